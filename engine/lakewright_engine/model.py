@@ -1,0 +1,97 @@
+"""What the engine remembers of a stack: resources, pending operations, and the values that stand for more than JSON."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+
+@dataclass(frozen=True)
+class Secret:
+    """A value that is encrypted wherever it is stored and never displayed."""
+
+    value: Value
+
+    def __repr__(self) -> str:
+        return "[secret]"
+
+
+@dataclass(frozen=True)
+class Unknown:
+    """A value that a preview cannot know yet."""
+
+
+@dataclass(frozen=True)
+class ResourceReference:
+    """A property that is a resource; flattened to its id for providers that do not accept references."""
+
+    urn: str
+    id: Value | None = None
+    version: str = ""
+
+
+@dataclass(frozen=True)
+class Asset:
+    """An asset or archive, kept in Pulumi's own wire form (signature key included)."""
+
+    wire: dict[str, Any]
+
+
+Value: TypeAlias = (
+    "None | bool | int | float | str | list[Value] | dict[str, Value] | Secret | Unknown | ResourceReference | Asset"
+)
+Properties: TypeAlias = "dict[str, Value]"
+
+
+@dataclass
+class ResourceState:
+    """One resource in a checkpoint. Field names follow Pulumi's `apitype.ResourceV3`; JSON spelling is camelCase."""
+
+    urn: str
+    type: str
+    custom: bool
+    id: str = ""
+    inputs: Properties = field(default_factory=dict[str, Value])
+    outputs: Properties = field(default_factory=dict[str, Value])
+    parent: str = ""
+    provider: str = ""
+    dependencies: list[str] = field(default_factory=list[str])
+    property_dependencies: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
+    protect: bool = False
+    retain_on_delete: bool = False
+    external: bool = False
+    delete: bool = False
+    pending_replacement: bool = False
+    init_errors: list[str] = field(default_factory=list[str])
+    additional_secret_outputs: list[str] = field(default_factory=list[str])
+    aliases: list[str] = field(default_factory=list[str])
+    custom_timeouts: dict[str, float] = field(default_factory=dict[str, float])
+    """Seconds for `create`, `update` and `delete`."""
+    import_id: str = ""
+    deleted_with: str = ""
+    replace_with: list[str] = field(default_factory=list[str])
+    ignore_changes: list[str] = field(default_factory=list[str])
+    created: str = ""
+    """RFC 3339, UTC."""
+    modified: str = ""
+    source_position: str = ""
+    stack_trace: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
+    extra: dict[str, Any] = field(default_factory=dict[str, Any])
+    """Fields of a newer CLI that the engine does not know; written back as they were."""
+
+
+@dataclass
+class PendingOperation:
+    """An operation that had begun when its process ended: `creating`, `updating`, `deleting`, `reading` or `importing`."""
+
+    resource: ResourceState
+    type: str
+
+
+@dataclass
+class Snapshot:
+    """The state of a stack: resources in dependency order, and what was under way."""
+
+    resources: list[ResourceState] = field(default_factory=list[ResourceState])
+    pending_operations: list[PendingOperation] = field(default_factory=list[PendingOperation])
+    metadata: dict[str, Any] = field(default_factory=dict[str, Any])
