@@ -1,0 +1,54 @@
+# What a person does with this repository. `make help` lists it.
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+.PHONY: help setup check fmt lock schema test test-all demo bench clean
+
+BIN := .venv/bin
+READY := .venv/.ready
+export PATH := $(CURDIR)/$(BIN):$(PATH)
+
+help:  ## List the targets
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | awk -F'\t' '{printf "  make %-10s %s\n", $$1, $$2}'
+
+setup: $(READY)  ## Install what everything else needs: uv, the locked .venv, Java, the Iceberg jars
+
+$(READY): requirements.lock $(wildcard */pyproject.toml) scripts/setup.sh
+	@scripts/setup.sh
+	@touch $@
+
+check: $(READY)  ## Format, lint, types, import rules, spelling; changes nothing
+	ruff format --check .
+	ruff check .
+	pyright
+	lint-imports
+	codespell
+
+test: $(READY)  ## Every test; those for the Pulumi CLI are skipped where it is not on the PATH
+	pytest -n 2 --dist loadgroup $(ARGS)
+
+test-all: $(READY)  ## Every test, and the Pulumi CLI must be there
+	LAKEWRIGHT_REQUIRE_PULUMI=1 pytest -n 2 --dist loadgroup $(ARGS)
+
+demo: $(READY)  ## Declare a tenant, run a Spark job in it, find and heal drift (ARGS=--keep leaves the sandbox running)
+	@python -m demo $(ARGS)
+
+bench: $(READY)  ## Run the benchmarks, print a table, write benchmarks/results.json
+	@python -m benchmarks $(ARGS)
+
+fmt: $(READY)  ## Format the code and mend what ruff can mend
+	ruff format .
+	ruff check --fix .
+
+lock: $(READY)  ## Resolve requirements.lock anew from the pyproject files, with hashes
+	scripts/uv.sh pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate --no-header \
+	  --no-emit-package lakewright --no-emit-package lakewright-engine --no-emit-package lakewright-spark \
+	  pyproject.toml components/pyproject.toml engine/pyproject.toml spark/pyproject.toml sandbox/pyproject.toml \
+	  --extra jobs -o requirements.lock
+
+schema: $(READY)  ## Write docs/schema/tenant.schema.json from the models
+	@mkdir -p docs/schema
+	lakewright spec schema > docs/schema/tenant.schema.json
+
+clean:  ## Remove what make made here: .venv, caches, the demo's state (stop a kept sandbox first: lakewright sandbox down)
+	rm -rf .venv .uv .demo .sandbox .pytest_cache .ruff_cache .import_linter_cache .hypothesis benchmarks/results.json

@@ -1,0 +1,47 @@
+#!/usr/bin/env bash
+# Set up a checkout: Python's version, Java, uv, the locked .venv with the four packages, the Iceberg jars.
+# Needs `make` and Python 3.11+; takes Java and python3-venv through apt where that is allowed.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+say() { printf 'setup: %s\n' "$*" >&2; }
+fail() { say "$*"; exit 1; }
+
+# apt_install PACKAGE: true if it could be installed without asking anyone for a password.
+apt_install() {
+  command -v apt-get >/dev/null || return 1
+  local root=()
+  if [ "$(id -u)" -ne 0 ]; then
+    command -v sudo >/dev/null && sudo -n true 2>/dev/null || return 1
+    root=(sudo -n)
+  fi
+  say "installing $1 with apt"
+  "${root[@]}" apt-get update -qq >&2 &&
+    "${root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$1" >&2
+}
+
+java_version() { java -version 2>&1 | sed -nE '1s/.*version "([0-9]+).*/\1/p'; }
+
+command -v python3 >/dev/null || fail "Python 3.11 or newer is needed: install python3."
+python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' ||
+  fail "Python 3.11 or newer is needed, found $(python3 -V): put a newer python3 first on the PATH."
+
+if [ "$(java_version 2>/dev/null || true)" -lt 17 ] 2>/dev/null || ! command -v java >/dev/null; then
+  apt_install default-jre-headless || fail "Java 17 or newer is needed: install one (on Debian and Ubuntu: apt install default-jre-headless)."
+  [ "$(java_version)" -ge 17 ] || fail "Java 17 or newer is needed, found $(java_version): put a newer java first on the PATH."
+fi
+
+if ! scripts/uv.sh --version >/dev/null 2>&1; then
+  # Debian's python3 comes without ensurepip; the package that has it is named after the version.
+  rm -rf .uv
+  apt_install "$(python3 -c 'import sys; print("python3.%d-venv" % sys.version_info[1])')" || true
+  scripts/uv.sh --version >/dev/null ||
+    fail "uv could not be installed: install it yourself, or Python's venv module (on Debian and Ubuntu: apt install python3-venv)."
+fi
+
+say "installing the locked packages into .venv"
+[ -x .venv/bin/python ] || scripts/uv.sh venv --quiet --python "$(python3 -c 'import sys; print(sys.executable)')" .venv
+export VIRTUAL_ENV="$PWD/.venv"
+scripts/uv.sh pip sync --quiet --require-hashes requirements.lock
+scripts/uv.sh pip install --quiet --no-deps -e components -e engine -e spark -e sandbox
+.venv/bin/lakewright-spark jars
