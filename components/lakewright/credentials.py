@@ -1,0 +1,149 @@
+"""Credentials by reference: where a secret lives, how it is read at the moment of use, and how a change of it is noticed.
+
+A reference is `env:NAME`, `file:PATH`, `aws-secretsmanager:ARN[#KEY]`, `vault:PATH#KEY` or `config:KEY`. What is stored is the reference, a
+salt and a salted fingerprint; never the secret.
+"""
+
+import hashlib
+import hmac
+import json
+import os
+import re
+import secrets
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any, cast
+
+from pydantic import AfterValidator
+
+SCHEMES = ("env", "file", "aws-secretsmanager", "vault", "config")
+FORMS = "env:NAME, file:PATH, aws-secretsmanager:ARN, vault:PATH#KEY or config:KEY"
+
+ConfigLookup = Callable[[str], str | None]
+"""Reads a key of the stack's (decrypted) configuration; None if it is not set."""
+
+
+class UnresolvedCredential(Exception):
+    """A reference whose secret cannot be read here and now. The message names the reference, never a secret."""
+
+
+def _reference(value: str) -> str:
+    scheme, colon, rest = value.partition(":")
+    if not colon or scheme not in SCHEMES or not rest.strip():
+        # The value may be the secret itself, so the message must not repeat it.
+        raise ValueError(f"must be a reference to a secret ({FORMS}), not the secret itself")
+    if scheme == "env" and not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", rest):
+        raise ValueError("the name after `env:` must be that of an environment variable")
+    if scheme == "vault" and not re.fullmatch(r"[^#\s]+#[^#\s]+", rest):
+        raise ValueError("a reference into Vault looks like `vault:secret/data/PATH#KEY`")
+    if scheme == "aws-secretsmanager" and not rest.startswith("arn:"):
+        raise ValueError("a reference into Secrets Manager looks like `aws-secretsmanager:arn:aws:secretsmanager:...`")
+    return value
+
+
+Reference = Annotated[str, AfterValidator(_reference)]
+"""A reference to a secret, as text."""
+
+
+def no_config(_key: str) -> str | None:
+    """The configuration of a process that has none."""
+    return None
+
+
+def resolve(reference: str, config: ConfigLookup = no_config) -> str:
+    """The secret a reference points to. Raises UnresolvedCredential."""
+    scheme, _, rest = reference.partition(":")
+    match scheme:
+        case "env":
+            secret = os.environ.get(rest)
+            hint = f"set the environment variable {rest}"
+        case "file":
+            secret, hint = _from_file(reference, rest), f"put the secret into {rest}"
+        case "config":
+            secret = config(rest)
+            hint = f"run `lakewright config set --secret {rest}`"
+        case "vault":
+            secret, hint = _from_vault(reference, rest), f"write the key {rest.partition('#')[2]} there"
+        case "aws-secretsmanager":
+            secret, hint = _from_secrets_manager(reference, rest), "store the secret there"
+        case _:
+            raise UnresolvedCredential(f"`{scheme}:` is no kind of secret reference; expected {FORMS}")
+    if not secret:
+        raise UnresolvedCredential(f"`{reference}` holds nothing: {hint}")
+    return secret
+
+
+def _from_file(reference: str, path: str) -> str:
+    try:
+        return Path(path).expanduser().read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise UnresolvedCredential(f"`{reference}` cannot be read: {type(error).__name__}") from None
+
+
+def _from_vault(reference: str, rest: str) -> str | None:
+    import httpx  # noqa: PLC0415 - only who uses Vault pays for it
+
+    path, _, key = rest.partition("#")
+    address, token = os.environ.get("VAULT_ADDR"), os.environ.get("VAULT_TOKEN")
+    if not address or not token:
+        raise UnresolvedCredential(f"`{reference}` needs VAULT_ADDR and VAULT_TOKEN in the environment")
+    url = f"{address.rstrip('/')}/v1/{path.lstrip('/')}"
+    headers = {"X-Vault-Token": token}
+    if namespace := os.environ.get("VAULT_NAMESPACE"):
+        headers["X-Vault-Namespace"] = namespace
+    try:
+        answer = httpx.get(url, headers=headers, timeout=10)
+    except httpx.HTTPError as error:
+        raise UnresolvedCredential(f"`{reference}`: Vault at {address} did not answer: {type(error).__name__}") from None
+    if answer.status_code != 200:
+        raise UnresolvedCredential(f"`{reference}`: Vault at {address} answered {answer.status_code}")
+    try:
+        body = answer.json()
+    except ValueError:
+        raise UnresolvedCredential(f"`{reference}`: Vault at {address} did not answer in JSON") from None
+    return _vault_value(body, key)
+
+
+def _vault_value(body: Any, key: str) -> str | None:
+    """A key of a KV secret: version 2 wraps the pairs in a second `data`."""
+    pairs = body.get("data") if isinstance(body, dict) else None
+    pairs = cast(dict[str, Any], pairs) if isinstance(pairs, dict) else {}
+    inner = pairs.get("data")
+    if isinstance(inner, dict) and "metadata" in pairs:
+        pairs = cast(dict[str, Any], inner)
+    value = pairs.get(key)
+    return value if isinstance(value, str) else None
+
+
+def _from_secrets_manager(reference: str, rest: str) -> str | None:
+    import boto3  # noqa: PLC0415 # pyright: ignore[reportMissingTypeStubs] - costs half a second
+    from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415
+
+    arn, _, key = rest.partition("#")
+    region = arn.split(":")[3] if arn.count(":") >= 6 else None
+    try:
+        client = cast(Any, boto3).client("secretsmanager", region_name=region)
+        secret = client.get_secret_value(SecretId=arn).get("SecretString")
+    except (BotoCoreError, ClientError) as error:
+        code = cast(Any, error).response["Error"]["Code"] if isinstance(error, ClientError) else type(error).__name__
+        raise UnresolvedCredential(f"`{reference}`: Secrets Manager answered {code}") from None
+    if not key or not secret:
+        return secret
+    try:
+        return json.loads(secret).get(key)
+    except (ValueError, AttributeError):
+        raise UnresolvedCredential(f"`{reference}`: the secret is no JSON object with a key {key}") from None
+
+
+def fingerprint(values: list[str], salt: str | None = None) -> str:
+    """`SALT:HASH` of some secrets, under a new salt unless one is given."""
+    salt = salt or secrets.token_hex(16)
+    digest = hmac.new(bytes.fromhex(salt), digestmod=hashlib.sha256)
+    for value in values:
+        digest.update(hashlib.sha256(value.encode()).digest())
+    return f"{salt}:{digest.hexdigest()}"
+
+
+def still_matches(values: list[str], recorded: str) -> bool:
+    """Whether these are the secrets that a recorded fingerprint was made of."""
+    return hmac.compare_digest(fingerprint(values, recorded.partition(":")[0]), recorded)

@@ -1,0 +1,174 @@
+"""What a string is: the validated names, addresses and sizes that specs, resources and clients share.
+
+Sources of the rules: Lakekeeper's own checks (names, prefixes, namespaces), AWS's documented naming rules (buckets, ARNs)
+and Kubernetes' (names that become object names).
+"""
+
+import re
+from typing import Annotated, Literal
+from urllib.parse import urlsplit, urlunsplit
+
+from pydantic import AfterValidator, Field
+
+MAX_NAMESPACE_DEPTH = 5
+RESERVED_NAMESPACES = frozenset({"system", "examples", "information_schema"})
+
+_BUCKET = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
+_ARN = re.compile(r"arn:aws[a-z-]*:[a-z0-9-]+:[a-z0-9-]*:(\d{12}|aws)?:\S+")
+_ROLE_ARN = re.compile(r"arn:aws[a-z-]*:iam::\d{12}:role/[\w+=,.@/-]+")
+_PROJECT_ID = re.compile(r"[A-Za-z0-9_-]+")
+_DNS_LABEL = re.compile(r"[a-z]([a-z0-9-]*[a-z0-9])?")
+_REGION = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+_DEFAULT_PORTS = {"http": 80, "https": 443}
+
+
+def _warehouse_name(value: str) -> str:
+    if not value.strip():
+        raise ValueError("a warehouse name must not be empty")
+    if len(value.encode()) > 128:
+        raise ValueError("a warehouse name has at most 128 bytes")
+    if "/" in value:
+        raise ValueError("a warehouse name must not contain `/`: clients read what stands before it as a project id")
+    return value
+
+
+def _project_name(value: str) -> str:
+    if not value.strip():
+        raise ValueError("a project name must not be empty")
+    if len(value.encode()) > 128:
+        raise ValueError("a project name has at most 128 bytes")
+    return value
+
+
+def _project_id(value: str) -> str:
+    if not _PROJECT_ID.fullmatch(value):
+        raise ValueError("a project id consists of letters, digits, `-` and `_`")
+    return value
+
+
+def _bucket_name(value: str) -> str:
+    if not _BUCKET.fullmatch(value) or ".." in value:
+        raise ValueError(
+            "a bucket name has 3 to 63 lower-case letters, digits, `.` and `-`, starts and ends with a letter or digit,"
+            " and has no `..`"
+        )
+    return value
+
+
+def _key_prefix(value: str) -> str:
+    prefix = value.strip(" /")
+    if len(prefix.encode()) > 896:
+        raise ValueError("a key prefix has at most 896 bytes")
+    if any(part in {"", ".", ".."} for part in prefix.split("/")) and prefix:
+        raise ValueError("a key prefix must not contain empty, `.` or `..` segments")
+    if any(character in prefix for character in "*?#"):
+        raise ValueError("a key prefix must not contain `*`, `?` or `#`")
+    return prefix
+
+
+def _region(value: str) -> str:
+    if not _REGION.fullmatch(value) or len(value) > 128:
+        raise ValueError("a region looks like `us-west-2`")
+    return value
+
+
+def _arn(value: str) -> str:
+    if not _ARN.fullmatch(value):
+        raise ValueError("an ARN looks like `arn:aws:service:region:account:resource`")
+    return value
+
+
+def _role_arn(value: str) -> str:
+    if not _ROLE_ARN.fullmatch(value):
+        raise ValueError("a role's ARN looks like `arn:aws:iam::123456789012:role/NAME`")
+    return value
+
+
+def namespace_parts(path: str) -> list[str]:
+    """The levels of a dotted namespace path, outermost first."""
+    return path.split(".")
+
+
+def _namespace_path(value: str) -> str:
+    parts = namespace_parts(value)
+    if any(not part.strip() for part in parts):
+        raise ValueError("a namespace is written as its levels with dots between them, none of them empty")
+    if len(parts) > MAX_NAMESPACE_DEPTH:
+        raise ValueError(f"a namespace has at most {MAX_NAMESPACE_DEPTH} levels")
+    if "+" in value or "\x1f" in value or "/" in value:
+        raise ValueError("a namespace must not contain `+`, `/` or the unit separator")
+    if parts[0].lower() in RESERVED_NAMESPACES:
+        raise ValueError(f"`{parts[0]}` is reserved by Lakekeeper for internal use")
+    return value
+
+
+def _tenant_name(value: str) -> str:
+    if not _DNS_LABEL.fullmatch(value) or len(value) > 40:
+        raise ValueError(
+            "a name here has up to 40 lower-case letters, digits and `-`, starts with a letter and does not end with `-`"
+        )
+    return value
+
+
+def _external_id(value: str) -> str:
+    if not re.fullmatch(r"[\w+=,.@:/-]{2,1224}", value, re.ASCII):
+        raise ValueError("an external id has 2 to 1224 letters, digits and any of `_+=,.@:/-`")
+    return value
+
+
+def normalised_endpoint(value: str, *, keep_path: bool = False) -> str:
+    """A URL as Lakekeeper writes it: host in lower case, no default port, a slash after it. Raises ValueError."""
+    try:
+        parts = urlsplit(value.strip())
+        port = parts.port
+    except ValueError:
+        parts, port = None, None
+    if parts is None or parts.scheme not in _DEFAULT_PORTS or not parts.hostname:
+        raise ValueError("an endpoint looks like `https://host:port`")
+    if parts.username or parts.password:
+        raise ValueError("an endpoint must not contain a user name or password")
+    if parts.query or parts.fragment or (parts.path not in {"", "/"} and not keep_path):
+        raise ValueError("an endpoint ends after host and port")
+    host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
+    if port is not None and port != _DEFAULT_PORTS[parts.scheme]:
+        host = f"{host}:{port}"
+    return urlunsplit((parts.scheme, host, parts.path or "/", "", ""))
+
+
+def _storage_endpoint(value: str) -> str:
+    return normalised_endpoint(value)
+
+
+def _sts_endpoint(value: str) -> str:
+    return normalised_endpoint(value, keep_path=True)
+
+
+def _service_url(value: str) -> str:
+    return normalised_endpoint(value, keep_path=True).rstrip("/")
+
+
+TenantName = Annotated[str, AfterValidator(_tenant_name)]
+"""Name of a tenant; part of bucket, role and Kubernetes names, hence a DNS label."""
+ComputingUnitName = Annotated[str, AfterValidator(_tenant_name)]
+ProjectName = Annotated[str, AfterValidator(_project_name)]
+ProjectId = Annotated[str, AfterValidator(_project_id)]
+WarehouseName = Annotated[str, AfterValidator(_warehouse_name)]
+NamespacePath = Annotated[str, AfterValidator(_namespace_path)]
+"""Levels with dots between them: `sales.daily`."""
+BucketName = Annotated[str, AfterValidator(_bucket_name)]
+KeyPrefix = Annotated[str, AfterValidator(_key_prefix)]
+"""Prefix of object keys, without slashes at its ends; empty means the bucket's root."""
+Region = Annotated[str, AfterValidator(_region)]
+Arn = Annotated[str, AfterValidator(_arn)]
+RoleArn = Annotated[str, AfterValidator(_role_arn)]
+ExternalIdValue = Annotated[str, AfterValidator(_external_id)]
+StorageEndpoint = Annotated[str, AfterValidator(_storage_endpoint)]
+"""`http(s)://host[:port]/`, as the server normalises it."""
+StsEndpoint = Annotated[str, AfterValidator(_sts_endpoint)]
+ServiceUrl = Annotated[str, AfterValidator(_service_url)]
+"""Address of a service, perhaps with a path, without a slash at its end."""
+Seconds = Annotated[int, Field(ge=1)]
+FormatVersion = Literal[1, 2, 3]
+"""Version of the Iceberg table format."""
+Deletion = Literal["protect", "retain", "purge"]
+"""What destroying does to data: refuse while there is any, keep it, or remove it."""
