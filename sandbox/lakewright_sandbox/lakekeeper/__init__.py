@@ -1,0 +1,1 @@
+"""A Lakekeeper-compatible server: management and Iceberg REST catalog, on a SQL database and S3."""

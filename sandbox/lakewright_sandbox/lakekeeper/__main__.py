@@ -1,0 +1,41 @@
+"""`python -m lakewright_sandbox.lakekeeper`: runs the server in the foreground until it is told to stop."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+import uvicorn
+
+from .app import create_app
+from .settings import Settings
+
+
+def main() -> None:
+    """Serves until SIGTERM or SIGINT; prints nothing but warnings and errors."""
+    parser = argparse.ArgumentParser(prog="lakewright_sandbox.lakekeeper", description="A sandbox Lakekeeper")
+    parser.add_argument("--host", default="127.0.0.1")
+    parser.add_argument("--port", type=int, default=8181)
+    parser.add_argument("--database", required=True, help="SQLAlchemy URL, sqlite:///FILE or postgresql://...")
+    parser.add_argument("--aws-endpoint", help="what plays AWS (S3 and STS) for profiles without an endpoint")
+    parser.add_argument("--credentials-file", type=Path, help="AWS shared-credentials file of the system identity")
+    parser.add_argument("--profile", default="lakekeeper", help="the system identity's profile in that file")
+    parser.add_argument(
+        "--system-identity",
+        action=argparse.BooleanOptionalAction,
+        default=True,
+        help="whether warehouses may use the server's own AWS identity",
+    )
+    arguments = parser.parse_args()
+    settings = Settings(
+        database=arguments.database,
+        aws_endpoint=arguments.aws_endpoint,
+        credentials_file=arguments.credentials_file,
+        profile=arguments.profile,
+        aws_system_identity=arguments.system_identity,
+    )
+    uvicorn.run(create_app(settings), host=arguments.host, port=arguments.port, log_level="warning", access_log=False)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,94 @@
+"""The application: routes, headers that every answer carries, and how failures are answered."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from .catalog import routers as catalog_routers
+from .clock import Clock, new_id
+from .errors import ApiError
+from .management import routers as management_routers
+from .requests import rejected_query
+from .server import Lakekeeper
+from .settings import Settings
+from .tasks import TaskWorker
+
+log = logging.getLogger(__name__)
+
+VARY = b"authorization, x-project-id, x-iceberg-access-delegation"
+
+
+def create_app(settings: Settings, clock: Clock | None = None) -> FastAPI:
+    """The server as an ASGI application; its background tasks run while it does."""
+    lakekeeper = Lakekeeper(settings, clock)
+    worker = TaskWorker(lakekeeper)
+
+    @asynccontextmanager
+    async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
+        worker.start()
+        yield
+        worker.stop()
+        lakekeeper.database.close()
+
+    app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None, redirect_slashes=False, lifespan=lifespan)
+    app.state.lakekeeper = lakekeeper
+    for router in (*management_routers(), *catalog_routers()):
+        app.include_router(router)
+    app.add_middleware(CommonHeaders)
+    handlers: dict[Any, Any] = {
+        ApiError: _answer_api_error,
+        RequestValidationError: _answer_bad_parameter,
+        HTTPException: _answer_no_route,
+        Exception: _answer_failure,
+    }
+    for kind, handler in handlers.items():
+        app.add_exception_handler(kind, handler)
+    return app
+
+
+async def _answer_api_error(_request: Request, error: ApiError) -> Response:
+    return error.response()
+
+
+async def _answer_bad_parameter(_request: Request, error: RequestValidationError) -> Response:
+    return rejected_query(error).response()
+
+
+async def _answer_no_route(_request: Request, error: HTTPException) -> Response:
+    return Response(status_code=error.status_code)
+
+
+async def _answer_failure(request: Request, error: Exception) -> Response:
+    log.error("%s %s failed", request.method, request.url.path, exc_info=error)
+    return ApiError(500, "InternalServerError", "The server failed; its log says why.").response()
+
+
+class CommonHeaders:
+    """Cache and vary headers, and the request's id."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        given = dict(scope["headers"]).get(b"x-request-id")
+        request_id = given or new_id().encode()
+
+        async def send_with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = message.setdefault("headers", [])
+                headers += [(b"cache-control", b"private"), (b"vary", VARY), (b"x-request-id", request_id)]
+            await send(message)
+
+        await self._app(scope, receive, send_with_headers)

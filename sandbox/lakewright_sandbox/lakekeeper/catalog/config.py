@@ -1,0 +1,78 @@
+"""`GET /config`: where clients go on, and the defaults they take over."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import APIRouter
+from sqlalchemy import select
+from starlette.responses import Response
+
+from ..errors import ApiError
+from ..models import Warehouse
+from ..responses import json_response
+from ..server import PROJECT_ID, ProjectId, Server
+from .scope import BaseUri
+
+NAMESPACE = "/v1/{prefix}/namespaces/{namespace}"
+ENDPOINTS = [
+    "GET /v1/config",
+    "GET /v1/{prefix}/namespaces",
+    f"HEAD {NAMESPACE}",
+    "POST /v1/{prefix}/namespaces",
+    f"GET {NAMESPACE}",
+    f"DELETE {NAMESPACE}",
+    f"POST {NAMESPACE}/properties",
+    f"GET {NAMESPACE}/tables",
+    f"POST {NAMESPACE}/tables",
+    f"GET {NAMESPACE}/tables/{{table}}",
+    f"POST {NAMESPACE}/tables/{{table}}",
+    f"DELETE {NAMESPACE}/tables/{{table}}",
+    f"HEAD {NAMESPACE}/tables/{{table}}",
+    f"GET {NAMESPACE}/tables/{{table}}/credentials",
+    "POST /v1/{prefix}/tables/rename",
+    f"POST {NAMESPACE}/register",
+    f"POST {NAMESPACE}/tables/{{table}}/metrics",
+    "POST /v1/{prefix}/transactions/commit",
+    f"POST {NAMESPACE}/views",
+    f"GET {NAMESPACE}/views",
+    f"GET {NAMESPACE}/views/{{view}}",
+    f"POST {NAMESPACE}/views/{{view}}",
+    f"DELETE {NAMESPACE}/views/{{view}}",
+    f"HEAD {NAMESPACE}/views/{{view}}",
+    "POST /v1/{prefix}/views/rename",
+]
+
+router = APIRouter(prefix="/catalog/v1")
+
+
+@router.get("/config")
+def get_config(server: Server, project: ProjectId, base: BaseUri, warehouse: str | None = None) -> Response:
+    if not warehouse:
+        message = "No warehouse specified. Please specify the 'warehouse' parameter in the GET /config request."
+        raise ApiError(400, "GetConfigNoWarehouseProvided", message)
+    head, slash, rest = warehouse.partition("/")
+    project, name = (head, rest) if slash and PROJECT_ID.fullmatch(head) else (project, warehouse)
+    query = select(Warehouse).where(Warehouse.project_id == project, Warehouse.name_key == name.casefold())
+    with server.database.read() as session:
+        found = session.scalars(query).first()
+    if found is None or not found.active:
+        raise ApiError(404, "NoSuchWarehouseException", f"A warehouse '{name}' does not exist")
+    return json_response(
+        {
+            "overrides": {"uri": f"{base}/catalog"},
+            "defaults": _defaults(found, server.settings.page_size_default),
+            "endpoints": ENDPOINTS,
+            "idempotency-key-lifetime": f"PT{server.settings.idempotency_seconds // 60}M",
+        }
+    )
+
+
+def _defaults(warehouse: Warehouse, page_size: int) -> dict[str, Any]:
+    profile = warehouse.storage_profile
+    defaults = {"prefix": warehouse.id, "rest-page-size": str(page_size)}
+    if warehouse.delete_profile["type"] == "soft" and profile["push-s3-delete-disabled"]:
+        defaults["s3.delete-enabled"] = "false"
+    if profile["aws-kms-key-arn"]:
+        defaults |= {"s3.sse.type": "kms", "s3.sse.key": profile["aws-kms-key-arn"]}
+    return defaults

@@ -1,0 +1,135 @@
+"""What clients get to reach a table's files: vended credentials, remote signing, or neither."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Any
+from urllib.parse import quote
+
+from fastapi import Depends, Request
+
+from ..errors import ApiError
+from ..server import Lakekeeper
+from ..storage import WarehouseStorage
+from .scope import SEPARATOR
+
+UNRESERVED_UNDERSCORE = "%5F"
+
+
+@dataclass(frozen=True)
+class Delegation:
+    """Which methods the client asked for; none named leaves the choice to the server."""
+
+    vended: bool
+    signing: bool
+    managed: bool
+
+    def methods(self, *, vending: bool, signing: bool) -> tuple[bool, bool]:
+        """Whether to vend and whether to sign, given what the warehouse allows."""
+        if self.managed and not (self.vended or self.signing):
+            return False, False
+        vend, sign = self.vended and vending, self.signing and signing
+        if not (vend or sign):
+            vend, sign = vending, signing and not vending
+        return vend, sign
+
+
+def requested_delegation(request: Request) -> Delegation:
+    values = ",".join(request.headers.getlist("x-iceberg-access-delegation")).split(",")
+    named = {value.strip().lower() for value in values}
+    return Delegation("vended-credentials" in named, "remote-signing" in named, "client-managed" in named)
+
+
+AccessDelegation = Annotated[Delegation, Depends(requested_delegation)]
+
+
+@dataclass(frozen=True)
+class TabularAccess:
+    """One table or view, for the settings that its client needs."""
+
+    server: Lakekeeper
+    storage: WarehouseStorage
+    warehouse_id: str
+    tabular_id: str
+    location: str
+    namespace: list[str]
+    name: str
+    base_uri: str
+
+    def answer(self, delegation: Delegation) -> dict[str, Any]:
+        """`config`, and `storage-credentials` when some were vended."""
+        profile = self.storage.profile
+        vend, sign = delegation.methods(vending=profile.sts_enabled, signing=profile.remote_signing_enabled)
+        config = self.plain_config()
+        if sign:
+            config |= self._signing_config()
+        if not vend:
+            return {"config": config}
+        keys = self._vended()
+        config |= {
+            key: value for key, value in keys.items() if key.startswith(("s3.access", "s3.secret", "s3.session-token"))
+        }
+        config.pop("s3.session-token-expires-at-ms", None)
+        return {"config": config, "storage-credentials": self._entries(keys)}
+
+    def storage_credentials(self) -> list[dict[str, Any]]:
+        return self._entries(self._vended()) if self.storage.profile.sts_enabled else []
+
+    def plain_config(self) -> dict[str, str]:
+        profile = self.storage.profile
+        config = {"s3.region": profile.region, "region": profile.region, "client.region": profile.region}
+        endpoint = self.server.access.s3_endpoint(profile)
+        if endpoint:
+            config["s3.endpoint"] = endpoint
+        if profile.path_style_access or (endpoint and profile.endpoint is None):
+            config["s3.path-style-access"] = "true"
+        if profile.aws_kms_key_arn:
+            config |= {"s3.sse.type": "kms", "s3.sse.key": profile.aws_kms_key_arn}
+        return config
+
+    def _vended(self) -> dict[str, str]:
+        keys = self.server.vendor.vend(self.storage, self.location)
+        expires = str(int(keys.expires_at or 0) * 1000)
+        namespace = quote(SEPARATOR.join(self.namespace), safe="")
+        table = quote(self.name, safe="")
+        path = f"v1/{self.warehouse_id}/namespaces/{namespace}/tables/{table}/credentials"
+        return {
+            "s3.access-key-id": keys.access_key_id,
+            "s3.secret-access-key": keys.secret_access_key,
+            "s3.session-token": keys.session_token or "",
+            "s3.session-token-expires-at-ms": expires,
+            "expiration-time": expires,
+            "client.refresh-credentials-endpoint": f"{self.base_uri}/catalog/{path}",
+        }
+
+    def _entries(self, keys: dict[str, str]) -> list[dict[str, Any]]:
+        config = self.plain_config()
+        config.pop("region")
+        return [{"prefix": self.location, "config": config | keys}]
+
+    def _signing_config(self) -> dict[str, str]:
+        endpoint = f"v1/signer/{self.warehouse_id}/tabular-id/{self.tabular_id}/v1/aws/s3/sign"
+        return {
+            "s3.remote-signing-enabled": "true",
+            "s3.signer": "S3V4RestSigner",
+            "py-io-impl": "pyiceberg.io.fsspec.FsspecFileIO",
+            "s3.signer.uri": f"{self.base_uri}/catalog/",
+            "s3.signer.endpoint": endpoint,
+            "signer.uri": f"{self.base_uri}/catalog/",
+            "signer.endpoint": endpoint,
+        }
+
+
+def chosen_format_version(properties: dict[str, str], allowed: list[int], default: int | None) -> int:
+    """The format version of a new table. Raises 400 `FormatVersionNotAllowed`."""
+    fallback = default or (2 if 2 in allowed else max(allowed))
+    asked = properties.pop("format-version", None)
+    version = int(asked) if asked and asked.isdigit() else fallback if asked is None else 0
+    return checked_format_version(version, allowed)
+
+
+def checked_format_version(version: int, allowed: list[int]) -> int:
+    if version not in allowed:
+        message = f"Format version {version} is not allowed in this warehouse. Allowed: {allowed}"
+        raise ApiError(400, "FormatVersionNotAllowed", message)
+    return version

@@ -1,0 +1,68 @@
+"""New field ids for a created table: the server numbers the fields itself, level by level as the Iceberg libraries do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from ..errors import ApiError
+
+Json = dict[str, Any]
+
+
+class FreshIds:
+    """Copies a schema with ids from 1 on, and remembers which id became which."""
+
+    def __init__(self) -> None:
+        self.last = 0
+        self.of: dict[int, int] = {}
+
+    def schema(self, schema: Json) -> Json:
+        fresh: Json = {"schema-id": 0, **self._struct(schema), "schema-id": 0}
+        if identifiers := schema.get("identifier-field-ids"):
+            fresh["identifier-field-ids"] = [self.source(one) for one in identifiers]
+        return fresh
+
+    def source(self, field_id: int) -> int:
+        """The new id of a field that a partition spec or sort order refers to."""
+        if field_id not in self.of:
+            raise ApiError(400, "InvalidTableConfig", f"No field with id {field_id} in the table's schema.")
+        return self.of[field_id]
+
+    def _next(self, old: int) -> int:
+        self.last += 1
+        self.of[old] = self.last
+        return self.last
+
+    def _struct(self, struct: Json) -> Json:
+        fields = struct["fields"]
+        numbers = [self._next(field["id"]) for field in fields]
+        fresh = [
+            field | {"id": number, "type": self._type(field["type"])}
+            for field, number in zip(fields, numbers, strict=True)
+        ]
+        return {"type": "struct", "fields": fresh}
+
+    def _type(self, kind: Any) -> Any:
+        if not isinstance(kind, dict):
+            return kind
+        if kind["type"] == "struct":
+            return self._struct(kind)
+        if kind["type"] == "list":
+            number = self._next(kind["element-id"])
+            return kind | {"element-id": number, "element": self._type(kind["element"])}
+        numbers = {"key-id": self._next(kind["key-id"]), "value-id": self._next(kind["value-id"])}
+        return kind | numbers | {"key": self._type(kind["key"]), "value": self._type(kind["value"])}
+
+
+def field_ids(kind: Any) -> Iterator[int]:
+    """Every field id in a schema or type."""
+    if not isinstance(kind, dict):
+        return
+    for field in kind.get("fields", []):
+        yield field["id"]
+        yield from field_ids(field["type"])
+    for part in ("element", "key", "value"):
+        if part in kind:
+            yield kind[f"{part}-id"]
+            yield from field_ids(kind[part])

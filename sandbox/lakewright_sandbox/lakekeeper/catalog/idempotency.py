@@ -1,0 +1,101 @@
+"""Idempotency keys: a mutation that succeeded once is answered again without being done again."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Annotated
+from uuid import UUID
+
+from fastapi import Depends, Request
+from sqlalchemy import delete
+from sqlalchemy.exc import IntegrityError
+from starlette.responses import Response
+
+from ..errors import ApiError
+from ..models import IdempotencyKey
+from ..responses import empty, json_response
+from ..server import Lakekeeper, Server
+from .scope import WarehouseId
+
+SECRET_FIELDS = ("config", "storage-credentials")
+
+
+class IdempotentRequest:
+    """One catalog mutation, with the key its client gave it or without one."""
+
+    def __init__(self, server: Lakekeeper, warehouse: str, endpoint: str, key: str | None) -> None:
+        self._server = server
+        self._warehouse = warehouse
+        self._endpoint = endpoint
+        self._key = key
+
+    def run(self, action: Callable[[], Response], again: Callable[[], Response] | None = None) -> Response:
+        """Does the action, or repeats its answer. `again` makes an answer that carries credentials anew."""
+        if self._key is None:
+            return action()
+        if (known := self._claim()) is not None:
+            return again() if again else known
+        try:
+            response = action()
+        except BaseException:
+            self._forget()
+            raise
+        self._remember(response)
+        return response
+
+    def _claim(self) -> Response | None:
+        """Takes the key, or gives the answer that it stands for."""
+        assert self._key is not None
+        now = self._server.clock.now()
+        oldest = now - self._server.settings.idempotency_seconds * 1_000_000
+        row = IdempotencyKey(
+            warehouse_id=self._warehouse, key=self._key, endpoint=self._endpoint, status=None, created_at=now
+        )
+        try:
+            with self._server.database.write() as session:
+                session.execute(delete(IdempotencyKey).where(IdempotencyKey.created_at < oldest))
+                known = session.get(IdempotencyKey, (self._warehouse, self._key))
+                if known is None:
+                    session.add(row)
+        except IntegrityError:
+            return None
+        if known is None:
+            return None
+        if known.endpoint != self._endpoint:
+            raise ApiError(400, "IdempotencyKeyReused", f"Idempotency key was used for `{known.endpoint}` before.")
+        if known.status is None:
+            raise ApiError(409, "RequestInProgress", "A request with this idempotency key is still running.")
+        return json_response(json.loads(known.answer), known.status) if known.answer else empty(known.status)
+
+    def _remember(self, response: Response) -> None:
+        answer = json.loads(bytes(response.body)) if response.body else None
+        if isinstance(answer, dict):
+            answer = {key: value for key, value in answer.items() if key not in SECRET_FIELDS}
+        with self._server.database.write() as session:
+            row = session.get(IdempotencyKey, (self._warehouse, self._key))
+            if row is not None:
+                row.status, row.answer = response.status_code, json.dumps(answer) if answer is not None else None
+
+    def _forget(self) -> None:
+        with self._server.database.write() as session:
+            row = session.get(IdempotencyKey, (self._warehouse, self._key))
+            if row is not None:
+                session.delete(row)
+
+
+def idempotent_request(request: Request, server: Server, warehouse: WarehouseId) -> IdempotentRequest:
+    keys = request.headers.getlist("idempotency-key")
+    if len(keys) > 1:
+        raise ApiError(400, "DuplicateIdempotencyKey", "More than one `Idempotency-Key` header was sent.")
+    key = keys[0] if keys else None
+    if key is not None:
+        try:
+            key = str(UUID(key))
+        except ValueError:
+            raise ApiError(400, "InvalidIdempotencyKey", f"Idempotency key must be a UUID, found `{key}`.") from None
+    endpoint = f"{request.method} {request.scope['route'].path}"
+    return IdempotentRequest(server, warehouse, endpoint, key)
+
+
+Idempotency = Annotated[IdempotentRequest, Depends(idempotent_request)]

@@ -1,0 +1,56 @@
+"""Where namespaces, tables and views are put, and which locations are refused."""
+
+from __future__ import annotations
+
+from sqlalchemy import or_, select
+from sqlalchemy.orm import Session
+
+from ..errors import ApiError
+from ..models import Namespace, Tabular
+from ..storage_profile import S3Profile
+
+SCHEMES = {"s3": True, "s3a": False, "s3n": False}
+
+
+def namespace_location(profile: S3Profile, parent: Namespace | None, name: str, row_id: str) -> str:
+    """The warehouse's base, unless the storage layout gives namespaces a directory of their own."""
+    layout = profile.storage_layout
+    above = parent.properties["location"].rstrip("/") if parent else profile.base_location
+    if layout is None or layout.type != "full-hierarchy" or layout.namespace is None:
+        return profile.base_location
+    return f"{above}/{_rendered(layout.namespace, name, row_id)}"
+
+
+def tabular_location(profile: S3Profile, namespace: Namespace, name: str, row_id: str) -> str:
+    layout = profile.storage_layout
+    template = (layout.tabular if layout else None) or "{uuid}"
+    return f"{namespace.properties['location'].rstrip('/')}/{_rendered(template, name, row_id)}"
+
+
+def checked_location(profile: S3Profile, location: str) -> str:
+    """The location in normal form. Raises 400 `InvalidLocation` where it is not below the warehouse's own."""
+    scheme, _, rest = location.strip().rstrip("/").partition("://")
+    allowed = SCHEMES.get(scheme, False) or (scheme in SCHEMES and bool(profile.allow_alternative_protocols))
+    base = profile.base_location.removeprefix("s3://")
+    if not allowed or not f"{rest}/".startswith(f"{base}/") or ".." in rest.split("/") or rest == base:
+        message = f"Provided location is not valid: `{location}` is not a sublocation of `{profile.base_location}`."
+        raise ApiError(400, "InvalidLocation", message)
+    return f"{scheme}://{rest}"
+
+
+def check_location_free(session: Session, warehouse_id: str, location: str) -> None:
+    """Raises 409 where another tabular, a soft-deleted one too, lies at, above or below the location."""
+    parts = location.split("/")
+    above = ["/".join(parts[:end]) for end in range(3, len(parts) + 1)]
+    query = select(Tabular.id).where(
+        Tabular.warehouse_id == warehouse_id,
+        Tabular.metadata_location.is_not(None),
+        or_(Tabular.location.in_(above), Tabular.location.startswith(f"{location}/", autoescape=True)),
+    )
+    if session.scalars(query.limit(1)).first():
+        message = f"Location is already taken by another table or view: {location}"
+        raise ApiError(409, "LocationAlreadyTaken", message)
+
+
+def _rendered(template: str, name: str, row_id: str) -> str:
+    return template.replace("{uuid}", row_id).replace("{name}", name)

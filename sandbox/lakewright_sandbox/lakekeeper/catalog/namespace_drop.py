@@ -1,0 +1,80 @@
+"""Dropping a namespace: what blocks it, in the server's order, and what goes with it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlalchemy import delete, select
+from sqlalchemy.orm import Session
+
+from ..errors import ApiError
+from ..models import Namespace, Tabular, Task
+from ..server import Lakekeeper, find_warehouse
+from ..task_queue import cancel_soft_deletion, schedule_purge
+from .scope import SEPARATOR, find_namespace
+
+DURING = "Error dropping Namespace in catalog"
+
+
+def drop_namespace(
+    server: Lakekeeper, warehouse_id: str, path: Sequence[str], *, recursive: bool, force: bool, purge: bool
+) -> None:
+    """Raises 400 or 409 for what blocks the drop. `purge` removes the files of the tables in it later."""
+    with server.database.write() as session:
+        warehouse = find_warehouse(session, warehouse_id, active=True)
+        top = find_namespace(session, warehouse_id, path)
+        if recursive and not force and warehouse.delete_profile["type"] == "soft":
+            message = "Cannot recursively delete namespace with soft-deletion without force flag"
+            raise ApiError(400, "NamespaceDeleteNotAllowed", message)
+        below = Namespace.path_key.startswith(top.path_key + SEPARATOR, autoescape=True)
+        children = list(session.scalars(select(Namespace).where(Namespace.warehouse_id == warehouse_id, below)))
+        ids = [top.id, *(child.id for child in children)]
+        tabulars = list(session.scalars(select(Tabular).where(Tabular.namespace_id.in_(ids))))
+        tabulars = [one for one in tabulars if one.metadata_location is not None] if not recursive else tabulars
+        name = ".".join(top.path)
+        if not recursive:
+            _check_empty(name, children, tabulars)
+        if not force:
+            _check_unprotected(name, top, children, tabulars)
+        _check_no_running_expiration(session, name, tabulars)
+        for tabular in tabulars:
+            cancel_soft_deletion(session, tabular.id)
+            if purge and tabular.metadata_location:
+                schedule_purge(server, session, warehouse, tabular)
+        session.execute(delete(Tabular).where(Tabular.namespace_id.in_(ids)))
+        session.execute(delete(Namespace).where(Namespace.id.in_(ids)))
+
+
+def _check_empty(name: str, children: list[Namespace], tabulars: list[Tabular]) -> None:
+    if children or tabulars:
+        deleted = sum(1 for tabular in tabulars if tabular.deleted_at is not None)
+        content = (
+            f"Contains {len(tabulars) - deleted} tables/views/generic tables, {deleted} soft-deleted "
+            f"tables/views/generic tables and {len(children)} child namespaces."
+        )
+        advice = "Use 'recursive' flag to delete all content."
+        message = f"Namespace with name '{name}' is not empty."
+        raise ApiError(409, "NamespaceNotEmptyException", message, content, advice, DURING)
+
+
+def _check_unprotected(name: str, top: Namespace, children: list[Namespace], tabulars: list[Tabular]) -> None:
+    if top.protected:
+        message = f"Namespace '{name}' is protected and force flag not set."
+        raise ApiError(409, "NamespaceProtected", message, DURING)
+    if any(child.protected for child in children):
+        message = f"Namespace '{name}' has protected child namespaces and force flag not set."
+        raise ApiError(409, "ChildNamespaceProtected", message, DURING)
+    if any(tabular.protected for tabular in tabulars):
+        message = f"Namespace '{name}' has protected tables or views and force flag not set."
+        raise ApiError(409, "ChildTabularProtected", message, DURING)
+
+
+def _check_no_running_expiration(session: Session, name: str, tabulars: list[Tabular]) -> None:
+    running = select(Task.id).where(
+        Task.entity_id.in_([tabular.id for tabular in tabulars]),
+        Task.queue == "soft_deletion",
+        Task.status.in_(("RUNNING", "STOPPING")),
+    )
+    if session.scalars(running.limit(1)).first():
+        message = f"Namespace '{name}' has a currently running tabular expiration, please retry later."
+        raise ApiError(409, "NamespaceHasRunningTabularExpirations", message, DURING)

@@ -1,0 +1,204 @@
+"""Namespaces: create, list, read, properties, drop."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query
+from pydantic import Field
+from sqlalchemy import select
+from sqlalchemy.exc import IntegrityError
+from starlette.responses import Response
+
+from ..clock import new_id
+from ..errors import ApiError
+from ..models import Namespace
+from ..paging import Page
+from ..requests import Flag, IcebergBody, read_body
+from ..responses import empty, json_response
+from ..server import Lakekeeper, Server, find_warehouse
+from .idempotency import Idempotency
+from .locations import checked_location, namespace_location
+from .namespace_drop import drop_namespace
+from .scope import NamespacePath, WarehouseId, find_namespace, namespace_of, path_key
+
+MAX_DEPTH = 5
+OWN_PROPERTIES = ("namespace_id", "managed_access")
+
+router = APIRouter(prefix="/catalog/v1/{prefix}/namespaces")
+
+
+class CreateNamespace(IcebergBody):
+    namespace: list[str]
+    properties: dict[str, str] | None = None
+
+
+class UpdateProperties(IcebergBody):
+    removals: list[str] | None = Field(default=None)
+    updates: dict[str, str] | None = Field(default=None)
+
+
+@router.get("")
+def list_namespaces(
+    server: Server,
+    warehouse: WarehouseId,
+    parent: str | None = None,
+    page_token: Annotated[str | None, Query(alias="pageToken")] = None,
+    page_size: Annotated[int | None, Query(alias="pageSize")] = None,
+    return_uuids: Annotated[Flag, Query(alias="returnUuids")] = False,
+    return_protection: Annotated[Flag, Query(alias="returnProtectionStatus")] = False,
+) -> Response:
+    page = Page.asked(server.settings, page_token, page_size, whole=True)
+    with server.database.read() as session:
+        find_warehouse(session, warehouse, active=True)
+        above = find_namespace(session, warehouse, namespace_of(parent)).id if parent else None
+        query = select(Namespace).where(Namespace.warehouse_id == warehouse, Namespace.parent_id.is_(above))
+        rows = session.scalars(page.of(query, Namespace.created_at, Namespace.id)).all()
+    body: dict[str, Any] = {"namespaces": [row.path for row in rows]}
+    if token := page.next_token(rows):
+        body["next-page-token"] = token
+    if return_uuids:
+        body["namespace-uuids"] = [row.id for row in rows]
+    if return_protection:
+        body["protection-status"] = [row.protected for row in rows]
+    return json_response(body)
+
+
+@router.post("")
+def create_namespace(
+    server: Server, warehouse: WarehouseId, idempotency: Idempotency, body: CreateNamespace = read_body(CreateNamespace)
+) -> Response:
+    return idempotency.run(lambda: json_response(_create(server, warehouse, body)))
+
+
+def _create(server: Lakekeeper, warehouse_id: str, body: CreateNamespace) -> dict[str, Any]:
+    path, given = body.namespace, body.properties or {}
+    _check_path(server, path)
+    _check_keys(given)
+    properties = {key: value for key, value in given.items() if key not in OWN_PROPERTIES}
+    row_id, now = new_id(), server.clock.now()
+    try:
+        with server.database.write() as session:
+            warehouse = find_warehouse(session, warehouse_id, active=True)
+            parent = find_namespace(session, warehouse_id, path[:-1]) if len(path) > 1 else None
+            profile = server.storage_of(session, warehouse).profile
+            if "location" in properties:
+                properties["location"] = f"{checked_location(profile, properties['location'])}/"
+            else:
+                properties["location"] = namespace_location(profile, parent, path[-1], row_id)
+            row = Namespace(
+                id=row_id,
+                warehouse_id=warehouse_id,
+                parent_id=parent.id if parent else None,
+                path=[*(parent.path if parent else []), path[-1]],
+                path_key=path_key(path),
+                properties=properties,
+                protected=False,
+                created_at=now,
+                updated_at=None,
+            )
+            session.add(row)
+    except IntegrityError:
+        message = f"Namespace name '{'.'.join(path)}' already exist in warehouse '{warehouse_id}'"
+        raise ApiError(409, "AlreadyExistsException", message, "Error creating Namespace in catalog") from None
+    return {"namespace": path, "properties": _shown(row)}
+
+
+@router.get("/{namespace}")
+def get_namespace(
+    server: Server,
+    warehouse: WarehouseId,
+    namespace: NamespacePath,
+    return_uuid: Annotated[Flag, Query(alias="returnUuid")] = False,
+) -> Response:
+    with server.database.read() as session:
+        find_warehouse(session, warehouse, active=True)
+        row = find_namespace(session, warehouse, namespace)
+    body: dict[str, Any] = {"namespace": row.path, "properties": _shown(row)}
+    if return_uuid:
+        body["namespace-uuid"] = row.id
+    return json_response(body)
+
+
+@router.head("/{namespace}")
+def namespace_exists(server: Server, warehouse: WarehouseId, namespace: NamespacePath) -> Response:
+    with server.database.read() as session:
+        find_warehouse(session, warehouse, active=True)
+        find_namespace(session, warehouse, namespace)
+    return empty()
+
+
+@router.post("/{namespace}/properties")
+def update_properties(
+    server: Server,
+    warehouse: WarehouseId,
+    namespace: NamespacePath,
+    idempotency: Idempotency,
+    body: UpdateProperties = read_body(UpdateProperties),
+) -> Response:
+    updates, removals = body.updates or {}, body.removals or []
+    _check_keys(updates)
+    if "location" in updates:
+        stack = f'Location: "{updates["location"]}"'
+        raise ApiError(400, "LocationCannotBeUpdated", "Namespace property `location` cannot be updated.", stack)
+    if "location" in removals:
+        raise ApiError(400, "LocationCannotBeRemoved", "Namespace property `location` cannot be removed.")
+    updates = {key: value for key, value in updates.items() if key not in OWN_PROPERTIES}
+
+    def update() -> Response:
+        with server.database.write() as session:
+            find_warehouse(session, warehouse, active=True)
+            row = find_namespace(session, warehouse, namespace)
+            before = row.properties
+            removed = [key for key in removals if key in before]
+            row.properties = {key: value for key, value in before.items() if key not in removed} | updates
+            row.updated_at = server.clock.now()
+        updated = [key for key, value in updates.items() if before.get(key) != value]
+        missing = [key for key in removals if key not in before]
+        answer: dict[str, Any] = {"updated": updated, "removed": removed}
+        return json_response(answer | ({"missing": missing} if missing else {}))
+
+    return idempotency.run(update)
+
+
+@router.delete("/{namespace}")
+def delete_namespace(
+    server: Server,
+    warehouse: WarehouseId,
+    namespace: NamespacePath,
+    idempotency: Idempotency,
+    recursive: Flag = False,
+    force: Flag = False,
+    purge: Flag = False,
+) -> Response:
+    def drop() -> Response:
+        drop_namespace(server, warehouse, namespace, recursive=recursive, force=force, purge=purge)
+        return empty()
+
+    return idempotency.run(drop)
+
+
+def _shown(row: Namespace) -> dict[str, str]:
+    return {**row.properties, "namespace_id": row.id}
+
+
+def _check_path(server: Lakekeeper, path: list[str]) -> None:
+    detail = f"Namespace: NamespaceIdent({path})"
+    if not path:
+        raise ApiError(400, "InvalidNamespace", "Namespace must have at least one part.", detail)
+    if len(path) > MAX_DEPTH:
+        raise ApiError(400, "NamespaceDepthExceeded", f"Namespace exceeds maximum depth of {MAX_DEPTH}", detail)
+    if any("." in part for part in path):
+        raise ApiError(400, "NamespacePartContainsDot", "Namespace parts cannot contain '.'", detail)
+    if any(not part for part in path):
+        raise ApiError(400, "NamespacePartEmpty", "Namespace parts cannot be empty", detail)
+    if any("+" in part for part in path):
+        raise ApiError(400, "InvalidNamespace", "Namespace cannot contain '+' character.", detail)
+    if path[0].casefold() in server.settings.reserved_namespaces:
+        raise ApiError(400, "ReservedNamespace", "Namespace is reserved for internal use.")
+
+
+def _check_keys(properties: dict[str, str]) -> None:
+    for key in properties:
+        if key != key.lower():
+            raise ApiError(400, f"{key}NotLowercase", f"The property '{key}' is not all lowercase.")

@@ -1,0 +1,168 @@
+"""What tables and views have in common: names, listing, renaming, dropping."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from sqlalchemy import select
+from sqlalchemy.exc import IntegrityError
+from sqlalchemy.orm import Session
+from starlette.responses import Response
+
+from ..clock import new_id
+from ..errors import ApiError
+from ..models import Namespace, Tabular
+from ..paging import Page
+from ..requests import IcebergBody
+from ..responses import empty, json_response
+from ..server import Lakekeeper, find_warehouse
+from ..storage import ObjectStore
+from ..task_queue import schedule_purge, schedule_soft_deletion
+from .locations import check_location_free
+from .scope import find_namespace, find_tabular, tabular_named
+
+
+class Identifier(IcebergBody):
+    namespace: list[str]
+    name: str
+
+
+class RenameRequest(IcebergBody):
+    source: Identifier
+    destination: Identifier
+
+
+def new_tabular(kind: str, namespace: Namespace, name: str, now: int) -> Tabular:
+    """A row without location and document; the caller fills them in."""
+    return Tabular(
+        id=new_id(),
+        warehouse_id=namespace.warehouse_id,
+        namespace_id=namespace.id,
+        kind=kind,
+        name=name,
+        name_key=name.casefold(),
+        location="",
+        metadata_location=None,
+        document="{}",
+        protected=False,
+        created_at=now,
+        updated_at=None,
+        deleted_at=None,
+        expires_at=None,
+    )
+
+
+def check_new_name(session: Session, namespace: Namespace, name: str, what: str) -> None:
+    """Raises 400 for a name that cannot be, 409 for one that is taken by a table or view (not a staged one)."""
+    if not name or "+" in name:
+        reason = "cannot contain '+' character." if name else "cannot be empty."
+        raise ApiError(400, f"Invalid{what}Name", f"{what} name {reason}")
+    existing = tabular_named(session, namespace, name)
+    if existing is not None and existing.metadata_location is not None:
+        raise _name_taken()
+
+
+def _name_taken() -> ApiError:
+    message = "Tabular with the same name already exists in the namespace"
+    return ApiError(409, "AlreadyExistsException", message, "Error creating tabular in catalog")
+
+
+def insert_tabular(
+    server: Lakekeeper,
+    warehouse_id: str,
+    tabular: Tabular,
+    objects: ObjectStore | None,
+    *,
+    check_location: bool,
+    overwrite: bool = False,
+) -> None:
+    """Adds the row; a staged table of the same name gives way. Its metadata file goes again where that fails."""
+    try:
+        with server.database.write() as session:
+            find_warehouse(session, warehouse_id, active=True)
+            namespace = session.get(Namespace, tabular.namespace_id)
+            if namespace is None:
+                raise ApiError(409, "ConcurrentUpdateError", "The namespace was dropped meanwhile.")
+            existing = tabular_named(session, namespace, tabular.name)
+            if existing is not None and (existing.metadata_location is None or overwrite):
+                session.delete(existing)
+                session.flush()
+            if check_location:
+                check_location_free(session, warehouse_id, tabular.location)
+            session.add(tabular)
+    except (ApiError, IntegrityError) as error:
+        if objects is not None and tabular.metadata_location is not None:
+            objects.delete(tabular.metadata_location)
+        raise (_name_taken() if isinstance(error, IntegrityError) else error) from None
+
+
+def list_tabulars(
+    server: Lakekeeper,
+    warehouse_id: str,
+    path: Sequence[str],
+    kind: str,
+    page_token: str | None,
+    page_size: int | None,
+    *,
+    uuids: bool,
+    protection: bool,
+) -> Response:
+    page = Page.asked(server.settings, page_token, page_size, whole=True)
+    with server.database.read() as session:
+        find_warehouse(session, warehouse_id, active=True)
+        namespace = find_namespace(session, warehouse_id, path)
+        query = select(Tabular).where(
+            Tabular.namespace_id == namespace.id,
+            Tabular.kind == kind,
+            Tabular.deleted_at.is_(None),
+            Tabular.metadata_location.is_not(None),
+        )
+        rows = session.scalars(page.of(query, Tabular.created_at, Tabular.id)).all()
+    body: dict[str, Any] = {"identifiers": [{"namespace": namespace.path, "name": row.name} for row in rows]}
+    if token := page.next_token(rows):
+        body["next-page-token"] = token
+    if uuids:
+        body["table-uuids"] = [row.id for row in rows]
+    if protection:
+        body["protection-status"] = [row.protected for row in rows]
+    return json_response(body)
+
+
+def rename_tabular(server: Lakekeeper, warehouse_id: str, kind: str, body: RenameRequest) -> Response:
+    source, destination = body.source, body.destination
+    try:
+        with server.database.write() as session:
+            find_warehouse(session, warehouse_id, active=True)
+            row = find_tabular(session, find_namespace(session, warehouse_id, source.namespace), source.name, kind)
+            target = find_namespace(session, warehouse_id, destination.namespace)
+            existing = tabular_named(session, target, destination.name)
+            if existing is not None and existing.id != row.id:
+                raise _name_taken()
+            row.namespace_id, row.name, row.name_key = target.id, destination.name, destination.name.casefold()
+            row.updated_at = server.clock.now()
+    except IntegrityError:
+        raise _name_taken() from None
+    return empty()
+
+
+def drop_tabular(
+    server: Lakekeeper, warehouse_id: str, path: Sequence[str], name: str, kind: str, *, purge: bool, force: bool
+) -> Response:
+    """Hard, or soft where the warehouse says so and `force` does not."""
+    now = server.clock.now()
+    with server.database.write() as session:
+        warehouse = find_warehouse(session, warehouse_id, active=True)
+        row = find_tabular(session, find_namespace(session, warehouse_id, path), name, kind)
+        if row.protected and not force:
+            message = f"Cannot delete protected tabular {kind.capitalize()} ID '{row.id}' without force flag"
+            raise ApiError(409, "ProtectedTabularDeletionWithoutForce", message, "Error dropping tabular in catalog")
+        if warehouse.delete_profile["type"] == "soft" and not force:
+            due = now + warehouse.delete_profile["expiration-seconds"] * 1_000_000
+            row.deleted_at, row.expires_at = now, due
+            schedule_soft_deletion(server, session, warehouse, row, due=due, purge=purge)
+        else:
+            if purge:
+                schedule_purge(server, session, warehouse, row)
+            session.delete(row)
+    return empty()

@@ -1,0 +1,62 @@
+"""Sessions on the server's database: a SQLite file in WAL mode, or any Postgres."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from typing import Any
+
+from sqlalchemy import create_engine, event, make_url
+from sqlalchemy.orm import Session
+
+from .models import Base
+
+
+class Database:
+    """`read()` and `write()` give a session each; `write()` commits at the end of the block, or rolls back.
+
+    SQLite has one writer: a lock in the process queues writers without busy waiting.
+    """
+
+    def __init__(self, url: str) -> None:
+        parsed = make_url(url)
+        self.is_sqlite = parsed.get_backend_name() == "sqlite"
+        if parsed.drivername == "postgresql":
+            parsed = parsed.set(drivername="postgresql+psycopg")
+        options: dict[str, Any] = {"connect_args": {"timeout": 30}} if self.is_sqlite else {"pool_pre_ping": True}
+        self.engine = create_engine(parsed, pool_size=20, max_overflow=40, **options)
+        self._writer = threading.RLock() if self.is_sqlite else nullcontext()
+        if self.is_sqlite:
+            event.listen(self.engine, "connect", _prepare_sqlite)
+            event.listen(self.engine, "begin", _begin_sqlite)
+        Base.metadata.create_all(self.engine)
+
+    @contextmanager
+    def read(self) -> Iterator[Session]:
+        with Session(self.engine, expire_on_commit=False, autoflush=False) as session:
+            yield session
+
+    @contextmanager
+    def write(self) -> Iterator[Session]:
+        with self._writer, Session(self.engine, expire_on_commit=False) as session:
+            if self.is_sqlite:
+                session.connection(execution_options={"lakekeeper_write": True})
+            yield session
+            session.commit()
+
+    def close(self) -> None:
+        self.engine.dispose()
+
+
+def _prepare_sqlite(connection: Any, _record: Any) -> None:
+    connection.isolation_level = None
+    cursor = connection.cursor()
+    for pragma in ("journal_mode=WAL", "synchronous=NORMAL", "foreign_keys=ON", "busy_timeout=30000"):
+        cursor.execute(f"PRAGMA {pragma}")
+    cursor.close()
+
+
+def _begin_sqlite(connection: Any) -> None:
+    write = connection.get_execution_options().get("lakekeeper_write", False)
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if write else "BEGIN")

@@ -1,0 +1,118 @@
+"""Projects: create, read, list, rename, delete."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter
+from pydantic import AfterValidator
+from sqlalchemy import select
+from starlette.responses import Response
+
+from ..clock import new_id
+from ..errors import ApiError, project_missing
+from ..models import Project, TaskQueueConfig, Warehouse
+from ..requests import Body, read_body
+from ..responses import empty, json_response
+from ..server import ProjectId, Server, checked_project_id
+
+router = APIRouter(prefix="/management/v1")
+
+
+class CreateProject(Body):
+    project_name: str
+    project_id: Annotated[str, AfterValidator(checked_project_id)] | None = None
+
+
+class Rename(Body):
+    new_name: str
+
+
+@router.post("/project")
+def create_project(server: Server, body: CreateProject = read_body(CreateProject)) -> Response:
+    _check_name(body.project_name)
+    project_id = body.project_id or new_id()
+    with server.database.write() as session:
+        if session.get(Project, project_id) is not None:
+            raise ApiError(409, "ProjectIdAlreadyExists", "Project with this id already exists")
+        session.add(Project(id=project_id, name=body.project_name, created_at=server.clock.now()))
+    return json_response({"project-id": project_id}, 201)
+
+
+@router.get("/project-list")
+def list_projects(server: Server) -> Response:
+    with server.database.read() as session:
+        projects = session.scalars(select(Project).order_by(Project.created_at, Project.id)).all()
+    return json_response({"projects": [_shown(project) for project in projects]})
+
+
+def get_project(server: Server, project_id: str) -> Response:
+    with server.database.read() as session:
+        project = session.get(Project, project_id)
+    if project is None:
+        raise project_missing(project_id)
+    return json_response(_shown(project))
+
+
+def rename_project(server: Server, project_id: str, name: str) -> Response:
+    _check_name(name)
+    with server.database.write() as session:
+        project = session.get(Project, project_id)
+        if project is None:
+            raise project_missing(project_id)
+        project.name = name
+    return empty(200)
+
+
+def delete_project(server: Server, project_id: str) -> Response:
+    with server.database.write() as session:
+        project = session.get(Project, project_id)
+        if project is None:
+            raise ApiError(404, "ProjectNotFound", "Project not found")
+        if session.scalars(select(Warehouse.id).where(Warehouse.project_id == project_id).limit(1)).first():
+            raise ApiError(409, "ProjectNotEmpty", "Project is not empty")
+        for config in session.scalars(select(TaskQueueConfig).where(TaskQueueConfig.scope == project_id)):
+            session.delete(config)
+        session.delete(project)
+    return empty()
+
+
+@router.get("/project")
+def get_by_header(server: Server, project_id: ProjectId) -> Response:
+    return get_project(server, project_id)
+
+
+@router.post("/project/rename")
+def rename_by_header(server: Server, project_id: ProjectId, body: Rename = read_body(Rename)) -> Response:
+    return rename_project(server, project_id, body.new_name)
+
+
+@router.delete("/project")
+def delete_by_header(server: Server, project_id: ProjectId) -> Response:
+    return delete_project(server, project_id)
+
+
+@router.get("/project/{project}")
+def get_by_path(server: Server, project: str) -> Response:
+    return get_project(server, project)
+
+
+@router.post("/project/{project}/rename")
+def rename_by_path(server: Server, project: str, body: Rename = read_body(Rename)) -> Response:
+    return rename_project(server, project, body.new_name)
+
+
+@router.delete("/project/{project}")
+def delete_by_path(server: Server, project: str) -> Response:
+    return delete_project(server, project)
+
+
+def _shown(project: Project) -> dict[str, str]:
+    return {"project-id": project.id, "project-name": project.name}
+
+
+def _check_name(name: str) -> None:
+    if not name:
+        raise ApiError(400, "EmptyProjectName", "Project name cannot be empty")
+    if len(name.encode()) > 128:
+        raise ApiError(400, "ProjectNameTooLong", "Project name must be shorter than 128 chars")

@@ -1,0 +1,156 @@
+"""The tables of the server's own database. Times are microseconds since the epoch, UTC; ids are UUID strings."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import JSON, BigInteger, ForeignKey, Index, String, Text, UniqueConstraint, text
+from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
+
+ACTIVE_TASK = ("SCHEDULED", "RUNNING", "STOPPING")
+
+
+class Base(DeclarativeBase):
+    type_annotation_map = {dict[str, Any]: JSON, list[str]: JSON, list[int]: JSON, int: BigInteger}
+
+
+class ServerRow(Base):
+    __tablename__ = "server"
+    server_id: Mapped[str] = mapped_column(String(36), primary_key=True)
+    bootstrapped: Mapped[bool]
+
+
+class Project(Base):
+    __tablename__ = "project"
+    id: Mapped[str] = mapped_column(String(128), primary_key=True)
+    name: Mapped[str]
+    created_at: Mapped[int]
+
+
+class Secret(Base):
+    """Storage credentials. Read by the storage layer only, never part of an answer."""
+
+    __tablename__ = "secret"
+    id: Mapped[str] = mapped_column(String(36), primary_key=True)
+    payload: Mapped[dict[str, Any]]
+
+
+class Warehouse(Base):
+    __tablename__ = "warehouse"
+    __table_args__ = (UniqueConstraint("project_id", "name_key"),)
+    id: Mapped[str] = mapped_column(String(36), primary_key=True)
+    project_id: Mapped[str] = mapped_column(ForeignKey("project.id"))
+    name: Mapped[str]
+    name_key: Mapped[str]
+    storage_profile: Mapped[dict[str, Any]]
+    secret_id: Mapped[str | None]
+    credential_type: Mapped[str | None]
+    delete_profile: Mapped[dict[str, Any]]
+    active: Mapped[bool]
+    protected: Mapped[bool]
+    managed_by: Mapped[str]
+    allowed_format_versions: Mapped[list[int]]
+    default_format_version: Mapped[int | None]
+    created_at: Mapped[int]
+    updated_at: Mapped[int | None]
+
+
+class WarehouseStatistics(Base):
+    __tablename__ = "warehouse_statistics"
+    warehouse_id: Mapped[str] = mapped_column(ForeignKey("warehouse.id", ondelete="CASCADE"), primary_key=True)
+    hour: Mapped[int] = mapped_column(primary_key=True)
+    number_of_tables: Mapped[int]
+    number_of_views: Mapped[int]
+    updated_at: Mapped[int]
+
+
+class Namespace(Base):
+    """`path` is the name's parts, `path_key` the same case-folded and joined by 0x1F."""
+
+    __tablename__ = "namespace"
+    __table_args__ = (UniqueConstraint("warehouse_id", "path_key"), Index("namespace_children", "parent_id"))
+    id: Mapped[str] = mapped_column(String(36), primary_key=True)
+    warehouse_id: Mapped[str] = mapped_column(ForeignKey("warehouse.id"))
+    parent_id: Mapped[str | None]
+    path: Mapped[list[str]]
+    path_key: Mapped[str]
+    properties: Mapped[dict[str, Any]]
+    protected: Mapped[bool]
+    created_at: Mapped[int]
+    updated_at: Mapped[int | None]
+
+
+class Tabular(Base):
+    """A table or a view. `metadata_location` is null while a table is only staged.
+
+    A name is taken by live tabulars only: a soft-deleted one gives it free.
+    """
+
+    __tablename__ = "tabular"
+    __table_args__ = (
+        Index(
+            "tabular_name",
+            "namespace_id",
+            "name_key",
+            unique=True,
+            sqlite_where=text("deleted_at IS NULL"),
+            postgresql_where=text("deleted_at IS NULL"),
+        ),
+        Index("tabular_location", "warehouse_id", "location"),
+    )
+    id: Mapped[str] = mapped_column(String(36), primary_key=True)
+    warehouse_id: Mapped[str] = mapped_column(ForeignKey("warehouse.id"))
+    namespace_id: Mapped[str] = mapped_column(ForeignKey("namespace.id"))
+    kind: Mapped[str] = mapped_column(String(8))
+    name: Mapped[str]
+    name_key: Mapped[str]
+    location: Mapped[str]
+    metadata_location: Mapped[str | None]
+    document: Mapped[str] = mapped_column(Text)
+    protected: Mapped[bool]
+    created_at: Mapped[int]
+    updated_at: Mapped[int | None]
+    deleted_at: Mapped[int | None]
+    expires_at: Mapped[int | None]
+
+
+class Task(Base):
+    __tablename__ = "task"
+    __table_args__ = (Index("task_due", "status", "scheduled_for"),)
+    id: Mapped[str] = mapped_column(String(36), primary_key=True)
+    project_id: Mapped[str]
+    warehouse_id: Mapped[str] = mapped_column(ForeignKey("warehouse.id", ondelete="CASCADE"))
+    queue: Mapped[str]
+    entity_kind: Mapped[str]
+    entity_id: Mapped[str]
+    entity_name: Mapped[list[str]]
+    payload: Mapped[dict[str, Any]]
+    status: Mapped[str]
+    message: Mapped[str | None]
+    attempt: Mapped[int]
+    scheduled_for: Mapped[int]
+    picked_up_at: Mapped[int | None]
+    created_at: Mapped[int]
+    updated_at: Mapped[int | None]
+
+
+class TaskQueueConfig(Base):
+    """`scope` is a warehouse id, or a project id for the project's queues."""
+
+    __tablename__ = "task_queue_config"
+    scope: Mapped[str] = mapped_column(String(128), primary_key=True)
+    queue: Mapped[str] = mapped_column(primary_key=True)
+    config: Mapped[dict[str, Any]]
+    max_seconds_since_last_heartbeat: Mapped[int | None]
+
+
+class IdempotencyKey(Base):
+    """`answer` is null while the first request runs, else its body without anything secret."""
+
+    __tablename__ = "idempotency_key"
+    warehouse_id: Mapped[str] = mapped_column(ForeignKey("warehouse.id", ondelete="CASCADE"), primary_key=True)
+    key: Mapped[str] = mapped_column(String(36), primary_key=True)
+    endpoint: Mapped[str]
+    status: Mapped[int | None]
+    answer: Mapped[str | None] = mapped_column(Text)
+    created_at: Mapped[int]

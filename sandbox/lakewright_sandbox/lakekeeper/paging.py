@@ -1,0 +1,52 @@
+"""Pages of a listing. A token is base64url of `1&<micros>&<id>`: the place of the last row that was given."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Select, tuple_
+
+from .errors import ApiError
+from .settings import Settings
+
+
+@dataclass(frozen=True)
+class Page:
+    """`after` is the last row's time and id, None at the start."""
+
+    size: int
+    after: tuple[int, str] | None
+
+    @classmethod
+    def asked(cls, settings: Settings, token: str | None, size: int | None, *, whole: bool = False) -> Page:
+        """`whole` listings give as much as they may at once unless a page token was sent, be it an empty one."""
+        default = settings.page_size_max if whole and token is None else settings.page_size_default
+        asked = default if size is None or (whole and token is None) else size
+        return cls(max(1, min(asked, settings.page_size_max)), _read(token) if token else None)
+
+    def of(self, query: Select[Any], time: Any, key: Any) -> Select[Any]:
+        """The query for this page, oldest first."""
+        if self.after:
+            query = query.where(tuple_(time, key) > self.after)
+        return query.order_by(time, key).limit(self.size)
+
+    def next_token(self, rows: Any) -> str | None:
+        """A token when the page is full; it may lead to an empty last page."""
+        return page_token(rows[-1].created_at, rows[-1].id) if len(rows) >= self.size else None
+
+
+def page_token(micros: int, key: str) -> str:
+    return base64.urlsafe_b64encode(f"1&{micros}&{key}".encode()).decode().rstrip("=")
+
+
+def _read(token: str) -> tuple[int, str]:
+    try:
+        version, micros, key = base64.urlsafe_b64decode(token + "=" * (-len(token) % 4)).decode().split("&", 2)
+        if version == "1":
+            return int(micros), key
+    except (ValueError, binascii.Error):
+        pass
+    raise ApiError(400, "PaginationTokenParseError", f"Invalid page token `{token}`.")

@@ -1,0 +1,154 @@
+"""Reading requests the way the real server's framework does: what it refuses, it refuses in plain text.
+
+The wording and positions follow serde_json, which clients see in the body of a 400 or 422.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Awaitable, Callable
+from typing import Annotated, Any, TypeVar
+
+from fastapi import Depends, Query, Request
+from fastapi.exceptions import RequestValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
+
+from .errors import RequestRejected
+
+M = TypeVar("M", bound=BaseModel)
+
+TRUE = {"1", "t", "T", "TRUE", "true", "True"}
+FALSE = {"0", "f", "F", "FALSE", "false", "False"}
+
+
+class Body(BaseModel):
+    """A request body with kebab-case keys. Unknown keys are ignored, as the server does."""
+
+    model_config = ConfigDict(alias_generator=lambda name: name.replace("_", "-"), populate_by_name=True)
+
+
+class IcebergBody(BaseModel):
+    """A body of the Iceberg catalog: as `Body`; null stands for a field left out."""
+
+    model_config = ConfigDict(alias_generator=lambda name: name.replace("_", "-"), populate_by_name=True)
+
+
+def read_body(model: type[M]) -> Any:
+    """A dependency that reads the request's JSON body as `model`."""
+
+    async def read(request: Request) -> M:
+        return parse(model, await request.body(), request.headers.get("content-type", ""))
+
+    reader: Callable[[Request], Awaitable[M]] = read
+    return Depends(reader)
+
+
+def parse(model: type[M], raw: bytes, content_type: str) -> M:
+    media_type = content_type.split(";", maxsplit=1)[0].strip().lower()
+    if not re.fullmatch(r"application/(json|[\w.-]+\+json)", media_type):
+        raise RequestRejected(415, "Expected request with `Content-Type: application/json`")
+    try:
+        return model.model_validate_json(raw, strict=True)
+    except ValidationError as error:
+        raise _rejection(raw, error) from None
+
+
+def _rejection(raw: bytes, error: ValidationError) -> RequestRejected:
+    detail = error.errors(include_url=False)[0]
+    if detail["type"] == "json_invalid":
+        reason = detail.get("ctx", {}).get("error", "invalid JSON")
+        return RequestRejected(400, f"Failed to parse the request body as JSON: {reason}")
+    path = _path_in(json.loads(raw), detail["loc"])
+    text = raw.decode()
+    message = detail["msg"].removeprefix("Value error, ")
+    if detail["type"] == "missing":
+        message, path = f"missing field `{detail['loc'][-1]}`", path[:-1] if _is_last(path, detail["loc"]) else path
+    line, column = _position(text, path)
+    where = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path).lstrip(".")
+    prefix = f"{where}: " if where else ""
+    return RequestRejected(
+        422,
+        f"Failed to deserialize the JSON body into the target type: {prefix}{message} at line {line} column {column}",
+    )
+
+
+def _is_last(path: list[str | int], loc: tuple[str | int, ...]) -> bool:
+    return bool(path) and path[-1] == loc[-1]
+
+
+def _path_in(document: Any, loc: tuple[str | int, ...]) -> list[str | int]:
+    """The part of pydantic's `loc` that is found in the document: union tags and absent keys are left out."""
+    path: list[str | int] = []
+    for part in loc:
+        if (isinstance(document, dict) and part in document) or (isinstance(document, list) and isinstance(part, int) and part < len(document)):
+            document = document[part]
+        else:
+            continue
+        path.append(part)
+    return path
+
+
+def _position(text: str, path: list[str | int]) -> tuple[int, int]:
+    """Where serde_json stops: behind the first-level value that is wrong, or behind the whole document.
+
+    It reads one byte on, over the closing brace, when the value is the last one.
+    """
+    end = len(text.rstrip())
+    if path and text.lstrip().startswith("{"):
+        end = _end_of_member(text, str(path[0]))
+        rest = text[end:]
+        if rest.lstrip().startswith("}"):
+            end += rest.index("}") + 1
+    before = text[:end]
+    return before.count("\n") + 1, len(before.rpartition("\n")[2].encode())
+
+
+def _end_of_member(text: str, key: str) -> int:
+    decoder = json.JSONDecoder()
+    at = text.index("{") + 1
+    while True:
+        at = _skip(text, at, " \t\r\n,")
+        name, at = decoder.raw_decode(text, at)
+        at = _skip(text, at, " \t\r\n:")
+        _, at = decoder.raw_decode(text, at)
+        if name == key:
+            return at
+
+
+def _skip(text: str, at: int, over: str) -> int:
+    while text[at] in over:
+        at += 1
+    return at
+
+
+def rejected_query(error: RequestValidationError) -> RequestRejected:
+    """A path or query parameter that cannot be read: 400 in plain text."""
+    detail = error.errors()[0]
+    place, name = detail["loc"][0], detail["loc"][-1]
+    value = detail.get("input")
+    if place == "path":
+        reason = f"UUID parsing failed: {uuid_fault(str(value))}"
+        return RequestRejected(400, f"Invalid URL: Cannot parse `{name}` with value `{value}`: {reason}")
+    message = str(detail["msg"]).removeprefix("Value error, ")
+    return RequestRejected(400, f"Failed to deserialize query string: {name}: {message}")
+
+
+def uuid_fault(text: str) -> str:
+    for index, character in enumerate(text):
+        if character not in "0123456789abcdefABCDEF-":
+            return f"invalid character: found `{character}` at {index}"
+    return f"invalid length: expected length 32 for simple format, found {len(text)}"
+
+
+def _flag(value: Any) -> Any:
+    if isinstance(value, str):
+        if value in TRUE:
+            return True
+        if value in FALSE:
+            return False
+        raise ValueError(f"provided string was not `true` or `false`: `{value}`")
+    return value
+
+
+Flag = Annotated[bool, BeforeValidator(_flag), Query()]

@@ -1,0 +1,17 @@
+"""Answers: compact JSON, or nothing at all (the real server sends no content type with an empty body)."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from starlette.responses import Response
+
+
+def json_response(body: Any, status: int = 200, headers: dict[str, str] | None = None) -> Response:
+    text = json.dumps(body, separators=(",", ":"), ensure_ascii=False)
+    return Response(text.encode(), status, headers, media_type="application/json")
+
+
+def empty(status: int = 204) -> Response:
+    return Response(status_code=status)

@@ -1,0 +1,98 @@
+"""What every request handler works with: settings, clock, database, storage, vending."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated
+
+from fastapi import Depends, Header, Request
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from .clock import Clock, new_id
+from .database import Database
+from .errors import ApiError, warehouse_missing
+from .models import Secret, ServerRow, Warehouse
+from .settings import Settings
+from .storage import StorageAccess, WarehouseStorage
+from .storage_profile import S3Credential, S3Profile
+from .validation import StorageProbe
+from .vending import CredentialVendor
+
+PROJECT_ID = re.compile(r"[A-Za-z0-9_-]+")
+
+
+class Lakekeeper:
+    """One running server."""
+
+    def __init__(self, settings: Settings, clock: Clock | None = None) -> None:
+        self.settings = settings
+        self.clock = clock or Clock()
+        self.database = Database(settings.database)
+        self.access = StorageAccess(settings)
+        self.vendor = CredentialVendor(self.access)
+        self.probe = StorageProbe(self.access, self.vendor)
+        self._storages: dict[tuple[str, int | None, str | None], WarehouseStorage] = {}
+        with self.database.write() as session:
+            row = session.scalars(select(ServerRow)).first()
+            if row is None:
+                row = ServerRow(server_id=new_id(), bootstrapped=False)
+                session.add(row)
+            self.server_id = row.server_id
+
+    def storage_of(self, session: Session, warehouse: Warehouse) -> WarehouseStorage:
+        """Kept per version of the warehouse: a change of profile or credential makes another."""
+        version = (warehouse.id, warehouse.updated_at, warehouse.secret_id)
+        storage = self._storages.get(version)
+        if storage is None:
+            secret = session.get(Secret, warehouse.secret_id) if warehouse.secret_id else None
+            storage = WarehouseStorage(
+                S3Profile.model_validate(warehouse.storage_profile),
+                S3Credential.model_validate(secret.payload) if secret else None,
+            )
+            if len(self._storages) > 10_000:
+                self._storages.clear()
+            self._storages[version] = storage
+        return storage
+
+
+def running_server(request: Request) -> Lakekeeper:
+    return request.app.state.lakekeeper
+
+
+Server = Annotated[Lakekeeper, Depends(running_server)]
+
+
+def checked_project_id(value: str) -> str:
+    if not PROJECT_ID.fullmatch(value):
+        message = f"Project IDs may only contain alphanumeric characters, hyphens and underscores. Got: `{value}`"
+        raise ValueError(message)
+    return value
+
+
+def project_of(
+    server: Server,
+    x_project_id: Annotated[str | None, Header()] = None,
+    x_project_ident: Annotated[str | None, Header()] = None,
+) -> str:
+    """The project that a request is about: its header, else the default project."""
+    value = x_project_id or x_project_ident
+    if not value:
+        return server.settings.default_project
+    try:
+        return checked_project_id(value)
+    except ValueError as error:
+        raise ApiError(400, "MalformedProjectID", str(error), "Invalid x-project-id header value.") from None
+
+
+ProjectId = Annotated[str, Depends(project_of)]
+
+
+def find_warehouse(
+    session: Session, warehouse_id: str, *, active: bool = False, during: str | None = None
+) -> Warehouse:
+    """Raises 404 `NoSuchWarehouseException`, for an inactive warehouse too where `active` is asked for."""
+    warehouse = session.get(Warehouse, warehouse_id)
+    if warehouse is None or (active and not warehouse.active):
+        raise warehouse_missing(warehouse_id, during) if during else warehouse_missing(warehouse_id)
+    return warehouse

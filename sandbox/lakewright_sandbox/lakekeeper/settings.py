@@ -1,0 +1,34 @@
+"""What the server is started with."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+NIL_PROJECT = "00000000-0000-0000-0000-000000000000"
+VERSION = "0.13.1"
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The sandbox's counterpart of Lakekeeper's environment variables; the defaults are the real server's.
+
+    `aws_endpoint` plays AWS for storage profiles that name no endpoint of their own. `credentials_file` and
+    `profile` name the base identity behind `aws-system-identity`, read again at every use.
+    """
+
+    database: str
+    aws_endpoint: str | None = None
+    credentials_file: Path | None = None
+    profile: str = "lakekeeper"
+    aws_system_identity: bool = False
+    direct_system_identity: bool = False
+    require_external_id: bool = True
+    skip_storage_validation: bool = False
+    instance_admin: bool = False
+    default_project: str = NIL_PROJECT
+    reserved_namespaces: tuple[str, ...] = ("system", "examples", "information_schema")
+    page_size_default: int = 100
+    page_size_max: int = 1000
+    task_poll_seconds: float = 0.2
+    idempotency_seconds: int = 1800
