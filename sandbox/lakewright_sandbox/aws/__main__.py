@@ -1,0 +1,28 @@
+"""`python -m lakewright_sandbox.aws --port P --credentials-file F`: serves S3, IAM and STS until it is stopped."""
+
+import argparse
+from pathlib import Path
+
+from lakewright_sandbox.aws.identities import create_initial_identities
+from lakewright_sandbox.aws.moto_app import create_app
+from lakewright_sandbox.aws.server import require_loopback, serve
+from lakewright_sandbox.credentials import load_or_create
+from lakewright_sandbox.errors import CredentialsFileError
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m lakewright_sandbox.aws", description=__doc__)
+    parser.add_argument("--port", type=int, required=True)
+    parser.add_argument("--host", default="127.0.0.1", help="a loopback address")
+    parser.add_argument("--credentials-file", type=Path, required=True, help="made with random keys if it is missing")
+    arguments = parser.parse_args()
+    try:
+        require_loopback(arguments.host)
+        create_initial_identities(load_or_create(arguments.credentials_file))
+    except (ValueError, CredentialsFileError) as error:
+        parser.error(str(error))
+    serve(create_app(), arguments.host, arguments.port)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,35 @@
+"""The identities a fresh sandbox has: `admin`, who may do everything, and `lakekeeper`, who may only assume roles."""
+
+import json
+
+from lakewright_sandbox.aws.moto_app import iam
+from lakewright_sandbox.credentials import ADMIN, LAKEKEEPER, AccessKey
+
+_POLICIES = {
+    ADMIN: {
+        "Version": "2012-10-17",
+        "Statement": [{"Sid": "Everything", "Effect": "Allow", "Action": "*", "Resource": "*"}],
+    },
+    LAKEKEEPER: {
+        "Version": "2012-10-17",
+        "Statement": [
+            {
+                "Sid": "AssumeRolesOnly",
+                "Effect": "Allow",
+                "Action": ["sts:AssumeRole", "sts:TagSession"],
+                "Resource": "*",
+            }
+        ],
+    },
+}
+
+
+def create_initial_identities(keys: dict[str, AccessKey]) -> None:
+    """Makes both users with the kept keys: moto forgets with its process, the credentials file does not."""
+    backend = iam()
+    for name, policy in _POLICIES.items():
+        backend.create_user(region_name="us-east-1", user_name=name)
+        backend.put_user_policy(name, f"{name}-policy", json.dumps(policy))
+        key = backend.create_access_key(name)
+        key.access_key_id = keys[name].access_key_id
+        key.secret_access_key = keys[name].secret_access_key.get_secret_value()

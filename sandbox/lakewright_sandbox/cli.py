@@ -1,0 +1,108 @@
+"""`lakewright sandbox up | status | down`."""
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+
+from lakewright_sandbox import lifecycle
+from lakewright_sandbox.errors import SandboxError
+from lakewright_sandbox.state import Sandbox
+
+app = typer.Typer(name="sandbox", help="A laptop's stand-in for the cloud: S3, IAM, STS and a Lakekeeper.")
+
+Dir = Annotated[Path, typer.Option("--dir", help="Where the sandbox keeps its data, keys and logs.")]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object, with the admin keys.")]
+
+
+@app.command()
+def up(
+    directory: Dir = lifecycle.DEFAULT_DIR,
+    as_json: Json = False,
+    database: Annotated[
+        str | None, typer.Option(help="SQLAlchemy URL for the catalog, such as postgresql+psycopg://…; kept.")
+    ] = None,
+) -> None:
+    """Start the sandbox, or what is missing of it, and wait until it is healthy."""
+    try:
+        result = lifecycle.bring_up(directory, database)
+    except SandboxError as error:
+        raise _failed(error) from None
+    sandbox = result.sandbox
+    if as_json:
+        typer.echo(json.dumps(_with_keys(sandbox), indent=2))
+        return
+    if not result.started:
+        typer.echo(f"The sandbox in {sandbox.dir} is running already.")
+    elif len(result.started) == 1:
+        typer.echo(f"Restarted the {result.started[0]} half of the sandbox in {sandbox.dir}.")
+    else:
+        typer.echo(f"The sandbox in {sandbox.dir} is up.")
+    _show_endpoints(sandbox)
+
+
+@app.command()
+def status(directory: Dir = lifecycle.DEFAULT_DIR, as_json: Json = False) -> None:
+    """Tell whether the sandbox is up. Exit code 0 if all of it is, 3 if not, 1 if there is none."""
+    try:
+        found = lifecycle.status(directory)
+    except SandboxError as error:
+        raise _failed(error) from None
+    sandbox = found.sandbox
+    if as_json:
+        running = {"aws": found.aws_running, "lakekeeper": found.lakekeeper_running}
+        typer.echo(json.dumps(_with_keys(sandbox) | {"running": running}, indent=2))
+    else:
+        typer.echo(f"AWS         {_word(found.aws_running)}  {sandbox.aws.endpoint}")
+        typer.echo(f"Lakekeeper  {_word(found.lakekeeper_running)}  {sandbox.lakekeeper.endpoint}")
+        if found.aws_running:
+            typer.echo(
+                "Buckets, objects and roles live as long as the AWS process: "
+                f"since {sandbox.aws.started_at:%F %T} UTC. The catalog and the keys stay over a restart."
+            )
+        if not found.running:
+            typer.echo(f"Start it with `lakewright sandbox up --dir {sandbox.dir}`.")
+    if not found.running:
+        raise typer.Exit(3)
+
+
+@app.command()
+def down(
+    directory: Dir = lifecycle.DEFAULT_DIR,
+    purge: Annotated[bool, typer.Option("--purge", help="Remove the catalog's data and the keys too.")] = False,
+) -> None:
+    """Stop the sandbox's processes. The catalog's data stay, buckets and roles end with the AWS process."""
+    try:
+        stopped = lifecycle.down(directory, purge)
+    except SandboxError as error:
+        raise _failed(error) from None
+    typer.echo(f"Stopped: {', '.join(stopped)}." if stopped else "Nothing of the sandbox was running.")
+    if purge:
+        typer.echo("Its data and keys are removed.")
+
+
+def _show_endpoints(sandbox: Sandbox) -> None:
+    typer.echo(f"  Lakekeeper   {sandbox.lakekeeper.endpoint}")
+    typer.echo(f"  AWS          {sandbox.aws.endpoint}  (S3, IAM, STS; region {sandbox.aws.region})")
+    typer.echo(f"  credentials  {sandbox.credentials_file}  (profiles admin, lakekeeper)")
+
+
+def _with_keys(sandbox: Sandbox) -> dict[str, Any]:
+    admin = sandbox.admin
+    return sandbox.model_dump(mode="json", exclude_none=True) | {
+        "admin": {
+            "access_key_id": admin.access_key_id,
+            "secret_access_key": admin.secret_access_key.get_secret_value(),
+        }
+    }
+
+
+def _word(running: bool) -> str:
+    return "running" if running else "stopped"
+
+
+def _failed(error: SandboxError) -> typer.Exit:
+    Console(stderr=True).print(str(error), markup=False, highlight=False, soft_wrap=True)
+    return typer.Exit(1)

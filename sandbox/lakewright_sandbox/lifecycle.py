@@ -1,0 +1,247 @@
+"""A sandbox's life: up (idempotent, mends a half that died), status, down. One directory, one sandbox."""
+
+import contextlib
+import fcntl
+import os
+import shutil
+import subprocess
+import uuid
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Literal
+from urllib.parse import urlsplit
+
+import httpx
+from pydantic import BaseModel
+
+from lakewright_sandbox import processes, state
+from lakewright_sandbox.credentials import LAKEKEEPER, load_or_create
+from lakewright_sandbox.errors import ProcessFailedError, SandboxMissingError
+from lakewright_sandbox.state import AwsState, LakekeeperState, Layout, Sandbox
+
+AWS_MODULE = "lakewright_sandbox.aws"
+LAKEKEEPER_MODULE = "lakewright_sandbox.lakekeeper"
+DEFAULT_DIR = Path(".sandbox")
+
+_REGION = "us-east-1"
+_ACCOUNT_ID = "123456789012"
+_START_SECONDS = 60
+
+Half = Literal["aws", "lakekeeper"]
+
+
+class Status(BaseModel):
+    """A sandbox and which of its halves answer."""
+
+    sandbox: Sandbox
+    aws_running: bool
+    lakekeeper_running: bool
+
+    @property
+    def running(self) -> bool:
+        """Whether all of it is up."""
+        return self.aws_running and self.lakekeeper_running
+
+
+class Up(BaseModel):
+    """What `up` did: the sandbox, and the halves it had to start (none if everything was running)."""
+
+    sandbox: Sandbox
+    started: list[Half]
+
+
+def up(directory: Path = DEFAULT_DIR, database: str | None = None) -> Sandbox:
+    """Brings the sandbox of that directory up; what runs already is left alone.
+
+    `database` is a SQLAlchemy URL for the catalog, kept for the next time; by default a SQLite file in the directory.
+    Raises ProcessFailedError (with the end of the log), SandboxStateError or CredentialsFileError.
+    """
+    return bring_up(directory, database).sandbox
+
+
+def bring_up(directory: Path = DEFAULT_DIR, database: str | None = None) -> Up:
+    """As `up`, and tells what had to be started."""
+    layout = Layout(directory)
+    layout.root.mkdir(parents=True, exist_ok=True)
+    with _lock(layout):
+        known = state.read(layout)
+        load_or_create(layout.credentials)
+        other_database = database is not None and database != state.read_database_url(layout)
+        if database is not None:
+            state.write_database_url(layout, database)
+        started: list[Half] = []
+        # What a half that did start leaves behind when the other one does not is stopped again, below.
+        with contextlib.ExitStack() as undo:
+            if known and _aws_answers(known, layout):
+                aws = known.aws
+            else:
+                aws = _start_aws(layout, known, undo)
+                started.append("aws")
+            started_alike = known is not None and known.aws.endpoint == aws.endpoint and not other_database
+            if known and started_alike and _lakekeeper_answers(known, layout):
+                lakekeeper = known.lakekeeper
+            else:
+                lakekeeper = _start_lakekeeper(layout, known, aws, undo)
+                started.append("lakekeeper")
+            sandbox = Sandbox(
+                id=known.id if known else str(uuid.uuid4()),
+                dir=layout.root,
+                lakekeeper=lakekeeper,
+                aws=aws,
+                credentials_file=layout.credentials,
+            )
+            state.write(layout, sandbox)
+            undo.pop_all()
+        return Up(sandbox=sandbox, started=started)
+
+
+def status(directory: Path = DEFAULT_DIR) -> Status:
+    """How the sandbox is. Raises SandboxMissingError where there is none."""
+    layout = Layout(directory)
+    sandbox = _existing(layout)
+    return Status(
+        sandbox=sandbox,
+        aws_running=_aws_answers(sandbox, layout),
+        lakekeeper_running=_lakekeeper_answers(sandbox, layout),
+    )
+
+
+def down(directory: Path = DEFAULT_DIR, purge: bool = False) -> list[Half]:
+    """Stops the sandbox's processes and nothing else; returns the halves that were running.
+
+    The catalog's data and the keys stay for the next `up`; `purge` removes them, with everything else the sandbox made.
+    Raises SandboxMissingError where there is no sandbox.
+    """
+    layout = Layout(directory)
+    _existing(layout)
+    with _lock(layout):
+        sandbox = _existing(layout)
+        stopped: list[Half] = []
+        # The catalog first: it must not see its storage go away.
+        if processes.stop(sandbox.lakekeeper.pid, LAKEKEEPER_MODULE, layout.credentials):
+            stopped.append("lakekeeper")
+        if processes.stop(sandbox.aws.pid, AWS_MODULE, layout.credentials):
+            stopped.append("aws")
+        if purge:
+            _purge(layout)
+    return stopped
+
+
+def _existing(layout: Layout) -> Sandbox:
+    sandbox = state.read(layout)
+    if sandbox is None:
+        raise SandboxMissingError(
+            f"There is no sandbox in {layout.root}. Start one with `lakewright sandbox up --dir {layout.root}`."
+        )
+    return sandbox
+
+
+@contextlib.contextmanager
+def _lock(layout: Layout) -> Iterator[None]:
+    """One `up` or `down` at a time; the others wait. The system drops the lock with its process."""
+    with layout.lock.open("a") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def _purge(layout: Layout) -> None:
+    for path in (
+        *layout.root.glob(f"{layout.database.name}*"),
+        layout.database_url,
+        layout.credentials,
+        layout.state,
+        layout.lock,
+    ):
+        path.unlink(missing_ok=True)
+    shutil.rmtree(layout.logs, ignore_errors=True)
+    with contextlib.suppress(OSError):
+        layout.root.rmdir()  # stays if somebody else keeps files in it
+
+
+def _aws_answers(sandbox: Sandbox, layout: Layout) -> bool:
+    return processes.is_ours(sandbox.aws.pid, AWS_MODULE, layout.credentials) and processes.healthy(
+        f"{sandbox.aws.endpoint}/moto-api/", _answers_ok
+    )
+
+
+def _lakekeeper_answers(sandbox: Sandbox, layout: Layout) -> bool:
+    return processes.is_ours(sandbox.lakekeeper.pid, LAKEKEEPER_MODULE, layout.credentials) and processes.healthy(
+        f"{sandbox.lakekeeper.endpoint}/health", _reports_ok
+    )
+
+
+def _answers_ok(response: httpx.Response) -> bool:
+    return response.is_success
+
+
+def _reports_ok(response: httpx.Response) -> bool:
+    # Old servers answer 200 with an error in the body.
+    return response.is_success and response.json().get("health") == "ok"
+
+
+def _start_aws(layout: Layout, known: Sandbox | None, undo: contextlib.ExitStack) -> AwsState:
+    if known:
+        processes.stop(known.aws.pid, AWS_MODULE, layout.credentials)  # it may hang rather than be gone
+    port = processes.free_port(urlsplit(known.aws.endpoint).port if known else None)
+    endpoint = f"http://127.0.0.1:{port}"
+    arguments = ["--port", str(port), "--credentials-file", str(layout.credentials)]
+    process = _start(AWS_MODULE, arguments, layout, "aws", undo)
+    processes.wait_until_healthy(
+        process,
+        "AWS",
+        url=f"{endpoint}/moto-api/",
+        accept=_answers_ok,
+        log=layout.log("aws"),
+        seconds=_START_SECONDS,
+    )
+    return AwsState(
+        endpoint=endpoint,
+        region=_REGION,
+        account_id=_ACCOUNT_ID,
+        pid=process.pid,
+        catalog_principal_arn=f"arn:aws:iam::{_ACCOUNT_ID}:user/{LAKEKEEPER}",
+        started_at=datetime.now(UTC).replace(microsecond=0),
+    )
+
+
+def _start_lakekeeper(
+    layout: Layout, known: Sandbox | None, aws: AwsState, undo: contextlib.ExitStack
+) -> LakekeeperState:
+    if known:
+        processes.stop(known.lakekeeper.pid, LAKEKEEPER_MODULE, layout.credentials)
+    port = processes.free_port(urlsplit(known.lakekeeper.endpoint).port if known else None)
+    endpoint = f"http://127.0.0.1:{port}"
+    arguments = ["--port", str(port), "--database", state.read_database_url(layout)]
+    arguments += ["--aws-endpoint", aws.endpoint]
+    arguments += ["--credentials-file", str(layout.credentials), "--profile", LAKEKEEPER]
+    process = _start(LAKEKEEPER_MODULE, arguments, layout, "lakekeeper", undo)
+    processes.wait_until_healthy(
+        process,
+        "Lakekeeper",
+        url=f"{endpoint}/health",
+        accept=_reports_ok,
+        log=layout.log("lakekeeper"),
+        seconds=_START_SECONDS,
+    )
+    return LakekeeperState(
+        endpoint=endpoint,
+        catalog_uri=f"{endpoint}/catalog",
+        pid=process.pid,
+        started_at=datetime.now(UTC).replace(microsecond=0),
+    )
+
+
+def _start(
+    module: str, arguments: list[str], layout: Layout, name: Half, undo: contextlib.ExitStack
+) -> subprocess.Popen[bytes]:
+    # The keys of whoever starts the sandbox are not its business: nothing in it may ever reach a real account.
+    environment = {key: value for key, value in os.environ.items() if not key.startswith(("AWS_", "MOTO_"))}
+    process = processes.start(module, arguments, layout.log(name), environment)
+
+    def stop_again() -> None:
+        with contextlib.suppress(ProcessFailedError):
+            processes.stop(process.pid, module, layout.credentials)
+
+    undo.callback(stop_again)
+    return process
