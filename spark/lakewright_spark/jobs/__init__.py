@@ -1,0 +1,1 @@
+"""Jobs: each takes a catalog configuration and nothing else of the platform."""

@@ -1,0 +1,139 @@
+"""Where an execution's results are: Texera's `vfs:` addresses, and the table that each one stands for."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from urllib.parse import urlsplit
+
+from lakewright_spark.errors import BadAddressError
+
+
+class ResultKind(Enum):
+    """The last segment of an address; it picks the namespace."""
+
+    RESULT = "result"
+    STATE = "state"
+    RUNTIME_STATISTICS = "runtimestatistics"
+    CONSOLE_MESSAGES = "consolemessages"
+
+
+# Texera's names (common/config/src/main/resources/storage.conf) and the variables by which a deployment changes them.
+_NAMESPACES: Mapping[ResultKind, tuple[str, str]] = {
+    ResultKind.RESULT: ("STORAGE_ICEBERG_TABLE_RESULT_NAMESPACE", "operator-port-result"),
+    ResultKind.STATE: ("STORAGE_ICEBERG_TABLE_STATE_NAMESPACE", "operator-port-state"),
+    ResultKind.RUNTIME_STATISTICS: (
+        "STORAGE_ICEBERG_TABLE_RUNTIME_STATISTICS_NAMESPACE",
+        "workflow-runtime-statistics",
+    ),
+    ResultKind.CONSOLE_MESSAGES: ("STORAGE_ICEBERG_TABLE_CONSOLE_MESSAGES_NAMESPACE", "operator-console-messages"),
+}
+
+_SEGMENT = re.compile(r"[^/_?#%\s]+")
+_ADDRESS = re.compile(r"/(?:wh/(?P<warehouse>[^/]+)/)?wid/(?P<workflow>\d+)/eid/(?P<execution>\d+)/(?P<rest>.+)")
+_REST = {
+    ResultKind.RESULT: re.compile(r"globalportid/[^/]+/result"),
+    ResultKind.STATE: re.compile(r"globalportid/[^/]+/state"),
+    ResultKind.RUNTIME_STATISTICS: re.compile(r"runtimestatistics"),
+    ResultKind.CONSOLE_MESSAGES: re.compile(r"opid/[^/]+/consolemessages"),
+}
+
+
+def _segment(what: str, text: str) -> str:
+    # An underscore would be read as a slash when a table's name is turned back into a path.
+    if not _SEGMENT.fullmatch(text):
+        raise BadAddressError(f"{what}: expected text without slash, underscore, blank, ?, # or %, found {text!r}")
+    return text
+
+
+@dataclass(frozen=True)
+class Port:
+    """An operator's port; its text form holds no underscore, by Texera's design."""
+
+    operator: str
+    port: int = 0
+    layer: str = "main"
+    internal: bool = False
+    input: bool = False
+
+    def __str__(self) -> str:
+        operator, layer = _segment("operator id", self.operator), _segment("layer", self.layer)
+        flags = f"isInternal={str(self.internal).lower()},isInput={str(self.input).lower()}"
+        return f"(logicalOpId={operator},layerName={layer},portId={self.port},{flags})"
+
+
+@dataclass(frozen=True)
+class ResultUri:
+    """One result table of one execution."""
+
+    kind: ResultKind
+    path: str
+    """From `wid/` on."""
+    warehouse: str | None = None
+    """None in a deployment with one warehouse for everybody."""
+
+    def __str__(self) -> str:
+        return f"vfs:///{f'wh/{self.warehouse}/' if self.warehouse else ''}{self.path}"
+
+    @property
+    def table(self) -> str:
+        """The table's name; it may hold parentheses, commas and `=`, so SQL needs backquotes."""
+        return self.path.replace("/", "_")
+
+    @classmethod
+    def parse(cls, text: str) -> ResultUri:
+        """Read an address; BadAddressError if it is none."""
+        parts = urlsplit(text)
+        match = _ADDRESS.fullmatch(parts.path) if parts.scheme == "vfs" and not parts.netloc else None
+        for kind, shape in _REST.items():
+            if match and shape.fullmatch(match["rest"]):
+                path = f"wid/{match['workflow']}/eid/{match['execution']}/{match['rest']}"
+                return cls(kind, path, match["warehouse"])
+        kinds = "globalportid/PORT/result, globalportid/PORT/state, runtimestatistics or opid/OPERATOR/consolemessages"
+        raise BadAddressError(f"expected vfs:///[wh/WAREHOUSE/]wid/N/eid/N/ and then {kinds}, found {text!r}")
+
+
+@dataclass(frozen=True)
+class Execution:
+    """One run of a workflow: the addresses of everything it writes."""
+
+    workflow: int
+    execution: int
+    warehouse: str | None = None
+
+    def result(self, port: Port) -> ResultUri:
+        return self._uri(ResultKind.RESULT, f"globalportid/{port}/result")
+
+    def state(self, port: Port) -> ResultUri:
+        return self._uri(ResultKind.STATE, f"globalportid/{port}/state")
+
+    def runtime_statistics(self) -> ResultUri:
+        return self._uri(ResultKind.RUNTIME_STATISTICS, "runtimestatistics")
+
+    def console_messages(self, operator: str) -> ResultUri:
+        return self._uri(ResultKind.CONSOLE_MESSAGES, f"opid/{_segment('operator id', operator)}/consolemessages")
+
+    def _uri(self, kind: ResultKind, rest: str) -> ResultUri:
+        if self.warehouse is not None and ("/" in self.warehouse or not self.warehouse):
+            raise BadAddressError(f"warehouse: expected a name without slash, found {self.warehouse!r}")
+        return ResultUri(kind, f"wid/{self.workflow}/eid/{self.execution}/{rest}", self.warehouse)
+
+
+@dataclass(frozen=True)
+class ResultNamespaces:
+    """The namespace of each kind: Texera's names unless told otherwise."""
+
+    names: Mapping[ResultKind, str] = field(
+        default_factory=lambda: {kind: name for kind, (_, name) in _NAMESPACES.items()}
+    )
+
+    @classmethod
+    def from_environment(cls, environment: Mapping[str, str] = os.environ) -> ResultNamespaces:
+        """As Texera reads them: each from its variable, else by its default name."""
+        return cls({kind: environment.get(variable) or name for kind, (variable, name) in _NAMESPACES.items()})
+
+    def of(self, uri: ResultUri) -> str:
+        return self.names[uri.kind]
