@@ -1,0 +1,117 @@
+"""The flights job as a person runs it: a process that is given the generated configuration and no key."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from lakewright_sandbox.state import Sandbox
+from lakewright_spark.catalog import CatalogConfig
+from lakewright_spark.results.reader import ResultReader
+from lakewright_spark.results.schemas import RUNTIME_STATISTICS, Status
+from lakewright_spark.results.uris import Execution, Port
+
+pytestmark = pytest.mark.spark
+
+RUN = Execution(7, 42, "results")
+
+
+def job(config: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
+    command = [sys.executable, "-m", "lakewright_spark.cli", *arguments, "--config", str(config)]
+    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+
+
+@pytest.fixture(scope="module")
+def config_file(catalog_config: CatalogConfig, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("config") / "catalog.json"
+    path.write_text(catalog_config.to_json())
+    return path
+
+
+@pytest.fixture(scope="module")
+def report(config_file: Path, tmp_path_factory: pytest.TempPathFactory) -> dict:
+    log = tmp_path_factory.mktemp("event-log")
+    arguments = ["--workflow", "7", "--execution", "42", "--event-log", str(log), "--json"]
+    finished = job(config_file, "run-flights", *arguments)
+    assert finished.returncode == 0, finished.stderr[-3000:]
+    return json.loads(finished.stdout.splitlines()[-1]) | {
+        "event_log": log,
+        "output": finished.stdout + finished.stderr,
+    }
+
+
+@pytest.fixture
+def reader(catalog_config: CatalogConfig, report: dict) -> ResultReader:
+    return ResultReader(catalog_config, "results")
+
+
+def test_every_flight_is_there_and_the_sums_are_the_sources(report: dict) -> None:
+    # 336,776 flights of 2013, of which 8,255 never left: the data set's own documentation.
+    assert report["totals"]["flights"] == 336_776
+    assert report["totals"]["cancelled"] == 8_255
+
+
+def test_one_execution_has_a_table_per_kind_under_texeras_names(report: dict) -> None:
+    joined = str(RUN.result(Port("FlightsJoin-operator-1")))
+    assert joined == (
+        "vfs:///wh/results/wid/7/eid/42/globalportid/"
+        "(logicalOpId=FlightsJoin-operator-1,layerName=main,portId=0,isInternal=false,isInput=false)/result"
+    )
+    assert report["tables"][joined] == 336_776
+    assert report["tables"][str(RUN.runtime_statistics())] == 2
+    assert report["tables"][str(RUN.console_messages("RouteDelays-operator-2"))] == 1
+
+
+def test_runtime_statistics_have_texeras_columns_and_commit_retries(reader: ResultReader) -> None:
+    table = reader.table(RUN.runtime_statistics())
+    assert [(c.name, c.field_id, c.required) for c in table.schema().fields] == [
+        (field.name, number, False) for number, field in enumerate(RUNTIME_STATISTICS.fields, start=1)
+    ]
+    assert str(table.schema().find_type("time")) == "timestamp"
+    assert table.spec().is_unpartitioned()
+    assert table.properties["commit.retry.num-retries"] == "10"
+    assert table.properties["commit.retry.min-wait-ms"] == "100"
+    assert table.properties["commit.retry.max-wait-ms"] == "10000"
+    first, second = reader.whole(RUN.runtime_statistics()).to_pylist()
+    assert first["status"] == second["status"] == Status.COMPLETED
+    assert first["outputTupleCnt"] == second["inputTupleCnt"] == 336_776
+    assert second["inputTupleSize"] > 1_000_000
+
+
+def test_a_page_of_a_result_is_that_part_of_the_whole(reader: ResultReader) -> None:
+    delays = RUN.result(Port("RouteDelays-operator-2"))
+    whole = reader.whole(delays)
+    assert reader.count(delays) == whole.num_rows > 500
+    assert reader.range(delays, 100, 50).equals(whole.slice(100, 50))
+    assert reader.range(delays, whole.num_rows - 5, 50).num_rows == 5
+    assert reader.range(delays, whole.num_rows, 50).num_rows == 0
+
+
+def test_a_second_run_of_the_same_execution_takes_the_place_of_the_first(
+    config_file: Path, reader: ResultReader
+) -> None:
+    before = reader.table(RUN.runtime_statistics()).metadata.table_uuid
+    finished = job(config_file, "run-flights", "--workflow", "7", "--execution", "42")
+    assert finished.returncode == 0, finished.stderr[-3000:]
+    assert reader.table(RUN.runtime_statistics()).metadata.table_uuid != before
+    assert reader.count(RUN.runtime_statistics()) == 2
+
+
+def test_read_prints_rows_by_address(config_file: Path, report: dict) -> None:
+    finished = job(config_file, "read", str(RUN.runtime_statistics()))
+    rows = [json.loads(line) for line in finished.stdout.splitlines()]
+    assert [row["operatorId"] for row in rows] == ["FlightsJoin-operator-1", "RouteDelays-operator-2"]
+
+
+def test_neither_the_event_log_nor_the_output_holds_a_secret(report: dict, sandbox: Sandbox) -> None:
+    logs = [path.read_text() for path in report["event_log"].rglob("*") if path.is_file()]
+    assert logs
+    for text in [*logs, report["output"]]:
+        assert sandbox.admin.secret_access_key not in text
+        assert sandbox.admin.access_key_id not in text
+        assert "s3.secret-access-key" not in text
