@@ -1,7 +1,7 @@
 """Errors as Lakekeeper words them. One exception carries all of them: clients tell them apart by `type`.
 
 ApiError
-`-- RequestRejected   the framework refused the request before the API saw it (text/plain)
+`-- RequestRejectedError   the framework refused the request before the API saw it (text/plain)
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ class ApiError(Exception):
         return json_response({"error": body}, self.status)
 
 
-class RequestRejected(ApiError):
+class RequestRejectedError(ApiError):
     """A request that never reached the API: bad JSON, wrong shape, wrong content type. Plain text, not JSON."""
 
     def __init__(self, status: int, message: str) -> None:
-        super().__init__(status, "RequestRejected", message)
+        super().__init__(status, "RequestRejectedError", message)
 
     def response(self) -> Response:
         return Response(self.message, self.status, media_type="text/plain")

@@ -14,7 +14,7 @@ from fastapi import Depends, Query, Request
 from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
 
-from .errors import RequestRejected
+from .errors import RequestRejectedError
 
 M = TypeVar("M", bound=BaseModel)
 
@@ -24,12 +24,6 @@ FALSE = {"0", "f", "F", "FALSE", "false", "False"}
 
 class Body(BaseModel):
     """A request body with kebab-case keys. Unknown keys are ignored, as the server does."""
-
-    model_config = ConfigDict(alias_generator=lambda name: name.replace("_", "-"), populate_by_name=True)
-
-
-class IcebergBody(BaseModel):
-    """A body of the Iceberg catalog: as `Body`; null stands for a field left out."""
 
     model_config = ConfigDict(alias_generator=lambda name: name.replace("_", "-"), populate_by_name=True)
 
@@ -47,18 +41,18 @@ def read_body(model: type[M]) -> Any:
 def parse(model: type[M], raw: bytes, content_type: str) -> M:
     media_type = content_type.split(";", maxsplit=1)[0].strip().lower()
     if not re.fullmatch(r"application/(json|[\w.-]+\+json)", media_type):
-        raise RequestRejected(415, "Expected request with `Content-Type: application/json`")
+        raise RequestRejectedError(415, "Expected request with `Content-Type: application/json`")
     try:
         return model.model_validate_json(raw, strict=True)
     except ValidationError as error:
         raise _rejection(raw, error) from None
 
 
-def _rejection(raw: bytes, error: ValidationError) -> RequestRejected:
+def _rejection(raw: bytes, error: ValidationError) -> RequestRejectedError:
     detail = error.errors(include_url=False)[0]
     if detail["type"] == "json_invalid":
         reason = detail.get("ctx", {}).get("error", "invalid JSON")
-        return RequestRejected(400, f"Failed to parse the request body as JSON: {reason}")
+        return RequestRejectedError(400, f"Failed to parse the request body as JSON: {reason}")
     path = _path_in(json.loads(raw), detail["loc"])
     text = raw.decode()
     message = detail["msg"].removeprefix("Value error, ")
@@ -67,7 +61,7 @@ def _rejection(raw: bytes, error: ValidationError) -> RequestRejected:
     line, column = _position(text, path)
     where = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path).lstrip(".")
     prefix = f"{where}: " if where else ""
-    return RequestRejected(
+    return RequestRejectedError(
         422,
         f"Failed to deserialize the JSON body into the target type: {prefix}{message} at line {line} column {column}",
     )
@@ -81,7 +75,9 @@ def _path_in(document: Any, loc: tuple[str | int, ...]) -> list[str | int]:
     """The part of pydantic's `loc` that is found in the document: union tags and absent keys are left out."""
     path: list[str | int] = []
     for part in loc:
-        if (isinstance(document, dict) and part in document) or (isinstance(document, list) and isinstance(part, int) and part < len(document)):
+        if (isinstance(document, dict) and part in document) or (
+            isinstance(document, list) and isinstance(part, int) and part < len(document)
+        ):
             document = document[part]
         else:
             continue
@@ -122,16 +118,16 @@ def _skip(text: str, at: int, over: str) -> int:
     return at
 
 
-def rejected_query(error: RequestValidationError) -> RequestRejected:
+def rejected_query(error: RequestValidationError) -> RequestRejectedError:
     """A path or query parameter that cannot be read: 400 in plain text."""
     detail = error.errors()[0]
     place, name = detail["loc"][0], detail["loc"][-1]
     value = detail.get("input")
     if place == "path":
         reason = f"UUID parsing failed: {uuid_fault(str(value))}"
-        return RequestRejected(400, f"Invalid URL: Cannot parse `{name}` with value `{value}`: {reason}")
+        return RequestRejectedError(400, f"Invalid URL: Cannot parse `{name}` with value `{value}`: {reason}")
     message = str(detail["msg"]).removeprefix("Value error, ")
-    return RequestRejected(400, f"Failed to deserialize query string: {name}: {message}")
+    return RequestRejectedError(400, f"Failed to deserialize query string: {name}: {message}")
 
 
 def uuid_fault(text: str) -> str:

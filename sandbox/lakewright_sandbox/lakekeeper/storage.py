@@ -37,7 +37,7 @@ TOKEN_MARGIN_SECONDS = 300
 MAX_CLIENTS = 256
 
 
-class StorageFailure(ApiError):
+class StorageError(ApiError):
     """S3 refused or could not be reached; answered as 400 with the kind of failure as type."""
 
 
@@ -194,7 +194,7 @@ class StorageAccess:
 
 
 class ObjectStore:
-    """Objects by their `s3://` URI. Raises `StorageFailure`."""
+    """Objects by their `s3://` URI. Raises `StorageError`."""
 
     def __init__(self, client: Any) -> None:
         self._client = client
@@ -257,8 +257,8 @@ def _failing_as(operation: str, uri: str) -> Iterator[None]:
         raise _failure(operation, uri, "", _said(error)) from None
 
 
-def _failure(operation: str, uri: str, code: str, said: str) -> StorageFailure:
-    return StorageFailure(400, IO_KINDS.get(code, "Unexpected"), f"IO error at `{uri}`: S3 {operation} failed: {said}")
+def _failure(operation: str, uri: str, code: str, said: str) -> StorageError:
+    return StorageError(400, IO_KINDS.get(code, "Unexpected"), f"IO error at `{uri}`: S3 {operation} failed: {said}")
 
 
 def _said(error: ClientError | BotoCoreError) -> str:

@@ -13,7 +13,7 @@ from typing import Any
 
 from .clock import new_id
 from .errors import ApiError
-from .storage import Keys, ObjectStore, StorageAccess, StorageFailure, WarehouseStorage
+from .storage import Keys, ObjectStore, StorageAccess, StorageError, WarehouseStorage
 from .vending import CredentialVendor, session_policy
 
 VENDING_CHECKS = ("vended-credentials-issued", "vended-credentials-read-write", "vended-credentials-scope-enforced")
@@ -58,7 +58,7 @@ def raise_failed(checks: Iterable[Check]) -> None:
     if not failed:
         return
     (name, first), others = failed[0], failed[1:]
-    stack = ["IO Operation Failed during validation."] if isinstance(first, StorageFailure) else []
+    stack = ["IO Operation Failed during validation."] if isinstance(first, StorageError) else []
     stack += [f"Also failed [{other}]: {error.message}" for other, error in others]
     raise ApiError(first.status, first.kind, f"Storage validation failed [{name}]: {first.message}", *stack)
 
@@ -110,7 +110,7 @@ def _read_write(objects: ObjectStore, place: str) -> None:
     uri, probe = f"{place}/metadata/test", gzip.compress(b"test")
     objects.write(uri, probe)
     if objects.read(uri) != probe:
-        raise StorageFailure(400, "Unexpected", f"IO error at `{uri}`: read back other bytes than were written")
+        raise StorageError(400, "Unexpected", f"IO error at `{uri}`: read back other bytes than were written")
     objects.delete(uri)
 
 
@@ -118,7 +118,7 @@ def _refused_outside(vended: ObjectStore, place: str) -> None:
     uri = f"{place}/metadata/outside"
     try:
         vended.write(uri, b"outside")
-    except StorageFailure:
+    except StorageError:
         return
     message = f"The short-term credential could write to `{uri}`, outside of its scope: STS ignores session policies."
     raise ApiError(412, "ShortTermCredentialError", message)

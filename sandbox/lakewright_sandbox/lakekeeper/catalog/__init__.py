@@ -2,8 +2,8 @@
 
 from fastapi import APIRouter
 
-from . import config, namespaces, tables
+from . import commits, config, namespaces, signing, tables, views
 
 
 def routers() -> list[APIRouter]:
-    return [module.router for module in (config, namespaces, tables)]
+    return [module.router for module in (config, signing, namespaces, tables, commits, views)]

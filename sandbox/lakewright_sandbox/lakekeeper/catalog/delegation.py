@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Annotated, Any
 from urllib.parse import quote
 
 from fastapi import Depends, Request
 
-from ..errors import ApiError
 from ..server import Lakekeeper
 from ..storage import WarehouseStorage
 from .scope import SEPARATOR
 
-UNRESERVED_UNDERSCORE = "%5F"
+KEY_FIELDS = ("s3.access-key-id", "s3.secret-access-key", "s3.session-token")
 
 
 @dataclass(frozen=True)
@@ -66,10 +66,7 @@ class TabularAccess:
         if not vend:
             return {"config": config}
         keys = self._vended()
-        config |= {
-            key: value for key, value in keys.items() if key.startswith(("s3.access", "s3.secret", "s3.session-token"))
-        }
-        config.pop("s3.session-token-expires-at-ms", None)
+        config |= {key: keys[key] for key in KEY_FIELDS}
         return {"config": config, "storage-credentials": self._entries(keys)}
 
     def storage_credentials(self) -> list[dict[str, Any]]:
@@ -90,8 +87,7 @@ class TabularAccess:
     def _vended(self) -> dict[str, str]:
         keys = self.server.vendor.vend(self.storage, self.location)
         expires = str(int(keys.expires_at or 0) * 1000)
-        namespace = quote(SEPARATOR.join(self.namespace), safe="")
-        table = quote(self.name, safe="")
+        namespace, table = _path_segment(SEPARATOR.join(self.namespace)), _path_segment(self.name)
         path = f"v1/{self.warehouse_id}/namespaces/{namespace}/tables/{table}/credentials"
         return {
             "s3.access-key-id": keys.access_key_id,
@@ -120,16 +116,6 @@ class TabularAccess:
         }
 
 
-def chosen_format_version(properties: dict[str, str], allowed: list[int], default: int | None) -> int:
-    """The format version of a new table. Raises 400 `FormatVersionNotAllowed`."""
-    fallback = default or (2 if 2 in allowed else max(allowed))
-    asked = properties.pop("format-version", None)
-    version = int(asked) if asked and asked.isdigit() else fallback if asked is None else 0
-    return checked_format_version(version, allowed)
-
-
-def checked_format_version(version: int, allowed: list[int]) -> int:
-    if version not in allowed:
-        message = f"Format version {version} is not allowed in this warehouse. Allowed: {allowed}"
-        raise ApiError(400, "FormatVersionNotAllowed", message)
-    return version
+def _path_segment(text: str) -> str:
+    """Percent-encodes all but letters and digits, as the server does."""
+    return re.sub(r"[_.~-]", lambda match: f"%{ord(match[0]):02X}", quote(text, safe=""))

@@ -1,13 +1,15 @@
-"""New field ids for a created table: the server numbers the fields itself, level by level as the Iceberg libraries do."""
+"""Field ids of a created table: the server numbers the fields itself, level by level as Iceberg's libraries do."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Any
 
-from ..errors import ApiError
+from ..errors import ApiError, RequestRejectedError
 
 Json = dict[str, Any]
+
+UNREADABLE = "Failed to deserialize the JSON body into the target type"
 
 
 class FreshIds:
@@ -18,7 +20,7 @@ class FreshIds:
         self.of: dict[int, int] = {}
 
     def schema(self, schema: Json) -> Json:
-        fresh: Json = {"schema-id": 0, **self._struct(schema), "schema-id": 0}
+        fresh: Json = {"schema-id": 0, **self._struct(schema)}
         if identifiers := schema.get("identifier-field-ids"):
             fresh["identifier-field-ids"] = [self.source(one) for one in identifiers]
         return fresh
@@ -53,6 +55,20 @@ class FreshIds:
             return kind | {"element-id": number, "element": self._type(kind["element"])}
         numbers = {"key-id": self._next(kind["key-id"]), "value-id": self._next(kind["value-id"])}
         return kind | numbers | {"key": self._type(kind["key"]), "value": self._type(kind["value"])}
+
+
+def check_schema(schema: Json) -> None:
+    """Raises 422 in plain text for what does not look like a schema; types are the client's business."""
+    try:
+        ids = list(field_ids(schema)) if isinstance(schema["fields"], list) else None
+        named = all(isinstance(field["name"], str) for field in schema["fields"])
+    except (KeyError, TypeError) as fault:
+        missing = f"missing field {str(fault)!r}" if isinstance(fault, KeyError) else "invalid type"
+        raise RequestRejectedError(422, f"{UNREADABLE}: schema: {missing}") from None
+    if ids is None or not named or not all(isinstance(one, int) for one in ids):
+        raise RequestRejectedError(422, f"{UNREADABLE}: schema: invalid type")
+    if len(ids) != len(set(ids)):
+        raise ApiError(400, "InvalidTableConfig", "The schema uses a field id more than once.")
 
 
 def field_ids(kind: Any) -> Iterator[int]:

@@ -14,9 +14,10 @@ from ..clock import new_id
 from ..errors import ApiError
 from ..models import Namespace
 from ..paging import Page
-from ..requests import Flag, IcebergBody, read_body
+from ..requests import Body, Flag, read_body
 from ..responses import empty, json_response
 from ..server import Lakekeeper, Server, find_warehouse
+from .call import Listing
 from .idempotency import Idempotency
 from .locations import checked_location, namespace_location
 from .namespace_drop import drop_namespace
@@ -28,12 +29,12 @@ OWN_PROPERTIES = ("namespace_id", "managed_access")
 router = APIRouter(prefix="/catalog/v1/{prefix}/namespaces")
 
 
-class CreateNamespace(IcebergBody):
+class CreateNamespace(Body):
     namespace: list[str]
     properties: dict[str, str] | None = None
 
 
-class UpdateProperties(IcebergBody):
+class UpdateProperties(Body):
     removals: list[str] | None = Field(default=None)
     updates: dict[str, str] | None = Field(default=None)
 
@@ -42,13 +43,10 @@ class UpdateProperties(IcebergBody):
 def list_namespaces(
     server: Server,
     warehouse: WarehouseId,
+    listing: Listing,
     parent: str | None = None,
-    page_token: Annotated[str | None, Query(alias="pageToken")] = None,
-    page_size: Annotated[int | None, Query(alias="pageSize")] = None,
-    return_uuids: Annotated[Flag, Query(alias="returnUuids")] = False,
-    return_protection: Annotated[Flag, Query(alias="returnProtectionStatus")] = False,
 ) -> Response:
-    page = Page.asked(server.settings, page_token, page_size, whole=True)
+    page = Page.asked(server.settings, listing.page_token, listing.page_size, whole=True)
     with server.database.read() as session:
         find_warehouse(session, warehouse, active=True)
         above = find_namespace(session, warehouse, namespace_of(parent)).id if parent else None
@@ -57,16 +55,19 @@ def list_namespaces(
     body: dict[str, Any] = {"namespaces": [row.path for row in rows]}
     if token := page.next_token(rows):
         body["next-page-token"] = token
-    if return_uuids:
+    if listing.uuids:
         body["namespace-uuids"] = [row.id for row in rows]
-    if return_protection:
+    if listing.protection:
         body["protection-status"] = [row.protected for row in rows]
     return json_response(body)
 
 
 @router.post("")
 def create_namespace(
-    server: Server, warehouse: WarehouseId, idempotency: Idempotency, body: CreateNamespace = read_body(CreateNamespace)
+    server: Server,
+    warehouse: WarehouseId,
+    idempotency: Idempotency,
+    body: Annotated[CreateNamespace, read_body(CreateNamespace)],
 ) -> Response:
     return idempotency.run(lambda: json_response(_create(server, warehouse, body)))
 
@@ -134,7 +135,7 @@ def update_properties(
     warehouse: WarehouseId,
     namespace: NamespacePath,
     idempotency: Idempotency,
-    body: UpdateProperties = read_body(UpdateProperties),
+    body: Annotated[UpdateProperties, read_body(UpdateProperties)],
 ) -> Response:
     updates, removals = body.updates or {}, body.removals or []
     _check_keys(updates)
@@ -167,6 +168,7 @@ def delete_namespace(
     warehouse: WarehouseId,
     namespace: NamespacePath,
     idempotency: Idempotency,
+    *,
     recursive: Flag = False,
     force: Flag = False,
     purge: Flag = False,

@@ -7,6 +7,7 @@ import json
 from typing import Any
 
 from ..clock import new_id
+from ..errors import ApiError
 from .fresh_ids import FreshIds
 
 Json = dict[str, Any]
@@ -113,5 +114,27 @@ def encoded(document: Json, uri: str) -> bytes:
     return gzip.compress(text, compresslevel=6) if ".gz.metadata.json" in uri else text
 
 
-def decoded(content: bytes) -> Json:
-    return json.loads(gzip.decompress(content) if content[:2] == b"\x1f\x8b" else content)
+def decoded(content: bytes, uri: str) -> Json:
+    """Raises 400 for a file that is no table metadata."""
+    try:
+        document = json.loads(gzip.decompress(content) if content[:2] == b"\x1f\x8b" else content)
+        if {"table-uuid", "location", "format-version"} <= set(document):
+            return document
+    except (OSError, ValueError, TypeError):
+        pass
+    raise ApiError(400, "InvalidTableMetadata", f"The file `{uri}` is not Iceberg table metadata.")
+
+
+def chosen_format_version(properties: dict[str, str], allowed: list[int], default: int | None) -> int:
+    """The format version of a new table. Raises 400 `FormatVersionNotAllowed`."""
+    fallback = default or (2 if 2 in allowed else max(allowed))
+    asked = properties.pop("format-version", None)
+    version = int(asked) if asked and asked.isdigit() else fallback if asked is None else 0
+    return checked_format_version(version, allowed)
+
+
+def checked_format_version(version: int, allowed: list[int]) -> int:
+    if version not in allowed:
+        message = f"Format version {version} is not allowed in this warehouse. Allowed: {allowed}"
+        raise ApiError(400, "FormatVersionNotAllowed", message)
+    return version

@@ -1,8 +1,9 @@
-"""What tables and views have in common: names, listing, renaming, dropping."""
+"""What tables and views have in common: names, insertion, listing, renaming, dropping."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import select
@@ -14,21 +15,22 @@ from ..clock import new_id
 from ..errors import ApiError
 from ..models import Namespace, Tabular
 from ..paging import Page
-from ..requests import IcebergBody
+from ..requests import Body
 from ..responses import empty, json_response
 from ..server import Lakekeeper, find_warehouse
 from ..storage import ObjectStore
 from ..task_queue import schedule_purge, schedule_soft_deletion
+from .call import CatalogCall, ListOptions
 from .locations import check_location_free
 from .scope import find_namespace, find_tabular, tabular_named
 
 
-class Identifier(IcebergBody):
+class Identifier(Body):
     namespace: list[str]
     name: str
 
 
-class RenameRequest(IcebergBody):
+class RenameRequest(Body):
     source: Identifier
     destination: Identifier
 
@@ -60,58 +62,54 @@ def check_new_name(session: Session, namespace: Namespace, name: str, what: str)
         raise ApiError(400, f"Invalid{what}Name", f"{what} name {reason}")
     existing = tabular_named(session, namespace, name)
     if existing is not None and existing.metadata_location is not None:
-        raise _name_taken()
+        raise name_taken()
 
 
-def _name_taken() -> ApiError:
+def name_taken(during: str = "creating tabular") -> ApiError:
     message = "Tabular with the same name already exists in the namespace"
-    return ApiError(409, "AlreadyExistsException", message, "Error creating tabular in catalog")
+    return ApiError(409, "AlreadyExistsException", message, f"Error {during} in catalog")
 
 
-def insert_tabular(
-    server: Lakekeeper,
-    warehouse_id: str,
-    tabular: Tabular,
-    objects: ObjectStore | None,
-    *,
-    check_location: bool,
-    overwrite: bool = False,
-) -> None:
-    """Adds the row; a staged table of the same name gives way. Its metadata file goes again where that fails."""
-    try:
-        with server.database.write() as session:
-            find_warehouse(session, warehouse_id, active=True)
-            namespace = session.get(Namespace, tabular.namespace_id)
-            if namespace is None:
-                raise ApiError(409, "ConcurrentUpdateError", "The namespace was dropped meanwhile.")
-            existing = tabular_named(session, namespace, tabular.name)
-            if existing is not None and (existing.metadata_location is None or overwrite):
-                session.delete(existing)
-                session.flush()
-            if check_location:
-                check_location_free(session, warehouse_id, tabular.location)
-            session.add(tabular)
-    except (ApiError, IntegrityError) as error:
-        if objects is not None and tabular.metadata_location is not None:
-            objects.delete(tabular.metadata_location)
-        raise (_name_taken() if isinstance(error, IntegrityError) else error) from None
+@dataclass(frozen=True)
+class NewTabular:
+    """A row to be added. `objects` wrote its metadata file, and takes it away again where the row is refused."""
+
+    server: Lakekeeper
+    row: Tabular
+    objects: ObjectStore | None
+    check_location: bool
+    overwrite: bool = False
+
+    def insert(self) -> None:
+        """A staged table of the same name gives way, with `overwrite` any table."""
+        try:
+            with self.server.database.write() as session:
+                self._insert(session)
+        except (ApiError, IntegrityError) as error:
+            if self.objects is not None and self.row.metadata_location is not None:
+                self.objects.delete(self.row.metadata_location)
+            raise (name_taken() if isinstance(error, IntegrityError) else error) from None
+
+    def _insert(self, session: Session) -> None:
+        row = self.row
+        find_warehouse(session, row.warehouse_id, active=True)
+        namespace = session.get(Namespace, row.namespace_id)
+        if namespace is None:
+            raise ApiError(409, "ConcurrentUpdateError", "The namespace was dropped meanwhile.")
+        existing = tabular_named(session, namespace, row.name)
+        if existing is not None and (existing.metadata_location is None or self.overwrite):
+            session.delete(existing)
+            session.flush()
+        if self.check_location:
+            check_location_free(session, row.warehouse_id, row.location)
+        session.add(row)
 
 
-def list_tabulars(
-    server: Lakekeeper,
-    warehouse_id: str,
-    path: Sequence[str],
-    kind: str,
-    page_token: str | None,
-    page_size: int | None,
-    *,
-    uuids: bool,
-    protection: bool,
-) -> Response:
-    page = Page.asked(server.settings, page_token, page_size, whole=True)
-    with server.database.read() as session:
-        find_warehouse(session, warehouse_id, active=True)
-        namespace = find_namespace(session, warehouse_id, path)
+def list_tabulars(call: CatalogCall, path: Sequence[str], kind: str, listing: ListOptions) -> Response:
+    page = Page.asked(call.server.settings, listing.page_token, listing.page_size, whole=True)
+    with call.server.database.read() as session:
+        find_warehouse(session, call.warehouse_id, active=True)
+        namespace = find_namespace(session, call.warehouse_id, path)
         query = select(Tabular).where(
             Tabular.namespace_id == namespace.id,
             Tabular.kind == kind,
@@ -122,47 +120,46 @@ def list_tabulars(
     body: dict[str, Any] = {"identifiers": [{"namespace": namespace.path, "name": row.name} for row in rows]}
     if token := page.next_token(rows):
         body["next-page-token"] = token
-    if uuids:
+    if listing.uuids:
         body["table-uuids"] = [row.id for row in rows]
-    if protection:
+    if listing.protection:
         body["protection-status"] = [row.protected for row in rows]
     return json_response(body)
 
 
-def rename_tabular(server: Lakekeeper, warehouse_id: str, kind: str, body: RenameRequest) -> Response:
+def rename_tabular(call: CatalogCall, kind: str, body: RenameRequest) -> Response:
     source, destination = body.source, body.destination
     try:
-        with server.database.write() as session:
-            find_warehouse(session, warehouse_id, active=True)
-            row = find_tabular(session, find_namespace(session, warehouse_id, source.namespace), source.name, kind)
-            target = find_namespace(session, warehouse_id, destination.namespace)
+        with call.server.database.write() as session:
+            find_warehouse(session, call.warehouse_id, active=True)
+            namespace = find_namespace(session, call.warehouse_id, source.namespace)
+            row = find_tabular(session, namespace, source.name, kind)
+            target = find_namespace(session, call.warehouse_id, destination.namespace)
             existing = tabular_named(session, target, destination.name)
-            if existing is not None and existing.id != row.id:
-                raise _name_taken()
+            if existing is None or existing.id != row.id:
+                check_new_name(session, target, destination.name, kind.capitalize())
             row.namespace_id, row.name, row.name_key = target.id, destination.name, destination.name.casefold()
-            row.updated_at = server.clock.now()
+            row.updated_at = call.server.clock.now()
     except IntegrityError:
-        raise _name_taken() from None
+        raise name_taken("renaming tabular") from None
     return empty()
 
 
-def drop_tabular(
-    server: Lakekeeper, warehouse_id: str, path: Sequence[str], name: str, kind: str, *, purge: bool, force: bool
-) -> Response:
+def drop_tabular(call: CatalogCall, path: Sequence[str], name: str, kind: str, *, purge: bool, force: bool) -> Response:
     """Hard, or soft where the warehouse says so and `force` does not."""
-    now = server.clock.now()
-    with server.database.write() as session:
-        warehouse = find_warehouse(session, warehouse_id, active=True)
-        row = find_tabular(session, find_namespace(session, warehouse_id, path), name, kind)
+    now = call.server.clock.now()
+    with call.server.database.write() as session:
+        warehouse = find_warehouse(session, call.warehouse_id, active=True)
+        row = find_tabular(session, find_namespace(session, call.warehouse_id, path), name, kind)
         if row.protected and not force:
             message = f"Cannot delete protected tabular {kind.capitalize()} ID '{row.id}' without force flag"
             raise ApiError(409, "ProtectedTabularDeletionWithoutForce", message, "Error dropping tabular in catalog")
         if warehouse.delete_profile["type"] == "soft" and not force:
             due = now + warehouse.delete_profile["expiration-seconds"] * 1_000_000
             row.deleted_at, row.expires_at = now, due
-            schedule_soft_deletion(server, session, warehouse, row, due=due, purge=purge)
+            schedule_soft_deletion(call.server, session, warehouse, row, due=due, purge=purge)
         else:
             if purge:
-                schedule_purge(server, session, warehouse, row)
+                schedule_purge(call.server, session, warehouse, row)
             session.delete(row)
     return empty()

@@ -2,8 +2,37 @@
 
 from fastapi import APIRouter
 
-from . import projects, server_info, statistics, warehouses
+from . import (
+    actions,
+    deleted_tabulars,
+    projects,
+    protection,
+    search,
+    server_info,
+    statistics,
+    task_queues,
+    tasks,
+    validation_reports,
+    warehouse_updates,
+    warehouses,
+)
+
+MODULES = (
+    actions,
+    server_info,
+    task_queues,
+    projects,
+    warehouses,
+    warehouse_updates,
+    validation_reports,
+    statistics,
+    tasks,
+    deleted_tabulars,
+    protection,
+    search,
+)
 
 
 def routers() -> list[APIRouter]:
-    return [module.router for module in (server_info, projects, warehouses, statistics)]
+    """In the order they match: fixed paths before those that take an id in the same place."""
+    return [module.router for module in MODULES]

@@ -29,7 +29,7 @@ class Rename(Body):
 
 
 @router.post("/project")
-def create_project(server: Server, body: CreateProject = read_body(CreateProject)) -> Response:
+def create_project(server: Server, body: Annotated[CreateProject, read_body(CreateProject)]) -> Response:
     _check_name(body.project_name)
     project_id = body.project_id or new_id()
     with server.database.write() as session:
@@ -83,7 +83,7 @@ def get_by_header(server: Server, project_id: ProjectId) -> Response:
 
 
 @router.post("/project/rename")
-def rename_by_header(server: Server, project_id: ProjectId, body: Rename = read_body(Rename)) -> Response:
+def rename_by_header(server: Server, project_id: ProjectId, body: Annotated[Rename, read_body(Rename)]) -> Response:
     return rename_project(server, project_id, body.new_name)
 
 
@@ -98,7 +98,7 @@ def get_by_path(server: Server, project: str) -> Response:
 
 
 @router.post("/project/{project}/rename")
-def rename_by_path(server: Server, project: str, body: Rename = read_body(Rename)) -> Response:
+def rename_by_path(server: Server, project: str, body: Annotated[Rename, read_body(Rename)]) -> Response:
     return rename_project(server, project, body.new_name)
 
 

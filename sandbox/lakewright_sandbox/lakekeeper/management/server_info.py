@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 from fastapi import APIRouter
 from sqlalchemy import select, text
 from sqlalchemy.exc import SQLAlchemyError
@@ -65,7 +67,7 @@ class BootstrapRequest(Body):
 
 
 @router.post("/management/v1/bootstrap")
-def bootstrap(server: Server, body: BootstrapRequest = read_body(BootstrapRequest)) -> Response:
+def bootstrap(server: Server, body: Annotated[BootstrapRequest, read_body(BootstrapRequest)]) -> Response:
     if not body.accept_terms_of_use:
         message = "You must accept the terms of use to bootstrap the catalog."
         raise ApiError(400, "TermsOfUseNotAccepted", message)

@@ -32,7 +32,7 @@ class Protection(Body):
 
 @router.post("/warehouse")
 def create_warehouse(
-    server: Server, project: ProjectId, body: CreateWarehouse = read_body(CreateWarehouse)
+    server: Server, project: ProjectId, body: Annotated[CreateWarehouse, read_body(CreateWarehouse)]
 ) -> Response:
     project = body.project_id or project
     check_name(body.warehouse_name)
@@ -158,7 +158,7 @@ def _set_active(server: Lakekeeper, warehouse_id: str, *, active: bool) -> Respo
 
 
 @router.post("/warehouse/{warehouse_id}/protection")
-def set_protection(server: Server, warehouse_id: UUID, body: Protection = read_body(Protection)) -> Response:
+def set_protection(server: Server, warehouse_id: UUID, body: Annotated[Protection, read_body(Protection)]) -> Response:
     with server.database.write() as session:
         warehouse = find_warehouse(session, str(warehouse_id))
         check_managed(server, warehouse)

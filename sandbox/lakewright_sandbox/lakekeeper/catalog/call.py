@@ -1,0 +1,109 @@
+"""What the handlers of tables and views share: one catalog request, its warehouse and the table it is about."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated
+
+from fastapi import Depends, Query
+from sqlalchemy.orm import Session
+
+from ..models import Namespace, Tabular, Warehouse
+from ..requests import Flag
+from ..server import Lakekeeper, Server, find_warehouse
+from ..storage import ObjectStore, WarehouseStorage
+from .delegation import AccessDelegation, Delegation, TabularAccess
+from .scope import BaseUri, WarehouseId, find_namespace, find_tabular
+
+
+@dataclass(frozen=True)
+class CatalogCall:
+    """A request within a warehouse: the server, and what the client asked for and is called by."""
+
+    server: Lakekeeper
+    warehouse_id: str
+    delegation: Delegation
+    base_uri: str
+
+    def open(self, session: Session) -> OpenWarehouse:
+        """Raises 404 for a warehouse that is missing or inactive."""
+        warehouse = find_warehouse(session, self.warehouse_id, active=True)
+        return OpenWarehouse(self, session, warehouse, self.server.storage_of(session, warehouse))
+
+    def objects(self, storage: WarehouseStorage) -> ObjectStore:
+        return self.server.access.objects(storage)
+
+
+@dataclass(frozen=True)
+class OpenWarehouse:
+    """A call's warehouse, read in a session."""
+
+    call: CatalogCall
+    session: Session
+    warehouse: Warehouse
+    storage: WarehouseStorage
+
+    def namespace(self, path: Sequence[str]) -> Namespace:
+        return find_namespace(self.session, self.warehouse.id, path)
+
+    def find(self, path: Sequence[str], name: str, kind: str, *, staged: bool = False) -> Found:
+        """The table or view of that name. Raises 404."""
+        namespace = self.namespace(path)
+        return self.at(namespace, find_tabular(self.session, namespace, name, kind, staged=staged))
+
+    def at(self, namespace: Namespace, tabular: Tabular) -> Found:
+        return Found(self.call, self.warehouse, self.storage, namespace, tabular)
+
+
+@dataclass(frozen=True)
+class Found:
+    """A table or view and where it is; usable after its session."""
+
+    call: CatalogCall
+    warehouse: Warehouse
+    storage: WarehouseStorage
+    namespace: Namespace
+    tabular: Tabular
+
+    @property
+    def access(self) -> TabularAccess:
+        return TabularAccess(
+            server=self.call.server,
+            storage=self.storage,
+            warehouse_id=self.warehouse.id,
+            tabular_id=self.tabular.id,
+            location=self.tabular.location,
+            namespace=self.namespace.path,
+            name=self.tabular.name,
+            base_uri=self.call.base_uri,
+        )
+
+
+def catalog_call(server: Server, warehouse: WarehouseId, delegation: AccessDelegation, base: BaseUri) -> CatalogCall:
+    return CatalogCall(server, warehouse, delegation, base)
+
+
+Call = Annotated[CatalogCall, Depends(catalog_call)]
+
+
+@dataclass(frozen=True)
+class ListOptions:
+    """The query parameters of the catalog's listings."""
+
+    page_token: str | None
+    page_size: int | None
+    uuids: bool
+    protection: bool
+
+
+def list_options(
+    page_token: Annotated[str | None, Query(alias="pageToken")] = None,
+    page_size: Annotated[int | None, Query(alias="pageSize")] = None,
+    return_uuids: Annotated[Flag, Query(alias="returnUuids")] = False,
+    return_protection: Annotated[Flag, Query(alias="returnProtectionStatus")] = False,
+) -> ListOptions:
+    return ListOptions(page_token, page_size, return_uuids, return_protection)
+
+
+Listing = Annotated[ListOptions, Depends(list_options)]

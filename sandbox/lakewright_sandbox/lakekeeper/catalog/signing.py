@@ -1,0 +1,116 @@
+"""Remote signing: signs a client's S3 request with the server's own identity, within the table's location only."""
+
+from __future__ import annotations
+
+from typing import Annotated
+from urllib.parse import parse_qs, unquote, urlsplit
+from uuid import UUID
+
+from botocore.auth import S3SigV4Auth
+from botocore.awsrequest import AWSRequest
+from botocore.credentials import Credentials
+from fastapi import APIRouter
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+from starlette.responses import Response
+
+from ..errors import ApiError, tabular_missing
+from ..models import Tabular, Warehouse
+from ..requests import Body, read_body
+from ..responses import json_response
+from ..server import Lakekeeper, Server, find_warehouse
+from ..storage import WarehouseStorage
+from .delete_objects import deleted_keys
+
+# Signed anew, or made by whatever carries the request on.
+DROPPED_HEADERS = ("authorization", "x-amz-date", "x-amz-security-token", "amz-sdk-invocation-id", "amz-sdk-request")
+
+router = APIRouter(prefix="/catalog/v1")
+
+
+class SignRequest(Body):
+    region: str
+    uri: str
+    method: str
+    headers: dict[str, list[str]]
+    body: str | None = None
+
+
+@router.post("/signer/{warehouse_id}/tabular-id/{tabular_id}/v1/aws/s3/sign")
+def sign_for_table(
+    server: Server, warehouse_id: UUID, tabular_id: UUID, body: Annotated[SignRequest, read_body(SignRequest)]
+) -> Response:
+    with server.database.read() as session:
+        warehouse = find_warehouse(session, str(warehouse_id), active=True)
+        tabular = session.get(Tabular, str(tabular_id))
+        if tabular is None or tabular.warehouse_id != warehouse.id or tabular.deleted_at is not None:
+            raise tabular_missing("table")
+        storage = server.storage_of(session, warehouse)
+    return _signed(server, storage, tabular.location, body)
+
+
+@router.post("/signer/{warehouse_id}/v1/aws/s3/sign")
+def sign_in_warehouse(
+    server: Server, warehouse_id: UUID, body: Annotated[SignRequest, read_body(SignRequest)]
+) -> Response:
+    """For clients that lost the table's id on the way: the table is found by its location."""
+    with server.database.read() as session:
+        warehouse = find_warehouse(session, str(warehouse_id), active=True)
+        storage = server.storage_of(session, warehouse)
+        location = _location_holding(session, warehouse, _requested(storage, body)[0])
+    return _signed(server, storage, location, body)
+
+
+def _location_holding(session: Session, warehouse: Warehouse, uri: str) -> str:
+    parts = uri.split("/")
+    above = ["/".join(parts[:end]) for end in range(3, len(parts) + 1)]
+    query = select(Tabular.location).where(
+        Tabular.warehouse_id == warehouse.id, Tabular.location.in_(above), Tabular.deleted_at.is_(None)
+    )
+    location = session.scalars(query).first()
+    if location is None:
+        raise tabular_missing("table")
+    return location
+
+
+def _signed(server: Lakekeeper, storage: WarehouseStorage, location: str, request: SignRequest) -> Response:
+    if not storage.profile.remote_signing_enabled:
+        raise ApiError(403, "RemoteSigningDisabled", "Remote signing is disabled for this warehouse.")
+    folder = f"s3://{location.partition('://')[2]}/"
+    for uri in _requested(storage, request):
+        if not uri.startswith(folder) or ".." in uri.split("/"):
+            message = f"Cannot sign a request for `{uri}`: it is outside of the table's location `{location}`."
+            raise ApiError(403, "SignRequestOutsideLocation", message)
+    keys = server.access.own_keys(storage)
+    if keys is None:
+        raise ApiError(400, "Misconfiguration", "The warehouse has no credential to sign with.")
+    headers = {name: values[0] for name, values in request.headers.items() if name.lower() not in DROPPED_HEADERS}
+    signed = AWSRequest(method=request.method, url=request.uri, headers=headers)
+    signed.context["payload_signing_enabled"] = False
+    credentials = Credentials(keys.access_key_id, keys.secret_access_key, keys.session_token)
+    S3SigV4Auth(credentials, "s3", storage.profile.region).add_auth(signed)
+    answer = {name: [value] for name, value in signed.headers.items()}
+    return json_response({"uri": request.uri, "headers": answer}, headers={"cache-control": "private"})
+
+
+def _requested(storage: WarehouseStorage, request: SignRequest) -> list[str]:
+    """The `s3://` URIs that a request touches: its object, the prefix it lists, or the objects it deletes."""
+    parts = urlsplit(request.uri)
+    bucket, path = storage.profile.bucket, unquote(parts.path).lstrip("/")
+    host_is_bucket = (parts.hostname or "").startswith(f"{bucket}.")
+    style = storage.profile.remote_signing_url_style
+    if style == "virtual_host" or (style == "auto" and host_is_bucket):
+        key = path
+    else:
+        found, _, key = path.partition("/")
+        if found != bucket:
+            message = f"Cannot sign a request for bucket `{found}`: the warehouse's bucket is `{bucket}`."
+            raise ApiError(403, "SignRequestOutsideLocation", message)
+    if key:
+        return [f"s3://{bucket}/{key}"]
+    query = parse_qs(parts.query, keep_blank_values=True)
+    if request.method.upper() == "POST" and "delete" in query:
+        return [f"s3://{bucket}/{one}" for one in deleted_keys(request.body)]
+    if request.method.upper() == "GET" and "prefix" in query:
+        return [f"s3://{bucket}/{query['prefix'][0]}"]
+    raise ApiError(403, "SignRequestOutsideLocation", f"Cannot sign {request.method} of the whole bucket `{bucket}`.")

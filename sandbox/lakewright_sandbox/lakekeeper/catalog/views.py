@@ -1,0 +1,168 @@
+"""Views: create, list, load, exist, replace, rename, drop."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query
+from pydantic import Field
+from sqlalchemy import update
+from starlette.responses import Response
+
+from ..errors import ApiError
+from ..models import Tabular
+from ..requests import Body, Flag, read_body
+from ..responses import empty, json_response
+from .call import Call, CatalogCall, Found, Listing
+from .fresh_ids import check_schema
+from .idempotency import Idempotency
+from .locations import checked_location, tabular_location
+from .requirements import check_requirements
+from .scope import NamespacePath
+from .table_metadata import encoded, file_version, metadata_file
+from .tabulars import (
+    NewTabular,
+    RenameRequest,
+    check_new_name,
+    drop_tabular,
+    list_tabulars,
+    new_tabular,
+    rename_tabular,
+)
+from .view_metadata import ViewBuilder, new_view
+
+Json = dict[str, Any]
+
+VIEW = "/namespaces/{namespace}/views/{view}"
+
+router = APIRouter(prefix="/catalog/v1/{prefix}")
+
+
+class CreateView(Body):
+    name: str
+    location: str | None = None
+    view_schema: Json = Field(alias="schema")
+    view_version: Json
+    properties: dict[str, str] = Field(default_factory=dict)
+
+
+class CommitView(Body):
+    requirements: list[Json] | None = None
+    updates: list[Json]
+
+
+@router.get("/namespaces/{namespace}/views")
+def list_views(call: Call, namespace: NamespacePath, listing: Listing) -> Response:
+    return list_tabulars(call, namespace, "view", listing)
+
+
+@router.post("/namespaces/{namespace}/views")
+def create_view(
+    call: Call,
+    namespace: NamespacePath,
+    idempotency: Idempotency,
+    body: Annotated[CreateView, read_body(CreateView)],
+) -> Response:
+    return idempotency.run(lambda: _create(call, namespace, body), lambda: load_view(call, namespace, body.name))
+
+
+def _create(call: CatalogCall, path: tuple[str, ...], body: CreateView) -> Response:
+    with call.server.database.read() as session:
+        opened = call.open(session)
+        namespace = opened.namespace(path)
+        check_new_name(session, namespace, body.name, "View")
+    check_schema(body.view_schema)
+    now, profile = call.server.clock.now(), opened.storage.profile
+    view = new_tabular("view", namespace, body.name, now)
+    if body.location:
+        view.location = checked_location(profile, body.location)
+    else:
+        view.location = tabular_location(profile, namespace, body.name, view.id)
+    document = new_view(view.id, view.location, body.view_schema, body.view_version, body.properties, now // 1000)
+    view.document = json.dumps(document, separators=(",", ":"))
+    view.metadata_location = metadata_file(view.location, 0, None, view.id)
+    objects = call.objects(opened.storage)
+    objects.write(view.metadata_location, encoded(document, view.metadata_location))
+    NewTabular(call.server, view, objects, check_location=bool(body.location)).insert()
+    return _load_result(opened.at(namespace, view), document)
+
+
+@router.get(VIEW)
+def load_view(call: Call, namespace: NamespacePath, view: str) -> Response:
+    with call.server.database.read() as session:
+        found = call.open(session).find(namespace, view, "view")
+    return _load_result(found, json.loads(found.tabular.document))
+
+
+def _load_result(found: Found, document: Json) -> Response:
+    answer = found.access.answer(found.call.delegation)
+    location = found.tabular.metadata_location
+    return json_response({"metadata-location": location, "metadata": document, "config": answer["config"]})
+
+
+@router.head(VIEW)
+def view_exists(call: Call, namespace: NamespacePath, view: str) -> Response:
+    with call.server.database.read() as session:
+        call.open(session).find(namespace, view, "view")
+    return empty()
+
+
+@router.post(VIEW)
+def replace_view(
+    call: Call,
+    namespace: NamespacePath,
+    view: str,
+    idempotency: Idempotency,
+    body: Annotated[CommitView, read_body(CommitView)],
+) -> Response:
+    return idempotency.run(lambda: _replace(call, namespace, view, body), lambda: load_view(call, namespace, view))
+
+
+def _replace(call: CatalogCall, path: tuple[str, ...], name: str, body: CommitView) -> Response:
+    now = call.server.clock.now()
+    with call.server.database.read() as session:
+        found = call.open(session).find(path, name, "view")
+    row, current = found.tabular, json.loads(found.tabular.document)
+    old_location = row.metadata_location or ""
+    check_requirements(body.requirements or [], current)
+    document = ViewBuilder(current, now // 1000).apply(body.updates)
+    if document["location"] != row.location:
+        document["location"] = checked_location(found.storage.profile, document["location"])
+    uri = metadata_file(document["location"], file_version(old_location) + 1, None)
+    objects = call.objects(found.storage)
+    objects.write(uri, encoded(document, uri))
+    values = {
+        "metadata_location": uri,
+        "document": json.dumps(document, separators=(",", ":")),
+        "location": document["location"],
+        "updated_at": now,
+    }
+    with call.server.database.write() as session:
+        swap = update(Tabular).where(Tabular.id == row.id, Tabular.metadata_location == old_location)
+        swapped = session.execute(swap.values(values)).rowcount == 1
+    if not swapped:
+        objects.delete(uri)
+        raise ApiError(409, "CommitFailedException", f"The view `{name}` was changed concurrently.")
+    row.metadata_location = uri
+    return _load_result(found, document)
+
+
+@router.post("/views/rename")
+def rename_view(
+    call: Call, idempotency: Idempotency, body: Annotated[RenameRequest, read_body(RenameRequest)]
+) -> Response:
+    return idempotency.run(lambda: rename_tabular(call, "view", body))
+
+
+@router.delete(VIEW)
+def drop_view(
+    call: Call,
+    namespace: NamespacePath,
+    view: str,
+    idempotency: Idempotency,
+    *,
+    purge: Annotated[Flag, Query(alias="purgeRequested")] = True,
+    force: Flag = False,
+) -> Response:
+    return idempotency.run(lambda: drop_tabular(call, namespace, view, "view", purge=purge, force=force))

@@ -1,0 +1,85 @@
+"""Soft-deleted tables and views: list them, bring them back."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+from uuid import UUID
+
+from fastapi import APIRouter, Query
+from sqlalchemy import select
+from sqlalchemy.exc import IntegrityError
+from starlette.responses import Response
+
+from ..clock import optional_timestamp, timestamp
+from ..errors import ApiError, tabular_missing
+from ..models import Namespace, Tabular
+from ..paging import Page
+from ..requests import Body, read_body
+from ..responses import empty, json_response
+from ..server import Server, find_warehouse
+from ..task_queue import cancel_soft_deletion
+
+router = APIRouter(prefix="/management/v1/warehouse/{warehouse_id}/deleted-tabulars")
+
+
+class Target(Body):
+    type: Literal["table", "view", "generic-table"]
+    id: UUID
+
+
+class Undrop(Body):
+    targets: list[Target]
+
+
+@router.get("")
+def list_deleted(
+    server: Server,
+    warehouse_id: UUID,
+    namespace_id: Annotated[UUID | None, Query(alias="namespaceId")] = None,
+    page_token: Annotated[str | None, Query(alias="pageToken")] = None,
+    page_size: Annotated[int | None, Query(alias="pageSize")] = None,
+) -> Response:
+    page = Page.asked(server.settings, page_token, page_size)
+    query = select(Tabular, Namespace.path).join(Namespace, Namespace.id == Tabular.namespace_id)
+    query = query.where(Tabular.warehouse_id == str(warehouse_id), Tabular.deleted_at.is_not(None))
+    if namespace_id:
+        query = query.where(Tabular.namespace_id == str(namespace_id))
+    with server.database.read() as session:
+        find_warehouse(session, str(warehouse_id), active=True)
+        rows = session.execute(page.of(query, Tabular.created_at, Tabular.id)).all()
+    body: dict[str, Any] = {
+        "tabulars": [
+            {
+                "id": row.id,
+                "name": row.name,
+                "namespace": path,
+                "typ": row.kind,
+                "warehouse-id": row.warehouse_id,
+                "created-at": timestamp(row.created_at),
+                "deleted-at": optional_timestamp(row.deleted_at),
+                "expiration-date": optional_timestamp(row.expires_at),
+            }
+            for row, path in rows
+        ],
+        "next-page-token": page.next_token([row for row, _ in rows]),
+    }
+    return json_response(body)
+
+
+@router.post("/undrop")
+def undrop(server: Server, warehouse_id: UUID, body: Annotated[Undrop, read_body(Undrop)]) -> Response:
+    """All or nothing; a target that was not deleted stays as it is."""
+    try:
+        with server.database.write() as session:
+            find_warehouse(session, str(warehouse_id), active=True)
+            for target in body.targets:
+                row = session.get(Tabular, str(target.id))
+                if row is None or row.warehouse_id != str(warehouse_id) or row.kind != target.type:
+                    raise tabular_missing(target.type)
+                if row.deleted_at is not None:
+                    row.deleted_at = row.expires_at = None
+                    cancel_soft_deletion(session, row.id)
+    except IntegrityError:
+        message = "Tabular with the same name already exists in the namespace"
+        raise ApiError(409, "AlreadyExistsException", message, "Error undropping tabulars in catalog") from None
+    return empty()

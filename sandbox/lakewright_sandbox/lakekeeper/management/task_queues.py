@@ -1,0 +1,92 @@
+"""Configuration of the task queues, of a warehouse and of a project."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+from uuid import UUID
+
+from fastapi import APIRouter
+from pydantic import Field
+from starlette.responses import Response
+
+from ..errors import ApiError, project_missing
+from ..models import Project, TaskQueueConfig
+from ..requests import Body, read_body
+from ..responses import empty, json_response
+from ..server import Lakekeeper, ProjectId, Server, find_warehouse
+from ..task_queue import PURGE, SOFT_DELETION
+
+RENAMED = {"tabular_expiration": SOFT_DELETION}
+WAREHOUSE_QUEUES = (SOFT_DELETION, PURGE)
+LOG_CLEANUP = "task_log_cleanup"
+
+router = APIRouter(prefix="/management/v1")
+
+
+class SetQueueConfig(Body):
+    queue_config: dict[str, Any] = Field(default_factory=dict)
+    max_seconds_since_last_heartbeat: int | None = None
+
+
+@router.get("/warehouse/{warehouse_id}/task-queue/{queue}/config")
+def get_config(server: Server, warehouse_id: UUID, queue: str) -> Response:
+    with server.database.read() as session:
+        find_warehouse(session, str(warehouse_id), active=True)
+    return _shown(server, str(warehouse_id), RENAMED.get(queue, queue))
+
+
+@router.post("/warehouse/{warehouse_id}/task-queue/{queue}/config")
+def set_config(
+    server: Server, warehouse_id: UUID, queue: str, body: Annotated[SetQueueConfig, read_body(SetQueueConfig)]
+) -> Response:
+    name = RENAMED.get(queue, queue)
+    if name not in WAREHOUSE_QUEUES:
+        raise ApiError(400, "QueueNotFound", f"Queue '{queue}' not found! Existing queues: {list(WAREHOUSE_QUEUES)}")
+    with server.database.read() as session:
+        find_warehouse(session, str(warehouse_id), active=True)
+    return _store(server, str(warehouse_id), name, body)
+
+
+@router.get("/project/task-queue/task_log_cleanup/config")
+def get_log_cleanup(server: Server, project: ProjectId) -> Response:
+    _check_project(server, project)
+    return _shown(server, project, LOG_CLEANUP)
+
+
+@router.post("/project/task-queue/task_log_cleanup/config")
+def set_log_cleanup(
+    server: Server, project: ProjectId, body: Annotated[SetQueueConfig, read_body(SetQueueConfig)]
+) -> Response:
+    _check_project(server, project)
+    return _store(server, project, LOG_CLEANUP, body)
+
+
+def _check_project(server: Lakekeeper, project: str) -> None:
+    with server.database.read() as session:
+        if session.get(Project, project) is None:
+            raise project_missing(project)
+
+
+def _shown(server: Lakekeeper, scope: str, queue: str) -> Response:
+    with server.database.read() as session:
+        row = session.get(TaskQueueConfig, (scope, queue))
+    return json_response(
+        {
+            "queue-config": {**(row.config if row else {}), "queue-name": queue},
+            "max-seconds-since-last-heartbeat": row.max_seconds_since_last_heartbeat if row else None,
+        }
+    )
+
+
+def _store(server: Lakekeeper, scope: str, queue: str, body: SetQueueConfig) -> Response:
+    """A heartbeat left out keeps the old one."""
+    config = {key: value for key, value in body.queue_config.items() if key != "queue-name"}
+    with server.database.write() as session:
+        row = session.get(TaskQueueConfig, (scope, queue))
+        if row is None:
+            row = TaskQueueConfig(scope=scope, queue=queue, max_seconds_since_last_heartbeat=None)
+            session.add(row)
+        row.config = config
+        if body.max_seconds_since_last_heartbeat is not None:
+            row.max_seconds_since_last_heartbeat = body.max_seconds_since_last_heartbeat
+    return empty()

@@ -1,0 +1,149 @@
+"""Tasks of a warehouse: list, one by id, and control (stop, cancel, run now, run at)."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Any, Literal
+from uuid import UUID
+
+from fastapi import APIRouter
+from pydantic import Field
+from sqlalchemy import select, tuple_
+from starlette.responses import Response
+
+from ..clock import micros_of, optional_timestamp, timestamp
+from ..errors import ApiError
+from ..models import Tabular, Task
+from ..paging import Page, page_token
+from ..requests import Body, read_body
+from ..responses import empty, json_response
+from ..server import Server, find_warehouse
+from ..task_queue import SOFT_DELETION
+from .task_queues import RENAMED
+
+router = APIRouter(prefix="/management/v1/warehouse/{warehouse_id}")
+
+Status = Literal["RUNNING", "SCHEDULED", "STOPPING", "CANCELLED", "SUCCESS", "FAILED"]
+
+
+class EntityFilter(Body):
+    type: Literal["table", "view", "generic-table", "warehouse"]
+    table_id: UUID | None = None
+    view_id: UUID | None = None
+
+
+class ListTasks(Body):
+    status: list[Status] | None = None
+    queue_name: list[str] | None = None
+    entities: list[EntityFilter] | None = None
+    created_after: datetime | None = None
+    created_before: datetime | None = None
+    page_size: int | None = None
+    page_token: str | None = None
+
+
+class Stop(Body):
+    action_type: Literal["stop"]
+
+
+class Cancel(Body):
+    action_type: Literal["cancel"]
+
+
+class RunNow(Body):
+    action_type: Literal["run-now"]
+
+
+class RunAt(Body):
+    action_type: Literal["run-at"]
+    scheduled_for: datetime
+
+
+class ControlTasks(Body):
+    action: Annotated[Stop | Cancel | RunNow | RunAt, Field(discriminator="action_type")]
+    task_ids: list[UUID]
+
+
+@router.post("/task/list")
+def list_tasks(server: Server, warehouse_id: UUID, body: Annotated[ListTasks, read_body(ListTasks)]) -> Response:
+    """Newest first; a token comes with every page that is not empty."""
+    page = Page.asked(server.settings, body.page_token, body.page_size)
+    query = select(Task).where(Task.warehouse_id == str(warehouse_id))
+    if body.status:
+        query = query.where(Task.status.in_(body.status))
+    if body.queue_name:
+        query = query.where(Task.queue.in_([RENAMED.get(name, name) for name in body.queue_name]))
+    if body.entities:
+        wanted = [str(entity.table_id or entity.view_id) for entity in body.entities]
+        query = query.where(Task.entity_id.in_(wanted))
+    if body.created_after:
+        query = query.where(Task.created_at >= micros_of(body.created_after))
+    if body.created_before:
+        query = query.where(Task.created_at <= micros_of(body.created_before))
+    if page.after:
+        query = query.where(tuple_(Task.created_at, Task.id) < page.after)
+    with server.database.read() as session:
+        find_warehouse(session, str(warehouse_id), active=True)
+        rows = session.scalars(query.order_by(Task.created_at.desc(), Task.id.desc()).limit(page.size)).all()
+    token = page_token(rows[-1].created_at, rows[-1].id) if rows else None
+    return json_response({"tasks": [_shown(row) for row in rows], "next-page-token": token})
+
+
+@router.get("/task/by-id/{task_id}")
+def get_task(server: Server, warehouse_id: UUID, task_id: UUID) -> Response:
+    with server.database.read() as session:
+        find_warehouse(session, str(warehouse_id), active=True)
+        row = session.get(Task, str(task_id))
+    if row is None or row.warehouse_id != str(warehouse_id):
+        raise ApiError(404, "TaskNotFound", f"Task with id {task_id} not found.")
+    detail = {"task-data": row.payload, "execution-details": None, "message": row.message, "attempts": []}
+    return json_response(_shown(row) | detail)
+
+
+@router.post("/task/control")
+def control_tasks(
+    server: Server, warehouse_id: UUID, body: Annotated[ControlTasks, read_body(ControlTasks)]
+) -> Response:
+    """Cancelling a soft deletion brings the tabular back."""
+    now = server.clock.now()
+    with server.database.write() as session:
+        find_warehouse(session, str(warehouse_id), active=True)
+        ids = [str(one) for one in body.task_ids]
+        found = {row.id: row for row in session.scalars(select(Task).where(Task.id.in_(ids)))}
+        for one in ids:
+            row = found.get(one)
+            if row is None or row.warehouse_id != str(warehouse_id):
+                raise ApiError(404, "TaskNotFound", f"Task with id {one} not found.")
+            if row.status == "SCHEDULED":
+                if isinstance(body.action, Cancel):
+                    row.status, row.updated_at = "CANCELLED", now
+                    tabular = session.get(Tabular, row.entity_id)
+                    if row.queue == SOFT_DELETION and tabular is not None:
+                        tabular.deleted_at = tabular.expires_at = None
+                elif isinstance(body.action, RunNow):
+                    row.scheduled_for = now
+                elif isinstance(body.action, RunAt):
+                    row.scheduled_for = micros_of(body.action.scheduled_for)
+            elif row.status == "RUNNING" and isinstance(body.action, Stop | Cancel):
+                row.status = "STOPPING"
+    return empty()
+
+
+def _shown(row: Task) -> dict[str, Any]:
+    return {
+        "task-id": row.id,
+        "project-id": row.project_id,
+        "warehouse-id": row.warehouse_id,
+        "queue-name": row.queue,
+        "entity": {"type": row.entity_kind, f"{row.entity_kind}-id": row.entity_id},
+        "entity-name": row.entity_name,
+        "status": row.status,
+        "scheduled-for": timestamp(row.scheduled_for),
+        "picked-up-at": optional_timestamp(row.picked_up_at),
+        "attempt": row.attempt,
+        "last-heartbeat-at": optional_timestamp(row.picked_up_at),
+        "progress": 1.0 if row.status == "SUCCESS" else 0.0,
+        "parent-task-id": None,
+        "created-at": timestamp(row.created_at),
+        "updated-at": optional_timestamp(row.updated_at),
+    }
