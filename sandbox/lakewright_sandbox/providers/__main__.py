@@ -1,0 +1,44 @@
+"""`python -m lakewright_sandbox.providers aws|kubernetes [--port N]`: prints its port, then serves on loopback.
+
+The embedded engine starts it so; for the Pulumi CLI, choose a port and name it in PULUMI_DEBUG_PROVIDERS=aws:PORT.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from lakewright_sandbox.providers.errors import ProviderError
+from lakewright_sandbox.providers.servicer import Package, serve
+
+
+def _package(name: str) -> Package:
+    # Loading boto3 takes a while, and the kubernetes provider has no use for it.
+    if name == "aws":
+        from lakewright_sandbox.providers.aws.package import AwsPackage  # noqa: PLC0415
+
+        return AwsPackage()
+    from lakewright_sandbox.providers.kubernetes.package import KubernetesPackage  # noqa: PLC0415
+
+    return KubernetesPackage()
+
+
+def main() -> None:
+    """Serve the provider that the command line names until the process is ended."""
+    parser = argparse.ArgumentParser(prog="python -m lakewright_sandbox.providers", description=__doc__)
+    parser.add_argument("package", choices=["aws", "kubernetes"])
+    parser.add_argument("--port", type=int, default=0, help="the port to listen on; 0 takes a free one")
+    # The CLI starts plugins with the engine's address as a further argument, which nothing here needs.
+    arguments, _ = parser.parse_known_args()
+    try:
+        server, port = serve(_package(arguments.package), arguments.port)
+    except ProviderError as error:
+        sys.exit(f"error: {error}")
+    print(port, flush=True)
+    try:
+        server.wait_for_termination()
+    except KeyboardInterrupt:
+        server.stop(0)
+
+
+main()

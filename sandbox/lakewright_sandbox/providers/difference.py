@@ -1,0 +1,59 @@
+"""What changed between two property trees: paths in Pulumi's notation, each with what happened there."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+Change = Literal["add", "delete", "update"]
+
+_PLAIN_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
+_MISSING = object()
+
+
+@dataclass(frozen=True)
+class Difference:
+    """The answer of a diff: changes by path, the paths that force a replacement, and its order."""
+
+    changes: dict[str, Change] = field(default_factory=dict)
+    replaces: frozenset[str] = frozenset()
+    delete_before_replace: bool = False
+
+    def without(self, ignored: list[str]) -> Difference:
+        """The difference less the paths at or under an ignored one."""
+        kept = {path: change for path, change in self.changes.items() if not any(under(path, i) for i in ignored)}
+        return Difference(kept, self.replaces & kept.keys(), self.delete_before_replace)
+
+
+def under(path: str, ancestor: str) -> bool:
+    """Whether `path` is `ancestor` or lies within it."""
+    return path == ancestor or (path.startswith(ancestor) and path[len(ancestor)] in ".[")
+
+
+def compare(old: Any, new: Any, path: str = "") -> dict[str, Change]:
+    """Changes from `old` to `new` by path, as deep as both sides have the same shape."""
+    if old is _MISSING:
+        return {path: "add"}
+    if new is _MISSING:
+        return {path: "delete"}
+    changes: dict[str, Change] = {}
+    if isinstance(old, dict) and isinstance(new, dict):
+        for key in sorted(old.keys() | new.keys()):
+            changes |= compare(old.get(key, _MISSING), new.get(key, _MISSING), _join(path, key))
+        return changes
+    if isinstance(old, list) and isinstance(new, list):
+        for index in range(max(len(old), len(new))):
+            before = old[index] if index < len(old) else _MISSING
+            after = new[index] if index < len(new) else _MISSING
+            changes |= compare(before, after, f"{path}[{index}]")
+        return changes
+    # In Python True == 1, in JSON they are different values.
+    return {} if old == new and isinstance(old, bool) == isinstance(new, bool) else {path: "update"}
+
+
+def _join(path: str, key: str) -> str:
+    if not _PLAIN_KEY.match(key):
+        quoted = key.replace("\\", "\\\\").replace('"', '\\"')
+        return f'{path}["{quoted}"]'
+    return f"{path}.{key}" if path else key

@@ -1,0 +1,34 @@
+"""What can go wrong in a provider server.
+
+ProviderError                a sentence for the person who runs the stack
+├── UnsupportedError         the real provider knows it, this one does not: says which plugin does
+├── NotASandboxError         the configured endpoint is not a running sandbox
+├── NotConfiguredError       a call came before Configure on its connection
+└── RefusedError             AWS answered with an error code
+"""
+
+from __future__ import annotations
+
+
+class ProviderError(Exception):
+    """A sentence for the person who runs the stack; it reaches them as it is."""
+
+
+class UnsupportedError(ProviderError):
+    """Something that only the real provider can do, refused by name."""
+
+
+class NotASandboxError(ProviderError):
+    """The provider would talk to something that is not a running sandbox."""
+
+
+class NotConfiguredError(ProviderError):
+    """A call arrived on a connection that was never configured."""
+
+
+class RefusedError(ProviderError):
+    """AWS refused a call; `code` is its error code."""
+
+    def __init__(self, code: str, sentence: str) -> None:
+        super().__init__(sentence)
+        self.code = code

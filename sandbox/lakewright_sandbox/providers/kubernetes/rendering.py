@@ -1,0 +1,208 @@
+"""A configured `kubernetes` provider: objects of any kind, rendered into one directory.
+
+As in the real provider's rendering mode, the state is the truth: Read answers what was rendered last, and a file that
+somebody removed or edited is no drift (`alwaysRender` writes every file again at each update).
+"""
+# ruff: noqa: ARG002  The methods' parameters are those that every provider instance gets.
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import secrets
+from collections.abc import Callable
+from copy import deepcopy
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from lakewright_sandbox.providers.difference import Change, Difference, compare
+from lakewright_sandbox.providers.errors import ProviderError, UnsupportedError
+from lakewright_sandbox.providers.kubernetes import manifests
+from lakewright_sandbox.providers.kubernetes.immutable import forces_replacement, is_namespaced
+from lakewright_sandbox.providers.properties import UNKNOWN, Properties, holds_unknown, mark_secrets, without_internal
+from lakewright_sandbox.providers.servicer import Failure, Found, Subject
+
+_AUTONAMED = "pulumi.com/autonamed"
+_FIELD_MANAGER = "pulumi.com/patchFieldManager"
+_READ_ONLY = (
+    "creationTimestamp",
+    "deletionGracePeriodSeconds",
+    "deletionTimestamp",
+    "generation",
+    "managedFields",
+    "resourceVersion",
+    "uid",
+)
+
+
+@dataclass(frozen=True)
+class Rendering:
+    """Renders objects into `directory`; `namespace` is where objects without one go."""
+
+    directory: Path | None
+    namespace: str | None
+    always: bool
+    mutable: frozenset[str]
+    field_manager: Callable[[], str]
+    secret_warning: str | None = "rendered YAML will contain a secret value in plaintext"
+
+    def check(self, of: Subject, olds: Properties, news: Properties, seed: bytes) -> tuple[Properties, list[Failure]]:
+        """Name what has no name, put it into the default namespace, and refuse what cannot be rendered."""
+        _refuse_unsupported(of)
+        inputs = _normalised(news)
+        metadata = inputs.setdefault("metadata", {})
+        if not isinstance(metadata, dict):
+            return inputs, []
+        if not metadata.get("name"):
+            if metadata.get("generateName"):
+                reason = "the `.metadata.generateName` field is not supported in YAML rendering mode"
+                return inputs, [Failure("metadata.generateName", reason)]
+            old = olds.get("metadata", {})
+            kept = old.get("name") if _is_autonamed(olds) else None
+            metadata["name"] = kept or f"{of.name}-{_suffix(seed)}"
+            metadata.setdefault("annotations", {})[_AUTONAMED] = "true"
+        if self.namespace and not metadata.get("namespace") and is_namespaced(_kind(of)):
+            metadata["namespace"] = self.namespace
+        return inputs, []
+
+    def diff(self, of: Subject, olds: Properties, news: Properties, old_inputs: Properties) -> Difference:
+        """Compare what was rendered with what is wanted."""
+        old = _comparable(olds.get("__inputs") or old_inputs or without_internal(olds))
+        new = _comparable(news)
+        changes: dict[str, Change] = compare(old, new)
+        replaces = frozenset(path for path in changes if forces_replacement(path, old | new, self.mutable))
+        if self.always and not changes:
+            changes = {"metadata": "update"}
+        same_place = all(
+            old["metadata"].get(key) == new["metadata"].get(key) != UNKNOWN for key in ("name", "namespace")
+        )
+        return Difference(changes, replaces, bool(replaces) and same_place and not _is_autonamed(news))
+
+    def preview_create(self, of: Subject, inputs: Properties) -> Properties:
+        """What a preview shows: the inputs."""
+        return inputs
+
+    def create(self, of: Subject, inputs: Properties) -> tuple[str, Properties]:
+        """Render a new object."""
+        manifests.write(inputs, self._directory())
+        return _id(inputs), self._state(inputs, {})
+
+    def read(self, of: Subject, olds: Properties, old_inputs: Properties) -> Found | None:
+        """What was rendered last; with an id or inputs alone, what stands in the object's file."""
+        if of.id and old_inputs:
+            return Found(of.id, olds, old_inputs)
+        wanted = old_inputs or _named(of)
+        rendered = manifests.load(manifests.path_of(wanted, self._directory()))
+        if rendered is None:
+            return None
+        return Found(_id(rendered), self._state(rendered, olds), rendered)
+
+    def preview_update(self, of: Subject, olds: Properties, news: Properties) -> Properties:
+        """What a preview shows: the new inputs, beside what the state keeps of its own."""
+        return news if holds_unknown(news) else self._state(news, olds)
+
+    def update(self, of: Subject, olds: Properties, news: Properties) -> Properties:
+        """Render the object again; a file whose name depended on what changed does not stay behind."""
+        written = manifests.write(news, self._directory())
+        before = manifests.path_of(without_internal(olds), self._directory())
+        if before != written:
+            manifests.remove(before)
+        return self._state(news, olds)
+
+    def delete(self, of: Subject, olds: Properties) -> None:
+        """Remove the object's file."""
+        manifests.remove(manifests.path_of(without_internal(olds), self._directory()))
+
+    def invoke(self, token: str, args: Properties) -> Properties:
+        """Refused: Helm charts, kustomizations and YAML files are the real provider's."""
+        raise UnsupportedError(_only_real(f"the function {token}"))
+
+    def secrets_of(self, outputs: Properties, raw_inputs: Properties) -> Properties:
+        """Outputs and the inputs kept beside them are secret where the inputs were."""
+        marked = mark_secrets(outputs, raw_inputs)
+        if isinstance(inputs := outputs.get("__inputs"), dict):
+            marked["__inputs"] = mark_secrets(inputs, raw_inputs)
+        return marked
+
+    def _directory(self) -> Path:
+        if self.directory is None:
+            raise ProviderError("renderYamlToDirectory is not known yet, so no manifest can be rendered")
+        return self.directory
+
+    def _state(self, inputs: Properties, olds: Properties) -> Properties:
+        named = inputs["metadata"].get("annotations", {}).get(_FIELD_MANAGER)
+        return inputs | {
+            "__inputs": inputs,
+            "__initialApiVersion": olds.get("__initialApiVersion") or inputs["apiVersion"],
+            "__fieldManager": named or olds.get("__fieldManager") or self.field_manager(),
+        }
+
+
+def _refuse_unsupported(of: Subject) -> None:
+    kind = _kind(of)
+    if of.type.startswith("kubernetes:helm.sh") or ":yaml/" in of.type or kind.endswith(("List", "Patch")):
+        raise UnsupportedError(_only_real(f"the type {of.type}"))
+
+
+def _only_real(what: str) -> str:
+    return (
+        f"the sandbox's kubernetes provider does not support {what}; run `pulumi plugin install resource kubernetes` "
+        "and use the real one"
+    )
+
+
+def _kind(of: Subject) -> str:
+    return of.type.rsplit(":", 1)[-1]
+
+
+def _named(of: Subject) -> Properties:
+    """The part of a manifest that a type and an id tell: enough to find its file."""
+    _, version, kind = of.type.split(":")
+    namespace, _, name = of.id.rpartition("/")
+    return {
+        "apiVersion": version.removeprefix("core/"),
+        "kind": kind,
+        "metadata": {"name": name} | ({"namespace": namespace} if namespace else {}),
+    }
+
+
+def _id(manifest: Properties) -> str:
+    metadata = manifest["metadata"]
+    return f"{metadata['namespace']}/{metadata['name']}" if metadata.get("namespace") else metadata["name"]
+
+
+def _suffix(seed: bytes) -> str:
+    return hashlib.sha256(seed).hexdigest()[:8] if seed else secrets.token_hex(4)
+
+
+def _is_autonamed(manifest: Properties) -> bool:
+    metadata = manifest.get("metadata")
+    annotations = metadata.get("annotations") if isinstance(metadata, dict) else None
+    return isinstance(annotations, dict) and annotations.get(_AUTONAMED) == "true"
+
+
+def _normalised(news: Properties) -> Properties:
+    """The inputs as the API server would take them: no read-only metadata, a Secret's `stringData` in its `data`."""
+    inputs = deepcopy(without_internal(news))
+    if isinstance(metadata := inputs.get("metadata"), dict):
+        for key in _READ_ONLY:
+            metadata.pop(key, None)
+    is_secret = inputs.get("kind") == "Secret" and inputs.get("apiVersion") == "v1"
+    if is_secret and isinstance(inputs.get("stringData"), dict) and not holds_unknown(inputs):
+        plain: dict[str, Any] = inputs["stringData"]
+        encoded = {key: base64.b64encode(str(value).encode()).decode() for key, value in plain.items()}
+        inputs["data"] = inputs.get("data", {}) | encoded
+    return inputs
+
+
+def _comparable(manifest: Properties) -> Properties:
+    """The manifest with its namespace as Kubernetes understands it: none said is `default`, or none at all."""
+    canonical = _normalised(manifest)
+    metadata = canonical.setdefault("metadata", {})
+    if isinstance(metadata, dict):
+        if is_namespaced(canonical.get("kind", "")):
+            metadata["namespace"] = metadata.get("namespace") or "default"
+        else:
+            metadata.pop("namespace", None)
+    return canonical

@@ -1,0 +1,76 @@
+"""Pulumi properties on the wire: protobuf structs to plain values and back, with secrets and unknowns.
+
+A secret or an asset is an object with a signature key; an unknown value of a preview is one fixed string. Plain
+values keep these forms, so nothing is lost on the way through; `reveal` takes the secrets' wrapping off.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from google.protobuf import json_format, struct_pb2
+from pulumi.runtime import rpc
+
+Properties = dict[str, Any]
+
+UNKNOWN: str = rpc.UNKNOWN
+
+
+def from_struct(struct: struct_pb2.Struct) -> Properties:
+    """The plain form of a struct; integral numbers become ints, as they were before the wire made them doubles."""
+    return json_format.MessageToDict(struct)
+
+
+def to_struct(properties: Properties) -> struct_pb2.Struct:
+    """The wire form of plain properties."""
+    return json_format.ParseDict(properties, struct_pb2.Struct())
+
+
+def reveal(value: Any) -> Any:
+    """The value without the wrapping of secrets, at every depth."""
+    if rpc.is_rpc_secret(value):
+        return reveal(rpc.unwrap_rpc_secret(value))
+    if isinstance(value, dict):
+        return {key: reveal(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [reveal(item) for item in value]
+    return value
+
+
+def holds_secret(value: Any) -> bool:
+    """Whether a secret stands anywhere in the value."""
+    if rpc.is_rpc_secret(value):
+        return True
+    if isinstance(value, dict):
+        return any(holds_secret(item) for item in value.values())
+    return isinstance(value, list) and any(holds_secret(item) for item in value)
+
+
+def holds_unknown(value: Any) -> bool:
+    """Whether an unknown stands anywhere in the value."""
+    if isinstance(value, dict):
+        return any(holds_unknown(item) for item in value.values())
+    if isinstance(value, list):
+        return any(holds_unknown(item) for item in value)
+    return value == UNKNOWN
+
+
+def mark_secrets(outputs: Properties, inputs: Properties) -> Properties:
+    """Mark outputs secret as the inputs of the same names are: key by key within objects, else the whole value."""
+    marked: Properties = {}
+    for key, value in outputs.items():
+        given = inputs.get(key)
+        if isinstance(given, dict) and isinstance(value, dict) and not rpc.is_rpc_secret(given):
+            marked[key] = mark_secrets(value, given)
+        else:
+            marked[key] = rpc.wrap_rpc_secret(value) if holds_secret(given) else value
+    return marked
+
+
+def without_internal(value: Any) -> Any:
+    """The value without the `__` keys that the real bridge keeps in states, at every depth."""
+    if isinstance(value, dict):
+        return {key: without_internal(item) for key, item in value.items() if not key.startswith("__")}
+    if isinstance(value, list):
+        return [without_internal(item) for item in value]
+    return value
