@@ -1,4 +1,4 @@
-"""How a job proves to the catalog who it is. The configuration names where the proof is; jobs read it when they start."""
+"""How a job proves to the catalog who it is: the configuration says where the proof is, jobs read it."""
 
 from __future__ import annotations
 

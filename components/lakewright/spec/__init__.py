@@ -1,0 +1,27 @@
+"""The one description of a tenant, as a person writes it under `lakewright:tenant`; all mistakes are told at once."""
+
+from lakewright.spec.computing_unit import ComputingUnitSpec, Size
+from lakewright.spec.problems import Problem, SpecError
+from lakewright.spec.reading import SPEC_KEY, parse_spec, read_stack_file
+from lakewright.spec.storage import AwsStorage, ExistingStorage, S3Storage, StorageSpec
+from lakewright.spec.tenant import TenantSpec
+from lakewright.spec.unbuilt import refuse_unbuilt
+from lakewright.spec.warehouse import PRESETS, WarehouseSpec
+
+__all__ = [
+    "PRESETS",
+    "SPEC_KEY",
+    "AwsStorage",
+    "ComputingUnitSpec",
+    "ExistingStorage",
+    "Problem",
+    "S3Storage",
+    "Size",
+    "SpecError",
+    "StorageSpec",
+    "TenantSpec",
+    "WarehouseSpec",
+    "parse_spec",
+    "read_stack_file",
+    "refuse_unbuilt",
+]

@@ -1,0 +1,177 @@
+"""What must fit together in a spec, checked on the document as written: one bad value does not hide other mistakes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from itertools import combinations
+from typing import Any, cast
+
+from lakewright.spec.problems import Path
+from lakewright.spec.quantity import bytes_of
+
+Finding = tuple[Path, str]
+
+
+def cross_checks(raw: Any) -> Iterator[Finding]:
+    """Every place where values contradict each other, and what was expected; whatever the document is, never raises."""
+    if not isinstance(raw, Mapping):
+        return
+    document = cast(Mapping[str, Any], raw)
+    yield from _duplicate_names(document, "warehouses")
+    yield from _duplicate_names(document, "computing_units")
+    yield from _duplicate_names(document, "tables")
+    yield from _shared_buckets(document)
+    yield from _storages_of_warehouses(document)
+    yield from _overlapping_prefixes(document)
+    yield from _warehouses_of_units(document)
+    yield from _sizes_of_units(document)
+    yield from _warehouses_of_data(document)
+
+
+def _items(document: Mapping[str, Any], section: str) -> list[tuple[int, Mapping[str, Any]]]:
+    """The entries of a list that are mappings, with their positions."""
+    entries = document.get(section)
+    found = cast(list[Any], entries) if isinstance(entries, list) else []
+    return [(index, cast(Mapping[str, Any], item)) for index, item in enumerate(found) if isinstance(item, Mapping)]
+
+
+def _storages(document: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+    storages = document.get("storage")
+    entries: Mapping[Any, Any] = cast(Mapping[Any, Any], storages) if isinstance(storages, Mapping) else {}
+    return {str(name): cast(Mapping[str, Any], item) for name, item in entries.items() if isinstance(item, Mapping)}
+
+
+def _text(value: object) -> str | None:
+    return value if isinstance(value, str) else None
+
+
+def _names(document: Mapping[str, Any], section: str) -> list[str]:
+    return [name for _, item in _items(document, section) if (name := _text(item.get("name")))]
+
+
+def _listed(names: list[str]) -> str:
+    return ", ".join(names) or "none"
+
+
+def _duplicate_names(document: Mapping[str, Any], section: str) -> Iterator[Finding]:
+    first_at: dict[str, int] = {}
+    for index, item in _items(document, section):
+        name = _text(item.get("name"))
+        if name is None:
+            continue
+        # Lakekeeper compares names without regard to case.
+        earlier = first_at.setdefault(name.casefold(), index)
+        if earlier != index:
+            yield (section, index, "name"), f"expected a name of its own; `{name}` is {section}.{earlier} already"
+
+
+def _shared_buckets(document: Mapping[str, Any]) -> Iterator[Finding]:
+    made = {name: item.get("bucket") for name, item in _storages(document).items() if item.get("backend") == "aws"}
+    for (first, bucket), (second, other) in combinations(made.items(), 2):
+        if bucket is not None and bucket == other:
+            yield (
+                ("storage", second, "bucket"),
+                f"expected a bucket of its own; storage.{first} makes `{bucket}` already",
+            )
+
+
+def _storage_of(document: Mapping[str, Any], warehouse: Mapping[str, Any]) -> str | None:
+    named = _text(warehouse.get("storage"))
+    storages = list(_storages(document))
+    return named or (storages[0] if len(storages) == 1 else None)
+
+
+def _storages_of_warehouses(document: Mapping[str, Any]) -> Iterator[Finding]:
+    storages = _storages(document)
+    known = document.get("storage")
+    names = [str(name) for name in cast(Mapping[Any, Any], known)] if isinstance(known, Mapping) else []
+    for index, warehouse in _items(document, "warehouses"):
+        named = _text(warehouse.get("storage"))
+        if named is None and len(names) > 1 and warehouse.get("storage") is None:
+            yield ("warehouses", index, "storage"), f"required, as there are several storages: {_listed(names)}"
+        if named is not None and named not in names:
+            yield (
+                ("warehouses", index, "storage"),
+                f"expected one of the storages {_listed(names)}; there is no `{named}`",
+            )
+        storage = storages.get(_storage_of(document, warehouse) or "", {})
+        delegation = warehouse.get("delegation", "vended")
+        if delegation == "vended" and storage.get("backend") == "s3" and storage.get("sts") is False:
+            yield (
+                ("warehouses", index, "delegation"),
+                "expected `remote-signing`: the storage has `sts: false`, so no credentials can be vended",
+            )
+
+
+def _overlapping_prefixes(document: Mapping[str, Any]) -> Iterator[Finding]:
+    storages = _storages(document)
+    places: list[tuple[int, Any, str]] = []
+    for index, warehouse in _items(document, "warehouses"):
+        storage = storages.get(_storage_of(document, warehouse) or "", {})
+        prefix = _text(warehouse.get("key_prefix"))
+        if prefix is None and warehouse.get("key_prefix") is None and _text(warehouse.get("name")):
+            prefix = f"{document.get('name')}/{warehouse['name']}"
+        if storage.get("bucket") is not None and prefix is not None:
+            places.append((index, storage["bucket"], prefix.strip(" /")))
+    for (first, bucket, prefix), (second, other_bucket, other) in combinations(places, 2):
+        if bucket == other_bucket and (f"{prefix}/".startswith(f"{other}/") or f"{other}/".startswith(f"{prefix}/")):
+            yield (
+                ("warehouses", second, "key_prefix"),
+                f"expected a prefix apart from the others; `{other}` overlaps `{prefix}` of warehouses.{first}"
+                f" in bucket `{bucket}`",
+            )
+
+
+def _warehouses_of_units(document: Mapping[str, Any]) -> Iterator[Finding]:
+    known = _names(document, "warehouses")
+    for index, unit in _items(document, "computing_units"):
+        if (unit.get("warehouse") is None) == (unit.get("warehouses") is None):
+            yield (
+                ("computing_units", index),
+                "expected either `warehouse` (bound when the unit is made) or `warehouses` (chosen per execution)",
+            )
+        named = _text(unit.get("warehouse"))
+        if named is not None and named not in known:
+            yield ("computing_units", index, "warehouse"), _no_such(named, known)
+        several = unit.get("warehouses")
+        for position, name in enumerate(cast(list[Any], several) if isinstance(several, list) else []):
+            if isinstance(name, str) and name not in known:
+                yield ("computing_units", index, "warehouses", position), _no_such(name, known)
+
+
+def _sizes_of_units(document: Mapping[str, Any]) -> Iterator[Finding]:
+    for index, unit in _items(document, "computing_units"):
+        size = unit.get("size")
+        shm = _text(cast(Mapping[str, Any], size).get("shm")) if isinstance(size, Mapping) else None
+        memory = _text(cast(Mapping[str, Any], size).get("memory", "2Gi")) if isinstance(size, Mapping) else None
+        if shm and memory and _bytes(shm) > _bytes(memory) > 0:
+            yield (
+                ("computing_units", index, "size", "shm"),
+                f"expected at most the unit's memory, {memory}; found {shm}",
+            )
+
+
+def _bytes(size: str) -> int:
+    try:
+        return bytes_of(size)
+    except ValueError:
+        return 0
+
+
+def _warehouses_of_data(document: Mapping[str, Any]) -> Iterator[Finding]:
+    known = _names(document, "warehouses")
+    for index, grant in _items(document, "grants"):
+        on = grant.get("on")
+        named = _text(cast(Mapping[str, Any], on).get("warehouse")) if isinstance(on, Mapping) else None
+        if named is not None and named not in known:
+            yield ("grants", index, "on", "warehouse"), _no_such(named, known)
+    for section, key in (("tables", "name"), ("policies", "match")):
+        for index, item in _items(document, section):
+            path = _text(item.get(key))
+            named = path.split(".")[0] if path else None
+            if named and "*" not in named and named not in known:
+                yield (section, index, key), _no_such(named, known)
+
+
+def _no_such(name: str, known: list[str]) -> str:
+    return f"expected one of the warehouses {_listed(known)}; there is no `{name}`"

@@ -1,0 +1,144 @@
+"""What is declared inside the warehouses: grants, tables, policies and the upkeep of tables."""
+
+import re
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, Field, model_validator
+
+from lakewright.spec.part import Part
+from lakewright.spec.quantity import FileSize
+
+_PRINCIPAL = re.compile(r"(user|role):\S+")
+_TYPE = re.compile(
+    r"(boolean|int|long|float|double|date|time|timestamp|timestamptz|timestamp_ns|timestamptz_ns|string|uuid|binary"
+    r"|decimal\(\d{1,2},\s?\d{1,2}\)|fixed\[\d+\]|(list|map|struct)<.+>)"
+)
+_TRANSFORM = re.compile(r"([A-Za-z_]\w*|(years|months|days|hours)\(\w+\)|(bucket|truncate)\(\d+,\s?\w+\))")
+_CRON_FIELD = re.compile(r"[\d*/,-]+|[A-Za-z]{3}(-[A-Za-z]{3})?")
+
+
+def _principal(value: str) -> str:
+    if not _PRINCIPAL.fullmatch(value):
+        raise ValueError("expected `user:IDP~SUBJECT` or `role:NAME`")
+    return value
+
+
+def _column_type(value: str) -> str:
+    if not _TYPE.fullmatch(value):
+        raise ValueError("expected a type of Iceberg's, such as `long`, `decimal(12,2)` or `list<string>`")
+    return value
+
+
+def _transform(value: str) -> str:
+    if not _TRANSFORM.fullmatch(value):
+        raise ValueError(
+            "expected a column or one of years(c), months(c), days(c), hours(c), bucket(n, c), truncate(n, c)"
+        )
+    return value
+
+
+def _table_name(value: str) -> str:
+    if value.count(".") < 2 or not all(value.split(".")):
+        raise ValueError("expected WAREHOUSE.NAMESPACE.TABLE, the namespace perhaps of several levels")
+    return value
+
+
+def _cron(value: str) -> str:
+    fields = value.split()
+    if len(fields) != 5 or not all(_CRON_FIELD.fullmatch(field) for field in fields):
+        raise ValueError("expected a cron schedule of five fields, such as `0 2 * * *` (UTC)")
+    return value
+
+
+class GrantTarget(Part):
+    """What a grant is on: the project, a warehouse, or a namespace or table in it."""
+
+    project: Literal[True] | None = None
+    warehouse: str | None = None
+    namespace: str | None = None
+    table: str | None = None
+
+    @model_validator(mode="after")
+    def _one_target(self) -> "GrantTarget":
+        if (self.project is None) == (self.warehouse is None):
+            raise ValueError("expected `project: true` or a `warehouse`, with a `namespace` or a `table` in it perhaps")
+        if self.project and (self.namespace or self.table):
+            raise ValueError("expected a `warehouse` beside a namespace or table")
+        if self.namespace and self.table:
+            raise ValueError("expected `namespace` or `table`, not both")
+        return self
+
+
+class GrantSpec(Part):
+    """A privilege of a user or role."""
+
+    to: Annotated[str, AfterValidator(_principal)]
+    privilege: Literal["ownership", "pass_grants", "manage_grants", "describe", "select", "create", "modify"]
+    on: GrantTarget
+
+
+class Column(Part):
+    name: Annotated[str, Field(min_length=1)]
+    type: Annotated[str, AfterValidator(_column_type)]
+    required: bool = False
+
+
+class Retention(Part):
+    """Rows older than this are deleted."""
+
+    keep: Annotated[int, Field(ge=1)]
+    unit: Literal["hour", "day", "month", "year"] = "day"
+    column: str
+    pattern: str | None = None
+    """Format of a text column that holds the date."""
+
+
+class History(Part):
+    """Which snapshots are kept: none older than the age, but at least so many versions."""
+
+    max_age_days: Annotated[int, Field(ge=1, le=3)] | None = None
+    versions: Annotated[int, Field(ge=2, le=100)] | None = None
+
+    @model_validator(mode="after")
+    def _something(self) -> "History":
+        if self.max_age_days is None and self.versions is None:
+            raise ValueError("expected `max_age_days`, `versions` or both")
+        return self
+
+
+class TablePolicies(Part):
+    retention: Retention | None = None
+    history: History | None = None
+
+
+class TableSpec(Part):
+    """A table that the stack makes."""
+
+    name: Annotated[str, AfterValidator(_table_name)]
+    """WAREHOUSE.NAMESPACE.TABLE"""
+    columns: Annotated[list[Column], Field(min_length=1)]
+    partition_by: list[Annotated[str, AfterValidator(_transform)]] = []
+    policies: TablePolicies = TablePolicies()
+
+
+class PolicySpec(TablePolicies):
+    """Policies of the tables that match; `*` stands for any text within a level."""
+
+    match: Annotated[str, AfterValidator(_table_name)]
+
+
+class OrphanFiles(Part):
+    older_than_days: Annotated[int, Field(ge=1)] = 7
+
+
+class Compaction(Part):
+    target_file_size: FileSize = "512MiB"
+    min_input_files: Annotated[int, Field(ge=2)] = 5
+
+
+class MaintenanceSpec(Part):
+    """The upkeep of a tenant's tables."""
+
+    schedule: Annotated[str, AfterValidator(_cron)]
+    orphan_files: OrphanFiles | None = None
+    compaction: Compaction | None = None

@@ -1,0 +1,91 @@
+"""What is wrong with a spec, each mistake with its path and what was expected."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, cast
+
+from pydantic import ValidationError
+from pydantic_core import ErrorDetails
+
+Path = tuple[str | int, ...]
+
+_SHOWN_INPUT = 60
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One mistake: where it is (`warehouses.0.name`), what was expected, and what was found if that can be shown."""
+
+    path: str
+    expected: str
+    found: str = ""
+
+    def __str__(self) -> str:
+        where = self.path or "the spec"
+        return f"{where}: {self.expected}" + (f" (found {self.found})" if self.found else "")
+
+
+class SpecError(Exception):
+    """A spec or environment that cannot be used. The message lists every problem; `problems` has them one by one."""
+
+    def __init__(self, source: str, problems: list[Problem]) -> None:
+        self.source = source
+        self.problems = problems
+        count = "1 mistake" if len(problems) == 1 else f"{len(problems)} mistakes"
+        super().__init__("\n".join([f"{source}: {count}", *(f"  - {problem}" for problem in problems)]))
+
+
+def dotted(path: Path) -> str:
+    """A path as people write it: `warehouses.0.name`."""
+    return ".".join(str(step) for step in path)
+
+
+def problems_of(error: ValidationError) -> list[Problem]:
+    """Pydantic's findings in the words of the spec."""
+    return [_problem(details) for details in error.errors(include_url=False)]
+
+
+def _problem(details: ErrorDetails) -> Problem:
+    path = dotted(_as_written(details["loc"]))
+    match details["type"]:
+        case "extra_forbidden":
+            return Problem(path, "unknown key")
+        case "missing":
+            return Problem(path, "required, but missing")
+        case "value_error":
+            message = details["msg"].removeprefix("Value error, ")
+            # Where a reference is expected, what was found may be the secret itself.
+            return Problem(path, message, "" if "not the secret itself" in message else _shown(details["input"]))
+        case "union_tag_invalid" | "union_tag_not_found":
+            return Problem(
+                f"{path}.backend", "expected 'aws', 's3' or 'existing'", _shown_key(details["input"], "backend")
+            )
+        case "cross_check":
+            return Problem(path, details["msg"])
+        case _:
+            return Problem(path, _lower_first(details["msg"]), _shown(details["input"]))
+
+
+def _as_written(location: Path) -> Path:
+    """Pydantic's path without the names it gives to the members of a union; nobody wrote such a level."""
+    steps = tuple(step for step in location if not str(step).startswith("tag:"))
+    return steps[:2] + steps[3:] if steps[0] == "storage" and len(steps) > 2 else steps
+
+
+def _shown_key(value: Any, key: str) -> str:
+    return _shown(cast(Mapping[str, Any], value)[key]) if isinstance(value, Mapping) and key in value else ""
+
+
+def _lower_first(text: str) -> str:
+    text = text.replace("Input should be", "expected")
+    return text[:1].lower() + text[1:]
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, bool | int | float) or value is None:
+        return repr(value)
+    if isinstance(value, str) and len(value) <= _SHOWN_INPUT:
+        return repr(value)
+    return f"a {type(value).__name__}"

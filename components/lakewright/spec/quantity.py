@@ -1,0 +1,68 @@
+"""Sizes as Kubernetes and people write them: `500m`, `8Gi`, `512MiB`."""
+
+import re
+from typing import Annotated
+
+from pydantic import AfterValidator, BeforeValidator, WithJsonSchema
+
+_BINARY = {"": 1, "Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
+_BYTES = re.compile(r"(\d+(?:\.\d+)?)\s*(Ki|Mi|Gi|Ti|k|M|G|T)?B?")
+_CPU = re.compile(r"(\d+(?:\.\d{1,3})?)|(\d+)m")
+
+
+def bytes_of(size: str) -> int:
+    """How many bytes `8Gi` or `512MiB` are. Raises ValueError."""
+    match = _BYTES.fullmatch(size)
+    if not match:
+        raise ValueError("expected a size such as `512Mi`, `8Gi` or `1.5Gi`")
+    amount = int(float(match[1]) * _BINARY[match[2] or ""])
+    if amount <= 0:
+        raise ValueError("expected a size above zero")
+    return amount
+
+
+def millicores_of(cpu: str) -> int:
+    """How many thousandths of a core `2` or `500m` are. Raises ValueError."""
+    match = _CPU.fullmatch(cpu)
+    amount = 0 if not match else int(match[2]) if match[2] else round(float(match[1]) * 1000)
+    if amount <= 0:
+        raise ValueError("expected cores such as `2`, `0.5` or `500m`")
+    return amount
+
+
+def text_of_number(value: object) -> object:
+    """YAML reads `2` as a number where people mean text; anything else is left as it is."""
+    return str(value) if isinstance(value, int | float) and not isinstance(value, bool) else value
+
+
+def _memory(size: str) -> str:
+    bytes_of(size)
+    if size.endswith("B"):
+        raise ValueError("expected Kubernetes' spelling, `512Mi` and not `512MiB`")
+    return size
+
+
+def _file_size(size: str) -> str:
+    bytes_of(size)
+    return size
+
+
+def _cpu(cpu: str) -> str:
+    millicores_of(cpu)
+    return cpu
+
+
+Memory = Annotated[
+    str,
+    AfterValidator(_memory),
+    WithJsonSchema({"type": "string", "examples": ["8Gi"], "pattern": r"^\d+(\.\d+)?(Ki|Mi|Gi|Ti|k|M|G|T)?$"}),
+]
+"""An amount of memory or disk in Kubernetes' spelling."""
+Cpu = Annotated[
+    str,
+    BeforeValidator(text_of_number),
+    AfterValidator(_cpu),
+    WithJsonSchema({"type": "string", "examples": ["2", "500m"], "pattern": r"^(\d+(\.\d{1,3})?|\d+m)$"}),
+]
+FileSize = Annotated[str, AfterValidator(_file_size), WithJsonSchema({"type": "string", "examples": ["512MiB"]})]
+"""A size in bytes with an optional unit: `512MiB`, `512Mi` and `536870912` are the same."""

@@ -1,0 +1,40 @@
+"""From text to TenantSpec: the value of `lakewright:tenant`, or the stack's file that holds it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, cast
+
+import yaml
+from pydantic import ValidationError
+
+from lakewright.spec.problems import Problem, SpecError, problems_of
+from lakewright.spec.tenant import TenantSpec
+from lakewright.spec.yaml_text import load_yaml
+
+SPEC_KEY = "lakewright:tenant"
+
+
+def parse_spec(raw: Any, source: str) -> TenantSpec:
+    """The spec that a document describes; SpecError with every mistake otherwise. `source` says where it was read."""
+    if not isinstance(raw, dict):
+        found = "nothing" if raw is None else f"a {type(raw).__name__}"
+        raise SpecError(source, [Problem("", "expected a mapping with version, name, storage, warehouses, ...", found)])
+    try:
+        return TenantSpec.model_validate(raw)
+    except ValidationError as error:
+        raise SpecError(source, problems_of(error)) from None
+
+
+def read_stack_file(path: Path) -> TenantSpec:
+    """The spec in a `Pulumi.<stack>.yaml`; SpecError if the file cannot be read or is not a valid one."""
+    try:
+        document = load_yaml(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise SpecError(str(path), [Problem("", f"cannot be read: {error.strerror}")]) from None
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise SpecError(str(path), [Problem("", f"expected YAML: {' '.join(str(error).split())}")]) from None
+    config = cast(dict[str, Any], document).get("config") if isinstance(document, dict) else None
+    if not isinstance(config, dict) or SPEC_KEY not in config:
+        raise SpecError(str(path), [Problem("config", f"expected the key `{SPEC_KEY}` with the tenant's spec")])
+    return parse_spec(cast(dict[str, Any], config)[SPEC_KEY], str(path))

@@ -1,0 +1,74 @@
+"""Where a tenant's data lies: a bucket that the stack makes, an S3-compatible store, or the tenant's own bucket."""
+
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, Field
+
+from lakewright.credentials import Reference
+from lakewright.spec.part import Part
+from lakewright.types import Arn, BucketName, Region, RoleArn, StorageEndpoint, StsEndpoint
+
+Days = Annotated[int, Field(ge=1, le=3650)]
+
+
+def _kms(value: str) -> str:
+    if value not in {"own", "s3"} and not (value.startswith("arn:") and ":kms:" in value):
+        raise ValueError("expected `own` (a key of the tenant's), `s3` (Amazon's keys) or the ARN of a KMS key")
+    return value
+
+
+class Encryption(Part):
+    """How objects are encrypted at rest."""
+
+    kms: Annotated[str, AfterValidator(_kms)] = "s3"
+    """`own`: a KMS key made for this storage; `s3`: keys that S3 manages; `arn:...`: a KMS key that exists."""
+
+
+class AwsStorage(Part):
+    """A private bucket on AWS that the stack makes and keeps."""
+
+    backend: Literal["aws"]
+    bucket: BucketName
+    region: Region | None = None
+    """Default: `aws:region` of the stack, else the environment's region."""
+    encryption: Encryption = Encryption()
+    abort_incomplete_uploads_days: Days = 7
+    noncurrent_version_days: Days = 30
+    """How long deleted and overwritten objects can still be brought back."""
+
+
+class StoreCredential(Part):
+    """An access key of an S3-compatible store, by reference; Lakekeeper alone uses it."""
+
+    access_key_id: Reference
+    secret_access_key: Reference
+
+
+class S3Storage(Part):
+    """A bucket that exists in an S3-compatible store."""
+
+    backend: Literal["s3"]
+    bucket: BucketName
+    endpoint: StorageEndpoint
+    region: Region = "local-01"
+    path_style: bool = True
+    credential: StoreCredential
+    sts: bool = True
+    """Whether the store has AssumeRole. Without it, credentials cannot be vended: use `delegation: remote-signing`."""
+    sts_endpoint: StsEndpoint | None = None
+    sts_role_arn: Arn | None = None
+
+
+class ExistingStorage(Part):
+    """The tenant's own bucket on AWS: nothing is made in it, and a role of the tenant's gives access."""
+
+    backend: Literal["existing"]
+    bucket: BucketName
+    region: Region
+    role_arn: RoleArn
+    external_id: Reference | None = None
+    """What the tenant's role demands as `sts:ExternalId`, by reference; without it the stack makes one."""
+    kms_key_arn: Arn | None = None
+
+
+StorageSpec = Annotated[AwsStorage | S3Storage | ExistingStorage, Field(discriminator="backend")]

@@ -1,0 +1,102 @@
+"""TenantSpec: the whole description of a tenant, version 1."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Any, Literal, LiteralString, cast
+
+from pydantic import AfterValidator, BeforeValidator, Field, ModelWrapValidatorHandler, ValidationError, model_validator
+from pydantic_core import InitErrorDetails, PydanticCustomError
+
+from lakewright.spec.computing_unit import ComputingUnitSpec
+from lakewright.spec.cross_checks import cross_checks
+from lakewright.spec.data import GrantSpec, MaintenanceSpec, PolicySpec, TableSpec
+from lakewright.spec.part import Part
+from lakewright.spec.quantity import text_of_number
+from lakewright.spec.storage import StorageSpec
+from lakewright.spec.warehouse import WarehouseSpec
+from lakewright.types import ComputingUnitName, TenantName
+
+_LABEL = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?")
+
+
+def _label(value: str) -> str:
+    if not _LABEL.fullmatch(value):
+        raise ValueError("expected up to 63 letters, digits, `-`, `_` and `.`, the first and last a letter or digit")
+    return value
+
+
+def _environment(value: str) -> str:
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]*", value):
+        raise ValueError("expected the NAME of a file environments/NAME.yaml")
+    return value
+
+
+Label = Annotated[str, BeforeValidator(text_of_number), AfterValidator(_label)]
+
+
+class TenantSpec(Part):
+    """A tenant's whole way from storage to compute."""
+
+    version: Literal[1]
+    """Version of this format."""
+    name: TenantName
+    """Name of the tenant, and id of its project in Lakekeeper."""
+    owner: Annotated[str, Field(min_length=1, max_length=256)]
+    """Who answers for the tenant: an address or a team."""
+    environment: Annotated[str, AfterValidator(_environment)]
+    """What the tenant shares with others: the file environments/NAME.yaml."""
+    labels: dict[Label, Label] = {}
+    """Put on every AWS and Kubernetes object."""
+    storage: Annotated[dict[ComputingUnitName, StorageSpec], Field(min_length=1)]
+    """Where data lies, by name."""
+    warehouses: Annotated[list[WarehouseSpec], Field(min_length=1)]
+    computing_units: list[ComputingUnitSpec] = []
+    grants: list[GrantSpec] = []
+    tables: list[TableSpec] = []
+    policies: list[PolicySpec] = []
+    """For tables that jobs make; a table's own properties win."""
+    maintenance: MaintenanceSpec | None = None
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _whole(cls, raw: Any, handler: ModelWrapValidatorHandler[TenantSpec]) -> TenantSpec:
+        """Both kinds of mistakes in one answer: of single values, and of values that do not fit together."""
+        found = [
+            InitErrorDetails(
+                type=PydanticCustomError("cross_check", "{message}", {"message": message}), loc=path, input=None
+            )
+            for path, message in cross_checks(raw)
+        ]
+        try:
+            spec = handler(raw)
+        except ValidationError as error:
+            if not found:
+                raise
+            of_values = [
+                InitErrorDetails(
+                    type=PydanticCustomError(
+                        cast(LiteralString, details["type"]), "{message}", {"message": details["msg"]}
+                    ),
+                    loc=details["loc"],
+                    input=details["input"],
+                )
+                for details in error.errors(include_url=False, include_context=False)
+            ]
+            found = of_values + found
+        else:
+            if not found:
+                return spec
+        raise ValidationError.from_exception_data("TenantSpec", found)
+
+    def storage_of(self, warehouse: WarehouseSpec) -> str:
+        """The name of the storage that a warehouse lies on: its own word, or the only one there is."""
+        return warehouse.storage or next(iter(self.storage))
+
+    def prefix_of(self, warehouse: WarehouseSpec) -> str:
+        """The prefix of all object keys of a warehouse, without slashes at its ends."""
+        return warehouse.key_prefix or f"{self.name}/{warehouse.name}"
+
+    @property
+    def warehouse_names(self) -> list[str]:
+        return [warehouse.name for warehouse in self.warehouses]

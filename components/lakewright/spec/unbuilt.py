@@ -1,0 +1,22 @@
+"""The one place that says what a spec may declare but this version does not build: refused by name, never ignored."""
+
+from lakewright.spec.problems import Problem, SpecError
+from lakewright.spec.tenant import TenantSpec
+
+_UNBUILT = {
+    "grants": "grants are not supported yet",
+    "tables": "tables are not supported yet",
+    "policies": "policies are not supported yet",
+    "maintenance": "maintenance is not supported yet",
+}
+
+
+def unbuilt(spec: TenantSpec) -> list[Problem]:
+    """The declared sections that nothing would be made of."""
+    return [Problem(name, f"{told}; remove the section") for name, told in _UNBUILT.items() if getattr(spec, name)]
+
+
+def refuse_unbuilt(spec: TenantSpec) -> None:
+    """Raise SpecError if anything is declared that would not be built."""
+    if problems := unbuilt(spec):
+        raise SpecError(f"tenant {spec.name}", problems)
