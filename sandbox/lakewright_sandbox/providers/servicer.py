@@ -7,11 +7,12 @@ connection. Cancel ends one instance; the server lives on until its process ends
 
 from __future__ import annotations
 
+import functools
 import json
 from collections.abc import Callable
 from concurrent import futures
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar, cast
 
 import grpc
 from google.protobuf import empty_pb2
@@ -77,7 +78,7 @@ class Found:
 class Instance(Protocol):
     """A configured provider. Properties arrive without secret wrapping; unknowns are `UNKNOWN`."""
 
-    secret_warning: str | None
+    plain_text_warning: str | None
 
     def check(
         self, of: Subject, olds: Properties, news: Properties, seed: bytes
@@ -104,23 +105,21 @@ class Package(Protocol):
     def configure(self, config: Properties) -> Instance: ...
 
 
-Request = TypeVar("Request")
-Response = TypeVar("Response")
+Call = TypeVar("Call", bound=Callable[..., Any])
 
 
-def _sentences(
-    call: Callable[[Any, Request, grpc.ServicerContext], Response],
-) -> Callable[[Any, Request, grpc.ServicerContext], Response]:
+def _sentences(call: Call) -> Call:
     """Let a ProviderError end the call as its sentence; anything else is a bug and keeps its traceback on stderr."""
 
-    def wrapper(self: Any, request: Request, context: grpc.ServicerContext) -> Response:
+    @functools.wraps(call)
+    def wrapper(self: Any, request: Any, context: grpc.ServicerContext) -> Any:
         try:
             return call(self, request, context)
         except ProviderError as error:
             context.abort(grpc.StatusCode.UNKNOWN, str(error))
             raise
 
-    return wrapper
+    return cast("Call", wrapper)
 
 
 class Servicer(provider_pb2_grpc.ResourceProviderServicer):
@@ -182,8 +181,8 @@ class Servicer(provider_pb2_grpc.ResourceProviderServicer):
         raw = from_struct(request.news)
         instance, of = self._instance(context), _subject(request)
         inputs, failures = instance.check(of, reveal(from_struct(request.olds)), reveal(raw), request.randomSeed)
-        if instance.secret_warning and holds_secret(raw):
-            self._warn(context, of, instance.secret_warning)
+        if instance.plain_text_warning and holds_secret(raw):
+            self._warn(context, of, instance.plain_text_warning)
         return provider_pb2.CheckResponse(inputs=to_struct(mark_secrets(inputs, raw)), failures=_failures(failures))
 
     @_sentences
@@ -228,8 +227,10 @@ class Servicer(provider_pb2_grpc.ResourceProviderServicer):
     @_sentences
     def Invoke(self, request: Any, context: grpc.ServicerContext) -> provider_pb2.InvokeResponse:
         answer = self._instance(context).invoke(request.tok, reveal(from_struct(request.args)))
-        # The field is called `return`, which Python cannot spell as a keyword argument.
-        return provider_pb2.InvokeResponse(**{"return": to_struct(answer)})
+        response = provider_pb2.InvokeResponse()
+        # The field is called `return`, which Python can spell neither as an argument nor as an attribute.
+        getattr(response, "return").CopyFrom(to_struct(answer))
+        return response
 
     def Cancel(self, request: Any, context: grpc.ServicerContext) -> empty_pb2.Empty:
         self._instances.pop(context.peer(), None)

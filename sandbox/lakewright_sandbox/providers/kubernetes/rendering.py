@@ -45,7 +45,7 @@ class Rendering:
     always: bool
     mutable: frozenset[str]
     field_manager: Callable[[], str]
-    secret_warning: str | None = "rendered YAML will contain a secret value in plaintext"
+    plain_text_warning: str | None = "rendered YAML will contain a secret value in plaintext"
 
     def check(self, of: Subject, olds: Properties, news: Properties, seed: bytes) -> tuple[Properties, list[Failure]]:
         """Name what has no name, put it into the default namespace, and refuse what cannot be rendered."""

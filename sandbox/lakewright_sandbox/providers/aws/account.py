@@ -1,0 +1,203 @@
+"""A configured `aws` provider: the same check, diff and bookkeeping for every kind of resource."""
+# ruff: noqa: ARG002  Every kind and every instance gets the same parameters.
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from lakewright_sandbox.providers.aws.bucket import Bucket
+from lakewright_sandbox.providers.aws.bucket_lifecycle import BucketLifecycle
+from lakewright_sandbox.providers.aws.bucket_settings import (
+    BucketEncryption,
+    BucketOwnershipControls,
+    BucketPolicy,
+    BucketPublicAccessBlock,
+    BucketVersioning,
+)
+from lakewright_sandbox.providers.aws.calls import doing
+from lakewright_sandbox.providers.aws.connection import Connection
+from lakewright_sandbox.providers.aws.functions import FUNCTIONS
+from lakewright_sandbox.providers.aws.kind import Kind
+from lakewright_sandbox.providers.aws.role import Role, RolePolicy
+from lakewright_sandbox.providers.difference import Change, Difference, compare
+from lakewright_sandbox.providers.errors import ProviderError, UnsupportedError
+from lakewright_sandbox.providers.properties import UNKNOWN, Properties, holds_unknown, mark_secrets, without_internal
+from lakewright_sandbox.providers.servicer import Failure, Found, Subject
+
+KINDS: dict[str, Kind] = {
+    kind.token: kind
+    for kind in (
+        Bucket(),
+        BucketEncryption(),
+        BucketLifecycle(),
+        BucketOwnershipControls(),
+        BucketPolicy(),
+        BucketPublicAccessBlock(),
+        BucketVersioning(),
+        Role(),
+        RolePolicy(),
+    )
+}
+
+
+@dataclass(frozen=True)
+class Account:
+    """Resources in one sandbox; `connection` is None in a preview that does not know yet where that will be."""
+
+    connection: Connection | None
+    plain_text_warning: str | None = None
+
+    def check(
+        self,
+        of: Subject,
+        olds: Properties,
+        news: Properties,
+        seed: bytes,
+    ) -> tuple[Properties, list[Failure]]:
+        """Refuse properties that this provider does not manage, and names left for it to choose."""
+        kind, inputs = _kind(of), without_internal(news)
+        failures = [
+            Failure(name, f"the sandbox's aws provider has no `{name}` for {of.type}; {_INSTALL}")
+            for name in sorted(inputs.keys() - kind.properties.keys())
+        ]
+        failures += [
+            Failure(
+                name, f"{of.type} needs `{name}`: the sandbox's aws provider chooses no names and no defaults for it"
+            )
+            for name, declared in kind.properties.items()
+            if declared.required and inputs.get(name) in (None, "")
+        ]
+        if not failures and not holds_unknown(inputs):
+            failures = [Failure(name, reason) for name, reason in sorted(kind.problems(inputs).items())]
+        return inputs, failures
+
+    def diff(self, of: Subject, olds: Properties, news: Properties, old_inputs: Properties) -> Difference:
+        """Compare the state with what is declared, property by property, as AWS would."""
+        kind = _kind(of)
+        changes: dict[str, Change] = {}
+        replaces: set[str] = set()
+        for name, declared in kind.properties.items():
+            wanted, live = news.get(name, declared.default), olds.get(name, declared.default)
+            if (wanted is None and declared.computed) or declared.equal(live, wanted):
+                continue
+            found = _changes(declared.form(live), declared.form(wanted), name, name in olds, name in news)
+            changes |= found
+            replaces |= found.keys() if declared.replaces else set()
+        # Every object here has a name of its own, so the new one has to wait for the old one to go.
+        same_object = holds_unknown(news) or kind.id_of(news) == of.id
+        return Difference(changes, frozenset(replaces), bool(replaces) and same_object)
+
+    def preview_create(self, of: Subject, inputs: Properties) -> Properties:
+        """What a preview shows: the inputs, and as unknown what AWS will choose."""
+        return dict.fromkeys(_kind(of).computed_outputs, UNKNOWN) | inputs
+
+    def create(self, of: Subject, inputs: Properties) -> tuple[str, Properties]:
+        """Make the object and read it back."""
+        kind, aws = _kind(of), self._connection()
+        made = kind.id_of(inputs)
+        with doing(f"creating the {kind.title} {made}"):
+            kind.create(aws, inputs)
+        return made, self._state(kind, made, inputs)
+
+    def read(self, of: Subject, olds: Properties, old_inputs: Properties) -> Found | None:
+        """The object as it is; without an id, the one that the inputs name."""
+        kind, aws = _kind(of), self._connection()
+        sought = of.id or kind.id_of(old_inputs)
+        known = without_internal(old_inputs) | without_internal(olds)
+        with doing(f"reading the {kind.title} {sought}"):
+            live = kind.read(aws, sought, known)
+        if live is None:
+            return None
+        outputs = _settled(kind, live, known)
+        return Found(sought, outputs, _inputs_of(kind, outputs, without_internal(old_inputs)))
+
+    def preview_update(self, of: Subject, olds: Properties, news: Properties) -> Properties:
+        """What a preview shows: the state with the new inputs over it."""
+        shown = without_internal(olds) | news
+        if "tagsAll" in shown:
+            shown["tagsAll"] = news.get("tags") or {}
+        return {key: value for key, value in shown.items() if key in news or key not in _kind(of).properties} | {
+            key: olds[key]
+            for key, declared in _kind(of).properties.items()
+            if key not in news and key in olds and declared.computed
+        }
+
+    def update(self, of: Subject, olds: Properties, news: Properties) -> Properties:
+        """Change the object and read it back."""
+        kind, aws = _kind(of), self._connection()
+        with doing(f"updating the {kind.title} {of.id}"):
+            kind.update(aws, of.id, without_internal(olds), news)
+        return self._state(kind, of.id, news | {"region": olds["region"]} if "region" in olds else news)
+
+    def delete(self, of: Subject, olds: Properties) -> None:
+        """Delete the object, if it is still there."""
+        kind, aws = _kind(of), self._connection()
+        with doing(f"deleting the {kind.title} {of.id}"):
+            kind.delete(aws, of.id, without_internal(olds))
+
+    def invoke(self, token: str, args: Properties) -> Properties:
+        """Call one of the functions."""
+        if token not in FUNCTIONS:
+            raise UnsupportedError(f"the sandbox's aws provider has no function {token}; {_INSTALL}")
+        return FUNCTIONS[token](self._connection(), args)
+
+    def secrets_of(self, outputs: Properties, raw_inputs: Properties) -> Properties:
+        """Outputs are secret where the inputs were."""
+        return mark_secrets(outputs, raw_inputs)
+
+    def _connection(self) -> Connection:
+        if self.connection is None:
+            raise ProviderError("the aws provider's configuration is not known yet: a part of it comes from a resource")
+        return self.connection
+
+    def _state(self, kind: Kind, resource_id: str, inputs: Properties) -> Properties:
+        with doing(f"reading the {kind.title} {resource_id} back"):
+            live = kind.read(self._connection(), resource_id, inputs)
+        if live is None:
+            raise ProviderError(
+                f"the {kind.title} {resource_id} was gone again right after it was written; run it again"
+            )
+        return _settled(kind, live, inputs)
+
+
+_INSTALL = "the real one does: `pulumi plugin install resource aws`"
+
+
+def _kind(of: Subject) -> Kind:
+    if of.type not in KINDS:
+        raise UnsupportedError(f"the sandbox's aws provider has no {of.type}; {_INSTALL}")
+    return KINDS[of.type]
+
+
+def _changes(live: Any, wanted: Any, name: str, was_there: bool, is_there: bool) -> dict[str, Change]:
+    if isinstance(live, dict) and isinstance(wanted, dict) and live.get("Statement") is None and live and wanted:
+        return compare(live, wanted, name)
+    if isinstance(live, list) and isinstance(wanted, list):
+        return compare(live, wanted, name)
+    if was_there == is_there:
+        return {name: "update"}
+    return {name: "add" if is_there else "delete"}
+
+
+def _settled(kind: Kind, live: Properties, known: Properties) -> Properties:
+    """The live state, in the words of what was known where AWS takes both as the same."""
+    return live | {
+        name: known[name]
+        for name, declared in kind.properties.items()
+        if name in known and name in live and known[name] != live[name] and declared.equal(known[name], live[name])
+    }
+
+
+def _inputs_of(kind: Kind, outputs: Properties, old_inputs: Properties) -> Properties:
+    """The inputs that say what the outputs say: what was declared, and what is not as it would be by default."""
+    inputs: Properties = {}
+    for name, declared in kind.properties.items():
+        value = outputs.get(name)
+        undeclared = name not in old_inputs
+        if value is None or (
+            undeclared and (declared.equal(value, declared.default) or (declared.computed and old_inputs))
+        ):
+            continue
+        inputs[name] = value
+    return inputs

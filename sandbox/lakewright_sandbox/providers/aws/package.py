@@ -1,0 +1,51 @@
+"""The `aws` provider package: what it is called, its configuration, and the instance that it makes."""
+
+from __future__ import annotations
+
+from lakewright_sandbox.providers.aws.account import Account
+from lakewright_sandbox.providers.aws.connection import connect
+from lakewright_sandbox.providers.properties import Properties
+from lakewright_sandbox.providers.servicer import Failure
+
+# The real provider's version whose types, ids and outputs this one follows.
+_VERSION = "7.51.1"
+_SUPPORTED = {
+    "accessKey",
+    "endpoints",
+    "profile",
+    "region",
+    "s3UsePathStyle",
+    "secretKey",
+    "sharedCredentialsFiles",
+    # A sandbox has nothing to validate these against: to skip it is what happens anyway.
+    "skipCredentialsValidation",
+    "skipMetadataApiCheck",
+    "skipRegionValidation",
+    "skipRequestingAccountId",
+    "token",
+    "version",
+}
+
+
+class AwsPackage:
+    """The sandbox's `aws` provider."""
+
+    name = "aws"
+    version = _VERSION
+    replacing_config: frozenset[str] = frozenset()
+
+    def check_config(self, config: Properties) -> list[Failure]:
+        """Refuse configuration that only the real provider understands."""
+        return [
+            Failure(
+                key,
+                f"the sandbox's aws provider has no `{key}`; leave it out, or install the real one with "
+                "`pulumi plugin install resource aws`",
+            )
+            for key in sorted(config.keys() - _SUPPORTED)
+            if not key.startswith("__")
+        ]
+
+    def configure(self, config: Properties) -> Account:
+        """An instance that talks to the configured sandbox."""
+        return Account(connect(config))
