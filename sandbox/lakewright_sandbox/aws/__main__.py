@@ -3,9 +3,10 @@
 import argparse
 from pathlib import Path
 
+from lakewright_sandbox.aws.gate import Gate
 from lakewright_sandbox.aws.identities import create_initial_identities
 from lakewright_sandbox.aws.moto_app import create_app
-from lakewright_sandbox.aws.server import require_loopback, serve
+from lakewright_sandbox.aws.server import create_server, require_loopback
 from lakewright_sandbox.credentials import load_or_create
 from lakewright_sandbox.errors import CredentialsFileError
 
@@ -21,7 +22,7 @@ def main() -> None:
         create_initial_identities(load_or_create(arguments.credentials_file))
     except (ValueError, CredentialsFileError) as error:
         parser.error(str(error))
-    serve(create_app(), arguments.host, arguments.port)
+    create_server(Gate(create_app()), arguments.host, arguments.port).run()
 
 
 if __name__ == "__main__":

@@ -111,11 +111,11 @@ def require_loopback(host: str) -> None:
         raise ValueError(f"--host {host}: the sandbox binds to loopback addresses only, such as 127.0.0.1.")
 
 
-def serve(app: WsgiApp, host: str, port: int) -> None:
-    """Serves until the process is told to stop."""
+def create_server(app: WsgiApp, host: str, port: int) -> uvicorn.Server:
+    """A server whose `run` serves until the process is told to stop, or `should_exit` is set."""
     require_loopback(host)
-    uvicorn.run(
-        AsgiAdapter(app),
+    config = uvicorn.Config(
+        AsgiAdapter(app),  # type: ignore[arg-type]
         host=host,
         port=port,
         lifespan="off",
@@ -126,3 +126,4 @@ def serve(app: WsgiApp, host: str, port: int) -> None:
         timeout_keep_alive=60,
         timeout_graceful_shutdown=3,
     )
+    return uvicorn.Server(config)

@@ -1,0 +1,182 @@
+"""Who an access key belongs to, and which policies go with it: users and roles of moto's IAM, sessions of our STS."""
+
+import secrets
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from moto.iam.models import Role, User
+
+from lakewright_sandbox.aws import ACCOUNT_ID
+from lakewright_sandbox.aws.errors import AwsError
+from lakewright_sandbox.aws.moto_app import iam
+from lakewright_sandbox.credentials import AccessKey, new_access_key
+from lakewright_sandbox.policies.callers import Caller
+from lakewright_sandbox.policies.document import Policy, parse
+from lakewright_sandbox.policies.evaluation import Rights
+
+ANONYMOUS = Caller("anonymous")
+
+
+@dataclass(frozen=True)
+class Identity:
+    """An access key's owner: who they are, what they may do, and what their requests are signed with."""
+
+    caller: Caller
+    rights: Rights
+    access_key_id: str
+    secret_access_key: str
+    temporary: bool = False
+
+
+@dataclass(frozen=True)
+class Session:
+    """Temporary credentials: of a role, or (with a name of a user instead) of that user themselves."""
+
+    key: AccessKey
+    token: str
+    expires_at: datetime
+    name: str
+    issued_at: datetime
+    role_arn: str | None
+    user_name: str | None
+    policies: tuple[Policy, ...] | None
+    tags: dict[str, str]
+    transitive_tags: frozenset[str]
+    source_identity: str | None
+
+
+class Sessions:
+    """The sessions handed out; they end with the process, as everything of moto's does."""
+
+    def __init__(self) -> None:
+        self._by_key: dict[str, Session] = {}
+
+    def open(self, **details: Any) -> Session:
+        """A new session with random keys."""
+        key = new_access_key("ASIA")
+        session = Session(key=key, token=secrets.token_urlsafe(192), **details)
+        self._by_key[key.access_key_id] = session
+        return session
+
+    def get(self, access_key_id: str) -> Session | None:
+        """The session of that key."""
+        return self._by_key.get(access_key_id)
+
+
+class Directory:
+    """Looks identities up at the moment of the request: a changed policy counts from the next request on."""
+
+    def __init__(self) -> None:
+        self.sessions = Sessions()
+
+    def identify(self, access_key_id: str, token: str | None, now: datetime) -> Identity:
+        """The identity of an access key. Raises AwsError: unknown key, wrong or expired token."""
+        session = self.sessions.get(access_key_id)
+        if session is not None:
+            if token is None or not secrets.compare_digest(token.encode(), session.token.encode()):
+                raise AwsError("InvalidToken", "The provided token is malformed or otherwise invalid.", 403)
+            if now >= session.expires_at:
+                raise AwsError("ExpiredToken", "The provided token has expired.", 403)
+            return _session_identity(session)
+        for user in iam().users.values():
+            for key in user.access_keys:
+                if key.access_key_id == access_key_id and key.status == "Active":
+                    if token is not None:
+                        raise AwsError("InvalidToken", "The provided token is malformed or otherwise invalid.", 403)
+                    return Identity(
+                        _user_caller(user, {}), _user_rights(user, None), access_key_id, key.secret_access_key
+                    )
+        raise AwsError("InvalidClientTokenId", "The AWS Access Key Id you provided does not exist in our records.", 403)
+
+
+def find_role(arn: str) -> Role | None:
+    """The role with that ARN."""
+    return next((role for role in iam().roles.values() if role.arn == arn), None)
+
+
+def managed_policy(arn: str) -> Policy | None:
+    """The default version of a managed policy."""
+    policy = iam().managed_policies.get(arn)
+    return _default_version(policy) if policy else None
+
+
+def _session_identity(session: Session) -> Identity:
+    key = session.key.access_key_id, session.key.secret_access_key.get_secret_value()
+    extra = {"aws:tokenissuetime": [session.issued_at.strftime("%Y-%m-%dT%H:%M:%SZ")]}
+    extra["aws:multifactorauthpresent"] = ["false"]
+    if session.source_identity:
+        extra["aws:sourceidentity"] = [session.source_identity]
+    if session.role_arn is None:
+        user = iam().users.get(session.user_name or "")
+        if user is None:
+            raise AwsError("InvalidClientTokenId", "The user of this session is gone.", 403)
+        rights = _user_rights(user, session.policies)
+        return Identity(_user_caller(user, extra), rights, *key, temporary=True)
+    role = find_role(session.role_arn)
+    if role is None:
+        raise AwsError("InvalidClientTokenId", "The role of this session is gone.", 403)
+    caller = Caller(
+        "role",
+        account=ACCOUNT_ID,
+        arn=f"arn:aws:sts::{ACCOUNT_ID}:assumed-role/{role.name}/{session.name}",
+        identity_arn=role.arn,
+        unique_id=role.id,
+        context={
+            **_identity_keys(role.arn, f"{role.id}:{session.name}", "AssumedRole", _tags(role.tags) | session.tags),
+            **extra,
+        },
+    )
+    rights = Rights(
+        identity=_attached(role.policies, role.managed_policies),
+        boundary=_boundary(role.permissions_boundary_arn),
+        session=session.policies,
+    )
+    return Identity(caller, rights, *key, temporary=True)
+
+
+def _user_caller(user: User, extra: dict[str, list[str]]) -> Caller:
+    tags = _tags(iam().tagger.list_tags_for_resource(user.arn)["Tags"])
+    context = _identity_keys(user.arn, user.id, "User", tags) | {"aws:username": [user.name]} | extra
+    return Caller("user", account=ACCOUNT_ID, arn=user.arn, identity_arn=user.arn, unique_id=user.id, context=context)
+
+
+def _user_rights(user: User, session: tuple[Policy, ...] | None) -> Rights:
+    policies = _attached(user.policies, user.managed_policies)
+    for group in iam().groups.values():
+        if user in group.users:
+            policies += _attached(group.policies, group.managed_policies)
+    return Rights(identity=policies, session=session)
+
+
+def _attached(inline: dict[str, str], managed: dict[str, Any]) -> tuple[Policy, ...]:
+    own = (parse(document, "identity") for document in inline.values())
+    return (*own, *(_default_version(policy) for policy in managed.values()))
+
+
+def _default_version(policy: Any) -> Policy:
+    version = next(version for version in policy.versions if version.is_default)
+    return parse(version.document, "identity")
+
+
+def _boundary(arn: str | None) -> Policy | None:
+    if not arn:
+        return None
+    # A boundary that cannot be found allows nothing.
+    return managed_policy(arn) or Policy(())
+
+
+def _identity_keys(arn: str, user_id: str, kind: str, tags: dict[str, str]) -> dict[str, list[str]]:
+    keys = {
+        "aws:principalarn": [arn],
+        "aws:userid": [user_id],
+        "aws:principaltype": [kind],
+        "aws:principalaccount": [ACCOUNT_ID],
+    }
+    return keys | {f"aws:principaltag/{name.lower()}": [value] for name, value in tags.items()}
+
+
+def _tags(tags: Any) -> dict[str, str]:
+    if isinstance(tags, dict):
+        return {name: tag["Value"] if isinstance(tag, dict) else tag for name, tag in tags.items()}
+    return {tag["Key"]: tag["Value"] for tag in tags or []}

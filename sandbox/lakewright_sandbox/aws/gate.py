@@ -1,0 +1,202 @@
+"""The gate in front of moto: who is asking, may they, and only then moto.
+
+Every request is authenticated and decided here, in one place, by the policies as AWS documents them. Moto, whose own
+access control knows neither session policies nor most conditions, then does what was allowed. `0` posted to
+`/moto-api/reset-auth`, which switches enforcement on in plain moto, changes nothing: here it is always on.
+"""
+
+import io
+import threading
+from collections.abc import Callable, Iterable
+from datetime import UTC, datetime
+from typing import Any
+
+from lakewright_sandbox.aws import iam_actions, s3_actions, signature, sts
+from lakewright_sandbox.aws.delete_objects import DeleteObjects
+from lakewright_sandbox.aws.directory import ANONYMOUS, Directory, Identity
+from lakewright_sandbox.aws.errors import AccessDeniedError, AwsError, query_error, s3_error
+from lakewright_sandbox.aws.http import HttpRequest, from_environ
+from lakewright_sandbox.aws.moto_app import s3
+from lakewright_sandbox.aws.request_context import request_context, s3_context
+from lakewright_sandbox.aws.server import WsgiApp
+from lakewright_sandbox.aws.signature import Signature
+from lakewright_sandbox.policies.callers import Caller
+from lakewright_sandbox.policies.document import MalformedPolicyError, Policy, parse
+from lakewright_sandbox.policies.evaluation import Request, Rights, decide
+from lakewright_sandbox.policies.patterns import Context
+
+StartResponse = Callable[..., Any]
+Answer = tuple[int, list[tuple[str, str]], bytes]
+
+_XML = ("Content-Type", "application/xml")
+_NAMESPACES = {"iam": iam_actions.NAMESPACE, "sts": sts.NAMESPACE}
+
+
+class Gate:
+    """A WSGI app around moto's."""
+
+    def __init__(self, moto: WsgiApp, clock: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
+        self._moto = moto
+        self._clock = clock
+        self._directory = Directory()
+        self._sts = sts.Sts(self._directory)
+        # Moto's stores are plain dictionaries that must not change while another request walks through them.
+        self._lock = threading.Lock()
+
+    def __call__(self, environ: dict[str, Any], start_response: StartResponse) -> Iterable[bytes]:
+        request = from_environ(environ)
+        environ.pop("HTTP_X_MOTO_ACCOUNT_ID", None)  # nobody chooses another account
+        with self._lock:
+            status, headers, body = self._answer(request, environ)
+        if request.method == "HEAD":
+            body = b""
+        elif not any(name.lower() == "content-length" for name, _ in headers):
+            headers.append(("Content-Length", str(len(body))))
+        start_response(f"{status} -", headers)
+        return [body]
+
+    def _answer(self, request: HttpRequest, environ: dict[str, Any]) -> Answer:
+        if request.raw_path.startswith("/moto-api"):
+            return self._moto_api(request, environ)
+        service = "s3"
+        try:
+            signed = signature.read(request)
+            service = signed.service if signed else "s3"
+            return self._decide(request, environ, signed)
+        except AwsError as error:
+            if service == "s3":
+                status, text = s3_error(error, request.raw_path)
+            else:
+                status, text = query_error(error, _NAMESPACES.get(service, sts.NAMESPACE))
+            return status, [_XML], text.encode()
+
+    def _decide(self, request: HttpRequest, environ: dict[str, Any], signed: Signature | None) -> Answer:
+        identity = self._authenticate(request, signed)
+        if signed is None or identity is None or signed.service == "s3":
+            return self._s3(request, environ, signed, identity)
+        context = request_context(request, signed, self._clock())
+        if signed.service == "sts":
+            return self._answer_sts(request, identity, context)
+        if signed.service == "iam":
+            self._authorize_iam(request, identity, context)
+            return self._forward(environ)
+        raise AwsError("UnknownOperationException", f"The sandbox has S3, IAM and STS; not {signed.service!r}.", 404)
+
+    def _authenticate(self, request: HttpRequest, signed: Signature | None) -> Identity | None:
+        if signed is None:
+            return None
+        now = self._clock()
+        identity = self._directory.identify(signed.access_key_id, signed.token, now)
+        signature.check(request, signed, identity.secret_access_key, now)
+        return identity
+
+    def _s3(
+        self, request: HttpRequest, environ: dict[str, Any], signed: Signature | None, identity: Identity | None
+    ) -> Answer:
+        caller = identity.caller if identity else ANONYMOUS
+        rights = identity.rights if identity else Rights()
+        context = s3_context(request, signed, self._clock())
+        if request.method == "OPTIONS":
+            return self._forward(environ)  # a browser's preflight: unsigned by design, tells the CORS rules alone
+        if s3_actions.is_delete_objects(request):
+            return self._delete_objects(request, environ, caller, rights, context)
+        steps = s3_actions.steps(request)
+        for step in steps:
+            self._require(caller, rights, step, context)
+        if steps[0].action == "s3:PutBucketPolicy" and request.method == "PUT":
+            _check_bucket_policy(request.body, str(steps[0].bucket))
+        answer = self._forward(environ)
+        if answer[0] == 404 and steps[0].key is not None and steps[0].action.startswith("s3:GetObject"):
+            # To those who may not list the bucket, S3 does not tell that an object is not there.
+            listing = s3_actions.Step("s3:ListBucket", steps[0].bucket)
+            if _bucket_exists(steps[0].bucket):
+                self._require(caller, rights, listing, context)
+        return answer
+
+    def _delete_objects(
+        self, request: HttpRequest, environ: dict[str, Any], caller: Caller, rights: Rights, context: Context
+    ) -> Answer:
+        bucket, _ = s3_actions.target(request)
+
+        def refusal(action: str, key: str) -> str | None:
+            try:
+                self._require(caller, rights, s3_actions.Step(action, bucket, key), context)
+            except AccessDeniedError as error:
+                return error.message
+            return None
+
+        divided = DeleteObjects(request.body, refusal)
+        if divided.nothing_left:
+            return 200, [_XML], divided.answer()
+        body = divided.allowed_body()
+        status, headers, answer = self._forward(
+            environ | {"wsgi.input": io.BytesIO(body), "CONTENT_LENGTH": str(len(body))}
+        )
+        if status != 200:
+            return status, headers, answer
+        kept = [(name, value) for name, value in headers if name.lower() != "content-length"]
+        return status, kept, divided.answer(answer)
+
+    def _require(self, caller: Caller, rights: Rights, step: s3_actions.Step, context: Context) -> None:
+        policy = _bucket_policy(step.bucket)
+        decision = decide(caller, rights, Request(step.action, step.resource, context), policy)
+        if not decision.allowed:
+            raise AccessDeniedError(decision.message)
+
+    def _answer_sts(self, request: HttpRequest, identity: Identity, context: Context) -> Answer:
+        text = self._sts.answer(identity, request.parameters, context, self._clock())
+        return 200, [("Content-Type", "text/xml")], text.encode()
+
+    def _authorize_iam(self, request: HttpRequest, identity: Identity, context: Context) -> None:
+        parameters = request.parameters
+        asked = Request(f"iam:{parameters.get('Action', '')}", iam_actions.resource(parameters), context)
+        decision = decide(identity.caller, identity.rights, asked)
+        if not decision.allowed:
+            raise AccessDeniedError(decision.message)
+        iam_actions.check_documents(parameters)
+
+    def _moto_api(self, request: HttpRequest, environ: dict[str, Any]) -> Answer:
+        # The page is the mark of a sandbox. The rest of moto's own API shows or forgets everything, unasked who calls.
+        if request.method == "GET" and request.raw_path.rstrip("/") == "/moto-api":
+            return self._forward(environ)
+        if request.raw_path == "/moto-api/reset-auth" and request.method == "POST" and request.body.strip() == b"0":
+            answer = b'{"status": "ok", "PREVIOUS_INITIAL_NO_AUTH_ACTION_COUNT": "0"}'
+            return 200, [("Content-Type", "application/json")], answer
+        return 403, [("Content-Type", "text/plain")], b"The sandbox always enforces policies.\n"
+
+    def _forward(self, environ: dict[str, Any]) -> Answer:
+        answer: list[Any] = []
+
+        def start_response(status: str, headers: list[tuple[str, str]], _exc_info: object = None) -> None:
+            answer[:] = [int(status.split(" ", 1)[0]), list(headers)]
+
+        content = self._moto(environ, start_response)
+        body = b"".join(content)
+        return answer[0], answer[1], body
+
+
+def _bucket_exists(name: str | None) -> bool:
+    return name in s3().buckets
+
+
+def _bucket_policy(name: str | None) -> Policy | None:
+    bucket = s3().buckets.get(name) if name else None
+    if bucket is None or bucket.policy is None:
+        return None
+    return parse(bucket.policy.decode(), "resource")
+
+
+def _check_bucket_policy(body: bytes, bucket: str) -> None:
+    try:
+        policy = parse(body.decode("utf-8", "replace"), "resource")
+    except MalformedPolicyError as error:
+        raise AwsError("MalformedPolicy", str(error)) from None
+    for statement in policy.statements:
+        for resource in statement.resources:
+            if resource.partition("/")[0] != f"arn:aws:s3:::{bucket}":
+                raise AwsError("MalformedPolicy", "Policy has invalid resource")
+    principals = {entry for s in policy.statements if s.principals for entry in s.principals.aws}
+    try:
+        iam_actions.require_known_principals(principals)
+    except AwsError:
+        raise AwsError("MalformedPolicy", "Invalid principal in policy") from None

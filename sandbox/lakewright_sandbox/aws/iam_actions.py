@@ -1,0 +1,71 @@
+"""What an IAM request asks for: its action's resource, and the policy documents in it."""
+
+import re
+
+from lakewright_sandbox.aws import ACCOUNT_ID
+from lakewright_sandbox.aws.directory import find_role
+from lakewright_sandbox.aws.errors import AwsError
+from lakewright_sandbox.aws.moto_app import iam
+from lakewright_sandbox.policies.document import Kind, MalformedPolicyError, parse
+
+NAMESPACE = "https://iam.amazonaws.com/doc/2010-05-08/"
+
+_KINDS = (
+    ("RoleName", "role"),
+    ("UserName", "user"),
+    ("GroupName", "group"),
+    ("InstanceProfileName", "instance-profile"),
+)
+_DOCUMENTS: tuple[tuple[str, str, Kind], ...] = (
+    ("AssumeRolePolicyDocument", "CreateRole", "trust"),
+    ("PolicyDocument", "UpdateAssumeRolePolicy", "trust"),
+    ("PolicyDocument", "", "identity"),
+)
+
+
+def resource(parameters: dict[str, str]) -> str:
+    """The ARN that the call is about; `*` for calls about none in particular, such as listing."""
+    if parameters.get("PolicyArn") and "RoleName" not in parameters and "UserName" not in parameters:
+        return parameters["PolicyArn"]
+    for name, kind in _KINDS:
+        if parameters.get(name):
+            path = parameters.get("Path") or _path(kind, parameters[name])
+            return f"arn:aws:iam::{ACCOUNT_ID}:{kind}{path}{parameters[name]}"
+    if parameters.get("PolicyName"):
+        return f"arn:aws:iam::{ACCOUNT_ID}:policy{parameters.get('Path') or '/'}{parameters['PolicyName']}"
+    return "*"
+
+
+def check_documents(parameters: dict[str, str]) -> None:
+    """Raises AwsError for a malformed policy, before it is stored where it would be met at every decision."""
+    action = parameters.get("Action", "")
+    if "PermissionsBoundary" in parameters and not action.endswith(("Role", "RolePermissionsBoundary")):
+        raise AwsError("InvalidInput", "The sandbox knows permissions boundaries of roles only, not of users.")
+    for parameter, wanted, kind in _DOCUMENTS:
+        if parameter in parameters and wanted in ("", action):
+            try:
+                policy = parse(parameters[parameter], kind)
+            except MalformedPolicyError as error:
+                raise AwsError("MalformedPolicyDocument", str(error)) from None
+            if kind == "trust":
+                require_known_principals(
+                    {entry for s in policy.statements if s.principals for entry in s.principals.aws}
+                )
+            return
+
+
+def require_known_principals(entries: set[str]) -> None:
+    """Raises AwsError for a principal of this account that is not there: AWS looks them up when a policy is stored."""
+    own = re.compile(rf"arn:aws:iam::{ACCOUNT_ID}:(user|role)/(.+)")
+    for entry in sorted(entries):
+        found = own.fullmatch(entry)
+        users = {user.arn for user in iam().users.values()}
+        if found and entry not in users and find_role(entry) is None:
+            raise AwsError("MalformedPolicyDocument", f'Invalid principal in policy: "AWS":"{entry}"')
+
+
+def _path(kind: str, name: str) -> str:
+    if kind == "role":
+        return next((role.path for role in iam().roles.values() if role.name == name), "/")
+    user = iam().users.get(name) if kind == "user" else None
+    return user.path if user else "/"

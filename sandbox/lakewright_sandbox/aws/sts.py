@@ -1,0 +1,231 @@
+"""STS: AssumeRole with trust policies, external ids, session policies and tags; GetCallerIdentity; GetSessionToken.
+
+AssumeRole without a RoleArn is what S3-compatible stores such as MinIO offer: a session of the calling user themselves,
+limited by the session policy.
+"""
+
+import re
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from xml.sax.saxutils import escape
+
+from moto.iam.models import Role
+
+from lakewright_sandbox.aws import ACCOUNT_ID
+from lakewright_sandbox.aws.directory import Directory, Identity, Session, find_role, managed_policy
+from lakewright_sandbox.aws.errors import AccessDeniedError, AwsError
+from lakewright_sandbox.policies.document import MalformedPolicyError, Policy, parse
+from lakewright_sandbox.policies.evaluation import Request, decide
+from lakewright_sandbox.policies.patterns import Context
+
+NAMESPACE = "https://sts.amazonaws.com/doc/2011-06-15/"
+
+_SHORTEST = 900
+_LONGEST = 43200
+_LONGEST_CHAINED = 3600
+_POLICY_LIMIT = 2048
+_SESSION_NAME = re.compile(r"[\w+=,.@-]{2,64}")
+_EXTERNAL_ID = re.compile(r"[\w+=,.@:/-]{2,1224}")
+
+
+class Sts:
+    """Answers the calls; sessions go to the directory."""
+
+    def __init__(self, directory: Directory) -> None:
+        self._directory = directory
+        self._calls: dict[str, Callable[[Identity, dict[str, str], Context, datetime], str]] = {
+            "AssumeRole": self._assume_role,
+            "GetCallerIdentity": self._get_caller_identity,
+            "GetSessionToken": self._get_session_token,
+        }
+
+    def answer(self, identity: Identity, parameters: dict[str, str], context: Context, now: datetime) -> str:
+        """The XML body of a call's answer. Raises AwsError."""
+        action = parameters.get("Action", "")
+        call = self._calls.get(action)
+        if call is None:
+            raise AwsError("InvalidAction", f"The sandbox's STS offers {', '.join(self._calls)}; not {action!r}.")
+        result = call(identity, parameters, context, now)
+        return (
+            f'<{action}Response xmlns="{NAMESPACE}"><{action}Result>{result}</{action}Result>'
+            f"<ResponseMetadata><RequestId>00000000-0000-0000-0000-000000000000</RequestId></ResponseMetadata>"
+            f"</{action}Response>"
+        )
+
+    def _get_caller_identity(
+        self, identity: Identity, _parameters: dict[str, str], _context: Context, _now: datetime
+    ) -> str:
+        # Needs no permission, and cannot be denied.
+        caller = identity.caller
+        user_id = caller.context["aws:userid"][0]
+        return f"<Arn>{escape(caller.arn)}</Arn><UserId>{escape(user_id)}</UserId><Account>{ACCOUNT_ID}</Account>"
+
+    def _get_session_token(
+        self, identity: Identity, parameters: dict[str, str], _context: Context, now: datetime
+    ) -> str:
+        if identity.temporary:
+            raise AccessDeniedError("Cannot call GetSessionToken with session credentials")
+        seconds = _duration(parameters, 129600, 43200)
+        return _credentials(self._own_session(identity, "session-token", None, seconds, now))
+
+    def _assume_role(self, identity: Identity, parameters: dict[str, str], context: Context, now: datetime) -> str:
+        policies = _session_policies(parameters)
+        if not parameters.get("RoleArn"):
+            return self._assume_own_role(identity, parameters, policies, now)
+        asked = _AssumeRole(parameters)
+        role = find_role(asked.role_arn)
+        asked.authorize(identity, role, context)
+        assert role is not None  # authorize refuses a role that is not there
+        seconds = _duration(parameters, int(role.max_session_duration or 3600), 3600, chained=identity.temporary)
+        inherited = self._transitive_tags(identity)
+        session = self._directory.sessions.open(
+            expires_at=now + timedelta(seconds=seconds),
+            issued_at=now,
+            name=asked.session_name,
+            role_arn=role.arn,
+            user_name=None,
+            policies=policies,
+            tags=inherited | asked.tags,
+            transitive_tags=frozenset(inherited) | asked.transitive_tags,
+            source_identity=asked.source_identity,
+        )
+        arn = f"arn:aws:sts::{ACCOUNT_ID}:assumed-role/{role.name}/{session.name}"
+        return (
+            _credentials(session)
+            + f"<AssumedRoleUser><AssumedRoleId>{role.id}:{escape(session.name)}</AssumedRoleId>"
+            + f"<Arn>{escape(arn)}</Arn></AssumedRoleUser>"
+            + f"<PackedPolicySize>{len(parameters.get('Policy', '')) * 100 // _POLICY_LIMIT}</PackedPolicySize>"
+        )
+
+    def _assume_own_role(
+        self, identity: Identity, parameters: dict[str, str], policies: tuple[Policy, ...] | None, now: datetime
+    ) -> str:
+        if identity.temporary:
+            raise AccessDeniedError("AssumeRole without a RoleArn needs a user's own access key, not a session's.")
+        seconds = _duration(parameters, _LONGEST, 3600)
+        name = parameters.get("RoleSessionName") or "session"
+        return _credentials(self._own_session(identity, name, policies, seconds, now))
+
+    def _own_session(
+        self, identity: Identity, name: str, policies: tuple[Policy, ...] | None, seconds: int, now: datetime
+    ) -> Session:
+        return self._directory.sessions.open(
+            expires_at=now + timedelta(seconds=seconds),
+            issued_at=now,
+            name=name,
+            role_arn=None,
+            user_name=identity.caller.context["aws:username"][0],
+            policies=policies,
+            tags={},
+            transitive_tags=frozenset(),
+            source_identity=None,
+        )
+
+    def _transitive_tags(self, identity: Identity) -> dict[str, str]:
+        session = self._directory.sessions.get(identity.access_key_id) if identity.temporary else None
+        if session is None:
+            return {}
+        return {name: value for name, value in session.tags.items() if name in session.transitive_tags}
+
+
+class _AssumeRole:
+    """The parameters of an AssumeRole for a role, checked one by one."""
+
+    def __init__(self, parameters: dict[str, str]) -> None:
+        self.role_arn = parameters["RoleArn"]
+        self.session_name = parameters.get("RoleSessionName", "")
+        if not _SESSION_NAME.fullmatch(self.session_name):
+            raise _invalid("roleSessionName", self.session_name, _SESSION_NAME.pattern)
+        self.external_id = parameters.get("ExternalId")
+        if self.external_id is not None and not _EXTERNAL_ID.fullmatch(self.external_id):
+            # The value is not repeated: to its owner it may be a secret.
+            raise _invalid("externalId", "...", _EXTERNAL_ID.pattern)
+        names = _members(parameters, "Tags", "Key")
+        self.tags = dict(zip(names, _members(parameters, "Tags", "Value"), strict=True))
+        self.transitive_tags = frozenset(_members(parameters, "TransitiveTagKeys"))
+        self.source_identity = parameters.get("SourceIdentity")
+
+    def authorize(self, identity: Identity, role: Role | None, context: Context) -> None:
+        """Raises AccessDeniedError unless trust policy and caller's policies agree on everything that is asked for."""
+        own: dict[str, list[str]] = {"sts:rolesessionname": [self.session_name]}
+        if self.external_id is not None:
+            own["sts:externalid"] = [self.external_id]
+        if self.source_identity is not None:
+            own["sts:sourceidentity"] = [self.source_identity]
+        if self.tags:
+            own["aws:tagkeys"] = list(self.tags)
+            own |= {f"aws:requesttag/{name.lower()}": [value] for name, value in self.tags.items()}
+        if self.transitive_tags:
+            own["sts:transitivetagkeys"] = sorted(self.transitive_tags)
+        actions = ["sts:AssumeRole"]
+        actions += ["sts:TagSession"] if self.tags else []
+        actions += ["sts:SetSourceIdentity"] if self.source_identity is not None else []
+        for action in actions:
+            trust = parse(role.assume_role_policy_document, "trust") if role else None
+            request = Request(action, self.role_arn, {**context, **own})
+            decision = decide(identity.caller, identity.rights, request, trust, trust_needed=True)
+            if not decision.allowed:
+                # STS does not tell why: neither whether the role is there nor what its trust policy asks for.
+                raise AccessDeniedError(
+                    f"User: {identity.caller.arn} is not authorized to perform: {action} on resource: {self.role_arn}"
+                )
+
+
+def _session_policies(parameters: dict[str, str]) -> tuple[Policy, ...] | None:
+    documents = _members(parameters, "PolicyArns", "arn")
+    found: list[Policy] = []
+    if parameters.get("Policy"):
+        if len(parameters["Policy"]) > _POLICY_LIMIT:
+            raise _invalid("policy", "...", f"length of at most {_POLICY_LIMIT}")
+        try:
+            found.append(parse(parameters["Policy"], "identity"))
+        except MalformedPolicyError as error:
+            raise AwsError("MalformedPolicyDocument", str(error)) from None
+    for arn in documents:
+        policy = managed_policy(arn)
+        if policy is None:
+            raise AwsError("ValidationError", f"The policy {arn} does not exist.")
+        found.append(policy)
+    return tuple(found) if found else None
+
+
+def _duration(parameters: dict[str, str], longest: int, default: int, *, chained: bool = False) -> int:
+    text = parameters.get("DurationSeconds", str(default))
+    seconds = int(text) if text.isdecimal() else 0
+    if seconds < _SHORTEST:
+        raise _invalid("durationSeconds", text, f"value of at least {_SHORTEST}")
+    if chained and seconds > _LONGEST_CHAINED:
+        raise AwsError(
+            "ValidationError",
+            "The requested DurationSeconds exceeds the 1 hour session limit for roles assumed by role chaining",
+        )
+    if seconds > longest:
+        raise AwsError(
+            "ValidationError", "The requested DurationSeconds exceeds the MaxSessionDuration set for this role."
+        )
+    return seconds
+
+
+def _members(parameters: dict[str, str], name: str, part: str | None = None) -> list[str]:
+    suffix = f".{part}" if part else ""
+    found: list[str] = []
+    while (value := parameters.get(f"{name}.member.{len(found) + 1}{suffix}")) is not None:
+        found.append(value)
+    return found
+
+
+def _credentials(session: Session) -> str:
+    return (
+        f"<Credentials><AccessKeyId>{session.key.access_key_id}</AccessKeyId>"
+        f"<SecretAccessKey>{session.key.secret_access_key.get_secret_value()}</SecretAccessKey>"
+        f"<SessionToken>{session.token}</SessionToken>"
+        f"<Expiration>{session.expires_at:%Y-%m-%dT%H:%M:%SZ}</Expiration></Credentials>"
+    )
+
+
+def _invalid(name: str, value: str, expected: str) -> AwsError:
+    return AwsError(
+        "ValidationError",
+        f"1 validation error detected: Value '{value}' at '{name}' failed to satisfy constraint: "
+        f"Member must satisfy {expected}",
+    )
