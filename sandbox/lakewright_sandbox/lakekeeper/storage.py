@@ -15,6 +15,7 @@ import botocore.session
 from botocore import UNSIGNED
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
+from botocore.parsers import ResponseParserError
 
 from .errors import ApiError
 from .settings import Settings
@@ -113,7 +114,7 @@ class StorageAccess:
         try:
             client = self._client("sts", endpoint, profile.region, base, addressing="auto")
             answer = client.assume_role(**parameters)["Credentials"]
-        except (ClientError, BotoCoreError) as error:
+        except (ClientError, BotoCoreError, ResponseParserError) as error:
             message = f"Failed to create short-term credential: Failed to assume role via STS: {_said(error)}"
             raise ApiError(412, "ShortTermCredentialError", message) from None
         return Keys(
@@ -253,7 +254,7 @@ def _failing_as(operation: str, uri: str) -> Iterator[None]:
     except ClientError as error:
         code = str(error.response.get("Error", {}).get("Code", ""))
         raise _failure(operation, uri, code, _said(error)) from None
-    except BotoCoreError as error:
+    except (BotoCoreError, ResponseParserError) as error:
         raise _failure(operation, uri, "", _said(error)) from None
 
 
@@ -261,7 +262,7 @@ def _failure(operation: str, uri: str, code: str, said: str) -> StorageError:
     return StorageError(400, IO_KINDS.get(code, "Unexpected"), f"IO error at `{uri}`: S3 {operation} failed: {said}")
 
 
-def _said(error: ClientError | BotoCoreError) -> str:
+def _said(error: ClientError | BotoCoreError | ResponseParserError) -> str:
     if isinstance(error, ClientError):
         detail = error.response.get("Error", {})
         return f"{detail.get('Message') or detail.get('Code')}"

@@ -12,8 +12,51 @@ from ..models import Project
 from ..responses import json_response
 from ..server import ProjectId, Server, find_warehouse
 
-PROJECT_ACTIONS = ["create_warehouse", "delete", "rename", "get_metadata", "list_warehouses", "include_in_list", "create_role", "list_roles", "search_roles", "get_endpoint_statistics", "modify_task_queue_config", "get_task_queue_config", "get_project_tasks", "control_project_tasks", "create_tag", "list_tags", "read_grants"]
-WAREHOUSE_ACTIONS = ["create_namespace", "delete", "update_storage", "get_metadata", "get_config", "list_namespaces", "list_everything", "use", "include_in_list", "deactivate", "activate", "rename", "list_deleted_tabulars", "modify_soft_deletion", "get_task_queue_config", "modify_task_queue_config", "get_all_tasks", "control_all_tasks", "set_protection", "set_format_version_policy", "get_endpoint_statistics", "manage_tags", "accept_moved_namespace", "read_grants"]
+PROJECT_ACTIONS = [
+    "create_warehouse",
+    "delete",
+    "rename",
+    "get_metadata",
+    "list_warehouses",
+    "include_in_list",
+    "create_role",
+    "list_roles",
+    "search_roles",
+    "get_endpoint_statistics",
+    "modify_task_queue_config",
+    "get_task_queue_config",
+    "get_project_tasks",
+    "control_project_tasks",
+    "create_tag",
+    "list_tags",
+    "read_grants",
+]
+WAREHOUSE_ACTIONS = [
+    "create_namespace",
+    "delete",
+    "update_storage",
+    "get_metadata",
+    "get_config",
+    "list_namespaces",
+    "list_everything",
+    "use",
+    "include_in_list",
+    "deactivate",
+    "activate",
+    "rename",
+    "list_deleted_tabulars",
+    "modify_soft_deletion",
+    "get_task_queue_config",
+    "modify_task_queue_config",
+    "get_all_tasks",
+    "control_all_tasks",
+    "set_protection",
+    "set_format_version_policy",
+    "get_endpoint_statistics",
+    "manage_tags",
+    "accept_moved_namespace",
+    "read_grants",
+]
 
 router = APIRouter(prefix="/management/v1")
 

@@ -1,0 +1,114 @@
+"""Servers for these tests: AWS with enforced policies, and a Lakekeeper on it, each a process of its own."""
+
+from __future__ import annotations
+
+import configparser
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import boto3
+import httpx
+import pytest
+
+START_SECONDS = 30
+
+
+@dataclass(frozen=True)
+class Aws:
+    """The AWS stand-in, and the key pair that may do everything there."""
+
+    endpoint: str
+    credentials_file: Path
+    access_key_id: str
+    secret_access_key: str
+
+    def client(self, service: str, **keys: str) -> Any:
+        admin = {"aws_access_key_id": self.access_key_id, "aws_secret_access_key": self.secret_access_key}
+        return boto3.client(service, endpoint_url=self.endpoint, region_name="us-east-1", **(keys or admin))
+
+
+StartLakekeeper = Callable[..., httpx.Client]
+
+
+@pytest.fixture(scope="session")
+def aws(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Aws]:
+    directory = tmp_path_factory.mktemp("aws")
+    file, port = directory / "credentials", free_port()
+    with process("lakewright_sandbox.aws", "--port", str(port), "--credentials-file", str(file)):
+        endpoint = f"http://127.0.0.1:{port}"
+        wait_for(f"{endpoint}/moto-api/")
+        parser = configparser.RawConfigParser()
+        parser.read(file)
+        admin = parser["admin"]
+        found = Aws(endpoint, file, admin["aws_access_key_id"], admin["aws_secret_access_key"])
+        found.client("s3").create_bucket(Bucket="tenants")
+        yield found
+
+
+@pytest.fixture(scope="module")
+def start_lakekeeper(aws: Aws, tmp_path_factory: pytest.TempPathFactory) -> Iterator[StartLakekeeper]:
+    """Starts a server with a database of its own and gives a client of it; all end with the module."""
+    running: list[Any] = []
+
+    def start(*options: str, database: str | None = None, bootstrap: bool = True) -> httpx.Client:
+        url = database or f"sqlite:///{tmp_path_factory.mktemp('lakekeeper') / 'lakekeeper.db'}"
+        port = free_port()
+        arguments = ("--port", str(port), "--database", url, "--aws-endpoint", aws.endpoint)
+        arguments += ("--credentials-file", str(aws.credentials_file), "--profile", "lakekeeper", *options)
+        server = process("lakewright_sandbox.lakekeeper", *arguments)
+        server.__enter__()
+        running.append(server)
+        base = f"http://127.0.0.1:{port}"
+        wait_for(f"{base}/health")
+        client = httpx.Client(base_url=base, timeout=60)
+        if bootstrap:
+            client.post("/management/v1/bootstrap", json={"accept-terms-of-use": True}).raise_for_status()
+        return client
+
+    yield start
+    for server in running:
+        server.__exit__(None, None, None)
+
+
+@pytest.fixture(scope="module")
+def lakekeeper(start_lakekeeper: StartLakekeeper) -> httpx.Client:
+    return start_lakekeeper()
+
+
+class process:  # noqa: N801  reads as a function: `with process(...)`
+    """A Python module run as a process of its own, ended with the block."""
+
+    def __init__(self, module: str, *arguments: str) -> None:
+        self._command = [sys.executable, "-m", module, *arguments]
+
+    def __enter__(self) -> subprocess.Popen[bytes]:
+        self._process = subprocess.Popen(self._command)
+        return self._process
+
+    def __exit__(self, *_: object) -> None:
+        self._process.terminate()
+        self._process.wait(timeout=15)
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def wait_for(url: str) -> None:
+    deadline = time.monotonic() + START_SECONDS
+    while True:
+        try:
+            if httpx.get(url, timeout=5).status_code == 200:
+                return
+        except httpx.TransportError:
+            pass
+        assert time.monotonic() < deadline, f"{url} did not answer within {START_SECONDS} s"
+        time.sleep(0.05)
