@@ -1,0 +1,75 @@
+"""Deletes what is no longer wanted, each object only after everything that depends on it."""
+
+from __future__ import annotations
+
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+
+from lakewright_engine.deployment import Deployment
+from lakewright_engine.errors import EngineError, Stopped
+from lakewright_engine.events import Step
+from lakewright_engine.model import ResourceState
+from lakewright_engine.replacement import dependencies
+
+
+def delete_unwanted(deployment: Deployment, wanted: set[str]) -> None:
+    """Deletes objects that a replacement has left, and those whose URN is not in `wanted`.
+
+    After a failed deletion, those that were ready at the same time still go; what they stand on stays.
+    """
+    steps = [step for state in deployment.resources if (step := _step(state, wanted)) is not None]
+    if not steps:
+        return
+    deployment.condemn({step.urn for step in steps if step.op in ("delete", "discard")})
+    waiting = _dependents(steps)
+    with ThreadPoolExecutor(max_workers=deployment.parallel, thread_name_prefix="delete") as pool:
+        running: dict[Future[None], int] = {}
+
+        def start_ready() -> None:
+            ready = [index for index, dependents in waiting.items() if not dependents]
+            for index in ready:
+                del waiting[index]
+                running[pool.submit(_delete, deployment, steps[index])] = index
+
+        start_ready()
+        while running:
+            for future in wait(running, return_when=FIRST_COMPLETED).done:
+                index = running.pop(future)
+                future.result()
+                for dependents in waiting.values():
+                    dependents.discard(index)
+            if not deployment.stopped.is_set():
+                start_ready()
+
+
+def _step(state: ResourceState, wanted: set[str]) -> Step | None:
+    if state.delete:
+        return Step("discard-replaced" if state.external else "delete-replaced", state, None, logical=False)
+    if state.urn in wanted:
+        return None
+    if state.pending_replacement:
+        return Step("remove-pending-replace", state, None)
+    return Step("discard" if state.external else "delete", state, None)
+
+
+def _delete(deployment: Deployment, step: Step) -> None:
+    # A deletion that was ready when another failed is carried out all the same, as the CLI does.
+    try:
+        deployment.delete(step, even_if_stopped=True)
+    except Stopped:
+        return
+    except EngineError as error:
+        deployment.fail(str(error), step.urn)
+
+
+def _dependents(steps: list[Step]) -> dict[int, set[int]]:
+    """For each step, the indexes of those that must be through before it."""
+    by_urn: dict[str, list[int]] = {}
+    for index, step in enumerate(steps):
+        by_urn.setdefault(step.urn, []).append(index)
+    dependents: dict[int, set[int]] = {index: set() for index in range(len(steps))}
+    for index, step in enumerate(steps):
+        for urn in dependencies(step.state):
+            for target in by_urn.get(urn, ()):
+                if target != index:
+                    dependents[target].add(index)
+    return dependents

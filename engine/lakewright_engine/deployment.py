@@ -1,0 +1,255 @@
+"""One run over a stack: what all its parts share, and how a single step is carried out."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+
+from lakewright_engine.errors import EngineError, InitFailed, Stopped
+from lakewright_engine.events import Events, Step
+from lakewright_engine.journal import Journal
+from lakewright_engine.model import PendingOperation, ResourceState
+from lakewright_engine.properties import mark_keys
+from lakewright_engine.providers import Provider
+from lakewright_engine.registry import Registry
+from lakewright_engine.takeover import take_over
+from lakewright_engine.urns import is_provider_type, make_urn
+
+
+def now() -> str:
+    """The time in UTC as states have it."""
+    return datetime.now(UTC).isoformat().replace("+00:00", "Z")
+
+
+@dataclass
+class Deployment:
+    """Shared by every thread of a run. A failed step stops the run: steps under way are finished, no new one starts."""
+
+    project: str
+    stack: str
+    organization: str
+    root: Path
+    """The folder of Pulumi.yaml."""
+    dry_run: bool
+    parallel: int
+    config: dict[str, str]
+    secret_keys: list[str]
+    journal: Journal
+    events: Events
+    resources: list[ResourceState]
+    """The state at the start (after a refresh: what the refresh found)."""
+    pending_creates: dict[str, ResourceState] = field(default_factory=dict[str, ResourceState])
+    registry: Registry = field(init=False)
+    stopped: threading.Event = field(default_factory=threading.Event)
+    failed: bool = False
+    on_failure: Callable[[], None] = lambda: None
+
+    def __post_init__(self) -> None:
+        self._slots = threading.BoundedSemaphore(self.parallel)
+        self._lock = threading.Lock()
+        self._deleted: set[str] = set()
+        self.news: dict[str, ResourceState] = {}
+        self.olds: dict[str, ResourceState] = {}
+        self.use(self.resources)
+
+    @property
+    def stack_urn(self) -> str:
+        return make_urn(self.stack, self.project, "", "pulumi:pulumi:Stack", f"{self.project}-{self.stack}")
+
+    def use(self, resources: list[ResourceState]) -> None:
+        """Takes `resources` as the past that the program is compared with."""
+        self.resources = resources
+        self.olds = {state.urn: state for state in resources if not state.delete}
+
+    def find_provider(self, urn: str) -> ResourceState | None:
+        return self.news.get(urn) or self.olds.get(urn)
+
+    def provider_of(self, state: ResourceState) -> Provider:
+        return self.registry.get(state.provider)
+
+    def check_running(self) -> None:
+        if self.stopped.is_set():
+            raise Stopped
+
+    def fail(self, message: str, urn: str = "") -> None:
+        """Stops the run because of `message`."""
+        first = not self.failed
+        self.failed = True
+        self.events.diagnostic("error", message, urn)
+        if first and not self.stopped.is_set():
+            self.stopped.set()
+            if urn != self.stack_urn:
+                verb = "preview" if self.dry_run else "update"
+                self.events.diagnostic("error", f"{verb} failed", self.stack_urn)
+            self.on_failure()
+
+    def run(self, step: Step, apply: Callable[[], None], *, even_if_stopped: bool = False) -> None:
+        """Carries out one step, in a free slot. Raises Stopped when the run has ended, also through this step's failure."""
+        with self._slots:
+            if not even_if_stopped:
+                self.check_running()
+            self.events.started(step)
+            try:
+                apply()
+            except (EngineError, OSError) as error:
+                self.fail(str(error), step.urn)
+                self.events.failed(step)
+                raise Stopped from error
+        self.events.finished(step)
+        if step.state.custom:
+            self.events.outputs(step)
+
+    def same(self, step: Step, *, silent: bool = False) -> None:
+        """Keeps the object; the program's options are taken over. `silent` for one that was just imported."""
+        old, new = _both(step)
+
+        def apply() -> None:
+            new.id, new.outputs = old.id, old.outputs
+            new.init_errors = list(old.init_errors)
+            new.created, new.modified = old.created, old.modified
+            self.journal.keep(old, new)
+
+        if silent:
+            apply()
+        else:
+            self.run(step, apply)
+
+    def create(self, step: Step) -> None:
+        """Creates an object; for a replacement, next to the old one or in the place of one deleted before."""
+        new, old = step.new, step.old
+        assert new is not None
+
+        def apply() -> None:
+            if not new.custom or is_provider_type(new.type):
+                new.created = new.modified = now()
+                self.journal.finish(new=new)
+                return
+            provider = self.provider_of(new)
+            pending = self._begin(new, "creating")
+            failure: InitFailed | None = None
+            try:
+                failure = self._create(provider, new, old)
+            except EngineError:
+                self.journal.finish(pending)
+                raise
+            new.outputs = mark_keys(new.outputs, new.additional_secret_outputs)
+            new.created = new.modified = now()
+            if old is not None and not old.pending_replacement:
+                self.journal.change(lambda: setattr(old, "delete", True))
+            self.journal.finish(pending, done=old if old is not None and old.pending_replacement else None, new=new)
+            if failure is not None:
+                raise failure
+
+        self.run(step, apply)
+
+    def _create(self, provider: Provider, new: ResourceState, old: ResourceState | None) -> InitFailed | None:
+        left = self.pending_creates.get(new.urn)
+        try:
+            found = None
+            if left is not None and not self.dry_run:
+                found = take_over(provider, new, left, old.id if old is not None else "")
+            if found is not None:
+                new.id, new.outputs = found
+                return None
+            new.id, new.outputs = provider.create(
+                new.urn, new.inputs, new.custom_timeouts.get("create", 0), self.dry_run
+            )
+        except InitFailed as failed:
+            new.id, new.outputs, new.init_errors = failed.object_id, failed.outputs, failed.reasons
+            return failed
+        return None
+
+    def update(self, step: Step) -> None:
+        old, new = _both(step)
+
+        def apply() -> None:
+            new.id, new.created = old.id, old.created
+            failure: InitFailed | None = None
+            pending: PendingOperation | None = None
+            if new.custom and not is_provider_type(new.type):
+                provider = self.provider_of(new)
+                pending = self._begin(new, "updating")
+                try:
+                    new.outputs = provider.update(
+                        new.urn,
+                        new.id,
+                        old.inputs,
+                        old.outputs,
+                        new.inputs,
+                        new.ignore_changes,
+                        new.custom_timeouts.get("update", 0),
+                        self.dry_run,
+                    )
+                except InitFailed as failed:
+                    new.outputs, new.init_errors, failure = failed.outputs, failed.reasons, failed
+                except EngineError:
+                    self.journal.finish(pending)
+                    raise
+                new.outputs = mark_keys(new.outputs, new.additional_secret_outputs)
+            elif not new.custom:
+                new.outputs = old.outputs
+            new.modified = now()
+            self.journal.finish(pending, done=old, new=new)
+            if failure is not None:
+                raise failure
+
+        self.run(step, apply)
+
+    def delete(self, step: Step, *, before_replacement: bool = False, even_if_stopped: bool = False) -> None:
+        """Deletes an object, or only forgets it where an option says so."""
+        old = step.old
+        assert old is not None
+
+        def apply() -> None:
+            if old.protect and step.op == "delete":
+                raise EngineError(
+                    f'resource "{old.urn}" cannot be deleted\nbecause it is protected. To unprotect the resource, remove the '
+                    "`protect` flag from the resource in your program and run `up`"
+                )
+            with self._lock:
+                self._deleted.add(old.urn)
+            pending: PendingOperation | None = None
+            if self._calls_provider(old):
+                provider = self.provider_of(old)
+                pending = self._begin(old, "deleting")
+                try:
+                    provider.delete(old.urn, old.id, old.inputs, old.outputs, old.custom_timeouts.get("delete", 0))
+                except EngineError:
+                    self.journal.finish(pending)
+                    raise
+            if before_replacement:
+                if not self.dry_run:
+                    self.journal.change(lambda: setattr(old, "pending_replacement", True))
+                self.journal.finish(pending)
+            else:
+                self.journal.finish(pending, done=old)
+
+        self.run(step, apply, even_if_stopped=even_if_stopped)
+
+    def _calls_provider(self, old: ResourceState) -> bool:
+        if self.dry_run or not old.custom or is_provider_type(old.type):
+            return False
+        return not (
+            old.external or old.retain_on_delete or old.pending_replacement or old.deleted_with in self.condemned
+        )
+
+    @property
+    def condemned(self) -> set[str]:
+        """URNs that this run deletes: what is `deletedWith` one of them goes with it."""
+        return self._deleted
+
+    def condemn(self, urns: set[str]) -> None:
+        with self._lock:
+            self._deleted |= urns
+
+    def _begin(self, state: ResourceState, operation: str) -> PendingOperation | None:
+        return None if self.dry_run else self.journal.begin(state, operation)
+
+
+def _both(step: Step) -> tuple[ResourceState, ResourceState]:
+    assert step.old is not None
+    assert step.new is not None
+    return step.old, step.new

@@ -1,0 +1,295 @@
+"""Runs an operation over a stack: preview, up, refresh or destroy."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from lakewright_engine import wire
+from lakewright_engine.builtin import BuiltinProvider
+from lakewright_engine.deletes import delete_unwanted
+from lakewright_engine.deployment import Deployment
+from lakewright_engine.errors import EngineError, StateError, Stopped, UnsupportedFeature
+from lakewright_engine.events import Events, OnEvent
+from lakewright_engine.journal import Journal
+from lakewright_engine.launch import Child, script_command
+from lakewright_engine.model import PendingOperation, Properties, ResourceState, Snapshot
+from lakewright_engine.monitor import Engine, Monitor
+from lakewright_engine.planner import Planner
+from lakewright_engine.project import Project
+from lakewright_engine.properties import blinded
+from lakewright_engine.refresh import refresh
+from lakewright_engine.registry import Registry
+from lakewright_engine.state import ORGANIZATION, FileBackend
+from lakewright_engine.urns import ROOT_STACK_TYPE
+
+UNEXPECTED_CHANGES = 7
+_NO_CHANGE = ("same", "read", "read-replacement", "discard", "discard-replaced")
+_REPORTED = 32
+_HOST = Path(__file__).with_name("program_host.py")
+
+
+@dataclass(frozen=True)
+class Operation:
+    """What to do with a stack. `verb` is `preview`, `up`, `refresh` or `destroy`."""
+
+    verb: str
+    project: Project
+    stack: str
+    refresh: bool = False
+    """Read every object before the program is run."""
+    expect_no_changes: bool = False
+    preview_only: bool = False
+    """For `refresh` and `destroy`: say what would happen, change nothing."""
+    parallel: int = 16
+    targets: tuple[str, ...] = ()
+
+
+@dataclass
+class Result:
+    """How it ended. `exit` is the CLI's: 0, 7 for unexpected changes, 1 for everything else that went wrong."""
+
+    exit: int
+    outputs: dict[str, Any] = field(default_factory=dict[str, Any])
+    """The stack's outputs, secrets as `[secret]`."""
+    changes: dict[str, int] = field(default_factory=dict[str, int])
+    messages: list[str] = field(default_factory=list[str])
+
+
+def run(operation: Operation, on_event: OnEvent) -> Result:
+    """Carries out the operation; whatever happens to single resources is told by events and in the result.
+
+    Raises EngineError when it cannot begin: an unknown or locked stack, a wrong passphrase, an unsupported option.
+    """
+    if operation.targets:
+        raise UnsupportedFeature(
+            "the embedded engine works on whole stacks: --target is not supported; use --engine pulumi"
+        )
+    project, stack = operation.project, operation.stack
+    backend = project.backend()
+    if not backend.exists(project.name, stack):
+        raise StateError(f"no stack named '{stack}' found; `lakewright stack init {stack}` makes one")
+    if _is_dry(operation):
+        return _Run(operation, backend, on_event, None).carry_out()
+    secrets = project.secrets(stack)
+    with backend.lock(project.name, stack):
+        return _Run(
+            operation, backend, on_event, lambda now: backend.save(project.name, stack, now, secrets)
+        ).carry_out()
+
+
+def _is_dry(operation: Operation) -> bool:
+    return operation.verb == "preview" or operation.preview_only
+
+
+class _Run:
+    def __init__(
+        self, operation: Operation, backend: FileBackend, on_event: OnEvent, save: Callable[[Snapshot], None] | None
+    ) -> None:
+        project, stack = operation.project, operation.stack
+        self._operation = operation
+        self._backend = backend
+        self._base = backend.load(project.name, stack) or Snapshot()
+        self._before = self._base.resources
+        config = project.configuration(stack)
+        self._events = Events(on_event, planning=_is_dry(operation), refreshing=operation.verb == "refresh")
+        self._deployment = Deployment(
+            project=project.name,
+            stack=stack,
+            organization=ORGANIZATION,
+            root=project.root,
+            dry_run=_is_dry(operation),
+            parallel=operation.parallel,
+            config=config.values,
+            secret_keys=config.secret_keys,
+            journal=Journal(self._base, save),
+            events=self._events,
+            resources=self._before,
+            pending_creates={
+                op.resource.urn: op.resource for op in self._base.pending_operations if op.type == "creating"
+            },
+        )
+        deployment = self._deployment
+        deployment.registry = Registry(
+            project=project.name,
+            root=project.root,
+            program=project.working_directory,
+            python=self._python,
+            builtin=BuiltinProvider(self._stack_outputs, deployment.news.get),
+            find=deployment.find_provider,
+            log=lambda line: self._events.output(line, True),
+        )
+
+    @property
+    def _python(self) -> str:
+        return str(self._operation.project.python or sys.executable)
+
+    def carry_out(self) -> Result:
+        operation, deployment, events = self._operation, self._deployment, self._events
+        shown = {
+            key: "[secret]" if key in deployment.secret_keys else value for key, value in deployment.config.items()
+        }
+        events.prelude(shown)
+        if self._base.pending_operations and operation.verb in ("preview", "up"):
+            events.diagnostic("warning", _pending_warning(self._base.pending_operations))
+        try:
+            with _interruptible(self._interrupt):
+                self._steps()
+        except Stopped:
+            pass  # what stopped it has been told
+        except EngineError as error:
+            deployment.fail(str(error))
+        finally:
+            deployment.registry.close()
+        try:
+            deployment.journal.close()
+        except Exception as error:  # noqa: BLE001 - the disk may be full: say so, whatever it was
+            deployment.fail(f"the state of stack '{operation.stack}' could not be saved: {error}")
+        events.summary()
+        return self._result()
+
+    def _steps(self) -> None:
+        operation, deployment = self._operation, self._deployment
+        if operation.refresh or operation.verb == "refresh":
+            refresh(deployment)
+            deployment.check_running()
+        if operation.verb in ("preview", "up"):
+            delete_unwanted(deployment, self._run_program())
+        elif operation.verb == "destroy":
+            delete_unwanted(deployment, set())
+
+    def _run_program(self) -> set[str]:
+        """Runs the program to its end; returns the URNs that it wants."""
+        operation, deployment = self._operation, self._deployment
+        planner = Planner(deployment)
+        monitor, engine = Monitor(deployment, planner), Engine(deployment)
+        server, address = wire.serve(monitor, engine, operation.parallel * 4 + 16)
+        child = Child(
+            script_command(self._python, _HOST, json.dumps(self._arguments(address))),
+            operation.project.working_directory,
+            self._environment(),
+            self._events.output,
+            "the program",
+        )
+        child.read_output()
+        deployment.on_failure = child.kill
+        if deployment.stopped.is_set():
+            child.kill()
+        ended = threading.Thread(target=self._watch, args=(child, monitor, engine), daemon=True, name="program-end")
+        ended.start()
+        try:
+            ended.join()
+            monitor.wait_idle()
+        finally:
+            deployment.on_failure = lambda: None
+            child.kill()
+            server.stop(None)
+        deployment.check_running()
+        return planner.operated
+
+    def _watch(self, child: Child, monitor: Monitor, engine: Engine) -> None:
+        code = child.wait()
+        if code == 0 or self._deployment.stopped.is_set():
+            return
+        if engine.logged_error and code == _REPORTED:
+            self._deployment.failed = True
+            self._deployment.stopped.set()
+        elif code < 0:
+            self._deployment.fail(f"program was ended by signal {-code} ({signal.Signals(-code).name})")
+        else:
+            self._deployment.fail(f"program exited with non-zero exit code: {code}")
+
+    def _arguments(self, address: str) -> dict[str, Any]:
+        operation = self._operation
+        program = operation.project.program
+        return {
+            "program": str(program),
+            "monitor": address,
+            "engine": address,
+            "project": operation.project.name,
+            "stack": operation.stack,
+            "organization": ORGANIZATION,
+            "root": str(operation.project.root),
+            "parallel": operation.parallel,
+            "dry_run": _is_dry(operation),
+            "debug": os.environ.get("LAKEWRIGHT_DEBUG", "") not in ("", "0"),
+        }
+
+    def _environment(self) -> dict[str, str]:
+        deployment = self._deployment
+        return {
+            **os.environ,
+            "PULUMI_CONFIG": json.dumps(deployment.config),
+            "PULUMI_CONFIG_SECRET_KEYS": json.dumps(deployment.secret_keys),
+            "PULUMI_PROJECT": deployment.project,
+            "PULUMI_STACK": deployment.stack,
+            "PULUMI_DRY_RUN": str(deployment.dry_run).lower(),
+            "PYTHONUNBUFFERED": "1",
+        }
+
+    def _interrupt(self) -> None:
+        self._deployment.fail("the operation was interrupted: steps under way are finished, no new one is started")
+
+    def _stack_outputs(self, name: str) -> Properties:
+        """The outputs that a StackReference names: `stack`, `project/stack` or `organization/project/stack`."""
+        parts = name.split("/")
+        project = parts[-2] if len(parts) > 1 else self._operation.project.name
+        snapshot = self._backend.load(project, parts[-1])
+        if snapshot is None:
+            raise StateError(f"the referenced stack {name!r} does not exist in {self._backend.url}")
+        return next((one.outputs for one in snapshot.resources if one.type == ROOT_STACK_TYPE), {})
+
+    def _result(self) -> Result:
+        operation, deployment, events = self._operation, self._deployment, self._events
+        resources = self._before if deployment.dry_run else deployment.journal.snapshot().resources
+        result = Result(0, _outputs(resources), dict(events.changes), events.messages)
+        if deployment.failed:
+            result.exit = 1
+        elif operation.expect_no_changes and any(op not in _NO_CHANGE for op in events.changes):
+            verb = "update" if operation.verb == "up" else operation.verb
+            done = "proposed" if deployment.dry_run else "made"
+            message = f"no changes were expected for {verb} but changes were {done}"
+            result.messages.append(f"error: {message}")
+            result.exit = UNEXPECTED_CHANGES
+        return result
+
+
+def _outputs(resources: list[ResourceState]) -> dict[str, Any]:
+    stack = next((one for one in resources if one.type == ROOT_STACK_TYPE), None)
+    return {key: blinded(value) for key, value in stack.outputs.items()} if stack is not None else {}
+
+
+def _pending_warning(pending: list[PendingOperation]) -> str:
+    lines = "\n".join(f"  * {op.resource.urn}, interrupted while {op.type}" for op in pending)
+    return (
+        f"Attempting to deploy or update resources with {len(pending)} pending operations from previous deployment.\n{lines}\n"
+        "The run that began them ended before it knew how they went. Interrupted creations are looked up, and taken over where "
+        "the object exists; interrupted updates and deletions are done again where they are still needed."
+    )
+
+
+@contextlib.contextmanager
+def _interruptible(on_interrupt: Callable[[], None]) -> Iterator[None]:
+    """The first SIGINT ends the run in order; the second as usual. Only the main thread can listen."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.getsignal(signal.SIGINT)
+
+    def handle(_number: int, _frame: object) -> None:
+        signal.signal(signal.SIGINT, before)
+        threading.Thread(target=on_interrupt, name="interrupt").start()
+
+    signal.signal(signal.SIGINT, handle)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)

@@ -1,0 +1,445 @@
+"""Plans what a registered resource needs - nothing, a creation, an update, a replacement - and has it done."""
+
+from __future__ import annotations
+
+import threading
+import uuid
+from dataclasses import replace
+from typing import Any
+
+from lakewright_engine.aliases import Aliases
+from lakewright_engine.deployment import Deployment, now
+from lakewright_engine.errors import ProgramError, Stopped
+from lakewright_engine.events import Step
+from lakewright_engine.goal import Goal
+from lakewright_engine.model import Properties, ResourceState, Unknown
+from lakewright_engine.paths import contains, parse_path, with_ignored
+from lakewright_engine.properties import display, has_unknown, mark_keys, plain, same
+from lakewright_engine.providers import Diff, Failure, Provider
+from lakewright_engine.replacement import dependent_replacements, replaced_together
+from lakewright_engine.urns import (
+    UNKNOWN,
+    is_provider_type,
+    make_urn,
+    package_of,
+    provider_type,
+    split_reference,
+    urn_name,
+)
+
+
+class Planner:
+    """Thread-safe: each registration plans and steps on the thread it came on; only the bookkeeping is under a lock."""
+
+    def __init__(self, deployment: Deployment) -> None:
+        self._deployment = deployment
+        self._lock = threading.Lock()
+        self._aliases = Aliases(deployment.project, deployment.stack)
+        self._urns: set[str] = set()
+        self._goals: dict[str, Goal] = {}
+        self._steps: dict[str, Step] = {}
+        self._replaced: set[str] = set()
+        self._imported: set[str] = set()
+        self._deleted_first: dict[str, list[str]] = {}
+        """Dependents deleted ahead of a replacement -> the keys that asked for it."""
+        self._defaults: dict[str, threading.Lock] = {}
+        self._default_references: dict[str, str] = {}
+
+    @property
+    def operated(self) -> set[str]:
+        """URNs that the program has registered or read, by new and by old name."""
+        return self._urns | self._aliases.matched
+
+    def goal(self, urn: str) -> Goal | None:
+        return self._goals.get(urn)
+
+    def outputs(self, urn: str, outputs: Properties) -> None:
+        """Takes in what a component or the stack registers as its outputs."""
+        step = self._steps.get(urn)
+        if step is None or step.new is None:
+            raise ProgramError(f"outputs were registered for {urn}, which is no resource of this program")
+        new = step.new
+        if not same(new.outputs, outputs):
+            self._deployment.journal.change(lambda: setattr(new, "outputs", outputs))
+        self._deployment.events.outputs(step)
+
+    def register(self, goal: Goal) -> tuple[ResourceState, Step]:
+        """Brings one resource to its goal. Raises ProgramError for impossible goals, Stopped when the run is over."""
+        self._deployment.check_running()
+        urn, old, new = self._enter(goal)
+        if is_provider_type(goal.type):
+            return self._register_provider(goal, old, new)
+        provider = None
+        if goal.custom:
+            new.provider = goal.provider or self.default_provider(goal.type, goal.version, goal.plugin_url)
+            provider = self._deployment.registry.get(new.provider)
+        if (
+            goal.custom
+            and goal.import_id
+            and (old is None or old.external or goal.import_id != (old.import_id or old.id))
+        ):
+            old = self._import(goal, old, new, provider)
+            new = replace(goal.to_state(urn, old), provider=new.provider, created=new.created)
+        return self._plan(goal, old, new, provider)
+
+    def read(self, new: ResourceState, version: str, url: str) -> ResourceState:
+        """Reads an object that the stack does not own (`X.get`) into the state."""
+        deployment = self._deployment
+        deployment.check_running()
+        with self._lock:
+            self._claim(new.urn)
+        new.provider = new.provider or self.default_provider(new.type, version, url)
+        old = deployment.olds.get(new.urn)
+        replacing = old is not None and not old.external and old.id != new.id
+        step = Step("read-replacement" if replacing else "read", old, new, logical=not replacing)
+
+        def apply() -> None:
+            if new.id != UNKNOWN:
+                found = deployment.provider_of(new).read(new.urn, new.id, new.inputs, new.inputs)
+                if not found.id:
+                    raise ProgramError(f"resource '{new.id}' does not exist")
+                new.id, new.outputs = found.id, mark_keys(found.outputs, new.additional_secret_outputs)
+            new.created, new.modified = (old.created, old.modified) if old is not None else ("", "")
+            if replacing and old is not None:
+                deployment.journal.change(lambda: setattr(old, "delete", True))
+                deployment.journal.finish(new=new)
+            elif old is not None:
+                deployment.journal.keep(old, new)
+            else:
+                deployment.journal.finish(new=new)
+
+        deployment.run(step, apply)
+        self._settled(step)
+        return new
+
+    def default_provider(self, type_or_token: str, version: str, url: str) -> str:
+        """The reference of the package's default provider, registered at its first use."""
+        package = package_of(type_or_token)
+        name = "default"
+        if version:
+            name += "_" + version.replace(".", "_").replace("+", "_").replace("-", "_")
+        if url:
+            name += "_" + url.replace("/", "_").replace(":", "_")
+        key = f"{package}::{name}"
+        with self._lock:
+            lock = self._defaults.setdefault(key, threading.Lock())
+        with lock:
+            if key not in self._default_references:
+                inputs = _provider_config(self._deployment, package)
+                if version:
+                    inputs = {"__internal": {}, **inputs, "version": version}
+                if url:
+                    inputs["pluginDownloadURL"] = url
+                state, _ = self.register(Goal(type=provider_type(package), name=name, custom=True, inputs=inputs))
+                self._default_references[key] = f"{state.urn}::{state.id or UNKNOWN}"
+            return self._default_references[key]
+
+    def _enter(self, goal: Goal) -> tuple[str, ResourceState | None, ResourceState]:
+        deployment = self._deployment
+        urn = make_urn(deployment.stack, deployment.project, goal.parent, goal.type, goal.name)
+        with self._lock:
+            self._claim(urn)
+            old = self._aliases.find(urn, goal, deployment.olds, self._urns)
+            self._goals[urn] = goal
+        return urn, old, goal.to_state(urn, old)
+
+    def _claim(self, urn: str) -> None:
+        if urn in self._urns:
+            raise ProgramError(f"Duplicate resource URN '{urn}'; try giving it a unique name")
+        if urn in self._aliases.matched:
+            raise ProgramError(f"Duplicate resource URN '{urn}': another resource already has it as its alias")
+        self._urns.add(urn)
+
+    def _settled(self, step: Step) -> None:
+        with self._lock:
+            self._steps[step.urn] = step
+            if step.new is not None:
+                self._deployment.news[step.urn] = step.new
+
+    def _register_provider(
+        self, goal: Goal, old: ResourceState | None, new: ResourceState
+    ) -> tuple[ResourceState, Step]:
+        deployment, registry = self._deployment, self._deployment.registry
+        if goal.version and "version" not in new.inputs:
+            new.inputs = {"__internal": {}, **new.inputs, "version": goal.version}
+        config = {key: value for key, value in new.inputs.items() if key != "__internal"}
+        old_config = {key: value for key, value in old.inputs.items() if key != "__internal"} if old is not None else {}
+        if old is not None and not same(dict(old_config), dict(config)):
+            registry.replace(old.urn)
+        provider = registry.load(new.urn, new.type, new.inputs)
+        checked, failures = provider.check_config(new.urn, old_config, config)
+        self._refuse(new, failures, goal)
+        new.inputs = {**({"__internal": new.inputs["__internal"]} if "__internal" in new.inputs else {}), **checked}
+        new.outputs = dict(checked)
+        step = Step("create", old, new)
+        if old is not None:
+            diff = provider.diff_config(new.urn, old_config, old.outputs, checked)
+            changed = diff.changes == "some" or (
+                diff.changes == "unknown" and not same(dict(old_config), dict(checked))
+            )
+            op = "same" if not changed else "replace" if diff.replaces else "update"
+            step = Step(op, old, new, diff)
+        if old is None or step.op == "replace":
+            new.id = UNKNOWN if deployment.dry_run else str(uuid.uuid4())
+        else:
+            new.id = old.id
+
+        registry.configure(new.urn, new.id, new.inputs, provider)
+        if step.op == "same" and old is not None:
+            old_outputs, old.outputs = old.outputs, new.outputs
+            deployment.same(step)
+            old.outputs = old_outputs
+        elif step.op == "update":
+            outputs = new.outputs
+            deployment.update(step)
+            new.outputs = outputs
+        elif step.op == "replace" and old is not None:
+            self._replaced.add(new.urn)
+            step = Step("create-replacement", old, new, step.diff, logical=False)
+            deployment.create(step)
+            deployment.journal.change(lambda: setattr(old, "delete", True))
+            deployment.run(Step("replace", old, new, step.diff), lambda: None)
+        else:
+            deployment.create(step)
+        self._settled(step)
+        return new, step
+
+    def _plan(
+        self, goal: Goal, old: ResourceState | None, new: ResourceState, provider: Provider | None
+    ) -> tuple[ResourceState, Step]:
+        deployment = self._deployment
+        recreating = new.urn in self._deleted_first
+        fresh = old is None or old.external or recreating
+        if old is not None:
+            new.inputs = with_ignored(new.inputs, old.inputs, goal.ignore_changes)
+        if provider is not None:
+            wanted = goal.inputs if fresh else new.inputs
+            new.inputs, failures = provider.check(new.urn, {} if fresh or old is None else old.inputs, wanted)
+            self._refuse(new, failures, goal)
+        if old is None:
+            step = Step("create", None, new)
+            deployment.create(step)
+        elif recreating:
+            keys = self._deleted_first.pop(new.urn)
+            step = self._recreate(old, new, Diff("some", replace_keys=keys))
+        elif old.external:
+            step = self._create_then_delete(old, new, Diff("some"))
+        else:
+            step = self._change(goal, old, new, provider)
+        self._settled(step)
+        return new, step
+
+    def _change(self, goal: Goal, old: ResourceState, new: ResourceState, provider: Provider | None) -> Step:
+        deployment = self._deployment
+        diff, triggered = self._diff(goal, old, new, provider)
+        diff = _with_replace_on_changes(diff, goal.replace_on_changes, old.init_errors)
+        if diff.changes == "some" or old.pending_replacement or triggered:
+            if diff.replaces or triggered or old.pending_replacement:
+                return self._replace(goal, old, new, diff, provider)
+            step = Step("update", old, new, diff)
+            deployment.update(step)
+        elif old.init_errors:
+            step = Step("update", old, new, diff)
+            deployment.update(step)
+        else:
+            step = Step("same", old, new, diff)
+            deployment.same(step, silent=new.urn in self._imported)
+        return step
+
+    def _diff(self, goal: Goal, old: ResourceState, new: ResourceState, provider: Provider | None) -> tuple[Diff, bool]:
+        """The difference, and whether the replacement trigger asks for a replacement of its own."""
+        before = old.extra.get("replacementTrigger")
+        trigger = display(goal.replacement_trigger)
+        if before is not None and trigger is not None and before != trigger:
+            return Diff("some"), True
+        if any(urn in self._replaced for urn in new.replace_with):
+            return Diff("some", replace_keys=["replaceWith"]), False
+        if new.deleted_with in self._replaced:
+            return Diff("some", replace_keys=["deletedWith"]), False
+        if self._provider_changed(old, new):
+            return Diff("some", replace_keys=["provider"]), False
+        if provider is None:
+            return Diff("none" if same(dict(old.inputs), dict(new.inputs)) else "some"), False
+        return resource_diff(provider, old, new.inputs, goal.ignore_changes), False
+
+    def _provider_changed(self, old: ResourceState, new: ResourceState) -> bool:
+        if old.provider == new.provider:
+            return False
+        if not old.provider or not new.provider:
+            return True
+        old_urn, new_urn = split_reference(old.provider)[0], split_reference(new.provider)[0]
+        if self._aliases.current(old_urn) == new_urn and new_urn not in self._replaced:
+            return False
+        before, after = self._deployment.olds.get(old_urn), self._deployment.news.get(new_urn)
+        if before is None or after is None:
+            return True
+        provider = self._deployment.registry.get(new.provider)
+        old_config = {key: value for key, value in before.inputs.items() if key != "__internal"}
+        new_config = {key: value for key, value in after.inputs.items() if key != "__internal"}
+        return provider.diff_config(new_urn, old_config, before.outputs, new_config).replaces
+
+    def _replace(
+        self, goal: Goal, old: ResourceState, new: ResourceState, diff: Diff, provider: Provider | None
+    ) -> Step:
+        deployment = self._deployment
+        if new.protect and old.protect:
+            raise ProgramError(
+                f'unable to replace resource "{new.urn}"\nas it is currently marked for protection. To unprotect the resource, '
+                "remove the `protect` flag from the resource in your program and run `up`"
+            )
+        if goal.import_id:
+            raise ProgramError(
+                "previously-imported resources that still specify an ID may not be replaced; please remove the `import` "
+                f"declaration from your program: {new.urn}, changed: {', '.join(diff.replace_keys)}"
+            )
+        self._replaced.add(new.urn)
+        if provider is not None:
+            new.inputs, failures = provider.check(new.urn, {}, goal.inputs)
+            self._refuse(new, failures, goal)
+        first = goal.delete_before_replace if goal.delete_before_replace is not None else diff.delete_before_replace
+        if not first and not old.pending_replacement:
+            return self._create_then_delete(old, new, diff)
+        if not old.pending_replacement:
+            self._delete_first(old)
+        return self._recreate(old, new, diff)
+
+    def _delete_first(self, old: ResourceState) -> None:
+        deployment = self._deployment
+        dependents = [
+            *dependent_replacements(deployment, old, self.operated),
+            *replaced_together(deployment, old.urn, self.operated),
+        ]
+        for dependent, keys in reversed(dependents):
+            if dependent.protect:
+                raise ProgramError(
+                    f'unable to replace resource "{dependent.urn}" as part of replacing "{old.urn}" as it is currently marked '
+                    "for protection. To unprotect the resource, remove the `protect` flag from it and run `up`"
+                )
+            self._deleted_first[dependent.urn] = keys
+        for dependent, _ in reversed(dependents):
+            deployment.delete(Step("delete-replaced", dependent, None, logical=False), before_replacement=True)
+        deployment.delete(Step("delete-replaced", old, None, logical=False), before_replacement=True)
+
+    def _recreate(self, old: ResourceState, new: ResourceState, diff: Diff) -> Step:
+        """The second half of a delete-before-replace."""
+        self._replaced.add(new.urn)
+        self._deployment.run(Step("replace", old, new, diff), lambda: None)
+        step = Step("create-replacement", old, new, diff, logical=False)
+        self._deployment.create(step)
+        return step
+
+    def _create_then_delete(self, old: ResourceState, new: ResourceState, diff: Diff) -> Step:
+        step = Step("create-replacement", old, new, diff, logical=False)
+        self._deployment.create(step)
+        self._deployment.run(Step("replace", old, new, diff), lambda: None)
+        return step
+
+    def _import(
+        self, goal: Goal, old: ResourceState | None, new: ResourceState, provider: Provider | None
+    ) -> ResourceState:
+        """Brings an existing object under management; returns its state, which the goal is then compared with."""
+        deployment = self._deployment
+        assert provider is not None
+        imported = replace(new, inputs={}, outputs={})
+        replacing = old is not None and new.urn not in self._deleted_first
+        step = Step("import-replacement" if replacing else "import", old, imported, logical=not replacing)
+
+        def apply() -> None:
+            pending = None if deployment.dry_run else deployment.journal.begin(imported, "importing")
+            try:
+                found = provider.read(new.urn, goal.import_id, {}, {})
+            finally:
+                if pending is not None:
+                    deployment.journal.finish(pending)
+            if not found.id:
+                raise ProgramError(f"resource '{goal.import_id}' does not exist")
+            if found.inputs is None:
+                raise ProgramError(
+                    f"the provider of {new.type} does not support importing resources: it returns no inputs"
+                )
+            imported.id, imported.inputs, imported.outputs = found.id, found.inputs, found.outputs
+            imported.created = imported.modified = now()
+            if old is not None:
+                deployment.journal.change(lambda: setattr(old, "delete", True))
+            deployment.journal.finish(new=imported)
+
+        deployment.run(step, apply)
+        self._imported.add(new.urn)
+        if replacing:
+            deployment.run(Step("replace", old, imported), lambda: None)
+        return imported
+
+    def _refuse(self, new: ResourceState, failures: list[Failure], goal: Goal) -> None:
+        if not failures:
+            return
+        for failure in failures:
+            text = f"{new.type} resource '{urn_name(new.urn)}': "
+            if failure.property:
+                shown = _shown(goal.inputs, failure.property)
+                text += f"property {failure.property} value {{{shown}}} has a problem: {failure.reason}"
+            else:
+                text += f"has a problem: {failure.reason}"
+            self._deployment.fail(text, new.urn)
+        raise Stopped
+
+
+def resource_diff(provider: Provider, old: ResourceState, inputs: Properties, ignore: list[str]) -> Diff:
+    """The provider's diff; where it knows none, that of the old and the new inputs."""
+    diff = provider.diff(old.urn, old.id, old.inputs, old.outputs, inputs, ignore)
+    if diff.changes != "unknown":
+        return diff
+    before, after = plain(old.inputs), plain(with_ignored(inputs, old.inputs, ignore))
+    keys = [
+        key
+        for key in sorted({*before, *after})
+        if key not in before or key not in after or not same(before[key], after[key])
+    ]
+    kinds = {key: "add" if key not in before else "delete" if key not in after else "update" for key in keys}
+    detailed = {key: (kind, True) for key, kind in kinds.items()}
+    return replace(diff, changes="some" if keys or diff.replace_keys else "none", keys=keys, detailed=detailed or None)
+
+
+def _with_replace_on_changes(diff: Diff, paths: list[str], init_errors: list[str]) -> Diff:
+    wanted = [parse_path(text) for text in paths]
+    if not wanted or (diff.changes != "some" and not init_errors):
+        return diff
+    detailed = diff.detailed
+    if detailed is not None:
+        detailed = {
+            path: (kind if kind.endswith("-replace") or not _any_contains(wanted, path) else f"{kind}-replace", inputs)
+            for path, (kind, inputs) in detailed.items()
+        }
+    keys = [
+        *diff.replace_keys,
+        *(key for key in diff.keys if key not in diff.replace_keys and _any_contains(wanted, key)),
+    ]
+    if init_errors and _any_contains(wanted, "#initerror"):
+        return replace(diff, changes="some", detailed=detailed, replace_keys=[*keys, "#initerror"])
+    return replace(diff, detailed=detailed, replace_keys=keys)
+
+
+def _any_contains(wanted: list[list[str | int]], path: str) -> bool:
+    return any(contains(one, parse_path(path)) for one in wanted)
+
+
+def _shown(inputs: Properties, path: str) -> Any:
+    value = inputs.get(path)
+    if has_unknown(value) or isinstance(value, Unknown):
+        return "output<unknown>"
+    shown = display(value)
+    return "[secret]" if shown != value else "" if value is None else value
+
+
+def _provider_config(deployment: Deployment, package: str) -> Properties:
+    """The stack's config for a package's default provider; a dynamic provider gets all of it, under full keys."""
+    from lakewright_engine.model import Secret
+
+    config: Properties = {}
+    for key, text in sorted(deployment.config.items()):
+        namespace, _, name = key.partition(":")
+        value = Secret(text) if key in deployment.secret_keys else text
+        if package == "pulumi-python":
+            config[key] = value
+        elif namespace == package:
+            config[name] = value
+    return config

@@ -1,0 +1,98 @@
+"""Runs a Pulumi program: the script that the engine starts in a process of its own, with nothing but the SDK beside it.
+
+Arguments: one JSON object with `program` (absolute path of a file, or of a folder with `__main__.py`), `monitor`, `engine`
+(addresses), `project`, `stack`, `organization`, `root`, `parallel`, `dry_run` and `debug`. The configuration comes in the variables
+PULUMI_CONFIG and PULUMI_CONFIG_SECRET_KEYS, as the SDK expects it. Exit code 32 says that the error has been reported.
+"""
+
+import asyncio
+import json
+import logging
+import os
+import runpy
+import sys
+import traceback
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import grpc
+import pulumi
+import pulumi.runtime
+from pulumi.runtime.proto import engine_pb2, engine_pb2_grpc
+
+REPORTED = 32
+
+
+class QuietEngine:
+    """The engine without the SDK's debug messages: several for each resource, all of them on the event loop."""
+
+    def __init__(self, address: str, debug: bool) -> None:
+        self._stub = engine_pb2_grpc.EngineStub(grpc.insecure_channel(address))
+        self._least = engine_pb2.DEBUG if debug else engine_pb2.INFO
+
+    def Log(self, request: Any) -> None:  # noqa: N802 - the protocol's name
+        if request.severity >= self._least:
+            self._stub.Log(request)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stub, name)
+
+
+def main() -> int:
+    arguments = json.loads(sys.argv[1])
+    program = arguments["program"]
+    pulumi.runtime.set_all_config(pulumi.runtime.get_config_env(), pulumi.runtime.get_config_secret_keys_env())
+    pulumi.runtime.configure(
+        pulumi.runtime.Settings(
+            project=arguments["project"],
+            stack=arguments["stack"],
+            organization=arguments["organization"],
+            root_directory=arguments["root"],
+            monitor=arguments["monitor"],
+            engine=QuietEngine(arguments["engine"], arguments["debug"]),
+            parallel=arguments["parallel"],
+            dry_run=arguments["dry_run"],
+        )
+    )
+    sys.argv = [program]
+    sys.path.insert(0, str(Path(program) if Path(program).is_dir() else Path(program).parent))
+    # A program that fails leaves futures behind that nobody waits for; the one error that matters has been shown.
+    logging.getLogger("asyncio").setLevel(logging.CRITICAL)
+    loop = asyncio.new_event_loop()
+    asyncio.set_event_loop(loop)
+    executor = ThreadPoolExecutor(max_workers=arguments["parallel"] * 4)
+    loop.set_default_executor(executor)
+
+    def run() -> None:
+        runpy.run_path(program, run_name="__main__")
+
+    try:
+        loop.run_until_complete(pulumi.runtime.run_in_stack(run))
+    except pulumi.RunError as error:
+        pulumi.log.error(str(error))
+        return REPORTED
+    except Exception as error:  # noqa: BLE001 - whatever the program raises is the program's error, shown as such
+        pulumi.log.error("Program failed with an unhandled exception:\n" + own_traceback(error, program))
+        return REPORTED
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+    executor.shutdown(wait=True)
+    return 0
+
+
+def own_traceback(error: Exception, program: str) -> str:
+    """The traceback from the program's first own frame on."""
+    frames = traceback.extract_tb(error.__traceback__)
+    folder = str(Path(program) if Path(program).is_dir() else Path(program).parent)
+    first = next((i for i, frame in enumerate(frames) if frame.filename.startswith(folder)), 0)
+    return "".join(traceback.format_exception(error, limit=first - len(frames)))
+
+
+if __name__ == "__main__":
+    code = main()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    # Threads that wait for answers which never come would keep the process.
+    os._exit(code)

@@ -1,0 +1,260 @@
+"""Property values: between Pulumi's wire form (protobuf Struct, signature keys) and the engine's model, and what is asked of them."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, cast
+
+from google.protobuf.struct_pb2 import NULL_VALUE, ListValue, Struct
+from google.protobuf.struct_pb2 import Value as WireValue
+
+from lakewright_engine.model import Asset, Properties, ResourceReference, Secret, Unknown, Value
+from lakewright_engine.urns import UNKNOWN
+
+if TYPE_CHECKING:
+    from typing import Any
+
+SIGNATURE = "4dabf18193072939515e22adb298388d"
+SECRET = "1b47061264138c4ac30d75fd1eb44270"  # noqa: S105 - a signature of the wire format
+ASSET = "c44067f5952c0a294b673a41bacd8c17"
+ARCHIVE = "0def7320c3a5731c473e5ecbe6d01bc7"
+RESOURCE = "5cf8f73096256a8f31e491e813e4eb8e"
+OUTPUT = "d0e6a833031e9bbcd3f4e8bde6ca49a4"
+
+DependencySink = Callable[[str], None]
+
+
+def from_struct(struct: Struct, dependencies: DependencySink | None = None) -> Properties:
+    """Reads a Struct; URNs that output values depend on go to `dependencies`."""
+    return {key: from_wire(value, dependencies) for key, value in struct.fields.items()}
+
+
+def from_wire(value: WireValue, dependencies: DependencySink | None = None) -> Value:
+    kind = value.WhichOneof("kind")
+    if kind == "string_value":
+        text = value.string_value
+        return Unknown() if text == UNKNOWN else text
+    if kind == "struct_value":
+        fields = value.struct_value.fields
+        if SIGNATURE in fields:
+            return _signed({key: from_wire(item, dependencies) for key, item in fields.items()}, dependencies)
+        return {key: from_wire(item, dependencies) for key, item in fields.items()}
+    if kind == "list_value":
+        return [from_wire(item, dependencies) for item in value.list_value.values]
+    if kind == "number_value":
+        number = value.number_value
+        return int(number) if number.is_integer() and abs(number) < 2**63 else number
+    if kind == "bool_value":
+        return value.bool_value
+    return None
+
+
+def _signed(fields: dict[str, Value], dependencies: DependencySink | None) -> Value:
+    signature = fields[SIGNATURE]
+    if signature == SECRET:
+        return secret(fields.get("value"))
+    if signature in (ASSET, ARCHIVE):
+        return Asset(hashed(cast("dict[str, Any]", fields)))
+    if signature == RESOURCE:
+        return ResourceReference(str(fields.get("urn", "")), fields.get("id"), str(fields.get("packageVersion", "")))
+    if signature == OUTPUT:
+        if dependencies is not None:
+            for urn in cast("list[str]", fields.get("dependencies") or []):
+                dependencies(urn)
+        value = fields.get("value") if "value" in fields else Unknown()
+        return secret(value) if fields.get("secret") else value
+    raise ValueError(f"a property has the unknown signature {signature!r}")
+
+
+def secret(value: Value) -> Secret:
+    """A secret of a secret is one secret."""
+    return value if isinstance(value, Secret) else Secret(value)
+
+
+def hashed(wire: dict[str, Any]) -> dict[str, Any]:
+    """The asset with the SHA-256 of its content, by which it is compared; archives hash the hashes of their parts."""
+    if wire.get("hash"):
+        return wire
+    digest = hashlib.sha256()
+    if isinstance(wire.get("text"), str):
+        digest.update(wire["text"].encode())
+    elif isinstance(wire.get("path"), str):
+        from pathlib import Path
+
+        path = Path(wire["path"])
+        for file in sorted(p for p in path.rglob("*") if p.is_file()) if path.is_dir() else [path]:
+            digest.update(str(file.relative_to(path)).encode() if path.is_dir() else b"")
+            digest.update(file.read_bytes())
+    elif isinstance(wire.get("assets"), dict):
+        for name, part in sorted(cast("dict[str, Any]", wire["assets"]).items()):
+            inner: dict[str, Any] = part.wire if isinstance(part, Asset) else part
+            digest.update(f"{name}={hashed(inner).get('hash', '')}".encode())
+    else:
+        digest.update(str(wire.get("uri", "")).encode())
+    return {**wire, "hash": digest.hexdigest()}
+
+
+def to_struct(properties: Properties) -> Struct:
+    struct = Struct()
+    for key, value in properties.items():
+        _fill(struct.fields[key], value)
+    return struct
+
+
+def to_wire(value: Value) -> WireValue:
+    wire = WireValue()
+    _fill(wire, value)
+    return wire
+
+
+def _fill(wire: WireValue, value: Value) -> None:  # noqa: PLR0912 - one branch a kind of value
+    if isinstance(value, str):
+        wire.string_value = value
+    elif value is None:
+        wire.null_value = NULL_VALUE
+    elif isinstance(value, bool):
+        wire.bool_value = value
+    elif isinstance(value, int | float):
+        wire.number_value = value
+    elif isinstance(value, list):
+        target = wire.list_value
+        if not value:
+            target.CopyFrom(ListValue())
+        for item in value:
+            _fill(target.values.add(), item)
+    elif isinstance(value, dict):
+        fields = wire.struct_value
+        if not value:
+            fields.CopyFrom(Struct())
+        for key, item in value.items():
+            _fill(fields.fields[key], item)
+    elif isinstance(value, Unknown):
+        wire.string_value = UNKNOWN
+    elif isinstance(value, Secret):
+        _fill(wire, {SIGNATURE: SECRET, "value": value.value})
+    elif isinstance(value, ResourceReference):
+        reference: Properties = {SIGNATURE: RESOURCE, "urn": value.urn}
+        if value.id is not None:
+            reference["id"] = "" if isinstance(value.id, Unknown) else value.id
+        if value.version:
+            reference["packageVersion"] = value.version
+        _fill(wire, reference)
+    else:
+        _fill(wire, cast("Value", {k: v.wire if isinstance(v, Asset) else v for k, v in value.wire.items()}))
+
+
+def rewrite(value: Value, change: Callable[[Value], Value]) -> Value:
+    """Applies `change` to every value, inner ones first."""
+    if isinstance(value, dict):
+        return change({key: rewrite(item, change) for key, item in value.items()})
+    if isinstance(value, list):
+        return change([rewrite(item, change) for item in value])
+    if isinstance(value, Secret):
+        return change(secret(rewrite(value.value, change)))
+    return change(value)
+
+
+def without_secrets(value: Value) -> Value:
+    """The same value in plain text: for providers that do not accept secrets, and for comparing."""
+    if not has_secret(value):
+        return value
+    return rewrite(value, lambda item: item.value if isinstance(item, Secret) else item)
+
+
+def plain(properties: Properties) -> Properties:
+    return {key: without_secrets(value) for key, value in properties.items()}
+
+
+def flat_references(properties: Properties) -> Properties:
+    """Resource references as ids (a component's as its URN)."""
+
+    def flatten(value: Value) -> Value:
+        if isinstance(value, ResourceReference):
+            return value.id if value.id is not None else value.urn
+        return value
+
+    return {key: rewrite(value, flatten) for key, value in properties.items()}
+
+
+def walk(value: Value) -> Iterator[Value]:
+    yield value
+    if isinstance(value, dict):
+        for item in value.values():
+            yield from walk(item)
+    elif isinstance(value, list):
+        for item in value:
+            yield from walk(item)
+    elif isinstance(value, Secret):
+        yield from walk(value.value)
+    elif isinstance(value, ResourceReference):
+        yield from walk(value.id)
+
+
+def has_secret(value: Value) -> bool:
+    return any(isinstance(item, Secret) for item in walk(value))
+
+
+def has_unknown(value: Value) -> bool:
+    return any(isinstance(item, Unknown) for item in walk(value))
+
+
+def same(left: Value, right: Value) -> bool:
+    """Equality as Pulumi sees it: a bool is no number, secrets compare by content, unknowns differ from all but each other."""
+    if isinstance(left, Secret) or isinstance(right, Secret):
+        return same(without_secrets(left), without_secrets(right))
+    if isinstance(left, dict) and isinstance(right, dict):
+        return left.keys() == right.keys() and all(same(item, right[key]) for key, item in left.items())
+    if isinstance(left, list) and isinstance(right, list):
+        return len(left) == len(right) and all(same(a, b) for a, b in zip(left, right, strict=True))
+    if isinstance(left, Asset) and isinstance(right, Asset):
+        return left.wire.get("hash") == right.wire.get("hash")
+    if isinstance(left, bool) != isinstance(right, bool):
+        return False
+    return left == right
+
+
+def mark_secrets(outputs: Properties, inputs: Properties) -> Properties:
+    """Outputs of a provider that knows no secrets, marked where the inputs of the same name hold some."""
+    marked = dict(outputs)
+    for key, given in inputs.items():
+        if key not in outputs:
+            continue
+        found = outputs[key]
+        if isinstance(given, dict) and isinstance(found, dict):
+            marked[key] = mark_secrets(found, given)
+        elif has_secret(given):
+            marked[key] = secret(found)
+    return marked
+
+
+def mark_keys(outputs: Properties, keys: list[str]) -> Properties:
+    return {key: secret(value) if key in keys else value for key, value in outputs.items()}
+
+
+def display(value: Value) -> Any:
+    """JSON for events and people: secrets blinded, unknowns as their placeholder."""
+    if isinstance(value, Secret):
+        return {SIGNATURE: SECRET, "ciphertext": "[secret]"}
+    if isinstance(value, Unknown):
+        return UNKNOWN
+    if isinstance(value, dict):
+        return {key: display(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [display(item) for item in value]
+    if isinstance(value, ResourceReference):
+        return {SIGNATURE: RESOURCE, "urn": value.urn, "id": display(value.id)}
+    if isinstance(value, Asset):
+        return {key: part for key, part in value.wire.items() if key != "text"}
+    return value
+
+
+def blinded(value: Value) -> Any:
+    """What a person may see of an output: `[secret]` in place of a secret."""
+    if isinstance(value, Secret):
+        return "[secret]"
+    if isinstance(value, dict):
+        return {key: blinded(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [blinded(item) for item in value]
+    return display(value)

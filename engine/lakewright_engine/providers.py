@@ -1,0 +1,289 @@
+"""A provider behind Pulumi's provider protocol: one method a call, in the engine's own values."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from lakewright_engine import wire
+from lakewright_engine.errors import ProviderError
+from lakewright_engine.model import Properties, Value
+from lakewright_engine.properties import (
+    flat_references,
+    from_struct,
+    has_unknown,
+    mark_secrets,
+    plain,
+    to_struct,
+    without_secrets,
+)
+from lakewright_engine.urns import urn_name, urn_type
+
+_KINDS = ("add", "add-replace", "delete", "delete-replace", "update", "update-replace")
+
+
+@dataclass(frozen=True)
+class Failure:
+    """An input that a provider refuses; an empty `property` means the resource as a whole."""
+
+    property: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Diff:
+    """What a provider says of the way from old outputs to new inputs. `changes`: `none`, `some` or `unknown`."""
+
+    changes: str
+    keys: list[str] = field(default_factory=list[str])
+    replace_keys: list[str] = field(default_factory=list[str])
+    stable_keys: list[str] = field(default_factory=list[str])
+    detailed: dict[str, tuple[str, bool]] | None = None
+    """Property path -> kind (`add`, `update-replace`, ...) and whether it is a difference of inputs."""
+    delete_before_replace: bool = False
+
+    @property
+    def replaces(self) -> bool:
+        return bool(self.replace_keys) or any(kind.endswith("-replace") for kind, _ in (self.detailed or {}).values())
+
+    def inverted(self) -> Diff:
+        """The same difference seen from the other end: what was added is deleted."""
+        if self.detailed is None:
+            return self
+        turned = {"add": "delete", "delete": "add", "add-replace": "delete-replace", "delete-replace": "add-replace"}
+        return replace(self, detailed={path: (turned.get(k, k), i) for path, (k, i) in self.detailed.items()})
+
+
+@dataclass(frozen=True)
+class ReadResult:
+    """`id` is empty when the object is gone."""
+
+    id: str
+    outputs: Properties
+    inputs: Properties | None
+
+
+class Provider:
+    """A configured (or not yet configurable) provider. Raises ProviderError for whatever the provider refuses."""
+
+    def __init__(self, package: str, stub: Any) -> None:
+        self.package = package
+        self._stub = stub
+        self._negotiated = False
+        self._secrets = False
+        self._references = False
+        self._preview = False
+        self._known = True
+
+    def handshake(self, root: str, program: str) -> None:
+        answer = wire.call_optional(
+            self._stub.Handshake,
+            wire.provider_messages.ProviderHandshakeRequest(
+                engine_address="", root_directory=root, program_directory=program, configure_with_urn=True
+            ),
+        )
+        if answer is not None:
+            self._negotiated = True
+            self._secrets = answer.accept_secrets
+            self._references = answer.accept_resources
+            self._preview = True
+
+    def check_config(self, urn: str, olds: Properties, news: Properties) -> tuple[Properties, list[Failure]]:
+        request = wire.provider_messages.CheckRequest(
+            urn=urn, olds=to_struct(plain(olds)), news=to_struct(plain(news)), name=urn_name(urn), type=urn_type(urn)
+        )
+        answer = wire.call_optional(self._stub.CheckConfig, request)
+        if answer is None:
+            return news, []
+        checked = mark_secrets(from_struct(answer.inputs), news)
+        return checked, [Failure(item.property, item.reason) for item in answer.failures]
+
+    def diff_config(self, urn: str, old_inputs: Properties, old_outputs: Properties, news: Properties) -> Diff:
+        request = wire.provider_messages.DiffRequest(
+            urn=urn,
+            olds=to_struct(plain(old_outputs)),
+            news=to_struct(plain(news)),
+            old_inputs=to_struct(plain(old_inputs)),
+            name=urn_name(urn),
+            type=urn_type(urn),
+        )
+        answer = wire.call_optional(self._stub.DiffConfig, request)
+        return Diff("unknown") if answer is None else _diff(answer)
+
+    def configure(self, urn: str, object_id: str, inputs: Properties) -> None:
+        self._known = not has_unknown(dict(inputs))
+        if not self._known:
+            return
+        variables = {f"{self.package}:config:{key}": _text(value) for key, value in inputs.items() if key != "version"}
+        answer = wire.call(
+            self._stub.Configure,
+            wire.provider_messages.ConfigureRequest(
+                variables=variables,
+                args=to_struct(inputs),
+                acceptSecrets=True,
+                acceptResources=True,
+                sends_old_inputs=True,
+                sends_old_inputs_to_delete=True,
+                id=object_id,
+                urn=urn,
+                name=urn_name(urn),
+                type=urn_type(urn),
+            ),
+        )
+        if not self._negotiated:
+            self._secrets = answer.acceptSecrets
+            self._references = answer.acceptResources
+            self._preview = answer.supportsPreview
+
+    def check(self, urn: str, olds: Properties, news: Properties) -> tuple[Properties, list[Failure]]:
+        if not self._known:
+            return news, []
+        request = wire.provider_messages.CheckRequest(
+            urn=urn,
+            olds=self._out(olds),
+            news=self._out(news),
+            randomSeed=os.urandom(32),
+            name=urn_name(urn),
+            type=urn_type(urn),
+        )
+        answer = wire.call(self._stub.Check, request)
+        checked = self._in(answer.inputs, news)
+        return checked, [Failure(item.property, item.reason) for item in answer.failures]
+
+    def diff(
+        self,
+        urn: str,
+        object_id: str,
+        old_inputs: Properties,
+        old_outputs: Properties,
+        news: Properties,
+        ignore: list[str],
+    ) -> Diff:
+        if not self._known:
+            return Diff("some")
+        request = wire.provider_messages.DiffRequest(
+            id=object_id,
+            urn=urn,
+            olds=self._out(old_outputs),
+            news=self._out(news),
+            old_inputs=self._out(old_inputs),
+            ignoreChanges=ignore,
+            name=urn_name(urn),
+            type=urn_type(urn),
+        )
+        return _diff(wire.call(self._stub.Diff, request))
+
+    def create(self, urn: str, inputs: Properties, timeout: float, preview: bool) -> tuple[str, Properties]:
+        if preview and not (self._preview and self._known):
+            return "", inputs
+        request = wire.provider_messages.CreateRequest(
+            urn=urn,
+            properties=self._out(inputs),
+            timeout=timeout,
+            preview=preview,
+            name=urn_name(urn),
+            type=urn_type(urn),
+        )
+        answer = wire.call(self._stub.Create, request)
+        if not answer.id and not preview:
+            raise ProviderError(
+                f"{self.package} created {urn_name(urn)!r} but returned no id; nothing can be kept of it"
+            )
+        return answer.id, self._in(answer.properties, inputs)
+
+    def read(self, urn: str, object_id: str, inputs: Properties, outputs: Properties, timeout: float = 0) -> ReadResult:
+        request = wire.provider_messages.ReadRequest(
+            id=object_id,
+            urn=urn,
+            properties=self._out(outputs),
+            inputs=self._out(inputs),
+            name=urn_name(urn),
+            type=urn_type(urn),
+            timeout=timeout,
+        )
+        answer = wire.call(self._stub.Read, request)
+        if not answer.id:
+            return ReadResult("", {}, None)
+        found_inputs = self._in(answer.inputs, inputs) if answer.HasField("inputs") else None
+        return ReadResult(answer.id, self._in(answer.properties, outputs), found_inputs)
+
+    def update(
+        self,
+        urn: str,
+        object_id: str,
+        old_inputs: Properties,
+        old_outputs: Properties,
+        news: Properties,
+        ignore: list[str],
+        timeout: float,
+        preview: bool,
+    ) -> Properties:
+        if preview and not (self._preview and self._known):
+            return news
+        request = wire.provider_messages.UpdateRequest(
+            id=object_id,
+            urn=urn,
+            olds=self._out(old_outputs),
+            news=self._out(news),
+            old_inputs=self._out(old_inputs),
+            ignoreChanges=ignore,
+            timeout=timeout,
+            preview=preview,
+            name=urn_name(urn),
+            type=urn_type(urn),
+        )
+        return self._in(wire.call(self._stub.Update, request).properties, news)
+
+    def delete(self, urn: str, object_id: str, inputs: Properties, outputs: Properties, timeout: float) -> None:
+        request = wire.provider_messages.DeleteRequest(
+            id=object_id,
+            urn=urn,
+            properties=self._out(outputs),
+            old_inputs=self._out(inputs),
+            timeout=timeout,
+            name=urn_name(urn),
+            type=urn_type(urn),
+        )
+        wire.call(self._stub.Delete, request)
+
+    def invoke(self, token: str, arguments: Properties, preview: bool) -> tuple[Properties | None, list[Failure]]:
+        """The result, or None while the provider's own configuration is not known yet."""
+        if not self._known:
+            return None, []
+        request = wire.provider_messages.InvokeRequest(tok=token, args=self._out(arguments), preview=preview)
+        answer = wire.call(self._stub.Invoke, request)
+        failures = [Failure(item.property, item.reason) for item in answer.failures]
+        return from_struct(getattr(answer, "return")), failures
+
+    def cancel(self) -> None:
+        wire.call_optional(self._stub.Cancel, wire.EMPTY)
+
+    def _out(self, properties: Properties) -> Any:
+        if not self._references:
+            properties = flat_references(properties)
+        return to_struct(properties if self._secrets else plain(properties))
+
+    def _in(self, struct: Any, given: Properties) -> Properties:
+        found = from_struct(struct)
+        return found if self._secrets else mark_secrets(found, given)
+
+
+def _text(value: Value) -> str:
+    from json import dumps
+
+    value = without_secrets(value)
+    return value if isinstance(value, str) else dumps(value)
+
+
+def _diff(answer: Any) -> Diff:
+    changes = {1: "none", 2: "some"}.get(answer.changes, "unknown")
+    detailed = {path: (_KINDS[item.kind], item.inputDiff) for path, item in answer.detailedDiff.items()}
+    return Diff(
+        changes,
+        list(answer.diffs),
+        list(answer.replaces),
+        list(answer.stables),
+        detailed if answer.hasDetailedDiff or detailed else None,
+        answer.deleteBeforeReplace,
+    )

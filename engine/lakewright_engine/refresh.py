@@ -1,0 +1,92 @@
+"""Reads every object again, so that the state says what is really there."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+
+from lakewright_engine.deployment import Deployment, now
+from lakewright_engine.errors import InitFailed, Stopped
+from lakewright_engine.events import Step
+from lakewright_engine.model import ResourceState
+from lakewright_engine.planner import resource_diff
+from lakewright_engine.properties import same
+from lakewright_engine.providers import Diff
+from lakewright_engine.urns import is_default_provider, is_provider_type
+
+
+def refresh(deployment: Deployment) -> None:
+    """Refreshes the deployment's resources in place; gone objects leave the state."""
+    with ThreadPoolExecutor(max_workers=deployment.parallel, thread_name_prefix="refresh") as pool:
+        found = list(pool.map(lambda state: _refreshed(deployment, state), deployment.resources))
+    if deployment.stopped.is_set():
+        return
+    resources = _consistent([state for state in found if state is not None])
+    deployment.use(resources)
+    deployment.journal.rebase(resources)
+
+
+def _refreshed(deployment: Deployment, old: ResourceState) -> ResourceState | None:
+    if is_default_provider(old.urn):
+        return old
+    step = Step("refresh", old, old, logical=False, result="same")
+
+    def apply() -> None:
+        if not old.custom or is_provider_type(old.type) or old.pending_replacement:
+            return
+        _read(deployment, step, old)
+
+    try:
+        deployment.run(step, apply)
+    except Stopped:
+        return old
+    return step.new
+
+
+def _read(deployment: Deployment, step: Step, old: ResourceState) -> None:
+    provider = deployment.provider_of(old)
+    init_errors: list[str] = []
+    try:
+        found = provider.read(old.urn, old.id, old.inputs, old.outputs, old.custom_timeouts.get("read", 0))
+        object_id, inputs, outputs = found.id, found.inputs, found.outputs
+    except InitFailed as failed:
+        object_id, inputs, outputs, init_errors = failed.object_id, failed.inputs, failed.outputs, failed.reasons
+        reasons = "\n* ".join(failed.reasons)
+        deployment.events.diagnostic("warning", f"Refreshed resource is in an unhealthy state:\n* {reasons}", old.urn)
+    if not object_id:
+        step.new, step.result = None, "delete"
+        return
+    new = replace(
+        old, id=object_id, outputs=outputs, inputs=inputs if inputs is not None else old.inputs, init_errors=init_errors
+    )
+    if not same(dict(new.inputs), dict(old.inputs)) or not same(dict(new.outputs), dict(old.outputs)):
+        new.modified = now()
+    step.new = new
+    if old.external:
+        step.result = "same" if same(dict(new.outputs), dict(old.outputs)) else "update"
+        return
+    # Read as "what would it take to come back": turned round, it is what happened to the object.
+    diff = resource_diff(provider, new, old.inputs, old.ignore_changes)
+    step.diff = diff.inverted() if diff.changes == "some" else Diff("none")
+    step.result = "update" if diff.changes == "some" else "same"
+
+
+def _consistent(resources: list[ResourceState]) -> list[ResourceState]:
+    """Takes out what refers to resources that are gone, and the empty property dependencies, as the CLI does."""
+    known: set[str] = set()
+    parents: dict[str, str] = {}
+    result: list[ResourceState] = []
+    for state in resources:
+        kept = {key: [urn for urn in urns if urn in known] for key, urns in state.property_dependencies.items()}
+        renewed = replace(
+            state,
+            dependencies=[urn for urn in state.dependencies if urn in known],
+            property_dependencies={key: urns for key, urns in kept.items() if urns},
+            replace_with=[urn for urn in state.replace_with if urn in known],
+            deleted_with=state.deleted_with if state.deleted_with in known else "",
+            parent=state.parent if state.parent in known else parents.get(state.parent, ""),
+        )
+        known.add(state.urn)
+        parents[state.urn] = renewed.parent
+        result.append(renewed)
+    return result

@@ -1,0 +1,214 @@
+"""Which provider serves a resource: finds its plugin, starts it, configures it, and ends it with the deployment."""
+
+from __future__ import annotations
+
+import importlib.util
+import ipaddress
+import json
+import os
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from lakewright_engine import wire
+from lakewright_engine.errors import ProviderError
+from lakewright_engine.launch import Child, binary_command, module_command
+from lakewright_engine.model import Properties, ResourceState, Unknown
+from lakewright_engine.properties import walk, without_secrets
+from lakewright_engine.providers import Provider
+from lakewright_engine.urns import UNKNOWN, provider_package, split_reference
+
+DYNAMIC = "pulumi-python"
+BUILTIN = "pulumi"
+_SANDBOX = "lakewright_sandbox"
+_SANDBOX_PACKAGES = ("aws", "kubernetes")
+
+FindState = Callable[[str], ResourceState | None]
+"""Looks up a provider resource by URN."""
+
+
+class Registry:
+    """Providers by reference (`URN::ID`). A plugin process serves one provider resource and ends with the deployment."""
+
+    def __init__(
+        self,
+        *,
+        project: str,
+        root: Path,
+        program: Path,
+        python: str,
+        builtin: Provider,
+        find: FindState,
+        log: Callable[[str], None],
+    ) -> None:
+        self._project = project
+        self._root = root
+        self._program = program
+        self._python = python
+        self._builtin = builtin
+        self._find = find
+        self._log = log
+        self._lock = threading.Lock()
+        self._locks: dict[str, threading.Lock] = {}
+        self._loaded: dict[str, Provider] = {}
+        self._configured: dict[str, Provider] = {}
+        self._children: list[Child] = []
+        self._closed = False
+
+    def load(self, urn: str, type_: str, inputs: Properties) -> Provider:
+        """The plugin of a provider resource, started but perhaps not configured."""
+        with self._lock:
+            lock = self._locks.setdefault(urn, threading.Lock())
+        with lock:
+            if urn not in self._loaded:
+                provider = self._start(provider_package(type_), inputs)
+                provider.handshake(str(self._root), str(self._program))
+                self._loaded[urn] = provider
+            return self._loaded[urn]
+
+    def configure(self, urn: str, object_id: str, inputs: Properties, provider: Provider) -> None:
+        """Configures the provider and makes it the one that the reference `URN::ID` means."""
+        config = {key: value for key, value in inputs.items() if key != "__internal"}
+        provider.configure(urn, object_id, config)
+        with self._lock:
+            self._configured[urn] = provider
+
+    def get(self, reference: str) -> Provider:
+        """The provider of a resource; one that only the state knows is started and configured as it was."""
+        urn, _ = split_reference(reference)
+        with self._lock:
+            provider = self._configured.get(urn)
+        if provider is not None:
+            return provider
+        state = self._find(urn)
+        if state is None:
+            raise ProviderError(f"the provider {urn} is neither in the state nor in the program")
+        provider = self.load(urn, state.type, state.inputs)
+        with self._lock:
+            lock = self._locks[urn]
+        with lock:
+            if urn not in self._configured:
+                self.configure(urn, state.id or UNKNOWN, state.inputs, provider)
+        return self._configured[urn]
+
+    def replace(self, urn: str) -> None:
+        """Forgets the running plugin: the next use starts a new one."""
+        with self._lock:
+            self._loaded.pop(urn, None)
+
+    def close(self) -> None:
+        with self._lock:
+            self._closed = True
+            children, self._children = self._children, []
+        for child in children:
+            child.kill()
+
+    def _start(self, package: str, inputs: Properties) -> Provider:
+        if package == BUILTIN:
+            return self._builtin
+        port = _attached_port(package)
+        if port is not None:
+            address = f"127.0.0.1:{port}"
+            stub = wire.provider_stub(wire.channel(address))
+            wire.call(stub.Attach, wire.plugin_messages.PluginAttach(address=address))
+            return Provider(package, stub)
+        child = Child(
+            self._command(package, inputs), self._program, self._environment(), self._output, f"provider {package!r}"
+        )
+        with self._lock:
+            self._children.append(child)
+            closed = self._closed
+        if closed:
+            child.kill()
+        return Provider(package, wire.provider_stub(wire.channel(f"127.0.0.1:{child.read_port()}")))
+
+    def _command(self, package: str, inputs: Properties) -> list[str]:
+        if package == DYNAMIC:
+            return module_command(self._python, "pulumi.dynamic")
+        binary = _installed_plugin(package, _text(inputs.get("version")))
+        if binary is not None:
+            return binary_command(binary)
+        if package in _SANDBOX_PACKAGES and importlib.util.find_spec(_SANDBOX) is not None:
+            require_sandbox_target(package, inputs)
+            return module_command(sys.executable, f"{_SANDBOX}.providers", package)
+        raise ProviderError(
+            f"no provider for the package {package!r}: install its plugin (`pulumi plugin install resource {package}`), "
+            f"or put pulumi-resource-{package} on the PATH"
+        )
+
+    def _environment(self) -> dict[str, str]:
+        return {**os.environ, "PULUMI_PROJECT": self._project, "PYTHONUNBUFFERED": "1"}
+
+    def _output(self, line: str, error: bool) -> None:
+        if error and line.strip():
+            self._log(line)
+
+
+def require_sandbox_target(package: str, inputs: Properties) -> None:
+    """Raises ProviderError unless the provider's configuration keeps it on this machine."""
+    if package == "kubernetes":
+        target = inputs.get("renderYamlToDirectory")
+        if target is None or target == "":
+            raise ProviderError(
+                "the sandbox's kubernetes provider only renders manifests: set renderYamlToDirectory on the provider, "
+                "or install the plugin (`pulumi plugin install resource kubernetes`) to reach a cluster"
+            )
+        return
+    endpoints = without_secrets(inputs.get("endpoints"))
+    if any(isinstance(item, Unknown) for item in walk(endpoints)):
+        return
+    urls = list(_urls(endpoints))
+    if not urls or not all(_is_loopback(url) for url in urls):
+        raise ProviderError(
+            f"the sandbox's {package} provider only talks to a running sandbox: every one of the provider's `endpoints` must be "
+            f"on this machine (found: {', '.join(urls) or 'none'}); for a real account install the plugin "
+            f"(`pulumi plugin install resource {package}`)"
+        )
+
+
+def _urls(endpoints: Any) -> list[str]:
+    if isinstance(endpoints, str):
+        try:
+            endpoints = json.loads(endpoints) if endpoints else []
+        except ValueError:
+            return [endpoints]
+    parts: list[Any] = endpoints if isinstance(endpoints, list) else [endpoints]
+    return [str(url) for part in parts if isinstance(part, dict) for url in part.values() if url]
+
+
+def _is_loopback(url: str) -> bool:
+    host = urlsplit(url).hostname or ""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _attached_port(package: str) -> int | None:
+    for entry in os.environ.get("PULUMI_DEBUG_PROVIDERS", "").split(","):
+        name, _, port = entry.partition(":")
+        if name == package and port.isdigit():
+            return int(port)
+    return None
+
+
+def _installed_plugin(package: str, version: str) -> Path | None:
+    """The plugin on the PATH, else the wanted (or newest) one that `pulumi plugin install` put down."""
+    name = f"pulumi-resource-{package}"
+    for folder in os.environ.get("PATH", "").split(os.pathsep):
+        candidate = Path(folder or ".") / name
+        if os.access(candidate, os.X_OK) and candidate.is_file():
+            return candidate
+    home = Path(os.environ.get("PULUMI_HOME") or Path.home() / ".pulumi")
+    installed = {path.name.rpartition("-v")[2]: path / name for path in home.glob(f"plugins/resource-{package}-v*")}
+    if version in installed:
+        return installed[version]
+    newest = sorted(installed, key=lambda text: [int(part) for part in text.split("-")[0].split(".") if part.isdigit()])
+    return installed[newest[-1]] if newest and not version else None
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else ""

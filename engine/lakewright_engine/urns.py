@@ -1,0 +1,83 @@
+"""URNs and provider references: how resources name each other."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+ROOT_STACK_TYPE = "pulumi:pulumi:Stack"
+UNKNOWN = "04da6b54-80e4-46f7-96ec-b56ff0331ba9"
+"""Stands for a value that a preview cannot know, also as the id of a provider that is yet to be created."""
+
+_PROVIDER_PREFIX = "pulumi:providers:"
+
+
+@dataclass(frozen=True)
+class Urn:
+    """The parts of `urn:pulumi:STACK::PROJECT::QUALIFIED_TYPE::NAME`."""
+
+    stack: str
+    project: str
+    qualified_type: str
+    name: str
+
+    @classmethod
+    def parse(cls, text: str) -> Urn:
+        """Raises ValueError for anything that is not a URN."""
+        parts = text.split("::", 3)
+        if len(parts) != 4 or not parts[0].startswith("urn:pulumi:"):
+            raise ValueError(f"{text!r} is not a URN (urn:pulumi:STACK::PROJECT::TYPE::NAME)")
+        return cls(parts[0].removeprefix("urn:pulumi:"), *parts[1:])
+
+    @property
+    def type(self) -> str:
+        return self.qualified_type.rsplit("$", 1)[-1]
+
+    def __str__(self) -> str:
+        return f"urn:pulumi:{self.stack}::{self.project}::{self.qualified_type}::{self.name}"
+
+
+def make_urn(stack: str, project: str, parent: str, type_: str, name: str) -> str:
+    """The URN of a resource; a parent other than the stack contributes its types."""
+    qualified = type_
+    if parent:
+        parent_type = Urn.parse(parent).qualified_type
+        if parent_type != ROOT_STACK_TYPE:
+            qualified = f"{parent_type}${type_}"
+    return str(Urn(stack, project, qualified, name))
+
+
+def urn_type(urn: str) -> str:
+    return Urn.parse(urn).type
+
+
+def urn_name(urn: str) -> str:
+    return Urn.parse(urn).name
+
+
+def package_of(type_or_token: str) -> str:
+    """`aws:s3/bucket:Bucket` -> `aws`."""
+    return type_or_token.split(":", 1)[0]
+
+
+def is_provider_type(type_: str) -> bool:
+    return type_.startswith(_PROVIDER_PREFIX)
+
+
+def provider_type(package: str) -> str:
+    return _PROVIDER_PREFIX + package
+
+
+def provider_package(type_: str) -> str:
+    """`pulumi:providers:aws` -> `aws`."""
+    return type_.removeprefix(_PROVIDER_PREFIX)
+
+
+def is_default_provider(urn: str) -> bool:
+    parsed = Urn.parse(urn)
+    return is_provider_type(parsed.type) and (parsed.name == "default" or parsed.name.startswith("default_"))
+
+
+def split_reference(reference: str) -> tuple[str, str]:
+    """`URN::ID` of a provider -> its URN and id."""
+    urn, _, object_id = reference.rpartition("::")
+    return urn, object_id

@@ -1,0 +1,116 @@
+"""The one place where the engine touches generated gRPC code, whose types are loose: everything else sees these names."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import grpc
+from google.protobuf.empty_pb2 import Empty
+from pulumi.runtime.proto import (
+    alias_pb2,
+    callback_pb2,
+    callback_pb2_grpc,
+    engine_pb2,
+    engine_pb2_grpc,
+    plugin_pb2,
+    provider_pb2,
+    provider_pb2_grpc,
+    resource_pb2,
+    resource_pb2_grpc,
+    status_pb2,
+)
+
+from lakewright_engine.errors import InitFailed, ProviderError
+from lakewright_engine.properties import from_struct
+
+MESSAGE_LIMIT = 400 * 1024 * 1024
+"""Bytes; the SDK's own limit."""
+
+_OPTIONS = [
+    ("grpc.max_receive_message_length", MESSAGE_LIMIT),
+    ("grpc.max_send_message_length", MESSAGE_LIMIT),
+    ("grpc.enable_http_proxy", 0),
+]
+
+Message = Any
+"""A generated message or stub: its fields are checked by protobuf at run time."""
+
+alias_messages: Any = alias_pb2
+callback_messages: Any = callback_pb2
+engine_messages: Any = engine_pb2
+plugin_messages: Any = plugin_pb2
+provider_messages: Any = provider_pb2
+resource_messages: Any = resource_pb2
+EMPTY: Any = Empty()
+EngineServicer: Any = engine_pb2_grpc.EngineServicer
+MonitorServicer: Any = resource_pb2_grpc.ResourceMonitorServicer
+
+
+def channel(address: str) -> Any:
+    return cast("Any", grpc).insecure_channel(address, options=_OPTIONS)
+
+
+def provider_stub(address_channel: Any) -> Any:
+    return provider_pb2_grpc.ResourceProviderStub(address_channel)
+
+
+def callbacks_stub(address_channel: Any) -> Any:
+    return callback_pb2_grpc.CallbacksStub(address_channel)
+
+
+def serve(monitor: Any, engine: Any, workers: int) -> tuple[Any, str]:
+    """Serves monitor and engine on a free loopback port; returns the server and `host:port`."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    pool = ThreadPoolExecutor(max_workers=workers, thread_name_prefix="monitor")
+    server = cast("Any", grpc).server(pool, options=_OPTIONS)
+    resource_pb2_grpc.add_ResourceMonitorServicer_to_server(monitor, server)
+    engine_pb2_grpc.add_EngineServicer_to_server(engine, server)
+    port = server.add_insecure_port("127.0.0.1:0")
+    server.start()
+    return server, f"127.0.0.1:{port}"
+
+
+def call(method: Any, request: Any) -> Any:
+    """Calls a provider; raises ProviderError in the provider's own words."""
+    try:
+        return method(request)
+    except grpc.RpcError as error:
+        raise _translated(cast("Any", error)) from None
+
+
+def call_optional(method: Any, request: Any) -> Any | None:
+    """As `call`; None when the provider does not implement the method."""
+    try:
+        return call(method, request)
+    except ProviderError as error:
+        if error.unimplemented:
+            return None
+        raise
+
+
+def _translated(error: Any) -> ProviderError:
+    code = error.code()
+    for key, value in error.trailing_metadata() or ():
+        if key == "grpc-status-details-bin":
+            status: Any = cast("Any", status_pb2).Status.FromString(value)
+            for detail in status.details:
+                failed: Any = provider_messages.ErrorResourceInitFailed()
+                if detail.Is(failed.DESCRIPTOR):
+                    detail.Unpack(failed)
+                    inputs = from_struct(failed.inputs) if failed.HasField("inputs") else None
+                    return InitFailed(list(failed.reasons), failed.id, from_struct(failed.properties), inputs)
+    details = str(error.details() or code).strip()
+    if code is grpc.StatusCode.UNAVAILABLE:
+        details = f"the provider's process ended or does not answer ({details})"
+    return ProviderError(details, unimplemented=code is grpc.StatusCode.UNIMPLEMENTED)
+
+
+def refuse(context: Any, message: str) -> None:
+    """Answers a program's request with an error that shows `message`."""
+    context.abort(grpc.StatusCode.INVALID_ARGUMENT, message)
+
+
+def terminated(context: Any) -> None:
+    """Tells a program's request that the deployment is over; the SDK ends the program quietly."""
+    context.abort(grpc.StatusCode.UNAVAILABLE, "the deployment has ended")

@@ -1,0 +1,194 @@
+"""Runs a program on a stack of its own in a temporary folder, with the embedded engine or the Pulumi CLI, and tells what happened."""
+
+from __future__ import annotations
+
+import ensurepip
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from lakewright_engine import Operation, Result, run
+from lakewright_engine.project import Project
+from lakewright_engine.state import FileBackend
+
+HERE = Path(__file__).parent
+PASSPHRASE = "conformance"
+
+
+@dataclass
+class Outcome:
+    """What a run did, as seen from outside."""
+
+    exit: int
+    steps: list[dict[str, str]]
+    """Started steps, `op`, `type` and `name`, without the stack and providers."""
+    messages: list[str]
+    provider_calls: list[str]
+    files: dict[str, Any]
+    outputs: dict[str, Any]
+    changes: dict[str, int] = field(default_factory=dict)
+    events: list[Any] = field(default_factory=list)
+
+
+class Stack:
+    """Project `conf`, stack `dev`, state in `state/`, the provider's outside world in `store/`."""
+
+    def __init__(self, folder: Path, program: str, name: str = "dev", project: str = "conf") -> None:
+        self.folder = folder
+        self.name = name
+        self.project_name = project
+        self.store = folder / "store"
+        self.program_dir = folder / project
+        self.program_dir.mkdir(parents=True)
+        self.store.mkdir(exist_ok=True)
+        (folder / "state").mkdir(exist_ok=True)
+        (self.program_dir / "Pulumi.yaml").write_text(f"name: {project}\nruntime: python\n")
+        self.write_program(program)
+        self.environment = {
+            "FILESTORE": str(self.store),
+            "PULUMI_BACKEND_URL": f"file://{folder / 'state'}",
+            "PULUMI_CONFIG_PASSPHRASE": PASSPHRASE,
+            "PULUMI_SKIP_UPDATE_CHECK": "1",
+            "PULUMI_HOME": str(folder / "home"),
+            "PYTHONPATH": os.pathsep.join([str(HERE), *_pip()]),
+        }
+        with self._environment({}):
+            self.backend.create(project, name, self.project.secrets(name))
+
+    def write_program(self, program: str) -> None:
+        (self.program_dir / "__main__.py").write_text(program)
+
+    @property
+    def project(self) -> Project:
+        return Project.load(self.program_dir)
+
+    @property
+    def backend(self) -> FileBackend:
+        return FileBackend(self.environment["PULUMI_BACKEND_URL"])
+
+    def set_config(self, key: str, value: str, *, secret: bool = False) -> None:
+        with self._environment({}):
+            config = self.project.stack_config(self.name)
+            config.set(key, value, secret=secret)
+            config.save()
+
+    def run(self, *command: str, env: dict[str, str] | None = None, parallel: int = 16) -> Outcome:
+        """Runs `preview`, `up`, `refresh` or `destroy` with the CLI's flags on the embedded engine."""
+        log = self._forget_calls()
+        events: list[Any] = []
+        operation = Operation(
+            verb=command[0],
+            project=self.project,
+            stack=self.name,
+            refresh="--refresh" in command,
+            expect_no_changes="--expect-no-changes" in command,
+            preview_only="--preview-only" in command,
+            parallel=parallel,
+        )
+        with self._environment(env or {}):
+            result: Result = run(operation, events.append)
+        return Outcome(
+            exit=result.exit,
+            steps=_steps(events),
+            messages=result.messages,
+            provider_calls=_calls(log),
+            files=self.files(),
+            outputs=result.outputs,
+            changes=result.changes,
+            events=events,
+        )
+
+    def cli(self, *command: str, env: dict[str, str] | None = None) -> Outcome:
+        """The same with the Pulumi CLI."""
+        log = self._forget_calls()
+        flags = [] if command[0] == "preview" or "--preview-only" in command else ["--yes", "--skip-preview"]
+        done = subprocess.run(
+            ["pulumi", *command, "--stack", self.name, "--non-interactive", "--json", *flags],
+            cwd=self.program_dir,
+            env={
+                **os.environ,
+                **self.environment,
+                **(env or {}),
+                "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+                "PULUMI_ENABLE_STREAMING_JSON_PREVIEW": "1",
+            },
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        lines = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+        metadata = [line["resourcePreEvent"]["metadata"] for line in lines if "resourcePreEvent" in line]
+        steps = [
+            {"op": one["op"], "type": one["type"], "name": one["urn"].rsplit("::", 1)[-1]}
+            for one in metadata
+            if _shown(one["type"])
+        ]
+        messages = [line["diagnosticEvent"]["message"] for line in lines if "diagnosticEvent" in line]
+        return Outcome(done.returncode, steps, [*messages, done.stderr], _calls(log), self.files(), {})
+
+    def files(self) -> dict[str, Any]:
+        return {path.name: json.loads(path.read_text()) for path in sorted(self.store.glob("*.json"))}
+
+    def resources(self) -> list[Any]:
+        """The resources of the saved state, secrets decrypted."""
+        with self._environment({}):
+            snapshot = self.backend.load(self.project_name, self.name)
+        assert snapshot is not None
+        return snapshot.resources
+
+    def resource(self, name: str) -> Any:
+        return next(one for one in self.resources() if one.urn.endswith(f"::{name}"))
+
+    def pending(self) -> list[Any]:
+        with self._environment({}):
+            snapshot = self.backend.load(self.project_name, self.name)
+        assert snapshot is not None
+        return snapshot.pending_operations
+
+    @contextmanager
+    def _environment(self, more: dict[str, str]) -> Iterator[None]:
+        before = dict(os.environ)
+        os.environ.update({**self.environment, **more})
+        try:
+            yield
+        finally:
+            os.environ.clear()
+            os.environ.update(before)
+
+    def _forget_calls(self) -> Path:
+        log = self.store / ".log"
+        log.unlink(missing_ok=True)
+        return log
+
+
+def has_cli() -> bool:
+    return shutil.which("pulumi") is not None
+
+
+def _pip() -> list[str]:
+    # The CLI lists a program's packages with pip, which an environment made by uv may lack; Python brings one along.
+    return [str(wheel) for wheel in (Path(ensurepip.__file__).parent / "_bundled").glob("pip-*.whl")]
+
+
+def _calls(log: Path) -> list[str]:
+    return log.read_text().splitlines() if log.exists() else []
+
+
+def _steps(events: list[Any]) -> list[dict[str, str]]:
+    started = [event.resource_pre_event.metadata for event in events if event.resource_pre_event is not None]
+    return [
+        {"op": one.op.value, "type": one.type, "name": one.urn.rsplit("::", 1)[-1]}
+        for one in started
+        if _shown(one.type)
+    ]
+
+
+def _shown(type_: str) -> bool:
+    return type_ != "pulumi:pulumi:Stack" and not type_.startswith("pulumi:providers:")

@@ -1,0 +1,115 @@
+"""The embedded engine does what the Pulumi CLI was recorded to do, step by step."""
+
+from __future__ import annotations
+
+import json
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import pytest
+from lakewright_engine.checkpoint import FIELDS
+from lakewright_engine.model import Secret
+from stackrunner import Outcome, Stack
+
+CASES = Path(__file__).parent / "cases"
+UNORDERED = ("dependencies",)
+IDENTITY = "<id>"
+
+
+@pytest.mark.parametrize("name", sorted(path.name for path in CASES.iterdir() if path.is_dir()))
+def test_every_step_of_the_case_goes_as_recorded(name: str, tmp_path: Path) -> None:
+    case = json.loads((CASES / name / "case.json").read_text())
+    expected = json.loads((CASES / name / "expected.json").read_text())
+    stack = Stack(tmp_path, (CASES / name / "program.py").read_text())
+    secrets: dict[str, str] = {}
+    for number, (step, wanted) in enumerate(zip(case["steps"], expected, strict=True), 1):
+        prepare(stack, step)
+        secrets |= step.get("config", {})
+        before = stack.resources()
+        outcome = stack.run(*step["run"], env=step.get("env"))
+        where = f"{name}, step {number}: {' '.join(step['run'])}\n" + "\n".join(outcome.messages)
+        assert outcome.exit == wanted["exit"], where
+        assert sorted(map(key, outcome.steps)) == sorted(map(key, wanted["steps"])), where
+        assert sorted(outcome.provider_calls) == sorted(wanted["provider_calls"]), where
+        assert outcome.files == wanted["files"], where
+        assert outcome.outputs == wanted["outputs"], where
+        assert [op.type for op in stack.pending()] == wanted["pending_operations"], where
+        assert messages_match(outcome, wanted["message"]), where
+        after = stack.resources()
+        assert normal(after) == recorded(wanted["resources"], secrets), where
+        if not wanted["provider_calls"] and "refresh" not in step["run"][0]:
+            assert providers(before) == providers(after) or not before, where
+        assert_forced_order(outcome, before, after, where)
+
+
+def prepare(stack: Stack, step: dict[str, Any]) -> None:
+    for name, value in step.get("config", {}).items():
+        stack.set_config(name, value, secret=name in step.get("secrets", []))
+    for file, content in step.get("write", {}).items():
+        (stack.store / file).write_text(json.dumps(content))
+    for file in step.get("remove", []):
+        (stack.store / file).unlink()
+
+
+def key(step: dict[str, str]) -> tuple[str, ...]:
+    return step["op"], step["type"], step["name"]
+
+
+def messages_match(outcome: Outcome, wanted: list[str]) -> bool:
+    """Every error that was recorded is told, in the same words (tracebacks of providers are cut to their last line)."""
+    told = "\n".join(outcome.messages)
+    errors = {line.split("error: ", 1)[1] for line in wanted if "error: " in line}
+    return all(error in told or "Traceback" in error for error in errors)
+
+
+def normal(resources: list[Any]) -> dict[str, Any]:
+    """Resources by URN, as their JSON fields, ids of providers blinded."""
+    result: dict[str, Any] = {}
+    for state in resources:
+        body = {json_key: getattr(state, field) for json_key, field in FIELDS.items() if json_key not in IGNORED}
+        result[state.urn] = blind({k: v for k, v in body.items() if v or k == "custom"})
+    return result
+
+
+IGNORED = ("created", "modified", "sourcePosition", "stackTrace")
+
+
+def recorded(resources: list[dict[str, Any]], secrets: dict[str, str]) -> dict[str, Any]:
+    return {one["urn"]: blind({k: v for k, v in one.items() if v or k == "custom"}) for one in resources}
+
+
+def blind(body: dict[str, Any]) -> dict[str, Any]:
+    body = {k: sorted(v) if k in UNORDERED else plain(v, k) for k, v in body.items()}
+    if body["type"].startswith("pulumi:providers:"):
+        body["id"] = IDENTITY
+    if "provider" in body:
+        body["provider"] = body["provider"].rsplit("::", 1)[0]
+    return body
+
+
+def plain(value: Any, key: str = "") -> Any:
+    """Secrets as the fact that they are secret; their content is compared by the files that they end up in."""
+    if isinstance(value, Secret) or (isinstance(value, dict) and "ciphertext" in value):
+        return IDENTITY
+    if key == "__provider":
+        return bool(value)
+    if isinstance(value, dict):
+        return {k: plain(v, k) for k, v in value.items()}
+    return [plain(v) for v in value] if isinstance(value, list) else value
+
+
+def providers(resources: list[Any]) -> dict[str, Any]:
+    return {state.urn: state.inputs["__provider"] for state in resources if "__provider" in state.inputs}
+
+
+def assert_forced_order(outcome: Outcome, before: list[Any], after: list[Any], where: str) -> None:
+    """Creations and updates come after those of what they depend on; deletions before."""
+    depends = {state.urn: {*state.dependencies, state.parent} for state in [*before, *after]}
+    by_name = {urn.rsplit("::", 1)[-1]: urn for urn in depends}
+    made = [step for step in outcome.steps if step["op"] in ("create", "update", "create-replacement", "same")]
+    for first, second in combinations(made, 2):
+        assert by_name.get(second["name"]) not in depends.get(by_name.get(first["name"], ""), set()), where
+    deleted = [step for step in outcome.steps if step["op"] == "delete"]
+    for first, second in combinations(deleted, 2):
+        assert by_name.get(first["name"]) not in depends.get(by_name.get(second["name"], ""), set()), where
