@@ -15,7 +15,7 @@ from rich.table import Table
 
 from lakewright_spark import jars
 from lakewright_spark.catalog import CatalogConfig
-from lakewright_spark.errors import ConfigMissingError, LakewrightSparkError
+from lakewright_spark.errors import ConfigMissingError, JobFailedError, LakewrightSparkError
 from lakewright_spark.results.uris import Execution, ResultNamespaces, ResultUri
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, help=__doc__)
@@ -42,11 +42,20 @@ def run_flights(
     as_json: AsJson = False,
 ) -> None:
     """Compute delays by airline, route and weather; write them as one execution; read them back and check the sums."""
-    from lakewright_spark.jobs import flights  # noqa: PLC0415  # starts with pyspark, which `read` and `jars` do without
+    # pyspark is for this command alone: `read` and `jars` do without.
+    from py4j.protocol import Py4JJavaError  # noqa: PLC0415
+    from pyspark.errors import PySparkException  # noqa: PLC0415
+
+    from lakewright_spark.jobs import flights  # noqa: PLC0415
 
     catalog = _config(config)
     name = _warehouse(catalog, warehouse)
-    report = flights.run(catalog, name, Execution(workflow, execution, name), data=data, event_log=event_log)
+    try:
+        report = flights.run(catalog, name, Execution(workflow, execution, name), data=data, event_log=event_log)
+    except (PySparkException, Py4JJavaError) as error:
+        reason = error.java_exception.toString() if isinstance(error, Py4JJavaError) else str(error)
+        first = reason.strip().splitlines()[0]
+        raise JobFailedError(f"the job did not finish with warehouse {name} of {catalog.uri}: {first}") from error
     if as_json:
         print(json.dumps(dataclasses.asdict(report)))
         return

@@ -6,7 +6,8 @@ LakewrightSparkError
 ├── BadAddressError        text that is no address of a result
 ├── RowsDeletedError       a result table whose rows have no fixed place any more
 ├── DataMissingError       the input data is not installed or not where it was said to be
-└── ResultMismatchError    what was read back is not what was computed
+├── ResultMismatchError    what was read back is not what was computed
+└── JobFailedError         Spark or the catalog failed in the middle of a job
 """
 
 from __future__ import annotations
@@ -38,3 +39,7 @@ class DataMissingError(LakewrightSparkError):
 
 class ResultMismatchError(LakewrightSparkError):
     """What was read back is not what was computed."""
+
+
+class JobFailedError(LakewrightSparkError):
+    """Spark or the catalog failed in the middle of a job."""

@@ -9,6 +9,7 @@ from typing import Annotated
 from fastapi import Depends, Query
 from sqlalchemy.orm import Session
 
+from ..errors import ApiError, tabular_missing
 from ..models import Namespace, Tabular, Warehouse
 from ..requests import Flag
 from ..server import Lakekeeper, Server, find_warehouse
@@ -48,8 +49,17 @@ class OpenWarehouse:
         return find_namespace(self.session, self.warehouse.id, path)
 
     def find(self, path: Sequence[str], name: str, kind: str, *, staged: bool = False) -> Found:
-        """The table or view of that name. Raises 404."""
-        namespace = self.namespace(path)
+        """The table or view of that name. Raises 404 for the table, even if it's the namespace that is missing.
+
+        Spark finds a metadata table such as `table.files` by asking for `files` in a namespace `table` first, and goes
+        on to the table only after `NoSuchTableException`.
+        """
+        try:
+            namespace = self.namespace(path)
+        except ApiError as missing:
+            if missing.kind != "NoSuchNamespaceException":
+                raise
+            raise tabular_missing(kind) from missing
         return self.at(namespace, find_tabular(self.session, namespace, name, kind, staged=staged))
 
     def at(self, namespace: Namespace, tabular: Tabular) -> Found:
