@@ -1,8 +1,10 @@
-"""Credentials by reference: where a secret lives, how it is read at the moment of use, and how a change of it is noticed.
+"""Credentials by reference: where a secret lives, how it is read when it is used, and how a change of it is noticed.
 
-A reference is `env:NAME`, `file:PATH`, `aws-secretsmanager:ARN[#KEY]`, `vault:PATH#KEY` or `config:KEY`. What is stored is the reference, a
-salt and a salted fingerprint; never the secret.
+A reference is `env:NAME`, `file:PATH`, `aws-secretsmanager:ARN[#KEY]`, `vault:PATH#KEY` or `config:KEY`. What is stored
+is the reference, a salt and a salted fingerprint; never the secret.
 """
+
+# ruff: noqa: N818 - error names are read by people, at the start of a message
 
 import hashlib
 import hmac
@@ -94,7 +96,9 @@ def _from_vault(reference: str, rest: str) -> str | None:
     try:
         answer = httpx.get(url, headers=headers, timeout=10)
     except httpx.HTTPError as error:
-        raise UnresolvedCredential(f"`{reference}`: Vault at {address} did not answer: {type(error).__name__}") from None
+        raise UnresolvedCredential(
+            f"`{reference}`: Vault at {address} did not answer: {type(error).__name__}"
+        ) from None
     if answer.status_code != 200:
         raise UnresolvedCredential(f"`{reference}`: Vault at {address} answered {answer.status_code}")
     try:
@@ -106,7 +110,7 @@ def _from_vault(reference: str, rest: str) -> str | None:
 
 def _vault_value(body: Any, key: str) -> str | None:
     """A key of a KV secret: version 2 wraps the pairs in a second `data`."""
-    pairs = body.get("data") if isinstance(body, dict) else None
+    pairs: Any = cast(dict[str, Any], body).get("data") if isinstance(body, dict) else None
     pairs = cast(dict[str, Any], pairs) if isinstance(pairs, dict) else {}
     inner = pairs.get("data")
     if isinstance(inner, dict) and "metadata" in pairs:
@@ -117,7 +121,7 @@ def _vault_value(body: Any, key: str) -> str | None:
 
 def _from_secrets_manager(reference: str, rest: str) -> str | None:
     import boto3  # noqa: PLC0415 # pyright: ignore[reportMissingTypeStubs] - costs half a second
-    from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415
+    from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415 # pyright: ignore[reportMissingTypeStubs]
 
     arn, _, key = rest.partition("#")
     region = arn.split(":")[3] if arn.count(":") >= 6 else None

@@ -1,7 +1,7 @@
 """What a string is: the validated names, addresses and sizes that specs, resources and clients share.
 
-Sources of the rules: Lakekeeper's own checks (names, prefixes, namespaces), AWS's documented naming rules (buckets, ARNs)
-and Kubernetes' (names that become object names).
+Sources of the rules: Lakekeeper's own checks (names, prefixes, namespaces), AWS's documented naming rules (buckets,
+ARNs) and Kubernetes' (names that become object names).
 """
 
 import re
@@ -105,7 +105,8 @@ def _namespace_path(value: str) -> str:
 def _tenant_name(value: str) -> str:
     if not _DNS_LABEL.fullmatch(value) or len(value) > 40:
         raise ValueError(
-            "a name here has up to 40 lower-case letters, digits and `-`, starts with a letter and does not end with `-`"
+            "a name here has up to 40 lower-case letters, digits and `-`, starts with a letter"
+            " and does not end with `-`"
         )
     return value
 

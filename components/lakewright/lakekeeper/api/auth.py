@@ -1,0 +1,165 @@
+"""Bearer tokens for requests: none, fixed, from a file, or from an identity provider by OAuth2 client credentials."""
+
+import threading
+import time
+from collections.abc import Callable, Generator
+from pathlib import Path
+from typing import Any, Protocol, cast
+
+import httpx
+from typing_extensions import override
+
+from lakewright.lakekeeper.api.errors import NotAuthenticated
+from lakewright.lakekeeper.api.server import Auth, ClientCredentialsAuth, NoAuth, TokenAuth, TokenFileAuth
+
+Resolve = Callable[[str], str]
+"""Turns a reference into its secret."""
+
+EARLY = 0.2
+"""A token is renewed when this part of its life is left."""
+
+
+class Tokens(Protocol):
+    """Where tokens come from."""
+
+    def current(self) -> str:
+        """A token that is thought to be good."""
+        ...
+
+    def renewed(self, rejected: str) -> str:
+        """Another token after the server rejected one; the same if there is no other."""
+        ...
+
+
+class FixedToken(Tokens):
+    """A token by reference, looked up again when it is rejected."""
+
+    def __init__(self, reference: str, resolve: Resolve) -> None:
+        self._reference, self._resolve = reference, resolve
+        self._token: str | None = None
+
+    def current(self) -> str:
+        if self._token is None:
+            self._token = self._resolve(self._reference)
+        return self._token
+
+    @override
+    def renewed(self, rejected: str) -> str:
+        self._token = self._resolve(self._reference)
+        return self._token
+
+
+class TokenFile(Tokens):
+    """A token in a file, read at each use."""
+
+    def __init__(self, path: str) -> None:
+        self._path = Path(path)
+
+    def current(self) -> str:
+        try:
+            return self._path.read_text(encoding="utf-8").strip()
+        except (OSError, UnicodeDecodeError) as error:
+            raise NotAuthenticated(f"token file {self._path} cannot be read: {type(error).__name__}") from None
+
+    @override
+    def renewed(self, rejected: str) -> str:
+        return self.current()
+
+
+class ClientCredentials(Tokens):
+    """OAuth2 client credentials (RFC 6749, 4.4): one request at a time, renewed early."""
+
+    def __init__(
+        self,
+        settings: ClientCredentialsAuth,
+        resolve: Resolve,
+        http: httpx.Client,
+        now: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._settings, self._resolve, self._http, self._now = settings, resolve, http, now
+        self._lock = threading.Lock()
+        self._token, self._renew_at = "", 0.0
+
+    def current(self) -> str:
+        with self._lock:
+            if not self._token or self._now() >= self._renew_at:
+                self._fetch()
+            return self._token
+
+    def renewed(self, rejected: str) -> str:
+        with self._lock:
+            if self._token == rejected:  # else another thread has renewed it already
+                self._fetch()
+            return self._token
+
+    def _fetch(self) -> None:
+        settings = self._settings
+        form = {
+            "grant_type": "client_credentials",
+            "client_id": settings.client_id,
+            "client_secret": self._resolve(settings.client_secret),
+        }
+        form |= {"scope": settings.scope} if settings.scope else {}
+        form |= {"audience": settings.audience} if settings.audience else {}
+        try:
+            answer = self._http.post(settings.token_url, data=form)
+        except httpx.HTTPError as error:
+            raise NotAuthenticated(
+                f"token endpoint {settings.token_url} did not answer: {type(error).__name__}"
+            ) from None
+        token, lifetime = _token_of(answer)
+        if answer.status_code != 200 or not token:
+            raise NotAuthenticated(
+                f"token endpoint {settings.token_url} gave no token to client {settings.client_id}:"
+                f" it answered {answer.status_code} {_reason(answer)}".rstrip()
+            )
+        self._token = token
+        self._renew_at = self._now() + lifetime * (1 - EARLY)
+
+
+def _body(answer: httpx.Response) -> dict[str, Any]:
+    try:
+        body = answer.json()
+    except ValueError:
+        return {}
+    return cast(dict[str, Any], body) if isinstance(body, dict) else {}
+
+
+def _token_of(answer: httpx.Response) -> tuple[str, float]:
+    body = _body(answer)
+    token, lifetime = body.get("access_token"), body.get("expires_in", 300)
+    return (token if isinstance(token, str) else ""), (float(lifetime) if isinstance(lifetime, int | float) else 300.0)
+
+
+def _reason(answer: httpx.Response) -> str:
+    """The error code of RFC 6749, 5.2. The description is left out: it may repeat what was sent."""
+    code = _body(answer).get("error")
+    return code if isinstance(code, str) else ""
+
+
+class BearerAuth(httpx.Auth):
+    """Adds the token; one more try with another one when the server answers 401."""
+
+    def __init__(self, tokens: Tokens) -> None:
+        self._tokens = tokens
+
+    def auth_flow(self, request: httpx.Request) -> Generator[httpx.Request, httpx.Response, None]:
+        token = self._tokens.current()
+        request.headers["Authorization"] = f"Bearer {token}"
+        answer = yield request
+        if answer.status_code == 401 and (other := self._tokens.renewed(token)):
+            request.headers["Authorization"] = f"Bearer {other}"
+            yield request
+
+
+def auth_for(auth: Auth, resolve: Resolve) -> httpx.Auth | None:
+    """What httpx is to do for a server's `auth`."""
+    match auth:
+        case NoAuth():
+            return None
+        case TokenAuth(token=reference):
+            return BearerAuth(FixedToken(reference, resolve))
+        case TokenFileAuth(path=path):
+            return BearerAuth(TokenFile(path))
+        case ClientCredentialsAuth():
+            return BearerAuth(ClientCredentials(auth, resolve, httpx.Client(timeout=30)))

@@ -1,0 +1,177 @@
+"""One HTTP client per server and process: sends calls, again where that is safe, and turns refusals into errors."""
+
+import threading
+from collections.abc import Callable, Mapping
+from typing import Any, Literal, cast
+
+import httpx
+
+from lakewright.lakekeeper.api import errors, versions
+from lakewright.lakekeeper.api.auth import Resolve, auth_for
+from lakewright.lakekeeper.api.retry import RetryPolicy, TryAgain
+from lakewright.lakekeeper.api.server import ServerRef
+
+ORDINARY = httpx.Timeout(35, connect=5)
+"""Seconds. The server gives up after 30 s by itself."""
+VALIDATING = httpx.Timeout(90, connect=5)
+"""Seconds, for calls in which the server probes a storage."""
+
+Params = Mapping[str, str | int | bool | list[str]]
+Method = Literal["GET", "HEAD", "POST", "PUT", "DELETE"]
+
+
+class Client:
+    """Calls one Lakekeeper server. Safe to share between threads."""
+
+    def __init__(
+        self,
+        server: ServerRef,
+        resolve: Resolve,
+        *,
+        retry: RetryPolicy | None = None,
+        transport: httpx.BaseTransport | None = None,
+    ) -> None:
+        self.endpoint = server.endpoint
+        self._retry = retry or RetryPolicy()
+        self._http = httpx.Client(
+            base_url=server.endpoint,
+            auth=auth_for(server.auth, resolve),
+            timeout=ORDINARY,
+            transport=transport,
+            limits=httpx.Limits(max_connections=64, max_keepalive_connections=64, keepalive_expiry=60),
+            headers={"user-agent": "lakewright"},
+        )
+        self._lock = threading.Lock()
+        self._server: versions.Server | None = None
+
+    def server(self) -> versions.Server:
+        """What the server is; asked once. Raises UnsupportedServer if it is too old."""
+        with self._lock:
+            if self._server is None:
+                self._server = self.server_now()
+            return self._server
+
+    def server_now(self) -> versions.Server:
+        """What the server is at this moment."""
+        return versions.server_of(self.endpoint, self.json("GET", "/management/v1/info"))
+
+    def json(self, method: Method, path: str, **options: Any) -> dict[str, Any]:
+        """The JSON object that a call answers with; options as for `call`."""
+        answer = self.call(method, path, **options)
+        try:
+            body = answer.json()
+        except ValueError:
+            body = None
+        if not isinstance(body, dict):
+            call = errors.Call(method, path, self.endpoint)
+            raise errors.Refused(
+                f"{call} answered {answer.status_code} without a JSON object. Is this a Lakekeeper server?",
+                status=answer.status_code,
+            )
+        return cast(dict[str, Any], body)
+
+    def call(
+        self,
+        method: Method,
+        path: str,
+        *,
+        body: Mapping[str, Any] | None = None,
+        params: Params | None = None,
+        project: str | None = None,
+        timeout: httpx.Timeout = ORDINARY,
+        idempotent: bool = True,
+    ) -> httpx.Response:
+        """Send a call and return its answer, which is a success.
+
+        A call that is not idempotent is never sent again once it may have been applied: TooSlow or Unconfirmed is
+        raised, and the caller has to look.
+        """
+        call = errors.Call(method, path, self.endpoint)
+        request: dict[str, Any] = {
+            "params": _query(params),
+            "headers": {"x-project-id": project} if project is not None else None,
+            "timeout": timeout,
+        }
+        if body is not None:
+            request["json"] = body
+        return self._retry.run(lambda: self._once(call, path, request, idempotent=idempotent))
+
+    def _once(self, call: errors.Call, path: str, request: dict[str, Any], *, idempotent: bool) -> httpx.Response:
+        try:
+            answer = self._http.request(call.method, path, **request)
+        except (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.UnsupportedProtocol) as error:
+            reason = "timed out" if isinstance(error, httpx.TimeoutException) else str(error) or type(error).__name__
+            raise TryAgain(
+                errors.Unreachable(
+                    f"Lakekeeper at {self.endpoint} cannot be reached for {call.method} {path}: {reason}."
+                    " Check the endpoint and that the server runs."
+                )
+            ) from None
+        except httpx.TimeoutException:
+            seconds = cast(httpx.Timeout, request["timeout"]).read
+            slow = errors.TooSlow(f"{call} did not answer within {seconds:.0f} s")
+            # Trying again after so long a wait would only make the person wait a multiple of it.
+            raise slow from None
+        except httpx.HTTPError as error:
+            broken = errors.Unconfirmed(f"{call}: the connection broke before an answer came ({type(error).__name__})")
+            raise (TryAgain(broken) if idempotent else broken) from None
+        if answer.is_success or answer.status_code == 304:
+            return answer
+        kind, message = _reason(answer)
+        error = errors.refusal(call, answer.status_code, kind, message)
+        if _again(answer.status_code, kind, idempotent=idempotent):
+            raise TryAgain(error, _retry_after(answer))
+        if answer.status_code == 503 and not idempotent:
+            raise errors.Unconfirmed(str(error))
+        raise error
+
+    def close(self) -> None:
+        """Close its connections."""
+        self._http.close()
+
+
+def _again(status: int, kind: str, *, idempotent: bool) -> bool:
+    if status == 429 or kind == "MaintenanceModeError" or (status == 409 and kind in errors.CONCURRENT):
+        return True  # turned away at the door: nothing was applied
+    return idempotent and status in {408, 502, 503, 504}
+
+
+def _retry_after(answer: httpx.Response) -> float | None:
+    value = answer.headers.get("retry-after", "")
+    return float(value) if value.isdigit() else None
+
+
+def _reason(answer: httpx.Response) -> tuple[str, str]:
+    """Type and message of a refusal; plain text bodies are a message without a type."""
+    try:
+        body = answer.json()
+    except ValueError:
+        return "", answer.text if answer.headers.get("content-type", "").startswith("text/plain") else ""
+    error = cast(dict[str, Any], body).get("error") if isinstance(body, dict) else None
+    if not isinstance(error, dict):
+        return "", ""
+    error = cast(dict[str, Any], error)
+    return str(error.get("type") or ""), str(error.get("message") or "")
+
+
+def _query(params: Params | None) -> list[tuple[str, str]] | None:
+    if not params:
+        return None
+    pairs: list[tuple[str, str]] = []
+    for key, value in params.items():
+        for item in value if isinstance(value, list) else [value]:
+            pairs.append((key, str(item).lower() if isinstance(item, bool) else str(item)))
+    return pairs
+
+
+_clients: dict[str, Client] = {}
+_clients_lock = threading.Lock()
+
+
+def shared(server: ServerRef, resolve: Callable[[str], str]) -> Client:
+    """The client of this process for a server; its connections are kept alive."""
+    key = server.model_dump_json()
+    with _clients_lock:
+        if key not in _clients:
+            _clients[key] = Client(server, resolve)
+        return _clients[key]

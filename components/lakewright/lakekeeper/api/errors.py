@@ -1,0 +1,146 @@
+"""What can go wrong between here and a Lakekeeper server.
+
+LakekeeperError
++-- Unreachable            no connection, refused, name unknown, TLS
++-- TooSlow                connected, but no answer in time (the call may have been applied)
++-- Unconfirmed            the connection broke or a gateway gave up: the call may have been applied
++-- UnsupportedServer      the server is too old for this client, or for what is declared
++-- NotAuthenticated       401, or no token to be had
++-- Refused                any other answer that says no; `type` is the server's own word for it
+    +-- Forbidden          403
+    +-- NotFound           404
+    +-- AlreadyExists      409 of a create
+    +-- NotEmpty           409: a project, warehouse or namespace still holds something
+    +-- Protected          409: protection is on
+    +-- Busy               409: unfinished tasks, or somebody else is changing the same thing
+"""
+
+# ruff: noqa: N818 - error names are read by people, at the start of a message
+
+from dataclasses import dataclass
+
+ALREADY_EXISTS = frozenset(
+    {
+        "WarehouseAlreadyExists",
+        "WarehouseNameAlreadyExists",
+        "ProjectIdAlreadyExists",
+        "AlreadyExistsException",
+        "EntityAlreadyExists",
+        "UserAlreadyExists",
+        "RoleNameAlreadyExists",
+    }
+)
+NOT_EMPTY = frozenset({"WarehouseNotEmpty", "ProjectNotEmpty", "NamespaceNotEmptyException", "NamespaceNotEmpty"})
+PROTECTED = frozenset(
+    {
+        "WarehouseProtected",
+        "NamespaceProtected",
+        "ChildNamespaceProtected",
+        "ChildTabularProtected",
+        "ProtectedTabularDeletionWithoutForce",
+    }
+)
+UNFINISHED_TASKS = frozenset({"WarehouseHasUnfinishedTasks", "NamespaceHasRunningTabularExpirations"})
+CONCURRENT = frozenset(
+    {
+        "CatalogBackendError",
+        "ConcurrentUpdateError",
+        "RequestInProgress",
+        "GrantLockTimeout",
+        "RoleMembershipLockTimeout",
+    }
+)
+"""Types of a 409 that say: somebody else was at it, nothing was applied, try again."""
+
+
+@dataclass(frozen=True)
+class Call:
+    """The call that an error is about."""
+
+    method: str
+    path: str
+    endpoint: str
+
+    def __str__(self) -> str:
+        return f"{self.method} {self.path} at {self.endpoint}"
+
+
+class LakekeeperError(Exception):
+    """Anything that went wrong with a Lakekeeper server."""
+
+
+class Unreachable(LakekeeperError):
+    """There was no connection; nothing was sent."""
+
+
+class TooSlow(LakekeeperError):
+    """There was no answer in time; the call may have been applied."""
+
+
+class Unconfirmed(LakekeeperError):
+    """There was no answer from the server itself; the call may have been applied."""
+
+
+class UnsupportedServer(LakekeeperError):
+    """The server's version cannot do what is asked."""
+
+
+class NotAuthenticated(LakekeeperError):
+    """The server does not accept who we say we are, or there is no token to say it with."""
+
+
+class Refused(LakekeeperError):
+    """The server answered and said no."""
+
+    def __init__(self, message: str, *, status: int = 0, kind: str = "") -> None:
+        super().__init__(message)
+        self.status = status
+        self.kind = kind
+        """`error.type` of the answer; empty when the answer was not in Lakekeeper's error shape."""
+
+
+class Forbidden(Refused):
+    """403."""
+
+
+class NotFound(Refused):
+    """404: missing, or hidden from this identity."""
+
+
+class AlreadyExists(Refused):
+    """The name or id is taken."""
+
+
+class NotEmpty(Refused):
+    """What was to be deleted still holds something."""
+
+
+class Protected(Refused):
+    """What was to be deleted is protected."""
+
+
+class Busy(Refused):
+    """Tasks have not ended, or somebody else is changing the same thing."""
+
+
+def refusal(call: Call, status: int, kind: str, message: str) -> LakekeeperError:
+    """The error for an answer of the server. `message` is the server's; its status, type and the call are added."""
+    said = " ".join(message.split())[:600] or "no reason given"
+    label = f"{status} {kind}".strip()
+    text = f"{call} answered {label}: {said}"
+    if status == 401:
+        return NotAuthenticated(f"{text}. Check `auth` of the server's settings.")
+    if status in {502, 504}:
+        return Unconfirmed(text)
+    if status == 408:
+        return TooSlow(text)
+    return _refused_as(status, kind)(text, status=status, kind=kind)
+
+
+def _refused_as(status: int, kind: str) -> type[Refused]:
+    if status in {403, 404}:
+        return Forbidden if status == 403 else NotFound
+    known = [(ALREADY_EXISTS, AlreadyExists), (NOT_EMPTY, NotEmpty), (PROTECTED, Protected), (UNFINISHED_TASKS, Busy)]
+    if status == 409:
+        known.append((CONCURRENT, Busy))
+    return next((error for kinds, error in known if kind in kinds), Refused)

@@ -1,0 +1,97 @@
+"""Calls about namespaces. A path is a list of levels, outermost first."""
+
+from dataclasses import dataclass
+from typing import Any, cast
+from urllib.parse import quote
+
+from lakewright.lakekeeper.api.client import Client
+from lakewright.lakekeeper.api.errors import NotFound
+
+Path = tuple[str, ...]
+
+SERVER_OWNED = frozenset({"location", "namespace_id", "managed_access"})
+"""Properties that the server sets by itself."""
+
+
+@dataclass(frozen=True)
+class Listed:
+    """A namespace in a listing."""
+
+    path: Path
+    namespace_id: str
+    protected: bool
+
+
+def joined(path: Path) -> str:
+    """A path as it stands in a query parameter: levels with the unit separator between."""
+    return "\x1f".join(path)
+
+
+def url(warehouse_id: str, path: Path | None = None) -> str:
+    """Path of the namespaces of a warehouse, or of one of them."""
+    root = f"/catalog/v1/{warehouse_id}/namespaces"
+    return root if path is None else f"{root}/{quote(joined(path), safe='')}"
+
+
+def create(client: Client, warehouse_id: str, path: Path, properties: dict[str, str]) -> dict[str, Any]:
+    """Create a namespace; its parent must be there."""
+    body = {"namespace": list(path), "properties": properties}
+    return client.json("POST", url(warehouse_id), body=body, idempotent=False)
+
+
+def get(client: Client, warehouse_id: str, path: Path) -> dict[str, Any] | None:
+    """A namespace with its properties, or None if it (or its warehouse) is not there."""
+    try:
+        return client.json("GET", url(warehouse_id, path), params={"returnUuid": True})
+    except NotFound as missing:
+        if not missing.kind:
+            raise
+        return None
+
+
+def children(client: Client, warehouse_id: str, parent: Path | None = None) -> list[Listed]:
+    """The namespaces one level below another, or the outermost ones."""
+    listed: list[Listed] = []
+    token: str | None = ""
+    while token is not None:
+        params: dict[str, str | int | bool | list[str]] = {
+            "pageToken": token,
+            "pageSize": 1000,
+            "returnUuids": True,
+            "returnProtectionStatus": True,
+        }
+        if parent:
+            params["parent"] = joined(parent)
+        page = client.json("GET", url(warehouse_id), params=params)
+        paths = cast(list[list[str]], page["namespaces"])
+        ids = cast(list[str], page.get("namespace-uuids") or [""] * len(paths))
+        protection = cast(list[bool], page.get("protection-status") or [False] * len(paths))
+        listed += [Listed(tuple(p), i, s) for p, i, s in zip(paths, ids, protection, strict=True)]
+        token = page.get("next-page-token") or None
+    return listed
+
+
+def change_properties(
+    client: Client, warehouse_id: str, path: Path, updates: dict[str, str], removals: list[str]
+) -> None:
+    """Set and remove properties."""
+    body = {"updates": updates, "removals": removals}
+    client.call("POST", f"{url(warehouse_id, path)}/properties", body=body)
+
+
+def is_protected(client: Client, warehouse_id: str, namespace_id: str) -> bool:
+    """Whether a namespace is protected from deletion."""
+    answer = client.json("GET", f"/management/v1/warehouse/{warehouse_id}/namespace/{namespace_id}/protection")
+    return bool(answer["protected"])
+
+
+def protect(client: Client, warehouse_id: str, namespace_id: str, *, protected: bool) -> None:
+    """Protect a namespace from deletion, or no longer."""
+    path = f"/management/v1/warehouse/{warehouse_id}/namespace/{namespace_id}/protection"
+    client.call("POST", path, body={"protected": protected})
+
+
+def delete(client: Client, warehouse_id: str, path: Path, *, with_content: bool = False) -> None:
+    """Drop a namespace: an empty one, or one with whatever is in it."""
+    params = {"recursive": True, "force": True, "purge": True} if with_content else None
+    client.call("DELETE", url(warehouse_id, path), params=params)

@@ -1,0 +1,70 @@
+"""The one retry policy towards servers: what is tried again, how often, and what never is."""
+
+# ruff: noqa: N818 - error names are read by people, at the start of a message
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeVar
+
+from tenacity import RetryCallState, Retrying, retry_if_exception, stop_after_attempt, stop_after_delay
+from tenacity.wait import wait_base
+
+T = TypeVar("T")
+
+LONGEST_WAIT = 10.0
+"""Seconds; a longer Retry-After is cut to it."""
+
+
+class TryAgain(Exception):
+    """A failed try that may be repeated: carries the error to raise when tries run out."""
+
+    def __init__(self, error: Exception, after: float | None = None) -> None:
+        super().__init__(str(error))
+        self.error, self.after = error, after
+
+
+@dataclass(frozen=True)
+class RetryPolicy:
+    """How often a call is tried and how long is waited between, in seconds."""
+
+    attempts: int = 5
+    first_wait: float = 0.2
+    longest_wait: float = 4.0
+
+    def run(self, attempt: Callable[[], T]) -> T:
+        """Call until it succeeds, raises anything but TryAgain, or tries run out."""
+        tries = Retrying(
+            stop=stop_after_attempt(self.attempts),
+            wait=_Backoff(self),
+            retry=retry_if_exception(lambda error: isinstance(error, TryAgain)),
+            reraise=True,
+        )
+        try:
+            return tries(attempt)
+        except TryAgain as last:
+            raise last.error from None
+
+
+class _Backoff(wait_base):
+    """Exponential with full jitter, unless the server named a time."""
+
+    def __init__(self, policy: RetryPolicy) -> None:
+        self._policy = policy
+
+    def __call__(self, retry_state: RetryCallState) -> float:
+        error = retry_state.outcome.exception() if retry_state.outcome else None
+        if isinstance(error, TryAgain) and error.after is not None:
+            return min(error.after, LONGEST_WAIT)
+        ceiling = self._policy.first_wait * 2 ** (retry_state.attempt_number - 1)
+        return random.uniform(0.5, 1.0) * min(ceiling, self._policy.longest_wait)  # noqa: S311 - spread, not secrecy
+
+
+def until(attempt: Callable[[], T], again: Callable[[BaseException], bool], *, seconds: float, every: float) -> T:
+    """Repeat a call that fails in an expected way until it succeeds or time is up; then its last error is raised."""
+    return Retrying(
+        stop=stop_after_delay(seconds),
+        wait=lambda state: min(every * 1.5 ** (state.attempt_number - 1), 5.0),
+        retry=retry_if_exception(again),
+        reraise=True,
+    )(attempt)

@@ -1,0 +1,53 @@
+"""How a program names a server: its address and how to authenticate, by references alone."""
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from lakewright.credentials import Reference
+from lakewright.types import ServiceUrl
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, str_strip_whitespace=True)
+
+
+class NoAuth(_Strict):
+    """The server asks nobody who they are."""
+
+    kind: Literal["none"] = "none"
+
+
+class TokenAuth(_Strict):
+    """A token that somebody else keeps fresh."""
+
+    kind: Literal["token"]
+    token: Reference
+
+
+class ClientCredentialsAuth(_Strict):
+    """OAuth2 client credentials at an identity provider (Lakekeeper itself gives out no tokens)."""
+
+    kind: Literal["client-credentials"]
+    token_url: ServiceUrl
+    client_id: str
+    client_secret: Reference
+    scope: str | None = None
+    audience: str | None = None
+
+
+class TokenFileAuth(_Strict):
+    """A file whose token is replaced behind our back, such as a Kubernetes service account's; read at each use."""
+
+    kind: Literal["token-file"]
+    path: str = "/var/run/secrets/kubernetes.io/serviceaccount/token"
+
+
+Auth = Annotated[NoAuth | TokenAuth | ClientCredentialsAuth | TokenFileAuth, Field(discriminator="kind")]
+
+
+class ServerRef(_Strict):
+    """Address of a Lakekeeper server and how to authenticate towards it."""
+
+    endpoint: ServiceUrl
+    auth: Auth = NoAuth()

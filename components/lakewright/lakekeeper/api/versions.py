@@ -1,0 +1,88 @@
+"""Server versions: what a server is, what it can do, and which are too old. All differences between them are here."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from lakewright.lakekeeper.api.errors import UnsupportedServer
+
+Version = tuple[int, int]
+
+OLDEST: Version = (0, 11)
+
+FIELD_SINCE: dict[str, Version] = {
+    "storage.sts_endpoint": (0, 12),
+    "storage.storage_layout": (0, 12),
+    "allowed_format_versions": (0, 13),
+    "default_format_version": (0, 13),
+}
+"""Declared properties that servers before these versions drop without a word."""
+
+
+@dataclass(frozen=True)
+class Server:
+    """What a server says of itself."""
+
+    endpoint: str
+    version: Version
+    version_text: str
+    bootstrapped: bool
+    server_id: str
+    default_project_id: str | None
+    authz_backend: str
+    queues: tuple[str, ...]
+
+    @property
+    def reports_credential_kind(self) -> bool:
+        """Whether a warehouse says of which kind its credential is."""
+        return self.version >= (0, 12)
+
+    @property
+    def moves_region(self) -> bool:
+        """Whether the region of a warehouse with an endpoint of its own may change in place."""
+        return self.version >= (0, 12)
+
+    @property
+    def soft_deletion_queue(self) -> str:
+        """Name of the task queue that ends soft deletions."""
+        return "soft_deletion" if self.version >= (0, 14) else "tabular_expiration"
+
+    def require(self, fields: Mapping[str, object]) -> None:
+        """Refuse declared properties (path to value) that this server does not know. Raises UnsupportedServer."""
+        for field, since in FIELD_SINCE.items():
+            if fields.get(field) is not None and self.version < since:
+                raise UnsupportedServer(
+                    f"`{field}` needs Lakekeeper {since[0]}.{since[1]} or newer; {self.endpoint} runs"
+                    f" {self.version_text}. Remove it or upgrade the server."
+                )
+
+
+def parse(text: str) -> Version:
+    """Major and minor of a version such as `0.13.1`; `(0, 0)` if it is none."""
+    numbers = text.removeprefix("v").split("-")[0].split(".")
+    if len(numbers) < 2 or not all(number.isdigit() for number in numbers[:2]):
+        return (0, 0)
+    return int(numbers[0]), int(numbers[1])
+
+
+def server_of(endpoint: str, info: Mapping[str, Any]) -> Server:
+    """What `/management/v1/info` tells. Raises UnsupportedServer for a version that is too old."""
+    text = str(info.get("lakekeeper-version") or info.get("version") or "")
+    version = parse(text)
+    queues = tuple(str(queue) for queue in info.get("queues") or ())
+    if version == (0, 13) and "soft_deletion" in queues:
+        version = (0, 14)  # builds between the releases still report the older version
+    if version < OLDEST:
+        raise UnsupportedServer(
+            f"{endpoint} runs Lakekeeper {text or 'of an unknown version'}; {OLDEST[0]}.{OLDEST[1]} or newer is needed"
+        )
+    return Server(
+        endpoint=endpoint,
+        version=version,
+        version_text=text,
+        bootstrapped=bool(info.get("bootstrapped")),
+        server_id=str(info.get("server-id") or ""),
+        default_project_id=info.get("default-project-id"),
+        authz_backend=str(info.get("authz-backend") or ""),
+        queues=queues,
+    )

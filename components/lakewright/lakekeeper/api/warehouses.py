@@ -1,0 +1,69 @@
+"""Calls about warehouses."""
+
+from collections.abc import Mapping
+from typing import Any, cast
+
+from lakewright.lakekeeper.api.client import VALIDATING, Client
+from lakewright.lakekeeper.api.errors import NotFound
+
+ROOT = "/management/v1/warehouse"
+
+Found = dict[str, Any]
+"""A warehouse as the server answers it."""
+
+
+def id_of(found: Found) -> str:
+    """Id of a warehouse that the server answered."""
+    return str(found.get("warehouse-id") or found["id"])
+
+
+def create(client: Client, project_id: str, body: Mapping[str, Any]) -> Found:
+    """Create a warehouse; the server probes its storage."""
+    return client.json("POST", ROOT, project=project_id, body=body, timeout=VALIDATING, idempotent=False)
+
+
+def get(client: Client, warehouse_id: str) -> Found | None:
+    """A warehouse by id, or None if there is none (or none that we may see)."""
+    try:
+        return client.json("GET", f"{ROOT}/{warehouse_id}")
+    except NotFound as missing:
+        if not missing.kind:  # no Lakekeeper answered: never take that for "gone"
+            raise
+        return None
+
+
+def all_of(client: Client, project_id: str) -> list[Found]:
+    """The warehouses of a project that we may see, inactive ones too."""
+    params = {"warehouseStatus": ["active", "inactive"]}
+    return cast(list[Found], client.json("GET", ROOT, project=project_id, params=params)["warehouses"])
+
+
+def named(client: Client, project_id: str, name: str) -> Found | None:
+    """The warehouse that has a name; the server does not tell upper from lower case."""
+    wanted = name.casefold()
+    return next((w for w in all_of(client, project_id) if str(w["name"]).casefold() == wanted), None)
+
+
+def change(client: Client, warehouse_id: str, what: str, body: Mapping[str, Any]) -> None:
+    """One of the changes that repeat without harm: rename, delete-profile, protection, format-version-policy."""
+    client.call("POST", f"{ROOT}/{warehouse_id}/{what}", body=body)
+
+
+def change_storage(client: Client, warehouse_id: str, what: str, body: Mapping[str, Any]) -> None:
+    """Replace storage profile and credential (`storage`) or the credential alone (`storage-credential`); probed."""
+    client.call("POST", f"{ROOT}/{warehouse_id}/{what}", body=body, timeout=VALIDATING)
+
+
+def activate(client: Client, warehouse_id: str) -> None:
+    """Let a warehouse be used."""
+    client.call("POST", f"{ROOT}/{warehouse_id}/activate")
+
+
+def deactivate(client: Client, warehouse_id: str) -> None:
+    """Hide a warehouse from its users."""
+    client.call("POST", f"{ROOT}/{warehouse_id}/deactivate")
+
+
+def delete(client: Client, warehouse_id: str) -> None:
+    """Delete an empty, unprotected warehouse without unfinished tasks."""
+    client.call("DELETE", f"{ROOT}/{warehouse_id}")

@@ -1,0 +1,93 @@
+"""Bootstrap: the first call a server needs, once in its life."""
+
+from typing import Annotated, Literal
+
+import pulumi
+from pulumi.dynamic import Resource
+from pydantic import AfterValidator
+from typing_extensions import override
+
+from lakewright.lakekeeper.api import projects
+from lakewright.lakekeeper.api.client import Client
+from lakewright.lakekeeper.api.versions import Server
+from lakewright.lakekeeper.declared import CreateOnly, OnServer
+from lakewright.lakekeeper.options import ServerInput, given
+from lakewright.lakekeeper.provider import Found, Known, LakekeeperProvider
+
+
+def _accepted(value: bool) -> bool:
+    if not value:
+        raise ValueError("must be true: a server is not bootstrapped without accepting Lakekeeper's terms of use")
+    return value
+
+
+class BootstrapArgs(OnServer):
+    """What is declared of a bootstrap. All of it matters once."""
+
+    accept_terms_of_use: Annotated[bool, AfterValidator(_accepted), CreateOnly()]
+    is_operator: Annotated[bool, CreateOnly()] = False
+    user_name: Annotated[str | None, CreateOnly()] = None
+    user_email: Annotated[str | None, CreateOnly()] = None
+    user_type: Annotated[Literal["human", "application"] | None, CreateOnly()] = None
+
+
+class BootstrapProvider(LakekeeperProvider[BootstrapArgs]):
+    """Bootstraps a server that is not yet; there is no way back, so deleting does nothing."""
+
+    args = BootstrapArgs
+
+    def make(self, client: Client, new: BootstrapArgs) -> tuple[str, Found[BootstrapArgs]]:
+        server = client.server_now()
+        if not server.bootstrapped:
+            body = new.model_dump(exclude_none=True, exclude={"server"})
+            projects.bootstrap(client, {key.replace("_", "-"): value for key, value in body.items()})
+            server = client.server_now()
+        return server.server_id, _found(new, server)
+
+    def find(self, client: Client, known: Known[BootstrapArgs]) -> Found[BootstrapArgs] | None:
+        server = client.server_now()
+        return _found(known.declared, server) if server.bootstrapped else None
+
+    @override
+    def change(self, client: Client, known: Known[BootstrapArgs], new: BootstrapArgs) -> Found[BootstrapArgs]:
+        return _found(new, client.server_now())
+
+    @override
+    def remove(self, client: Client, known: Known[BootstrapArgs]) -> None:
+        """A server cannot be un-bootstrapped."""
+
+
+def _found(declared: BootstrapArgs, server: Server) -> Found[BootstrapArgs]:
+    told = {"server_id": server.server_id, "default_project_id": server.default_project_id}
+    return Found(declared, {**told, "authz_backend": server.authz_backend})
+
+
+class Bootstrap(Resource, module="lakekeeper", name="Bootstrap"):
+    """A bootstrapped server. One that is bootstrapped already is taken as it is."""
+
+    server_id: pulumi.Output[str]
+    default_project_id: pulumi.Output[str | None]
+    authz_backend: pulumi.Output[str]
+
+    def __init__(
+        self,
+        resource_name: str,
+        *,
+        server: ServerInput,
+        accept_terms_of_use: pulumi.Input[bool],
+        is_operator: pulumi.Input[bool] | None = None,
+        user_name: pulumi.Input[str] | None = None,
+        user_email: pulumi.Input[str] | None = None,
+        user_type: pulumi.Input[str] | None = None,
+        opts: pulumi.ResourceOptions | None = None,
+    ) -> None:
+        props = given(
+            server=server,
+            accept_terms_of_use=accept_terms_of_use,
+            is_operator=is_operator,
+            user_name=user_name,
+            user_email=user_email,
+            user_type=user_type,
+        )
+        computed = {"server_id": None, "default_project_id": None, "authz_backend": None}
+        super().__init__(BootstrapProvider(), resource_name, {**props, **computed}, opts)

@@ -1,0 +1,45 @@
+"""What the provider refuses by itself, beside what the server or the way to it refuses (`api.errors`).
+
+LakekeeperError (api.errors)
++-- HoldsTables          deleting or replacing would take tables along
++-- CannotCount          a warehouse whose tables cannot be counted is not deleted
++-- NotOurs              the name is taken by something that differs from what is declared
++-- DeletedBehindBack    what was to be changed is not there any more
++-- ReplacementRefused   a replacement that cannot work
+"""
+
+# ruff: noqa: N818 - error names are read by people, at the start of a message
+
+from lakewright.lakekeeper.api.errors import LakekeeperError
+
+
+class HoldsTables(LakekeeperError):
+    """Deleting or replacing would take tables along, and `deletion` does not allow it."""
+
+
+class CannotCount(LakekeeperError):
+    """Whether there are tables cannot be told."""
+
+
+class NotOurs(LakekeeperError):
+    """The natural key is taken, and what is there differs from what is declared."""
+
+
+class DeletedBehindBack(LakekeeperError):
+    """The object is not there any more."""
+
+
+class ReplacementRefused(LakekeeperError):
+    """A replacement that cannot work, refused before anything is touched."""
+
+
+def show_names_only() -> None:
+    """From here on, a traceback's last line starts with an error's bare name, as people read it.
+
+    For provider processes alone: Python leaves a module's name out only for built-in ones.
+    """
+    pending: list[type[BaseException]] = [LakekeeperError]
+    while pending:
+        kind = pending.pop()
+        kind.__module__ = "builtins"
+        pending += kind.__subclasses__()

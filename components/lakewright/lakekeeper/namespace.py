@@ -1,0 +1,213 @@
+"""Namespace: a folder of tables in a warehouse, perhaps within another namespace."""
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+import pulumi
+from pulumi.dynamic import Resource
+from pydantic import AfterValidator
+from typing_extensions import override
+
+from lakewright.lakekeeper import difference
+from lakewright.lakekeeper.api import contents, namespaces, warehouses
+from lakewright.lakekeeper.api.client import Client
+from lakewright.lakekeeper.api.errors import NotEmpty
+from lakewright.lakekeeper.api.namespaces import Path
+from lakewright.lakekeeper.declared import CreateOnly, Deletable, Replace, ServerKeeps, Update
+from lakewright.lakekeeper.difference import Change
+from lakewright.lakekeeper.errors import CannotCount, DeletedBehindBack, HoldsTables, NotOurs
+from lakewright.lakekeeper.notices import warn
+from lakewright.lakekeeper.options import ServerInput, delete_first, given
+from lakewright.lakekeeper.provider import Found, Known, LakekeeperProvider, created_or_there
+from lakewright.types import Deletion, NamespacePath, namespace_parts
+
+
+def _own_properties(properties: dict[str, str]) -> dict[str, str]:
+    for key in properties:
+        if key in namespaces.SERVER_OWNED:
+            raise ValueError(f"`{key}` belongs to the server" + ("; use `location`" if key == "location" else ""))
+        if key != key.lower():
+            raise ValueError(f"property `{key}` must be in lower case")
+    return properties
+
+
+def _without_slash(location: str | None) -> str | None:
+    return location.rstrip("/") if location else None
+
+
+class NamespaceArgs(Deletable):
+    """What is declared of a namespace."""
+
+    warehouse_id: Annotated[str, Replace()]
+    name: Annotated[NamespacePath, Replace()]
+    properties: Annotated[dict[str, str], AfterValidator(_own_properties), Update(via="properties")] = {}
+    location: Annotated[str | None, AfterValidator(_without_slash), Replace(), ServerKeeps()] = None
+    protected: Annotated[bool | None, Update(via="protection"), ServerKeeps()] = None
+    adopt: Annotated[bool, CreateOnly()] = False
+
+    @property
+    def path(self) -> Path:
+        """Its levels, outermost first."""
+        return tuple(namespace_parts(self.name))
+
+
+Answer = dict[str, Any]
+
+
+class NamespaceProvider(LakekeeperProvider[NamespaceArgs]):
+    """Creates, reads, changes and drops namespaces.
+
+    The id is `WAREHOUSE_ID/NAME`: the server's own one changes when a namespace is made again.
+    """
+
+    args = NamespaceArgs
+
+    def make(self, client: Client, new: NamespaceArgs) -> tuple[str, Found[NamespaceArgs]]:
+        location = {"location": new.location} if new.location else {}
+        answer, ours = created_or_there(
+            lambda: namespaces.create(client, new.warehouse_id, new.path, {**new.properties, **location}),
+            lambda: namespaces.get(client, new.warehouse_id, new.path),
+        )
+        there = self._observed(client, answer, new).declared
+        if not ours and not new.adopt and (differs := difference.between(there, _unprotected(new, there))):
+            raise NotOurs(
+                f"{_where(client, new)} exists already, with other {', '.join(change.path for change in differs)}."
+                " Choose another name, or take it over with `adopt=True`."
+            )
+        if new.location and there.location != new.location:
+            raise NotOurs(
+                f"{_where(client, new)} lies at {there.location}, declared is {new.location}, and the server cannot"
+                " move it. Declare where it is."
+            )
+        return f"{new.warehouse_id}/{new.name}", self._converge(client, answer, new)
+
+    def find(self, client: Client, known: Known[NamespaceArgs]) -> Found[NamespaceArgs] | None:
+        state = known.declared
+        answer = namespaces.get(client, state.warehouse_id, state.path)
+        if answer is not None:
+            return self._observed(client, answer, state)
+        if _inactive(client, state.warehouse_id):
+            warn(f"namespace `{state.name}` cannot be seen while its warehouse {state.warehouse_id} is inactive")
+            return Found(state, {"namespace_id": known.outs.get("namespace_id")})
+        return None
+
+    @override
+    def change(self, client: Client, known: Known[NamespaceArgs], new: NamespaceArgs) -> Found[NamespaceArgs]:
+        answer = namespaces.get(client, new.warehouse_id, new.path)
+        if answer is None:
+            inactive = _inactive(client, new.warehouse_id)
+            raise DeletedBehindBack(
+                f"{_where(client, new)} is not there any more"
+                f"{', or hidden because the warehouse is inactive' if inactive else ''}. Run `up --refresh`."
+            )
+        return self._converge(client, answer, new)
+
+    @override
+    def before_replacement(
+        self, client: Client, known: Known[NamespaceArgs], new: NamespaceArgs, changes: list[Change]
+    ) -> None:
+        old = known.declared
+        if old.deletion == "purge" or namespaces.get(client, old.warehouse_id, old.path) is None:
+            return
+        if tables := contents.of_namespace(client, old.warehouse_id, old.path).tabulars:
+            raise HoldsTables(
+                f"{_where(client, old)} would be replaced ({', '.join(str(change) for change in changes)}); it holds"
+                f" {contents.described(tables)}. `deletion` is `{old.deletion}` in the state: to lose the tables, set it to"
+                " `purge` and run `up` before this change."
+            )
+
+    def remove(self, client: Client, known: Known[NamespaceArgs]) -> None:
+        state = known.declared
+        if state.deletion == "retain":
+            return
+        try:
+            contents.delete_namespace(client, state.warehouse_id, state.path)
+        except NotEmpty:
+            if state.deletion == "purge":
+                contents.purge(client, state.warehouse_id, state.path)
+                contents.delete_namespace(client, state.warehouse_id, state.path)
+                return
+            tables = contents.of_namespace(client, state.warehouse_id, state.path).tabulars
+            if not tables:
+                raise
+            raise HoldsTables(
+                f"{_where(client, state)} is not dropped: it holds {contents.described(tables)}. Drop them, or set"
+                " `deletion` to `purge` (or `retain`) and run `up` first."
+            ) from None
+        if state.deletion == "protect" and _inactive(client, state.warehouse_id):
+            raise CannotCount(
+                f"{_where(client, state)} cannot be dropped while its warehouse is inactive. Set `active: true` and run"
+                " `up` first."
+            )
+
+    def _converge(self, client: Client, answer: Answer, new: NamespaceArgs) -> Found[NamespaceArgs]:
+        found = self._observed(client, answer, new)
+        there, namespace_id = found.declared, str(found.computed["namespace_id"])
+        updates = {key: value for key, value in new.properties.items() if there.properties.get(key) != value}
+        removals = sorted(there.properties.keys() - new.properties.keys())
+        if updates or removals:
+            namespaces.change_properties(client, new.warehouse_id, new.path, updates, removals)
+        if new.protected is not None and there.protected != new.protected:
+            namespaces.protect(client, new.warehouse_id, namespace_id, protected=new.protected)
+        return Found(new, found.computed)
+
+    def _observed(self, client: Client, answer: Answer, declared: NamespaceArgs) -> Found[NamespaceArgs]:
+        """What the server answers, in the words of a declaration."""
+        properties: dict[str, str] = answer["properties"]
+        namespace_id = str(answer.get("namespace-uuid") or properties["namespace_id"])
+        protected = None
+        if declared.protected is not None:  # costs a call of its own
+            protected = namespaces.is_protected(client, declared.warehouse_id, namespace_id)
+        own = {key: value for key, value in properties.items() if key not in namespaces.SERVER_OWNED}
+        location = _without_slash(properties.get("location")) if declared.location else None
+        now = declared.model_copy(update={"properties": own, "location": location, "protected": protected})
+        return Found(now, {"namespace_id": namespace_id})
+
+
+def _where(client: Client, declared: NamespaceArgs) -> str:
+    return f"namespace `{declared.name}` in warehouse {declared.warehouse_id} at {client.endpoint}"
+
+
+def _unprotected(new: NamespaceArgs, there: NamespaceArgs) -> NamespaceArgs:
+    """A declaration apart from protection, which a killed create has not set yet."""
+    return new.model_copy(update={"protected": there.protected})
+
+
+def _inactive(client: Client, warehouse_id: str) -> bool:
+    """Whether a warehouse is there and inactive: it then hides its namespaces as if they were missing."""
+    found = warehouses.get(client, warehouse_id)
+    return found is not None and found["status"] != "active"
+
+
+class Namespace(Resource, module="lakekeeper", name="Namespace"):
+    """A namespace, named by its levels with dots between: `sales.daily`. Its parent has to be there first."""
+
+    namespace_id: pulumi.Output[str]
+    warehouse_id: pulumi.Output[str]
+    name: pulumi.Output[str]
+
+    def __init__(
+        self,
+        resource_name: str,
+        *,
+        server: ServerInput,
+        warehouse_id: pulumi.Input[str],
+        name: pulumi.Input[str],
+        properties: pulumi.Input[Mapping[str, pulumi.Input[str]]] | None = None,
+        location: pulumi.Input[str] | None = None,
+        protected: pulumi.Input[bool] | None = None,
+        deletion: pulumi.Input[Deletion] | None = None,
+        adopt: bool = False,
+        opts: pulumi.ResourceOptions | None = None,
+    ) -> None:
+        props = given(
+            server=server,
+            warehouse_id=warehouse_id,
+            name=name,
+            properties=properties,
+            location=location,
+            protected=protected,
+            deletion=deletion,
+            adopt=adopt or None,
+        )
+        super().__init__(NamespaceProvider(), resource_name, {**props, "namespace_id": None}, delete_first(opts))

@@ -1,0 +1,92 @@
+"""Project: what separates the warehouses and roles of one tenant from those of others."""
+
+from typing import Annotated
+
+import pulumi
+from pulumi.dynamic import Resource
+
+from lakewright.lakekeeper.api import projects
+from lakewright.lakekeeper.api.client import Client
+from lakewright.lakekeeper.api.errors import NotFound
+from lakewright.lakekeeper.declared import CreateOnly, Deletable, Replace, Update
+from lakewright.lakekeeper.errors import NotOurs
+from lakewright.lakekeeper.options import ServerInput, delete_first, given
+from lakewright.lakekeeper.provider import Found, Known, LakekeeperProvider, created_or_there
+from lakewright.types import Deletion, ProjectId, ProjectName
+
+
+class ProjectArgs(Deletable):
+    """What is declared of a project. Its id is ours to choose, since names are not unique."""
+
+    project_id: Annotated[ProjectId, Replace()]
+    name: Annotated[ProjectName, Update(via="rename")]
+    adopt: Annotated[bool, CreateOnly()] = False
+
+
+class ProjectProvider(LakekeeperProvider[ProjectArgs]):
+    """Creates, reads, renames and deletes projects."""
+
+    args = ProjectArgs
+
+    def make(self, client: Client, new: ProjectArgs) -> tuple[str, Found[ProjectArgs]]:
+        def create() -> str:
+            projects.create(client, new.project_id, new.name)
+            return new.name
+
+        name, ours = created_or_there(create, lambda: _name_of(client, new.project_id))
+        if not ours and name != new.name:
+            if not new.adopt:
+                raise NotOurs(
+                    f"project {new.project_id} exists already at {client.endpoint}, named `{name}`;"
+                    f" declared is `{new.name}`."
+                    " Choose another id, or take it over with `adopt=True`."
+                )
+            projects.rename(client, new.project_id, new.name)
+        return new.project_id, Found(new)
+
+    def find(self, client: Client, known: Known[ProjectArgs]) -> Found[ProjectArgs] | None:
+        name = _name_of(client, known.id)
+        return None if name is None else Found(known.declared.model_copy(update={"name": name}))
+
+    def change(self, client: Client, known: Known[ProjectArgs], new: ProjectArgs) -> Found[ProjectArgs]:
+        projects.rename(client, known.id, new.name)
+        return Found(new)
+
+    def remove(self, client: Client, known: Known[ProjectArgs]) -> None:
+        if known.declared.deletion == "retain":
+            return
+        try:
+            projects.delete(client, known.id)
+        except NotFound as missing:
+            if not missing.kind:
+                raise
+
+
+def _name_of(client: Client, project_id: str) -> str | None:
+    try:
+        return projects.name_of(client, project_id)
+    except NotFound as missing:
+        if not missing.kind:
+            raise
+        return None
+
+
+class Project(Resource, module="lakekeeper", name="Project"):
+    """A Lakekeeper project under an id of our choice; renamed in place."""
+
+    project_id: pulumi.Output[str]
+    name: pulumi.Output[str]
+
+    def __init__(
+        self,
+        resource_name: str,
+        *,
+        server: ServerInput,
+        project_id: pulumi.Input[str],
+        name: pulumi.Input[str],
+        deletion: pulumi.Input[Deletion] | None = None,
+        adopt: bool = False,
+        opts: pulumi.ResourceOptions | None = None,
+    ) -> None:
+        props = given(server=server, project_id=project_id, name=name, deletion=deletion, adopt=adopt or None)
+        super().__init__(ProjectProvider(), resource_name, props, delete_first(opts))

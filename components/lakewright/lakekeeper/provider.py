@@ -1,0 +1,187 @@
+"""The base of all resource providers: checks, differences, gone objects, state. A subclass says what is particular."""
+
+import sys
+from abc import abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
+
+from pulumi.dynamic import (
+    CheckFailure,
+    CheckResult,
+    ConfigureRequest,
+    CreateResult,
+    DiffResult,
+    ReadResult,
+    ResourceProvider,
+    UpdateResult,
+)
+from pydantic import ValidationError
+
+from lakewright import credentials
+from lakewright.lakekeeper import difference, errors, settings
+from lakewright.lakekeeper.api.client import Client, shared
+from lakewright.lakekeeper.api.errors import AlreadyExists, TooSlow, Unconfirmed
+from lakewright.lakekeeper.api.server import ServerRef
+from lakewright.lakekeeper.declared import OnServer, Replace, failures, has_unknown
+from lakewright.lakekeeper.difference import Change
+
+D = TypeVar("D", bound=OnServer)
+T = TypeVar("T")
+
+LOOKS = 3
+"""So often a create whose answer got lost is looked for and repeated."""
+
+
+@dataclass(frozen=True)
+class Found(Generic[D]):
+    """An object as it is: in the words of a declaration, and with what only the server knows."""
+
+    declared: D
+    computed: dict[str, Any] = field(default_factory=dict[str, Any])
+
+    def outs(self) -> dict[str, Any]:
+        """As outputs of the resource."""
+        return {**self.declared.props(), **self.computed}
+
+
+@dataclass(frozen=True)
+class Known(Generic[D]):
+    """An object as the state has it."""
+
+    id: str
+    declared: D
+    outs: dict[str, Any]
+
+
+class LakekeeperProvider(ResourceProvider, Generic[D]):
+    """Base of the providers. Instances hold nothing: a provider is pickled into the state of each of its resources."""
+
+    serialize_as_secret_always = False
+    args: type[D]
+    config: credentials.ConfigLookup = staticmethod(credentials.no_config)
+
+    # What a resource says of itself.
+
+    @abstractmethod
+    def make(self, client: Client, new: D) -> tuple[str, Found[D]]:
+        """Create the object, or take over what a killed create left; its id and itself."""
+
+    @abstractmethod
+    def find(self, client: Client, known: Known[D]) -> Found[D] | None:
+        """The object as it is now, or None if it is gone."""
+
+    @abstractmethod
+    def change(self, client: Client, known: Known[D], new: D) -> Found[D]:
+        """Make the object as declared, in place."""
+
+    @abstractmethod
+    def remove(self, client: Client, known: Known[D]) -> None:
+        """Delete the object. One that is gone already is a success."""
+
+    def replaces(self, change: Change, new: D, client: Callable[[], Client]) -> bool:  # noqa: ARG002 - for subclasses
+        """Whether a change needs a new object."""
+        return isinstance(change.mark, Replace)
+
+    def before_replacement(self, client: Client, known: Known[D], new: D, changes: list[Change]) -> None:
+        """Raise if the object must not be replaced. Called in previews too."""
+
+    # Pulumi's hooks.
+
+    def configure(self, req: ConfigureRequest) -> None:
+        """Called once in a provider's process, with the stack's decrypted configuration."""
+        self.config = req.config.get
+        if not settings.tracebacks():
+            sys.tracebacklimit = 0
+            errors.show_names_only()
+
+    def check(self, _olds: dict[str, Any], news: dict[str, Any]) -> CheckResult:
+        """All errors at once, and the properties in their normal form."""
+        try:
+            declared = self.args.parse(news)
+        except ValidationError as error:
+            return CheckResult(news, [CheckFailure(path, reason) for path, reason in failures(error, news)])
+        return CheckResult(self.checked(declared, _olds).props(), [])
+
+    def checked(self, declared: D, olds: dict[str, Any]) -> D:  # noqa: ARG002 - for subclasses
+        """A valid declaration, with what the provider adds to it."""
+        return declared
+
+    def diff(self, _id: str, _olds: dict[str, Any], _news: dict[str, Any]) -> DiffResult:
+        """What changed, whether in place, and whether that is allowed."""
+        old, new = self.args.from_state(_olds), self.args.from_state(_news)
+        changes = difference.between(old, new)
+        replaced = [c for c in changes if self.replaces(c, new, lambda: self._reach(old.server, new.server))]
+        if decided := [c for c in replaced if c.known]:
+            self.before_replacement(self.client(old.server), Known(_id, old, _olds), new, decided)
+        return DiffResult(
+            changes=bool(changes),
+            replaces=[change.path for change in replaced],
+            delete_before_replace=True,
+        )
+
+    def create(self, props: dict[str, Any]) -> CreateResult:
+        """Create, or adopt."""
+        new = self.args.from_state(props)
+        object_id, found = self.make(self.client(new.server), new)
+        return CreateResult(object_id, found.outs())
+
+    def read(self, id_: str, props: dict[str, Any]) -> ReadResult:
+        """What is there now, in the words of the declaration."""
+        state = self.args.from_state(props)
+        found = self.find(self.client(state.server), Known(id_, state, props))
+        if found is None:
+            return ReadResult(None, {})
+        return ReadResult(id_, found.outs(), found.declared.props())
+
+    def update(self, _id: str, _olds: dict[str, Any], _news: dict[str, Any]) -> UpdateResult:
+        """Change in place; nothing is called when only the state is to change."""
+        old, new = self.args.from_state(_olds), self.args.from_state(_news)
+        if not difference.via(difference.between(old, new)):
+            computed = {key: value for key, value in _olds.items() if key not in self.args.model_fields}
+            return UpdateResult(Found(new, _without_own(computed)).outs())
+        return UpdateResult(self.change(self.client(new.server), Known(_id, old, _olds), new).outs())
+
+    def delete(self, _id: str, _props: dict[str, Any]) -> None:
+        """Delete, as the state's `deletion` says."""
+        state = self.args.from_state(_props)
+        self.remove(self.client(state.server), Known(_id, state, _props))
+
+    # What subclasses share.
+
+    def client(self, server: ServerRef) -> Client:
+        """The client of this process for a server that is new enough."""
+        client = shared(server, self.secret)
+        client.server()
+        return client
+
+    def secret(self, reference: str) -> str:
+        """The secret behind a reference. Raises credentials.UnresolvedCredential."""
+        return credentials.resolve(reference, self.config)
+
+    def _reach(self, old: ServerRef, new: ServerRef) -> Client:
+        return self.client(old if has_unknown(new) else new)
+
+
+def _without_own(props: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in props.items() if not key.startswith("__")}
+
+
+def created_or_there(create: Callable[[], T], look: Callable[[], T | None]) -> tuple[T, bool]:
+    """Create, or find what is there: the object, and whether this call made it for certain.
+
+    A create whose answer got lost is never sent again before a look at what is there.
+    """
+    for tries_left in reversed(range(LOOKS)):
+        try:
+            return create(), True
+        except Unconfirmed:
+            if (found := look()) is not None:
+                return found, False
+            if not tries_left:
+                raise
+        except (AlreadyExists, TooSlow):
+            if (found := look()) is not None:
+                return found, False
+            raise
+    raise AssertionError("the last try returns or raises")

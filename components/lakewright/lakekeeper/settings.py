@@ -1,0 +1,26 @@
+"""What the environment may tune: waiting times, in seconds, and tracebacks."""
+
+import os
+
+
+def _seconds(name: str, default: float) -> float:
+    value = os.environ.get(name, "")
+    try:
+        return float(value) if value else default
+    except ValueError:
+        raise ValueError(f"{name} must be a number of seconds") from None
+
+
+def role_propagation() -> float:
+    """How long a fresh IAM role may take until AWS lets it be assumed everywhere."""
+    return _seconds("LAKEWRIGHT_ROLE_PROPAGATION", 90)
+
+
+def purge_wait() -> float:
+    """How long to wait for the server's purge tasks before a warehouse is deleted."""
+    return _seconds("LAKEWRIGHT_PURGE_WAIT", 600)
+
+
+def tracebacks() -> bool:
+    """Whether errors come with a traceback: for whoever works on the provider itself."""
+    return bool(os.environ.get("LAKEWRIGHT_TRACEBACKS"))
