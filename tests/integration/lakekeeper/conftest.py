@@ -112,3 +112,37 @@ def wait_for(url: str) -> None:
             pass
         assert time.monotonic() < deadline, f"{url} did not answer within {START_SECONDS} s"
         time.sleep(0.05)
+
+
+@pytest.fixture(scope="module")
+def make_warehouse(aws: Aws) -> Callable[..., str]:
+    """Creates a warehouse on the bucket `tenants` with the admin's keys; returns its id."""
+
+    def make(client: httpx.Client, name: str, *, soft_delete_seconds: int | None = None, **profile: Any) -> str:
+        settings = {
+            "type": "s3",
+            "bucket": "tenants",
+            "region": "us-east-1",
+            "key-prefix": f"{name}-{free_port()}",
+            "endpoint": aws.endpoint,
+            "flavor": "s3-compat",
+            "path-style-access": True,
+            "sts-enabled": True,
+        } | {key.replace("_", "-"): value for key, value in profile.items()}
+        body: dict[str, Any] = {
+            "warehouse-name": name,
+            "storage-profile": settings,
+            "storage-credential": {
+                "type": "s3",
+                "credential-type": "access-key",
+                "access-key-id": aws.access_key_id,
+                "secret-access-key": aws.secret_access_key,
+            },
+        }
+        if soft_delete_seconds is not None:
+            body["delete-profile"] = {"type": "soft", "expiration-seconds": soft_delete_seconds}
+        answer = client.post("/management/v1/warehouse", json=body)
+        assert answer.status_code == 201, answer.text
+        return answer.json()["warehouse-id"]
+
+    return make

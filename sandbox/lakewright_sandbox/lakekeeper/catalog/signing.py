@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from typing import Annotated
 from urllib.parse import parse_qs, unquote, urlsplit
 from uuid import UUID
@@ -25,7 +26,22 @@ from .delete_objects import deleted_keys
 # Signed anew, or made by whatever carries the request on.
 DROPPED_HEADERS = ("authorization", "x-amz-date", "x-amz-security-token", "amz-sdk-invocation-id", "amz-sdk-request")
 
+CONTENT_SHA256 = "X-Amz-Content-SHA256"
+
 router = APIRouter(prefix="/catalog/v1")
+
+
+class _RemoteSigV4(S3SigV4Auth):
+    """Signs without seeing the payload: the client's own hash of it counts, else it stays unsigned."""
+
+    def payload(self, request: AWSRequest) -> str:
+        return request.context["payload_sha256"]
+
+    def _modify_request_before_signing(self, request: AWSRequest) -> None:
+        given = request.headers.get(CONTENT_SHA256)
+        known = hashlib.sha256(request.data).hexdigest() if request.data else "UNSIGNED-PAYLOAD"
+        request.context["payload_sha256"] = given or known
+        super()._modify_request_before_signing(request)
 
 
 class SignRequest(Body):
@@ -85,10 +101,10 @@ def _signed(server: Lakekeeper, storage: WarehouseStorage, location: str, reques
     if keys is None:
         raise ApiError(400, "Misconfiguration", "The warehouse has no credential to sign with.")
     headers = {name: values[0] for name, values in request.headers.items() if name.lower() not in DROPPED_HEADERS}
-    signed = AWSRequest(method=request.method, url=request.uri, headers=headers)
-    signed.context["payload_signing_enabled"] = False
+    body = request.body.encode() if request.body is not None else None
+    signed = AWSRequest(method=request.method, url=request.uri, headers=headers, data=body)
     credentials = Credentials(keys.access_key_id, keys.secret_access_key, keys.session_token)
-    S3SigV4Auth(credentials, "s3", storage.profile.region).add_auth(signed)
+    _RemoteSigV4(credentials, "s3", storage.profile.region).add_auth(signed)
     answer = {name: [value] for name, value in signed.headers.items()}
     return json_response({"uri": request.uri, "headers": answer}, headers={"cache-control": "private"})
 
