@@ -22,7 +22,9 @@ class Difference:
 
     def without(self, ignored: list[str]) -> Difference:
         """The difference less the paths at or under an ignored one."""
-        kept = {path: change for path, change in self.changes.items() if not any(under(path, i) for i in ignored)}
+        kept: dict[str, Change] = {
+            path: change for path, change in self.changes.items() if not any(under(path, i) for i in ignored)
+        }
         return Difference(kept, self.replaces & kept.keys(), self.delete_before_replace)
 
 

@@ -18,7 +18,15 @@ UNKNOWN: str = rpc.UNKNOWN
 
 def from_struct(struct: struct_pb2.Struct) -> Properties:
     """The plain form of a struct; integral numbers become ints, as they were before the wire made them doubles."""
-    return json_format.MessageToDict(struct)
+    return _with_ints(json_format.MessageToDict(struct))
+
+
+def _with_ints(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _with_ints(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_with_ints(item) for item in value]
+    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def to_struct(properties: Properties) -> struct_pb2.Struct:

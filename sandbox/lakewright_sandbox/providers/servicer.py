@@ -24,7 +24,6 @@ from lakewright_sandbox.providers.properties import (
     Properties,
     from_struct,
     holds_secret,
-    mark_secrets,
     reveal,
     to_struct,
     without_internal,
@@ -78,7 +77,8 @@ class Found:
 class Instance(Protocol):
     """A configured provider. Properties arrive without secret wrapping; unknowns are `UNKNOWN`."""
 
-    plain_text_warning: str | None
+    @property
+    def plain_text_warning(self) -> str | None: ...
 
     def check(
         self, of: Subject, olds: Properties, news: Properties, seed: bytes
@@ -91,7 +91,7 @@ class Instance(Protocol):
     def update(self, of: Subject, olds: Properties, news: Properties) -> Properties: ...
     def delete(self, of: Subject, olds: Properties) -> None: ...
     def invoke(self, token: str, args: Properties) -> Properties: ...
-    def secrets_of(self, outputs: Properties, raw_inputs: Properties) -> Properties: ...
+    def secrets_of(self, properties: Properties, raw_inputs: Properties) -> Properties: ...
 
 
 class Package(Protocol):
@@ -183,7 +183,9 @@ class Servicer(provider_pb2_grpc.ResourceProviderServicer):
         inputs, failures = instance.check(of, reveal(from_struct(request.olds)), reveal(raw), request.randomSeed)
         if instance.plain_text_warning and holds_secret(raw):
             self._warn(context, of, instance.plain_text_warning)
-        return provider_pb2.CheckResponse(inputs=to_struct(mark_secrets(inputs, raw)), failures=_failures(failures))
+        return provider_pb2.CheckResponse(
+            inputs=to_struct(instance.secrets_of(inputs, raw)), failures=_failures(failures)
+        )
 
     @_sentences
     def Diff(self, request: Any, context: grpc.ServicerContext) -> provider_pb2.DiffResponse:
@@ -209,7 +211,7 @@ class Servicer(provider_pb2_grpc.ResourceProviderServicer):
         return provider_pb2.ReadResponse(
             id=found.id,
             properties=to_struct(instance.secrets_of(found.outputs, raw)),
-            inputs=to_struct(mark_secrets(found.inputs, raw)),
+            inputs=to_struct(instance.secrets_of(found.inputs, raw)),
         )
 
     @_sentences

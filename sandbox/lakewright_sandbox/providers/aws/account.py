@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from lakewright_sandbox.providers.aws.bucket import Bucket
 from lakewright_sandbox.providers.aws.bucket_lifecycle import BucketLifecycle
@@ -20,7 +19,7 @@ from lakewright_sandbox.providers.aws.connection import Connection
 from lakewright_sandbox.providers.aws.functions import FUNCTIONS
 from lakewright_sandbox.providers.aws.kind import Kind
 from lakewright_sandbox.providers.aws.role import Role, RolePolicy
-from lakewright_sandbox.providers.difference import Change, Difference, compare
+from lakewright_sandbox.providers.difference import Change, Difference
 from lakewright_sandbox.providers.errors import ProviderError, UnsupportedError
 from lakewright_sandbox.providers.properties import UNKNOWN, Properties, holds_unknown, mark_secrets, without_internal
 from lakewright_sandbox.providers.servicer import Failure, Found, Subject
@@ -81,7 +80,7 @@ class Account:
             wanted, live = news.get(name, declared.default), olds.get(name, declared.default)
             if (wanted is None and declared.computed) or declared.equal(live, wanted):
                 continue
-            found = _changes(declared.form(live), declared.form(wanted), name, name in olds, name in news)
+            found = declared.changes(name, live, wanted)
             changes |= found
             replaces |= found.keys() if declared.replaces else set()
         # Every object here has a name of its own, so the new one has to wait for the old one to go.
@@ -142,9 +141,9 @@ class Account:
             raise UnsupportedError(f"the sandbox's aws provider has no function {token}; {_INSTALL}")
         return FUNCTIONS[token](self._connection(), args)
 
-    def secrets_of(self, outputs: Properties, raw_inputs: Properties) -> Properties:
-        """Outputs are secret where the inputs were."""
-        return mark_secrets(outputs, raw_inputs)
+    def secrets_of(self, properties: Properties, raw_inputs: Properties) -> Properties:
+        """Properties are secret where the inputs were."""
+        return mark_secrets(properties, raw_inputs)
 
     def _connection(self) -> Connection:
         if self.connection is None:
@@ -168,16 +167,6 @@ def _kind(of: Subject) -> Kind:
     if of.type not in KINDS:
         raise UnsupportedError(f"the sandbox's aws provider has no {of.type}; {_INSTALL}")
     return KINDS[of.type]
-
-
-def _changes(live: Any, wanted: Any, name: str, was_there: bool, is_there: bool) -> dict[str, Change]:
-    if isinstance(live, dict) and isinstance(wanted, dict) and live.get("Statement") is None and live and wanted:
-        return compare(live, wanted, name)
-    if isinstance(live, list) and isinstance(wanted, list):
-        return compare(live, wanted, name)
-    if was_there == is_there:
-        return {name: "update"}
-    return {name: "add" if is_there else "delete"}
 
 
 def _settled(kind: Kind, live: Properties, known: Properties) -> Properties:

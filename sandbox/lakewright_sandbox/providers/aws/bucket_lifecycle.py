@@ -11,13 +11,6 @@ from lakewright_sandbox.providers.aws.kind import REGION, Property, pruned, tags
 from lakewright_sandbox.providers.properties import Properties
 
 
-def _rule_set(rules: Any) -> Any:
-    """Rules as they are compared: the order in which S3 lists them means nothing, their ids tell them apart."""
-    if not isinstance(rules, list):
-        return rules
-    return sorted((pruned(rule) for rule in rules), key=lambda rule: str(rule.get("id")))
-
-
 class BucketLifecycle(BucketSetting):
     """When objects, old versions and unfinished uploads go."""
 
@@ -27,7 +20,7 @@ class BucketLifecycle(BucketSetting):
     properties = {
         "bucket": Property(replaces=True, required=True),
         "region": REGION,
-        "rules": Property(required=True, form=_rule_set),
+        "rules": Property(required=True, identity="id"),
     }
     computed_outputs = ("region",)
 

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 from lakewright_sandbox.providers.aws.connection import Connection
 from lakewright_sandbox.providers.aws.policies import canonical
+from lakewright_sandbox.providers.difference import Change, compare
 from lakewright_sandbox.providers.properties import UNKNOWN, Properties
 
 
@@ -27,7 +28,8 @@ class Property:
     """A property that a program may declare.
 
     `default` is what AWS has where nothing is declared; with `computed`, nothing declared is never a difference.
-    `form` brings declared and live values to what can be compared.
+    `form` brings declared and live values to what can be compared; items of a list with an `identity` are told apart
+    by that key, and their order means nothing.
     """
 
     replaces: bool = False
@@ -35,10 +37,34 @@ class Property:
     default: Any = None
     computed: bool = False
     form: Callable[[Any], Any] = pruned
+    identity: str | None = None
 
     def equal(self, one: Any, other: Any) -> bool:
         """Whether AWS takes the two as the same."""
-        return self.form(one) == self.form(other)
+        return not self.changes("", one, other)
+
+    def changes(self, name: str, live: Any, wanted: Any) -> dict[str, Change]:
+        """What changes from the live value to the wanted one, by path under `name`."""
+        one, other = self.form(live), self.form(wanted)
+        if self.form is canonical:
+            return {} if one == other else {name: "update"}
+        if bool(one) != bool(other) and not isinstance(live, bool):
+            return {name: "add" if other else "delete"}
+        if self.identity and isinstance(one, list) and isinstance(other, list):
+            return _by_identity(name, self.identity, one, other)
+        return compare(one, other, name)
+
+
+def _by_identity(name: str, identity: str, live: list[Any], wanted: list[Any]) -> dict[str, Change]:
+    rest = {str(item.get(identity)): item for item in live}
+    changes: dict[str, Change] = {}
+    for index, item in enumerate(wanted):
+        path = f"{name}[{index}]"
+        found = rest.pop(str(item.get(identity)), None)
+        changes |= {path: "add"} if found is None else compare(found, item, path)
+    for index in range(len(rest)):
+        changes[f"{name}[{len(wanted) + index}]"] = "delete"
+    return changes
 
 
 REGION = Property(replaces=True, computed=True)

@@ -7,6 +7,7 @@ Names and layout are those of the real provider: `0-crd/` for custom resource de
 from __future__ import annotations
 
 import os
+import re
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -29,8 +30,50 @@ def path_of(manifest: Manifest, directory: Path) -> Path:
 
 
 def text_of(manifest: Manifest) -> str:
-    """The object as YAML."""
-    return yaml.safe_dump(manifest, default_flow_style=False, sort_keys=True, allow_unicode=True, width=2**31)
+    """The object as YAML, quoted and ordered as the real provider's library does it."""
+    return yaml.dump(
+        _ordered(manifest),
+        Dumper=_Dumper,
+        default_flow_style=False,
+        sort_keys=False,
+        allow_unicode=True,
+        width=2**31,
+    )
+
+
+class _Dumper(yaml.SafeDumper):
+    """Quotes as Go's YAML library: double where a plain string would be read as something else, single by need."""
+
+
+# What YAML libraries read as a boolean or a number although PyYAML's own rules do not.
+_AMBIGUOUS = re.compile(r"[yYnN]|[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?|0o[0-7]+")
+
+
+def _string(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+    style = None
+    if "\n" in text:
+        style = "|"
+    elif _AMBIGUOUS.fullmatch(text) or dumper.resolve(yaml.ScalarNode, text, (True, False)) != _STRING_TAG:
+        style = '"'
+    return dumper.represent_scalar(_STRING_TAG, text, style=style)
+
+
+_STRING_TAG = "tag:yaml.org,2002:str"
+_Dumper.add_representer(str, _string)
+
+
+def _ordered(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _ordered(value[key]) for key in sorted(value, key=_natural)}
+    if isinstance(value, list):
+        return [_ordered(item) for item in value]
+    return value
+
+
+def _natural(key: str) -> list[tuple[int, int, str]]:
+    """A key's place: punctuation before numbers by value before letters, as Go's YAML library sorts."""
+    parts = re.findall(r"[0-9]+|.", key, flags=re.DOTALL)
+    return [(1, 0, p) if p.isalpha() else (0, int(p), p) if p.isdecimal() else (0, 0, p) for p in parts]
 
 
 def write(manifest: Manifest, directory: Path) -> Path:

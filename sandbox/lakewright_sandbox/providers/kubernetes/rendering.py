@@ -118,11 +118,14 @@ class Rendering:
         """Refused: Helm charts, kustomizations and YAML files are the real provider's."""
         raise UnsupportedError(_only_real(f"the function {token}"))
 
-    def secrets_of(self, outputs: Properties, raw_inputs: Properties) -> Properties:
-        """Outputs and the inputs kept beside them are secret where the inputs were."""
-        marked = mark_secrets(outputs, raw_inputs)
-        if isinstance(inputs := outputs.get("__inputs"), dict):
-            marked["__inputs"] = mark_secrets(inputs, raw_inputs)
+    def secrets_of(self, properties: Properties, raw_inputs: Properties) -> Properties:
+        """Properties, and the inputs kept beside them, are secret where the inputs were; `data` as `stringData` was."""
+        marked = mark_secrets(properties, raw_inputs)
+        given = raw_inputs.get("stringData")
+        if isinstance(given, dict) and isinstance(data := marked.get("data"), dict):
+            marked["data"] = mark_secrets({"data": data}, {"data": given})["data"]
+        if isinstance(inputs := properties.get("__inputs"), dict):
+            marked["__inputs"] = self.secrets_of(inputs, raw_inputs)
         return marked
 
     def _directory(self) -> Path:
