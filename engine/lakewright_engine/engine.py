@@ -28,7 +28,7 @@ from lakewright_engine.project import Project
 from lakewright_engine.properties import blinded
 from lakewright_engine.refresh import refresh
 from lakewright_engine.registry import Registry
-from lakewright_engine.state import ORGANIZATION, FileBackend
+from lakewright_engine.state import ORGANIZATION, FileBackend, no_such_stack
 from lakewright_engine.urns import ROOT_STACK_TYPE
 
 UNEXPECTED_CHANGES = 7
@@ -76,7 +76,7 @@ def run(operation: Operation, on_event: OnEvent) -> Result:
     project, stack = operation.project, operation.stack
     backend = project.backend()
     if not backend.exists(project.name, stack):
-        raise StateError(f"no stack named '{stack}' found; `lakewright stack init {stack}` makes one")
+        raise no_such_stack(stack)
     if _is_dry(operation):
         return _Run(operation, backend, on_event, None).carry_out()
     secrets = project.secrets(stack)

@@ -5,7 +5,8 @@ EngineError
 ├── ProgramError          the program's own mistake: a duplicate name, a bad alias, a missing parent
 ├── ProjectError          Pulumi.yaml or a stack's configuration: missing, not readable, or says something impossible
 ├── StateError            a backend or checkpoint that is not there, not readable, or not as expected
-│   └── StackLocked       another process is changing the stack
+│   ├── StackLocked       another process is changing the stack
+│   └── StackNotFound     there is no stack of that name
 ├── SecretsError          a passphrase that is missing or wrong, a ciphertext that is none
 └── ProviderError         a provider could not be started, or refused a call
     └── InitFailed        the object exists, but did not become healthy
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
 
 class EngineError(Exception):
     """Something that a person can read and act on; never holds a secret."""
+
+    exit_code = 1
+    """The CLI's exit code for it."""
 
 
 class UnsupportedFeature(EngineError):
@@ -41,6 +45,12 @@ class StateError(EngineError):
 
 class StackLocked(StateError):
     """Names who holds the lock, and how to cancel it."""
+
+
+class StackNotFound(StateError):
+    """Names the stack and how to make it."""
+
+    exit_code = 6
 
 
 class SecretsError(EngineError):
