@@ -59,7 +59,7 @@ def catalog_config(sandbox: Sandbox) -> CatalogConfig:
 def _bucket_and_role(sandbox: Sandbox, bucket: str, external_id: str) -> str:
     session = boto3.Session(
         aws_access_key_id=sandbox.admin.access_key_id,
-        aws_secret_access_key=sandbox.admin.secret_access_key,
+        aws_secret_access_key=sandbox.admin.secret_access_key.get_secret_value(),
         region_name=sandbox.aws.region,
     )
     session.client("s3", endpoint_url=sandbox.aws.endpoint).create_bucket(Bucket=bucket)

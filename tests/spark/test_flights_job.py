@@ -112,6 +112,6 @@ def test_neither_the_event_log_nor_the_output_holds_a_secret(report: dict, sandb
     logs = [path.read_text() for path in report["event_log"].rglob("*") if path.is_file()]
     assert logs
     for text in [*logs, report["output"]]:
-        assert sandbox.admin.secret_access_key not in text
+        assert sandbox.admin.secret_access_key.get_secret_value() not in text
         assert sandbox.admin.access_key_id not in text
         assert "s3.secret-access-key" not in text

@@ -71,7 +71,7 @@ def run(
         spark = spark_session(config.for_warehouses([warehouse]), "lakewright-flights", event_log=event_log)
         mark("start")
         try:
-            writer = ResultWriter(spark, warehouse, namespaces)
+            writer = ResultWriter(spark, config, warehouse, namespaces)
             join = _operator(writer, execution, JOIN, lambda: joined(spark, files))
             mark("join")
             delays = _operator(

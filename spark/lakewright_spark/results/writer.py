@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import islice
 from typing import Any
 
+from pyiceberg.catalog import Catalog, load_catalog
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from lakewright_spark.catalog import COMMIT_RETRIES
+from lakewright_spark.catalog import COMMIT_RETRIES, CatalogConfig
 from lakewright_spark.results.uris import ResultNamespaces, ResultUri
 
 BATCH_ROWS = 4096
@@ -22,6 +24,7 @@ class ResultWriter:
     """Writes to one warehouse, which is a Spark catalog of the same name."""
 
     spark: SparkSession
+    config: CatalogConfig
     warehouse: str
     namespaces: ResultNamespaces = field(default_factory=ResultNamespaces)
 
@@ -52,8 +55,16 @@ class ResultWriter:
         return f"`{self.warehouse}`.`{self.namespaces.of(uri)}`.`{uri.table}`"
 
     def _drop(self, uri: ResultUri) -> None:
-        # PURGE is said outright: Lakekeeper and the Iceberg specification differ in what a plain drop means.
-        self.spark.sql(f"DROP TABLE IF EXISTS {self.identifier(uri)} PURGE")
+        # Not Spark's DROP TABLE: it leaves `purgeRequested` out, which Lakekeeper takes for yes and other catalogs for
+        # no, and with PURGE it deletes files itself, those that Lakekeeper may have deleted already.
+        table = (self.namespaces.of(uri), uri.table)
+        if self._catalog.table_exists(table):
+            self.spark.sql(f"REFRESH TABLE {self.identifier(uri)}")  # else Spark's cache keeps the table for a while
+            self._catalog.purge_table(table)
+
+    @cached_property
+    def _catalog(self) -> Catalog:
+        return load_catalog(self.warehouse, **self.config.pyiceberg(self.warehouse))
 
 
 def _batches(rows: Iterable[Sequence[Any]], size: int) -> Iterator[list[Sequence[Any]]]:
