@@ -247,6 +247,16 @@ def test_a_directory_that_cannot_be_written_is_named(kubernetes_port: int, conne
     assert str(blocked) in refused.value.details()
 
 
+def test_a_kubeconfig_beside_the_directory_is_tolerated(kubernetes_port: int, connect: Any) -> None:
+    """The SDK fills it in from the program's environment, which an attached server does not share."""
+    config = {"renderYamlToDirectory": "rendered", "kubeconfig": "/nonexistent"}
+    request = provider_pb2.CheckRequest(urn="u", news=to_struct(config))
+    assert not connect(kubernetes_port).stub.CheckConfig(request).failures
+    request = provider_pb2.CheckRequest(urn="u", news=to_struct(config | {"context": "production"}))
+    failures = connect(kubernetes_port).stub.CheckConfig(request).failures
+    assert [f.property for f in failures] == ["context"]
+
+
 def test_another_directory_replaces_the_provider(kubernetes_port: int, connect: Any) -> None:
     olds, news = ({"renderYamlToDirectory": name} for name in ("a", "b"))
     request = provider_pb2.DiffRequest(urn="u", olds=to_struct(olds), news=to_struct(news))

@@ -18,6 +18,7 @@ _SUPPORTED = {
     "enableConfigMapMutable",
     "enableSecretMutable",
     "enableServerSideApply",
+    # The SDK fills it in from the program's KUBECONFIG; rendering reaches no cluster, so it means nothing here.
     "kubeconfig",
     "namespace",
     "renderYamlToDirectory",
@@ -44,10 +45,6 @@ class KubernetesPackage:
         ]
         if not config.get("renderYamlToDirectory"):
             failures.append(Failure("renderYamlToDirectory", _needs_directory()))
-        elif config.get("kubeconfig") and config["kubeconfig"] != os.environ.get("KUBECONFIG"):
-            failures.append(
-                Failure("kubeconfig", '"kubeconfig" arg is not compatible with "renderYamlToDirectory" arg')
-            )
         return failures
 
     def configure(self, config: Properties) -> Rendering:
