@@ -11,6 +11,7 @@ from lakewright.lakekeeper.declared import (
     Replace,
     Rotate,
     ServerKeeps,
+    StateOnly,
     Update,
     has_unknown,
 )
@@ -42,6 +43,11 @@ def between(old: Declared, new: Declared) -> list[Change]:
 def via(changes: list[Change]) -> set[str]:
     """The calls that make these changes in place."""
     return {change.mark.via for change in changes if isinstance(change.mark, Update | Rotate)}
+
+
+def needs_calls(changes: list[Change]) -> bool:
+    """Whether more than the state is to change."""
+    return any(not isinstance(change.mark, StateOnly) for change in changes)
 
 
 def _between(old: Declared, new: Declared, prefix: str, inherited: Mark) -> list[Change]:

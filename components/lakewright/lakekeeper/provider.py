@@ -137,7 +137,7 @@ class LakekeeperProvider(ResourceProvider, Generic[D]):
     def update(self, _id: str, _olds: dict[str, Any], _news: dict[str, Any]) -> UpdateResult:
         """Change in place; nothing is called when only the state is to change."""
         old, new = self.args.from_state(_olds), self.args.from_state(_news)
-        if not difference.via(difference.between(old, new)):
+        if not difference.needs_calls(difference.between(old, new)):
             computed = {key: value for key, value in _olds.items() if key not in self.args.model_fields}
             return UpdateResult(Found(new, _without_own(computed)).outs())
         return UpdateResult(self.change(self.client(new.server), Known(_id, old, _olds), new).outs())

@@ -215,7 +215,10 @@ class WarehouseProvider(LakekeeperProvider[WarehouseArgs]):
         warehouse_id = warehouses.id_of(found)
         there = self._observed(client, found, new).declared
         # What the declaration's own fingerprint adds is no difference to the server: `resend` says when to send it.
-        calls = difference.via(difference.between(there, new))
+        changes = difference.between(there, new)
+        calls = difference.via(changes)
+        # A region that moves in place counts as a replacement elsewhere.
+        calls |= {"storage"} if any(change.path.startswith("storage.") for change in changes) else set[str]()
         calls |= {"storage-credential"} if resend else set[str]()
         if calls & NEEDS_ACTIVE and not there.active:
             warehouses.activate(client, warehouse_id)

@@ -1,0 +1,183 @@
+"""Provider hooks called as an engine calls them, against the sandbox: check, then create, diff and update, read or delete."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import boto3
+import httpx
+import pytest
+from lakewright.lakekeeper.warehouse import WarehouseProvider
+from lakewright_sandbox.state import Sandbox
+from pulumi.dynamic import ResourceProvider
+
+Props = dict[str, Any]
+
+
+@dataclass
+class Resource:
+    """One resource in a stack: what the engine keeps of it, and what a program declares."""
+
+    provider: ResourceProvider
+    id: str = ""
+    inputs: Props = field(default_factory=dict)
+    outs: Props = field(default_factory=dict)
+
+    def preview(self, **props: Any) -> str:
+        """The operation that `up` would do."""
+        return self._step(props)[0]
+
+    def up(self, **props: Any) -> str:
+        """Make it so; the operation that this took."""
+        operation, news = self._step(props)
+        if operation == "create":
+            self._create(news)
+        elif operation == "replace":
+            self.provider.delete(self.id, wire(self.outs))
+            self._create(news)
+        elif operation == "update":
+            self.outs = self.provider.update(self.id, wire(self.outs), wire(news)).outs or {}
+        self.inputs = news
+        return operation
+
+    def refresh(self) -> str:
+        """Read it; whether it is as the state has it (`same`), else `update` or `delete`."""
+        found = self.provider.read(self.id, wire(self.outs))
+        if found.id is None:
+            self.id, self.inputs, self.outs = "", {}, {}
+            return "delete"
+        drifted = self.provider.diff(self.id, wire(found.outs or {}), wire(self.inputs)).changes
+        self.outs, self.inputs = found.outs or {}, found.inputs or {}
+        return "update" if drifted else "same"
+
+    def destroy(self) -> None:
+        self.provider.delete(self.id, wire(self.outs))
+        self.id, self.inputs, self.outs = "", {}, {}
+
+    def failures(self, **props: Any) -> dict[str, str]:
+        return {one.property: one.reason for one in self.provider.check({}, wire(props)).failures}
+
+    def _step(self, props: Props) -> tuple[str, Props]:
+        checked = self.provider.check(wire(self.inputs), wire(props))
+        assert not checked.failures, [(one.property, one.reason) for one in checked.failures]
+        if not self.id:
+            return "create", checked.inputs
+        diff = self.provider.diff(self.id, wire(self.outs), wire(checked.inputs))
+        if diff.replaces:
+            assert diff.delete_before_replace
+            return "replace", checked.inputs
+        return ("update" if diff.changes else "same"), checked.inputs
+
+    def _create(self, news: Props) -> None:
+        made = self.provider.create(wire(news))
+        self.id, self.outs = made.id, made.outs or {}
+
+
+def wire(props: Props) -> Props:
+    """Properties as they arrive over the wire: every number a float, nothing that is None, the provider's own key."""
+    return {**json.loads(json.dumps(_dropped(props)), parse_int=float), "__provider": "gASV"}
+
+
+def _dropped(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _dropped(item) for key, item in value.items() if item is not None}
+    return value
+
+
+@pytest.fixture
+def http(sandbox: Sandbox) -> httpx.Client:
+    """A client of somebody else: who changes things behind the stack's back."""
+    client = httpx.Client(base_url=sandbox.lakekeeper.endpoint, timeout=60)
+    client.post("/management/v1/bootstrap", json={"accept-terms-of-use": True})
+    return client
+
+
+@pytest.fixture
+def server(sandbox: Sandbox, http: httpx.Client) -> Props:
+    return {"endpoint": sandbox.lakekeeper.endpoint}
+
+
+@pytest.fixture
+def unique() -> str:
+    return uuid.uuid4().hex[:12]
+
+
+@pytest.fixture
+def project_id(http: httpx.Client, unique: str) -> str:
+    body = {"project-id": unique, "project-name": unique}
+    http.post("/management/v1/project", json=body).raise_for_status()
+    return unique
+
+
+AwsClient = Callable[[str], Any]
+
+
+@pytest.fixture
+def aws(sandbox: Sandbox) -> AwsClient:
+    admin = sandbox.admin
+    session = boto3.Session(admin.access_key_id, admin.secret_access_key.get_secret_value(), region_name=sandbox.aws.region)
+    return lambda service: session.client(service, endpoint_url=sandbox.aws.endpoint)
+
+
+@pytest.fixture
+def bucket(aws: AwsClient, unique: str) -> str:
+    aws("s3").create_bucket(Bucket=f"lake-{unique}")
+    return f"lake-{unique}"
+
+
+@pytest.fixture
+def keys(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> Props:
+    """A credential by reference, to the sandbox's admin."""
+    monkeypatch.setenv("STORAGE_KEY_ID", sandbox.admin.access_key_id)
+    monkeypatch.setenv("STORAGE_SECRET", sandbox.admin.secret_access_key.get_secret_value())
+    return {"type": "access-key", "access_key_id": "env:STORAGE_KEY_ID", "secret_access_key": "env:STORAGE_SECRET"}
+
+
+@pytest.fixture
+def storage(sandbox: Sandbox, bucket: str) -> Props:
+    return {
+        "bucket": bucket,
+        "key_prefix": "main",
+        "region": sandbox.aws.region,
+        "endpoint": sandbox.aws.endpoint,
+        "flavor": "s3-compat",
+        "path_style_access": True,
+    }
+
+
+@pytest.fixture
+def declared(server: Props, project_id: str, storage: Props, keys: Props) -> Props:
+    """A warehouse as a program declares it."""
+    return {"server": server, "project_id": project_id, "name": "main", "storage": storage, "credential": keys}
+
+
+@pytest.fixture
+def warehouse(declared: Props) -> Resource:
+    resource = Resource(WarehouseProvider())
+    resource.up(**declared)
+    return resource
+
+
+@pytest.fixture
+def make_table(http: httpx.Client) -> Callable[..., str]:
+    """Creates a table, and its namespace where it is missing; returns its location."""
+
+    def make(warehouse_id: str, namespace: str, name: str) -> str:
+        root = f"/catalog/v1/{warehouse_id}/namespaces"
+        http.post(root, json={"namespace": namespace.split(".")})
+        schema = {"type": "struct", "fields": [{"id": 1, "name": "id", "required": True, "type": "long"}]}
+        url = f"{root}/{namespace.replace('.', '%1F')}/tables"
+        answer = http.post(url, json={"name": name, "schema": schema})
+        return answer.raise_for_status().json()["metadata"]["location"]
+
+    return make
+
+
+@pytest.fixture
+def objects(aws: AwsClient, bucket: str) -> Callable[[], list[str]]:
+    """The keys in the bucket."""
+    return lambda: [one["Key"] for one in aws("s3").list_objects_v2(Bucket=bucket).get("Contents", [])]
