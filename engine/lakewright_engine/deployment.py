@@ -221,8 +221,7 @@ class Deployment:
                     self.journal.finish(pending)
                     raise
             if before_replacement:
-                if not self.dry_run:
-                    self.journal.change(lambda: setattr(old, "pending_replacement", True))
+                self.journal.change(lambda: setattr(old, "pending_replacement", True))
                 self.journal.finish(pending)
             else:
                 self.journal.finish(pending, done=old)

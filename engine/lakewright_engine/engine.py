@@ -158,16 +158,21 @@ class _Run:
 
     def _steps(self) -> None:
         operation, deployment = self._operation, self._deployment
+        deployment.registry.start_ahead(deployment.resources)
+        if operation.verb in ("preview", "up"):
+            delete_unwanted(deployment, self._run_program())
+            return
         if operation.refresh or operation.verb == "refresh":
             refresh(deployment)
             deployment.check_running()
-        if operation.verb in ("preview", "up"):
-            delete_unwanted(deployment, self._run_program())
-        elif operation.verb == "destroy":
+        if operation.verb == "destroy":
             delete_unwanted(deployment, set())
 
     def _run_program(self) -> set[str]:
-        """Runs the program to its end; returns the URNs that it wants."""
+        """Runs the program to its end; returns the URNs that it wants.
+
+        A refresh goes on while the program starts: registrations wait for it.
+        """
         operation, deployment = self._operation, self._deployment
         planner = Planner(deployment)
         monitor, engine = Monitor(deployment, planner), Engine(deployment)
@@ -183,19 +188,23 @@ class _Run:
         deployment.on_failure = child.kill
         if deployment.stopped.is_set():
             child.kill()
-        ended = threading.Thread(target=self._watch, args=(child, monitor, engine), daemon=True, name="program-end")
+        ended = threading.Thread(target=self._watch, args=(child, engine), daemon=True, name="program-end")
         ended.start()
         try:
+            if operation.refresh:
+                refresh(deployment)
+            monitor.ready.set()
             ended.join()
             monitor.wait_idle()
         finally:
+            monitor.ready.set()
             deployment.on_failure = lambda: None
             child.kill()
             server.stop(None)
         deployment.check_running()
         return planner.operated
 
-    def _watch(self, child: Child, monitor: Monitor, engine: Engine) -> None:
+    def _watch(self, child: Child, engine: Engine) -> None:
         code = child.wait()
         if code == 0 or self._deployment.stopped.is_set():
             return

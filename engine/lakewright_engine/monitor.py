@@ -38,6 +38,7 @@ def _answers(handler: Handler) -> Handler:
 
     @functools.wraps(handler)
     def wrapper(self: Monitor, request: Any, context: Any) -> Any:
+        self.ready.wait()
         with self.busy():
             try:
                 return handler(self, request, context)
@@ -60,8 +61,8 @@ class Monitor(wire.MonitorServicer):
         self._parents: dict[str, str] = {}
         self._idle = threading.Condition()
         self._active = 0
-        self.finished = threading.Event()
-        """The program has registered all it wants."""
+        self.ready = threading.Event()
+        """The past is known: requests are answered from here on."""
 
     def busy(self) -> _Busy:
         return _Busy(self._idle, self._count)
@@ -194,7 +195,6 @@ class Monitor(wire.MonitorServicer):
         return wire.EMPTY
 
     def SignalAndWaitForShutdown(self, request: Any, context: Any) -> Any:  # noqa: N802, ARG002 - the protocol's name
-        self.finished.set()
         return wire.EMPTY
 
 

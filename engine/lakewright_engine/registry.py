@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import ipaddress
 import json
@@ -19,7 +20,7 @@ from lakewright_engine.launch import Child, binary_command, module_command
 from lakewright_engine.model import Properties, ResourceState, Unknown
 from lakewright_engine.properties import walk, without_secrets
 from lakewright_engine.providers import Provider
-from lakewright_engine.urns import UNKNOWN, provider_package, split_reference
+from lakewright_engine.urns import UNKNOWN, is_provider_type, provider_package, split_reference
 
 DYNAMIC = "pulumi-python"
 BUILTIN = "pulumi"
@@ -58,11 +59,24 @@ class Registry:
         self._children: list[Child] = []
         self._closed = False
 
+    def start_ahead(self, resources: list[ResourceState]) -> None:
+        """Starts the plugins of the state's providers, so that they are there when they are needed."""
+        for state in resources:
+            if is_provider_type(state.type) and not state.delete:
+                threading.Thread(target=self._start_quietly, args=(state,), daemon=True, name="start-ahead").start()
+
+    def _start_quietly(self, state: ResourceState) -> None:
+        # Whoever needs the provider starts it again, and tells why it cannot be.
+        with contextlib.suppress(ProviderError):
+            self.load(state.urn, state.type, state.inputs)
+
     def load(self, urn: str, type_: str, inputs: Properties) -> Provider:
         """The plugin of a provider resource, started but perhaps not configured."""
         with self._lock:
             lock = self._locks.setdefault(urn, threading.Lock())
         with lock:
+            if self._closed:
+                raise ProviderError("the deployment has ended")
             if urn not in self._loaded:
                 provider = self._start(provider_package(type_), inputs)
                 provider.handshake(str(self._root), str(self._program))

@@ -1,0 +1,189 @@
+"""Programs that use what the recorded cases do not, run side by side: the embedded engine and the CLI do the same."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from stackrunner import Outcome, Stack
+from test_conformance import IGNORED, normal
+
+HEADER = """
+import os
+import pulumi
+from filestore import File
+from pulumi import Alias, ResourceOptions as Options
+step = int(os.environ["STEP"])
+"""
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A program, and the commands for its steps (the program sees the number of the step in `step`)."""
+
+    program: str
+    commands: tuple[str, ...]
+
+
+PROGRAMS = {
+    "aliases of a component are inherited": Comparison(
+        """
+class Box(pulumi.ComponentResource):
+    def __init__(self, name, opts=None):
+        super().__init__("test:index:Box" if step == 1 else "test:index:Crate", name, {}, opts)
+        File(f"{name}-inner", f"{name[0]}.json", "i", opts=Options(parent=self))
+        self.register_outputs({})
+if step == 1:
+    Box("box")
+else:
+    Box("bin", Options(aliases=[Alias(name="box", type_="test:index:Box")]))
+File("plain" if step == 1 else "renamed", "p.json", "p", opts=Options(aliases=["urn:pulumi:dev::conf::pulumi-python:dynamic/store:File::plain"]))
+""",
+        ("up", "preview", "up", "up"),
+    ),
+    "a component moves to another parent": Comparison(
+        """
+class Box(pulumi.ComponentResource):
+    def __init__(self, name, opts=None):
+        super().__init__("test:index:Box", name, {}, opts)
+        File("leaf", "leaf.json", "i", opts=Options(parent=self))
+outer = Box("outer") if False else pulumi.ComponentResource("test:index:Outer", "outer", {})
+Box("inner", Options() if step == 1 else Options(parent=outer, aliases=[Alias(parent=pulumi.ROOT_STACK_RESOURCE)]))
+""",
+        ("up", "up"),
+    ),
+    "protect, retain and import": Comparison(
+        """
+if step < 3:
+    File("kept", "kept.json", "k", opts=Options(retain_on_delete=True))
+    parent = pulumi.ComponentResource("test:index:Box", "box", {}, Options(protect=step < 2))
+    File("guarded", "guarded.json", "g", opts=Options(parent=parent))
+""",
+        ("up", "destroy", "up", "up", "destroy"),
+    ),
+    "ignored and replacing properties": Comparison(
+        """
+File("a", "a.json", f"content {step}", opts=Options(ignore_changes=["content"]))
+File("b", "b.json", f"content {step}", opts=Options(replace_on_changes=["content"], delete_before_replace=True))
+File("c", f"c{step}.json", "c", opts=Options(delete_before_replace=True))
+""",
+        ("up", "preview", "up"),
+    ),
+    "deleted with another": Comparison(
+        """
+if step < 2:
+    a = File("a", "a.json", "a")
+    File("b", "b.json", "b", opts=Options(deleted_with=a))
+""",
+        ("up", "up", "destroy"),
+    ),
+    "replaced with another": Comparison(
+        """
+a = File("a", f"a{step}.json", "a")
+File("b", f"b{step}.json", "b", opts=Options(replace_with=[a]))
+File("c", f"c.json", "c", opts=Options(deleted_with=a, delete_before_replace=True))
+""",
+        ("up", "up"),
+    ),
+    "a chain deleted before it is replaced": Comparison(
+        """
+class Chained(File):
+    pass
+a = File("a", "a.json" if step == 1 else "a2.json", "a", opts=Options(delete_before_replace=True))
+b = File("b", a.path, "b", opts=Options(delete_before_replace=True))
+c = File("c", "c.json", b.etag, opts=Options())
+d = File("d", b.etag, "d", opts=Options())
+""",
+        ("up", "preview", "up", "destroy"),
+    ),
+    "a failed step in the middle": Comparison(
+        """
+a = File("a", "a.json", "a")
+b = File("b", "b.json", "fail" if step == 2 else f"b{step}", opts=Options(replace_on_changes=["content"], depends_on=[a]))
+c = File("c", "c.json", "c", opts=Options(depends_on=[b]))
+pulumi.export("c", c.etag)
+""",
+        ("up", "up", "up", "destroy"),
+    ),
+    "a program that raises": Comparison(
+        """
+File("a", "a.json", "a")
+pulumi.export("x", 1)
+if step == 2:
+    raise ValueError("no such thing")
+if step == 3:
+    raise SystemExit(3)
+""",
+        ("up", "up", "up", "preview"),
+    ),
+    "secret outputs and unknowns": Comparison(
+        """
+a = File("a", "a.json", f"a{step}", token=pulumi.Output.secret({"x": [1, 2.5, True]}), opts=Options(additional_secret_outputs=["etag"]))
+b = File("b", "b.json", a.etag.apply(lambda e: e + "!"), opts=Options(depends_on=[a]))
+pulumi.export("etag", a.etag)
+pulumi.export("nested", {"b": b.content, "list": [1, 2.0, None, "x"]})
+""",
+        ("up", "preview", "up", "up --refresh", "refresh"),
+    ),
+    "an object that the stack does not own": Comparison(
+        """
+class Got(pulumi.CustomResource):
+    def __init__(self, name, props, opts=None):
+        super().__init__("pulumi-python:dynamic/store:File", name, props, opts)
+if step < 3:
+    owned = File("owned", "owned.json", "o")
+provider = __import__("pulumi.dynamic.dynamic", fromlist=["x"]).serialize_provider(__import__("filestore").FileProvider())
+if step > 1:
+    Got("got", {"__provider": provider, "path": "owned.json", "content": None, "etag": None}, Options(id="owned.json", depends_on=[owned] if step < 3 else []))
+""",
+        ("up", "up", "up", "destroy"),
+    ),
+    "duplicate names": Comparison(
+        """
+a = File("a", "a.json", "a")
+File("a", "b.json", "a", opts=Options(depends_on=[a]))
+""",
+        ("preview", "up"),
+    ),
+    "transforms": Comparison(
+        """
+def louder(args):
+    if args.type_ == "pulumi-python:dynamic/store:File":
+        return pulumi.ResourceTransformResult({**args.props, "content": args.props["content"] + "!"}, args.opts)
+def of_stack(args):
+    if args.name == "leaf":
+        return pulumi.ResourceTransformResult({**args.props, "content": args.props["content"] + "?"}, Options.merge(args.opts, Options(retain_on_delete=True)))
+pulumi.runtime.register_resource_transform(of_stack) if hasattr(pulumi.runtime, "register_resource_transform") else pulumi.register_resource_transform(of_stack)
+box = pulumi.ComponentResource("test:index:Box", "box", {}, Options(transforms=[louder]))
+File("leaf", "leaf.json", "leaf", opts=Options(parent=box))
+File("loose", "loose.json", "loose", opts=Options(transformations=[lambda a: pulumi.ResourceTransformationResult({**a.props, "content": "old way"}, a.opts)]))
+""",
+        ("up", "up"),
+    ),
+}
+
+
+@pytest.mark.pulumi_cli
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_both_engines_do_the_same(name: str, tmp_path: Path) -> None:
+    comparison = PROGRAMS[name]
+    ours = Stack(tmp_path / "ours", HEADER + comparison.program)
+    theirs = Stack(tmp_path / "theirs", HEADER + comparison.program)
+    for number, command in enumerate(comparison.commands, 1):
+        env = {"STEP": str(number)}
+        got, wanted = ours.run(*command.split(), env=env), theirs.cli(*command.split(), env=env)
+        where = f"step {number}, {command}\nours: {got.messages}\ntheirs: {''.join(wanted.messages)}"
+        assert got.exit == (1 if wanted.exit not in (0, 7) else wanted.exit), where
+        if got.exit == 0:
+            assert sorted_steps(got) == sorted_steps(wanted), where
+            assert sorted(got.provider_calls) == sorted(wanted.provider_calls), where
+        assert got.files == wanted.files, where
+        assert normal(ours.resources()) == normal(theirs.resources()), where
+
+
+def sorted_steps(outcome: Outcome) -> list[tuple[str, ...]]:
+    return sorted((one["op"], one["type"], one["name"]) for one in outcome.steps)
+
+
+assert IGNORED

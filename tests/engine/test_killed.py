@@ -1,0 +1,94 @@
+"""A run that is killed at any of its provider calls leaves a state from which the next one comes to the same end."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from stackrunner import Stack
+
+PROGRAM = """
+import os
+import pulumi
+from deadlystore import File
+step = int(os.environ["STEP"])
+a = File("a", f"a{step}.json", "one")
+b = File("b", "b.json", a.etag.apply(lambda etag: f"{etag} {step}"))
+if step == 1:
+    File("c", "c.json", "leaf", opts=pulumi.ResourceOptions(depends_on=[b]))
+"""
+RUN = """
+import sys
+from lakewright_engine import Operation, run
+from lakewright_engine.project import Project
+result = run(Operation("up", Project.load(sys.argv[1]), "dev"), lambda event: None)
+print(*result.messages, sep="\\n")
+sys.exit(result.exit)
+"""
+CALLS = 6
+"""Provider calls of both steps: create a, b, c; then create the new a, update b, delete c and the old a."""
+
+
+def up(stack: Stack, step: int, deadly: str = "") -> int:
+    environment = {**os.environ, **stack.environment, "STEP": str(step), "DEADLY": deadly or "0:"}
+    done = subprocess.run([sys.executable, "-c", RUN, str(stack.program_dir)], env=environment, check=False)
+    return done.returncode
+
+
+@pytest.mark.parametrize("moment", ["before", "after"])
+@pytest.mark.parametrize("call", range(1, CALLS + 2))
+def test_the_next_up_finishes_what_a_killed_one_began(tmp_path: Path, call: int, moment: str) -> None:
+    stack = Stack(tmp_path, PROGRAM)
+    killed = 0
+    for step in (1, 2):
+        code = up(stack, step, f"{call}:{moment}")
+        if code == -signal.SIGKILL:
+            killed += 1
+            assert stack.pending(), "what was under way is on the disk"
+            stack.backend.cancel("conf", "dev")
+            code = up(stack, step)
+        assert code == 0
+    assert killed == 1
+    assert sorted(name.split("-", 1)[1] for name in stack.files()) == ["a2.json", "b.json"]
+    assert json.loads(next(stack.store.glob("*-b.json")).read_text())["content"] == "etag-one 2"
+    assert stack.pending() == []
+    assert [state.delete for state in stack.resources()] == [False] * 4
+
+
+def test_pending_operations_are_told(tmp_path: Path) -> None:
+    stack = Stack(tmp_path, PROGRAM)
+    assert up(stack, 1, "2:after") == -signal.SIGKILL
+    stack.backend.cancel("conf", "dev")
+    outcome = stack.run("preview", env={"STEP": "1"})
+    assert any("::b, interrupted while creating" in message for message in outcome.messages)
+
+
+def test_an_interrupted_run_finishes_its_steps_and_begins_no_new_one(tmp_path: Path) -> None:
+    stack = Stack(
+        tmp_path,
+        """
+import os, signal
+import pulumi
+from filestore import File
+a = File("a", "a.json", "one")
+a.etag.apply(lambda _: os.kill(int(os.environ["ENGINE"]), signal.SIGINT))
+def wait(_):
+    import threading
+    threading.Event().wait()
+b = File("b", "b.json", a.etag.apply(wait))
+""",
+    )
+    run = "import os\nos.environ['ENGINE'] = str(os.getpid())\n" + RUN
+    environment = {**os.environ, **stack.environment}
+    done = subprocess.run([sys.executable, "-c", run, str(stack.program_dir)], env=environment, check=False)
+    assert done.returncode == 1
+    assert list(stack.files()) == ["a.json"]
+    assert stack.resource("a").id == "a.json"
+    assert stack.pending() == []
+
+
