@@ -2,14 +2,15 @@
 
 import contextlib
 import fcntl
+import functools
 import os
 import shutil
 import subprocess
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Literal
+from typing import Literal, TypeVar
 from urllib.parse import urlsplit
 
 import httpx
@@ -29,6 +30,9 @@ _ACCOUNT_ID = "123456789012"
 _START_SECONDS = 60
 
 Half = Literal["aws", "lakekeeper"]
+
+_State = TypeVar("_State")
+Starting = tuple[_State, Callable[[], None]]  # a half that was started, and what waits until it is healthy
 
 
 class Status(BaseModel):
@@ -67,23 +71,25 @@ def bring_up(directory: Path = DEFAULT_DIR, database: str | None = None) -> Up:
     with _lock(layout):
         known = state.read(layout)
         load_or_create(layout.credentials)
-        other_database = database is not None and database != state.read_database_url(layout)
-        if database is not None:
-            state.write_database_url(layout, database)
+        chosen = database or state.read_database_url(layout)
+        other_database = chosen != state.read_database_url(layout)
         started: list[Half] = []
-        # What a half that did start leaves behind when the other one does not is stopped again, below.
+        waits: list[Callable[[], None]] = []
+        # If one half does not come up, the other one that was started for it is stopped again.
         with contextlib.ExitStack() as undo:
             if known and _aws_answers(known, layout):
                 aws = known.aws
             else:
-                aws = _start_aws(layout, known, undo)
+                aws, wait = _start_aws(layout, known, undo)
                 started.append("aws")
+                waits.append(wait)
             started_alike = known is not None and known.aws.endpoint == aws.endpoint and not other_database
             if known and started_alike and _lakekeeper_answers(known, layout):
                 lakekeeper = known.lakekeeper
             else:
-                lakekeeper = _start_lakekeeper(layout, known, aws, undo)
+                lakekeeper, wait = _start_lakekeeper(layout, known, aws, chosen, undo)
                 started.append("lakekeeper")
+                waits.append(wait)
             sandbox = Sandbox(
                 id=known.id if known else str(uuid.uuid4()),
                 dir=layout.root,
@@ -91,7 +97,13 @@ def bring_up(directory: Path = DEFAULT_DIR, database: str | None = None) -> Up:
                 aws=aws,
                 credentials_file=layout.credentials,
             )
+            # Written before the wait: if this process is killed in it, the next `up` knows what there is to take over.
+            undo.callback(_restore, layout, known)
             state.write(layout, sandbox)
+            for wait in waits:
+                wait()
+            if other_database:
+                state.write_database_url(layout, chosen)
             undo.pop_all()
         return Up(sandbox=sandbox, started=started)
 
@@ -145,6 +157,13 @@ def _lock(layout: Layout) -> Iterator[None]:
         yield
 
 
+def _restore(layout: Layout, known: Sandbox | None) -> None:
+    if known:
+        state.write(layout, known)
+    else:
+        layout.state.unlink(missing_ok=True)
+
+
 def _purge(layout: Layout) -> None:
     for path in (
         *layout.root.glob(f"{layout.database.name}*"),
@@ -180,14 +199,15 @@ def _reports_ok(response: httpx.Response) -> bool:
     return response.is_success and response.json().get("health") == "ok"
 
 
-def _start_aws(layout: Layout, known: Sandbox | None, undo: contextlib.ExitStack) -> AwsState:
+def _start_aws(layout: Layout, known: Sandbox | None, undo: contextlib.ExitStack) -> Starting[AwsState]:
     if known:
         processes.stop(known.aws.pid, AWS_MODULE, layout.credentials)  # it may hang rather than be gone
     port = processes.free_port(urlsplit(known.aws.endpoint).port if known else None)
     endpoint = f"http://127.0.0.1:{port}"
     arguments = ["--port", str(port), "--credentials-file", str(layout.credentials)]
     process = _start(AWS_MODULE, arguments, layout, "aws", undo)
-    processes.wait_until_healthy(
+    wait = functools.partial(
+        processes.wait_until_healthy,
         process,
         "AWS",
         url=f"{endpoint}/moto-api/",
@@ -195,7 +215,7 @@ def _start_aws(layout: Layout, known: Sandbox | None, undo: contextlib.ExitStack
         log=layout.log("aws"),
         seconds=_START_SECONDS,
     )
-    return AwsState(
+    found = AwsState(
         endpoint=endpoint,
         region=_REGION,
         account_id=_ACCOUNT_ID,
@@ -203,20 +223,22 @@ def _start_aws(layout: Layout, known: Sandbox | None, undo: contextlib.ExitStack
         catalog_principal_arn=f"arn:aws:iam::{_ACCOUNT_ID}:user/{LAKEKEEPER}",
         started_at=datetime.now(UTC).replace(microsecond=0),
     )
+    return found, wait
 
 
 def _start_lakekeeper(
-    layout: Layout, known: Sandbox | None, aws: AwsState, undo: contextlib.ExitStack
-) -> LakekeeperState:
+    layout: Layout, known: Sandbox | None, aws: AwsState, database: str, undo: contextlib.ExitStack
+) -> Starting[LakekeeperState]:
     if known:
         processes.stop(known.lakekeeper.pid, LAKEKEEPER_MODULE, layout.credentials)
     port = processes.free_port(urlsplit(known.lakekeeper.endpoint).port if known else None)
     endpoint = f"http://127.0.0.1:{port}"
-    arguments = ["--port", str(port), "--database", state.read_database_url(layout)]
+    arguments = ["--port", str(port), "--database", database]
     arguments += ["--aws-endpoint", aws.endpoint]
     arguments += ["--credentials-file", str(layout.credentials), "--profile", LAKEKEEPER]
     process = _start(LAKEKEEPER_MODULE, arguments, layout, "lakekeeper", undo)
-    processes.wait_until_healthy(
+    wait = functools.partial(
+        processes.wait_until_healthy,
         process,
         "Lakekeeper",
         url=f"{endpoint}/health",
@@ -224,12 +246,13 @@ def _start_lakekeeper(
         log=layout.log("lakekeeper"),
         seconds=_START_SECONDS,
     )
-    return LakekeeperState(
+    found = LakekeeperState(
         endpoint=endpoint,
         catalog_uri=f"{endpoint}/catalog",
         pid=process.pid,
         started_at=datetime.now(UTC).replace(microsecond=0),
     )
+    return found, wait
 
 
 def _start(

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import secrets
 import signal
 import socket
 import subprocess
@@ -14,22 +15,26 @@ import httpx
 
 from lakewright_sandbox.errors import ProcessFailedError
 
+_PORTS = range(20000, 32768)
 _POLL_SECONDS = 0.05
 _STOP_SECONDS = 10
 _TAIL_LINES = 15
 
 
 def free_port(preferred: int | None = None) -> int:
-    """The preferred loopback port if nobody listens on it, else one the system picks."""
-    for port in (preferred, 0):
-        if port is None:
-            continue
+    """The preferred loopback port if nobody listens on it, else another one that is free.
+
+    Below the range from which systems give ports to outgoing connections: one of those could take it before we do.
+    """
+    candidates = [preferred] if preferred else []
+    candidates += [_PORTS.start + secrets.randbelow(len(_PORTS)) for _ in range(50)]
+    for port in candidates:
         with contextlib.suppress(OSError), socket.socket() as probe:
             # Connections of the last run may linger: without this their port would count as taken for a minute.
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             probe.bind(("127.0.0.1", port))
-            return int(probe.getsockname()[1])
-    raise ProcessFailedError("The system has no free port on 127.0.0.1 left.")
+            return port
+    raise ProcessFailedError(f"No free port found on 127.0.0.1 between {_PORTS.start} and {_PORTS.stop - 1}.")
 
 
 def command_line(pid: int) -> list[str]:

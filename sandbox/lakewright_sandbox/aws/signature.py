@@ -72,13 +72,10 @@ def _from_query(request: HttpRequest) -> Signature | None:
         raise _unsupported()
     if "X-Amz-Signature" not in query:
         return None
-    try:
-        seconds = int(query["X-Amz-Expires"])
-        credential, headers, date = (query[f"X-Amz-{name}"] for name in ("Credential", "SignedHeaders", "Date"))
-        complete = query["X-Amz-Algorithm"] == _ALGORITHM and 0 < seconds <= _LONGEST_PRESIGNED
-    except (KeyError, ValueError):
-        complete = False
-    if not complete:
+    names = ("Credential", "SignedHeaders", "Date", "Expires", "Algorithm")
+    credential, headers, date, expires, algorithm = (query.get(f"X-Amz-{name}", "") for name in names)
+    seconds = int(expires) if expires.isdecimal() else 0
+    if algorithm != _ALGORITHM or not 0 < seconds <= _LONGEST_PRESIGNED:
         raise AwsError(
             "AuthorizationQueryParametersError",
             "Query-string authentication version 4 requires the X-Amz-Algorithm, X-Amz-Credential, X-Amz-Signature, "

@@ -1,0 +1,239 @@
+"""A sandbox's life: up, status, down; restarts, crashes, taken ports, and several sandboxes at once."""
+
+import json
+import os
+import socket
+import stat
+import subprocess
+import sys
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import boto3
+import httpx
+import pytest
+from lakewright_sandbox import processes
+from lakewright_sandbox.credentials import load
+
+from .conftest import kill
+
+Run = Callable[..., subprocess.CompletedProcess[str]]
+
+
+def up(run: Run, directory: Path, *more: str) -> dict[str, Any]:
+    done = run("up", "--dir", str(directory), "--json", *more)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def buckets(state: dict[str, Any]) -> list[str]:
+    s3 = boto3.client(
+        "s3",
+        endpoint_url=state["aws"]["endpoint"],
+        region_name=state["aws"]["region"],
+        aws_access_key_id=state["admin"]["access_key_id"],
+        aws_secret_access_key=state["admin"]["secret_access_key"],
+    )
+    return [bucket["Name"] for bucket in s3.list_buckets()["Buckets"]]
+
+
+def create_project(state: dict[str, Any]) -> str:
+    management = f"{state['lakekeeper']['endpoint']}/management/v1"
+    httpx.post(f"{management}/bootstrap", json={"accept-terms-of-use": True})
+    created = httpx.post(f"{management}/project", json={"project-name": "kept"})
+    return str(created.raise_for_status().json()["project-id"])
+
+
+def projects(state: dict[str, Any]) -> list[str]:
+    found = httpx.get(f"{state['lakekeeper']['endpoint']}/management/v1/project-list").raise_for_status().json()
+    return [project["project-id"] for project in found["projects"]]
+
+
+def test_up_status_down(directory: Path, sandbox_command: Run) -> None:
+    state = up(sandbox_command, directory)
+    assert buckets(state) == []
+    assert httpx.get(f"{state['lakekeeper']['endpoint']}/health").json()["health"] == "ok"
+    assert state["lakekeeper"]["catalog_uri"] == f"{state['lakekeeper']['endpoint']}/catalog"
+    assert state["aws"]["catalog_principal_arn"] == "arn:aws:iam::123456789012:user/lakekeeper"
+
+    on_disk = (directory / "sandbox.json").read_text()
+    assert json.loads(on_disk) == {key: value for key, value in state.items() if key != "admin"}
+    for key in load(directory / "credentials").values():
+        assert key.secret_access_key.get_secret_value() not in on_disk
+    for name in ("sandbox.json", "credentials"):
+        assert stat.S_IMODE((directory / name).stat().st_mode) == 0o600
+
+    again = sandbox_command("up", "--dir", str(directory))
+    assert "running already" in again.stdout
+    status = sandbox_command("status", "--dir", str(directory))
+    assert status.returncode == 0
+    assert "live as long as the AWS process: since 20" in status.stdout
+
+    assert "Stopped: lakekeeper, aws." in sandbox_command("down", "--dir", str(directory)).stdout
+    for half in ("aws", "lakekeeper"):
+        assert processes.command_line(state[half]["pid"]) == []
+    assert sandbox_command("status", "--dir", str(directory)).returncode == 3
+    assert "Nothing of the sandbox was running" in sandbox_command("down", "--dir", str(directory)).stdout
+
+
+def test_a_restart_keeps_catalog_keys_and_ports_but_not_the_buckets(directory: Path, sandbox_command: Run) -> None:
+    before = up(sandbox_command, directory)
+    project = create_project(before)
+    make_bucket(before)
+    sandbox_command("down", "--dir", str(directory))
+    after = up(sandbox_command, directory)
+    assert project in projects(after)
+    assert buckets(after) == []
+    for half in ("aws", "lakekeeper"):
+        assert after[half]["endpoint"] == before[half]["endpoint"]
+        assert after[half]["pid"] != before[half]["pid"]
+    assert (after["id"], after["admin"]) == (before["id"], before["admin"])
+
+
+def make_bucket(state: dict[str, Any]) -> None:
+    boto3.client(
+        "s3",
+        endpoint_url=state["aws"]["endpoint"],
+        region_name="us-east-1",
+        aws_access_key_id=state["admin"]["access_key_id"],
+        aws_secret_access_key=state["admin"]["secret_access_key"],
+    ).create_bucket(Bucket="made-before")
+
+
+@pytest.mark.parametrize("half", ["aws", "lakekeeper"])
+def test_a_half_that_crashed_is_restarted_and_the_other_left_alone(
+    directory: Path, sandbox_command: Run, half: str
+) -> None:
+    before = up(sandbox_command, directory)
+    kill(before[half]["pid"])
+    status = sandbox_command("status", "--dir", str(directory), "--json")
+    assert status.returncode == 3
+    assert json.loads(status.stdout)["running"][half] is False
+
+    again = sandbox_command("up", "--dir", str(directory))
+    assert f"Restarted the {half} half" in again.stdout
+    after = up(sandbox_command, directory)
+    other = {"aws": "lakekeeper", "lakekeeper": "aws"}[half]
+    assert after[other] == before[other]
+    assert after[half]["endpoint"] == before[half]["endpoint"]
+
+
+def test_a_port_that_somebody_took_meanwhile(directory: Path, sandbox_command: Run) -> None:
+    before = up(sandbox_command, directory)
+    sandbox_command("down", "--dir", str(directory))
+    with socket.create_server(("127.0.0.1", urlsplit(before["aws"]["endpoint"]).port or 0)):
+        after = up(sandbox_command, directory)
+        assert after["aws"]["endpoint"] != before["aws"]["endpoint"]
+        assert after["lakekeeper"]["endpoint"] == before["lakekeeper"]["endpoint"]
+        assert buckets(after) == []
+
+
+def test_down_leaves_a_stranger_with_our_old_pid_alone(directory: Path, sandbox_command: Run) -> None:
+    state = up(sandbox_command, directory)
+    sandbox_command("down", "--dir", str(directory))
+    stranger = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    try:
+        content = json.loads((directory / "sandbox.json").read_text())
+        content["aws"]["pid"] = stranger.pid
+        (directory / "sandbox.json").write_text(json.dumps(content))
+        done = sandbox_command("down", "--dir", str(directory))
+        assert "Nothing of the sandbox was running" in done.stdout
+        assert stranger.poll() is None
+    finally:
+        stranger.communicate(b"\n")
+    assert state["aws"]["pid"] != stranger.pid
+
+
+def test_a_process_that_does_not_come_up_is_told_with_its_log(directory: Path, sandbox_command: Run) -> None:
+    directory.mkdir(parents=True)
+    done = sandbox_command("up", "--dir", str(directory), "--database", "sqlite:////proc/none/there.db")
+    assert done.returncode == 1
+    assert "The sandbox's Lakekeeper ended with exit code" in done.stderr
+    assert "unable to open database file" in done.stderr
+    assert not (directory / "sandbox.json").exists()
+    # The half that did come up is stopped again: nothing is left running that nobody knows of.
+    left = [pid for pid in running_pids() if str(directory / "credentials") in processes.command_line(pid)]
+    assert left == []
+    # Nor is the database that did not work kept for the next time.
+    up(sandbox_command, directory)
+
+
+def running_pids() -> list[int]:
+    return [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdecimal()]
+
+
+def test_a_broken_credentials_file_is_told_without_its_content(directory: Path, sandbox_command: Run) -> None:
+    directory.mkdir(parents=True)
+    (directory / "credentials").write_text("[admin]\naws_access_key_id = A\nsecret-without-a-name\n")
+    done = sandbox_command("up", "--dir", str(directory))
+    assert done.returncode == 1
+    assert str(directory / "credentials") in done.stderr.replace("\n", "")
+    assert "secret-without-a-name" not in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_without_a_sandbox_there_is_nothing_to_stop(tmp_path: Path, sandbox_command: Run) -> None:
+    for command in ("status", "down"):
+        done = sandbox_command(command, "--dir", str(tmp_path / "none"))
+        assert done.returncode == 1
+        assert "There is no sandbox in" in done.stderr
+        assert not (tmp_path / "none").exists()
+
+
+def test_an_up_that_was_killed_is_taken_over(directory: Path, sandbox_command: Run) -> None:
+    code = "from lakewright_sandbox.cli import app; app()"
+    first = subprocess.Popen([sys.executable, "-c", code, "up", "--dir", str(directory)])
+    while not (directory / "sandbox.json").exists():
+        assert first.poll() is None
+    first.kill()
+    first.wait()
+    begun = json.loads((directory / "sandbox.json").read_text())
+    up(sandbox_command, directory)
+    sandbox_command("down", "--dir", str(directory))
+    for half in ("aws", "lakekeeper"):
+        assert processes.command_line(begun[half]["pid"]) == []
+
+
+def test_two_ups_at_once_make_one_sandbox(directory: Path, sandbox_command: Run) -> None:
+    with ThreadPoolExecutor(2) as pool:
+        first, second = pool.map(lambda _: up(sandbox_command, directory), range(2))
+    assert first == second
+
+
+def test_two_sandboxes_know_nothing_of_each_other(tmp_path: Path, sandbox_command: Run) -> None:
+    directories = [tmp_path / "one", tmp_path / "two"]
+    try:
+        with ThreadPoolExecutor(2) as pool:
+            one, two = pool.map(lambda directory: up(sandbox_command, directory), directories)
+        make_bucket(one)
+        assert buckets(one) == ["made-before"]
+        assert buckets(two) == []
+        assert one["admin"] != two["admin"]
+        sandbox_command("down", "--dir", str(directories[0]))
+        assert sandbox_command("status", "--dir", str(directories[1])).returncode == 0
+    finally:
+        for directory in directories:
+            sandbox_command("down", "--dir", str(directory))
+
+
+def test_purge_leaves_nothing_but_what_others_put_there(directory: Path, sandbox_command: Run) -> None:
+    state = up(sandbox_command, directory)
+    project = create_project(state)
+    (directory / "notes.txt").write_text("mine")
+    assert sandbox_command("down", "--dir", str(directory), "--purge").returncode == 0
+    assert [path.name for path in directory.iterdir()] == ["notes.txt"]
+    (directory / "notes.txt").unlink()
+    fresh = up(sandbox_command, directory)
+    assert fresh["admin"] != state["admin"]
+    assert project not in projects(fresh)
+
+
+def test_no_keys_of_whoever_starts_it_reach_the_sandbox(directory: Path, sandbox_command: Run) -> None:
+    os_environment = {**os.environ, "AWS_SECRET_ACCESS_KEY": "of-a-real-account", "AWS_PROFILE": "production"}
+    done = sandbox_command("up", "--dir", str(directory), "--json", env=os_environment)
+    for half in ("aws", "lakekeeper"):
+        environment = Path(f"/proc/{json.loads(done.stdout)[half]['pid']}/environ").read_bytes()
+        assert b"AWS_" not in environment
