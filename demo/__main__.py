@@ -1,0 +1,59 @@
+"""`python -m demo`: plays the acts, prints the time that each took, and tidies up."""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+import sys
+
+from demo import acts
+from demo.stage import REPOSITORY, STACK, DemoError, Stage
+
+PROGRAMME = {
+    "A sandbox: a catalog and AWS, on this machine": acts.sandbox,
+    "A tenant, declared in one file": acts.declare,
+    "A Spark job on real data, with vended credentials alone": acts.job,
+    "The same again: nothing to do": acts.unchanged,
+    "Behind the stack's back": acts.tamper,
+    "Drift, found": acts.find_drift,
+    "Drift, healed": acts.heal,
+}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="make demo", description=__doc__)
+    parser.add_argument("--keep", action="store_true", help="leave the sandbox running, to look around")
+    keep = parser.parse_args().keep
+    stage = Stage(REPOSITORY / ".demo")
+    try:
+        for title, act in PROGRAMME.items():
+            with stage.act(title):
+                act(stage)
+    except DemoError as error:
+        stage.console.print(f"\nThe demo failed: {error}", style="red", markup=False)
+        return 1
+    finally:
+        if not keep and (stage.sandbox / "sandbox.json").exists():
+            stage.output("lakewright", "sandbox", "down", "--dir", str(stage.sandbox))
+    stage.console.print()
+    stage.console.print(stage.programme())
+    stage.console.print()
+    stage.console.print(closing(stage, keep=keep), markup=False)
+    return 0
+
+
+def closing(stage: Stage, *, keep: bool) -> str:
+    """How to go on from here."""
+    if not keep:
+        return "The sandbox is stopped. `make demo ARGS=--keep` leaves it running, to look around."
+    exports = "\n".join(f"  export {name}={shlex.quote(value)}" for name, value in stage.settings().items())
+    down = f"lakewright sandbox down --dir {stage.sandbox.relative_to(REPOSITORY)}"
+    return (
+        f"The sandbox is running. To look around:\n  . .venv/bin/activate\n{exports}\n"
+        f"  lakewright stack output --stack {STACK}\n  lakewright sandbox status --dir {stage.sandbox}\n"
+        f"To stop it: {down}"
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,95 @@
+"""The acts, in order. Each shows one thing and fails the demo if it is not so."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import httpx
+from lakewright_spark.catalog import CatalogConfig, CatalogWarehouse
+
+from demo.stage import STACK, DemoError, Stage
+
+DROPPED = "operator-port-state"
+"""A namespace that the job leaves empty, so that somebody could drop it by mistake."""
+SOFT_DELETE_DAYS = 1
+"""What somebody sets by hand; the spec says otherwise."""
+
+OF_PLANNING = {"same", "refresh", "read"}
+"""Steps that change nothing."""
+
+
+def sandbox(stage: Stage) -> None:
+    """From nothing: what an earlier showing left is removed."""
+    if (stage.sandbox / "sandbox.json").exists():
+        stage.output("lakewright", "sandbox", "down", "--purge", "--dir", str(stage.sandbox))
+    shutil.rmtree(stage.folder, ignore_errors=True)
+    stage.state.mkdir(parents=True)
+    stage.run("lakewright", "sandbox", "up", "--dir", str(stage.sandbox))
+
+
+def declare(stage: Stage) -> None:
+    stage.run("lakewright", "up", "--stack", STACK, "--yes")
+
+
+def job(stage: Stage) -> None:
+    """The job is given the generated configuration, and no key: the catalog vends what it needs, table by table."""
+    stage.catalog.write_text(stage.output("lakewright", "config", "--stack", STACK, "--format", "json"))
+    where = ("--config", str(stage.catalog), "--warehouse", warehouse(stage).name)
+    stage.run("lakewright-spark", "run-flights", *where, log=stage.folder / "spark.log")
+
+
+def unchanged(stage: Stage) -> None:
+    stage.run("lakewright", "up", "--stack", STACK, "--yes", "--expect-no-changes")
+
+
+def tamper(stage: Stage) -> None:
+    """Two changes that somebody makes by hand, past the stack."""
+    declared = warehouse(stage)
+    sandbox_state = json.loads((stage.sandbox / "sandbox.json").read_text())
+    headers = {"x-project-id": catalog(stage).project_id}
+    with httpx.Client(base_url=sandbox_state["lakekeeper"]["endpoint"], headers=headers, timeout=30) as server:
+        profile = {"type": "soft", "expiration-seconds": SOFT_DELETE_DAYS * 86400}
+        server.post(
+            f"/management/v1/warehouse/{declared.id}/delete-profile", json={"delete-profile": profile}
+        ).raise_for_status()
+        server.delete(f"/catalog/v1/{declared.id}/namespaces/{quote(DROPPED)}").raise_for_status()
+    stage.say(f"Somebody sets soft delete of warehouse {declared.name} to {SOFT_DELETE_DAYS} day,")
+    stage.say(f"and drops namespace {DROPPED}.")
+
+
+def find_drift(stage: Stage) -> None:
+    """A preview with refresh must name the two changes, and nothing else."""
+    words = ("lakewright", "preview", "--stack", STACK, "--refresh")
+    machine = stage.start(*words, "--json")
+    stage.run(*words)
+    printed, _ = machine.communicate()
+    changes = {(step["op"], step["type"], step["name"]) for step in changing_steps(json.loads(printed))}
+    kinds = sorted((op, kind.rsplit(":", 1)[-1]) for op, kind, _ in changes)
+    names = {name for op, _, name in changes if op == "create"}
+    if kinds != [("create", "Namespace"), ("update", "Warehouse")] or not all(DROPPED in name for name in names):
+        raise DemoError(f"expected an update of the warehouse and a creation of {DROPPED}, the preview has {changes}")
+    stage.say_done("The preview names exactly the two changes.")
+
+
+def heal(stage: Stage) -> None:
+    stage.run("lakewright", "up", "--stack", STACK, "--yes", "--refresh")
+    stage.run("lakewright", "preview", "--stack", STACK, "--refresh", "--expect-no-changes")
+    stage.say_done("What is declared is what is there.")
+
+
+def changing_steps(result: dict[str, Any]) -> list[dict[str, Any]]:
+    """Of what `--json` prints, the steps that change something; the stack's own tells no more than its parts do."""
+    return [step for step in result["steps"] if step["op"] not in OF_PLANNING and step["type"] != "pulumi:pulumi:Stack"]
+
+
+def catalog(stage: Stage) -> CatalogConfig:
+    return CatalogConfig.load(Path(stage.catalog))
+
+
+def warehouse(stage: Stage) -> CatalogWarehouse:
+    """The warehouse that the demo plays in: the tenant's first."""
+    return catalog(stage).warehouses[0]

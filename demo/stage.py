@@ -1,0 +1,117 @@
+"""Where the demo plays: its folder and environment, the commands a person would type, and how long each act took."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from rich.console import Console
+from rich.rule import Rule
+from rich.table import Table
+
+REPOSITORY = Path(__file__).resolve().parent.parent
+BIN = Path(sys.executable).parent
+STACK = "demo"
+
+
+class DemoError(Exception):
+    """Something the demo shows is not so."""
+
+
+@dataclass
+class Stage:
+    """One showing of the demo."""
+
+    folder: Path
+    console: Console = field(default_factory=lambda: Console(highlight=False))
+    times: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def sandbox(self) -> Path:
+        return self.folder / "sandbox"
+
+    @property
+    def state(self) -> Path:
+        return self.folder / "state"
+
+    @property
+    def catalog(self) -> Path:
+        """The generated catalog configuration: all that the job is given."""
+        return self.folder / "catalog.json"
+
+    def settings(self) -> dict[str, str]:
+        """What tells the stack's commands that this is the demo. The passphrase guards a sandbox's throw-away state."""
+        return {
+            "LAKEWRIGHT_SANDBOX": str(self.sandbox),
+            "PULUMI_BACKEND_URL": self.state.as_uri(),
+            "PULUMI_CONFIG_PASSPHRASE": "demo",
+        }
+
+    @contextmanager
+    def act(self, title: str) -> Iterator[None]:
+        """Announce an act and take its time."""
+        self.console.print()
+        self.console.print(Rule(f"[bold]{len(self.times) + 1}. {title}", align="left", style="cyan"))
+        began = time.monotonic()
+        yield
+        self.times[title] = time.monotonic() - began
+
+    def run(self, *words: str, log: Path | None = None) -> None:
+        """Type a command and show what it prints (its stderr goes to `log`, if given); DemoError if it fails."""
+        self.console.print(
+            f"[bold]$ {shlex.join(word.removeprefix(f'{REPOSITORY}/') for word in words)}", soft_wrap=True
+        )
+        with ExitStack() as open_files:
+            side = open_files.enter_context(log.open("wb")) if log else None
+            code = subprocess.run(
+                self._command(words), cwd=REPOSITORY, env=self._environment(), stderr=side, check=False
+            ).returncode
+        if code:
+            told = log.read_text(errors="replace")[-3000:] if log else "What it says is above."
+            raise DemoError(f"`{shlex.join(words)}` ended with {code}. {told}")
+
+    def start(self, *words: str) -> subprocess.Popen[str]:
+        """Begin a command whose output the demo reads itself."""
+        return subprocess.Popen(
+            self._command(words), cwd=REPOSITORY, env=self._environment(), stdout=subprocess.PIPE, text=True
+        )
+
+    def output(self, *words: str) -> str:
+        """What a command prints; DemoError if it fails."""
+        process = self.start(*words)
+        out, _ = process.communicate()
+        if process.returncode:
+            raise DemoError(f"`{shlex.join(words)}` ended with {process.returncode}. {out[-2000:]}")
+        return out
+
+    def say(self, text: str) -> None:
+        self.console.print(text)
+
+    def say_done(self, text: str) -> None:
+        self.console.print(f"[green]✓[/] {text}")
+
+    def programme(self) -> Table:
+        """The acts and the seconds that each took."""
+        table = Table("act", "seconds", box=None, header_style="bold")
+        for title, seconds in self.times.items():
+            table.add_row(title, f"{seconds:.1f}")
+        table.add_row("[bold]together", f"[bold]{sum(self.times.values()):.1f}")
+        return table
+
+    def _command(self, words: tuple[str, ...]) -> list[str]:
+        return [str(BIN / words[0]), *words[1:]]
+
+    def _environment(self) -> dict[str, str]:
+        # No AWS_* reaches any command: the stack takes its identity from the environment file, the job has none.
+        mine = {
+            key: value for key, value in os.environ.items() if not key.startswith(("AWS_", "PULUMI_", "LAKEWRIGHT_"))
+        }
+        kept = {key: os.environ[key] for key in ("LAKEWRIGHT_IVY",) if key in os.environ}
+        return mine | kept | self.settings() | {"PYTHONUNBUFFERED": "1"}
