@@ -150,6 +150,8 @@ def test_a_rendered_object_is_imported_by_its_id_or_found_by_its_inputs(kubernet
     found, _, inputs = kubernetes.read(CONFIG_MAP, made)
     assert (found, inputs) == (made, config_map())
     assert kubernetes.read(CONFIG_MAP, "", inputs=config_map())[0] == made
+    assert kubernetes.read(CONFIG_MAP, made, inputs=config_map())[1]["__inputs"] == config_map()
+    assert kubernetes.read(CONFIG_MAP, "tenant-a/other", inputs=config_map(name="other"))[0] == ""
     assert kubernetes.read(CONFIG_MAP, "", inputs=config_map(name="other"))[0] == ""
     assert kubernetes.changed(CONFIG_MAP, made, outputs, inputs) == []
 

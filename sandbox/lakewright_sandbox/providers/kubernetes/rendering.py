@@ -89,8 +89,8 @@ class Rendering:
         return _id(inputs), self._state(inputs, {})
 
     def read(self, of: Subject, olds: Properties, old_inputs: Properties) -> Found | None:
-        """What was rendered last; with an id or inputs alone, what stands in the object's file."""
-        if of.id and old_inputs:
+        """What was rendered last; where no state tells (an import, a create that was killed), what stands in its file."""
+        if of.id and olds:
             return Found(of.id, olds, old_inputs)
         wanted = old_inputs or _named(of)
         rendered = manifests.load(manifests.path_of(wanted, self._directory()))
