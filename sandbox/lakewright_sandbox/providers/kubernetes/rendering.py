@@ -89,7 +89,7 @@ class Rendering:
         return _id(inputs), self._state(inputs, {})
 
     def read(self, of: Subject, olds: Properties, old_inputs: Properties) -> Found | None:
-        """What was rendered last; where no state tells (an import, a create that was killed), what stands in its file."""
+        """What was rendered last; without a state (an import, a create that was killed), what stands in the file."""
         if of.id and olds:
             return Found(of.id, olds, old_inputs)
         wanted = old_inputs or _named(of)
