@@ -107,11 +107,18 @@ class Gate:
             _check_bucket_policy(request.body, str(steps[0].bucket))
         answer = self._forward(environ)
         if answer[0] == 404 and steps[0].key is not None and steps[0].action.startswith("s3:GetObject"):
-            # To those who may not list the bucket, S3 does not tell that an object is not there.
-            listing = s3_actions.Step("s3:ListBucket", steps[0].bucket)
-            if _bucket_exists(steps[0].bucket):
-                self._require(caller, rights, listing, context)
+            self._may_know(caller, rights, steps[0], context)
         return answer
+
+    def _may_know(self, caller: Caller, rights: Rights, step: s3_actions.Step, context: Context) -> None:
+        """To those who may not list it, S3 does not tell that an object is not there: they get AccessDenied.
+
+        AWS does not document what `s3:prefix` is in that check. Here it is the key: who may list what begins with it,
+        as vended credentials may within their table, may know.
+        """
+        if step.bucket in s3().buckets:
+            listing = s3_actions.Step("s3:ListBucket", step.bucket)
+            self._require(caller, rights, listing, {**context, "s3:prefix": [str(step.key)]})
 
     def _delete_objects(
         self, request: HttpRequest, environ: dict[str, Any], caller: Caller, rights: Rights, context: Context
@@ -173,10 +180,6 @@ class Gate:
         content = self._moto(environ, start_response)
         body = b"".join(content)
         return answer[0], answer[1], body
-
-
-def _bucket_exists(name: str | None) -> bool:
-    return name in s3().buckets
 
 
 def _bucket_policy(name: str | None) -> Policy | None:

@@ -78,6 +78,13 @@ def test_a_missing_object_is_told_only_to_those_who_may_list(aws: Aws) -> None:
     with refused("AccessDenied", "s3:ListBucket"):
         aws.client("s3", reader).get_object(Bucket=bucket, Key="none")
 
+    within = allow("s3:ListBucket", f"arn:aws:s3:::{bucket}", Condition={"StringLike": {"s3:prefix": "mine/*"}})
+    _, lister = aws.user(allow("s3:GetObject", f"arn:aws:s3:::{bucket}/*"), within)
+    with refused("NoSuchKey"):
+        aws.client("s3", lister).get_object(Bucket=bucket, Key="mine/none")
+    with refused("AccessDenied"):
+        aws.client("s3", lister).get_object(Bucket=bucket, Key="yours/none")
+
 
 def test_versions_have_rights_of_their_own(aws: Aws) -> None:
     bucket, admin = aws.bucket(), aws.client("s3")
