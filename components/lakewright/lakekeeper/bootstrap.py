@@ -58,14 +58,13 @@ class BootstrapProvider(LakekeeperProvider[BootstrapArgs]):
 
 
 def _found(declared: BootstrapArgs, server: Server) -> Found[BootstrapArgs]:
-    told = {"server_id": server.server_id, "default_project_id": server.default_project_id}
-    return Found(declared, {**told, "authz_backend": server.authz_backend})
+    told = {"default_project_id": server.default_project_id, "authz_backend": server.authz_backend}
+    return Found(declared, told)
 
 
 class Bootstrap(Resource, module="lakekeeper", name="Bootstrap"):
     """A bootstrapped server. One that is bootstrapped already is taken as it is."""
 
-    server_id: pulumi.Output[str]
     default_project_id: pulumi.Output[str | None]
     authz_backend: pulumi.Output[str]
 
@@ -89,5 +88,10 @@ class Bootstrap(Resource, module="lakekeeper", name="Bootstrap"):
             user_email=user_email,
             user_type=user_type,
         )
-        computed = {"server_id": None, "default_project_id": None, "authz_backend": None}
+        computed = {"default_project_id": None, "authz_backend": None}
         super().__init__(BootstrapProvider(), resource_name, {**props, **computed}, opts)
+
+    @property
+    def server_id(self) -> pulumi.Output[str]:
+        """Id that the server gave itself."""
+        return self.id

@@ -112,8 +112,8 @@ class NamespaceProvider(LakekeeperProvider[NamespaceArgs]):
         if tables := contents.of_namespace(client, old.warehouse_id, old.path).tabulars:
             raise HoldsTables(
                 f"{_where(client, old)} would be replaced ({', '.join(str(change) for change in changes)}); it holds"
-                f" {contents.described(tables)}. `deletion` is `{old.deletion}` in the state: to lose the tables, set it"
-                " to `purge` and run `up` before this change."
+                f" {contents.described(tables)}. `deletion` is `{old.deletion}` in the state: to lose the tables, set"
+                " it to `purge` and run `up` before this change."
             )
 
     def remove(self, client: Client, known: Known[NamespaceArgs]) -> None:

@@ -1,7 +1,7 @@
 """Warehouse: a name for tables, on a part of a bucket."""
 
 from collections.abc import Callable, Mapping
-from typing import Annotated, Any, Self, TypeVar, cast
+from typing import Annotated, Any, Self, TypeVar
 
 import pulumi
 from pulumi.dynamic import Resource
@@ -118,7 +118,7 @@ def observed(found: warehouses.Found, declared: WarehouseArgs, *, credential_kin
             "default_format_version": default if declared.default_format_version else None,
         }
     )
-    return Found(now, {"warehouse_id": warehouses.id_of(found)})
+    return Found(now)
 
 
 def same_place(found: warehouses.Found, declared: WarehouseArgs) -> bool:
@@ -301,7 +301,6 @@ class Warehouse(Resource, module="lakekeeper", name="Warehouse"):
     `deletion` says what happens to tables when the warehouse is destroyed.
     """
 
-    warehouse_id: pulumi.Output[str]
     project_id: pulumi.Output[str]
     name: pulumi.Output[str]
     storage: pulumi.Output[dict[str, Any]]
@@ -339,5 +338,12 @@ class Warehouse(Resource, module="lakekeeper", name="Warehouse"):
             deletion=deletion,
             adopt=adopt or None,
         )
-        props["warehouse_id"] = None
-        super().__init__(WarehouseProvider(), resource_name, cast(Any, props), delete_first(opts))
+        super().__init__(WarehouseProvider(), resource_name, props, delete_first(opts))
+
+    @property
+    def warehouse_id(self) -> pulumi.Output[str]:
+        """Id of the warehouse on the server.
+
+        The resource's own id, and no output beside it, since a preview of an update knows only the former.
+        """
+        return self.id

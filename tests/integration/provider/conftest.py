@@ -1,4 +1,4 @@
-"""Provider hooks called as an engine calls them, against the sandbox: check, then create, diff and update, read or delete."""
+"""Provider hooks called as an engine calls them, against the sandbox: check, diff, create, update, read, delete."""
 
 from __future__ import annotations
 
@@ -119,7 +119,9 @@ AwsClient = Callable[[str], Any]
 @pytest.fixture
 def aws(sandbox: Sandbox) -> AwsClient:
     admin = sandbox.admin
-    session = boto3.Session(admin.access_key_id, admin.secret_access_key.get_secret_value(), region_name=sandbox.aws.region)
+    session = boto3.Session(
+        admin.access_key_id, admin.secret_access_key.get_secret_value(), region_name=sandbox.aws.region
+    )
     return lambda service: session.client(service, endpoint_url=sandbox.aws.endpoint)
 
 

@@ -149,7 +149,9 @@ def test_a_role_that_is_not_there_yet_is_waited_for(
     assert len(tries) == 2
 
 
-def test_a_credential_of_another_kind_behind_the_back_is_drift(by_role: Props, http: httpx.Client, sandbox: Any) -> None:
+def test_a_credential_of_another_kind_behind_the_back_is_drift(
+    by_role: Props, http: httpx.Client, sandbox: Any
+) -> None:
     warehouse = Resource(WarehouseProvider())
     warehouse.up(**by_role)
     swapped = {

@@ -115,7 +115,7 @@ def test_dropping_one_with_tables_depends_on_deletion(
 
 def test_dropping_one_with_children_alone_is_refused_by_the_server(namespace: Resource, space: Props) -> None:
     Resource(NamespaceProvider()).up(**space | {"name": "sales.daily"})
-    with pytest.raises(NotEmpty, match="1 child namespace|not empty"):
+    with pytest.raises(NotEmpty, match=r"1 child namespace|not empty"):
         namespace.destroy()
 
 
@@ -148,7 +148,7 @@ def test_what_a_killed_create_left_is_taken_over(namespace: Resource, space: Pro
 
 def test_a_different_one_of_the_name_is_taken_over_only_when_told_to(namespace: Resource, space: Props) -> None:
     other = space | {"properties": {"owner": "b"}}
-    with pytest.raises(NotOurs, match="with other properties.*adopt=True"):
+    with pytest.raises(NotOurs, match=r"with other properties.*adopt=True"):
         Resource(NamespaceProvider()).up(**other)
     adopted = Resource(NamespaceProvider())
     adopted.up(**other, adopt=True)

@@ -9,7 +9,7 @@ LakekeeperError
 +-- Refused                any other answer that says no; `type` is the server's own word for it
     +-- Forbidden          403
     +-- NotFound           404
-    +-- AlreadyExists      409 of a create
+    +-- AlreadyExists      a create whose name, id or place is taken
     +-- NotEmpty           409: a project, warehouse or namespace still holds something
     +-- Protected          409: protection is on
     +-- Busy               409: unfinished tasks, or somebody else is changing the same thing
@@ -23,6 +23,7 @@ ALREADY_EXISTS = frozenset(
     {
         "WarehouseAlreadyExists",
         "WarehouseNameAlreadyExists",
+        "CreateWarehouseStorageProfileOverlap",  # of a warehouse made twice, the place is looked at before the name
         "ProjectIdAlreadyExists",
         "AlreadyExistsException",
         "EntityAlreadyExists",
@@ -108,7 +109,7 @@ class NotFound(Refused):
 
 
 class AlreadyExists(Refused):
-    """The name or id is taken."""
+    """The name, id or place is taken."""
 
 
 class NotEmpty(Refused):

@@ -1,0 +1,133 @@
+"""Creates whose end the engine never saw: killed after the server committed, or the answer lost on the way."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import httpx
+import pytest
+from lakewright.credentials import resolve
+from lakewright.lakekeeper import provider
+from lakewright.lakekeeper.api.client import Client
+from lakewright.lakekeeper.api.errors import Unconfirmed
+from lakewright.lakekeeper.api.retry import RetryPolicy
+from lakewright.lakekeeper.api.server import ServerRef
+from lakewright.lakekeeper.errors import NotOurs
+from lakewright.lakekeeper.namespace import NamespaceProvider
+from lakewright.lakekeeper.project import ProjectProvider
+from lakewright.lakekeeper.warehouse import WarehouseProvider
+
+from .conftest import Props, Resource
+
+
+class Losing(httpx.BaseTransport):
+    """The way to the server, on which connections break: `before` the call arrives, or `after` it was answered."""
+
+    def __init__(self, when: str, method: str, path: str, times: int = 1) -> None:
+        self._real, self._when, self._call, self._left = httpx.HTTPTransport(), when, (method, path), times
+        self.arrived = 0
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        hit = (request.method, request.url.path) == self._call
+        if hit and self._left and self._when == "before":
+            self._left -= 1
+            raise httpx.ReadError("broken", request=request)
+        answer = self._real.handle_request(request)
+        answer.read()
+        self.arrived += hit
+        if hit and self._left:
+            self._left -= 1
+            raise httpx.RemoteProtocolError("broken", request=request)
+        return answer
+
+
+@pytest.fixture
+def through(server: Props, monkeypatch: pytest.MonkeyPatch) -> Callable[[Losing], Losing]:
+    """Has the providers' client go through such a way."""
+
+    def use(way: Losing) -> Losing:
+        client = Client(ServerRef(**server), resolve, transport=way, retry=RetryPolicy(first_wait=0.01))
+        monkeypatch.setattr(provider, "shared", lambda *_: client)
+        return way
+
+    return use
+
+
+def names(http: httpx.Client, project_id: str) -> list[str]:
+    found = http.get("/management/v1/warehouse", headers={"x-project-id": project_id}).json()["warehouses"]
+    return [one["name"] for one in found]
+
+
+def test_a_warehouse_that_a_killed_create_left_is_taken_over(warehouse: Resource, declared: Props) -> None:
+    again = Resource(WarehouseProvider())
+    assert again.up(**declared | {"delete_profile": {"type": "soft", "expiration_seconds": 60}}) == "create"
+    assert again.id == warehouse.id
+    assert again.refresh() == "same"
+
+
+@pytest.mark.parametrize("other", [{"key_prefix": "elsewhere"}, {"region": "eu-west-1"}], ids=str)
+def test_a_warehouse_elsewhere_is_not(warehouse: Resource, declared: Props, other: Props) -> None:
+    stranger = declared | {"storage": declared["storage"] | other}
+    with pytest.raises(NotOurs, match=r"exists already in project .* `adopt=True`"):
+        Resource(WarehouseProvider()).up(**stranger)
+
+
+def test_adopting_moves_the_region_and_never_the_prefix(warehouse: Resource, declared: Props) -> None:
+    adopted = Resource(WarehouseProvider())
+    moved = declared | {"storage": declared["storage"] | {"region": "eu-west-1"}, "adopt": True}
+    assert adopted.up(**moved) == "create"
+    assert adopted.id == warehouse.id
+    assert adopted.refresh() == "same"
+    with pytest.raises(NotOurs, match="the server cannot move it"):
+        Resource(WarehouseProvider()).up(
+            **declared | {"storage": declared["storage"] | {"key_prefix": "x"}, "adopt": True}
+        )
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_a_lost_answer_makes_no_second_warehouse(
+    when: str, declared: Props, project_id: str, http: httpx.Client, through: Any
+) -> None:
+    way = through(Losing(when, "POST", "/management/v1/warehouse"))
+    warehouse = Resource(WarehouseProvider())
+    warehouse.up(**declared)
+    assert way.arrived == 1
+    assert names(http, project_id) == ["main"]
+    assert warehouse.up(**declared) == "same"
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_a_lost_answer_makes_no_second_namespace(
+    when: str, warehouse: Resource, server: Props, http: httpx.Client, through: Any
+) -> None:
+    way = through(Losing(when, "POST", f"/catalog/v1/{warehouse.id}/namespaces"))
+    namespace = Resource(NamespaceProvider())
+    namespace.up(server=server, warehouse_id=warehouse.id, name="sales", properties={"owner": "a"})
+    assert way.arrived == 1
+    assert http.get(f"/catalog/v1/{warehouse.id}/namespaces").json()["namespaces"] == [["sales"]]
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_a_lost_answer_makes_no_second_project(when: str, server: Props, unique: str, through: Any) -> None:
+    way = through(Losing(when, "POST", "/management/v1/project"))
+    project = Resource(ProjectProvider())
+    project.up(server=server, project_id=unique, name="tenant")
+    assert way.arrived == 1
+    assert project.refresh() == "same"
+
+
+def test_a_way_that_stays_broken_ends_in_one_sentence(declared: Props, through: Any) -> None:
+    through(Losing("before", "POST", "/management/v1/warehouse", times=99))
+    with pytest.raises(Unconfirmed, match=r"POST /management/v1/warehouse at http://.*: the connection broke"):
+        Resource(WarehouseProvider()).up(**declared)
+
+
+def test_a_create_that_ended_half_way_is_finished_by_the_next(declared: Props, http: httpx.Client) -> None:
+    """What a kill leaves between the create itself and the calls that follow it."""
+    half, whole = Resource(WarehouseProvider()), Resource(WarehouseProvider())
+    half.up(**declared)
+    assert whole.up(**declared | {"protected": True, "active": False}) == "create"
+    assert whole.id == half.id
+    now = http.get(f"/management/v1/warehouse/{whole.id}").json()
+    assert (now["protected"], now["status"]) == (True, "inactive")

@@ -1,0 +1,208 @@
+"""Data outlives mistakes: what destroying does under protect, retain and purge, and the guard that looks first."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import httpx
+import pytest
+from lakewright.lakekeeper.api.errors import NotEmpty, Protected
+from lakewright.lakekeeper.deletion_guard import DeletionGuardProvider
+from lakewright.lakekeeper.errors import CannotCount, HoldsTables
+
+from .conftest import Props, Resource
+
+SOFT = {"type": "soft", "expiration_seconds": 86400}
+
+
+def there(http: httpx.Client, warehouse_id: str) -> bool:
+    return http.get(f"/management/v1/warehouse/{warehouse_id}").status_code == 200
+
+
+@pytest.fixture
+def drop(http: httpx.Client) -> Callable[..., None]:
+    """Drops a table as a user would, files to be kept."""
+
+    def dropped(warehouse_id: str, namespace: str, name: str) -> None:
+        url = f"/catalog/v1/{warehouse_id}/namespaces/{namespace}/tables/{name}"
+        http.delete(url, params={"purgeRequested": "false"}).raise_for_status()
+
+    return dropped
+
+
+@pytest.fixture
+def guard(warehouse: Resource, server: Props) -> Resource:
+    resource = Resource(DeletionGuardProvider())
+    resource.up(server=server, warehouses={"main": warehouse.id})
+    return resource
+
+
+def test_the_guard_counts_and_names_tables_soft_deleted_ones_too(
+    guard: Resource, warehouse: Resource, declared: Props, make_table: Any, drop: Any
+) -> None:
+    warehouse.up(**declared, delete_profile=SOFT)
+    make_table(warehouse.id, "sales", "orders")
+    make_table(warehouse.id, "sales.daily", "totals")
+    make_table(warehouse.id, "sales", "old")
+    drop(warehouse.id, "sales", "old")
+    names = r"sales\.daily\.totals, sales\.old \(soft-deleted\), sales\.orders"
+    with pytest.raises(HoldsTables, match=rf"`main` holds 3 tables, 1 of them soft-deleted: {names}"):
+        guard.destroy()
+
+
+def test_the_guard_lets_an_empty_warehouse_go_and_one_that_is_gone(
+    guard: Resource, warehouse: Resource, http: httpx.Client
+) -> None:
+    http.post(f"/catalog/v1/{warehouse.id}/namespaces", json={"namespace": ["empty"]}).raise_for_status()
+    guard.provider.delete(guard.id, guard.outs)
+    http.delete(f"/catalog/v1/{warehouse.id}/namespaces/empty").raise_for_status()
+    http.delete(f"/management/v1/warehouse/{warehouse.id}").raise_for_status()
+    guard.destroy()
+
+
+@pytest.mark.parametrize("deletion", ["retain", "purge"])
+def test_the_guard_lets_through_what_is_meant(
+    guard: Resource, warehouse: Resource, server: Props, make_table: Any, deletion: str
+) -> None:
+    make_table(warehouse.id, "sales", "orders")
+    assert guard.up(server=server, warehouses={"main": warehouse.id}, deletion=deletion) == "update"
+    guard.destroy()
+
+
+def test_the_guard_refuses_what_it_cannot_count(guard: Resource, warehouse: Resource, http: httpx.Client) -> None:
+    http.post(f"/management/v1/warehouse/{warehouse.id}/deactivate").raise_for_status()
+    with pytest.raises(CannotCount, match=r"`main`.*is inactive"):
+        guard.destroy()
+
+
+def test_more_than_a_screenful_of_tables_is_counted(guard: Resource, warehouse: Resource, make_table: Any) -> None:
+    for number in range(12):
+        make_table(warehouse.id, "many", f"t{number:02}")
+    with pytest.raises(HoldsTables, match=r"12 tables: many\.t00, .* and 2 more"):
+        guard.destroy()
+
+
+def test_a_protected_tenant_keeps_a_warehouse_with_tables_without_the_guard(
+    warehouse: Resource, make_table: Any, http: httpx.Client
+) -> None:
+    make_table(warehouse.id, "sales", "orders")
+    with pytest.raises(HoldsTables, match=r"`main` .* is not deleted: it holds 1 table: sales\.orders"):
+        warehouse.provider.delete(warehouse.id, warehouse.outs)
+    assert there(http, warehouse.id)
+
+
+def test_undeclared_empty_namespaces_are_named(warehouse: Resource, http: httpx.Client) -> None:
+    http.post(f"/catalog/v1/{warehouse.id}/namespaces", json={"namespace": ["stray"]}).raise_for_status()
+    with pytest.raises(NotEmpty, match="namespaces that are not declared: stray"):
+        warehouse.destroy()
+
+
+def test_an_empty_warehouse_is_deleted_and_a_gone_one_is_no_error(warehouse: Resource, http: httpx.Client) -> None:
+    outs, warehouse_id = warehouse.outs, warehouse.id
+    warehouse.destroy()
+    assert not there(http, warehouse_id)
+    warehouse.provider.delete(warehouse_id, outs)
+
+
+def test_purge_leaves_no_object_in_catalog_or_storage(  # noqa: PLR0917 - fixtures
+    warehouse: Resource, declared: Props, make_table: Any, drop: Any, http: httpx.Client, objects: Any
+) -> None:
+    warehouse.up(**declared, delete_profile=SOFT, deletion="purge")
+    make_table(warehouse.id, "sales", "orders")
+    make_table(warehouse.id, "sales.daily", "totals")
+    make_table(warehouse.id, "sales", "again")
+    drop(warehouse.id, "sales", "again")
+    make_table(warehouse.id, "sales", "again")
+    drop(warehouse.id, "sales", "again")
+    assert objects() != []
+    warehouse_id = warehouse.id
+    warehouse.destroy()
+    assert not there(http, warehouse_id)
+    assert objects() == []
+
+
+def test_purge_removes_views_too(warehouse: Resource, declared: Props, http: httpx.Client) -> None:
+    warehouse.up(**declared, deletion="purge")
+    root = f"/catalog/v1/{warehouse.id}/namespaces"
+    http.post(root, json={"namespace": ["sales"]}).raise_for_status()
+    view = {
+        "name": "v",
+        "schema": {
+            "type": "struct",
+            "schema-id": 0,
+            "fields": [{"id": 0, "name": "x", "required": False, "type": "int"}],
+        },
+        "view-version": {
+            "version-id": 1,
+            "schema-id": 0,
+            "timestamp-ms": 1,
+            "summary": {},
+            "default-namespace": ["sales"],
+            "representations": [{"type": "sql", "sql": "select 1 as x", "dialect": "spark"}],
+        },
+        "properties": {},
+    }
+    http.post(f"{root}/sales/views", json=view).raise_for_status()
+    warehouse_id = warehouse.id
+    warehouse.destroy()
+    assert not there(http, warehouse_id)
+
+
+def test_purge_wakes_an_inactive_warehouse(
+    warehouse: Resource, declared: Props, make_table: Any, http: httpx.Client, objects: Any
+) -> None:
+    make_table(warehouse.id, "sales", "orders")
+    warehouse.up(**declared, deletion="purge", active=False)
+    warehouse_id = warehouse.id
+    warehouse.destroy()
+    assert not there(http, warehouse_id)
+    assert objects() == []
+
+
+def test_what_is_protected_is_not_purged_and_nothing_else_is_touched(
+    warehouse: Resource, declared: Props, make_table: Any, http: httpx.Client
+) -> None:
+    warehouse.up(**declared, deletion="purge")
+    make_table(warehouse.id, "a", "first")
+    make_table(warehouse.id, "z", "last")
+    listed = http.get(f"/catalog/v1/{warehouse.id}/namespaces", params={"returnUuids": "true"}).json()
+    z = listed["namespace-uuids"][listed["namespaces"].index(["z"])]
+    url = f"/management/v1/warehouse/{warehouse.id}/namespace/{z}/protection"
+    http.post(url, json={"protected": True}).raise_for_status()
+    with pytest.raises(Protected, match=r"nothing was removed.*: z"):
+        warehouse.destroy()
+    assert http.head(f"/catalog/v1/{warehouse.id}/namespaces/a/tables/first").status_code == 204
+
+
+def test_a_protected_warehouse_is_not_purged(
+    warehouse: Resource, declared: Props, make_table: Any, http: httpx.Client
+) -> None:
+    warehouse.up(**declared, deletion="purge", protected=True)
+    make_table(warehouse.id, "a", "first")
+    with pytest.raises(Protected):
+        warehouse.destroy()
+    assert http.head(f"/catalog/v1/{warehouse.id}/namespaces/a/tables/first").status_code == 204
+
+
+def test_retain_leaves_everything_readable(
+    warehouse: Resource, declared: Props, make_table: Any, http: httpx.Client
+) -> None:
+    warehouse.up(**declared, deletion="retain")
+    make_table(warehouse.id, "a", "first")
+    warehouse_id = warehouse.id
+    warehouse.destroy()
+    assert http.get(f"/catalog/v1/{warehouse_id}/namespaces/a/tables/first").status_code == 200
+
+
+def test_destroying_reads_the_state_not_the_declaration(
+    warehouse: Resource, declared: Props, make_table: Any, server: Props
+) -> None:
+    """A changed `deletion` takes effect with an `up`, which makes no call for it."""
+    make_table(warehouse.id, "a", "first")
+    news = warehouse.provider.check(warehouse.inputs, declared | {"deletion": "purge"}).inputs
+    with pytest.raises(HoldsTables):
+        warehouse.provider.delete(warehouse.id, warehouse.outs)
+    outs = warehouse.provider.update(warehouse.id, warehouse.outs, news).outs
+    assert outs is not None
+    warehouse.provider.delete(warehouse.id, outs)

@@ -1,0 +1,180 @@
+"""The way to a server: what is tried again, what never is, what a failure reads like. Faults are in the transport."""
+
+from __future__ import annotations
+
+import httpx
+import pytest
+from lakewright.lakekeeper.api.client import Client
+from lakewright.lakekeeper.api.errors import (
+    Busy,
+    Forbidden,
+    LakekeeperError,
+    NotAuthenticated,
+    NotFound,
+    Refused,
+    TooSlow,
+    Unconfirmed,
+    Unreachable,
+)
+from lakewright.lakekeeper.api.retry import RetryPolicy
+from lakewright.lakekeeper.api.server import ServerRef
+
+Answer = httpx.Response | Exception
+QUICK = RetryPolicy(attempts=4, first_wait=0.001, longest_wait=0.002)
+
+
+class Script:
+    """A server that answers what it is told, one answer a call; the last one again and again."""
+
+    def __init__(self, *answers: Answer) -> None:
+        self._answers = list(answers)
+        self.requests: list[httpx.Request] = []
+
+    def __call__(self, request: httpx.Request) -> httpx.Response:
+        self.requests.append(request)
+        answer = self._answers.pop(0) if len(self._answers) > 1 else self._answers[0]
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    def client(self) -> Client:
+        server = ServerRef(endpoint="http://lake.test:8181")
+        return Client(server, str, retry=QUICK, transport=httpx.MockTransport(self))
+
+
+def refusal(status: int, kind: str = "", message: str = "no", headers: dict[str, str] | None = None) -> httpx.Response:
+    body = {"error": {"message": message, "type": kind, "code": status, "stack": []}}
+    return httpx.Response(status, json=body, headers=headers)
+
+
+OK = httpx.Response(200, json={"ok": True})
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        httpx.ConnectError("refused"),
+        httpx.ConnectTimeout("slow"),
+        httpx.ReadError("broken"),
+        httpx.RemoteProtocolError("broken"),
+        refusal(408, "RequestTimeout"),
+        refusal(429),
+        refusal(502),
+        refusal(503, "CatalogBackendError"),
+        refusal(504),
+        refusal(409, "CatalogBackendError"),
+        refusal(409, "RequestInProgress"),
+        httpx.Response(503, text="upstream", headers={"content-type": "text/plain"}),
+    ],
+    ids=str,
+)
+def test_a_passing_fault_is_no_error_for_what_may_be_repeated(fault: Answer) -> None:
+    script = Script(fault, fault, OK)
+    assert script.client().json("GET", "/x") == {"ok": True}
+    assert len(script.requests) == 3
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        httpx.ConnectError("refused"),
+        refusal(429),
+        refusal(503, "MaintenanceModeError"),
+        refusal(409, "CatalogBackendError"),
+    ],
+    ids=str,
+)
+def test_a_create_is_repeated_when_nothing_was_applied(fault: Answer) -> None:
+    script = Script(fault, OK)
+    assert script.client().json("POST", "/x", body={}, idempotent=False) == {"ok": True}
+
+
+@pytest.mark.parametrize(
+    ("fault", "error"),
+    [
+        (httpx.ReadError("broken"), Unconfirmed),
+        (httpx.RemoteProtocolError("broken"), Unconfirmed),
+        (httpx.ReadTimeout("slow"), TooSlow),
+        (refusal(408), TooSlow),
+        (refusal(502), Unconfirmed),
+        (refusal(503, "CatalogBackendError"), Unconfirmed),
+        (refusal(504), Unconfirmed),
+    ],
+    ids=str,
+)
+def test_a_create_that_may_have_been_applied_is_never_sent_again(fault: Answer, error: type[LakekeeperError]) -> None:
+    script = Script(fault, OK)
+    with pytest.raises(error):
+        script.client().call("POST", "/x", body={}, idempotent=False)
+    assert len(script.requests) == 1
+
+
+def test_the_servers_own_waiting_time_is_kept_to(monkeypatch: pytest.MonkeyPatch) -> None:
+    waits: list[float] = []
+    monkeypatch.setattr("tenacity.nap.time.sleep", waits.append)
+    script = Script(refusal(503, "MaintenanceModeError", headers={"retry-after": "2"}), refusal(429), OK)
+    script.client().json("GET", "/x")
+    assert waits[0] == 2
+    assert waits[1] < 1
+
+
+@pytest.mark.parametrize(
+    ("answer", "error", "says"),
+    [
+        (refusal(404, "NoSuchWarehouseException", "gone"), NotFound, "404 NoSuchWarehouseException: gone"),
+        (refusal(403, "WarehouseActionForbidden", "may not"), Forbidden, "403 WarehouseActionForbidden: may not"),
+        (refusal(409, "WarehouseHasUnfinishedTasks", "1 task"), Busy, "409 WarehouseHasUnfinishedTasks: 1 task"),
+        (httpx.Response(404), NotFound, "404: no reason given"),
+        (
+            httpx.Response(422, text="missing field", headers={"content-type": "text/plain"}),
+            Refused,
+            "422: missing field",
+        ),
+        (httpx.Response(500, html="<html>"), Refused, "500: no reason given"),
+    ],
+)
+def test_a_refusal_names_call_endpoint_and_reason(answer: httpx.Response, error: type[Refused], says: str) -> None:
+    with pytest.raises(error) as refused:
+        Script(answer).client().call("GET", "/management/v1/thing")
+    assert str(refused.value) == f"GET /management/v1/thing at http://lake.test:8181 answered {says}"
+
+
+def test_nobody_there_is_one_sentence_with_the_way_out() -> None:
+    with pytest.raises(Unreachable) as unreachable:
+        Script(httpx.ConnectError("Connection refused")).client().call("GET", "/x")
+    assert str(unreachable.value) == (
+        "Lakekeeper at http://lake.test:8181 cannot be reached for GET /x: Connection refused."
+        " Check the endpoint and that the server runs."
+    )
+
+
+def test_a_slow_server_is_waited_for_once() -> None:
+    script = Script(httpx.ReadTimeout("slow"))
+    with pytest.raises(TooSlow, match=r"GET /x at http://lake.test:8181 did not answer within 35 s"):
+        script.client().call("GET", "/x")
+    assert len(script.requests) == 1
+
+
+def test_something_else_that_answers_there_is_told_from_a_server() -> None:
+    with pytest.raises(Refused, match=r"without a JSON object. Is this a Lakekeeper server"):
+        Script(httpx.Response(200, html="<html>welcome")).client().server()
+
+
+def test_401_says_where_to_look() -> None:
+    with pytest.raises(NotAuthenticated, match=r"401 MissingAuthorizationHeader: .*Check `auth`"):
+        Script(refusal(401, "MissingAuthorizationHeader")).client().call("GET", "/x")
+
+
+def test_lists_and_booleans_in_a_query_are_written_as_the_server_reads_them() -> None:
+    script = Script(OK)
+    script.client().json("GET", "/x", params={"warehouseStatus": ["active", "inactive"], "force": True}, project="p")
+    sent = script.requests[0]
+    assert sent.url.query == b"warehouseStatus=active&warehouseStatus=inactive&force=true"
+    assert sent.headers["x-project-id"] == "p"
+
+
+def test_what_a_server_is_is_asked_once() -> None:
+    script = Script(httpx.Response(200, json={"version": "0.13.3", "bootstrapped": True}))
+    client = script.client()
+    assert client.server() is client.server()
+    assert len(script.requests) == 1
