@@ -95,14 +95,21 @@ class StackConfig:
 
     def get(self, key: str, *, path: bool = False) -> str | None:
         """The decrypted value; with `path`, of a place inside a value (`tree.leaf[0]`). None if there is none."""
+        value = self._at(key, path)
+        return None if value is None else as_text(self._decrypted(value))
+
+    def holds_secret(self, key: str, *, path: bool = False) -> bool:
+        """Whether what `get` answers is a secret or holds one."""
+        return _holds_secret(self._at(key, path))
+
+    def _at(self, key: str, path: bool) -> Any:
         name, steps = self._place(key, path)
         value: Any = self.values
         for step in (name, *steps):
-            inside = value[step] if _reaches(value, step) else None
-            if inside is None:
+            if not _reaches(value, step):
                 return None
-            value = inside
-        return as_text(self._decrypted(value))
+            value = value[step]
+        return value
 
     def set(self, key: str, value: str, *, secret: bool = False, path: bool = False) -> None:
         """Sets a value, encrypted if `secret`. Raises ProjectError if `path` leads through what is no container."""

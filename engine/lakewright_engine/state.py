@@ -100,8 +100,8 @@ class FileBackend:
         files = sorted([*self.root.glob(pattern), *self.root.glob(f"{pattern}.gz")])
         return [self._summary(file.parent.name, file.name.split(".json")[0]) for file in files]
 
-    def create(self, project: str, stack: str, secrets: PassphraseManager) -> None:
-        """A new stack without resources. Raises StateError if it is there already."""
+    def check_new(self, project: str, stack: str) -> None:
+        """Raises StateError if a stack of this name is there already, or cannot be."""
         if not STACK_NAME.fullmatch(stack):
             message = (
                 f"'{stack}' is no stack name: expected up to 100 letters, digits, hyphens, underscores and periods"
@@ -109,6 +109,10 @@ class FileBackend:
             raise StateError(message)
         if self.exists(project, stack):
             raise StateError(f"stack '{stack}' already exists")
+
+    def create(self, project: str, stack: str, secrets: PassphraseManager) -> None:
+        """A new stack without resources; raises as `check_new`."""
+        self.check_new(project, stack)
         self.save(project, stack, Snapshot(), secrets)
 
     def remove(self, project: str, stack: str, *, force: bool = False) -> None:

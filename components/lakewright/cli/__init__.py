@@ -1,0 +1,98 @@
+"""The `lakewright` command. Each group of commands is a module of its own, loaded only when it is called."""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from importlib import import_module
+from importlib.metadata import entry_points
+from typing import Any
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+
+COMMANDS = {
+    "preview": ("lakewright.cli.verbs:preview", "Show what an update would change."),
+    "up": ("lakewright.cli.verbs:up", "Make a tenant what its program says."),
+    "refresh": ("lakewright.cli.verbs:refresh", "Take what changed behind the stack's back into its state."),
+    "destroy": ("lakewright.cli.verbs:destroy", "Delete everything that the stack holds."),
+    "stack": ("lakewright.cli.stack:app", "List, make, read, export, import and remove stacks."),
+    "config": ("lakewright.cli.config:app", "A stack's settings, and the configuration that jobs read."),
+    "new": ("lakewright.cli.new:new", "Write the spec of a new tenant."),
+    "spec": ("lakewright.cli.spec:app", "Check a tenant's spec; print its JSON Schema."),
+    "doctor": ("lakewright.cli.doctor:doctor", "Say what is there, what is missing, and how to mend it."),
+}
+"""Name -> where the command is (a Typer app or a function), and the line that `--help` shows for it."""
+
+ENTRY_POINTS = "lakewright.commands"
+"""The group under which other packages add commands of theirs."""
+
+
+class LazyGroup(TyperGroup):
+    """Knows its commands by name, and imports the one that is called."""
+
+    def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002 - the name is Typer's
+        return [*COMMANDS, *(name for name in _plugged_in() if name not in COMMANDS)]
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ARG002 - the names are Typer's
+        """For `--help`: a stand-in that knows the command's line."""
+        if cmd_name in COMMANDS:
+            return TyperCommand(cmd_name, help=COMMANDS[cmd_name][1])
+        if cmd_name in _plugged_in():
+            return TyperCommand(cmd_name, help=f"From {_plugged_in()[cmd_name].partition('.')[0]}.")
+        return None
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        name, command, rest = super().resolve_command(ctx, args)
+        return name, load_command(name) if name else command, rest
+
+
+def load_command(name: str) -> Any:
+    """Imports a command."""
+    place = COMMANDS[name][0] if name in COMMANDS else _plugged_in()[name]
+    module, _, attribute = place.partition(":")
+    found: Any = getattr(import_module(module), attribute)
+    if not isinstance(found, typer.Typer):
+        app = typer.Typer(add_completion=False)
+        app.command(name)(found)
+        found = app
+    command = typer.main.get_command(found)
+    command.name = name
+    return command
+
+
+def _plugged_in() -> dict[str, str]:
+    return {point.name: point.value for point in entry_points(group=ENTRY_POINTS)}
+
+
+app = typer.Typer(
+    cls=LazyGroup,
+    add_completion=False,
+    no_args_is_help=True,
+    help="One stack a tenant: from its S3 storage through a Lakekeeper warehouse to its Spark compute.",
+)
+
+
+@app.callback()
+def root() -> None:
+    """One stack a tenant: from its S3 storage through a Lakekeeper warehouse to its Spark compute."""
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Runs the command line; ends the process. What a person can mend is one message and no traceback."""
+    command = typer.main.get_command(app)
+    try:
+        command.main(args=arguments, prog_name="lakewright")
+    except Exception as error:  # noqa: BLE001 - the last place where an error can be told
+        if os.environ.get("LAKEWRIGHT_DEBUG", "") not in ("", "0"):
+            traceback.print_exc()
+        print(f"error: {_told(error)}", file=sys.stderr)
+        sys.exit(getattr(error, "exit_code", 1))
+
+
+def _told(error: Exception) -> str:
+    """Our own errors speak for themselves; of others, the kind is part of what they say."""
+    if type(error).__module__.partition(".")[0].startswith("lakewright"):
+        return str(error)
+    return f"{type(error).__name__}: {error} (LAKEWRIGHT_DEBUG=1 shows where)"

@@ -1,0 +1,113 @@
+"""`lakewright config`: a stack's settings, and with `--format` the configuration that its jobs read."""
+
+from __future__ import annotations
+
+import json
+import sys
+from contextlib import suppress
+from typing import Annotated, Any
+
+import typer
+
+from lakewright.cli.errors import UsageError
+from lakewright.cli.options import HERE, Directory, StackName, load_project
+
+app = typer.Typer(add_completion=False)
+
+Path_ = Annotated[bool, typer.Option("--path", help="KEY is a path into a value: `tree.leaf[0]`.")]
+Key = Annotated[str, typer.Argument(help="`name`, or `namespace:name` for another namespace than the project's.")]
+
+
+@app.callback(invoke_without_command=True)
+def config(
+    context: typer.Context,
+    stack: Annotated[str | None, typer.Option("--stack", "-s", help="The stack's name.")] = None,
+    job_format: Annotated[
+        str | None, typer.Option("--format", help="json, spark, pyiceberg or env: print what a job reads.")
+    ] = None,
+    directory: Directory = HERE,
+) -> None:
+    """A stack's settings (secrets masked), or with --format the catalog configuration of its jobs."""
+    if context.invoked_subcommand is not None:
+        return
+    if stack is None:
+        raise UsageError("name the stack with --stack NAME")
+    if job_format is not None:
+        from lakewright.cli.jobconfig import print_config  # noqa: PLC0415 - only what is asked for is loaded
+
+        print_config(stack=stack, format=job_format, directory=directory)
+        return
+    settings = load_project(directory).stack_config(stack)
+    rows = [(_short(key, settings.project), settings.masked(key)) for key in sorted(settings.values)]
+    width = max((len(key) for key, _ in rows), default=3)
+    for key, value in (("KEY", "VALUE"), *rows):
+        print(f"{key:<{width}}  {value}")
+
+
+@app.command()
+def get(
+    key: Key,
+    stack: StackName,
+    path: Path_ = False,
+    directory: Directory = HERE,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Print one value, decrypted."""
+    from lakewright_engine.errors import ProjectError  # noqa: PLC0415
+
+    settings = load_project(directory).stack_config(stack)
+    value = settings.get(key, path=path)
+    if value is None:
+        raise ProjectError(f"configuration key '{key}' not found for stack '{stack}'")
+    if as_json:
+        print(json.dumps(_described(value, secret=settings.holds_secret(key, path=path)), indent=2, ensure_ascii=False))
+    else:
+        print(value)
+
+
+@app.command("set")
+def set_value(
+    key: Key,
+    stack: StackName,
+    *,
+    value: Annotated[str | None, typer.Argument(help="Read from standard input where it is left out.")] = None,
+    secret: Annotated[bool, typer.Option("--secret", help="Encrypt the value.")] = False,
+    path: Path_ = False,
+    directory: Directory = HERE,
+) -> None:
+    """Set one value."""
+    project = load_project(directory)
+    settings = project.stack_config(stack)
+    if value is None:
+        value = _asked(secret)
+    if secret:
+        project.secrets(stack)
+        settings = project.stack_config(stack)
+    settings.set(key, value, secret=secret, path=path)
+    settings.save()
+
+
+@app.command("rm")
+def remove(key: Key, stack: StackName, path: Path_ = False, directory: Directory = HERE) -> None:
+    """Remove one value."""
+    settings = load_project(directory).stack_config(stack)
+    settings.remove(key, path=path)
+    settings.save()
+
+
+def _asked(secret: bool) -> str:
+    if sys.stdin.isatty():
+        return typer.prompt("value", hide_input=secret)
+    return sys.stdin.read().removesuffix("\n")
+
+
+def _short(key: str, project: str) -> str:
+    return key.removeprefix(f"{project}:")
+
+
+def _described(value: str, *, secret: bool) -> dict[str, Any]:
+    described: dict[str, Any] = {"value": value}
+    if value.startswith(("{", "[")):
+        with suppress(ValueError):
+            described["objectValue"] = json.loads(value)
+    return described | {"secret": secret}

@@ -1,0 +1,101 @@
+"""The two engines behind the four verbs, and the choice between them."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from lakewright.cli import plugins
+from lakewright.cli.errors import UsageError
+from lakewright.cli.pulumi_cli import PulumiCli
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from lakewright_engine import Operation, Result
+    from lakewright_engine.project import Project
+    from pulumi.automation.events import EngineEvent
+
+
+class Engine(Protocol):
+    """Carries out an operation, telling events on the way."""
+
+    def run(self, operation: Operation, on_event: Callable[[EngineEvent], None], /) -> Result: ...
+
+
+@dataclass(frozen=True)
+class Choice:
+    """An engine, its name, and why it was chosen."""
+
+    engine: Engine
+    name: str
+    reason: str
+
+
+class Embedded:
+    """The embedded engine; deployments enter the stack's history as the CLI's do."""
+
+    def run(self, operation: Operation, on_event: Callable[[EngineEvent], None], /) -> Result:
+        from lakewright_engine import run  # noqa: PLC0415 - `--help` needs no engine
+
+        started = int(time.time())
+        result = run(operation, on_event)
+        if operation.verb != "preview" and not operation.preview_only:
+            _record(operation, result, started)
+        return result
+
+
+def choose(wanted: str, project: Project, stack: str) -> Choice:
+    """`auto` is the Pulumi CLI where it could run the stack, else the embedded engine."""
+    if wanted == "embedded":
+        return Choice(Embedded(), "embedded", "asked for")
+    if wanted not in ("auto", "pulumi"):
+        raise UsageError(f"--engine is {wanted!r}; expected auto, embedded or pulumi")
+    cli = shutil.which("pulumi")
+    if wanted == "pulumi":
+        if cli is None:
+            raise UsageError(
+                "--engine pulumi needs the Pulumi CLI, which is not on the PATH; install it, or use --engine embedded"
+            )
+        return Choice(PulumiCli(), "pulumi", f"asked for ({cli})")
+    if cli is None:
+        return Choice(Embedded(), "embedded", "the Pulumi CLI is not on the PATH")
+    if shutil.which("pulumi-language-python") is None:
+        return Choice(Embedded(), "embedded", "the Pulumi CLI has no pulumi-language-python beside it")
+    needed = plugins.needed(project, stack)
+    absent = plugins.missing(needed)
+    if absent:
+        return Choice(Embedded(), "embedded", f"the Pulumi CLI has no plugin for {', '.join(absent)}")
+    has = f" and has the plugins for {', '.join(sorted(needed))}" if needed else ""
+    return Choice(PulumiCli(), "pulumi", f"it is on the PATH{has}")
+
+
+def _record(operation: Operation, result: Result, started: int) -> None:
+    project = operation.project
+    backend = project.backend()
+    settings = project.stack_config(operation.stack)
+    backend.record(
+        project.name,
+        operation.stack,
+        {
+            "kind": {"up": "update"}.get(operation.verb, operation.verb),
+            "startTime": started,
+            "message": "",
+            "environment": {"exec.kind": "lakewright", "runtime.name": "python", "pulumi.os": sys.platform},
+            "config": {
+                key: value if isinstance(value, (str, dict)) else str(value) for key, value in settings.values.items()
+            },
+            "version": 0,
+            "result": "failed" if result.exit == 1 else "succeeded",
+            "endTime": int(time.time()),
+            "resourceChanges": result.changes,
+        },
+    )
+
+
+def told(choice: Choice) -> str:
+    """The line that says which engine runs, and why."""
+    return f"Engine: {choice.name} ({choice.reason})"

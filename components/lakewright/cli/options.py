@@ -1,0 +1,33 @@
+"""Options that several commands share, and how they find their project and stack."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from lakewright_engine.project import Project
+    from lakewright_engine.state import FileBackend
+
+StackName = Annotated[str, typer.Option("--stack", "-s", help="The stack's name; one stack is one tenant.")]
+Directory = Annotated[Path, typer.Option("-C", "--cwd", help="The program's folder, or one below it.")]
+HERE = Path()
+
+
+def load_project(directory: Path) -> Project:
+    from lakewright_engine.project import Project  # noqa: PLC0415 - `--help` needs no engine
+
+    return Project.load(directory)
+
+
+def existing_stack(directory: Path, stack: str) -> tuple[Project, FileBackend]:
+    """The project and backend of a stack; raises StackNotFound if the backend does not have it."""
+    from lakewright_engine.state import no_such_stack  # noqa: PLC0415
+
+    project = load_project(directory)
+    backend = project.backend()
+    if not backend.exists(project.name, stack):
+        raise no_such_stack(stack)
+    return project, backend

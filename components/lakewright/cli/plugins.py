@@ -1,0 +1,91 @@
+"""Which provider plugins a stack needs, and whether the Pulumi CLI has them."""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+import shutil
+import sys
+from importlib.metadata import Distribution, distributions
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from lakewright_engine.project import Project
+    from lakewright_engine.state import FileBackend
+
+PROVIDER_TYPE = "pulumi:providers:"
+BUNDLED = ("pulumi", "pulumi-python", "policy")
+"""Providers that come with the CLI and the SDK, and SDK packages without a provider."""
+
+
+def needed(project: Project, stack: str) -> set[str]:
+    """The plugins of the providers in the stack's state, and of the SDKs that its program and its packages import."""
+    return (_in_state(project, stack) | _imported(project)) - {*BUNDLED}
+
+
+def missing(plugins: set[str]) -> list[str]:
+    """Those that the CLI would not find on this machine."""
+    attached = {entry.partition(":")[0] for entry in os.environ.get("PULUMI_DEBUG_PROVIDERS", "").split(",")}
+    home = Path(os.environ.get("PULUMI_HOME") or Path.home() / ".pulumi") / "plugins"
+    return sorted(
+        name
+        for name in plugins - attached
+        if shutil.which(f"pulumi-resource-{name}") is None and not any(home.glob(f"resource-{name}-v*/"))
+    )
+
+
+def _in_state(project: Project, stack: str) -> set[str]:
+    from lakewright_engine.errors import EngineError  # noqa: PLC0415 - only where an engine is to be chosen
+
+    try:
+        backend: FileBackend = project.backend()
+        if not backend.exists(project.name, stack):
+            return set()
+        resources: list[dict[str, str]] = backend.export(project.name, stack)["deployment"].get("resources") or []
+    except EngineError:  # another backend: the embedded engine will say so, the CLI knows it
+        return set()
+    types = (one["type"] for one in resources)
+    return {type_.removeprefix(PROVIDER_TYPE) for type_ in types if type_.startswith(PROVIDER_TYPE)}
+
+
+def _imported(project: Project) -> set[str]:
+    """`pulumi_*` packages that the program imports, and those that the packages it imports depend on."""
+    program = project.program
+    files = [program] if program.is_file() else sorted(program.glob("*.py"))
+    modules = {module for file in files for module in _modules(file)}
+    found = {module.removeprefix("pulumi_") for module in modules if module.startswith("pulumi_")}
+    for distribution in distributions(path=_site_packages(project)):
+        if _name(distribution.metadata["Name"]).replace("-", "_") in modules:
+            found |= _required(distribution)
+    return {name.replace("_", "-") for name in found}
+
+
+def _modules(file: Path) -> set[str]:
+    try:
+        tree = ast.parse(file.read_bytes())
+    except (OSError, SyntaxError):  # the run itself will tell it better
+        return set()
+    names: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            names |= {alias.name.partition(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            names.add(node.module.partition(".")[0])
+    return names
+
+
+def _site_packages(project: Project) -> list[str]:
+    if project.virtualenv is None:
+        return sys.path
+    return [str(folder) for folder in project.virtualenv.glob("lib/python*/site-packages")]
+
+
+def _required(distribution: Distribution) -> set[str]:
+    names = (_name(re.split(r"[^A-Za-z0-9._-]", requirement)[0]) for requirement in distribution.requires or [])
+    return {name.removeprefix("pulumi-") for name in names if name.startswith("pulumi-")}
+
+
+def _name(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()

@@ -1,0 +1,95 @@
+"""The Pulumi CLI behind the four verbs, driven through its Automation API, with the words and exit codes of the CLI."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from lakewright.cli.errors import CliFailed
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from lakewright_engine import Operation, Result
+    from pulumi.automation import CommandError, Stack
+    from pulumi.automation.events import EngineEvent
+
+
+class PulumiCli:
+    """Needs `pulumi` on the PATH, and pip in the environment that runs the program."""
+
+    def run(self, operation: Operation, on_event: Callable[[EngineEvent], None], /) -> Result:
+        """Raises CliFailed if the CLI could not begin; what happens to resources is told by events and the result."""
+        from lakewright_engine import Result  # noqa: PLC0415 - `--help` needs neither engine
+        from lakewright_engine.report import Report  # noqa: PLC0415
+        from lakewright_engine.state import no_such_stack  # noqa: PLC0415
+        from pulumi import automation  # noqa: PLC0415
+
+        report = Report()
+
+        def heard(event: EngineEvent) -> None:
+            report.add(event)
+            on_event(event)
+
+        try:
+            workspace = automation.LocalWorkspace(work_dir=str(operation.project.root), env_vars=_environment())
+            stack = automation.Stack.select(operation.stack, workspace)
+        except automation.StackNotFoundError as error:
+            raise no_such_stack(operation.stack) from error
+        except automation.CommandError as error:
+            raise CliFailed(*_said(error)) from error
+        result = Result(0)
+        try:
+            _operate(stack, operation, heard)
+        except automation.CommandError as error:
+            message, result.exit = _said(error)
+            if not report.messages and not report.steps:
+                raise CliFailed(message, result.exit) from error
+            if not report.messages or result.exit != 1:
+                report.messages.append(f"error: {message}")
+        result.changes, result.messages = report.changes, report.messages
+        result.outputs = {
+            name: "[secret]" if output.secret else output.value for name, output in stack.outputs().items()
+        }
+        return result
+
+
+def _operate(stack: Stack, operation: Operation, on_event: Callable[[EngineEvent], None]) -> None:
+    shared: dict[str, Any] = {
+        "parallel": operation.parallel,
+        "on_event": on_event,
+        "target": list(operation.targets) or None,
+        "color": "never",
+    }
+    expected: dict[str, Any] = {"expect_no_changes": operation.expect_no_changes}
+    fresh: dict[str, Any] = {"refresh": operation.refresh}
+    if operation.verb == "preview":
+        stack.preview(**shared, **expected, **fresh)
+    elif operation.verb == "up":
+        stack.up(**shared, **expected, **fresh)
+    elif operation.verb == "refresh":
+        (stack.preview_refresh if operation.preview_only else stack.refresh)(**shared, **expected)
+    elif operation.preview_only:
+        stack.preview_destroy(**shared, **fresh)
+    else:
+        stack.destroy(**shared, **fresh)
+
+
+def _environment() -> dict[str, str]:
+    """A program without a virtual environment of its own runs in ours, as on the embedded engine."""
+    return {
+        "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")]),
+        "PULUMI_SKIP_UPDATE_CHECK": "1",
+    }
+
+
+def _said(error: CommandError) -> tuple[str, int]:
+    """The CLI's own error lines, and its exit code."""
+    text = str(error)
+    code = re.search(r"^\s*code: (-?\d+)", text, re.MULTILINE)
+    stderr = text.partition("\n stderr: ")[2] or text
+    lines = [line.removeprefix("error: ").strip() for line in stderr.splitlines() if line.strip()]
+    return "\n".join(lines) or "the Pulumi CLI failed without saying why", int(code[1]) if code else 1

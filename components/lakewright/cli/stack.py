@@ -1,0 +1,192 @@
+"""`lakewright stack`: list, make, read, export, import and remove stacks of a file backend."""
+
+from __future__ import annotations
+
+import json
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from lakewright.cli.errors import UsageError
+from lakewright.cli.options import HERE, Directory, StackName, existing_stack, load_project
+
+app = typer.Typer(add_completion=False, no_args_is_help=True)
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
+
+
+@app.command("ls")
+def list_stacks(
+    directory: Directory = HERE,
+    everything: Annotated[bool, typer.Option("--all", "-a", help="Stacks of other projects too.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """List the stacks of this project."""
+    project = load_project(directory)
+    stacks = project.backend().stacks(None if everything else project.name)
+    if as_json:
+        _print_json(
+            [
+                {
+                    "name": one.name if one.project == project.name else f"{one.project}/{one.name}",
+                    "lastUpdate": one.updated,
+                    "resourceCount": one.resources,
+                }
+                for one in stacks
+            ]
+        )
+        return
+    rows = [
+        (
+            one.name if one.project == project.name else f"{one.project}/{one.name}",
+            _ago(one.updated),
+            str(one.resources),
+        )
+        for one in stacks
+    ]
+    _print_table(("NAME", "LAST UPDATE", "RESOURCE COUNT"), rows)
+
+
+@app.command()
+def init(stack: StackName, directory: Directory = HERE) -> None:
+    """Make a stack, with a salt for its passphrase in its settings."""
+    project = load_project(directory)
+    backend = project.backend()
+    backend.check_new(project.name, stack)
+    secrets = project.secrets(stack)
+    secrets.unlock()
+    backend.create(project.name, stack, secrets)
+    print(f"Created stack '{stack}'")
+
+
+@app.command()
+def output(
+    stack: StackName,
+    name: Annotated[str | None, typer.Argument(help="Print this output alone.")] = None,
+    directory: Directory = HERE,
+    as_json: AsJson = False,
+    show_secrets: Annotated[bool, typer.Option("--show-secrets", help="Print secret outputs as they are.")] = False,
+) -> None:
+    """Print what the stack exports."""
+    from lakewright_engine.errors import StateError  # noqa: PLC0415
+    from lakewright_engine.outputs import stack_outputs  # noqa: PLC0415
+
+    project, backend = existing_stack(directory, stack)
+    outputs = stack_outputs(backend, project.name, stack, show_secrets=show_secrets)
+    if name is not None:
+        if name not in outputs:
+            known = ", ".join(sorted(outputs)) or "none"
+            raise StateError(f"stack '{stack}' does not have output property '{name}'; it has: {known}")
+        value = outputs[name]
+        _print_json(value) if as_json or not isinstance(value, str) else print(value)
+    elif as_json:
+        _print_json(outputs)
+    else:
+        print(f"Current stack outputs ({len(outputs)}):")
+        _print_table(
+            ("OUTPUT", "VALUE"), [(key, _text(value)) for key, value in sorted(outputs.items())], indent="    "
+        )
+
+
+@app.command()
+def export(
+    stack: StackName,
+    directory: Directory = HERE,
+    file: Annotated[Path | None, typer.Option("--file", help="Write there instead of standard output.")] = None,
+) -> None:
+    """Print the stack's state; secrets stay encrypted under its passphrase."""
+    project, backend = existing_stack(directory, stack)
+    text = json.dumps(backend.export(project.name, stack), indent=4, ensure_ascii=False) + "\n"
+    if file is None:
+        sys.stdout.write(text)
+    else:
+        file.write_text(text, encoding="utf-8")
+
+
+@app.command("import")
+def import_state(
+    stack: StackName,
+    directory: Directory = HERE,
+    file: Annotated[Path | None, typer.Option("--file", help="Read from there instead of standard input.")] = None,
+    force: Annotated[bool, typer.Option("--force", "-f", help="Import the state of another stack too.")] = False,
+) -> None:
+    """Replace the stack's state by an exported one, after checking it."""
+    from lakewright_engine.errors import StateError  # noqa: PLC0415
+
+    project, backend = existing_stack(directory, stack)
+    source = str(file) if file is not None else "standard input"
+    try:
+        text = file.read_text(encoding="utf-8") if file is not None else sys.stdin.read()
+        exported: Any = json.loads(text)
+    except (OSError, ValueError) as error:
+        raise StateError(f"{source} is no exported state: {error}") from error
+    if not isinstance(exported, dict):
+        raise StateError(f"{source} is no exported state: expected an object with version and deployment")
+    backend.import_(project.name, stack, exported, force=force)  # pyright: ignore[reportUnknownArgumentType]
+    print("Import complete.")
+
+
+@app.command("rm")
+def remove(
+    stack: StackName,
+    directory: Directory = HERE,
+    force: Annotated[bool, typer.Option("--force", "-f", help="Forget resources that are still there.")] = False,
+    yes: Yes = False,
+    preserve_config: Annotated[bool, typer.Option("--preserve-config", help="Keep the stack's settings file.")] = False,
+) -> None:
+    """Forget a stack, with its settings file."""
+    project, backend = existing_stack(directory, stack)
+    if not yes:
+        if not sys.stdin.isatty():
+            raise UsageError("--yes must be passed in to remove a stack when running in non-interactive mode")
+        typer.confirm(f"This will permanently remove the '{stack}' stack! Go on?", abort=True)
+    backend.remove(project.name, stack, force=force)
+    if not preserve_config:
+        project.stack_file(stack).unlink(missing_ok=True)
+    print(f"Stack '{stack}' has been removed!")
+
+
+@app.command()
+def cancel(stack: StackName, directory: Directory = HERE, yes: Yes = False) -> None:
+    """Remove the locks of runs that ended without removing them."""
+    project, backend = existing_stack(directory, stack)
+    if not yes and sys.stdin.isatty():
+        typer.confirm(f"This removes the locks of '{stack}', even of a run that is still going on. Go on?", abort=True)
+    removed = backend.cancel(project.name, stack)
+    for lock in removed:
+        print(f"Removed {lock.file.name}: {lock.holder}")
+    if not removed:
+        print(f"Stack '{stack}' has no locks.")
+
+
+def _print_json(value: Any) -> None:
+    print(json.dumps(value, indent=2, ensure_ascii=False))
+
+
+def _print_table(head: tuple[str, ...], rows: list[tuple[str, ...]], indent: str = "") -> None:
+    widths = [max(len(row[column]) for row in (head, *rows)) for column in range(len(head))]
+    for row in (head, *rows):
+        print((indent + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True))).rstrip())
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def _ago(timestamp: str) -> str:
+    """`n/a`, `12 seconds ago`, `3 days ago`."""
+    if not timestamp:
+        return "n/a"
+    # Go writes nanoseconds; six digits are what Python reads.
+    head, _, fraction = timestamp.removesuffix("Z").partition(".")
+    then = datetime.fromisoformat(f"{head}.{(fraction + '000000')[:6]}").replace(tzinfo=UTC)
+    seconds = max(0, int((datetime.now(UTC) - then).total_seconds()))
+    for size, unit in ((86400, "day"), (3600, "hour"), (60, "minute"), (1, "second")):
+        if seconds >= size:
+            count = seconds // size
+            return f"{count} {unit}{'s' if count > 1 else ''} ago"
+    return "now"

@@ -1,0 +1,169 @@
+"""`lakewright preview`, `up`, `refresh` and `destroy`: one way to say them, two engines to do them."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from lakewright.cli.errors import UsageError
+from lakewright.cli.options import HERE, Directory, StackName, load_project
+
+if TYPE_CHECKING:
+    from lakewright_engine import Operation, Result
+
+    from lakewright.cli.engines import Choice
+
+EngineName = Annotated[str, typer.Option("--engine", help="auto, embedded or pulumi.")]
+Refresh = Annotated[bool, typer.Option("--refresh", "-r", help="Look at every object first.")]
+ExpectNoChanges = Annotated[bool, typer.Option("--expect-no-changes", help="Exit with 7 if anything would change.")]
+PreviewOnly = Annotated[bool, typer.Option("--preview-only", help="Show what would happen; change nothing.")]
+Diff = Annotated[bool, typer.Option("--diff", help="Show each property that changes.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do it without asking.")]
+Parallel = Annotated[int, typer.Option("--parallel", "-p", min=1, help="Steps at a time.")]
+AT_A_TIME = 16
+
+NOUNS = {"up": "update", "refresh": "refresh", "destroy": "destroy"}
+
+
+def preview(
+    stack: StackName,
+    *,
+    engine: EngineName = "auto",
+    directory: Directory = HERE,
+    refresh: Refresh = False,
+    expect_no_changes: ExpectNoChanges = False,
+    diff: Diff = False,
+    as_json: AsJson = False,
+    parallel: Parallel = AT_A_TIME,
+) -> None:
+    """Show what an update would change; with --refresh also what changed behind the stack's back."""
+    from lakewright_engine import Operation  # noqa: PLC0415 - `--help` needs no engine
+
+    operation = Operation("preview", load_project(directory), stack, refresh, expect_no_changes, parallel=parallel)
+    _carry_out(operation, engine, diff=diff, as_json=as_json, yes=True)
+
+
+def up(
+    stack: StackName,
+    *,
+    engine: EngineName = "auto",
+    directory: Directory = HERE,
+    refresh: Refresh = False,
+    expect_no_changes: ExpectNoChanges = False,
+    preview_only: PreviewOnly = False,
+    diff: Diff = False,
+    as_json: AsJson = False,
+    yes: Yes = False,
+    parallel: Parallel = AT_A_TIME,
+) -> None:
+    """Make everything that the program declares as it declares it."""
+    from lakewright_engine import Operation  # noqa: PLC0415
+
+    verb = "preview" if preview_only else "up"
+    operation = Operation(verb, load_project(directory), stack, refresh, expect_no_changes, parallel=parallel)
+    _carry_out(operation, engine, diff=diff, as_json=as_json, yes=yes)
+
+
+def refresh(
+    stack: StackName,
+    *,
+    engine: EngineName = "auto",
+    directory: Directory = HERE,
+    expect_no_changes: ExpectNoChanges = False,
+    preview_only: PreviewOnly = False,
+    diff: Diff = False,
+    as_json: AsJson = False,
+    yes: Yes = False,
+    parallel: Parallel = AT_A_TIME,
+) -> None:
+    """Look at every object, and take what changed into the state; the objects themselves are left alone."""
+    from lakewright_engine import Operation  # noqa: PLC0415
+
+    operation = Operation("refresh", load_project(directory), stack, False, expect_no_changes, preview_only, parallel)
+    _carry_out(operation, engine, diff=diff, as_json=as_json, yes=yes)
+
+
+def destroy(
+    stack: StackName,
+    *,
+    engine: EngineName = "auto",
+    directory: Directory = HERE,
+    refresh: Refresh = False,
+    preview_only: PreviewOnly = False,
+    diff: Diff = False,
+    as_json: AsJson = False,
+    yes: Yes = False,
+    parallel: Parallel = AT_A_TIME,
+) -> None:
+    """Delete everything that the stack holds, as far as its spec lets it."""
+    from lakewright_engine import Operation  # noqa: PLC0415
+
+    operation = Operation("destroy", load_project(directory), stack, refresh, False, preview_only, parallel)
+    _carry_out(operation, engine, diff=diff, as_json=as_json, yes=yes)
+
+
+def _carry_out(operation: Operation, engine: str, *, diff: bool, as_json: bool, yes: bool) -> None:
+    from lakewright.cli.engines import choose, told  # noqa: PLC0415
+
+    changes_something = operation.verb != "preview" and not operation.preview_only
+    if changes_something and not yes and (as_json or not sys.stdin.isatty()):
+        raise UsageError("--yes or --preview-only must be passed in to proceed when running in non-interactive mode")
+    choice = choose(engine, operation.project, operation.stack)
+    print(told(choice), file=sys.stderr)
+    if changes_something and not yes and not _agreed(choice, operation, diff=diff):
+        raise typer.Exit(1)
+    result = _run(choice, operation, diff=diff, as_json=as_json)
+    raise typer.Exit(result.exit)
+
+
+def _agreed(choice: Choice, operation: Operation, *, diff: bool) -> bool:
+    """Shows what would happen, and asks."""
+    if operation.verb == "up":
+        trial = replace(operation, verb="preview", expect_no_changes=False)
+    else:
+        trial = replace(operation, preview_only=True, expect_no_changes=False)
+    noun = NOUNS[operation.verb]
+    while True:
+        if _run(choice, trial, diff=diff, as_json=False).exit:
+            return False
+        if diff:
+            return typer.confirm(f"Do you want to perform this {noun}?")
+        answer = typer.prompt(f"Do you want to perform this {noun}? [yes/no/details]", default="no", show_default=False)
+        if answer != "details":
+            return answer in ("y", "yes")
+        diff = True
+
+
+def _run(choice: Choice, operation: Operation, *, diff: bool, as_json: bool) -> Result:
+    from lakewright_engine.display import Display  # noqa: PLC0415
+    from lakewright_engine.report import Report  # noqa: PLC0415
+    from rich.console import Console  # noqa: PLC0415
+
+    dry = operation.verb == "preview" or operation.preview_only
+    if as_json:
+        report = Report()
+        try:
+            result = choice.engine.run(operation, report.take)
+        except Exception as error:
+            failed = report.to_json({}, getattr(error, "exit_code", 1)) | {"messages": [f"error: {error}"]}
+            print(json.dumps(failed, indent=2, ensure_ascii=False))
+            raise
+        report.messages, report.changes = result.messages, result.changes
+        print(json.dumps(report.to_json(result.outputs, result.exit), indent=2, ensure_ascii=False))
+        return result
+    console = Console(soft_wrap=True)
+    display = Display(console, operation.verb, operation.stack, dry=dry, diff=diff)
+    with display:
+        result = choice.engine.run(operation, display)
+    display.summary(result.outputs)
+    for message in result.messages:
+        if message not in display.report.messages:
+            console.print(
+                message, style="red" if message.startswith("error") else "yellow", markup=False, highlight=False
+            )
+    return result

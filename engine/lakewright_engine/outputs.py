@@ -1,0 +1,33 @@
+"""A stack's outputs, read from its state."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lakewright_engine.model import Properties, Secret, Value
+from lakewright_engine.property_diff import blinded
+from lakewright_engine.state import FileBackend
+from lakewright_engine.urns import ROOT_STACK_TYPE
+
+
+def stack_outputs(backend: FileBackend, project: str, stack: str, *, show_secrets: bool = False) -> dict[str, Any]:
+    """The outputs of the last update; a secret is `[secret]` unless it is asked for, and then needs the passphrase."""
+    if show_secrets:
+        snapshot = backend.load(project, stack)
+        states = snapshot.resources if snapshot is not None else []
+        outputs: Properties = next((one.outputs for one in states if one.type == ROOT_STACK_TYPE), dict[str, Value]())
+        return {key: _opened(value) for key, value in outputs.items()}
+    latest = backend.export(project, stack)["deployment"]
+    resources: list[dict[str, Any]] = latest.get("resources") or []
+    found = next((one for one in resources if one["type"] == ROOT_STACK_TYPE), dict[str, Any]())
+    return blinded(found.get("outputs") or {})
+
+
+def _opened(value: Value) -> Any:
+    if isinstance(value, Secret):
+        return _opened(value.value)
+    if isinstance(value, dict):
+        return {key: _opened(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_opened(item) for item in value]
+    return value
