@@ -2,6 +2,8 @@
 # Run uv: the one on the PATH, else one from PyPI in .uv/.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+# As pip does: a company's own certificate authority is known to the system, and not to uv.
+export UV_SYSTEM_CERTS="${UV_SYSTEM_CERTS:-true}"
 if command -v uv >/dev/null && uv --version >/dev/null 2>&1; then
   exec uv "$@"
 fi
