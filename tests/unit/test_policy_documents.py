@@ -36,7 +36,7 @@ def test_policies(kind: Kind, statement: Any) -> None:
     [
         ("identity", "{", "Syntax errors"),
         ("identity", "[]", "JSON object"),
-        ("identity", document(ALLOW, Versoin="x"), "Versoin"),
+        ("identity", document(ALLOW, Wersion="x"), "Wersion"),
         ("identity", json.dumps({"Version": "2020-01-01", "Statement": ALLOW}), "Version"),
         ("identity", json.dumps({"Version": "2012-10-17"}), "Statement"),
         ("identity", document([]), "Statement"),
