@@ -1,5 +1,24 @@
 """An embedded engine for Pulumi Python programs: `run` an Operation on a stack, get events on the way and a Result."""
 
-from lakewright_engine.engine import Operation, Result, run
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from lakewright_engine.operation import Operation, Result
+
+if TYPE_CHECKING:
+    from pulumi.automation.events import EngineEvent
 
 __all__ = ["Operation", "Result", "run"]
+
+
+def run(operation: Operation, on_event: Callable[[EngineEvent], None]) -> Result:
+    """Carries out the operation; whatever happens to single resources is told by events and in the result.
+
+    Raises EngineError when it cannot begin: an unknown or locked stack, a wrong passphrase, an unsupported option.
+    """
+    # Half a second of imports, which reading or editing a stack's state and settings does not need.
+    from lakewright_engine.engine import run as run_operation  # noqa: PLC0415
+
+    return run_operation(operation, on_event)

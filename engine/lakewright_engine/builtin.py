@@ -1,4 +1,6 @@
-"""The provider that is part of every engine: references to other stacks, and looking up this deployment's own resources."""
+"""The provider that is part of every engine: references to other stacks, and this deployment's own resources."""
+
+# ruff: noqa: ARG002 - the signatures are those of every provider
 
 from __future__ import annotations
 
@@ -36,7 +38,7 @@ class BuiltinProvider(Provider):
 
     def check(self, urn: str, olds: Properties, news: Properties) -> tuple[Properties, list[Failure]]:
         raise UnsupportedFeature(
-            f"{urn} is of a type that the embedded engine does not manage ({urn_type(urn)}): use the Pulumi CLI for this program"
+            f"{urn}: the embedded engine does not manage the type {urn_type(urn)}; use the Pulumi CLI for this program"
         )
 
     def read(self, urn: str, object_id: str, inputs: Properties, outputs: Properties, timeout: float = 0) -> ReadResult:
@@ -52,18 +54,10 @@ class BuiltinProvider(Provider):
         secret_names: list[Value] = [key for key in sorted(outputs) if has_secret(outputs[key])]
         return {"name": name, "outputs": outputs, "secretOutputNames": secret_names}
 
-    def diff(
-        self,
-        urn: str,
-        object_id: str,
-        old_inputs: Properties,
-        old_outputs: Properties,
-        news: Properties,
-        ignore: list[str],
-    ) -> Diff:
+    def diff(self, urn: str, old: ResourceState, news: Properties, ignore: list[str]) -> Diff:
         return Diff("unknown")
 
-    def delete(self, urn: str, object_id: str, inputs: Properties, outputs: Properties, timeout: float) -> None:
+    def delete(self, old: ResourceState) -> None:
         """A reference leaves nothing behind."""
 
     def invoke(self, token: str, arguments: Properties, preview: bool) -> tuple[Properties | None, list[Failure]]:

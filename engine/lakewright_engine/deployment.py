@@ -87,7 +87,7 @@ class Deployment:
             self.on_failure()
 
     def run(self, step: Step, apply: Callable[[], None], *, even_if_stopped: bool = False) -> None:
-        """Carries out one step, in a free slot. Raises Stopped when the run has ended, also through this step's failure."""
+        """Carries out one step, in a free slot. Raises Stopped when the run has ended, also by this step's failure."""
         with self._slots:
             if not even_if_stopped:
                 self.check_running()
@@ -107,7 +107,9 @@ class Deployment:
         old, new = _both(step)
 
         def apply() -> None:
-            new.id, new.outputs = old.id, old.outputs
+            new.id = old.id
+            if not is_provider_type(new.type):
+                new.outputs = old.outputs
             new.init_errors = list(old.init_errors)
             new.created, new.modified = old.created, old.modified
             self.journal.keep(old, new)
@@ -125,6 +127,8 @@ class Deployment:
         def apply() -> None:
             if not new.custom or is_provider_type(new.type):
                 new.created = new.modified = now()
+                if old is not None:
+                    self.journal.change(lambda: setattr(old, "delete", True))
                 self.journal.finish(new=new)
                 return
             provider = self.provider_of(new)
@@ -154,9 +158,7 @@ class Deployment:
             if found is not None:
                 new.id, new.outputs = found
                 return None
-            new.id, new.outputs = provider.create(
-                new.urn, new.inputs, new.custom_timeouts.get("create", 0), self.dry_run
-            )
+            new.id, new.outputs = provider.create(new, self.dry_run)
         except InitFailed as failed:
             new.id, new.outputs, new.init_errors = failed.object_id, failed.outputs, failed.reasons
             return failed
@@ -173,16 +175,7 @@ class Deployment:
                 provider = self.provider_of(new)
                 pending = self._begin(new, "updating")
                 try:
-                    new.outputs = provider.update(
-                        new.urn,
-                        new.id,
-                        old.inputs,
-                        old.outputs,
-                        new.inputs,
-                        new.ignore_changes,
-                        new.custom_timeouts.get("update", 0),
-                        self.dry_run,
-                    )
+                    new.outputs = provider.update(old, new, self.dry_run)
                 except InitFailed as failed:
                     new.outputs, new.init_errors, failure = failed.outputs, failed.reasons, failed
                 except EngineError:
@@ -206,8 +199,8 @@ class Deployment:
         def apply() -> None:
             if old.protect and step.op == "delete":
                 raise EngineError(
-                    f'resource "{old.urn}" cannot be deleted\nbecause it is protected. To unprotect the resource, remove the '
-                    "`protect` flag from the resource in your program and run `up`"
+                    f'resource "{old.urn}" cannot be deleted\nbecause it is protected. To unprotect the resource, '
+                    "remove the `protect` flag from the resource in your program and run `up`"
                 )
             with self._lock:
                 self._deleted.add(old.urn)
@@ -216,7 +209,7 @@ class Deployment:
                 provider = self.provider_of(old)
                 pending = self._begin(old, "deleting")
                 try:
-                    provider.delete(old.urn, old.id, old.inputs, old.outputs, old.custom_timeouts.get("delete", 0))
+                    provider.delete(old)
                 except EngineError:
                     self.journal.finish(pending)
                     raise

@@ -8,8 +8,7 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Generator
 from pathlib import Path
 from typing import Any
 
@@ -23,8 +22,8 @@ from lakewright_engine.journal import Journal
 from lakewright_engine.launch import Child, script_command
 from lakewright_engine.model import PendingOperation, Properties, ResourceState, Snapshot
 from lakewright_engine.monitor import Engine, Monitor
+from lakewright_engine.operation import Operation, Result
 from lakewright_engine.planner import Planner
-from lakewright_engine.project import Project
 from lakewright_engine.properties import blinded
 from lakewright_engine.refresh import refresh
 from lakewright_engine.registry import Registry
@@ -35,33 +34,6 @@ UNEXPECTED_CHANGES = 7
 _NO_CHANGE = ("same", "read", "read-replacement", "discard", "discard-replaced")
 _REPORTED = 32
 _HOST = Path(__file__).with_name("program_host.py")
-
-
-@dataclass(frozen=True)
-class Operation:
-    """What to do with a stack. `verb` is `preview`, `up`, `refresh` or `destroy`."""
-
-    verb: str
-    project: Project
-    stack: str
-    refresh: bool = False
-    """Read every object before the program is run."""
-    expect_no_changes: bool = False
-    preview_only: bool = False
-    """For `refresh` and `destroy`: say what would happen, change nothing."""
-    parallel: int = 16
-    targets: tuple[str, ...] = ()
-
-
-@dataclass
-class Result:
-    """How it ended. `exit` is the CLI's: 0, 7 for unexpected changes, 1 for everything else that went wrong."""
-
-    exit: int
-    outputs: dict[str, Any] = field(default_factory=dict[str, Any])
-    """The stack's outputs, secrets as `[secret]`."""
-    changes: dict[str, int] = field(default_factory=dict[str, int])
-    messages: list[str] = field(default_factory=list[str])
 
 
 def run(operation: Operation, on_event: OnEvent) -> Result:
@@ -254,7 +226,8 @@ class _Run:
         snapshot = self._backend.load(project, parts[-1])
         if snapshot is None:
             raise StateError(f"the referenced stack {name!r} does not exist in {self._backend.url}")
-        return next((one.outputs for one in snapshot.resources if one.type == ROOT_STACK_TYPE), {})
+        stacks = [one for one in snapshot.resources if one.type == ROOT_STACK_TYPE]
+        return stacks[0].outputs if stacks else {}
 
     def _result(self) -> Result:
         operation, deployment, events = self._operation, self._deployment, self._events
@@ -279,14 +252,15 @@ def _outputs(resources: list[ResourceState]) -> dict[str, Any]:
 def _pending_warning(pending: list[PendingOperation]) -> str:
     lines = "\n".join(f"  * {op.resource.urn}, interrupted while {op.type}" for op in pending)
     return (
-        f"Attempting to deploy or update resources with {len(pending)} pending operations from previous deployment.\n{lines}\n"
-        "The run that began them ended before it knew how they went. Interrupted creations are looked up, and taken over where "
-        "the object exists; interrupted updates and deletions are done again where they are still needed."
+        f"Attempting to deploy or update resources with {len(pending)} pending operations from previous deployment.\n"
+        f"{lines}\n"
+        "The run that began them ended before it knew how they went. Interrupted creations are looked up, and taken "
+        "over where the object exists; interrupted updates and deletions are done again where they are still needed."
     )
 
 
 @contextlib.contextmanager
-def _interruptible(on_interrupt: Callable[[], None]) -> Iterator[None]:
+def _interruptible(on_interrupt: Callable[[], None]) -> Generator[None]:
     """The first SIGINT ends the run in order; the second as usual. Only the main thread can listen."""
     if threading.current_thread() is not threading.main_thread():
         yield

@@ -12,6 +12,8 @@ EngineError
     └── InitFailed        the object exists, but did not become healthy
 """
 
+# ruff: noqa: N818 - the names say what happened
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
@@ -76,5 +78,5 @@ class InitFailed(ProviderError):
         self.inputs = inputs
 
 
-class Stopped(Exception):  # noqa: N818 - not an error: it unwinds a request whose deployment has ended
+class Stopped(Exception):
     """The deployment ended while a request was waiting; whoever asked gets no answer."""

@@ -112,7 +112,7 @@ class Events:
     def _send(self, kind: str, body: dict[str, Any]) -> None:
         with self._lock:
             number = next(self._numbers)
-            event = EngineEvent.from_json(
+            event: EngineEvent = cast("Any", EngineEvent).from_json(
                 cast(
                     "Any",
                     {"sequence": number, "timestamp": int(time.time()), kind: body if kind != "cancelEvent" else {}},

@@ -140,7 +140,7 @@ def _refuse_unsupported(request: Any) -> None:
     name = f"{request.type} {request.name!r}"
     if request.remote:
         raise UnsupportedFeature(
-            f"{name} is a remote component, which the embedded engine does not construct: use the Pulumi CLI for this program"
+            f"{name} is a remote component, which the embedded engine does not construct: use the Pulumi CLI"
         )
     if request.packageRef:
         raise UnsupportedFeature(
@@ -191,7 +191,7 @@ def _seconds(text: str) -> float:
 
 def source_position(message: Any, root: Path) -> str:
     """`project:///file#line` for a position inside the project; others say nothing to another machine."""
-    parts = urlsplit(message.uri)
+    parts = urlsplit(str(message.uri))
     if parts.scheme != "file":
         return ""
     path = PurePosixPath(unquote(parts.path))

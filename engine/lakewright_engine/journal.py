@@ -1,4 +1,4 @@
-"""The state of a stack while it is being changed, and its way to the disk: what is done, what is new, what is under way."""
+"""The state of a stack while it is being changed, and its way to the disk."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Save = Callable[[Snapshot], None]
 
 
 class Journal:
-    """Starts from the last snapshot. New states come in the order they were finished; old ones stay until they are done with.
+    """Starts from the last snapshot: new states come in the order they are finished, old ones stay until done with.
 
     Saving happens on a thread of its own: one save takes in whatever changed since the one before, and they are
     never reordered. `begin` returns only when the pending operation is on the disk, so that no provider is called for
@@ -148,7 +148,7 @@ class Journal:
 
 
 def _under_new_names(resources: list[ResourceState]) -> list[ResourceState]:
-    """Lets states refer to renamed resources by their new URNs, so that no snapshot names a resource that is not in it."""
+    """Lets states refer to renamed resources by their new URNs: no snapshot names a resource that is not in it."""
     renamed = {alias: state.urn for state in resources for alias in state.aliases}
     if not renamed:
         return resources

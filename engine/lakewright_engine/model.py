@@ -38,7 +38,7 @@ class Asset:
 
 
 Value: TypeAlias = (
-    "None | bool | int | float | str | list[Value] | dict[str, Value] | Secret | Unknown | ResourceReference | Asset"
+    "bool | int | float | str | list[Value] | dict[str, Value] | Secret | Unknown | ResourceReference | Asset | None"
 )
 Properties: TypeAlias = "dict[str, Value]"
 
@@ -82,7 +82,7 @@ class ResourceState:
 
 @dataclass
 class PendingOperation:
-    """An operation that had begun when its process ended: `creating`, `updating`, `deleting`, `reading` or `importing`."""
+    """An operation that was under way: `creating`, `updating`, `deleting`, `reading` or `importing`."""
 
     resource: ResourceState
     type: str

@@ -46,7 +46,7 @@ def _answers(handler: Handler) -> Handler:
                 pass
             except (EngineError, OSError, ValueError) as error:
                 self.deployment.fail(str(error), self.urn_of(request))
-            wire.terminated(context)
+            return wire.terminated(context)
 
     return wrapper
 
@@ -153,8 +153,8 @@ class Monitor(wire.MonitorServicer):
     def Invoke(self, request: Any, context: Any) -> Any:  # noqa: N802, ARG002 - the protocol's name
         if request.packageRef:
             raise EngineError(
-                f"the function {request.tok} comes from a parameterized package, which the embedded engine does not support: "
-                "use the Pulumi CLI"
+                f"the function {request.tok} comes from a parameterized package, which the embedded engine does not "
+                "support: use the Pulumi CLI"
             )
         self.deployment.check_running()
         arguments = from_struct(request.args)
@@ -162,7 +162,7 @@ class Monitor(wire.MonitorServicer):
             provider=request.provider, plugin_download_url=request.pluginDownloadURL, version=request.version
         )
         arguments, options = self._transforms.apply_to_invoke(request.tok, arguments, options)
-        reference = options.provider or self._planner.default_provider(
+        reference = options.provider or self._planner.defaults.reference(
             request.tok, options.version, options.plugin_download_url
         )
         if has_unknown(dict(arguments)):
@@ -226,14 +226,14 @@ def _answer(outputs: Properties, request: Any) -> Any:
 class Engine(wire.EngineServicer):
     """Serves `pulumirpc.Engine`: what a program logs."""
 
-    _SEVERITIES = ("debug", "info", "warning", "error")
+    _SEVERITIES: tuple[str, ...] = ("debug", "info", "warning", "error")
 
     def __init__(self, deployment: Deployment) -> None:
         self._deployment = deployment
         self.logged_error = False
 
     def Log(self, request: Any, context: Any) -> Any:  # noqa: N802, ARG002 - the protocol's name
-        severity = self._SEVERITIES[request.severity]
+        severity: str = self._SEVERITIES[request.severity]
         if severity == "error":
             self.logged_error = True
         if severity != "debug" and not self._deployment.failed:
@@ -241,5 +241,5 @@ class Engine(wire.EngineServicer):
         return wire.EMPTY
 
     def RequirePulumiVersion(self, request: Any, context: Any) -> Any:  # noqa: N802, ARG002 - the protocol's name
-        """The SDK's own version is the one whose behaviour the engine has; a program that asks for another finds out there."""
+        """The engine goes with the SDK beside it, whatever version of the CLI a program asks for."""
         return wire.engine_messages.RequirePulumiVersionResponse()

@@ -43,7 +43,7 @@ def with_ignored(inputs: Properties, old_inputs: Properties, paths: list[str]) -
     """The inputs with what is at the ignored paths as it was: set back, put back or left away."""
     if not paths:
         return inputs
-    result = cast("Properties", copy.deepcopy(inputs))
+    result = copy.deepcopy(inputs)
     for text in paths:
         for path in _expand(parse_path(text), [result, old_inputs]):
             _reset(result, path, _get(old_inputs, path))

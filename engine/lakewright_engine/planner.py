@@ -3,26 +3,25 @@
 from __future__ import annotations
 
 import threading
-import uuid
 from dataclasses import replace
 from typing import Any
 
 from lakewright_engine.aliases import Aliases
 from lakewright_engine.deployment import Deployment, now
+from lakewright_engine.difference import resource_diff, with_replace_on_changes
 from lakewright_engine.errors import ProgramError, Stopped
 from lakewright_engine.events import Step
 from lakewright_engine.goal import Goal
 from lakewright_engine.model import Properties, ResourceState, Unknown
-from lakewright_engine.paths import contains, parse_path, with_ignored
-from lakewright_engine.properties import display, has_unknown, mark_keys, plain, same
+from lakewright_engine.paths import with_ignored
+from lakewright_engine.properties import display, has_unknown, mark_keys, same
+from lakewright_engine.provider_resources import DefaultProviders, public_config, register_provider
 from lakewright_engine.providers import Diff, Failure, Provider
 from lakewright_engine.replacement import dependent_replacements, replaced_together
 from lakewright_engine.urns import (
     UNKNOWN,
     is_provider_type,
     make_urn,
-    package_of,
-    provider_type,
     split_reference,
     urn_name,
 )
@@ -42,8 +41,7 @@ class Planner:
         self._imported: set[str] = set()
         self._deleted_first: dict[str, list[str]] = {}
         """Dependents deleted ahead of a replacement -> the keys that asked for it."""
-        self._defaults: dict[str, threading.Lock] = {}
-        self._default_references: dict[str, str] = {}
+        self.defaults = DefaultProviders(deployment, self.register)
 
     @property
     def operated(self) -> set[str]:
@@ -68,10 +66,14 @@ class Planner:
         self._deployment.check_running()
         urn, old, new = self._enter(goal)
         if is_provider_type(goal.type):
-            return self._register_provider(goal, old, new)
+            step = register_provider(self._deployment, goal, old, new, self._refuse)
+            if step.op == "create-replacement":
+                self._replaced.add(urn)
+            self._settled(step)
+            return new, step
         provider = None
         if goal.custom:
-            new.provider = goal.provider or self.default_provider(goal.type, goal.version, goal.plugin_url)
+            new.provider = goal.provider or self.defaults.reference(goal.type, goal.version, goal.plugin_url)
             provider = self._deployment.registry.get(new.provider)
         if (
             goal.custom
@@ -88,7 +90,7 @@ class Planner:
         deployment.check_running()
         with self._lock:
             self._claim(new.urn)
-        new.provider = new.provider or self.default_provider(new.type, version, url)
+        new.provider = new.provider or self.defaults.reference(new.type, version, url)
         old = deployment.olds.get(new.urn)
         replacing = old is not None and not old.external and old.id != new.id
         step = Step("read-replacement" if replacing else "read", old, new, logical=not replacing)
@@ -112,28 +114,6 @@ class Planner:
         self._settled(step)
         return new
 
-    def default_provider(self, type_or_token: str, version: str, url: str) -> str:
-        """The reference of the package's default provider, registered at its first use."""
-        package = package_of(type_or_token)
-        name = "default"
-        if version:
-            name += "_" + version.replace(".", "_").replace("+", "_").replace("-", "_")
-        if url:
-            name += "_" + url.replace("/", "_").replace(":", "_")
-        key = f"{package}::{name}"
-        with self._lock:
-            lock = self._defaults.setdefault(key, threading.Lock())
-        with lock:
-            if key not in self._default_references:
-                inputs = _provider_config(self._deployment, package)
-                if version:
-                    inputs = {"__internal": {}, **inputs, "version": version}
-                if url:
-                    inputs["pluginDownloadURL"] = url
-                state, _ = self.register(Goal(type=provider_type(package), name=name, custom=True, inputs=inputs))
-                self._default_references[key] = f"{state.urn}::{state.id or UNKNOWN}"
-            return self._default_references[key]
-
     def _enter(self, goal: Goal) -> tuple[str, ResourceState | None, ResourceState]:
         deployment = self._deployment
         urn = make_urn(deployment.stack, deployment.project, goal.parent, goal.type, goal.name)
@@ -155,54 +135,6 @@ class Planner:
             self._steps[step.urn] = step
             if step.new is not None:
                 self._deployment.news[step.urn] = step.new
-
-    def _register_provider(
-        self, goal: Goal, old: ResourceState | None, new: ResourceState
-    ) -> tuple[ResourceState, Step]:
-        deployment, registry = self._deployment, self._deployment.registry
-        if goal.version and "version" not in new.inputs:
-            new.inputs = {"__internal": {}, **new.inputs, "version": goal.version}
-        config = {key: value for key, value in new.inputs.items() if key != "__internal"}
-        old_config = {key: value for key, value in old.inputs.items() if key != "__internal"} if old is not None else {}
-        if old is not None and not same(dict(old_config), dict(config)):
-            registry.replace(old.urn)
-        provider = registry.load(new.urn, new.type, new.inputs)
-        checked, failures = provider.check_config(new.urn, old_config, config)
-        self._refuse(new, failures, goal)
-        new.inputs = {**({"__internal": new.inputs["__internal"]} if "__internal" in new.inputs else {}), **checked}
-        new.outputs = dict(checked)
-        step = Step("create", old, new)
-        if old is not None:
-            diff = provider.diff_config(new.urn, old_config, old.outputs, checked)
-            changed = diff.changes == "some" or (
-                diff.changes == "unknown" and not same(dict(old_config), dict(checked))
-            )
-            op = "same" if not changed else "replace" if diff.replaces else "update"
-            step = Step(op, old, new, diff)
-        if old is None or step.op == "replace":
-            new.id = UNKNOWN if deployment.dry_run else str(uuid.uuid4())
-        else:
-            new.id = old.id
-
-        registry.configure(new.urn, new.id, new.inputs, provider)
-        if step.op == "same" and old is not None:
-            old_outputs, old.outputs = old.outputs, new.outputs
-            deployment.same(step)
-            old.outputs = old_outputs
-        elif step.op == "update":
-            outputs = new.outputs
-            deployment.update(step)
-            new.outputs = outputs
-        elif step.op == "replace" and old is not None:
-            self._replaced.add(new.urn)
-            step = Step("create-replacement", old, new, step.diff, logical=False)
-            deployment.create(step)
-            deployment.journal.change(lambda: setattr(old, "delete", True))
-            deployment.run(Step("replace", old, new, step.diff), lambda: None)
-        else:
-            deployment.create(step)
-        self._settled(step)
-        return new, step
 
     def _plan(
         self, goal: Goal, old: ResourceState | None, new: ResourceState, provider: Provider | None
@@ -232,7 +164,7 @@ class Planner:
     def _change(self, goal: Goal, old: ResourceState, new: ResourceState, provider: Provider | None) -> Step:
         deployment = self._deployment
         diff, triggered = self._diff(goal, old, new, provider)
-        diff = _with_replace_on_changes(diff, goal.replace_on_changes, old.init_errors)
+        diff = with_replace_on_changes(diff, goal.replace_on_changes, old.init_errors)
         if diff.changes == "some" or old.pending_replacement or triggered:
             if diff.replaces or triggered or old.pending_replacement:
                 return self._replace(goal, old, new, diff, provider)
@@ -260,7 +192,7 @@ class Planner:
             return Diff("some", replace_keys=["provider"]), False
         if provider is None:
             return Diff("none" if same(dict(old.inputs), dict(new.inputs)) else "some"), False
-        return resource_diff(provider, old, new.inputs, goal.ignore_changes), False
+        return resource_diff(provider, new.urn, old, new.inputs, goal.ignore_changes), False
 
     def _provider_changed(self, old: ResourceState, new: ResourceState) -> bool:
         if old.provider == new.provider:
@@ -274,23 +206,21 @@ class Planner:
         if before is None or after is None:
             return True
         provider = self._deployment.registry.get(new.provider)
-        old_config = {key: value for key, value in before.inputs.items() if key != "__internal"}
-        new_config = {key: value for key, value in after.inputs.items() if key != "__internal"}
+        old_config, new_config = public_config(before.inputs), public_config(after.inputs)
         return provider.diff_config(new_urn, old_config, before.outputs, new_config).replaces
 
     def _replace(
         self, goal: Goal, old: ResourceState, new: ResourceState, diff: Diff, provider: Provider | None
     ) -> Step:
-        deployment = self._deployment
         if new.protect and old.protect:
             raise ProgramError(
-                f'unable to replace resource "{new.urn}"\nas it is currently marked for protection. To unprotect the resource, '
-                "remove the `protect` flag from the resource in your program and run `up`"
+                f'unable to replace resource "{new.urn}"\nas it is currently marked for protection. To unprotect the '
+                "resource, remove the `protect` flag from the resource in your program and run `up`"
             )
         if goal.import_id:
             raise ProgramError(
-                "previously-imported resources that still specify an ID may not be replaced; please remove the `import` "
-                f"declaration from your program: {new.urn}, changed: {', '.join(diff.replace_keys)}"
+                "previously-imported resources that still specify an ID may not be replaced; please remove the "
+                f"`import` declaration from your program: {new.urn}, changed: {', '.join(diff.replace_keys)}"
             )
         self._replaced.add(new.urn)
         if provider is not None:
@@ -312,8 +242,8 @@ class Planner:
         for dependent, keys in reversed(dependents):
             if dependent.protect:
                 raise ProgramError(
-                    f'unable to replace resource "{dependent.urn}" as part of replacing "{old.urn}" as it is currently marked '
-                    "for protection. To unprotect the resource, remove the `protect` flag from it and run `up`"
+                    f'unable to replace resource "{dependent.urn}" as part of replacing "{old.urn}" as it is currently '
+                    "marked for protection. To unprotect the resource, remove the `protect` flag from it and run `up`"
                 )
             self._deleted_first[dependent.urn] = keys
         for dependent, _ in reversed(dependents):
@@ -383,63 +313,9 @@ class Planner:
         raise Stopped
 
 
-def resource_diff(provider: Provider, old: ResourceState, inputs: Properties, ignore: list[str]) -> Diff:
-    """The provider's diff; where it knows none, that of the old and the new inputs."""
-    diff = provider.diff(old.urn, old.id, old.inputs, old.outputs, inputs, ignore)
-    if diff.changes != "unknown":
-        return diff
-    before, after = plain(old.inputs), plain(with_ignored(inputs, old.inputs, ignore))
-    keys = [
-        key
-        for key in sorted({*before, *after})
-        if key not in before or key not in after or not same(before[key], after[key])
-    ]
-    kinds = {key: "add" if key not in before else "delete" if key not in after else "update" for key in keys}
-    detailed = {key: (kind, True) for key, kind in kinds.items()}
-    return replace(diff, changes="some" if keys or diff.replace_keys else "none", keys=keys, detailed=detailed or None)
-
-
-def _with_replace_on_changes(diff: Diff, paths: list[str], init_errors: list[str]) -> Diff:
-    wanted = [parse_path(text) for text in paths]
-    if not wanted or (diff.changes != "some" and not init_errors):
-        return diff
-    detailed = diff.detailed
-    if detailed is not None:
-        detailed = {
-            path: (kind if kind.endswith("-replace") or not _any_contains(wanted, path) else f"{kind}-replace", inputs)
-            for path, (kind, inputs) in detailed.items()
-        }
-    keys = [
-        *diff.replace_keys,
-        *(key for key in diff.keys if key not in diff.replace_keys and _any_contains(wanted, key)),
-    ]
-    if init_errors and _any_contains(wanted, "#initerror"):
-        return replace(diff, changes="some", detailed=detailed, replace_keys=[*keys, "#initerror"])
-    return replace(diff, detailed=detailed, replace_keys=keys)
-
-
-def _any_contains(wanted: list[list[str | int]], path: str) -> bool:
-    return any(contains(one, parse_path(path)) for one in wanted)
-
-
 def _shown(inputs: Properties, path: str) -> Any:
     value = inputs.get(path)
     if has_unknown(value) or isinstance(value, Unknown):
         return "output<unknown>"
     shown = display(value)
     return "[secret]" if shown != value else "" if value is None else value
-
-
-def _provider_config(deployment: Deployment, package: str) -> Properties:
-    """The stack's config for a package's default provider; a dynamic provider gets all of it, under full keys."""
-    from lakewright_engine.model import Secret
-
-    config: Properties = {}
-    for key, text in sorted(deployment.config.items()):
-        namespace, _, name = key.partition(":")
-        value = Secret(text) if key in deployment.secret_keys else text
-        if package == "pulumi-python":
-            config[key] = value
-        elif namespace == package:
-            config[name] = value
-    return config

@@ -1,8 +1,8 @@
-"""Runs a Pulumi program: the script that the engine starts in a process of its own, with nothing but the SDK beside it.
+"""Runs a Pulumi program: a script that the engine starts in a process of its own, with only the SDK beside it.
 
-Arguments: one JSON object with `program` (absolute path of a file, or of a folder with `__main__.py`), `monitor`, `engine`
-(addresses), `project`, `stack`, `organization`, `root`, `parallel`, `dry_run` and `debug`. The configuration comes in the variables
-PULUMI_CONFIG and PULUMI_CONFIG_SECRET_KEYS, as the SDK expects it. Exit code 32 says that the error has been reported.
+Its argument is a JSON object with `program` (absolute path of a file, or of a folder with `__main__.py`), `monitor` and
+`engine` (addresses), `project`, `stack`, `organization`, `root`, `parallel`, `dry_run` and `debug`. The configuration
+comes in PULUMI_CONFIG and PULUMI_CONFIG_SECRET_KEYS, as the SDK expects it. Exit code 32 says that the error has been told.
 """
 
 import asyncio
@@ -28,7 +28,7 @@ class QuietEngine:
     """The engine without the SDK's debug messages: several for each resource, all of them on the event loop."""
 
     def __init__(self, address: str, debug: bool) -> None:
-        self._stub = engine_pb2_grpc.EngineStub(grpc.insecure_channel(address))
+        self._stub: Any = engine_pb2_grpc.EngineStub(grpc.insecure_channel(address))
         self._least = engine_pb2.DEBUG if debug else engine_pb2.INFO
 
     def Log(self, request: Any) -> None:  # noqa: N802 - the protocol's name

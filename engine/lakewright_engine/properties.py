@@ -1,9 +1,10 @@
-"""Property values: between Pulumi's wire form (protobuf Struct, signature keys) and the engine's model, and what is asked of them."""
+"""Property values: between Pulumi's wire form (Struct, signature keys) and the engine's model; comparing, marking."""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from google.protobuf.struct_pb2 import NULL_VALUE, ListValue, Struct
@@ -30,7 +31,7 @@ def from_struct(struct: Struct, dependencies: DependencySink | None = None) -> P
     return {key: from_wire(value, dependencies) for key, value in struct.fields.items()}
 
 
-def from_wire(value: WireValue, dependencies: DependencySink | None = None) -> Value:
+def from_wire(value: WireValue, dependencies: DependencySink | None = None) -> Value:  # noqa: PLR0911 - one a kind
     kind = value.WhichOneof("kind")
     if kind == "string_value":
         text = value.string_value
@@ -80,8 +81,6 @@ def hashed(wire: dict[str, Any]) -> dict[str, Any]:
     if isinstance(wire.get("text"), str):
         digest.update(wire["text"].encode())
     elif isinstance(wire.get("path"), str):
-        from pathlib import Path
-
         path = Path(wire["path"])
         for file in sorted(p for p in path.rglob("*") if p.is_file()) if path.is_dir() else [path]:
             digest.update(str(file.relative_to(path)).encode() if path.is_dir() else b"")
@@ -200,7 +199,7 @@ def has_unknown(value: Value) -> bool:
 
 
 def same(left: Value, right: Value) -> bool:
-    """Equality as Pulumi sees it: a bool is no number, secrets compare by content, unknowns differ from all but each other."""
+    """Equality as Pulumi sees it: a bool is no number, and secrets compare by content."""
     if isinstance(left, Secret) or isinstance(right, Secret):
         return same(without_secrets(left), without_secrets(right))
     if isinstance(left, dict) and isinstance(right, dict):
@@ -232,7 +231,7 @@ def mark_keys(outputs: Properties, keys: list[str]) -> Properties:
     return {key: secret(value) if key in keys else value for key, value in outputs.items()}
 
 
-def display(value: Value) -> Any:
+def display(value: Value) -> Any:  # noqa: PLR0911 - one a kind
     """JSON for events and people: secrets blinded, unknowns as their placeholder."""
     if isinstance(value, Secret):
         return {SIGNATURE: SECRET, "ciphertext": "[secret]"}

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from lakewright_engine import wire
 from lakewright_engine.errors import ProviderError
-from lakewright_engine.model import Properties, Value
+from lakewright_engine.model import Properties, ResourceState, Value
 from lakewright_engine.properties import (
     flat_references,
     from_struct,
@@ -20,7 +21,7 @@ from lakewright_engine.properties import (
 )
 from lakewright_engine.urns import urn_name, urn_type
 
-_KINDS = ("add", "add-replace", "delete", "delete-replace", "update", "update-replace")
+_KINDS: tuple[str, ...] = ("add", "add-replace", "delete", "delete-replace", "update", "update-replace")
 
 
 @dataclass(frozen=True)
@@ -151,46 +152,37 @@ class Provider:
         checked = self._in(answer.inputs, news)
         return checked, [Failure(item.property, item.reason) for item in answer.failures]
 
-    def diff(
-        self,
-        urn: str,
-        object_id: str,
-        old_inputs: Properties,
-        old_outputs: Properties,
-        news: Properties,
-        ignore: list[str],
-    ) -> Diff:
+    def diff(self, urn: str, old: ResourceState, news: Properties, ignore: list[str]) -> Diff:
         if not self._known:
             return Diff("some")
         request = wire.provider_messages.DiffRequest(
-            id=object_id,
+            id=old.id,
             urn=urn,
-            olds=self._out(old_outputs),
+            olds=self._out(old.outputs),
             news=self._out(news),
-            old_inputs=self._out(old_inputs),
+            old_inputs=self._out(old.inputs),
             ignoreChanges=ignore,
             name=urn_name(urn),
             type=urn_type(urn),
         )
         return _diff(wire.call(self._stub.Diff, request))
 
-    def create(self, urn: str, inputs: Properties, timeout: float, preview: bool) -> tuple[str, Properties]:
+    def create(self, new: ResourceState, preview: bool) -> tuple[str, Properties]:
+        """The id and outputs of a new object with the inputs of `new`; a preview has no id yet."""
         if preview and not (self._preview and self._known):
-            return "", inputs
+            return "", new.inputs
         request = wire.provider_messages.CreateRequest(
-            urn=urn,
-            properties=self._out(inputs),
-            timeout=timeout,
+            urn=new.urn,
+            properties=self._out(new.inputs),
+            timeout=new.custom_timeouts.get("create", 0),
             preview=preview,
-            name=urn_name(urn),
-            type=urn_type(urn),
+            name=urn_name(new.urn),
+            type=new.type,
         )
         answer = wire.call(self._stub.Create, request)
         if not answer.id and not preview:
-            raise ProviderError(
-                f"{self.package} created {urn_name(urn)!r} but returned no id; nothing can be kept of it"
-            )
-        return answer.id, self._in(answer.properties, inputs)
+            raise ProviderError(f"{self.package} created {urn_name(new.urn)!r} but returned no id to find it by")
+        return answer.id, self._in(answer.properties, new.inputs)
 
     def read(self, urn: str, object_id: str, inputs: Properties, outputs: Properties, timeout: float = 0) -> ReadResult:
         request = wire.provider_messages.ReadRequest(
@@ -208,42 +200,33 @@ class Provider:
         found_inputs = self._in(answer.inputs, inputs) if answer.HasField("inputs") else None
         return ReadResult(answer.id, self._in(answer.properties, outputs), found_inputs)
 
-    def update(
-        self,
-        urn: str,
-        object_id: str,
-        old_inputs: Properties,
-        old_outputs: Properties,
-        news: Properties,
-        ignore: list[str],
-        timeout: float,
-        preview: bool,
-    ) -> Properties:
+    def update(self, old: ResourceState, new: ResourceState, preview: bool) -> Properties:
+        """The outputs of the object that `old` describes once it has the inputs of `new`."""
         if preview and not (self._preview and self._known):
-            return news
+            return new.inputs
         request = wire.provider_messages.UpdateRequest(
-            id=object_id,
-            urn=urn,
-            olds=self._out(old_outputs),
-            news=self._out(news),
-            old_inputs=self._out(old_inputs),
-            ignoreChanges=ignore,
-            timeout=timeout,
+            id=old.id,
+            urn=new.urn,
+            olds=self._out(old.outputs),
+            news=self._out(new.inputs),
+            old_inputs=self._out(old.inputs),
+            ignoreChanges=new.ignore_changes,
+            timeout=new.custom_timeouts.get("update", 0),
             preview=preview,
-            name=urn_name(urn),
-            type=urn_type(urn),
+            name=urn_name(new.urn),
+            type=new.type,
         )
-        return self._in(wire.call(self._stub.Update, request).properties, news)
+        return self._in(wire.call(self._stub.Update, request).properties, new.inputs)
 
-    def delete(self, urn: str, object_id: str, inputs: Properties, outputs: Properties, timeout: float) -> None:
+    def delete(self, old: ResourceState) -> None:
         request = wire.provider_messages.DeleteRequest(
-            id=object_id,
-            urn=urn,
-            properties=self._out(outputs),
-            old_inputs=self._out(inputs),
-            timeout=timeout,
-            name=urn_name(urn),
-            type=urn_type(urn),
+            id=old.id,
+            urn=old.urn,
+            properties=self._out(old.outputs),
+            old_inputs=self._out(old.inputs),
+            timeout=old.custom_timeouts.get("delete", 0),
+            name=urn_name(old.urn),
+            type=old.type,
         )
         wire.call(self._stub.Delete, request)
 
@@ -270,15 +253,15 @@ class Provider:
 
 
 def _text(value: Value) -> str:
-    from json import dumps
-
     value = without_secrets(value)
-    return value if isinstance(value, str) else dumps(value)
+    return value if isinstance(value, str) else json.dumps(value)
 
 
 def _diff(answer: Any) -> Diff:
     changes = {1: "none", 2: "some"}.get(answer.changes, "unknown")
-    detailed = {path: (_KINDS[item.kind], item.inputDiff) for path, item in answer.detailedDiff.items()}
+    detailed: dict[str, tuple[str, bool]] = {
+        path: (_KINDS[item.kind], item.inputDiff) for path, item in answer.detailedDiff.items()
+    }
     return Diff(
         changes,
         list(answer.diffs),

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 
 from lakewright_engine.deployment import Deployment, now
+from lakewright_engine.difference import resource_diff
 from lakewright_engine.errors import InitFailed, Stopped
 from lakewright_engine.events import Step
 from lakewright_engine.model import ResourceState
-from lakewright_engine.planner import resource_diff
 from lakewright_engine.properties import same
 from lakewright_engine.providers import Diff
 from lakewright_engine.urns import is_default_provider, is_provider_type
@@ -18,7 +19,7 @@ from lakewright_engine.urns import is_default_provider, is_provider_type
 def refresh(deployment: Deployment) -> None:
     """Refreshes the deployment's resources in place; gone objects leave the state."""
     with ThreadPoolExecutor(max_workers=deployment.parallel, thread_name_prefix="refresh") as pool:
-        found = list(pool.map(lambda state: _refreshed(deployment, state), deployment.resources))
+        found = list(pool.map(partial(_refreshed, deployment), deployment.resources))
     if deployment.stopped.is_set():
         return
     resources = _consistent([state for state in found if state is not None])
@@ -66,7 +67,7 @@ def _read(deployment: Deployment, step: Step, old: ResourceState) -> None:
         step.result = "same" if same(dict(new.outputs), dict(old.outputs)) else "update"
         return
     # Read as "what would it take to come back": turned round, it is what happened to the object.
-    diff = resource_diff(provider, new, old.inputs, old.ignore_changes)
+    diff = resource_diff(provider, new.urn, new, old.inputs, old.ignore_changes)
     step.diff = diff.inverted() if diff.changes == "some" else Diff("none")
     step.result = "update" if diff.changes == "some" else "same"
 

@@ -11,13 +11,13 @@ import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 from urllib.parse import urlsplit
 
 from lakewright_engine import wire
 from lakewright_engine.errors import ProviderError
 from lakewright_engine.launch import Child, binary_command, module_command
-from lakewright_engine.model import Properties, ResourceState, Unknown
+from lakewright_engine.model import Properties, ResourceState, Unknown, Value
 from lakewright_engine.properties import walk, without_secrets
 from lakewright_engine.providers import Provider
 from lakewright_engine.urns import UNKNOWN, is_provider_type, provider_package, split_reference
@@ -32,7 +32,7 @@ FindState = Callable[[str], ResourceState | None]
 
 
 class Registry:
-    """Providers by reference (`URN::ID`). A plugin process serves one provider resource and ends with the deployment."""
+    """Providers by reference (`URN::ID`). A plugin process serves one provider resource, and ends with the run."""
 
     def __init__(
         self,
@@ -108,7 +108,7 @@ class Registry:
                 self.configure(urn, state.id or UNKNOWN, state.inputs, provider)
         return self._configured[urn]
 
-    def replace(self, urn: str) -> None:
+    def restart(self, urn: str) -> None:
         """Forgets the running plugin: the next use starts a new one."""
         with self._lock:
             self._loaded.pop(urn, None)
@@ -149,8 +149,8 @@ class Registry:
             require_sandbox_target(package, inputs)
             return module_command(sys.executable, f"{_SANDBOX}.providers", package)
         raise ProviderError(
-            f"no provider for the package {package!r}: install its plugin (`pulumi plugin install resource {package}`), "
-            f"or put pulumi-resource-{package} on the PATH"
+            f"no provider for the package {package!r}: install its plugin "
+            f"(`pulumi plugin install resource {package}`), or put pulumi-resource-{package} on the PATH"
         )
 
     def _environment(self) -> dict[str, str]:
@@ -177,19 +177,19 @@ def require_sandbox_target(package: str, inputs: Properties) -> None:
     urls = list(_urls(endpoints))
     if not urls or not all(_is_loopback(url) for url in urls):
         raise ProviderError(
-            f"the sandbox's {package} provider only talks to a running sandbox: every one of the provider's `endpoints` must be "
-            f"on this machine (found: {', '.join(urls) or 'none'}); for a real account install the plugin "
+            f"the sandbox's {package} provider only talks to a running sandbox: all of the provider's `endpoints` "
+            f"must be on this machine (found: {', '.join(urls) or 'none'}); for a real account install the plugin "
             f"(`pulumi plugin install resource {package}`)"
         )
 
 
-def _urls(endpoints: Any) -> list[str]:
+def _urls(endpoints: Value) -> list[str]:
     if isinstance(endpoints, str):
         try:
-            endpoints = json.loads(endpoints) if endpoints else []
+            endpoints = cast("Value", json.loads(endpoints)) if endpoints else []
         except ValueError:
             return [endpoints]
-    parts: list[Any] = endpoints if isinstance(endpoints, list) else [endpoints]
+    parts = endpoints if isinstance(endpoints, list) else [endpoints]
     return [str(url) for part in parts if isinstance(part, dict) for url in part.values() if url]
 
 

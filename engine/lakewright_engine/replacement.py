@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from lakewright_engine.deployment import Deployment
+from lakewright_engine.difference import resource_diff
 from lakewright_engine.model import Properties, ResourceState, Unknown
 from lakewright_engine.urns import is_provider_type, split_reference
 
@@ -18,8 +19,6 @@ def dependent_replacements(deployment: Deployment, root: ResourceState, operated
     A dependent must be replaced when its provider goes, when it is deleted with the root, or when its own
     provider says that unknown values in place of what it takes from the root would replace it.
     """
-    from lakewright_engine.planner import resource_diff
-
     condemned = {root.urn}
     found: list[Dependent] = []
     for state in _dependents(deployment.resources, root):
@@ -31,7 +30,7 @@ def dependent_replacements(deployment: Deployment, root: ResourceState, operated
             inputs = _without_condemned(state, condemned)
             if inputs is None or is_provider_type(state.type):
                 continue
-            diff = resource_diff(deployment.provider_of(state), state, inputs, state.ignore_changes)
+            diff = resource_diff(deployment.provider_of(state), state.urn, state, inputs, state.ignore_changes)
             if not diff.replaces:
                 continue
             keys = diff.replace_keys

@@ -83,7 +83,9 @@ class Report:
         steps: list[dict[str, Any]] = []
         for step in self.steps:
             shown = {"op": step.op, "urn": step.urn, "type": step.type, "name": step.name, "keys": step.keys}
-            steps.append(shown | {"result": step.result} if step.result else shown)
+            if step.op == "refresh" and not step.failed:
+                shown["result"] = step.result or "same"
+            steps.append(shown)
         return {
             "steps": steps,
             "changes": self.changes,

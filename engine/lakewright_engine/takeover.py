@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from lakewright_engine.errors import ProviderError
 from lakewright_engine.model import Properties, ResourceState
@@ -49,7 +50,7 @@ def natural_id(type_: str, inputs: Properties) -> str:
 def take_over(
     provider: Provider, new: ResourceState, left: ResourceState, replaced_id: str
 ) -> tuple[str, Properties] | None:
-    """The id and outputs of the object that an interrupted creation left, brought to the wanted inputs; None if there is none.
+    """The id and outputs of what an interrupted creation left, brought to the wanted inputs; None if it left nothing.
 
     Types without a natural id are left to their provider: dynamic ones adopt on create. The object that a
     replacement is to replace is never taken for the new one.
@@ -61,22 +62,12 @@ def take_over(
         found = provider.read(new.urn, object_id, new.inputs, {})
     except ProviderError as error:
         raise ProviderError(
-            f"an earlier run was killed while creating {new.urn}, and looking for what it left ({object_id}) failed: {error}"
+            f"an earlier run was killed while creating {new.urn}; looking for what it left ({object_id}) failed: {error}"
         ) from error
     if not found.id:
         return None
     inputs = found.inputs if found.inputs is not None else left.inputs
-    difference = provider.diff(new.urn, found.id, inputs, found.outputs, new.inputs, new.ignore_changes)
-    if difference.changes == "none":
+    there = replace(left, urn=new.urn, id=found.id, inputs=inputs, outputs=found.outputs)
+    if provider.diff(new.urn, there, new.inputs, new.ignore_changes).changes == "none":
         return found.id, found.outputs
-    outputs = provider.update(
-        new.urn,
-        found.id,
-        inputs,
-        found.outputs,
-        new.inputs,
-        new.ignore_changes,
-        new.custom_timeouts.get("update", 0),
-        False,
-    )
-    return found.id, outputs
+    return found.id, provider.update(there, new, False)

@@ -1,4 +1,4 @@
-"""Transforms: functions of the program that may change a resource's inputs and options, or a function call, on their way."""
+"""Transforms: the program's functions that may change a resource, or a function call, on its way."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""The one place where the engine touches generated gRPC code, whose types are loose: everything else sees these names."""
+"""The one place that touches generated gRPC code, whose types are loose: everything else sees these names."""
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, cast
 
 import grpc
@@ -60,8 +61,6 @@ def callbacks_stub(address_channel: Any) -> Any:
 
 def serve(monitor: Any, engine: Any, workers: int) -> tuple[Any, str]:
     """Serves monitor and engine on a free loopback port; returns the server and `host:port`."""
-    from concurrent.futures import ThreadPoolExecutor
-
     pool = ThreadPoolExecutor(max_workers=workers, thread_name_prefix="monitor")
     server = cast("Any", grpc).server(pool, options=_OPTIONS)
     resource_pb2_grpc.add_ResourceMonitorServicer_to_server(monitor, server)

@@ -1,4 +1,4 @@
-"""Lets the engine's tests import what they share: `stackrunner`, and the provider `filestore` that their programs use."""
+"""Lets the engine's tests import what they share."""
 
 import sys
 from pathlib import Path

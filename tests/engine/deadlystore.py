@@ -1,4 +1,4 @@
-"""File objects whose provider can kill the engine at the n-th call, before or after the work is done, and adopts what it finds."""
+"""File objects whose provider can kill the engine at its n-th call, and adopts what it finds."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from typing import Any
 
 import filestore
 from pulumi.dynamic import CreateResult, Resource, UpdateResult
-
 
 _counting = threading.Lock()
 

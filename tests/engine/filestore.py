@@ -1,4 +1,4 @@
-"""A dynamic resource that keeps its object as a JSON file: the smallest provider with a real outside world to drift from."""
+"""A dynamic resource that keeps its object as a JSON file: a real outside world to drift from."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Runs a program on a stack of its own in a temporary folder, with the embedded engine or the Pulumi CLI, and tells what happened."""
+"""Runs a program on a stack of its own, with the embedded engine or the Pulumi CLI, and tells what happened."""
 
 from __future__ import annotations
 

@@ -90,5 +90,3 @@ b = File("b", "b.json", a.etag.apply(wait))
     assert list(stack.files()) == ["a.json"]
     assert stack.resource("a").id == "a.json"
     assert stack.pending() == []
-
-

@@ -1,0 +1,35 @@
+"""What the engine can be asked to do with a stack, and what it answers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from lakewright_engine.project import Project
+
+
+@dataclass(frozen=True)
+class Operation:
+    """What to do with a stack. `verb` is `preview`, `up`, `refresh` or `destroy`."""
+
+    verb: str
+    project: Project
+    stack: str
+    refresh: bool = False
+    """Read every object before the program is run."""
+    expect_no_changes: bool = False
+    preview_only: bool = False
+    """For `refresh` and `destroy`: say what would happen, change nothing."""
+    parallel: int = 16
+    targets: tuple[str, ...] = ()
+
+
+@dataclass
+class Result:
+    """How it ended. `exit` is the CLI's: 0, 7 for unexpected changes, 1 for everything else that went wrong."""
+
+    exit: int
+    outputs: dict[str, Any] = field(default_factory=dict[str, Any])
+    """The stack's outputs, secrets as `[secret]`."""
+    changes: dict[str, int] = field(default_factory=dict[str, int])
+    messages: list[str] = field(default_factory=list[str])

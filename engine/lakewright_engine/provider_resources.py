@@ -1,0 +1,111 @@
+"""Providers as resources: the default one of each package, registered at its first use, and the program's own."""
+
+from __future__ import annotations
+
+import threading
+import uuid
+from collections.abc import Callable
+
+from lakewright_engine.deployment import Deployment
+from lakewright_engine.events import Step
+from lakewright_engine.goal import Goal
+from lakewright_engine.model import Properties, ResourceState, Secret
+from lakewright_engine.properties import same
+from lakewright_engine.providers import Failure
+from lakewright_engine.registry import DYNAMIC
+from lakewright_engine.urns import UNKNOWN, package_of, provider_type
+
+Register = Callable[[Goal], tuple[ResourceState, Step]]
+Refuse = Callable[[ResourceState, list[Failure], Goal], None]
+
+
+class DefaultProviders:
+    """References of default providers by package, version and plugin URL."""
+
+    def __init__(self, deployment: Deployment, register: Register) -> None:
+        self._deployment = deployment
+        self._register = register
+        self._lock = threading.Lock()
+        self._locks: dict[str, threading.Lock] = {}
+        self._references: dict[str, str] = {}
+
+    def reference(self, type_or_token: str, version: str, url: str) -> str:
+        """The reference `URN::ID` of the provider for a type or function without an explicit one."""
+        package = package_of(type_or_token)
+        name = "default"
+        if version:
+            name += "_" + version.replace(".", "_").replace("+", "_").replace("-", "_")
+        if url:
+            name += "_" + url.replace("/", "_").replace(":", "_")
+        key = f"{package}::{name}"
+        with self._lock:
+            lock = self._locks.setdefault(key, threading.Lock())
+        with lock:
+            if key not in self._references:
+                inputs = self._config(package)
+                if version:
+                    inputs["version"] = version
+                if url:
+                    inputs["pluginDownloadURL"] = url
+                if version or url:
+                    inputs["__internal"] = {}
+                goal = Goal(type=provider_type(package), name=name, custom=True, inputs=inputs)
+                state, _ = self._register(goal)
+                self._references[key] = f"{state.urn}::{state.id or UNKNOWN}"
+            return self._references[key]
+
+    def _config(self, package: str) -> Properties:
+        """The stack's config for the package; a dynamic provider gets all of it, under full keys."""
+        config: Properties = {}
+        for key, text in sorted(self._deployment.config.items()):
+            namespace, _, name = key.partition(":")
+            value = Secret(text) if key in self._deployment.secret_keys else text
+            if package == DYNAMIC:
+                config[key] = value
+            elif namespace == package:
+                config[name] = value
+        return config
+
+
+def register_provider(
+    deployment: Deployment, goal: Goal, old: ResourceState | None, new: ResourceState, refuse: Refuse
+) -> Step:
+    """Checks, configures and records a provider. A replaced one leaves its old state to be deleted."""
+    registry = deployment.registry
+    if goal.version and "version" not in new.inputs:
+        new.inputs = {"__internal": {}, **new.inputs, "version": goal.version}
+    config = public_config(new.inputs)
+    old_config = public_config(old.inputs) if old is not None else {}
+    if old is not None and not same(old_config, config):
+        registry.restart(old.urn)
+    provider = registry.load(new.urn, new.type, new.inputs)
+    checked, failures = provider.check_config(new.urn, old_config, config)
+    refuse(new, failures, goal)
+    new.inputs = {**({"__internal": new.inputs["__internal"]} if "__internal" in new.inputs else {}), **checked}
+    new.outputs = dict(checked)
+    step = Step("create", None, new)
+    if old is not None:
+        diff = provider.diff_config(new.urn, old_config, old.outputs, checked)
+        changed = diff.changes == "some" or (diff.changes == "unknown" and not same(old_config, checked))
+        op = "same" if not changed else "create-replacement" if diff.replaces else "update"
+        step = Step(op, old, new, diff, logical=op != "create-replacement")
+    new.id = old.id if old is not None and step.op != "create-replacement" else _new_id(deployment)
+    registry.configure(new.urn, new.id, new.inputs, provider)
+    if step.op == "same":
+        deployment.same(step)
+    elif step.op == "update":
+        deployment.update(step)
+    else:
+        deployment.create(step)
+    if step.op == "create-replacement":
+        deployment.run(Step("replace", old, new, step.diff), lambda: None)
+    return step
+
+
+def public_config(inputs: Properties) -> Properties:
+    """A provider's inputs without what the engine keeps among them for itself."""
+    return {key: value for key, value in inputs.items() if key != "__internal"}
+
+
+def _new_id(deployment: Deployment) -> str:
+    return UNKNOWN if deployment.dry_run else str(uuid.uuid4())
