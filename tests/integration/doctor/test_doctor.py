@@ -1,0 +1,90 @@
+"""`lakewright doctor` tells what is there and what is missing, and ends with 1 when something is."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from lakewright.cli import main
+from lakewright.doctor import look_at_surroundings, machine
+from lakewright.environment import Environment
+from lakewright_sandbox.state import Sandbox
+
+
+def _environment(folder: Path, text: str) -> Environment:
+    file = folder / "here.yaml"
+    file.write_text(text)
+    return Environment.load(file, environ={})
+
+
+def test_a_running_sandbox_lacks_nothing(sandbox: Sandbox, tmp_path: Path) -> None:
+    environment = _environment(tmp_path, f"sandbox: {sandbox.dir}\n")
+
+    findings = {finding.subject: finding for finding in look_at_surroundings(environment, buckets=[])}
+
+    assert {subject: finding.state for subject, finding in findings.items()} == {
+        "Lakekeeper": "ok",
+        "S3 identity": "ok",
+        "Kubernetes": "ok",
+    }
+    assert sandbox.lakekeeper.endpoint.rstrip("/") in findings["Lakekeeper"].found
+    assert findings["S3 identity"].found.startswith("arn:aws:iam::123456789012:user/admin")
+
+
+def test_a_bucket_that_is_not_there_is_missing_by_name(sandbox: Sandbox, tmp_path: Path) -> None:
+    environment = _environment(tmp_path, f"sandbox: {sandbox.dir}\n")
+
+    bucket = look_at_surroundings(environment, buckets=["nobody-made-this"])[2]
+
+    assert (bucket.subject, bucket.state) == ("bucket nobody-made-this", "missing")
+
+
+def test_servers_that_do_not_answer_are_named_with_their_endpoint(tmp_path: Path) -> None:
+    environment = _environment(
+        tmp_path,
+        "lakekeeper: {endpoint: 'http://127.0.0.1:9'}\n"
+        "aws: {endpoint: 'http://127.0.0.1:9', region: us-east-1}\n"
+        "kubernetes: {context: nowhere}\n",
+    )
+
+    findings = look_at_surroundings(environment, buckets=[])
+
+    assert [finding.state for finding in findings] == ["missing", "missing", "missing"]
+    assert all(finding.mend for finding in findings)
+    assert "http://127.0.0.1:9" in findings[0].found
+    assert "http://127.0.0.1:9" in findings[1].found
+
+
+def test_without_java_the_machine_is_not_ready(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+
+    java = machine.java()
+
+    assert java.state == "missing"
+    assert "openjdk-17" in java.mend
+
+
+def test_an_old_java_is_missing_too(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    old = tmp_path / "java"
+    old.write_text("#!/bin/sh\necho 'openjdk version \"11.0.2\"' >&2\n")
+    old.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/bin:/usr/bin")
+
+    java = machine.java()
+
+    assert (java.state, java.found) == ("missing", 'openjdk version "11.0.2"')
+
+
+def test_the_command_prints_one_object_and_ends_with_1_when_something_is_missing(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+
+    with pytest.raises(SystemExit) as ended:
+        main(["doctor", "--json"])
+
+    assert ended.value.code == 1
+    findings = json.loads(capsys.readouterr().out)["findings"]
+    assert {"subject", "state", "found", "mend"} == set(findings[0])
+    assert {finding["subject"]: finding["state"] for finding in findings}["Java"] == "missing"
