@@ -50,7 +50,7 @@ class ClientCredentialsAuth(_Auth):
     """OAuth 2 client credentials at the identity provider; Lakekeeper has no token endpoint of its own."""
 
     kind: Literal["client-credentials"]
-    token_endpoint: str
+    token_url: str
     client_id: str
     client_secret: str
     """A reference: `env:NAME` or `file:PATH`."""
@@ -60,13 +60,23 @@ class ClientCredentialsAuth(_Auth):
         return {"rest.auth.type": "oauth2", **self.pyiceberg_options()}
 
     def pyiceberg_options(self) -> dict[str, str]:
-        return {"oauth2-server-uri": self.token_endpoint, **({"scope": self.scope} if self.scope else {})}
+        return {"oauth2-server-uri": self.token_url, **({"scope": self.scope} if self.scope else {})}
 
     def secret_options(self, environ: Mapping[str, str] = os.environ) -> dict[str, str]:
         return {"credential": f"{self.client_id}:{_resolve(self.client_secret, environ)}"}
 
 
-CatalogAuth: TypeAlias = NoAuth | TokenAuth | ClientCredentialsAuth
+class TokenFileAuth(_Auth):
+    """A file whose token is renewed by somebody else, such as a Kubernetes service account's."""
+
+    kind: Literal["token-file"]
+    path: str
+
+    def secret_options(self, environ: Mapping[str, str] = os.environ) -> dict[str, str]:
+        return {"token": _resolve(f"file:{self.path}", environ)}
+
+
+CatalogAuth: TypeAlias = NoAuth | TokenAuth | ClientCredentialsAuth | TokenFileAuth
 
 
 def _resolve(reference: str, environ: Mapping[str, str]) -> str:

@@ -8,6 +8,8 @@ from lakewright.spec.part import Part
 from lakewright.spec.quantity import Cpu, Memory
 from lakewright.types import ComputingUnitName
 
+Runtime = Literal["spark", "texera"]
+
 
 class Size(Part):
     """What a CU may use; requests equal limits."""
@@ -34,7 +36,7 @@ class ComputingUnitSpec(Part):
     """One CU. It is bound to one warehouse when it is made (`warehouse`), or each execution chooses (`warehouses`)."""
 
     name: ComputingUnitName
-    runtime: Literal["spark", "texera"]
+    runtime: Runtime
     image: Annotated[str, Field(min_length=1, pattern=r"^\S+$")] | None = None
     """Default: the environment's image for the runtime."""
     size: Size = Size()

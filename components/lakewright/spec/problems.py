@@ -23,8 +23,8 @@ class Problem:
     found: str = ""
 
     def __str__(self) -> str:
-        where = self.path or "the spec"
-        return f"{where}: {self.expected}" + (f" (found {self.found})" if self.found else "")
+        where = f"{self.path}: " if self.path else ""
+        return f"{where}{self.expected}" + (f" (found {self.found})" if self.found else "")
 
 
 class SpecError(Exception):
@@ -50,8 +50,6 @@ def problems_of(error: ValidationError) -> list[Problem]:
 def _problem(details: ErrorDetails) -> Problem:
     path = dotted(_as_written(details["loc"]))
     match details["type"]:
-        case "extra_forbidden":
-            return Problem(path, "unknown key")
         case "missing":
             return Problem(path, "required, but missing")
         case "value_error":
@@ -62,7 +60,7 @@ def _problem(details: ErrorDetails) -> Problem:
             return Problem(
                 f"{path}.backend", "expected 'aws', 's3' or 'existing'", _shown_key(details["input"], "backend")
             )
-        case "cross_check":
+        case "cross_check" | "unknown_key":
             return Problem(path, details["msg"])
         case _:
             return Problem(path, _lower_first(details["msg"]), _shown(details["input"]))

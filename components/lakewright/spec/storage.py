@@ -6,7 +6,7 @@ from pydantic import AfterValidator, Field
 
 from lakewright.credentials import Reference
 from lakewright.spec.part import Part
-from lakewright.types import Arn, BucketName, Region, RoleArn, StorageEndpoint, StsEndpoint
+from lakewright.types import Arn, BucketName, ExternalIdValue, Region, RoleArn, StorageEndpoint, StsEndpoint
 
 Days = Annotated[int, Field(ge=1, le=3650)]
 
@@ -66,8 +66,11 @@ class ExistingStorage(Part):
     bucket: BucketName
     region: Region
     role_arn: RoleArn
-    external_id: Reference | None = None
-    """What the tenant's role demands as `sts:ExternalId`, by reference; without it the stack makes one."""
+    external_id: ExternalIdValue | None = None
+    """What the tenant's role demands as `sts:ExternalId`, or `config:KEY` for a key of the stack's configuration.
+
+    Without it the stack makes one and exports it as `external_ids`, for the role to be changed before the next `up`.
+    """
     kms_key_arn: Arn | None = None
 
 

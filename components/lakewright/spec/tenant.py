@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated, Any, Literal, LiteralString, cast
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, ModelWrapValidatorHandler, ValidationError, model_validator
 from pydantic_core import InitErrorDetails, PydanticCustomError
@@ -11,7 +11,7 @@ from pydantic_core import InitErrorDetails, PydanticCustomError
 from lakewright.spec.computing_unit import ComputingUnitSpec
 from lakewright.spec.cross_checks import cross_checks
 from lakewright.spec.data import GrantSpec, MaintenanceSpec, PolicySpec, TableSpec
-from lakewright.spec.part import Part
+from lakewright.spec.part import Part, restated
 from lakewright.spec.quantity import text_of_number
 from lakewright.spec.storage import StorageSpec
 from lakewright.spec.warehouse import WarehouseSpec
@@ -73,16 +73,7 @@ class TenantSpec(Part):
         except ValidationError as error:
             if not found:
                 raise
-            of_values = [
-                InitErrorDetails(
-                    type=PydanticCustomError(
-                        cast(LiteralString, details["type"]), "{message}", {"message": details["msg"]}
-                    ),
-                    loc=details["loc"],
-                    input=details["input"],
-                )
-                for details in error.errors(include_url=False, include_context=False)
-            ]
+            of_values = [restated(details) for details in error.errors(include_url=False, include_context=False)]
             found = of_values + found
         else:
             if not found:

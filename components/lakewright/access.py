@@ -1,0 +1,126 @@
+"""Who reaches a warehouse's data on AWS: a role that the catalog alone may assume, with rights on one prefix alone."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pulumi
+from pulumi_aws import iam
+
+OBJECT_ACTIONS = (
+    "s3:GetObject",
+    "s3:GetObjectVersion",
+    "s3:PutObject",
+    "s3:DeleteObject",
+    "s3:AbortMultipartUpload",
+    "s3:ListMultipartUploadParts",
+)
+"""What Lakekeeper itself does to objects, and what it allows in the session policy of a vended credential."""
+
+Policy = dict[str, Any]
+
+
+def role_name(tenant: str, warehouse: str) -> str:
+    """The role's name. Neither part may have a dot in it, so that no two pairs have the same name."""
+    return f"lakewright.{tenant}.{warehouse}"
+
+
+def trust_policy(principal_arn: str, external_id: str, *, session_tags: bool = False) -> Policy:
+    """Only the catalog's principal may assume the role, and with the external id; tags need a right of their own."""
+    demand = {"StringEquals": {"sts:ExternalId": external_id}}
+    statements: list[dict[str, Any]] = [
+        {
+            "Sid": "CatalogAssumes",
+            "Effect": "Allow",
+            "Principal": {"AWS": principal_arn},
+            "Action": "sts:AssumeRole",
+            "Condition": demand,
+        }
+    ]
+    if session_tags:
+        statements.append(
+            {
+                "Sid": "CatalogTagsSessions",
+                "Effect": "Allow",
+                "Principal": {"AWS": principal_arn},
+                "Action": "sts:TagSession",
+            }
+        )
+    return {"Version": "2012-10-17", "Statement": statements}
+
+
+def access_policy(bucket: str, key_prefix: str, kms_key_arn: str | None = None) -> Policy:
+    """Rights on `BUCKET/KEY_PREFIX/*` alone: a superset of what any vended credential needs, and nothing else."""
+    statements: list[dict[str, Any]] = [
+        {
+            "Sid": "WarehouseObjects",
+            "Effect": "Allow",
+            "Action": list(OBJECT_ACTIONS),
+            "Resource": f"arn:aws:s3:::{bucket}/{key_prefix}/*",
+        },
+        {
+            "Sid": "WarehouseListing",
+            "Effect": "Allow",
+            "Action": "s3:ListBucket",
+            "Resource": f"arn:aws:s3:::{bucket}",
+            "Condition": {"StringLike": {"s3:prefix": f"{key_prefix}/*"}},
+        },
+        {
+            "Sid": "BucketLocation",
+            "Effect": "Allow",
+            "Action": "s3:GetBucketLocation",
+            "Resource": f"arn:aws:s3:::{bucket}",
+        },
+    ]
+    if kms_key_arn:
+        statements.append(
+            {
+                "Sid": "BucketKey",
+                "Effect": "Allow",
+                "Action": ["kms:Decrypt", "kms:GenerateDataKey"],
+                "Resource": kms_key_arn,
+            }
+        )
+    return {"Version": "2012-10-17", "Statement": statements}
+
+
+class AccessRole(pulumi.ComponentResource):
+    """The role of one warehouse."""
+
+    arn: pulumi.Output[str]
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        principal_arn: str,
+        external_id: pulumi.Input[str],
+        bucket: pulumi.Input[str],
+        key_prefix: str,
+        kms_key_arn: pulumi.Input[str] | None = None,
+        session_tags: bool = False,
+        tags: dict[str, str] | None = None,
+        retain: bool = False,
+        opts: pulumi.ResourceOptions | None = None,
+    ) -> None:
+        super().__init__("lakewright:index:AccessRole", name, {}, opts)
+        within = pulumi.ResourceOptions(parent=self, retain_on_delete=retain)
+        trust = pulumi.Output.from_input(external_id).apply(
+            lambda value: json.dumps(trust_policy(principal_arn, value, session_tags=session_tags))
+        )
+        rights = pulumi.Output.all(bucket, kms_key_arn).apply(
+            lambda values: json.dumps(access_policy(values[0], key_prefix, values[1]))
+        )
+        role = iam.Role(
+            name,
+            name=name,
+            description=f"Lakekeeper's way to {key_prefix}/ and to nothing else",
+            assume_role_policy=trust,
+            tags=tags,
+            opts=within,
+        )
+        policy = iam.RolePolicy(name, name="warehouse-prefix", role=role.name, policy=rights, opts=within)
+        # Whoever uses the ARN needs the rights as well, so it is known only once they are there.
+        self.arn = pulumi.Output.all(role.arn, policy.id).apply(lambda values: values[0])
+        self.register_outputs({"arn": self.arn})

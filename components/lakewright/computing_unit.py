@@ -1,0 +1,69 @@
+"""A computing unit on Kubernetes: a workload that knows the catalog, and holds no S3 key and no database password."""
+
+from __future__ import annotations
+
+import pulumi
+from lakewright_spark.catalog import CatalogConfig
+from pulumi_kubernetes import _utilities as kubernetes_package
+
+from lakewright import manifests, runtimes
+from lakewright.manifests import Manifest
+from lakewright.spec import ComputingUnitSpec, TenantSpec
+
+
+class KubernetesObject(pulumi.CustomResource):
+    """One object, declared by its manifest; values in it may be outputs.
+
+    The same resource as the class of its kind in `pulumi_kubernetes` makes; those classes take a second to import.
+    """
+
+    def __init__(self, name: str, manifest: Manifest, opts: pulumi.ResourceOptions) -> None:
+        group = manifest["apiVersion"] if "/" in manifest["apiVersion"] else f"core/{manifest['apiVersion']}"
+        version = pulumi.ResourceOptions(version=str(kubernetes_package.get_version()))
+        super().__init__(
+            f"kubernetes:{group}:{manifest['kind']}", name, manifest, pulumi.ResourceOptions.merge(version, opts)
+        )
+
+
+class TenantNamespace(pulumi.ComponentResource):
+    """The namespace of a tenant's units, closed to all traffic that no unit asks for."""
+
+    def __init__(self, tenant: TenantSpec, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__("lakewright:index:TenantNamespace", tenant.name, {}, opts)
+        within = pulumi.ResourceOptions(parent=self)
+        namespace = KubernetesObject(tenant.name, manifests.namespace(tenant), within)
+        after = pulumi.ResourceOptions(parent=self, depends_on=[namespace])
+        KubernetesObject(f"{tenant.name}-deny-all", manifests.deny_all(tenant), after)
+        self.register_outputs({})
+
+
+class ComputingUnit(pulumi.ComponentResource):
+    """One computing unit."""
+
+    def __init__(
+        self,
+        tenant: TenantSpec,
+        unit: ComputingUnitSpec,
+        *,
+        catalog: pulumi.Output[CatalogConfig],
+        image: str,
+        urls: list[str],
+        clients_namespace: str,
+        opts: pulumi.ResourceOptions | None = None,
+    ) -> None:
+        """`urls` are the addresses that the unit may reach: the catalog's and those of its storage."""
+        name = f"{tenant.name}-{unit.name}"
+        super().__init__("lakewright:index:ComputingUnit", name, {}, opts)
+        within = pulumi.ResourceOptions(parent=self)
+
+        files = catalog.apply(runtimes.catalog_files)
+        spec = catalog.apply(lambda known: manifests.deployment_spec(tenant, unit, known, image))
+        before = [
+            KubernetesObject(name, manifests.service_account(tenant, unit), within),
+            KubernetesObject(name, manifests.config_map(tenant, unit, files), within),
+            KubernetesObject(name, manifests.network_policy(tenant, unit, urls, clients_namespace), within),
+        ]
+        KubernetesObject(name, manifests.service(tenant, unit), within)
+        after = pulumi.ResourceOptions(parent=self, depends_on=before)
+        KubernetesObject(name, manifests.deployment(tenant, unit, spec), after)
+        self.register_outputs({"name": unit.name})

@@ -1,0 +1,164 @@
+"""What many tenants share: Lakekeeper's address and identity, AWS's, the cluster. Read from environments/NAME.yaml."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, cast
+
+import yaml
+from lakewright_spark.catalog_auth import CatalogAuth
+from lakewright_spark.catalog_auth import NoAuth as NoJobAuth
+from pydantic import Field, ValidationError
+
+from lakewright.lakekeeper.api.server import Auth, NoAuth
+from lakewright.spec.computing_unit import Runtime
+from lakewright.spec.part import Part
+from lakewright.spec.problems import Problem, SpecError, problems_of
+from lakewright.spec.yaml_text import load_yaml
+from lakewright.types import Arn, Region, ServiceUrl, StorageEndpoint
+
+SANDBOX_VARIABLE = "LAKEWRIGHT_SANDBOX"
+"""Names a sandbox's folder; wins over the file's `sandbox`."""
+
+DEFAULT_IMAGES: Mapping[Runtime, str] = {
+    "spark": "docker.io/apache/spark:4.1.4-python3",
+    "texera": "ghcr.io/apache/texera-workflow-execution-coordinator:latest",
+}
+"""Images of computing units by runtime. Platforms set their own, with Iceberg's jars in and by digest."""
+
+
+class LakekeeperServer(Part):
+    """The Lakekeeper that serves the tenants."""
+
+    endpoint: ServiceUrl
+    catalog_uri: ServiceUrl | None = None
+    """Where jobs find the catalog. Default: the endpoint and `/catalog`."""
+    auth: Auth = NoAuth()
+    """How the stack proves who it is; references only."""
+    jobs_auth: Annotated[CatalogAuth, Field(discriminator="kind")] = NoJobAuth()
+    """How jobs and computing units prove who they are; references only."""
+    principal_arn: Arn | None = None
+    """The AWS identity that the server assumes warehouses' roles with."""
+    bootstrap: bool = False
+    """Whether stacks of this environment bootstrap the server if nobody did."""
+
+    @property
+    def catalog(self) -> str:
+        return self.catalog_uri or f"{self.endpoint}/catalog"
+
+
+class AwsAccount(Part):
+    """The AWS account that buckets and roles are made in, and the identity that makes them."""
+
+    region: Region | None = None
+    endpoint: StorageEndpoint | None = None
+    """A sandbox's, in place of AWS."""
+    profile: str | None = None
+    shared_credentials_file: Path | None = None
+
+
+class Cluster(Part):
+    """Where computing units run."""
+
+    context: str | None = None
+    """Context of the kubeconfig. Default: its current one."""
+    render_to: Path | None = None
+    """Write manifests into this folder, a folder per tenant, and apply nothing."""
+    clients_namespace: str = "texera"
+    """The namespace whose pods may connect to computing units."""
+    images: dict[Runtime, str] = {}
+    """Images by runtime, for units that name none."""
+
+    def image(self, runtime: Runtime) -> str:
+        return self.images.get(runtime) or DEFAULT_IMAGES[runtime]
+
+
+class Environment(Part):
+    """What tenants share. With `sandbox`, addresses and identities are those of the sandbox in that folder."""
+
+    sandbox: Path | None = None
+    lakekeeper: LakekeeperServer
+    aws: AwsAccount = AwsAccount()
+    kubernetes: Cluster = Cluster()
+
+    @classmethod
+    def load(cls, path: Path, environ: Mapping[str, str] = os.environ) -> Environment:
+        """Read environments/NAME.yaml. Relative paths in it start at its folder. SpecError if it cannot be used."""
+        source = str(path)
+        document = _read(path, source)
+        folder = path.resolve().parent
+        if sandbox := _sandbox_folder(document.get("sandbox"), folder, environ):
+            told = _of_sandbox(sandbox)
+            # What the file says beside `sandbox` refines what the sandbox says.
+            document = {**document, "sandbox": str(sandbox)} | {
+                section: {**told[section], **_mapping(document.get(section))} for section in told
+            }
+        for section, key in (("aws", "shared_credentials_file"), ("kubernetes", "render_to")):
+            part = _mapping(document.get(section))
+            if isinstance(part.get(key), str):
+                document[section] = {**part, key: str(_anchored(folder, part[key]))}
+        try:
+            return cls.model_validate(document)
+        except ValidationError as error:
+            raise SpecError(source, problems_of(error)) from None
+
+
+def _sandbox_folder(named: object, folder: Path, environ: Mapping[str, str]) -> Path | None:
+    if chosen := environ.get(SANDBOX_VARIABLE):
+        return Path(chosen).expanduser().resolve()
+    return _anchored(folder, named) if isinstance(named, str) else None
+
+
+def _mapping(value: object) -> dict[str, Any]:
+    return cast(dict[str, Any], value) if isinstance(value, dict) else {}
+
+
+def _anchored(folder: Path, path: str | Path) -> Path:
+    return (folder / Path(path).expanduser()).resolve()
+
+
+def _read(path: Path, source: str) -> dict[str, Any]:
+    try:
+        document = load_yaml(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        there = ", ".join(sorted(file.stem for file in path.parent.glob("*.yaml"))) or "none"
+        message = f"there is no such environment; {path.parent} has: {there}"
+        raise SpecError(source, [Problem("", message)]) from None
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise SpecError(source, [Problem("", f"cannot be read: {' '.join(str(error).split())}")]) from None
+    if not isinstance(document, dict):
+        raise SpecError(
+            source, [Problem("", "expected a mapping with lakekeeper, aws and kubernetes, or with sandbox")]
+        )
+    return cast(dict[str, Any], document)
+
+
+def _of_sandbox(folder: Path) -> dict[str, Any]:
+    """What a running sandbox says of itself, in an environment's words."""
+    state = folder / "sandbox.json"
+    try:
+        told = json.loads(state.read_text(encoding="utf-8"))
+        aws = told["aws"]
+        return {
+            "lakekeeper": {
+                "endpoint": told["lakekeeper"]["endpoint"],
+                "catalog_uri": told["lakekeeper"]["catalog_uri"],
+                "principal_arn": aws["catalog_principal_arn"],
+                "bootstrap": True,
+            },
+            "aws": {
+                "region": aws["region"],
+                "endpoint": aws["endpoint"],
+                "profile": "admin",
+                "shared_credentials_file": told["credentials_file"],
+            },
+            "kubernetes": {"render_to": str(folder / "rendered")},
+        }
+    except FileNotFoundError:
+        message = f"there is no sandbox in {folder}; start one with `lakewright sandbox up --dir {folder}`"
+        raise SpecError(str(state), [Problem("", message)]) from None
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise SpecError(str(state), [Problem("", f"is no sandbox's state ({type(error).__name__})")]) from None

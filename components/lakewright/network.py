@@ -1,0 +1,72 @@
+"""The few ways in and out that a computing unit has: NetworkPolicies from addresses."""
+
+from __future__ import annotations
+
+import ipaddress
+from typing import Any
+from urllib.parse import urlsplit
+
+_METADATA = "169.254.0.0/16"
+"""Link-local: the cloud's instance metadata, which would hand out the node's identity."""
+
+_PORTS = {"http": 80, "https": 443}
+
+Rule = dict[str, Any]
+
+
+def dns() -> Rule:
+    """The way to the cluster's name service."""
+    return {
+        "to": [
+            {"namespaceSelector": _namespace("kube-system"), "podSelector": {"matchLabels": {"k8s-app": "kube-dns"}}}
+        ],
+        "ports": [{"protocol": "UDP", "port": 53}, {"protocol": "TCP", "port": 53}],
+    }
+
+
+def way_out(url: str) -> Rule:
+    """The way to the address in a URL, as narrow as a NetworkPolicy can say it.
+
+    Policies know no host names: a Service of the cluster becomes its namespace, an IP address itself, any other name
+    its port everywhere but at the instance metadata.
+    """
+    parts = urlsplit(url)
+    host = parts.hostname or ""
+    port: dict[str, Any] = {"protocol": "TCP", "port": parts.port or _PORTS.get(parts.scheme, 443)}
+    labels = host.removesuffix(".cluster.local").split(".")
+    if len(labels) == 3 and labels[2] == "svc":
+        return {"to": [{"namespaceSelector": _namespace(labels[1])}], "ports": [port]}
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return {"to": [{"ipBlock": {"cidr": "0.0.0.0/0", "except": [_METADATA]}}], "ports": [port]}
+    return {"to": [{"ipBlock": {"cidr": f"{address}/{address.max_prefixlen}"}}], "ports": [port]}
+
+
+def s3_url(endpoint: str | None, region: str) -> str:
+    """Where S3 is: the store's own address, or the region's on AWS."""
+    return endpoint or f"https://s3.{region}.amazonaws.com"
+
+
+def egress(urls: list[str]) -> list[Rule]:
+    """Name service and the given addresses, each way once, in a stable order."""
+    rules = [dns()]
+    for url in sorted(urls):
+        rule = way_out(url)
+        if rule not in rules:
+            rules.append(rule)
+    return rules
+
+
+def ingress(port: int, clients_namespace: str) -> list[Rule]:
+    """The way in: from the tenant's own pods and from the namespace that the application runs in."""
+    return [
+        {
+            "from": [{"podSelector": {}}, {"namespaceSelector": _namespace(clients_namespace)}],
+            "ports": [{"protocol": "TCP", "port": port}],
+        }
+    ]
+
+
+def _namespace(name: str) -> dict[str, Any]:
+    return {"matchLabels": {"kubernetes.io/metadata.name": name}}

@@ -1,0 +1,87 @@
+"""What a stack stands on: an environment as provider settings. Providers are made when something needs them."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import pulumi_aws
+import pulumi_kubernetes
+
+from lakewright.environment import Environment
+from lakewright.spec import Problem, SpecError, TenantSpec
+
+
+class Platform:
+    """Lakekeeper's address, providers and identities for one stack."""
+
+    def __init__(self, environment: Environment, *, tenant: str, default_region: str | None = None) -> None:
+        self.environment = environment
+        self.tenant = tenant
+        self._default_region = default_region or environment.aws.region
+        # One provider per region, however many ask for it.
+        self.aws = cache(self._aws)
+
+    @property
+    def server(self) -> dict[str, object]:
+        """The `server` of every Lakekeeper resource: address and references, no secret."""
+        lakekeeper = self.environment.lakekeeper
+        return {"endpoint": lakekeeper.endpoint, "auth": lakekeeper.auth.model_dump(exclude_none=True)}
+
+    @property
+    def catalog_uri(self) -> str:
+        return self.environment.lakekeeper.catalog
+
+    @property
+    def bootstraps(self) -> bool:
+        """Whether stacks bootstrap the server if nobody did."""
+        return self.environment.lakekeeper.bootstrap
+
+    @property
+    def s3_endpoint(self) -> str | None:
+        """The sandbox's S3; None means AWS."""
+        return self.environment.aws.endpoint
+
+    @property
+    def region(self) -> str:
+        """The region of a storage that names none. SpecError if nobody says."""
+        if self._default_region:
+            return self._default_region
+        message = "required: neither the storage, nor `aws:region` of the stack, nor the environment says a region"
+        raise SpecError(f"tenant {self.tenant}", [Problem("storage.*.region", message)])
+
+    @property
+    def principal_arn(self) -> str:
+        """Who assumes the warehouses' roles. SpecError if the environment does not say."""
+        if arn := self.environment.lakekeeper.principal_arn:
+            return arn
+        message = "required where the stack makes roles: the AWS identity that Lakekeeper runs as"
+        raise SpecError(f"environment of tenant {self.tenant}", [Problem("lakekeeper.principal_arn", message)])
+
+    def tags(self, spec: TenantSpec) -> dict[str, str]:
+        """Tags of AWS objects."""
+        return {**spec.labels, "lakewright:tenant": spec.name, "lakewright:owner": spec.owner}
+
+    def _aws(self, region: str) -> pulumi_aws.Provider:
+        account = self.environment.aws
+        file = account.shared_credentials_file
+        endpoint = account.endpoint.rstrip("/") if account.endpoint else None
+        return pulumi_aws.Provider(
+            f"aws-{region}",
+            region=region,
+            profile=account.profile,
+            shared_credentials_files=[str(file)] if file else None,
+            endpoints=[{"s3": endpoint, "iam": endpoint, "sts": endpoint}] if endpoint else None,
+            s3_use_path_style=True if endpoint else None,
+            skip_credentials_validation=True if endpoint else None,
+            skip_metadata_api_check=True if endpoint else None,
+            skip_requesting_account_id=True if endpoint else None,
+        )
+
+    def kubernetes(self) -> pulumi_kubernetes.Provider:
+        """The cluster, or the folder that manifests are written to."""
+        cluster = self.environment.kubernetes
+        return pulumi_kubernetes.Provider(
+            "kubernetes",
+            context=None if cluster.render_to else cluster.context,
+            render_yaml_to_directory=str(cluster.render_to / self.tenant) if cluster.render_to else None,
+        )

@@ -1,0 +1,88 @@
+"""What a computing unit runs: its port, its user, and how it learns of the catalog."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from lakewright_spark.catalog import CatalogConfig
+
+from lakewright.spec import PRESETS
+from lakewright.spec.computing_unit import Runtime
+
+CONFIG_DIR = "/etc/lakewright"
+"""Where the catalog configuration is mounted in a computing unit."""
+
+SCRATCH_DIR = "/scratch"
+"""The one place on disk that a unit may write to, beside /tmp."""
+
+
+@dataclass(frozen=True)
+class RuntimeFacts:
+    """What differs between runtimes."""
+
+    port: int
+    port_name: str
+    user: int
+    """Numeric, as `runAsNonRoot` cannot check a name."""
+    command: tuple[str, ...] = ()
+    """Empty: the image's own."""
+
+
+RUNTIMES: Mapping[Runtime, RuntimeFacts] = {
+    "spark": RuntimeFacts(
+        port=15002,
+        port_name="connect",
+        user=185,
+        command=(
+            "/opt/spark/bin/spark-submit",
+            "--class",
+            "org.apache.spark.sql.connect.service.SparkConnectServer",
+            "--properties-file",
+            f"{CONFIG_DIR}/spark.properties",
+        ),
+    ),
+    # Port and user as Texera's own computing-unit manager sets them.
+    "texera": RuntimeFacts(port=8085, port_name="texera", user=1001),
+}
+
+
+def catalog_files(catalog: CatalogConfig) -> dict[str, str]:
+    """The files under CONFIG_DIR: the contract, and Spark's and PyIceberg's forms of it."""
+    properties = "".join(f"{key} {value}\n" for key, value in catalog.spark_properties().items())
+    return {
+        "catalog.json": catalog.to_json(),
+        "spark.properties": properties,
+        ".pyiceberg.yaml": catalog.pyiceberg_yaml(),
+    }
+
+
+def environment(runtime: Runtime, catalog: CatalogConfig) -> dict[str, str]:
+    """Environment variables of the unit's container. No S3 key and no database setting is among them."""
+    common = {
+        "LAKEWRIGHT_CATALOG_FILE": f"{CONFIG_DIR}/catalog.json",
+        "PYICEBERG_HOME": CONFIG_DIR,
+        "HOME": SCRATCH_DIR,
+        "TMPDIR": SCRATCH_DIR,
+    }
+    if runtime == "spark":
+        return {**common, "SPARK_LOCAL_DIRS": SCRATCH_DIR}
+    return {**common, **texera_environment(catalog), "JAVA_OPTS": "-XX:MaxRAMPercentage=75.0"}
+
+
+def texera_environment(catalog: CatalogConfig) -> dict[str, str]:
+    """Texera's storage settings, under the names in its storage.conf.
+
+    The first warehouse is the one that an execution uses which chose none.
+    """
+    results, console, statistics, state = PRESETS["texera"]
+    return {
+        "STORAGE_ICEBERG_CATALOG_TYPE": "rest",
+        "STORAGE_ICEBERG_CATALOG_REST_URI": catalog.uri,
+        # Texera sends no project header; Lakekeeper takes the text before the slash as the project.
+        "STORAGE_ICEBERG_CATALOG_REST_WAREHOUSE_NAME": f"{catalog.project_id}/{catalog.warehouses[0].name}",
+        "STORAGE_ICEBERG_TABLE_RESULT_NAMESPACE": results,
+        "STORAGE_ICEBERG_TABLE_CONSOLE_MESSAGES_NAMESPACE": console,
+        "STORAGE_ICEBERG_TABLE_RUNTIME_STATISTICS_NAMESPACE": statistics,
+        "STORAGE_ICEBERG_TABLE_STATE_NAMESPACE": state,
+    }

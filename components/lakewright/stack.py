@@ -1,0 +1,44 @@
+"""The tenant program's two ends: what a stack's configuration says, and what the stack tells others."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pulumi
+
+from lakewright.environment import Environment
+from lakewright.platform import Platform
+from lakewright.spec import SPEC_KEY, SpecError, parse_spec
+from lakewright.tenant import Tenant
+
+
+def declare_tenant() -> None:
+    """Declare the tenant that the stack's configuration describes; what is wrong with that is told before any call."""
+    try:
+        tenant = _tenant()
+    except SpecError as error:
+        raise pulumi.RunError(str(error)) from None
+    pulumi.export("warehouse_ids", tenant.warehouse_ids)
+    pulumi.export("catalog_config", tenant.catalog_config.apply(lambda config: config.model_dump(mode="json")))
+    pulumi.export("role_arns", tenant.role_arns)
+    pulumi.export("computing_units", tenant.computing_units)
+    if tenant.external_ids:
+        pulumi.export("external_ids", tenant.external_ids)
+
+
+def project_root(start: Path) -> Path:
+    """The folder of the nearest Pulumi.yaml; an engine runs a program in the folder of its `main`."""
+    for folder in (start, *start.parents):
+        if (folder / "Pulumi.yaml").is_file():
+            return folder
+    raise pulumi.RunError(f"no Pulumi.yaml in {start} or a folder above it")
+
+
+def _tenant() -> Tenant:
+    source = f"stack {pulumi.get_stack()}, {SPEC_KEY}"
+    spec = parse_spec(pulumi.Config().get_object("tenant"), source)
+    root = project_root(Path.cwd())
+    environment = Environment.load(root / "environments" / f"{spec.environment}.yaml", os.environ)
+    region = pulumi.Config("aws").get("region")
+    return Tenant(spec, Platform(environment, tenant=spec.name, default_region=region))

@@ -1,0 +1,190 @@
+"""Where a tenant's data lies: buckets that the stack makes, and buckets that others made."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+import pulumi
+from pulumi_aws import kms, s3
+
+from lakewright.platform import Platform
+from lakewright.spec import AwsStorage, ExistingStorage, S3Storage, TenantSpec
+from lakewright.types import Deletion
+
+
+@dataclass(frozen=True)
+class Storage:
+    """A bucket, as warehouses need to know it, whoever made it."""
+
+    spec: AwsStorage | S3Storage | ExistingStorage
+    bucket: pulumi.Input[str]
+    region: str
+    endpoint: str | None = None
+    path_style: bool = False
+    kms_key_arn: pulumi.Input[str] | None = None
+    made_by: list[pulumi.Resource] = field(default_factory=list[pulumi.Resource])
+    """What has to be there before the bucket may be used."""
+
+
+def storage_for(spec: TenantSpec, platform: Platform, opts: pulumi.ResourceOptions) -> dict[str, Storage]:
+    """Each storage of the tenant by its name; those of backend `aws` are made."""
+    found: dict[str, Storage] = {}
+    for name, storage in spec.storage.items():
+        match storage:
+            case AwsStorage():
+                region = storage.region or platform.region
+                bucket = TenantBucket(
+                    f"{spec.name}-{name}",
+                    storage,
+                    tags=platform.tags(spec),
+                    deletion=deletion_of_bucket(w.deletion for w in spec.warehouses if spec.storage_of(w) == name),
+                    opts=pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(providers=[platform.aws(region)])),
+                )
+                found[name] = Storage(
+                    storage,
+                    bucket.bucket,
+                    region,
+                    endpoint=platform.s3_endpoint,
+                    path_style=platform.s3_endpoint is not None,
+                    kms_key_arn=bucket.kms_key_arn,
+                    made_by=[bucket],
+                )
+            case S3Storage():
+                found[name] = Storage(
+                    storage, storage.bucket, storage.region, endpoint=storage.endpoint, path_style=storage.path_style
+                )
+            case ExistingStorage():
+                found[name] = Storage(
+                    storage,
+                    storage.bucket,
+                    storage.region,
+                    endpoint=platform.s3_endpoint,
+                    path_style=platform.s3_endpoint is not None,
+                    kms_key_arn=storage.kms_key_arn,
+                )
+    return found
+
+
+def deletion_of_bucket(deletions: Iterable[Deletion]) -> Deletion:
+    """A bucket is as safe as the safest warehouse on it; only if all are purged, and there is one, is it emptied."""
+    wanted = set(deletions)
+    return "retain" if "retain" in wanted else "purge" if wanted == {"purge"} else "protect"
+
+
+def tls_only_policy(bucket: str) -> dict[str, Any]:
+    """Nobody reaches the bucket but over TLS."""
+    return {
+        "Version": "2012-10-17",
+        "Statement": [
+            {
+                "Sid": "TlsOnly",
+                "Effect": "Deny",
+                "Principal": "*",
+                "Action": "s3:*",
+                "Resource": [f"arn:aws:s3:::{bucket}", f"arn:aws:s3:::{bucket}/*"],
+                "Condition": {"Bool": {"aws:SecureTransport": "false"}},
+            }
+        ],
+    }
+
+
+def lifecycle_rules(storage: AwsStorage) -> list[Any]:
+    """Incomplete uploads and old versions cost money and are seen by nobody: they go after their days."""
+    return [
+        {
+            "id": "incomplete-uploads",
+            "status": "Enabled",
+            "filter": {"prefix": ""},
+            "abort_incomplete_multipart_upload": {"days_after_initiation": storage.abort_incomplete_uploads_days},
+        },
+        {
+            "id": "old-versions",
+            "status": "Enabled",
+            "filter": {"prefix": ""},
+            "noncurrent_version_expiration": {"noncurrent_days": storage.noncurrent_version_days},
+            "expiration": {"expired_object_delete_marker": True},
+        },
+    ]
+
+
+def encryption_rules(kms_key_arn: pulumi.Input[str] | None) -> list[Any]:
+    """What objects are encrypted with when they name nothing: the key, or keys that S3 manages."""
+    if kms_key_arn is None:
+        return [{"apply_server_side_encryption_by_default": {"sse_algorithm": "AES256"}}]
+    default = {"sse_algorithm": "aws:kms", "kms_master_key_id": kms_key_arn}
+    return [{"apply_server_side_encryption_by_default": default, "bucket_key_enabled": True}]
+
+
+class TenantBucket(pulumi.ComponentResource):
+    """A private, versioned, encrypted bucket that is reached over TLS only."""
+
+    bucket: pulumi.Output[str]
+    kms_key_arn: pulumi.Output[str] | None
+
+    def __init__(
+        self,
+        name: str,
+        storage: AwsStorage,
+        *,
+        tags: dict[str, str],
+        deletion: Deletion,
+        opts: pulumi.ResourceOptions | None = None,
+    ) -> None:
+        super().__init__("lakewright:index:TenantBucket", name, {}, opts)
+        within = pulumi.ResourceOptions(parent=self, retain_on_delete=deletion == "retain")
+
+        bucket = s3.Bucket(name, bucket=storage.bucket, force_destroy=deletion == "purge", tags=tags, opts=within)
+        s3.BucketOwnershipControls(
+            name, bucket=bucket.bucket, rule={"object_ownership": "BucketOwnerEnforced"}, opts=within
+        )
+        closed = s3.BucketPublicAccessBlock(
+            name,
+            bucket=bucket.bucket,
+            block_public_acls=True,
+            block_public_policy=True,
+            ignore_public_acls=True,
+            restrict_public_buckets=True,
+            opts=within,
+        )
+        # AWS refuses changes of a bucket's policy and its public access at the same moment.
+        after_closing = pulumi.ResourceOptions.merge(within, pulumi.ResourceOptions(depends_on=[closed]))
+        s3.BucketPolicy(
+            name, bucket=bucket.bucket, policy=json.dumps(tls_only_policy(storage.bucket)), opts=after_closing
+        )
+        versioning = s3.BucketVersioning(
+            name, bucket=bucket.bucket, versioning_configuration={"status": "Enabled"}, opts=within
+        )
+        self.kms_key_arn = self._key(name, storage, tags, within)
+        s3.BucketServerSideEncryptionConfiguration(
+            name, bucket=bucket.bucket, rules=encryption_rules(self.kms_key_arn), opts=within
+        )
+        after_versioning = pulumi.ResourceOptions.merge(within, pulumi.ResourceOptions(depends_on=[versioning]))
+        s3.BucketLifecycleConfiguration(
+            name, bucket=bucket.bucket, rules=lifecycle_rules(storage), opts=after_versioning
+        )
+        self.bucket = bucket.bucket
+        self.register_outputs({"bucket": self.bucket})
+
+    @staticmethod
+    def _key(
+        name: str, storage: AwsStorage, tags: dict[str, str], opts: pulumi.ResourceOptions
+    ) -> pulumi.Output[str] | None:
+        match storage.encryption.kms:
+            case "s3":
+                return None
+            case "own":
+                # Without a policy of its own a key obeys the account's IAM policies, among them the warehouses' roles.
+                key = kms.Key(
+                    name,
+                    description=f"Encrypts bucket {storage.bucket}",
+                    enable_key_rotation=True,
+                    tags=tags,
+                    opts=opts,
+                )
+                kms.Alias(name, name=f"alias/{storage.bucket}".replace(".", "-"), target_key_id=key.key_id, opts=opts)
+                return key.arn
+            case arn:
+                return pulumi.Output.from_input(arn)

@@ -1,0 +1,140 @@
+"""Tenant: the wiring of one tenant's way from storage to compute."""
+
+from __future__ import annotations
+
+import pulumi
+from lakewright_spark.catalog import CatalogConfig
+
+from lakewright import network
+from lakewright.computing_unit import ComputingUnit, TenantNamespace
+from lakewright.lakekeeper import Bootstrap, DeletionGuard, Project
+from lakewright.platform import Platform
+from lakewright.spec import TenantSpec, refuse_unbuilt
+from lakewright.storage import Storage, storage_for
+from lakewright.warehouse import TenantWarehouse, catalog_warehouse
+
+
+class Tenant(pulumi.ComponentResource):
+    """One tenant's way from storage to compute."""
+
+    warehouse_ids: dict[str, pulumi.Output[str]]
+    role_arns: dict[str, pulumi.Output[str]]
+    catalog_config: pulumi.Output[CatalogConfig]
+    computing_units: list[str]
+    external_ids: dict[str, pulumi.Output[str]]
+    """Made for roles of the tenant's own, which have to demand them."""
+
+    def __init__(self, spec: TenantSpec, platform: Platform, opts: pulumi.ResourceOptions | None = None) -> None:
+        refuse_unbuilt(spec)
+        super().__init__("lakewright:index:Tenant", spec.name, {}, opts)
+        within = pulumi.ResourceOptions(parent=self)
+
+        storage = storage_for(spec, platform, within)
+        project = _project(spec, platform, within)
+        warehouses = {
+            warehouse.name: TenantWarehouse(
+                spec,
+                warehouse,
+                platform=platform,
+                project_id=project.project_id,
+                storage=storage[spec.storage_of(warehouse)],
+                opts=within,
+            )
+            for warehouse in spec.warehouses
+        }
+        self.catalog_config = _catalog_config(spec, platform, storage, warehouses)
+        compute = _compute(spec, platform, storage, self.catalog_config, within)
+
+        # Depends on everything else, so it is deleted first: where there are tables to protect, nothing is touched.
+        DeletionGuard(
+            spec.name,
+            server=platform.server,
+            warehouses={w.name: warehouses[w.name].warehouse_id for w in spec.warehouses if w.deletion == "protect"},
+            deletion="protect",
+            opts=pulumi.ResourceOptions(
+                parent=self,
+                depends_on=[
+                    *(part for made in storage.values() for part in made.made_by),
+                    *warehouses.values(),
+                    *compute,
+                ],
+            ),
+        )
+        self.warehouse_ids = {name: warehouse.warehouse_id for name, warehouse in warehouses.items()}
+        self.role_arns = {name: warehouse.role_arn for name, warehouse in warehouses.items() if warehouse.role_arn}
+        self.external_ids = {
+            name: warehouse.external_id_for_tenant
+            for name, warehouse in warehouses.items()
+            if warehouse.external_id_for_tenant
+        }
+        self.computing_units = [unit.name for unit in spec.computing_units]
+        self.register_outputs({"warehouse_ids": self.warehouse_ids, "computing_units": self.computing_units})
+
+
+def _project(spec: TenantSpec, platform: Platform, opts: pulumi.ResourceOptions) -> Project:
+    """The tenant's project, under an id that is its name; project names need not be unique."""
+    after = (
+        [Bootstrap(spec.name, server=platform.server, accept_terms_of_use=True, opts=opts)]
+        if platform.bootstraps
+        else []
+    )
+    keep = any(warehouse.deletion == "retain" for warehouse in spec.warehouses)
+    own = pulumi.ResourceOptions(depends_on=after, retain_on_delete=keep)
+    return Project(
+        spec.name,
+        server=platform.server,
+        name=spec.name,
+        project_id=spec.name,
+        opts=pulumi.ResourceOptions.merge(opts, own),
+    )
+
+
+def _catalog_config(
+    spec: TenantSpec, platform: Platform, storage: dict[str, Storage], warehouses: dict[str, TenantWarehouse]
+) -> pulumi.Output[CatalogConfig]:
+    """What jobs need to know; complete as soon as the warehouses have their ids."""
+
+    def of(ids: dict[str, str]) -> CatalogConfig:
+        return CatalogConfig(
+            tenant=spec.name,
+            uri=platform.catalog_uri,
+            project_id=spec.name,
+            auth=platform.environment.lakekeeper.jobs_auth,
+            warehouses=[
+                catalog_warehouse(warehouse, storage[spec.storage_of(warehouse)], ids[warehouse.name])
+                for warehouse in spec.warehouses
+            ],
+        )
+
+    return pulumi.Output.all(**{name: warehouse.warehouse_id for name, warehouse in warehouses.items()}).apply(of)
+
+
+def _compute(
+    spec: TenantSpec,
+    platform: Platform,
+    storage: dict[str, Storage],
+    catalog: pulumi.Output[CatalogConfig],
+    opts: pulumi.ResourceOptions,
+) -> list[pulumi.Resource]:
+    """The computing units and the namespace that they share; a tenant without units needs no cluster."""
+    if not spec.computing_units:
+        return []
+    cluster = platform.environment.kubernetes
+    on_cluster = pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(providers=[platform.kubernetes()]))
+    namespace = TenantNamespace(spec, on_cluster)
+    made: list[pulumi.Resource] = [namespace]
+    for unit in spec.computing_units:
+        sees = unit.sees(spec.warehouse_names)
+        stores = [storage[spec.storage_of(w)] for w in spec.warehouses if w.name in sees]
+        made.append(
+            ComputingUnit(
+                spec,
+                unit,
+                catalog=catalog.apply(lambda config, names=sees: config.for_warehouses(names)),
+                image=unit.image or cluster.image(unit.runtime),
+                urls=[platform.catalog_uri, *(network.s3_url(store.endpoint, store.region) for store in stores)],
+                clients_namespace=cluster.clients_namespace,
+                opts=pulumi.ResourceOptions.merge(on_cluster, pulumi.ResourceOptions(depends_on=[namespace])),
+            )
+        )
+    return made

@@ -1,0 +1,170 @@
+"""A tenant's warehouse with all that leads to it: the role that reaches its prefix, and the namespaces in it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pulumi
+from lakewright_spark.catalog import CatalogWarehouse
+
+from lakewright.access import AccessRole, role_name
+from lakewright.lakekeeper import ExternalId, Namespace, Warehouse
+from lakewright.platform import Platform
+from lakewright.spec import ExistingStorage, S3Storage, TenantSpec, WarehouseSpec
+from lakewright.storage import Storage
+
+_SECONDS_PER_DAY = 86_400
+
+
+class TenantWarehouse(pulumi.ComponentResource):
+    """One warehouse of a tenant."""
+
+    warehouse_id: pulumi.Output[str]
+    role_arn: pulumi.Output[str] | None
+    """None where access is by a key."""
+    external_id_for_tenant: pulumi.Output[str] | None
+    """Made for a role of the tenant's own, which has to demand it."""
+
+    def __init__(
+        self,
+        tenant: TenantSpec,
+        spec: WarehouseSpec,
+        *,
+        platform: Platform,
+        project_id: pulumi.Input[str],
+        storage: Storage,
+        opts: pulumi.ResourceOptions | None = None,
+    ) -> None:
+        name = f"{tenant.name}-{spec.name}"
+        super().__init__("lakewright:index:TenantWarehouse", name, {}, opts)
+        retain = spec.deletion == "retain"
+        within = pulumi.ResourceOptions(parent=self, retain_on_delete=retain)
+        prefix = tenant.prefix_of(spec)
+
+        external_id = _external_id(name, storage, within)
+        asked_of_tenant = isinstance(storage.spec, ExistingStorage) and not storage.spec.external_id
+        self.external_id_for_tenant = external_id if asked_of_tenant else None
+        self.role_arn = self._role_arn(tenant, spec, platform=platform, storage=storage, external_id=external_id)
+        warehouse = Warehouse(
+            name,
+            server=platform.server,
+            project_id=project_id,
+            name=spec.name,
+            storage=storage_profile(spec, storage, prefix, self.role_arn),
+            credential=credential(storage, external_id),
+            delete_profile=delete_profile(spec),
+            protected=spec.protected,
+            allowed_format_versions=list(spec.format_versions) if spec.format_versions else None,
+            deletion=spec.deletion,
+            opts=pulumi.ResourceOptions.merge(within, pulumi.ResourceOptions(depends_on=storage.made_by)),
+        )
+        self.warehouse_id = warehouse.warehouse_id
+        made: dict[str, Namespace] = {}
+        for path in spec.namespace_paths:
+            above = made.get(path.rpartition(".")[0])
+            made[path] = Namespace(
+                f"{name}-{path}",
+                server=platform.server,
+                warehouse_id=self.warehouse_id,
+                name=path,
+                deletion=spec.deletion,
+                opts=pulumi.ResourceOptions.merge(
+                    within, pulumi.ResourceOptions(depends_on=[above] if above else None)
+                ),
+            )
+        self.register_outputs({"warehouse_id": self.warehouse_id, "role_arn": self.role_arn})
+
+    def _role_arn(
+        self,
+        tenant: TenantSpec,
+        spec: WarehouseSpec,
+        *,
+        platform: Platform,
+        storage: Storage,
+        external_id: pulumi.Output[str] | None,
+    ) -> pulumi.Output[str] | None:
+        """The role that the catalog assumes: the tenant's own, or one that is made."""
+        if isinstance(storage.spec, ExistingStorage):
+            return pulumi.Output.from_input(storage.spec.role_arn)
+        if external_id is None:
+            return None
+        return AccessRole(
+            role_name(tenant.name, spec.name),
+            principal_arn=platform.principal_arn,
+            external_id=external_id,
+            bucket=storage.bucket,
+            key_prefix=tenant.prefix_of(spec),
+            kms_key_arn=storage.kms_key_arn,
+            session_tags=bool(spec.session_tags),
+            tags=platform.tags(tenant),
+            retain=spec.deletion == "retain",
+            opts=pulumi.ResourceOptions(parent=self, providers=[platform.aws(storage.region)]),
+        ).arn
+
+
+def storage_profile(
+    spec: WarehouseSpec, storage: Storage, key_prefix: str, role_arn: pulumi.Input[str] | None
+) -> dict[str, Any]:
+    """The storage profile in the fields of the provider's `S3Profile`; only what is set."""
+    vended = spec.delegation == "vended"
+    store = storage.spec
+    profile: dict[str, Any] = {
+        "bucket": storage.bucket,
+        "key_prefix": key_prefix,
+        "region": storage.region,
+        "flavor": "s3-compat" if isinstance(store, S3Storage) else "aws",
+        "endpoint": storage.endpoint,
+        "path_style_access": storage.path_style or None,
+        "assume_role_arn": role_arn,
+        "sts_enabled": vended,
+        "remote_signing_enabled": not vended,
+        "sts_session_tags": dict(spec.session_tags) or None,
+        "aws_kms_key_arn": storage.kms_key_arn,
+    }
+    if isinstance(store, S3Storage):
+        profile |= {"sts_endpoint": store.sts_endpoint, "sts_role_arn": store.sts_role_arn}
+    return {name: value for name, value in profile.items() if value is not None}
+
+
+def credential(storage: Storage, external_id: pulumi.Input[str] | None) -> dict[str, Any]:
+    """How the catalog proves itself to the storage: by its own identity and a role, or by a key that is referred to."""
+    if isinstance(storage.spec, S3Storage):
+        return {"type": "access-key", **storage.spec.credential.model_dump()}
+    return {"type": "aws-system-identity", "external_id": external_id}
+
+
+def delete_profile(spec: WarehouseSpec) -> Mapping[str, Any]:
+    """What dropping a table does."""
+    if spec.soft_delete_days is None:
+        return {"type": "hard"}
+    return {"type": "soft", "expiration_seconds": spec.soft_delete_days * _SECONDS_PER_DAY}
+
+
+def catalog_warehouse(spec: WarehouseSpec, storage: Storage, warehouse_id: str) -> CatalogWarehouse:
+    """The warehouse as jobs see it. Regions are no secret; keys come from the catalog."""
+    options = {"s3.region": storage.region, "client.region": storage.region}
+    if storage.endpoint:
+        options["s3.endpoint"] = storage.endpoint.rstrip("/")
+    if storage.path_style:
+        options["s3.path-style-access"] = "true"
+    return CatalogWarehouse(
+        name=spec.name,
+        id=warehouse_id,
+        delegation=spec.delegation,
+        namespaces=spec.namespace_paths,
+        s3=options,
+    )
+
+
+def _external_id(name: str, storage: Storage, opts: pulumi.ResourceOptions) -> pulumi.Output[str] | None:
+    """What the role demands: the tenant's word, else one that is made once."""
+    match storage.spec:
+        case S3Storage():
+            return None
+        case ExistingStorage(external_id=str(given)) if given.startswith("config:"):
+            return pulumi.Config().require_secret(given.removeprefix("config:"))
+        case ExistingStorage(external_id=str(given)):
+            return pulumi.Output.secret(given)
+        case _:
+            return ExternalId(name, opts=opts).value
