@@ -10,6 +10,7 @@ LakekeeperError (api.errors)
 
 # ruff: noqa: N818 - error names are read by people, at the start of a message
 
+from lakewright.credentials import UnresolvedCredential
 from lakewright.lakekeeper.api.errors import LakekeeperError
 
 
@@ -38,7 +39,7 @@ def show_names_only() -> None:
 
     For provider processes alone: Python leaves a module's name out only for built-in ones.
     """
-    pending: list[type[BaseException]] = [LakekeeperError]
+    pending: list[type[BaseException]] = [LakekeeperError, UnresolvedCredential]
     while pending:
         kind = pending.pop()
         kind.__module__ = "builtins"

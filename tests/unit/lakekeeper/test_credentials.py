@@ -1,0 +1,153 @@
+"""Secrets by reference: where each kind is read, what is refused, and how a change shows without keeping the secret."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+import boto3
+import moto
+import pytest
+from lakewright.credentials import Reference, UnresolvedCredential, fingerprint, resolve, still_matches
+from pydantic import TypeAdapter, ValidationError
+
+REFERENCE: TypeAdapter[str] = TypeAdapter(Reference)
+
+
+def test_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("STORAGE_SECRET", "s3cret")
+    assert resolve("env:STORAGE_SECRET") == "s3cret"
+    monkeypatch.delenv("STORAGE_SECRET")
+    with pytest.raises(UnresolvedCredential, match="set the environment variable STORAGE_SECRET"):
+        resolve("env:STORAGE_SECRET")
+
+
+def test_from_a_file(tmp_path: Path) -> None:
+    file = tmp_path / "secret"
+    file.write_text("s3cret\n")
+    assert resolve(f"file:{file}") == "s3cret"
+    with pytest.raises(UnresolvedCredential, match="cannot be read: FileNotFoundError"):
+        resolve(f"file:{tmp_path}/nothing")
+
+
+def test_from_the_stacks_configuration() -> None:
+    assert resolve("config:storage-secret", {"storage-secret": "s3cret"}.get) == "s3cret"
+    with pytest.raises(UnresolvedCredential, match="lakewright config set --secret other"):
+        resolve("config:other", {}.get)
+
+
+class Vault(BaseHTTPRequestHandler):
+    """Answers one path of each of Vault's two key-value engines."""
+
+    def do_GET(self) -> None:
+        bodies = {
+            "/v1/secret/data/lake": b'{"data": {"data": {"key": "two"}, "metadata": {"version": 1}}}',
+            "/v1/kv/lake": b'{"data": {"key": "one"}}',
+            "/v1/html": b"<html>",
+        }
+        body = bodies.get(self.path) if self.headers["X-Vault-Token"] == "token" else None
+        self.send_response(200 if body else 403)
+        self.end_headers()
+        self.wfile.write(body or b"{}")
+
+    def log_message(self, *_: Any) -> None:
+        pass
+
+
+@pytest.fixture
+def vault(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    with HTTPServer(("127.0.0.1", 0), Vault) as server:
+        Thread(target=server.serve_forever, args=[0.02], daemon=True).start()
+        monkeypatch.setenv("VAULT_ADDR", f"http://127.0.0.1:{server.server_port}")
+        monkeypatch.setenv("VAULT_TOKEN", "token")
+        yield
+        server.shutdown()
+
+
+@pytest.mark.usefixtures("vault")
+def test_from_vault_in_both_versions_of_its_store() -> None:
+    assert resolve("vault:kv/lake#key") == "one"
+    assert resolve("vault:secret/data/lake#key") == "two"
+
+
+@pytest.mark.usefixtures("vault")
+@pytest.mark.parametrize(
+    ("reference", "says"),
+    [
+        ("vault:kv/other#key", "answered 403"),
+        ("vault:kv/lake#other", "write the key other there"),
+        ("vault:html#key", "did not answer in JSON"),
+    ],
+)
+def test_what_vault_does_not_have(reference: str, says: str) -> None:
+    with pytest.raises(UnresolvedCredential, match=says):
+        resolve(reference)
+
+
+def test_vault_needs_an_address(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("VAULT_ADDR", raising=False)
+    with pytest.raises(UnresolvedCredential, match="needs VAULT_ADDR and VAULT_TOKEN"):
+        resolve("vault:kv/lake#key")
+    monkeypatch.setenv("VAULT_ADDR", "http://127.0.0.1:9")
+    monkeypatch.setenv("VAULT_TOKEN", "t")
+    with pytest.raises(UnresolvedCredential, match="did not answer: ConnectError"):
+        resolve("vault:kv/lake#key")
+
+
+def test_from_secrets_manager(monkeypatch: pytest.MonkeyPatch) -> None:
+    with moto.mock_aws():
+        monkeypatch.setenv("AWS_ACCESS_KEY_ID", "x")
+        monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "x")
+        manager: Any = boto3.client("secretsmanager", region_name="eu-central-1")
+        plain = manager.create_secret(Name="plain", SecretString="s3cret")["ARN"]
+        pairs = manager.create_secret(Name="pairs", SecretString='{"key": "of-pair"}')["ARN"]
+        assert resolve(f"aws-secretsmanager:{plain}") == "s3cret"
+        assert resolve(f"aws-secretsmanager:{pairs}#key") == "of-pair"
+        with pytest.raises(UnresolvedCredential, match="no JSON object with a key key"):
+            resolve(f"aws-secretsmanager:{plain}#key")
+        manager.delete_secret(SecretId="plain", ForceDeleteWithoutRecovery=True)
+        with pytest.raises(UnresolvedCredential, match="Secrets Manager answered ResourceNotFoundException"):
+            resolve(f"aws-secretsmanager:{plain}")
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "wJalrXUtnFEMI/K7MDENG",
+        "AKIAIOSFODNN7EXAMPLE",
+        "env:not-a-name",
+        "vault:path",
+        "aws-secretsmanager:x",
+        "pw:x",
+    ],
+)
+def test_anything_else_is_refused_and_not_repeated(value: str) -> None:
+    with pytest.raises(ValidationError) as refused:
+        REFERENCE.validate_python(value)
+    assert value not in str(refused.value.errors(include_input=False, include_url=False, include_context=False))
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "env:NAME",
+        "file:~/key",
+        "config:lakewright:key",
+        "vault:kv/x#y",
+        "aws-secretsmanager:arn:aws:secretsmanager:r:1:secret:x",
+    ],
+)
+def test_each_kind_of_reference_is_taken(value: str) -> None:
+    assert REFERENCE.validate_python(value) == value
+
+
+def test_a_fingerprint_shows_a_change_and_nothing_else() -> None:
+    recorded = fingerprint(["id", "s3cret"])
+    assert still_matches(["id", "s3cret"], recorded)
+    assert not still_matches(["id", "other"], recorded)
+    assert not still_matches(["ids", "3cret"], recorded)  # where one ends and the next begins matters
+    assert fingerprint(["id", "s3cret"]) != recorded  # a salt of its own each time
+    assert "s3cret" not in recorded

@@ -1,0 +1,60 @@
+"""Server versions: told from what a server says, too old ones refused by name."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+from lakewright.lakekeeper.api.errors import UnsupportedServer
+from lakewright.lakekeeper.api.versions import server_of
+
+AT = "http://lake.test"
+
+
+@pytest.mark.parametrize(
+    ("info", "version"),
+    [
+        ({"version": "0.11.6"}, (0, 11)),
+        ({"version": "0.12.4", "lakekeeper-version": "0.12.4"}, (0, 12)),
+        ({"lakekeeper-version": "v0.14.0-rc.1"}, (0, 14)),
+        ({"version": "0.13.3", "queues": ["tabular_expiration", "tabular_purge"]}, (0, 13)),
+        ({"version": "0.13.1", "queues": ["soft_deletion", "tabular_purge"]}, (0, 14)),
+        ({"version": "1.2.3"}, (1, 2)),
+    ],
+)
+def test_versions_are_told_apart(info: dict[str, object], version: tuple[int, int]) -> None:
+    assert server_of(AT, info).version == version
+
+
+@pytest.mark.parametrize("text", ["0.10.4", "0.9.5", "latest", ""])
+def test_older_and_unknown_ones_are_refused_by_name(text: str) -> None:
+    with pytest.raises(
+        UnsupportedServer, match=f"{AT} runs Lakekeeper {text or 'of an unknown version'}; 0.11 or newer"
+    ):
+        server_of(AT, {"version": text})
+
+
+@pytest.mark.parametrize(
+    ("field", "version"),
+    [("storage.sts_endpoint", "0.11.6"), ("storage.storage_layout", "0.11.6"), ("allowed_format_versions", "0.12.4")],
+)
+def test_what_a_version_would_drop_without_a_word_is_refused(field: str, version: str) -> None:
+    server = server_of(AT, {"version": version})
+    server.require({field: None})
+    with pytest.raises(UnsupportedServer, match=f"`{field}` needs Lakekeeper .* {AT} runs {version}"):
+        server.require({field: "declared"})
+
+
+def test_the_provider_imports_nothing_heavy() -> None:
+    """Its process is started for every preview."""
+    code = "import sys; from lakewright.lakekeeper import Warehouse; print(*sorted(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    loaded = set(done.stdout.split())
+    assert not loaded & {"pulumi_aws", "pulumi_kubernetes", "boto3", "botocore", "kubernetes", "lakewright_engine"}
+
+
+def test_the_client_does_without_pulumi() -> None:
+    code = "import sys; import lakewright.lakekeeper.api.contents; print(*sorted(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "pulumi" not in done.stdout.split()
