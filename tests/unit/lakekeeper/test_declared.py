@@ -1,4 +1,4 @@
-"""Declarations: values as before the engine, unknowns that pass, mistakes all found, differences that mean something."""
+"""Declarations: values as before the engine, unknowns that pass, all mistakes found, differences that mean something."""
 
 from __future__ import annotations
 
