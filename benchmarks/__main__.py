@@ -1,0 +1,37 @@
+"""`python -m benchmarks [NAME ...]`: measure, print a table, write benchmarks/results.json."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+
+from rich.console import Console
+
+from benchmarks import noop_preview, small_objects, spark_write
+from benchmarks.ground import ground
+from benchmarks.measure import table
+
+BENCHMARKS = {
+    "noop_preview": noop_preview.measure,
+    "small_objects": small_objects.measure,
+    "spark_write": spark_write.measure,
+}
+RESULTS = Path(__file__).parent / "results.json"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="make bench", description=__doc__)
+    parser.add_argument("names", nargs="*", help=f"of {', '.join(BENCHMARKS)}; default: all of them")
+    chosen = parser.parse_args().names or list(BENCHMARKS)
+    if unknown := [name for name in chosen if name not in BENCHMARKS]:
+        parser.error(f"unknown: {', '.join(unknown)}; there are {', '.join(BENCHMARKS)}")
+    console = Console(width=180)
+    with ground() as standing:
+        rows = [row for name in chosen for row in BENCHMARKS[name](standing)]
+    console.print(table(rows))
+    RESULTS.write_text(json.dumps([row.as_json() for row in rows], indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    main()

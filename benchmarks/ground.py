@@ -1,0 +1,70 @@
+"""What the measurements stand on: a sandbox with the demo's tenant in it, in a folder that goes away."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from lakewright_spark.catalog import CatalogConfig
+
+from demo.stage import STACK, Stage
+
+PROGRAMS = Path(__file__).parent / "programs"
+EMBEDDED = ("--engine", "embedded")
+
+
+@dataclass(frozen=True)
+class Ground:
+    """A running sandbox, and the demo's stack in it."""
+
+    stage: Stage
+
+    @cached_property
+    def sandbox(self) -> dict[str, Any]:
+        return json.loads((self.stage.sandbox / "sandbox.json").read_text())
+
+    @cached_property
+    def catalog(self) -> CatalogConfig:
+        return CatalogConfig.from_json(self.stage.output("lakewright", "config", "--stack", STACK, "--format", "json"))
+
+    def program(self, name: str, config: dict[str, str]) -> Path:
+        """A copy of one of our programs, its stack `bench` configured."""
+        folder = self.stage.folder / name
+        shutil.copytree(PROGRAMS / name, folder)
+        lines = [f"  {name.replace('_', '-')}:{key}: {json.dumps(value)}" for key, value in config.items()]
+        (folder / "Pulumi.bench.yaml").write_text("\n".join(["config:", *lines]) + "\n" if lines else "config: {}\n")
+        return folder
+
+    def lakewright(self, *words: str) -> None:
+        self.stage.output("lakewright", *words, *EMBEDDED)
+
+    def pulumi(self, program: Path, *words: str) -> None:
+        """The Pulumi CLI on a program, with a state of its own."""
+        state = program.parent / f"{program.name}-cli-state"
+        state.mkdir(exist_ok=True)
+        environment = os.environ | self.stage.settings() | {"PULUMI_BACKEND_URL": state.as_uri()}
+        command = ["pulumi", "-C", str(program), *words]
+        subprocess.run(command, env=environment, check=True, capture_output=True)
+
+
+@contextmanager
+def ground() -> Iterator[Ground]:
+    """Brings sandbox and tenant up, and the sandbox down at the end."""
+    with tempfile.TemporaryDirectory(prefix="lakewright-bench-") as folder:
+        stage = Stage(Path(folder))
+        stage.state.mkdir()
+        stage.output("lakewright", "sandbox", "up", "--dir", str(stage.sandbox))
+        try:
+            stage.output("lakewright", "up", "--stack", STACK, "--yes", *EMBEDDED)
+            yield Ground(stage)
+        finally:
+            stage.output("lakewright", "sandbox", "down", "--dir", str(stage.sandbox))

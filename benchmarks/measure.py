@@ -1,0 +1,59 @@
+"""A measurement, and the little that taking one needs."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from rich.table import Table
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of results.json. `ratio` is ours / reference, and `target` is what it must not pass."""
+
+    name: str
+    ours: float
+    reference: float | None
+    target: float | None
+    unit: str = "s"
+    note: str = ""
+
+    @property
+    def ratio(self) -> float | None:
+        return round(self.ours / self.reference, 3) if self.reference else None
+
+    def as_json(self) -> dict[str, Any]:
+        mine = asdict(self)
+        shown = {key: round(value, 3) if isinstance(value, float) else value for key, value in mine.items()}
+        return {key: self.ratio if key == "ratio" else shown[key] for key in _KEYS}
+
+
+_KEYS = ("name", "ours", "reference", "ratio", "target", "unit", "note")
+
+
+def timed(action: Callable[[], object]) -> float:
+    """Seconds that it takes."""
+    began = time.perf_counter()
+    action()
+    return time.perf_counter() - began
+
+
+def median_of(times: int, action: Callable[[], object]) -> float:
+    """The middle of several measurements, in seconds."""
+    return statistics.median(timed(action) for _ in range(times))
+
+
+def table(rows: list[Row]) -> Table:
+    shown = Table("measurement", "ours", "reference", "ratio", "target", "note", box=None, header_style="bold")
+    for row in rows:
+        numbers = [f"{row.ours:.2f} {row.unit}", f"{row.reference:.2f} {row.unit}" if row.reference else ""]
+        ratio = "" if row.ratio is None else f"{row.ratio:.2f}"
+        if row.target is not None and row.ratio is not None:
+            ratio = f"[{'green' if row.ratio <= row.target else 'red'}]{ratio}[/]"
+        target = "" if row.target is None else f"≤ {row.target:.2f}"
+        shown.add_row(row.name, *numbers, ratio, target, row.note)
+    return shown

@@ -1,0 +1,88 @@
+"""A preview with refresh that finds nothing, against the same reads by plain httpx and boto3."""
+
+from __future__ import annotations
+
+import configparser
+import json
+from collections.abc import Callable
+from typing import Any
+
+import boto3
+import httpx
+
+from benchmarks.ground import Ground
+from benchmarks.measure import Row, median_of
+from demo.stage import STACK
+
+TIMES = 3
+TARGET = 3.0
+
+Read = Callable[[dict[str, Any]], object]
+
+
+def measure(ground: Ground) -> list[Row]:
+    empty = ground.program("empty", {})
+    ground.lakewright("stack", "init", "bench", "-C", str(empty))
+    start = median_of(TIMES, lambda: ground.lakewright("preview", "--stack", "bench", "--refresh", "-C", str(empty)))
+    whole = median_of(TIMES, lambda: ground.lakewright("preview", "--stack", STACK, "--refresh", "--expect-no-changes"))
+    deployment = json.loads(ground.stage.output("lakewright", "stack", "export", "--stack", STACK))["deployment"]
+    plain = Plain(ground)
+    resources = [r for r in deployment["resources"] if plain.reads(r)]
+    reference = median_of(TIMES, lambda: [plain.read(resource) for resource in resources])
+    note = f"{len(resources)} resources read; process start and imports are in the row below"
+    return [
+        Row("no-op preview with refresh", whole - start, reference, TARGET, note=note),
+        Row("process start and imports", start, None, None, note="the same command on a program without resources"),
+    ]
+
+
+class Plain:
+    """Every read that a refresh of the demo's stack makes, straight from the client libraries."""
+
+    def __init__(self, ground: Ground) -> None:
+        keys = configparser.ConfigParser()
+        keys.read(ground.sandbox["credentials_file"])
+        session = boto3.Session(**keys["admin"], region_name=ground.sandbox["aws"]["region"])
+        endpoint = ground.sandbox["aws"]["endpoint"]
+        self._s3 = session.client("s3", endpoint_url=endpoint)
+        self._iam = session.client("iam", endpoint_url=endpoint)
+        self._http = httpx.Client(base_url=ground.sandbox["lakekeeper"]["endpoint"])
+        self._by_type: dict[str, Read] = {
+            "aws:s3/bucket:Bucket": lambda r: self._s3.head_bucket(Bucket=r["id"]),
+            "aws:s3/bucketVersioning:BucketVersioning": lambda r: self._s3.get_bucket_versioning(Bucket=r["id"]),
+            "aws:s3/bucketServerSideEncryptionConfiguration:BucketServerSideEncryptionConfiguration": (
+                lambda r: self._s3.get_bucket_encryption(Bucket=r["id"])
+            ),
+            "aws:s3/bucketPublicAccessBlock:BucketPublicAccessBlock": (
+                lambda r: self._s3.get_public_access_block(Bucket=r["id"])
+            ),
+            "aws:s3/bucketPolicy:BucketPolicy": lambda r: self._s3.get_bucket_policy(Bucket=r["id"]),
+            "aws:s3/bucketLifecycleConfiguration:BucketLifecycleConfiguration": (
+                lambda r: self._s3.get_bucket_lifecycle_configuration(Bucket=r["id"])
+            ),
+            "aws:s3/bucketOwnershipControls:BucketOwnershipControls": (
+                lambda r: self._s3.get_bucket_ownership_controls(Bucket=r["id"])
+            ),
+            "aws:iam/role:Role": lambda r: self._iam.get_role(RoleName=r["id"]),
+            "aws:iam/rolePolicy:RolePolicy": lambda r: self._iam.get_role_policy(
+                RoleName=r["id"].partition(":")[0], PolicyName=r["id"].partition(":")[2]
+            ),
+            "Bootstrap": lambda _: self._get("/management/v1/info"),
+            "Project": lambda r: self._get("/management/v1/project", project=r["id"]),
+            "Warehouse": lambda r: self._get(f"/management/v1/warehouse/{r['id']}"),
+            "Namespace": lambda r: self._get("/catalog/v1/{}/namespaces/{}".format(*r["id"].split("/", 1))),
+        }
+
+    def reads(self, resource: dict[str, Any]) -> bool:
+        return self._key(resource) in self._by_type
+
+    def read(self, resource: dict[str, Any]) -> object:
+        return self._by_type[self._key(resource)](resource)
+
+    def _key(self, resource: dict[str, Any]) -> str:
+        kind = resource["type"]
+        return kind.rsplit(":", 1)[-1] if "lakekeeper" in kind else kind
+
+    def _get(self, path: str, project: str | None = None) -> object:
+        answer = self._http.get(path, headers={"x-project-id": project} if project else {})
+        return answer.raise_for_status().json()

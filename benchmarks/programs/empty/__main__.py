@@ -1,0 +1,3 @@
+"""Imports what the tenants' program imports, and declares nothing."""
+
+import lakewright.tenant  # noqa: F401
