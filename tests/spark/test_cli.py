@@ -1,0 +1,59 @@
+"""`lakewright-spark` says in one sentence what it was not given."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from lakewright_spark import cli
+from lakewright_spark.catalog import CatalogConfig, CatalogWarehouse
+from lakewright_spark.errors import DataMissingError
+from lakewright_spark.jobs import nycflights
+
+TWO = CatalogConfig(
+    tenant="acme",
+    uri="http://127.0.0.1:1/catalog",
+    project_id="acme",
+    warehouses=[CatalogWarehouse(name="raw", id="1"), CatalogWarehouse(name="curated", id="2")],
+)
+ADDRESS = "vfs:///wid/1/eid/1/runtimestatistics"
+
+
+def told(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *words: str) -> str:
+    """What a failing command prints: nothing on stdout, no traceback."""
+    monkeypatch.setattr("sys.argv", ["lakewright-spark", *words])
+    with pytest.raises(SystemExit) as ended:
+        cli.main()
+    assert ended.value.code == 1
+    printed = capsys.readouterr()
+    assert not printed.out
+    return " ".join(printed.err.split())
+
+
+def test_no_configuration(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    message = told(monkeypatch, capsys, "read", ADDRESS)
+    assert "no catalog configuration: give --config FILE or set LAKEWRIGHT_CATALOG" in message
+
+
+def test_a_file_that_is_none(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    wrong = tmp_path / "catalog.json"
+    wrong.write_text('{"version": 2}')
+    assert "is no catalog configuration" in told(monkeypatch, capsys, "read", ADDRESS, "--config", str(wrong))
+
+
+def test_several_warehouses_need_a_choice(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setenv("LAKEWRIGHT_CATALOG", TWO.to_json())
+    assert "give --warehouse: raw, curated" in told(monkeypatch, capsys, "read", ADDRESS)
+
+
+def test_a_warehouse_that_is_not_there(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setenv("LAKEWRIGHT_CATALOG", TWO.to_json())
+    elsewhere = "vfs:///wh/cooked/wid/1/eid/1/runtimestatistics"
+    assert "tenant acme has no warehouse 'cooked'" in told(monkeypatch, capsys, "read", elsewhere)
+
+
+def test_data_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(DataMissingError, match=r"expected airlines\.csv, airports\.csv"):
+        nycflights.unpack(tmp_path, tmp_path)

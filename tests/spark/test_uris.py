@@ -1,0 +1,88 @@
+"""Addresses of results, and the tables that they stand for, as Texera writes them."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from lakewright_spark.errors import BadAddressError
+from lakewright_spark.results.uris import Execution, Port, ResultKind, ResultNamespaces, ResultUri
+
+PORT = Port("Foo-operator-1", port=2, layer="1st-physical-op")
+PORT_TEXT = "(logicalOpId=Foo-operator-1,layerName=1st-physical-op,portId=2,isInternal=false,isInput=false)"
+
+EXAMPLES = [
+    (
+        Execution(7, 42).runtime_statistics(),
+        "vfs:///wid/7/eid/42/runtimestatistics",
+        "workflow-runtime-statistics",
+        "wid_7_eid_42_runtimestatistics",
+    ),
+    (
+        Execution(7, 42, "user-3-main").console_messages("Foo-operator-1"),
+        "vfs:///wh/user-3-main/wid/7/eid/42/opid/Foo-operator-1/consolemessages",
+        "operator-console-messages",
+        "wid_7_eid_42_opid_Foo-operator-1_consolemessages",
+    ),
+    (
+        Execution(7, 42, "user-3-main").result(PORT),
+        f"vfs:///wh/user-3-main/wid/7/eid/42/globalportid/{PORT_TEXT}/result",
+        "operator-port-result",
+        f"wid_7_eid_42_globalportid_{PORT_TEXT}_result",
+    ),
+    (
+        Execution(7, 42).state(PORT),
+        f"vfs:///wid/7/eid/42/globalportid/{PORT_TEXT}/state",
+        "operator-port-state",
+        f"wid_7_eid_42_globalportid_{PORT_TEXT}_state",
+    ),
+]
+
+
+@pytest.mark.parametrize(("uri", "address", "namespace", "table"), EXAMPLES)
+def test_an_address_and_its_table(uri: ResultUri, address: str, namespace: str, table: str) -> None:
+    assert str(uri) == address
+    assert ResultUri.parse(address) == uri
+    assert (ResultNamespaces().of(uri), uri.table) == (namespace, table)
+
+
+names = st.text(st.characters(codec="utf-8", exclude_categories=["C", "Z"], exclude_characters="_/?#%"), min_size=1)
+
+
+@given(st.integers(0, 2**40), st.integers(0, 2**40), st.none() | st.just("wh_1") | names, names, st.booleans())
+def test_every_address_can_be_read_back(
+    workflow: int, execution: int, warehouse: str | None, operator: str, inner: bool
+) -> None:
+    run = Execution(workflow, execution, warehouse)
+    port = Port(operator, internal=inner)
+    for uri in (run.result(port), run.state(port), run.runtime_statistics(), run.console_messages(operator)):
+        assert ResultUri.parse(str(uri)) == uri
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "https://example.org/wid/7/eid/42/runtimestatistics",
+        "vfs://host/wid/7/eid/42/runtimestatistics",
+        "vfs:///wid/seven/eid/42/runtimestatistics",
+        "vfs:///wid/7/eid/42/opid/a/b/consolemessages",
+        "vfs:///wid/7/eid/42/globalportid/(x)/other",
+        "vfs:///wid/7/eid/42/runtimestatistics/",
+    ],
+)
+def test_what_is_no_address_is_refused_with_the_form_of_one(text: str) -> None:
+    with pytest.raises(BadAddressError, match=r"expected vfs:///\[wh/WAREHOUSE/\]wid/N/eid/N/.*found"):
+        ResultUri.parse(text)
+
+
+@pytest.mark.parametrize("operator", ["", "a_b", "a/b", "a b", "a?b"])
+def test_an_operator_id_that_no_address_can_hold_is_refused(operator: str) -> None:
+    with pytest.raises(BadAddressError, match="operator id"):
+        Execution(1, 1).console_messages(operator)
+
+
+def test_namespaces_are_the_deployments_to_name() -> None:
+    named = ResultNamespaces.from_environment({"STORAGE_ICEBERG_TABLE_RESULT_NAMESPACE": "results"})
+    assert named.of(Execution(1, 1).result(PORT)) == "results"
+    assert named.names[ResultKind.CONSOLE_MESSAGES] == "operator-console-messages"
