@@ -32,6 +32,7 @@ def sandbox(stage: Stage) -> None:
 
 
 def declare(stage: Stage) -> None:
+    stage.run("lakewright", "stack", "init", "--stack", STACK)
     stage.run("lakewright", "up", "--stack", STACK, "--yes")
 
 
