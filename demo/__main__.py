@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import shlex
 import sys
+from pathlib import Path
 
 from demo import acts
 from demo.stage import REPOSITORY, STACK, DemoError, Stage
@@ -23,8 +24,10 @@ PROGRAMME = {
 def main() -> int:
     parser = argparse.ArgumentParser(prog="make demo", description=__doc__)
     parser.add_argument("--keep", action="store_true", help="leave the sandbox running, to look around")
-    keep = parser.parse_args().keep
-    stage = Stage(REPOSITORY / ".demo")
+    parser.add_argument("--dir", type=Path, default=REPOSITORY / ".demo", help="where to play; emptied first")
+    arguments = parser.parse_args()
+    keep: bool = arguments.keep
+    stage = Stage(arguments.dir.resolve())
     try:
         for title, act in PROGRAMME.items():
             with stage.act(title):
@@ -47,11 +50,10 @@ def closing(stage: Stage, *, keep: bool) -> str:
     if not keep:
         return "The sandbox is stopped. `make demo ARGS=--keep` leaves it running, to look around."
     exports = "\n".join(f"  export {name}={shlex.quote(value)}" for name, value in stage.settings().items())
-    down = f"lakewright sandbox down --dir {stage.sandbox.relative_to(REPOSITORY)}"
     return (
         f"The sandbox is running. To look around:\n  . .venv/bin/activate\n{exports}\n"
         f"  lakewright stack output --stack {STACK}\n  lakewright sandbox status --dir {stage.sandbox}\n"
-        f"To stop it: {down}"
+        f"To stop it:\n  lakewright sandbox down --dir {stage.sandbox}"
     )
 
 

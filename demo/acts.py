@@ -15,6 +15,8 @@ from demo.stage import STACK, DemoError, Stage
 
 DROPPED = "operator-port-state"
 """A namespace that the job leaves empty, so that somebody could drop it by mistake."""
+ON_STACK = ("--stack", STACK, "--engine", "embedded")
+"""Always the engine that needs nothing installed, so that every showing is the same."""
 SOFT_DELETE_DAYS = 1
 """What somebody sets by hand; the spec says otherwise."""
 
@@ -33,7 +35,7 @@ def sandbox(stage: Stage) -> None:
 
 def declare(stage: Stage) -> None:
     stage.run("lakewright", "stack", "init", "--stack", STACK)
-    stage.run("lakewright", "up", "--stack", STACK, "--yes")
+    stage.run("lakewright", "up", *ON_STACK, "--yes")
 
 
 def job(stage: Stage) -> None:
@@ -44,7 +46,7 @@ def job(stage: Stage) -> None:
 
 
 def unchanged(stage: Stage) -> None:
-    stage.run("lakewright", "up", "--stack", STACK, "--yes", "--expect-no-changes")
+    stage.run("lakewright", "up", *ON_STACK, "--yes", "--expect-no-changes")
 
 
 def tamper(stage: Stage) -> None:
@@ -64,7 +66,7 @@ def tamper(stage: Stage) -> None:
 
 def find_drift(stage: Stage) -> None:
     """A preview with refresh must name the two changes, and nothing else."""
-    words = ("lakewright", "preview", "--stack", STACK, "--refresh")
+    words = ("lakewright", "preview", *ON_STACK, "--refresh")
     machine = stage.start(*words, "--json")
     stage.run(*words)
     printed, _ = machine.communicate()
@@ -77,8 +79,8 @@ def find_drift(stage: Stage) -> None:
 
 
 def heal(stage: Stage) -> None:
-    stage.run("lakewright", "up", "--stack", STACK, "--yes", "--refresh")
-    stage.run("lakewright", "preview", "--stack", STACK, "--refresh", "--expect-no-changes")
+    stage.run("lakewright", "up", *ON_STACK, "--yes", "--refresh")
+    stage.run("lakewright", "preview", *ON_STACK, "--refresh", "--expect-no-changes")
     stage.say_done("What is declared is what is there.")
 
 
