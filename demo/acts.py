@@ -26,6 +26,10 @@ OF_PLANNING = {"same", "refresh", "read"}
 
 def sandbox(stage: Stage) -> None:
     """From nothing: what an earlier showing left is removed."""
+    if stage.folder.exists() and (others := {path.name for path in stage.folder.iterdir()} - stage.leaves):
+        raise DemoError(
+            f"{stage.folder} holds {', '.join(sorted(others))}, not made here: give an empty folder to --dir."
+        )
     if (stage.sandbox / "sandbox.json").exists():
         stage.output("lakewright", "sandbox", "down", "--purge", "--dir", str(stage.sandbox))
     shutil.rmtree(stage.folder, ignore_errors=True)
@@ -42,7 +46,7 @@ def job(stage: Stage) -> None:
     """The job is given the generated configuration, and no key: the catalog vends what it needs, table by table."""
     stage.catalog.write_text(stage.output("lakewright", "config", "--stack", STACK, "--format", "json"))
     where = ("--config", str(stage.catalog), "--warehouse", warehouse(stage).name)
-    stage.run("lakewright-spark", "run-flights", *where, log=stage.folder / "spark.log")
+    stage.run("lakewright-spark", "run-flights", *where, log=stage.spark_log)
 
 
 def unchanged(stage: Stage) -> None:

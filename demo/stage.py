@@ -46,6 +46,15 @@ class Stage:
         """The generated catalog configuration: all that the job is given."""
         return self.folder / "catalog.json"
 
+    @property
+    def spark_log(self) -> Path:
+        return self.folder / "spark.log"
+
+    @property
+    def leaves(self) -> set[str]:
+        """What a showing leaves in the folder."""
+        return {path.name for path in (self.sandbox, self.state, self.catalog, self.spark_log)}
+
     def settings(self) -> dict[str, str]:
         """What tells the stack's commands that this is the demo. The passphrase guards a sandbox's throw-away state."""
         return {
