@@ -13,7 +13,7 @@ os.environ["MOTO_ALLOW_NONEXISTENT_REGION"] = "true"
 from moto.iam.access_control import PermissionResult
 from moto.iam.models import IAMBackend, iam_backends
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
-from moto.s3.models import FakeBucket, S3Backend, s3_backends
+from moto.s3.models import FakeBucket, FakeDeleteMarker, S3Backend, s3_backends
 
 from lakewright_sandbox.aws.server import WsgiApp
 
@@ -27,6 +27,19 @@ def create_app() -> WsgiApp:
         return PermissionResult.PERMITTED
 
     FakeBucket.get_permission = permitted  # type: ignore[method-assign]
+
+    # Moto disposes of all versions of a key when its bucket's versioning is suspended, but forgot that delete markers
+    # are among them, and have no content to dispose of.
+    def nothing(_self: FakeDeleteMarker) -> None:
+        return None
+
+    FakeDeleteMarker.dispose = nothing  # type: ignore[attr-defined]
+
+    # Where versioning is suspended, moto disposes of all versions of a key at once, and its markers cannot be.
+    def nothing_to_dispose(_self: FakeDeleteMarker) -> None:
+        return None
+
+    FakeDeleteMarker.dispose = nothing_to_dispose  # type: ignore[attr-defined]
     return DomainDispatcherApplication(create_backend_app)  # type: ignore[return-value]
 
 
