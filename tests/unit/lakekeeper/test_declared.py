@@ -1,4 +1,4 @@
-"""Declarations: values as before the engine, unknowns that pass, all mistakes found, differences that mean something."""
+"""Declarations: values as before the engine, unknowns pass, all mistakes are found, differences mean something."""
 
 from __future__ import annotations
 

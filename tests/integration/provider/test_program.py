@@ -1,4 +1,4 @@
-"""The provider in a program of its own, on the real Pulumi CLI."""
+"""The provider in a program of its own, on both engines."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from lakewright_sandbox.state import Sandbox
 
 from .conftest import Props
 
-pytestmark = pytest.mark.pulumi_cli
+FAILED = range(1, 256)
 
 PROGRAM = """
 import json, os, pulumi
@@ -54,15 +55,27 @@ pulumi.export("external_id", external.value)
 class Stack:
     """A program and its stack, driven as a person drives it."""
 
-    def __init__(self, directory: Path, declared: Props) -> None:
-        self.directory, self.declared = directory, declared
+    def __init__(self, directory: Path, engine: str, declared: Props) -> None:
+        self.directory, self.engine, self.declared = directory, engine, declared
         (directory / "__main__.py").write_text(PROGRAM)
-        options = {"name": "python", "options": {"virtualenv": sys.prefix}}
-        (directory / "Pulumi.yaml").write_text(json.dumps({"name": "provider", "runtime": options}))
+        runtime = {"name": "python", "options": {"virtualenv": sys.prefix}}
+        (directory / "Pulumi.yaml").write_text(json.dumps({"name": "provider", "runtime": runtime}))
         (directory / "state").mkdir()
-        self.run("stack", "init", "test")
+        self._lakewright("stack", "init", "--stack", "test", "-C", str(directory)).check_returncode()
 
-    def run(self, *arguments: str, **changes: Any) -> subprocess.CompletedProcess[str]:
+    def run(self, verb: str, *options: str, exits: Collection[int] = (0,), **changes: Any) -> Props:
+        """What `--json` prints of one verb."""
+        if verb in {"up", "destroy"}:
+            options = (*options, "--yes")
+        common = ("--stack", "test", "--engine", self.engine, "-C", str(self.directory), "--json")
+        done = self._lakewright(verb, *common, *options, **changes)
+        assert done.returncode in exits, done.stdout + done.stderr
+        return json.loads(done.stdout)
+
+    def state(self) -> str:
+        return (self.directory / "state/.pulumi/stacks/provider/test.json").read_text()
+
+    def _lakewright(self, *arguments: str, **changes: Any) -> subprocess.CompletedProcess[str]:
         environment = {
             **os.environ,
             "PULUMI_BACKEND_URL": f"file://{self.directory}/state",
@@ -71,83 +84,69 @@ class Stack:
             "PULUMI_SKIP_UPDATE_CHECK": "1",
             "DECLARED": json.dumps(self.declared | changes),
         }
-        command = ["pulumi", *arguments, "--non-interactive"]
-        return subprocess.run(command, cwd=self.directory, env=environment, capture_output=True, text=True, check=False)
-
-    def steps(self, *arguments: str, **changes: Any) -> Props:
-        """What a preview counts."""
-        done = self.run("preview", "--json", *arguments, **changes)
-        assert done.returncode == 0, done.stdout + done.stderr
-        return json.loads(done.stdout)["changeSummary"]
-
-    def up(self, *arguments: str, **changes: Any) -> None:
-        done = self.run("up", "--yes", "--skip-preview", *arguments, **changes)
-        assert done.returncode == 0, done.stdout + done.stderr
-
-    def state(self) -> str:
-        return (self.directory / "state/.pulumi/stacks/provider/test.json").read_text()
+        command = [str(Path(sys.executable).parent / "lakewright"), *arguments]
+        return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
 
 
-@pytest.fixture
-def stack(tmp_path: Path, server: Props, storage: Props, keys: Props, unique: str) -> Stack:
+@pytest.fixture(params=["embedded", pytest.param("pulumi", marks=pytest.mark.pulumi_cli)])
+def stack(  # noqa: PLR0917 - fixtures
+    request: Any, tmp_path: Path, server: Props, storage: Props, keys: Props, unique: str
+) -> Stack:
     declared = {"server": server, "project_id": unique, "name": "main", "storage": storage, "credential": keys}
-    return Stack(tmp_path, {**declared, "deletion": "protect", "expiration": 3600})
+    return Stack(tmp_path, request.param, {**declared, "deletion": "protect", "expiration": 3600})
+
+
+def said(result: Props) -> str:
+    return "\n".join(str(message) for message in result["messages"])
 
 
 def test_a_stack_from_first_up_to_purge(
     stack: Stack, sandbox: Sandbox, http: httpx.Client, make_table: Any, objects: Any
 ) -> None:
-    stack.up()
-    assert stack.steps("--expect-no-changes", "--refresh") == {"same": 7}
+    made = stack.run("up")
+    assert made["changes"] == {"create": 7}
+    assert stack.run("preview", "--expect-no-changes", "--refresh")["changes"] == {"same": 7}
+    warehouse_id = made["outputs"]["warehouse_id"]
 
     # A second look finds what somebody changed, and heals it.
-    warehouse_id = json.loads(stack.run("stack", "output", "--json").stdout)["warehouse_id"]
     soft = {"delete-profile": {"type": "soft", "expiration-seconds": 60}}
     http.post(f"/management/v1/warehouse/{warehouse_id}/delete-profile", json=soft).raise_for_status()
     http.delete(f"/catalog/v1/{warehouse_id}/namespaces/sales").raise_for_status()
-    drift = stack.run("preview", "--refresh", "--expect-no-changes")
-    assert drift.returncode != 0
-    stack.up("--refresh")
-    assert stack.steps("--refresh") == {"same": 7}
+    drift = stack.run("preview", "--refresh", "--expect-no-changes", exits=[7])
+    assert {step["name"] for step in drift["steps"] if step["op"] in {"update", "create"}} == {"main", "sales"}
+    stack.run("up", "--refresh")
+    assert stack.run("preview", "--expect-no-changes", "--refresh")["changes"] == {"same": 7}
 
     # Secrets stay out of the state; what is secret in it is encrypted.
-    external_id = json.loads(stack.run("stack", "output", "--json", "--show-secrets").stdout)["external_id"]
-    for secret in (sandbox.admin.secret_access_key.get_secret_value(), sandbox.admin.access_key_id, external_id):
+    for secret in (sandbox.admin.secret_access_key.get_secret_value(), sandbox.admin.access_key_id):
         assert secret not in stack.state()
 
     # With a table in it, nothing is destroyed or replaced, and the reason is one sentence.
     make_table(warehouse_id, "sales", "orders")
-    refused = stack.run("destroy", "--yes", "--skip-preview")
-    text = refused.stdout + refused.stderr
-    assert refused.returncode != 0
-    assert "HoldsTables: nothing was destroyed" in text
-    assert "1 table: sales.orders" in text
-    assert "Traceback" not in text
-    moved = stack.run("preview", storage=stack.declared["storage"] | {"key_prefix": "moved"})
-    assert moved.returncode != 0
-    assert "HoldsTables: warehouse `main`" in moved.stdout + moved.stderr
+    refused = said(stack.run("destroy", exits=FAILED))
+    assert "HoldsTables: nothing was destroyed" in refused
+    assert "1 table: sales.orders" in refused
+    assert "Traceback" not in refused
+    moved = stack.run("preview", storage=stack.declared["storage"] | {"key_prefix": "moved"}, exits=FAILED)
+    assert "HoldsTables: warehouse `main`" in said(moved)
 
     stack.declared["deletion"] = "purge"
-    assert stack.steps() == {"same": 4, "update": 3}
-    stack.up()
-    destroyed = stack.run("destroy", "--yes", "--skip-preview")
-    assert destroyed.returncode == 0, destroyed.stdout + destroyed.stderr
+    assert stack.run("preview")["changes"] == {"same": 4, "update": 3}
+    stack.run("up")
+    stack.run("destroy")
     assert http.get(f"/management/v1/warehouse/{warehouse_id}").status_code == 404
     assert objects() == []
 
 
 def test_every_mistake_at_once_each_with_its_property(stack: Stack) -> None:
-    done = stack.run("preview", storage={"bucket": "B", "region": "us-east-1", "nonsense": 1}, deletion="never")
-    text = done.stdout + done.stderr
-    assert done.returncode != 0
+    bad = {"bucket": "B", "region": "us-east-1", "nonsense": 1}
+    text = said(stack.run("preview", storage=bad, deletion="never", exits=FAILED))
     for expected in ("storage.bucket", "storage.nonsense", "deletion", "is not a property here"):
         assert expected in text
-    assert "lakewright/lakekeeper" not in text  # no traceback of the provider (the CLI adds one of the program's)
+    assert "lakewright/lakekeeper" not in text  # no traceback of the provider
 
 
 def test_a_server_that_is_not_there_is_one_clear_sentence(stack: Stack) -> None:
-    done = stack.run("up", "--yes", "--skip-preview", server={"endpoint": "http://127.0.0.1:9"})
-    text = done.stdout + done.stderr
-    assert done.returncode != 0
+    text = said(stack.run("up", server={"endpoint": "http://127.0.0.1:9"}, exits=FAILED))
     assert "Unreachable: Lakekeeper at http://127.0.0.1:9 cannot be reached" in text
     assert "lakewright/lakekeeper" not in text
