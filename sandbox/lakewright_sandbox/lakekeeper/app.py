@@ -88,7 +88,9 @@ class CommonHeaders:
         async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
                 headers = message.setdefault("headers", [])
-                headers += [(b"cache-control", b"private"), (b"vary", VARY), (b"x-request-id", request_id)]
+                headers += [(b"vary", VARY), (b"x-request-id", request_id)]
+                if not any(name == b"cache-control" for name, _ in headers):
+                    headers.append((b"cache-control", b"private"))
             await send(message)
 
         await self._app(scope, receive, send_with_headers)

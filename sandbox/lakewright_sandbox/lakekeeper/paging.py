@@ -5,12 +5,14 @@ from __future__ import annotations
 import base64
 import binascii
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from sqlalchemy import Select, tuple_
 
 from .errors import ApiError
 from .settings import Settings
+
+Query = TypeVar("Query", bound=Select[*tuple[Any, ...]])
 
 
 @dataclass(frozen=True)
@@ -27,7 +29,7 @@ class Page:
         asked = default if size is None or (whole and token is None) else size
         return cls(max(1, min(asked, settings.page_size_max)), _read(token) if token else None)
 
-    def of(self, query: Select[Any], time: Any, key: Any) -> Select[Any]:
+    def of(self, query: Query, time: Any, key: Any) -> Query:
         """The query for this page, oldest first."""
         if self.after:
             query = query.where(tuple_(time, key) > self.after)

@@ -75,10 +75,10 @@ def _path_in(document: Any, loc: tuple[str | int, ...]) -> list[str | int]:
     """The part of pydantic's `loc` that is found in the document: union tags and absent keys are left out."""
     path: list[str | int] = []
     for part in loc:
-        if (isinstance(document, dict) and part in document) or (
-            isinstance(document, list) and isinstance(part, int) and part < len(document)
-        ):
+        if isinstance(document, dict) and part in document:
             document = document[part]
+        elif isinstance(document, list) and isinstance(part, int):
+            document = document[part] if part < len(document) else None
         else:
             continue
         path.append(part)

@@ -15,6 +15,8 @@ class Settings:
 
     `aws_endpoint` plays AWS for storage profiles that name no endpoint of their own. `credentials_file` and
     `profile` name the base identity behind `aws-system-identity`, read again at every use.
+    A drop that does not say whether to purge is purged with a delay: Spark's `DROP TABLE ... PURGE` is such a drop,
+    after which Spark deletes the files itself and must find them. (The real server polls its queues every 10 s.)
     """
 
     database: str
@@ -31,4 +33,5 @@ class Settings:
     page_size_default: int = 100
     page_size_max: int = 1000
     task_poll_seconds: float = 0.2
+    unasked_purge_delay_seconds: int = 5
     idempotency_seconds: int = 1800

@@ -13,14 +13,23 @@ SOFT_DELETION = "soft_deletion"
 PURGE = "tabular_purge"
 
 
-def schedule_purge(server: Lakekeeper, session: Session, warehouse: Warehouse, tabular: Tabular) -> None:
-    _schedule(server, session, warehouse, tabular, PURGE, server.clock.now(), {"location": tabular.location})
+def schedule_purge(
+    server: Lakekeeper, session: Session, warehouse: Warehouse, tabular: Tabular, *, delay_seconds: int = 0
+) -> None:
+    """Deletes everything under the tabular's location."""
+    task = _task(server, session, warehouse, tabular)
+    task.scheduled_for += delay_seconds * 1_000_000
+    task.queue, task.payload = PURGE, {"location": tabular.location}
+    session.add(task)
 
 
 def schedule_soft_deletion(
     server: Lakekeeper, session: Session, warehouse: Warehouse, tabular: Tabular, *, due: int, purge: bool
 ) -> None:
-    _schedule(server, session, warehouse, tabular, SOFT_DELETION, due, {"purge": purge})
+    """Drops the tabular for good when `due`, with a purge where one was asked for."""
+    task = _task(server, session, warehouse, tabular)
+    task.queue, task.payload, task.scheduled_for = SOFT_DELETION, {"purge": purge}, due
+    session.add(task)
 
 
 def cancel_soft_deletion(session: Session, tabular_id: str) -> None:
@@ -29,33 +38,22 @@ def cancel_soft_deletion(session: Session, tabular_id: str) -> None:
         task.status = "CANCELLED"
 
 
-def _schedule(
-    server: Lakekeeper,
-    session: Session,
-    warehouse: Warehouse,
-    tabular: Tabular,
-    queue: str,
-    due: int,
-    payload: dict[str, object],
-) -> None:
+def _task(server: Lakekeeper, session: Session, warehouse: Warehouse, tabular: Tabular) -> Task:
+    """A task that is due now; queue and payload are the caller's."""
     namespace = session.get(Namespace, tabular.namespace_id)
     now = server.clock.now()
-    session.add(
-        Task(
-            id=new_id(),
-            project_id=warehouse.project_id,
-            warehouse_id=warehouse.id,
-            queue=queue,
-            entity_kind=tabular.kind,
-            entity_id=tabular.id,
-            entity_name=[*(namespace.path if namespace else []), tabular.name],
-            payload=payload,
-            status="SCHEDULED",
-            message=None,
-            attempt=0,
-            scheduled_for=due,
-            picked_up_at=None,
-            created_at=now,
-            updated_at=None,
-        )
+    return Task(
+        id=new_id(),
+        project_id=warehouse.project_id,
+        warehouse_id=warehouse.id,
+        entity_kind=tabular.kind,
+        entity_id=tabular.id,
+        entity_name=[*(namespace.path if namespace else []), tabular.name],
+        status="SCHEDULED",
+        message=None,
+        attempt=0,
+        scheduled_for=now,
+        picked_up_at=None,
+        created_at=now,
+        updated_at=None,
     )

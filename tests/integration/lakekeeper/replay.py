@@ -87,10 +87,7 @@ class Replayer:
         for variable, path in wanted.items():
             value = body
             for part in path.split("."):
-                if part.startswith("?"):
-                    value = value[body["namespaces"].index([part[1:]])]
-                else:
-                    value = value[part]
+                value = value[body["namespaces"].index([part[1:]])] if part.startswith("?") else value[part]
             self.variables[variable] = value
 
     def _filled(self, text: str) -> str:

@@ -103,12 +103,14 @@ def test_partitioned_nested_and_sorted(catalog: Catalog) -> None:
         NestedField(11, "who", StructType(NestedField(12, "name", StringType()))),
         identifier_field_ids=[7],
     )
-    with catalog.create_table_transaction(
-        "nested.events", schema, properties={"commit.retry.num-retries": "10"}
-    ) as made:
-        with made.update_spec() as spec:
-            spec.add_field("id", BucketTransform(4), "id_bucket")
-            spec.add_field("at", DayTransform(), "day")
+    with (
+        catalog.create_table_transaction(
+            "nested.events", schema, properties={"commit.retry.num-retries": "10"}
+        ) as made,
+        made.update_spec() as spec,
+    ):
+        spec.add_field("id", BucketTransform(4), "id_bucket")
+        spec.add_field("at", DayTransform(), "day")
     table = catalog.load_table("nested.events")
     assert [field.name for field in table.spec().fields] == ["id_bucket", "day"]
     assert table.schema().identifier_field_names() == {"id"}

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Annotated, Any
 
 from fastapi import APIRouter
-from sqlalchemy import update
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 from starlette.responses import Response
@@ -23,7 +22,7 @@ from .requirements import check_requirements
 from .scope import NamespacePath
 from .table_metadata import empty_metadata, encoded, file_version, metadata_file, stored_form
 from .table_updates import TableBuilder
-from .tabulars import Identifier
+from .tabulars import Identifier, swapped
 
 Json = dict[str, Any]
 
@@ -180,17 +179,10 @@ def _swap(call: CatalogCall, prepared: list[Prepared]) -> None:
 
 def _swap_one(session: Session, one: Prepared, now: int) -> None:
     row = one.found.tabular
-    values = {
-        "metadata_location": one.metadata_location,
-        "document": json.dumps(one.document, separators=(",", ":")),
-        "location": one.document["location"],
-        "updated_at": now,
-    }
-    if row.location != one.document["location"]:
-        check_location_free(session, row.warehouse_id, one.document["location"])
-    swap = update(Tabular).where(Tabular.id == row.id, Tabular.deleted_at.is_(None))
-    same = Tabular.metadata_location.is_not_distinct_from(row.metadata_location)
-    if session.execute(swap.where(same).values(values)).rowcount == 1:
+    location = one.document["location"]
+    if row.location != location:
+        check_location_free(session, row.warehouse_id, location)
+    if swapped(session, row, one.metadata_location, one.document, now):
         return
     if session.get(Tabular, row.id) is None:
         raise tabular_missing("table")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from typing import Annotated
-from urllib.parse import parse_qs, unquote, urlsplit
+from urllib.parse import parse_qs, quote, unquote, urlsplit
 from uuid import UUID
 
 from botocore.auth import S3SigV4Auth
@@ -37,11 +37,21 @@ class _RemoteSigV4(S3SigV4Auth):
     def payload(self, request: AWSRequest) -> str:
         return request.context["payload_sha256"]
 
+    def canonical_query_string(self, request: AWSRequest) -> str:
+        """As S3 reads it: decoded and encoded anew, so that a bare slash counts as an encoded one."""
+        pairs = (pair.partition("=") for pair in urlsplit(request.url).query.split("&") if pair)
+        encoded = sorted((_encoded(name), _encoded(value)) for name, _, value in pairs)
+        return "&".join(f"{name}={value}" for name, value in encoded)
+
     def _modify_request_before_signing(self, request: AWSRequest) -> None:
         given = request.headers.get(CONTENT_SHA256)
         known = hashlib.sha256(request.data).hexdigest() if request.data else "UNSIGNED-PAYLOAD"
         request.context["payload_sha256"] = given or known
         super()._modify_request_before_signing(request)
+
+
+def _encoded(text: str) -> str:
+    return quote(unquote(text), safe="-_.~")
 
 
 class SignRequest(Body):
@@ -106,7 +116,9 @@ def _signed(server: Lakekeeper, storage: WarehouseStorage, location: str, reques
     credentials = Credentials(keys.access_key_id, keys.secret_access_key, keys.session_token)
     _RemoteSigV4(credentials, "s3", storage.profile.region).add_auth(signed)
     answer = {name: [value] for name, value in signed.headers.items()}
-    return json_response({"uri": request.uri, "headers": answer}, headers={"cache-control": "private"})
+    # Clients keep answers that are `private`, by method and URI alone: not those that depend on a body.
+    caching = "private" if request.method.upper() in ("GET", "HEAD") else "no-store"
+    return json_response({"uri": request.uri, "headers": answer}, headers={"cache-control": caching})
 
 
 def _requested(storage: WarehouseStorage, request: SignRequest) -> list[str]:

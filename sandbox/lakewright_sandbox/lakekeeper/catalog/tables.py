@@ -106,8 +106,9 @@ def _create(call: CatalogCall, path: tuple[str, ...], body: CreateTable) -> Resp
         message = f"Unexpected files in location `{table.location}`, cannot create a table there."
         raise ApiError(409, "LocationNotEmpty", message)
     if not body.stage_create:
-        table.metadata_location = metadata_file(table.location, 0, properties.get("write.metadata.compression-codec"))
-        objects.write(table.metadata_location, encoded(document, table.metadata_location))
+        uri = metadata_file(table.location, 0, properties.get("write.metadata.compression-codec"))
+        objects.write(uri, encoded(document, uri))
+        table.metadata_location = uri
     NewTabular(call.server, table, objects, check_location=bool(body.location)).insert()
     return load_result(opened.at(namespace, table))
 
@@ -199,14 +200,9 @@ def table_credentials(call: Call, namespace: NamespacePath, table: str) -> Respo
 
 
 @router.post(TABLE + "/metrics")
-def report_metrics(
-    call: Call,
-    namespace: NamespacePath,
-    table: str,
-    _report: Annotated[MetricsReport, read_body(MetricsReport)],
-) -> Response:
-    """Taken and thrown away, as the real server does."""
-    return table_exists(call, namespace, table)
+def report_metrics(_body: Annotated[MetricsReport, read_body(MetricsReport)]) -> Response:
+    """Taken and thrown away, as the real server does; the table may be gone by the time a report comes."""
+    return empty()
 
 
 @router.post("/tables/rename")
@@ -223,7 +219,7 @@ def drop_table(
     table: str,
     idempotency: Idempotency,
     *,
-    purge: Annotated[Flag, Query(alias="purgeRequested")] = True,
+    purge: Annotated[Flag | None, Query(alias="purgeRequested")] = None,
     force: Flag = False,
 ) -> Response:
     return idempotency.run(lambda: drop_tabular(call, namespace, table, "table", purge=purge, force=force))

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import select
+from sqlalchemy import select, update
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 from starlette.responses import Response
@@ -68,6 +69,26 @@ def check_new_name(session: Session, namespace: Namespace, name: str, what: str)
 def name_taken(during: str = "creating tabular") -> ApiError:
     message = "Tabular with the same name already exists in the namespace"
     return ApiError(409, "AlreadyExistsException", message, f"Error {during} in catalog")
+
+
+def swapped(session: Session, old: Tabular, metadata_location: str, document: dict[str, Any], now: int) -> bool:
+    """Compare and swap: puts the new metadata in place of the one in `old`; false where that is not there any more."""
+    swap = (
+        update(Tabular)
+        .where(
+            Tabular.id == old.id,
+            Tabular.deleted_at.is_(None),
+            Tabular.metadata_location.is_not_distinct_from(old.metadata_location),
+        )
+        .values(
+            metadata_location=metadata_location,
+            document=json.dumps(document, separators=(",", ":")),
+            location=document["location"],
+            updated_at=now,
+        )
+        .returning(Tabular.id)
+    )
+    return session.scalars(swap).first() is not None
 
 
 @dataclass(frozen=True)
@@ -145,8 +166,10 @@ def rename_tabular(call: CatalogCall, kind: str, body: RenameRequest) -> Respons
     return empty()
 
 
-def drop_tabular(call: CatalogCall, path: Sequence[str], name: str, kind: str, *, purge: bool, force: bool) -> Response:
-    """Hard, or soft where the warehouse says so and `force` does not."""
+def drop_tabular(
+    call: CatalogCall, path: Sequence[str], name: str, kind: str, *, purge: bool | None, force: bool
+) -> Response:
+    """Hard, or soft where the warehouse says so and `force` does not. With `purge` unsaid the files go too."""
     now = call.server.clock.now()
     with call.server.database.write() as session:
         warehouse = find_warehouse(session, call.warehouse_id, active=True)
@@ -157,9 +180,10 @@ def drop_tabular(call: CatalogCall, path: Sequence[str], name: str, kind: str, *
         if warehouse.delete_profile["type"] == "soft" and not force:
             due = now + warehouse.delete_profile["expiration-seconds"] * 1_000_000
             row.deleted_at, row.expires_at = now, due
-            schedule_soft_deletion(call.server, session, warehouse, row, due=due, purge=purge)
+            schedule_soft_deletion(call.server, session, warehouse, row, due=due, purge=purge is not False)
         else:
-            if purge:
-                schedule_purge(call.server, session, warehouse, row)
+            if purge is not False:
+                delay = call.server.settings.unasked_purge_delay_seconds if purge is None else 0
+                schedule_purge(call.server, session, warehouse, row, delay_seconds=delay)
             session.delete(row)
     return empty()

@@ -13,7 +13,9 @@ Json = dict[str, Any]
 DEFAULT_HISTORY = 10
 
 
-def new_view(view_uuid: str, location: str, schema: Json, version: Json, properties: dict[str, str], now: int) -> Json:
+def new_view(
+    view_uuid: str, location: str, *, schema: Json, version: Json, properties: dict[str, str], now: int
+) -> Json:
     """`now` is in milliseconds; it is the version's time, whatever the client said."""
     first = {**version, "version-id": 1, "schema-id": 0, "timestamp-ms": now}
     return {

@@ -7,11 +7,9 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
 from pydantic import Field
-from sqlalchemy import update
 from starlette.responses import Response
 
 from ..errors import ApiError
-from ..models import Tabular
 from ..requests import Body, Flag, read_body
 from ..responses import empty, json_response
 from .call import Call, CatalogCall, Found, Listing
@@ -29,6 +27,7 @@ from .tabulars import (
     list_tabulars,
     new_tabular,
     rename_tabular,
+    swapped,
 )
 from .view_metadata import ViewBuilder, new_view
 
@@ -79,11 +78,19 @@ def _create(call: CatalogCall, path: tuple[str, ...], body: CreateView) -> Respo
         view.location = checked_location(profile, body.location)
     else:
         view.location = tabular_location(profile, namespace, body.name, view.id)
-    document = new_view(view.id, view.location, body.view_schema, body.view_version, body.properties, now // 1000)
+    document = new_view(
+        view.id,
+        view.location,
+        schema=body.view_schema,
+        version=body.view_version,
+        properties=body.properties,
+        now=now // 1000,
+    )
     view.document = json.dumps(document, separators=(",", ":"))
-    view.metadata_location = metadata_file(view.location, 0, None, view.id)
+    uri = metadata_file(view.location, 0, None, view.id)
+    view.metadata_location = uri
     objects = call.objects(opened.storage)
-    objects.write(view.metadata_location, encoded(document, view.metadata_location))
+    objects.write(uri, encoded(document, uri))
     NewTabular(call.server, view, objects, check_location=bool(body.location)).insert()
     return _load_result(opened.at(namespace, view), document)
 
@@ -132,16 +139,9 @@ def _replace(call: CatalogCall, path: tuple[str, ...], name: str, body: CommitVi
     uri = metadata_file(document["location"], file_version(old_location) + 1, None)
     objects = call.objects(found.storage)
     objects.write(uri, encoded(document, uri))
-    values = {
-        "metadata_location": uri,
-        "document": json.dumps(document, separators=(",", ":")),
-        "location": document["location"],
-        "updated_at": now,
-    }
     with call.server.database.write() as session:
-        swap = update(Tabular).where(Tabular.id == row.id, Tabular.metadata_location == old_location)
-        swapped = session.execute(swap.values(values)).rowcount == 1
-    if not swapped:
+        done = swapped(session, row, uri, document, now)
+    if not done:
         objects.delete(uri)
         raise ApiError(409, "CommitFailedException", f"The view `{name}` was changed concurrently.")
     row.metadata_location = uri
@@ -162,7 +162,7 @@ def drop_view(
     view: str,
     idempotency: Idempotency,
     *,
-    purge: Annotated[Flag, Query(alias="purgeRequested")] = True,
+    purge: Annotated[Flag | None, Query(alias="purgeRequested")] = None,
     force: Flag = False,
 ) -> Response:
     return idempotency.run(lambda: drop_tabular(call, namespace, view, "view", purge=purge, force=force))
