@@ -1,0 +1,129 @@
+"""What a person and a program see of a run: lines, progress, counts, one JSON object; a secret in none of them."""
+
+import io
+import json
+from pathlib import Path
+
+import pytest
+from lakewright_engine.display import Display
+from lakewright_engine.property_diff import Change, changed_keys, changes, shown
+from lakewright_engine.report import Report
+from lakewright_engine.signatures import SECRET, SIGNATURE, UNKNOWN
+from rich.console import Console
+from stackrunner import Stack
+
+PROGRAM = """
+import pulumi
+from filestore import File
+config = pulumi.Config()
+a = File("a", "a.json", "CONTENT", token=config.require_secret("token"))
+b = File("b", "b.json", a.content)
+pulumi.export("content", a.content)
+pulumi.export("token", config.require_secret("token"))
+"""
+TOKEN = "s3cr3t-value"
+HIDDEN = {SIGNATURE: SECRET, "ciphertext": "[secret]"}
+
+
+@pytest.fixture
+def stack(tmp_path: Path) -> Stack:
+    stack = Stack(tmp_path, PROGRAM.replace("CONTENT", "one"))
+    stack.set_config("conf:token", TOKEN, secret=True)
+    return stack
+
+
+def displayed(stack: Stack, *command: str, diff: bool = False, terminal: bool = False) -> str:
+    outcome = stack.run(*command)
+    text = io.StringIO()
+    console = Console(file=text, force_terminal=terminal, width=200, color_system=None)
+    dry = command[0] == "preview" or "--preview-only" in command
+    with Display(console, command[0], "dev", dry=dry, diff=diff) as display:
+        for event in outcome.events:
+            display(event)
+    display.summary(outcome.outputs)
+    return text.getvalue()
+
+
+def test_a_run_is_one_line_a_resource_and_a_summary(stack: Stack) -> None:
+    lines = displayed(stack, "up").splitlines()
+    assert lines[0] == "Updating (dev):", "a log has no progress line"
+    assert "  +  pulumi-python:dynamic/store:File  a  created" in lines
+    assert '    content : "one"' in lines
+    assert "    token   : [secret]" in lines
+    assert "    + 3 created" in lines
+    unchanged = displayed(stack, "up")
+    assert "File" not in unchanged
+    assert "3 unchanged" in unchanged
+
+
+def test_changes_name_their_properties(stack: Stack) -> None:
+    stack.run("up")
+    stack.write_program(PROGRAM.replace("CONTENT", "two"))
+    preview = displayed(stack, "preview")
+    assert "  ~  pulumi-python:dynamic/store:File  a  update [content]" in preview
+    assert "~ 2 to update" in preview
+    assert '~ content: "one" => "two"' in displayed(stack, "preview", diff=True)
+
+
+def test_drift_is_called_drift(stack: Stack) -> None:
+    stack.run("up")
+    (stack.store / "a.json").write_text(json.dumps({"path": "a.json", "content": "drifted", "token": TOKEN}))
+    (stack.store / "b.json").unlink()
+    text = displayed(stack, "refresh", "--preview-only", diff=True)
+    assert "a  drift: changed [content" in text
+    assert "b  drift: gone" in text
+    assert '~ content: "one" => "drifted"' in text
+
+
+def test_no_secret_is_shown_anywhere(stack: Stack) -> None:
+    # The store's own etag repeats what it is given: only what the stack declares secret is the display's to hide.
+    for command in (("up",), ("preview", "--refresh"), ("destroy",)):
+        assert TOKEN not in displayed(stack, *command, diff=True, terminal=True)
+
+
+def test_a_terminal_shows_progress(stack: Stack) -> None:
+    assert "Previewing update …" in displayed(stack, "preview", terminal=True)
+
+
+def test_a_failure_is_marked_and_its_message_shown(stack: Stack) -> None:
+    stack.write_program(PROGRAM.replace('"a.json"', '""'))
+    text = displayed(stack, "preview")
+    assert "must not be empty" in text
+
+
+def test_the_report_has_steps_in_order_with_changed_keys(stack: Stack) -> None:
+    stack.run("up")
+    stack.write_program(PROGRAM.replace("CONTENT", "two"))
+    outcome = stack.run("up")
+    report = Report()
+    for event in outcome.events:
+        report.add(event)
+    found = report.to_json(outcome.outputs, outcome.exit)
+    assert list(found) == ["steps", "changes", "outputs", "exit", "messages"]
+    assert [(one["op"], one["name"], one["keys"]) for one in found["steps"]] == [
+        ("same", "conf-dev", []),
+        ("update", "a", ["content"]),
+        ("update", "b", ["content"]),
+    ]
+    assert found["changes"] == {"same": 1, "update": 2}
+    assert found["outputs"] == {"content": "two", "token": "[secret]"}
+    assert TOKEN not in json.dumps(found)
+
+
+def test_differences_go_down_to_single_values() -> None:
+    old = {"tags": {"a": "1", "b": "2"}, "list": [1, 2], "token": HIDDEN, "gone": True}
+    new = {"tags": {"a": "1", "b": "3"}, "list": [1], "token": HIDDEN, "fresh": UNKNOWN}
+    assert changes(old, new) == [
+        Change("+", "fresh", "[unknown]"),
+        Change("-", "gone", "true"),
+        Change("-", "list[1]", "2"),
+        Change("~", "tags.b", '"2" => "3"'),
+    ]
+    assert changed_keys(old, new) == ["fresh", "gone", "list", "tags"]
+
+
+def test_values_are_shown_on_one_line_without_secrets() -> None:
+    assert shown({"token": HIDDEN, "id": UNKNOWN}) == '{"token": [secret], "id": [unknown]}'
+    assert shown(HIDDEN) == "[secret]"
+    assert shown("x" * 500).endswith("… (502 characters)")
+    assert changes({}, {"__provider": "gASVIQ"}) == [Change("+", "__provider", "[internal]")]

@@ -1,0 +1,345 @@
+"""The file backend against a folder that the CLI wrote: read, written back, damaged, locked, exported, imported."""
+
+import gzip
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from lakewright_engine.checkpoint import Codec
+from lakewright_engine.errors import EngineError, StackLocked, StackNotFound, StateError, UnsupportedFeature
+from lakewright_engine.model import PendingOperation, ResourceState, Secret, Snapshot
+from lakewright_engine.outputs import stack_outputs
+from lakewright_engine.project import Project
+from lakewright_engine.state import FileBackend
+
+SAMPLE = Path(__file__).parent / "backend-sample"
+TOKEN = "s3cr3t-value"
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
+    """The CLI's own folder after its first `up`, with the project that it belongs to."""
+    shutil.copytree(SAMPLE, tmp_path / "conf")
+    (tmp_path / "conf" / "Pulumi.yaml").write_text("name: conf\nruntime: python\n")
+    monkeypatch.setenv("PULUMI_BACKEND_URL", f"file://{tmp_path / 'conf'}")
+    monkeypatch.setenv("PULUMI_CONFIG_PASSPHRASE", "conformance")
+    return Project.load(tmp_path / "conf")
+
+
+@pytest.fixture
+def backend(project: Project) -> FileBackend:
+    return project.backend()
+
+
+def checkpoint_file(backend: FileBackend) -> Path:
+    return backend.root / "stacks" / "conf" / "dev.json"
+
+
+def without_manifest(checkpoint: dict) -> dict:
+    checkpoint["checkpoint"]["latest"].pop("manifest")
+    return checkpoint
+
+
+def test_reads_what_the_cli_wrote(backend: FileBackend) -> None:
+    snapshot = backend.load("conf", "dev")
+    assert snapshot is not None
+    stack, provider, a, b = snapshot.resources
+    assert stack.outputs == {"content": Secret(f"key {TOKEN}"), "plain": "one"}
+    assert provider.inputs == {"conf:token": Secret(TOKEN)}
+    assert a.outputs["etag"] == "etag-one"
+    assert b.inputs["content"] == Secret(f"key {TOKEN}")
+    assert a.parent == stack.urn
+    assert a.provider.startswith(provider.urn)
+
+
+def test_writes_back_what_it_read_ciphertexts_included(project: Project, backend: FileBackend) -> None:
+    before = backend.checkpoint("conf", "dev")
+    snapshot = backend.load("conf", "dev")
+    assert before is not None
+    assert snapshot is not None
+    backend.save("conf", "dev", snapshot, project.secrets("dev"))
+    after = backend.checkpoint("conf", "dev")
+    assert after is not None
+    assert without_manifest(after) == without_manifest(before)
+    keys_before, keys_after = (
+        [list(one) for one in checkpoint["checkpoint"]["latest"]["resources"]] for checkpoint in (before, after)
+    )
+    assert keys_after == keys_before, "keys stand in the CLI's order"
+
+
+def test_a_changed_secret_gets_a_new_ciphertext_and_the_others_keep_theirs(
+    project: Project, backend: FileBackend
+) -> None:
+    snapshot = backend.load("conf", "dev")
+    before = checkpoint_file(backend).read_text()
+    assert snapshot is not None
+    snapshot.resources[3].inputs["content"] = Secret("another")
+    backend.save("conf", "dev", snapshot, project.secrets("dev"))
+    after = checkpoint_file(backend).read_text()
+    old = [one["ciphertext"] for one in _secrets(json.loads(before))]
+    new = [one["ciphertext"] for one in _secrets(json.loads(after))]
+    assert len(set(old) & set(new)) == len(old) - 1
+    assert "another" not in after
+
+
+def test_changes_in_place_are_written_too(project: Project, backend: FileBackend) -> None:
+    snapshot = backend.load("conf", "dev")
+    assert snapshot is not None
+    secrets = project.secrets("dev")
+    backend.save("conf", "dev", snapshot, secrets)
+    snapshot.resources[2].outputs["nested"] = {"deep": [1]}
+    backend.save("conf", "dev", snapshot, secrets)
+    snapshot.resources[2].outputs["nested"]["deep"].append(2)
+    snapshot.resources[2].delete = True
+    backend.save("conf", "dev", snapshot, secrets)
+    saved = FileBackend(backend.url).load("conf", "dev")
+    assert saved is not None
+    assert saved.resources[2].outputs["nested"] == {"deep": [1, 2]}
+    assert saved.resources[2].delete
+
+
+def test_the_one_before_stays_as_backup(project: Project, backend: FileBackend) -> None:
+    before = checkpoint_file(backend).read_bytes()
+    backend.save("conf", "dev", Snapshot(), project.secrets("dev"))
+    backup = checkpoint_file(backend).with_name("dev.json.bak")
+    assert backup.read_bytes() == before
+
+
+def test_pending_operations_and_fields_of_a_newer_cli_survive(project: Project, backend: FileBackend) -> None:
+    resource = ResourceState(urn="urn:pulumi:dev::conf::t:t:T::x", type="t:t:T", custom=True)
+    resource.extra = {"viewOf": "urn:v", "hideDiff": ["a"]}
+    snapshot = Snapshot([resource], [PendingOperation(resource, "creating")], {"note": 1})
+    backend.save("conf", "dev", snapshot, project.secrets("dev"))
+    content = backend.checkpoint("conf", "dev")
+    assert content is not None
+    assert (content["version"], content["features"]) == (4, ["views"]), "a reader must know what it reads"
+    assert FileBackend(backend.url).load("conf", "dev") == snapshot
+
+
+def test_snippets_and_extensions_are_kept(project: Project, backend: FileBackend) -> None:
+    content = backend.checkpoint("conf", "dev")
+    assert content is not None
+    content["checkpoint"]["latest"]["snippets"] = [{"id": "1"}]
+    content |= {"version": 4, "features": ["snippets-prototype"]}
+    checkpoint_file(backend).write_text(json.dumps(content))
+    snapshot = backend.load("conf", "dev")
+    assert snapshot is not None
+    backend.save("conf", "dev", snapshot, project.secrets("dev"))
+    saved = backend.checkpoint("conf", "dev")
+    assert saved is not None
+    assert saved["checkpoint"]["latest"]["snippets"] == [{"id": "1"}]
+    assert saved["features"] == ["snippets-prototype"]
+
+
+def test_a_compressed_checkpoint_stays_compressed(project: Project, backend: FileBackend) -> None:
+    plain = checkpoint_file(backend)
+    packed = plain.with_name("dev.json.gz")
+    packed.write_bytes(gzip.compress(plain.read_bytes()))
+    plain.unlink()
+    snapshot = backend.load("conf", "dev")
+    assert snapshot is not None
+    backend.save("conf", "dev", snapshot, project.secrets("dev"))
+    assert not plain.exists()
+    assert json.loads(gzip.decompress(packed.read_bytes()))["version"] == 3
+    assert [one.name for one in backend.stacks("conf")] == ["dev"]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"{", b"[]", b'{"version": 3, "checkpoint": {"latest": {"resources": [{}]}}}', b"\xff\xfe"],
+    ids=["empty", "cut off", "a list", "a resource without a name", "no text"],
+)
+def test_a_damaged_checkpoint_is_named_and_left_alone(backend: FileBackend, content: bytes) -> None:
+    checkpoint_file(backend).write_bytes(content)
+    with pytest.raises(StateError, match=r"the state of stack 'dev'.*damaged"):
+        backend.load("conf", "dev")
+    assert checkpoint_file(backend).read_bytes() == content
+
+
+def test_newer_states_are_refused_by_name(backend: FileBackend) -> None:
+    content = backend.checkpoint("conf", "dev")
+    assert content is not None
+    file = checkpoint_file(backend)
+    file.write_text(json.dumps(content | {"version": 4, "features": ["timeTravel"]}))
+    with pytest.raises(UnsupportedFeature, match="timeTravel"):
+        backend.load("conf", "dev")
+    file.write_text(json.dumps(content | {"version": 9}))
+    with pytest.raises(UnsupportedFeature, match="version 9"):
+        backend.load("conf", "dev")
+
+
+def test_other_backends_and_layouts_are_refused_by_name(backend: FileBackend) -> None:
+    with pytest.raises(UnsupportedFeature, match=r"'s3'.*--engine pulumi"):
+        FileBackend("s3://bucket")
+    (backend.root / "meta.yaml").write_text("version: 7\n")
+    with pytest.raises(UnsupportedFeature, match="version 7"):
+        backend.load("conf", "dev")
+
+
+def test_an_interrupted_write_leaves_the_old_state(
+    project: Project, backend: FileBackend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = checkpoint_file(backend).read_bytes()
+
+    def fail(_descriptor: int) -> None:
+        raise OSError("no space left on device")
+
+    monkeypatch.setattr(os, "fsync", fail)
+    with pytest.raises(OSError, match="no space"):
+        backend.save("conf", "dev", Snapshot(), project.secrets("dev"))
+    assert checkpoint_file(backend).read_bytes() == before
+    assert [one.name for one in backend.stacks("conf")] == ["dev"], "what is left over is no stack"
+
+
+def test_a_locked_stack_says_who_holds_it(backend: FileBackend) -> None:
+    with (
+        backend.lock("conf", "dev"),
+        pytest.raises(StackLocked, match=rf"pid {os.getpid()}.*"),
+        FileBackend(backend.url).lock("conf", "dev"),
+    ):
+        pytest.fail("two held the stack at once")
+    with backend.lock("conf", "dev"):
+        assert [lock.holder for lock in backend.cancel("conf", "dev")] != []
+    with backend.lock("conf", "dev"):
+        pass
+
+
+HOLD_AND_DIE = """
+import os, sys
+from lakewright_engine.state import FileBackend
+lock = FileBackend(sys.argv[1]).lock("conf", "dev")
+lock.__enter__()
+os._exit(9)
+"""
+
+
+def test_the_lock_of_a_run_that_was_killed_here_is_nobody_s(backend: FileBackend) -> None:
+    subprocess.run([sys.executable, "-c", HOLD_AND_DIE, backend.url], check=False)
+    assert lock_files(backend)
+    with backend.lock("conf", "dev"):
+        pass
+    assert lock_files(backend) == []
+
+
+@pytest.mark.parametrize("forgotten", ["boot", "pids"])
+def test_the_lock_of_another_machine_or_container_is_left_to_a_person(backend: FileBackend, forgotten: str) -> None:
+    subprocess.run([sys.executable, "-c", HOLD_AND_DIE, backend.url], check=False)
+    (file,) = lock_files(backend)
+    content = json.loads(file.read_text())
+    content["lakewright"][forgotten] = "another"
+    file.write_text(json.dumps(content))
+
+    with pytest.raises(StackLocked, match="lakewright stack cancel"), backend.lock("conf", "dev"):
+        pass
+    assert lock_files(backend) == [file]
+
+
+def test_the_lock_that_the_cli_left_says_that_its_process_is_gone(backend: FileBackend) -> None:
+    subprocess.run([sys.executable, "-c", HOLD_AND_DIE, backend.url], check=False)
+    (file,) = lock_files(backend)
+    content = json.loads(file.read_text())
+    del content["lakewright"]
+    file.write_text(json.dumps(content))
+
+    with pytest.raises(StackLocked, match="no such process runs"), backend.lock("conf", "dev"):
+        pass
+
+
+def lock_files(backend: FileBackend) -> list[Path]:
+    return list((backend.root / "locks").rglob("*.json"))
+
+
+def test_of_many_that_come_at_once_at_most_one_holds_the_stack(backend: FileBackend, tmp_path: Path) -> None:
+    script = """
+import sys, os
+from lakewright_engine.state import FileBackend
+from lakewright_engine.errors import StackLocked
+backend, log = FileBackend(sys.argv[1]), sys.argv[2]
+for _ in range(20):
+    try:
+        with backend.lock("conf", "dev"):
+            descriptor = os.open(log + ".held", os.O_CREAT | os.O_EXCL)  # fails if another is inside
+            os.close(descriptor)
+            os.unlink(log + ".held")
+    except StackLocked:
+        pass
+"""
+    command = [sys.executable, "-c", script, backend.url, str(tmp_path / "log")]
+    running = [subprocess.Popen(command, stderr=subprocess.PIPE) for _ in range(4)]
+    assert [(one.communicate()[1], one.returncode) for one in running] == [(b"", 0)] * 4
+    assert list((backend.root / "locks").rglob("*.json")) == []
+
+
+def test_export_and_import_go_both_ways(backend: FileBackend, project: Project) -> None:
+    exported = backend.export("conf", "dev")
+    assert f'"{TOKEN}"' not in json.dumps(exported)
+    backend.create("conf", "other", project.secrets("dev"))
+    with pytest.raises(StateError, match="not of stack 'other'"):
+        backend.import_("conf", "other", exported)
+    backend.save("conf", "dev", Snapshot(), project.secrets("dev"))
+    backend.import_("conf", "dev", exported)
+    assert backend.export("conf", "dev") == exported
+
+
+def test_import_refuses_what_is_not_whole(backend: FileBackend) -> None:
+    exported = backend.export("conf", "dev")
+    before = checkpoint_file(backend).read_bytes()
+    resources = exported["deployment"]["resources"]
+    for wrong in (resources[1:], [*resources, resources[2]], list(reversed(resources))):
+        with pytest.raises(StateError, match="not whole"):
+            backend.import_("conf", "dev", {**exported, "deployment": {**exported["deployment"], "resources": wrong}})
+    with pytest.raises(EngineError):
+        backend.import_("conf", "dev", {"version": 3})
+    assert checkpoint_file(backend).read_bytes() == before
+
+
+def test_rm_wants_the_resources_gone_first(backend: FileBackend) -> None:
+    with pytest.raises(StateError, match="still has 4 resource"):
+        backend.remove("conf", "dev")
+    backend.record("conf", "dev", {"kind": "update"})
+    backend.remove("conf", "dev", force=True)
+    assert backend.stacks() == []
+    assert [path for path in backend.root.rglob("*") if path.is_file() and "dev" in path.name] == []
+    with pytest.raises(StackNotFound, match="stack init"):
+        backend.remove("conf", "dev")
+
+
+def test_stack_names_that_could_leave_the_folder_are_refused(backend: FileBackend, project: Project) -> None:
+    for name in ("../up", "a/b", "", "x" * 101):
+        with pytest.raises(StateError, match="no stack name"):
+            backend.create("conf", name, project.secrets("dev"))
+    with pytest.raises(StateError, match="already exists"):
+        backend.create("conf", "dev", project.secrets("dev"))
+
+
+def test_outputs_show_secrets_only_when_asked(backend: FileBackend, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert stack_outputs(backend, "conf", "dev", show_secrets=True)["content"] == f"key {TOKEN}"
+    monkeypatch.delenv("PULUMI_CONFIG_PASSPHRASE")
+    assert stack_outputs(backend, "conf", "dev") == {"content": "[secret]", "plain": "one"}, "needs no passphrase"
+
+
+def test_a_reader_keeps_its_hands_off_an_unknown_kind_of_value() -> None:
+    deployment = {
+        "resources": [
+            {
+                "urn": "u",
+                "custom": True,
+                "type": "t",
+                "inputs": {"x": {"4dabf18193072939515e22adb298388d": "something new"}},
+            }
+        ]
+    }
+    with pytest.raises(UnsupportedFeature, match="something new"):
+        Codec("dev").decode(deployment, 3, [])
+
+
+def _secrets(value: object) -> list[dict]:
+    if isinstance(value, dict):
+        if "ciphertext" in value:
+            return [value]
+        return [found for item in value.values() for found in _secrets(item)]
+    return [found for item in value for found in _secrets(item)] if isinstance(value, list) else []

@@ -1,0 +1,199 @@
+"""One stack under both engines in turn: state, secrets, settings, locks and history go to and fro between them."""
+
+import ensurepip
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytestmark = pytest.mark.pulumi_cli
+
+PROGRAM = """
+import pulumi
+from filestore import File
+config = pulumi.Config()
+a = File("a", "a.json", config.require("content"), token=config.require_secret("token"))
+pulumi.export("content", a.content)
+pulumi.export("token", config.require_secret("token"))
+"""
+ENGINES = ("embedded", "pulumi")
+FILESTORE = Path(__file__).parents[1] / "engine"
+
+
+class Folder:
+    """A project with one stack `dev`, and both command lines in it."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.store = path / "store"
+        self.store.mkdir()
+        (path / "state").mkdir()
+        (path / "Pulumi.yaml").write_text("name: conf\nruntime: python\n")
+        (path / "__main__.py").write_text(PROGRAM)
+        # The CLI lists a program's packages with pip, which an environment made by uv may lack; Python brings one.
+        wheels = (Path(ensurepip.__file__).parent / "_bundled").glob("pip-*.whl")
+        self.environment = {
+            **os.environ,
+            "PULUMI_BACKEND_URL": f"file://{path / 'state'}",
+            "PULUMI_CONFIG_PASSPHRASE": "conformance",
+            "PULUMI_HOME": str(path / "home"),
+            "PULUMI_SKIP_UPDATE_CHECK": "1",
+            "FILESTORE": str(self.store),
+            "PYTHONPATH": os.pathsep.join([str(FILESTORE), *map(str, wheels)]),
+            "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+        }
+
+    def lakewright(self, *arguments: str, code: int = 0, stdin: str = "") -> str:
+        return self._run([sys.executable, "-c", "from lakewright.cli import main; main()"], arguments, code, stdin)
+
+    def pulumi(self, *arguments: str, code: int = 0, stdin: str = "") -> str:
+        return self._run(["pulumi", "--non-interactive"], arguments, code, stdin)
+
+    def json(self, *arguments: str, code: int = 0) -> dict[str, Any]:
+        return json.loads(self.lakewright(*arguments, "--json", code=code))
+
+    def _run(self, command: list[str], arguments: tuple[str, ...], code: int, stdin: str) -> str:
+        done = subprocess.run(
+            [*command, *arguments, "--stack", "dev"] if "ls" not in arguments else [*command, *arguments],
+            cwd=self.path,
+            env=self.environment,
+            input=stdin,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == code, done.stdout + done.stderr
+        return done.stdout + (done.stderr if code else "")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Folder:
+    folder = Folder(tmp_path)
+    folder.lakewright("stack", "init")
+    folder.lakewright("config", "set", "content", "one")
+    folder.lakewright("config", "set", "--secret", "token", "hush")
+    return folder
+
+
+@pytest.mark.parametrize(("first", "second"), [ENGINES, ENGINES[::-1]])
+def test_one_engine_goes_on_where_the_other_stopped(folder: Folder, first: str, second: str) -> None:
+    created = folder.json("up", "--yes", "--engine", first)
+    assert (created["changes"], created["outputs"]) == ({"create": 2}, {"content": "one", "token": "[secret]"})
+    unchanged = folder.json("preview", "--refresh", "--expect-no-changes", "--engine", second)
+    assert unchanged["changes"] == {"same": 2}
+    folder.lakewright("config", "set", "content", "two")
+    updated = folder.json("up", "--yes", "--engine", second)
+    assert updated["changes"] == {"same": 1, "update": 1}
+    assert folder.json("preview", "--expect-no-changes", "--engine", first)["exit"] == 0
+    assert folder.json("destroy", "--yes", "--engine", first)["changes"] == {"delete": 2}
+    assert list(folder.store.glob("*.json")) == []
+
+
+def test_both_engines_say_the_same(folder: Folder) -> None:
+    folder.lakewright("up", "--yes", "--engine", "embedded")
+    (folder.store / "a.json").write_text(json.dumps({"path": "a.json", "content": "drifted"}))
+    for command, code in (
+        (["preview"], 0),
+        (["preview", "--refresh", "--expect-no-changes"], 7),
+        (["refresh", "--preview-only", "--expect-no-changes"], 7),
+        (["destroy", "--preview-only"], 0),
+    ):
+        embedded, pulumi = (folder.json(*command, "--engine", engine, code=code) for engine in ENGINES)
+        for found in (embedded, pulumi):
+            found["steps"].sort(key=lambda step: (step["op"], step["urn"]))
+            found.pop("messages")
+        assert embedded == pulumi
+
+
+def test_a_failed_program_ends_both_with_one(folder: Folder) -> None:
+    (folder.path / "__main__.py").write_text("raise ValueError('no such luck')\n")
+    for engine in ENGINES:
+        found = folder.json("up", "--yes", "--engine", engine, code=1)
+        assert found["exit"] == 1
+        assert "no such luck" in "\n".join(found["messages"])
+
+
+def test_export_and_import_both_ways(folder: Folder) -> None:
+    folder.lakewright("up", "--yes", "--engine", "embedded")
+    ours = folder.lakewright("stack", "export")
+    assert json.loads(folder.pulumi("stack", "export")) == json.loads(ours)
+    folder.pulumi("stack", "import", stdin=ours)
+    theirs = folder.pulumi("stack", "export")
+    folder.lakewright("stack", "import", stdin=theirs)
+    assert folder.json("preview", "--expect-no-changes", "--engine", "embedded")["changes"] == {"same": 2}
+    assert folder.json("preview", "--expect-no-changes", "--engine", "pulumi")["changes"] == {"same": 2}
+
+
+def test_settings_and_secrets_are_read_by_both(folder: Folder) -> None:
+    folder.pulumi("config", "set", "--path", "tree.leaf[0]", "7")
+    folder.pulumi("config", "set", "--path", "--secret", "tree.token", "hush hush")
+    folder.lakewright("config", "set", "--path", "tree.leaf[1]", "true")
+    expected = '{"leaf":[7,true],"token":"hush hush"}\n'
+    assert folder.lakewright("config", "get", "tree") == folder.pulumi("config", "get", "tree") == expected
+    ours, theirs = (tool("config", "get", "tree", "--json") for tool in (folder.lakewright, folder.pulumi))
+    assert json.loads(ours) == json.loads(theirs)
+    folder.pulumi("config", "rm", "--path", "tree.leaf[0]")
+    assert folder.lakewright("config", "get", "--path", "tree.leaf") == "[true]\n"
+
+
+def test_outputs_and_stacks_are_listed_alike(folder: Folder) -> None:
+    folder.lakewright("up", "--yes", "--engine", "embedded")
+    for arguments in (
+        ["stack", "output", "--json"],
+        ["stack", "output", "--json", "--show-secrets"],
+        ["stack", "output", "token"],
+        ["stack", "output", "content"],
+    ):
+        assert folder.lakewright(*arguments) == folder.pulumi(*arguments)
+    ours, theirs = (json.loads(tool("stack", "ls", "--json")) for tool in (folder.lakewright, folder.pulumi))
+    assert [(one["name"], one["resourceCount"]) for one in ours] == [
+        (one["name"], one["resourceCount"]) for one in theirs
+    ]
+
+
+def test_history_of_the_embedded_engine_is_the_clis_too(folder: Folder) -> None:
+    folder.lakewright("up", "--yes", "--engine", "embedded")
+    [update] = json.loads(folder.pulumi("stack", "history", "--json"))
+    assert (update["kind"], update["result"], update["resourceChanges"]) == ("update", "succeeded", {"create": 2})
+    assert update["config"]["conf:token"] == {"secret": True}
+
+
+def test_each_respects_the_locks_of_the_other(folder: Folder) -> None:
+    locks = folder.path / "state" / ".pulumi" / "locks" / "organization" / "conf" / "dev"
+    script = """
+import sys
+from lakewright_engine.state import FileBackend
+with FileBackend(sys.argv[1]).lock("conf", "dev"):
+    print("held", flush=True)
+    sys.stdin.read()
+"""
+    holder = subprocess.Popen(
+        [sys.executable, "-c", script, folder.environment["PULUMI_BACKEND_URL"]],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert holder.stdout is not None
+    assert holder.stdout.readline() == "held\n"
+    assert f"pid {holder.pid}" in folder.pulumi("up", "--yes", "--skip-preview", code=1)
+    [ours] = locks.glob("*.json")
+    kept = ours.read_text()
+    holder.communicate("")
+    assert not list(locks.glob("*.json"))
+    ours.write_text(kept)
+    assert f"pid {holder.pid}" in folder.lakewright("up", "--yes", "--engine", "pulumi", code=1)
+    folder.lakewright("stack", "cancel")
+    folder.pulumi("up", "--yes", "--skip-preview")
+
+
+def test_a_stack_that_the_cli_made_is_ours_to_remove(folder: Folder) -> None:
+    shutil.rmtree(folder.path / "state" / ".pulumi")
+    (folder.path / "Pulumi.dev.yaml").unlink()
+    subprocess.run(["pulumi", "stack", "init", "dev"], cwd=folder.path, env=folder.environment, check=True)
+    folder.lakewright("stack", "rm", "--yes")
+    assert folder.pulumi("stack", "ls", "--json").strip() == "[]"

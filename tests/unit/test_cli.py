@@ -1,0 +1,175 @@
+"""The command line as such: fast to start, one message for an error, and no traceback."""
+
+import io
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from lakewright.cli import main
+
+HEAVY = ("pulumi", "boto3", "httpx", "kubernetes", "grpc", "lakewright_engine")
+
+
+@dataclass
+class Done:
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A project, the working directory."""
+    (tmp_path / "Pulumi.yaml").write_text("name: conf\nruntime: python\n")
+    (tmp_path / "__main__.py").write_text("import pulumi\npulumi.export('answer', 42)\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PULUMI_BACKEND_URL", f"file://{tmp_path / 'state'}")
+    monkeypatch.setenv("PULUMI_CONFIG_PASSPHRASE", "p")
+    monkeypatch.setenv("PULUMI_HOME", str(tmp_path / "home"))
+    return tmp_path
+
+
+@pytest.fixture
+def lakewright(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> Callable[..., Done]:
+    """Calls the command line in the folder."""
+
+    def call(*arguments: str, stdin: str = "", **environment: str) -> Done:
+        with monkeypatch.context() as patch:
+            patch.setattr(sys, "stdin", io.StringIO(stdin))
+            for name, value in environment.items():
+                patch.setenv(name, value)
+            with pytest.raises(SystemExit) as end:
+                main(list(arguments))
+        captured = capsys.readouterr()
+        return Done(int(end.value.code or 0), captured.out, captured.err)
+
+    return call
+
+
+@pytest.mark.parametrize("command", ["", "up", "stack", "config"])
+def test_help_loads_nothing_heavy(command: str) -> None:
+    script = f"""
+import sys
+from lakewright.cli import main
+try:
+    main([*{command.split()!r}, "--help"])
+except SystemExit as end:
+    loaded = [name for name in {HEAVY!r} if name in sys.modules]
+    sys.exit(f"loaded {{loaded}}" if loaded or end.code else 0)
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_help_lists_the_commands_of_other_packages_too(lakewright: Callable[..., Done]) -> None:
+    text = lakewright("--help").stdout
+    for name in ("preview", "up", "refresh", "destroy", "stack", "config", "new", "spec", "doctor", "sandbox"):
+        assert f" {name} " in text
+
+
+def test_the_life_of_a_stack(folder: Path, lakewright: Callable[..., Done]) -> None:
+    assert lakewright("stack", "init", "--stack", "dev").stdout == "Created stack 'dev'\n"
+    assert "encryptionsalt" in (folder / "Pulumi.dev.yaml").read_text()
+    assert lakewright("stack", "ls").stdout.splitlines()[1].split()[0] == "dev"
+    done = lakewright("up", "--stack", "dev", "--yes", "--engine", "embedded")
+    assert (done.returncode, done.stderr) == (0, "Engine: embedded (asked for)\n")
+    assert lakewright("stack", "output", "answer", "--stack", "dev").stdout == "42\n"
+    assert json.loads(lakewright("stack", "output", "--json", "--stack", "dev").stdout) == {"answer": 42}
+    exported = lakewright("stack", "export", "--stack", "dev").stdout
+    again = lakewright("stack", "import", "--stack", "dev", stdin=exported)
+    assert again.stdout == "Import complete.\n"
+    assert lakewright("stack", "export", "--stack", "dev").stdout == exported
+    refused = lakewright("stack", "rm", "--stack", "dev", "--yes")
+    assert (refused.returncode, refused.stderr.count("\n")) == (1, 1)
+    lakewright("destroy", "--stack", "dev", "--yes", "--engine", "embedded")
+    removed = lakewright("stack", "rm", "--stack", "dev", "--yes")
+    assert removed.stdout == "Stack 'dev' has been removed!\n"
+    assert not (folder / "Pulumi.dev.yaml").exists()
+
+
+def test_json_is_one_object_and_nothing_else(lakewright: Callable[..., Done]) -> None:
+    lakewright("stack", "init", "--stack", "dev")
+    done = lakewright("up", "--stack", "dev", "--yes", "--json", "--engine", "embedded")
+    found = json.loads(done.stdout)
+    assert list(found) == ["steps", "changes", "outputs", "exit", "messages"]
+    assert (found["changes"], found["outputs"], found["exit"]) == ({"create": 1}, {"answer": 42}, 0)
+    wrong = lakewright("preview", "--stack", "nope", "--json", "--engine", "embedded")
+    assert json.loads(wrong.stdout)["exit"] == wrong.returncode == 6
+
+
+def test_config_is_set_read_and_removed(folder: Path, lakewright: Callable[..., Done]) -> None:
+    lakewright("stack", "init", "--stack", "dev")
+    lakewright("config", "set", "size", "5", "--stack", "dev")
+    lakewright("config", "set", "token", "--secret", "--stack", "dev", stdin="hush\n")
+    assert "hush" not in (folder / "Pulumi.dev.yaml").read_text()
+    assert lakewright("config", "get", "token", "--stack", "dev").stdout == "hush\n"
+    listed = lakewright("config", "--stack", "dev").stdout
+    assert "[secret]" in listed
+    assert "hush" not in listed
+    lakewright("config", "rm", "size", "--stack", "dev")
+    gone = lakewright("config", "get", "size", "--stack", "dev")
+    assert (gone.returncode, gone.stderr) == (1, "error: configuration key 'size' not found for stack 'dev'\n")
+    as_json = lakewright("config", "get", "token", "--json", "--stack", "dev").stdout
+    assert json.loads(as_json) == {"value": "hush", "secret": True}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "environment", "exit_code", "message"),
+    [
+        (["preview", "--stack", "nope"], {}, 6, "no stack named 'nope' found"),
+        (["up", "--stack", "dev"], {}, 2, "--yes"),
+        (["up", "--stack", "dev", "--yes", "--engine", "steam"], {}, 2, "expected auto, embedded or pulumi"),
+        (["up", "--stack", "dev", "--yes"], {"PULUMI_CONFIG_PASSPHRASE": "wrong"}, 1, "incorrect passphrase"),
+        (["up", "--stack", "dev", "--yes"], {"PULUMI_BACKEND_URL": "s3://b"}, 1, "file:// backends only"),
+        (["stack", "ls", "-C", "/"], {}, 1, "no Pulumi.yaml found"),
+        (["stack", "output", "nope", "--stack", "dev"], {}, 1, "does not have output property 'nope'"),
+        (["stack", "init", "--stack", "dev"], {}, 1, "already exists"),
+        (["stack", "init", "--stack", "../up"], {}, 1, "no stack name"),
+        (["config", "set", "a[", "1", "--path", "--stack", "dev"], {}, 1, "no path"),
+        (["config"], {}, 2, "--stack NAME"),
+    ],
+)
+def test_errors_are_one_message(
+    lakewright: Callable[..., Done], arguments: list[str], environment: dict[str, str], exit_code: int, message: str
+) -> None:
+    lakewright("stack", "init", "--stack", "dev")
+    lakewright("config", "set", "token", "x", "--secret", "--stack", "dev")
+    verb = [] if arguments[0] in ("stack", "config") or "--engine" in arguments else ["--engine", "embedded"]
+    done = lakewright(*arguments, *verb, **environment)
+    assert message in done.stderr
+    assert done.returncode == exit_code
+    assert "Traceback" not in done.stderr
+    told = [line for line in done.stderr.splitlines() if not line.startswith("Engine:")]
+    assert len(told) == 1
+
+
+def test_a_damaged_state_is_named_and_debug_shows_where(folder: Path, lakewright: Callable[..., Done]) -> None:
+    lakewright("stack", "init", "--stack", "dev")
+    file = folder / "state" / ".pulumi" / "stacks" / "conf" / "dev.json"
+    file.write_text("{")
+    done = lakewright("preview", "--stack", "dev", "--engine", "embedded")
+    assert done.returncode == 1
+    assert str(file) in done.stderr
+    assert "Traceback" not in done.stderr
+    debugged = lakewright("preview", "--stack", "dev", "--engine", "embedded", LAKEWRIGHT_DEBUG="1")
+    assert "Traceback" in debugged.stderr
+
+
+def test_a_stack_that_somebody_changes_says_who(folder: Path, lakewright: Callable[..., Done]) -> None:
+    lakewright("stack", "init", "--stack", "dev")
+    locks = folder / "state" / ".pulumi" / "locks" / "organization" / "conf" / "dev"
+    locks.mkdir(parents=True)
+    holder = {"pid": 1, "username": "ada", "hostname": "elsewhere", "timestamp": "2026-11-21T00:00:00Z"}
+    (locks / "one.json").write_text(json.dumps(holder))
+    done = lakewright("up", "--stack", "dev", "--yes", "--engine", "embedded")
+    assert done.returncode == 1
+    assert "ada@elsewhere (pid 1)" in done.stderr
+    assert "lakewright stack cancel --stack dev" in done.stderr
+    assert "Removed one.json" in lakewright("stack", "cancel", "--stack", "dev").stdout
+    assert lakewright("up", "--stack", "dev", "--yes", "--engine", "embedded").returncode == 0

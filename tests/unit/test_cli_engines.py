@@ -1,0 +1,71 @@
+"""Which engine `auto` takes, and why it says so."""
+
+from pathlib import Path
+
+import pytest
+from lakewright.cli import plugins
+from lakewright.cli.engines import choose, told
+from lakewright_engine.project import Project
+
+
+@pytest.fixture
+def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The only folder on the PATH."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    monkeypatch.setenv("PATH", str(folder))
+    monkeypatch.setenv("PULUMI_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("PULUMI_BACKEND_URL", f"file://{tmp_path / 'state'}")
+    monkeypatch.delenv("PULUMI_DEBUG_PROVIDERS", raising=False)
+    return folder
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    (tmp_path / "Pulumi.yaml").write_text("name: conf\nruntime: python\n")
+    (tmp_path / "__main__.py").write_text("import pulumi\n")
+    return Project.load(tmp_path)
+
+
+def install(folder: Path, *names: str) -> None:
+    for name in names:
+        (folder / name).write_text("#!/bin/sh\n")
+        (folder / name).chmod(0o755)
+
+
+def test_without_the_cli_the_embedded_engine_runs(path: Path, project: Project) -> None:
+    assert told(choose("auto", project, "dev")) == "Engine: embedded (the Pulumi CLI is not on the PATH)"
+    install(path, "pulumi")
+    assert "pulumi-language-python" in choose("auto", project, "dev").reason
+
+
+def test_the_cli_runs_what_it_has_the_plugins_for(path: Path, project: Project, tmp_path: Path) -> None:
+    install(path, "pulumi", "pulumi-language-python")
+    assert choose("auto", project, "dev").name == "pulumi"
+    (tmp_path / "__main__.py").write_text("import pulumi_aws as aws\n")
+    assert told(choose("auto", project, "dev")) == "Engine: embedded (the Pulumi CLI has no plugin for aws)"
+    install(path, "pulumi-resource-aws")
+    assert choose("auto", project, "dev").reason == "it is on the PATH and has the plugins for aws"
+
+
+def test_what_a_package_depends_on_is_needed_too(
+    path: Path, project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    install(path, "pulumi", "pulumi-language-python")
+    (tmp_path / "__main__.py").write_text("from lakewright.tenant import Tenant\n")
+    assert plugins.needed(project, "dev") == {"aws", "kubernetes"}
+    assert choose("auto", project, "dev").reason == "the Pulumi CLI has no plugin for aws, kubernetes"
+    monkeypatch.setenv("PULUMI_DEBUG_PROVIDERS", "aws:1234")
+    (tmp_path / "home" / "plugins" / "resource-kubernetes-v4.34.0").mkdir(parents=True)
+    assert choose("auto", project, "dev").name == "pulumi"
+
+
+def test_providers_in_the_state_are_needed(path: Path, project: Project, tmp_path: Path) -> None:
+    state = tmp_path / "state" / ".pulumi"
+    (state / "stacks" / "conf").mkdir(parents=True)
+    (state / "meta.yaml").write_text("version: 1\n")
+    (state / "stacks" / "conf" / "dev.json").write_text(
+        '{"version":3,"checkpoint":{"latest":{"resources":[{"type":"pulumi:providers:gcp"},'
+        '{"type":"pulumi:providers:pulumi-python"}]}}}'
+    )
+    assert plugins.needed(project, "dev") == {"gcp"}
