@@ -28,6 +28,7 @@ from lakewright_engine.properties import blinded
 from lakewright_engine.refresh import refresh
 from lakewright_engine.registry import Registry
 from lakewright_engine.state import ORGANIZATION, FileBackend, no_such_stack
+from lakewright_engine.takeover import left_behind
 from lakewright_engine.urns import ROOT_STACK_TYPE
 
 UNEXPECTED_CHANGES = 7
@@ -110,7 +111,7 @@ class _Run:
             key: "[secret]" if key in deployment.secret_keys else value for key, value in deployment.config.items()
         }
         events.prelude(shown)
-        if self._base.pending_operations and operation.verb in ("preview", "up"):
+        if self._base.pending_operations and operation.verb != "refresh":
             events.diagnostic("warning", _pending_warning(self._base.pending_operations))
         try:
             with _interruptible(self._interrupt):
@@ -121,12 +122,15 @@ class _Run:
             deployment.fail(str(error))
         finally:
             deployment.registry.close()
-        try:
-            deployment.journal.close()
-        except Exception as error:  # noqa: BLE001 - the disk may be full: say so, whatever it was
-            deployment.fail(f"the state of stack '{operation.stack}' could not be saved: {error}")
+            self._close_journal()
         events.summary()
         return self._result()
+
+    def _close_journal(self) -> None:
+        try:
+            self._deployment.journal.close()
+        except (EngineError, OSError) as error:
+            self._deployment.fail(f"the state of stack '{self._operation.stack}' could not be saved: {error}")
 
     def _steps(self) -> None:
         operation, deployment = self._operation, self._deployment
@@ -134,11 +138,26 @@ class _Run:
         if operation.verb in ("preview", "up"):
             delete_unwanted(deployment, self._run_program())
             return
+        self._recover()
         if operation.refresh or operation.verb == "refresh":
             refresh(deployment)
             deployment.check_running()
         if operation.verb == "destroy":
             delete_unwanted(deployment, set())
+
+    def _recover(self) -> None:
+        """Takes what interrupted creations left into the state, where it is found; `up` does so as it registers."""
+        deployment = self._deployment
+        for urn, left in deployment.pending_creates.items():
+            found = left_behind(deployment.provider_of(left), left)
+            if found is None:
+                continue
+            known = deployment.olds.get(urn)
+            if known is None or known.id != found.id:
+                found.delete = known is not None
+                deployment.use([*deployment.resources, found])
+                deployment.journal.rebase(deployment.resources)
+            deployment.journal.settle(urn)
 
     def _run_program(self) -> set[str]:
         """Runs the program to its end; returns the URNs that it wants.

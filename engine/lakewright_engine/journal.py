@@ -137,7 +137,7 @@ class Journal:
                     return
             try:
                 self._save(self.snapshot())
-            except Exception as error:  # noqa: BLE001 - carried to the thread that waits for the save
+            except Exception as error:  # noqa: BLE001 - carried to whoever waits for the save
                 with self._changed:
                     self._failure = error
                     self._changed.notify_all()

@@ -223,17 +223,18 @@ def _answer(outputs: Properties, request: Any) -> Any:
     return to_struct(outputs)
 
 
+_SEVERITIES = ("debug", "info", "warning", "error")
+
+
 class Engine(wire.EngineServicer):
     """Serves `pulumirpc.Engine`: what a program logs."""
-
-    _SEVERITIES: tuple[str, ...] = ("debug", "info", "warning", "error")
 
     def __init__(self, deployment: Deployment) -> None:
         self._deployment = deployment
         self.logged_error = False
 
     def Log(self, request: Any, context: Any) -> Any:  # noqa: N802, ARG002 - the protocol's name
-        severity: str = self._SEVERITIES[request.severity]
+        severity = _SEVERITIES[int(request.severity)]
         if severity == "error":
             self.logged_error = True
         if severity != "debug" and not self._deployment.failed:

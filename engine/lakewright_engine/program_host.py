@@ -2,7 +2,7 @@
 
 Its argument is a JSON object with `program` (absolute path of a file, or of a folder with `__main__.py`), `monitor` and
 `engine` (addresses), `project`, `stack`, `organization`, `root`, `parallel`, `dry_run` and `debug`. The configuration
-comes in PULUMI_CONFIG and PULUMI_CONFIG_SECRET_KEYS, as the SDK expects it. Exit code 32 says that the error has been told.
+comes in PULUMI_CONFIG and PULUMI_CONFIG_SECRET_KEYS, as the SDK expects it. Exit code 32: the error has been told.
 """
 
 import asyncio

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import threading
 import uuid
 from collections.abc import Callable
 
 from lakewright_engine.deployment import Deployment
+from lakewright_engine.errors import ProgramError
 from lakewright_engine.events import Step
 from lakewright_engine.goal import Goal
 from lakewright_engine.model import Properties, ResourceState, Secret
 from lakewright_engine.properties import same
 from lakewright_engine.providers import Failure
-from lakewright_engine.registry import DYNAMIC
+from lakewright_engine.registry import BUILTIN, DYNAMIC
 from lakewright_engine.urns import UNKNOWN, package_of, provider_type
 
 Register = Callable[[Goal], tuple[ResourceState, Step]]
@@ -32,6 +34,7 @@ class DefaultProviders:
     def reference(self, type_or_token: str, version: str, url: str) -> str:
         """The reference `URN::ID` of the provider for a type or function without an explicit one."""
         package = package_of(type_or_token)
+        self._refuse_disabled(package)
         name = "default"
         if version:
             name += "_" + version.replace(".", "_").replace("+", "_").replace("-", "_")
@@ -53,6 +56,15 @@ class DefaultProviders:
                 state, _ = self._register(goal)
                 self._references[key] = f"{state.urn}::{state.id or UNKNOWN}"
             return self._references[key]
+
+    def _refuse_disabled(self, package: str) -> None:
+        setting = self._deployment.config.get("pulumi:disable-default-providers", "")
+        disabled: list[str] = json.loads(setting) if setting else []
+        if package != BUILTIN and ("*" in disabled or package in disabled):
+            raise ProgramError(
+                f"the default provider for {package!r} is disabled (pulumi:disable-default-providers): "
+                "give the resource or function an explicit provider"
+            )
 
     def _config(self, package: str) -> Properties:
         """The stack's config for the package; a dynamic provider gets all of it, under full keys."""

@@ -62,7 +62,7 @@ def take_over(
         found = provider.read(new.urn, object_id, new.inputs, {})
     except ProviderError as error:
         raise ProviderError(
-            f"an earlier run was killed while creating {new.urn}; looking for what it left ({object_id}) failed: {error}"
+            f"a run was killed while creating {new.urn}; looking for what it left, {object_id}, failed: {error}"
         ) from error
     if not found.id:
         return None
@@ -71,3 +71,13 @@ def take_over(
     if provider.diff(new.urn, there, new.inputs, new.ignore_changes).changes == "none":
         return found.id, found.outputs
     return found.id, provider.update(there, new, False)
+
+
+def left_behind(provider: Provider, left: ResourceState) -> ResourceState | None:
+    """The object of an interrupted creation as a resource of its own, for what looks at the state without a program."""
+    object_id = natural_id(left.type, left.inputs)
+    found = provider.read(left.urn, object_id, left.inputs, {}) if object_id else None
+    if found is None or not found.id:
+        return None
+    inputs = found.inputs if found.inputs is not None else left.inputs
+    return replace(left, id=found.id, inputs=inputs, outputs=found.outputs)

@@ -1,0 +1,208 @@
+"""What a program may use beyond plain resources, and what is refused by name."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from lakewright_engine.errors import StateError
+from lakewright_engine.model import Secret
+from stackrunner import Stack
+
+
+def test_a_stack_reference_reads_the_outputs_of_another_stack_and_keeps_its_secrets(tmp_path: Path) -> None:
+    platform = Stack(
+        tmp_path,
+        """
+import pulumi
+pulumi.export("url", "http://catalog")
+pulumi.export("key", pulumi.Output.secret("s3cr3t"))
+""",
+        project="platform",
+    )
+    assert platform.run("up").outputs == {"url": "http://catalog", "key": "[secret]"}
+    tenant = Stack(
+        tmp_path,
+        """
+import pulumi
+from filestore import File
+platform = pulumi.StackReference("organization/platform/dev")
+File("a", "a.json", platform.require_output("url"), token=platform.require_output("key"))
+""",
+        project="tenant",
+    )
+    outcome = tenant.run("up")
+    assert outcome.exit == 0, outcome.messages
+    assert outcome.files["a.json"] == {"path": "a.json", "content": "http://catalog", "token": "s3cr3t"}
+    assert isinstance(tenant.resource("a").inputs["token"], Secret)
+    assert "s3cr3t" not in (tmp_path / "state/.pulumi/stacks/tenant/dev.json").read_text()
+    assert tenant.run("preview", "--expect-no-changes").exit == 0
+
+
+def test_a_reference_to_a_stack_that_is_not_there_is_told(tmp_path: Path) -> None:
+    outcome = Stack(tmp_path, "import pulumi\npulumi.StackReference('organization/conf/nowhere')").run("preview")
+    assert outcome.exit == 1
+    assert any("nowhere" in message for message in outcome.messages)
+
+
+def test_an_unknown_stack_is_refused_before_anything_runs(tmp_path: Path) -> None:
+    stack = Stack(tmp_path, "raise AssertionError('the program was run')")
+    stack.name = "other"
+    with pytest.raises(StateError, match="other"):
+        stack.run("preview")
+
+
+def test_a_resource_of_the_program_is_looked_up_by_its_urn(tmp_path: Path) -> None:
+    stack = Stack(
+        tmp_path,
+        """
+import pulumi
+from filestore import File
+a = File("a", "a.json", "one")
+found = pulumi.runtime.invoke_output("pulumi:pulumi:getResource", {"urn": a.urn})
+b = File("b", "b.json", found["state"]["etag"])
+""",
+    )
+    outcome = stack.run("up")
+    assert outcome.exit == 0, outcome.messages
+    assert outcome.files["b.json"]["content"] == "etag-one"
+
+
+@pytest.mark.parametrize(
+    ("program", "told"),
+    [
+        (
+            "import pulumi\nfrom filestore import File\n"
+            "hook = pulumi.ResourceHook('h', lambda args: None)\n"
+            "File('a', 'a.json', 'x', opts=pulumi.ResourceOptions("
+            "hooks=pulumi.ResourceHookBinding(before_create=[hook])))",
+            "resource hooks",
+        ),
+        (
+            "import pulumi\npulumi.ComponentResource('remote:index:Thing', 'thing', {}, remote=True)",
+            "remote:index:Thing 'thing' is a remote component",
+        ),
+        (
+            "import pulumi\npulumi.CustomResource('random:index/randomId:RandomId', 'r', {})",
+            "no provider for the package 'random'",
+        ),
+        (
+            "import pulumi_aws as aws\naws.s3.Bucket('b', bucket='b')",
+            "only talks to a running sandbox",
+        ),
+        (
+            "import pulumi_aws as aws\n"
+            "aws.Provider('real', region='eu-central-1', endpoints=[{'s3': 'https://s3.example.com'}])",
+            "https://s3.example.com",
+        ),
+        (
+            "import pulumi_kubernetes as k8s\nk8s.core.v1.Namespace('n', metadata={'name': 'n'})",
+            "renderYamlToDirectory",
+        ),
+        ("import pulumi\npulumi.Stash('s', input='x')", "Stash"),
+    ],
+)
+def test_what_the_engine_does_not_do_is_refused_by_name(tmp_path: Path, program: str, told: str) -> None:
+    outcome = Stack(tmp_path, program).run("preview")
+    assert outcome.exit == 1
+    assert any(told in message for message in outcome.messages), outcome.messages
+
+
+def test_a_disabled_default_provider_is_refused(tmp_path: Path) -> None:
+    stack = Stack(tmp_path, "from filestore import File\nFile('a', 'a.json', 'x')")
+    stack.set_config("pulumi:disable-default-providers", '["*"]')
+    outcome = stack.run("up")
+    assert outcome.exit == 1
+    assert any("explicit provider" in message for message in outcome.messages)
+
+
+def test_independent_steps_run_at_the_same_time(tmp_path: Path) -> None:
+    stack = Stack(
+        tmp_path,
+        "from barrierstore import File\nfor name in 'abcd':\n    File(name, f'{name}.json', 'x')",
+    )
+    outcome = stack.run("up", env={"TOGETHER": "4"})
+    assert outcome.exit == 0, outcome.messages
+
+
+def test_what_a_program_prints_and_logs_becomes_events(tmp_path: Path) -> None:
+    stack = Stack(
+        tmp_path, "import pulumi, sys\nprint('to out')\nprint('to err', file=sys.stderr)\npulumi.warn('careful')\n"
+    )
+    outcome = stack.run("preview")
+    told = {event.diagnostic_event.message.strip() for event in outcome.events if event.diagnostic_event is not None}
+    assert {"to out", "to err", "careful"} <= told
+    assert outcome.messages == ["warning: careful"]
+
+
+def test_events_carry_what_changes_and_no_secret(tmp_path: Path) -> None:
+    stack = Stack(
+        tmp_path,
+        """
+import os, pulumi
+from filestore import File
+File("a", "a.json", os.environ["CONTENT"], token=pulumi.Output.secret("s3cr3t"))
+""",
+    )
+    stack.run("up", env={"CONTENT": "one"})
+    outcome = stack.run("up", env={"CONTENT": "two"})
+    update = next(
+        event.resource_pre_event.metadata
+        for event in outcome.events
+        if event.resource_pre_event is not None and event.resource_pre_event.metadata.op == "update"
+    )
+    assert (update.old.inputs["content"], update.new.inputs["content"]) == ("one", "two")
+    assert update.new.inputs["token"]["ciphertext"] == "[secret]"
+    numbers = [event.sequence for event in outcome.events]
+    assert numbers == sorted(numbers)
+    assert outcome.events[0].prelude_event is not None
+    assert outcome.events[-2].summary_event.resource_changes == {"same": 1, "update": 1}
+
+
+def test_aws_objects_are_imported_got_and_asked_for(tmp_path: Path, sandbox: object) -> None:
+    stack = aws_stack(tmp_path, sandbox)
+    stack.write_program(stack_program(sandbox) + "aws.s3.Bucket('made', bucket='got-bucket', opts=opts)\n")
+    assert stack.run("up").exit == 0
+    other = Stack(tmp_path / "other", stack_program(sandbox))
+    other.write_program(
+        stack_program(sandbox)
+        + """
+got = aws.s3.Bucket.get("got", "got-bucket", opts=opts)
+who = aws.get_caller_identity_output(opts=pulumi.InvokeOptions(provider=provider))
+pulumi.export("arn", got.arn)
+pulumi.export("account", who.account_id)
+"""
+    )
+    outcome = other.run("up")
+    assert outcome.exit == 0, outcome.messages
+    assert outcome.outputs["arn"] == "arn:aws:s3:::got-bucket"
+    assert outcome.outputs["account"] == "123456789012"
+    assert other.resource("got").external
+    assert [step["op"] for step in other.run("destroy").steps] == ["discard"]
+
+    other.write_program(
+        stack_program(sandbox) + "opts = pulumi.ResourceOptions(provider=provider, import_='got-bucket')\n"
+        "aws.s3.Bucket('own', bucket='got-bucket', opts=opts)"
+    )
+    outcome = other.run("up")
+    assert outcome.exit == 0, outcome.messages
+    assert [step["op"] for step in outcome.steps][:1] == ["import"]
+    assert other.run("preview", "--expect-no-changes").exit == 0
+    assert other.resource("own").id == "got-bucket"
+
+
+def aws_stack(tmp_path: Path, sandbox: object) -> Stack:
+    return Stack(tmp_path, stack_program(sandbox))
+
+
+def stack_program(sandbox: object) -> str:
+    aws, admin = sandbox.aws, sandbox.admin  # type: ignore[attr-defined]
+    return f"""
+import pulumi
+import pulumi_aws as aws
+url = "{aws.endpoint}"
+provider = aws.Provider("sandbox", region="{aws.region}", access_key="{admin.access_key_id}",
+    secret_key="{admin.secret_access_key.get_secret_value()}", s3_use_path_style=True,
+    endpoints=[aws.ProviderEndpointArgs(s3=url, iam=url, sts=url)])
+opts = pulumi.ResourceOptions(provider=provider)
+"""

@@ -1,0 +1,98 @@
+"""What a killed run had just created at AWS is found again by its name and taken over."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import boto3
+import pytest
+from lakewright_engine.takeover import natural_id
+from stackrunner import Stack
+from test_features import stack_program
+from test_killed import RUN
+
+TRUST, RIGHTS = (
+    json.dumps({"Version": "2012-10-17", "Statement": [{"Effect": "Allow", **one}]})
+    for one in (
+        {"Action": "sts:AssumeRole", "Principal": {"AWS": "arn:aws:iam::123456789012:root"}},
+        {"Action": "s3:ListAllMyBuckets", "Resource": "*"},
+    )
+)
+
+KILLED_AFTER_CREATE = """
+import os, signal, sys
+from lakewright_engine.providers import Provider
+create = Provider.create
+def fatal(self, new, preview):
+    result = create(self, new, preview)
+    if new.urn.endswith("::" + sys.argv[2]):
+        os.kill(os.getpid(), signal.SIGKILL)
+    return result
+Provider.create = fatal
+"""
+
+
+@pytest.mark.parametrize("name", ["bucket", "role", "inline", "versioning"])
+@pytest.mark.parametrize("then", ["up", "destroy"])
+def test_an_object_whose_creation_was_interrupted_is_taken_over(
+    tmp_path: Path, sandbox: object, name: str, then: str
+) -> None:
+    unique = f"{name}-{then}"
+    stack = Stack(
+        tmp_path,
+        stack_program(sandbox)
+        + f"""
+bucket = aws.s3.Bucket("bucket", bucket="taken-{unique}", opts=opts)
+aws.s3.BucketVersioning("versioning", bucket=bucket.bucket, versioning_configuration={{"status": "Enabled"}}, opts=opts)
+role = aws.iam.Role("role", name="taken-{unique}", assume_role_policy={TRUST!r}, opts=opts)
+aws.iam.RolePolicy("inline", name="inline", role=role.name, policy={RIGHTS!r}, opts=opts)
+""",
+    )
+    killed = subprocess.run(
+        [sys.executable, "-c", KILLED_AFTER_CREATE + RUN, str(stack.program_dir), name],
+        env={**os.environ, **stack.environment},
+        check=False,
+    )
+    assert killed.returncode == -signal.SIGKILL
+    assert name in {op.resource.urn.rsplit("::", 1)[-1] for op in stack.pending()}
+    stack.backend.cancel("conf", "dev")
+
+    outcome = stack.run(then)
+    assert outcome.exit == 0, outcome.messages
+    assert stack.pending() == []
+    assert buckets(sandbox, unique) == ([f"taken-{unique}"] if then == "up" else [])
+    if then == "up":
+        assert stack.run("preview", "--refresh", "--expect-no-changes").exit == 0
+        assert stack.run("destroy").exit == 0
+
+
+def buckets(sandbox: object, unique: str) -> list[str]:
+    aws, admin = sandbox.aws, sandbox.admin  # type: ignore[attr-defined]
+    client = boto3.client(
+        "s3",
+        endpoint_url=aws.endpoint,
+        region_name=aws.region,
+        aws_access_key_id=admin.access_key_id,
+        aws_secret_access_key=admin.secret_access_key.get_secret_value(),
+    )
+    return [one["Name"] for one in client.list_buckets()["Buckets"] if one["Name"].endswith(unique)]
+
+
+@pytest.mark.parametrize(
+    ("type_", "inputs", "expected"),
+    [
+        ("aws:s3/bucket:Bucket", {"bucket": "b"}, "b"),
+        ("aws:iam/rolePolicy:RolePolicy", {"role": "r", "name": "p"}, "r:p"),
+        ("aws:iam/rolePolicy:RolePolicy", {"role": "r"}, ""),
+        ("kubernetes:core/v1:Namespace", {"metadata": {"name": "n"}}, "n"),
+        ("kubernetes:apps/v1:Deployment", {"metadata": {"name": "d", "namespace": "n"}}, "n/d"),
+        ("pulumi-python:dynamic/store:File", {"name": "x"}, ""),
+    ],
+)
+def test_natural_ids(type_: str, inputs: dict, expected: str) -> None:
+    assert natural_id(type_, inputs) == expected
