@@ -64,6 +64,7 @@ def ground() -> Iterator[Ground]:
         stage.state.mkdir()
         stage.output("lakewright", "sandbox", "up", "--dir", str(stage.sandbox))
         try:
+            stage.output("lakewright", "stack", "init", "--stack", STACK)
             stage.output("lakewright", "up", "--stack", STACK, "--yes", *EMBEDDED)
             yield Ground(stage)
         finally:
