@@ -103,7 +103,7 @@ class Environment(Part):
         try:
             return cls.model_validate(document)
         except ValidationError as error:
-            raise SpecError(source, problems_of(error)) from None
+            raise SpecError(source, problems_of(error, document)) from None
 
 
 def _sandbox_folder(named: object, folder: Path, environ: Mapping[str, str]) -> Path | None:

@@ -42,13 +42,13 @@ def dotted(path: Path) -> str:
     return ".".join(str(step) for step in path)
 
 
-def problems_of(error: ValidationError) -> list[Problem]:
-    """Pydantic's findings in the words of the spec."""
-    return [_problem(details) for details in error.errors(include_url=False)]
+def problems_of(error: ValidationError, document: object) -> list[Problem]:
+    """Pydantic's findings on a document, in the words of the spec."""
+    return [_problem(details, document) for details in error.errors(include_url=False)]
 
 
-def _problem(details: ErrorDetails) -> Problem:
-    path = dotted(_as_written(details["loc"]))
+def _problem(details: ErrorDetails, document: object) -> Problem:
+    path = dotted(_as_written(details["loc"], document))
     match details["type"]:
         case "missing":
             return Problem(path, "required, but missing")
@@ -66,10 +66,19 @@ def _problem(details: ErrorDetails) -> Problem:
             return Problem(path, _lower_first(details["msg"]), _shown(details["input"]))
 
 
-def _as_written(location: Path) -> Path:
-    """Pydantic's path without the names it gives to the members of a union; nobody wrote such a level."""
-    steps = tuple(step for step in location if not str(step).startswith("tag:"))
-    return steps[:2] + steps[3:] if steps[0] == "storage" and len(steps) > 2 else steps
+def _as_written(location: Path, document: object) -> Path:
+    """Pydantic's path without the names that it gives to the members of a union; nobody wrote such a level."""
+    path: list[str | int] = []
+    for index, step in enumerate(location):
+        if isinstance(document, Mapping):
+            entries = cast(Mapping[Any, Any], document)
+            if step in entries or index == len(location) - 1:
+                path.append(step)
+                document = entries.get(step)
+        elif isinstance(document, list) and isinstance(step, int):
+            path.append(step)
+            document = cast(list[Any], document)[step]
+    return tuple(path)
 
 
 def _shown_key(value: Any, key: str) -> str:

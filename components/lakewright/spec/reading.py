@@ -23,7 +23,7 @@ def parse_spec(raw: Any, source: str) -> TenantSpec:
     try:
         return TenantSpec.model_validate(raw)
     except ValidationError as error:
-        raise SpecError(source, problems_of(error)) from None
+        raise SpecError(source, problems_of(error, cast(dict[str, Any], raw))) from None
 
 
 def read_stack_file(path: Path) -> TenantSpec:

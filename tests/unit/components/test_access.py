@@ -1,0 +1,114 @@
+"""Policy documents: exactly the rights that the catalog needs, and nothing that a linter would object to."""
+
+from __future__ import annotations
+
+import json
+import sys
+import warnings
+from importlib.util import find_spec
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+from lakewright.access import access_policy, role_name, trust_policy
+from lakewright.storage import deletion_of_bucket, tls_only_policy
+
+CATALOG = "arn:aws:iam::123456789012:role/lakekeeper"
+KEY = "arn:aws:kms:us-west-2:123456789012:key/11111111-2222-3333-4444-555555555555"
+
+
+def _findings(policy: dict[str, Any]) -> list[str]:
+    return [str(one) for one in _linter()(json.dumps(policy)).findings]
+
+
+def _linter() -> Any:
+    """Parliament, which asks `pkg_resources` for two files of its own; setuptools no longer has that module."""
+    places = ModuleType("pkg_resources")
+    spec = find_spec("parliament")
+    assert spec is not None
+    assert spec.origin is not None
+    folder = Path(spec.origin).parent
+    places.__dict__["resource_filename"] = lambda _package, name: str(folder / name)
+    sys.modules.setdefault("pkg_resources", places)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        from parliament import analyze_policy_string
+
+    return analyze_policy_string
+
+
+@pytest.mark.parametrize("key", [None, KEY])
+def test_a_linter_finds_nothing_in_the_rights(key: str | None) -> None:
+    assert _findings(access_policy("acme-lakehouse", "acme/executions", key)) == []
+
+
+def test_the_linter_would_notice_a_right_on_the_wrong_resource() -> None:
+    policy = access_policy("acme-lakehouse", "acme/executions")
+    policy["Statement"][0]["Resource"] = "arn:aws:s3:::acme-lakehouse"
+
+    assert _findings(policy)
+
+
+def test_the_rights_are_on_the_prefix_alone() -> None:
+    policy = access_policy("acme-lakehouse", "executions")
+
+    statements = {statement["Sid"]: statement for statement in policy["Statement"]}
+    assert set(statements) == {"WarehouseObjects", "WarehouseListing", "BucketLocation"}
+    assert statements["WarehouseObjects"]["Resource"] == "arn:aws:s3:::acme-lakehouse/executions/*"
+    assert statements["WarehouseObjects"]["Action"] == [
+        "s3:GetObject",
+        "s3:GetObjectVersion",
+        "s3:PutObject",
+        "s3:DeleteObject",
+        "s3:AbortMultipartUpload",
+        "s3:ListMultipartUploadParts",
+    ]
+    assert statements["WarehouseListing"]["Condition"] == {"StringLike": {"s3:prefix": "executions/*"}}
+
+
+def test_a_key_is_used_only_to_read_and_write() -> None:
+    rights = access_policy("acme-lakehouse", "executions", KEY)["Statement"][-1]
+
+    assert (rights["Action"], rights["Resource"]) == (["kms:Decrypt", "kms:GenerateDataKey"], KEY)
+
+
+def test_only_the_catalog_with_the_external_id_is_trusted() -> None:
+    (statement,) = trust_policy(CATALOG, "11111111-2222")["Statement"]
+
+    assert statement["Principal"] == {"AWS": CATALOG}
+    assert statement["Action"] == "sts:AssumeRole"
+    assert statement["Condition"] == {"StringEquals": {"sts:ExternalId": "11111111-2222"}}
+
+
+def test_session_tags_need_a_right_of_their_own() -> None:
+    actions = [s["Action"] for s in trust_policy(CATALOG, "x" * 8, session_tags=True)["Statement"]]
+
+    assert actions == ["sts:AssumeRole", "sts:TagSession"]
+
+
+def test_nobody_comes_without_tls() -> None:
+    (statement,) = tls_only_policy("acme-lakehouse")["Statement"]
+
+    assert (statement["Effect"], statement["Principal"], statement["Action"]) == ("Deny", "*", "s3:*")
+    assert statement["Resource"] == ["arn:aws:s3:::acme-lakehouse", "arn:aws:s3:::acme-lakehouse/*"]
+    assert _findings(tls_only_policy("acme-lakehouse")) == []
+
+
+def test_no_two_warehouses_share_a_role() -> None:
+    assert role_name("a-b", "c") != role_name("a", "b-c")
+    assert len(role_name("t" * 40, "w" * 12)) <= 64
+
+
+@pytest.mark.parametrize(
+    ("warehouses", "bucket"),
+    [
+        (["purge"], "purge"),
+        (["purge", "protect"], "protect"),
+        (["purge", "retain"], "retain"),
+        (["protect", "retain"], "retain"),
+        ([], "protect"),
+    ],
+)
+def test_a_bucket_is_as_safe_as_its_safest_warehouse(warehouses: list[Any], bucket: str) -> None:
+    assert deletion_of_bucket(warehouses) == bucket

@@ -1,0 +1,88 @@
+"""Environments: read from a file, filled in by a sandbox, refused with every mistake."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from lakewright.environment import Environment
+from lakewright.spec import SpecError
+
+REPOSITORY = Path(__file__).parents[3]
+
+
+def _sandbox(folder: Path) -> Path:
+    folder.mkdir()
+    told = {
+        "version": 1,
+        "lakekeeper": {"endpoint": "http://127.0.0.1:1111", "catalog_uri": "http://127.0.0.1:1111/catalog"},
+        "aws": {
+            "endpoint": "http://127.0.0.1:2222",
+            "region": "us-east-1",
+            "catalog_principal_arn": "arn:aws:iam::123456789012:user/lakekeeper",
+        },
+        "credentials_file": str(folder / "credentials"),
+    }
+    (folder / "sandbox.json").write_text(json.dumps(told))
+    return folder
+
+
+def test_the_production_example_is_valid() -> None:
+    environment = Environment.load(REPOSITORY / "environments" / "production.yaml", environ={})
+
+    assert environment.lakekeeper.catalog == "https://lakekeeper.platform.example/catalog"
+    assert environment.kubernetes.image("spark") == "registry.platform.example/spark-iceberg:4.1.4"
+
+
+def test_a_sandbox_says_where_everything_is(tmp_path: Path) -> None:
+    sandbox = _sandbox(tmp_path / "sb")
+    file = tmp_path / "here.yaml"
+    file.write_text("sandbox: sb\nkubernetes: {clients_namespace: jobs}\n")
+
+    environment = Environment.load(file, environ={})
+
+    assert environment.lakekeeper.endpoint == "http://127.0.0.1:1111"
+    assert environment.lakekeeper.principal_arn == "arn:aws:iam::123456789012:user/lakekeeper"
+    assert environment.aws.profile == "admin"
+    assert environment.aws.shared_credentials_file == sandbox / "credentials"
+    assert environment.kubernetes.render_to == sandbox / "rendered"
+    assert environment.kubernetes.clients_namespace == "jobs"
+
+
+def test_the_variable_names_another_sandbox(tmp_path: Path) -> None:
+    other = _sandbox(tmp_path / "other")
+    file = tmp_path / "here.yaml"
+    file.write_text("sandbox: nowhere\n")
+
+    assert Environment.load(file, environ={"LAKEWRIGHT_SANDBOX": str(other)}).sandbox == other
+
+
+def test_without_a_sandbox_one_is_told_how_to_start_it(tmp_path: Path) -> None:
+    file = tmp_path / "here.yaml"
+    file.write_text("sandbox: sb\n")
+
+    with pytest.raises(SpecError, match="lakewright sandbox up --dir"):
+        Environment.load(file, environ={})
+
+
+def test_a_missing_environment_names_those_that_there_are(tmp_path: Path) -> None:
+    (tmp_path / "staging.yaml").write_text("")
+
+    with pytest.raises(SpecError, match="has: staging"):
+        Environment.load(tmp_path / "production.yaml", environ={})
+
+
+def test_all_mistakes_at_once_and_no_secret_repeated(tmp_path: Path) -> None:
+    file = tmp_path / "here.yaml"
+    file.write_text("lakekeeper:\n  endpoint: lakekeeper\n  auth: {kind: token, token: eyJhbGciOi}\naws: {zone: x}\n")
+
+    with pytest.raises(SpecError) as caught:
+        Environment.load(file, environ={})
+
+    assert {problem.path for problem in caught.value.problems} == {
+        "lakekeeper.endpoint",
+        "lakekeeper.auth.token",
+        "aws.zone",
+    }
+    assert "eyJ" not in str(caught.value)

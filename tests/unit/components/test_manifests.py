@@ -1,0 +1,161 @@
+"""A computing unit's manifests: restricted, closed but for a few ways, without a key or a database setting."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from lakewright import manifests, network
+from lakewright.runtimes import catalog_files, environment
+from lakewright.spec import ComputingUnitSpec, TenantSpec, parse_spec
+from lakewright_spark.catalog import CatalogConfig, CatalogWarehouse
+from lakewright_spark.catalog_auth import TokenFileAuth
+
+CATALOG = CatalogConfig(
+    tenant="acme",
+    uri="https://lakekeeper.example/catalog",
+    project_id="acme",
+    warehouses=[
+        CatalogWarehouse(name="executions", id="0198"),
+        CatalogWarehouse(name="curated", id="0199"),
+    ],
+)
+
+
+def _tenant() -> TenantSpec:
+    return parse_spec(
+        {
+            "version": 1,
+            "environment": "production",
+            "name": "acme",
+            "owner": "data@acme.example",
+            "labels": {"cost-center": "4711"},
+            "storage": {"main": {"backend": "aws", "bucket": "acme-lakehouse"}},
+            "warehouses": [{"name": "executions"}, {"name": "curated"}],
+            "computing_units": [
+                {"name": "notebook", "runtime": "spark", "warehouse": "curated", "size": {"cpu": 2, "memory": "8Gi"}},
+                {
+                    "name": "workflows",
+                    "runtime": "texera",
+                    "warehouses": "all",
+                    "size": {"memory": "4Gi", "shm": "1Gi"},
+                },
+            ],
+        },
+        "spec",
+    )
+
+
+TENANT = _tenant()
+SPARK, TEXERA = TENANT.computing_units
+
+
+def _pod(unit: ComputingUnitSpec, catalog: CatalogConfig = CATALOG) -> dict[str, Any]:
+    return manifests.deployment_spec(TENANT, unit, catalog, "example/image@sha256:0")["template"]["spec"]
+
+
+@pytest.mark.parametrize("unit", [SPARK, TEXERA], ids=lambda unit: unit.runtime)
+def test_pods_keep_the_restricted_standard(unit: ComputingUnitSpec) -> None:
+    pod = _pod(unit)
+    (container,) = pod["containers"]
+
+    assert pod["securityContext"]["runAsNonRoot"] is True
+    assert pod["securityContext"]["runAsUser"] > 0
+    assert pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+    assert container["securityContext"] == {
+        "allowPrivilegeEscalation": False,
+        "readOnlyRootFilesystem": True,
+        "capabilities": {"drop": ["ALL"]},
+    }
+    assert {"startupProbe", "readinessProbe", "livenessProbe"} <= set(container)
+    assert container["resources"]["requests"] == container["resources"]["limits"]
+    assert pod["automountServiceAccountToken"] is False
+    assert not [volume for volume in pod["volumes"] if "hostPath" in volume]
+
+
+@pytest.mark.parametrize("unit", [SPARK, TEXERA], ids=lambda unit: unit.runtime)
+def test_no_s3_key_and_no_database_setting_reaches_a_unit(unit: ComputingUnitSpec) -> None:
+    names = set(environment(unit.runtime, CATALOG))
+    text = json.dumps([_pod(unit), catalog_files(CATALOG)]).lower()
+
+    assert not [name for name in names if any(word in name for word in ("JDBC", "POSTGRES", "S3_", "AWS", "SECRET"))]
+    for word in ("access-key", "accesskey", "secret", "password", "jdbc", "postgres"):
+        assert word not in text, word
+
+
+def test_the_size_is_what_the_unit_gets() -> None:
+    (container,) = _pod(SPARK)["containers"]
+
+    assert container["resources"]["limits"] == {"cpu": "2", "memory": "8Gi", "ephemeral-storage": "10Gi"}
+    shm = next(volume for volume in _pod(TEXERA)["volumes"] if volume["name"] == "shm")
+    assert shm["emptyDir"] == {"medium": "Memory", "sizeLimit": "1Gi"}
+
+
+def test_texera_finds_the_catalog_under_its_own_names() -> None:
+    bound = environment("texera", CATALOG.for_warehouses(["curated"]))
+    free = environment("texera", CATALOG)
+
+    assert bound["STORAGE_ICEBERG_CATALOG_TYPE"] == "rest"
+    assert bound["STORAGE_ICEBERG_CATALOG_REST_URI"] == "https://lakekeeper.example/catalog"
+    assert bound["STORAGE_ICEBERG_CATALOG_REST_WAREHOUSE_NAME"] == "acme/curated"
+    assert free["STORAGE_ICEBERG_CATALOG_REST_WAREHOUSE_NAME"] == "acme/executions"
+    assert free["STORAGE_ICEBERG_TABLE_RESULT_NAMESPACE"] == "operator-port-result"
+
+
+def test_a_unit_reads_the_catalog_from_files() -> None:
+    files = catalog_files(CATALOG.for_warehouses(["curated"]))
+
+    assert CatalogConfig.from_json(files["catalog.json"]).warehouses[0].name == "curated"
+    assert "spark.sql.defaultCatalog curated" in files["spark.properties"]
+    assert "curated" in files[".pyiceberg.yaml"]
+
+
+def test_another_catalog_restarts_the_pod() -> None:
+    def annotations(catalog: CatalogConfig) -> Any:
+        spec = manifests.deployment_spec(TENANT, SPARK, catalog, "image")
+        return spec["template"]["metadata"]["annotations"]
+
+    assert annotations(CATALOG) == annotations(CATALOG)
+    assert annotations(CATALOG) != annotations(CATALOG.for_warehouses(["curated"]))
+
+
+def test_a_token_for_the_catalog_is_for_nothing_else() -> None:
+    path = "/var/run/secrets/lakekeeper/token"
+    pod = _pod(SPARK, CATALOG.model_copy(update={"auth": TokenFileAuth(kind="token-file", path=path)}))
+
+    volume = next(volume for volume in pod["volumes"] if volume["name"] == "token")
+    (source,) = volume["projected"]["sources"]
+    assert source["serviceAccountToken"]["audience"] == "lakekeeper"
+    mounts = {mount["name"]: mount["mountPath"] for mount in pod["containers"][0]["volumeMounts"]}
+    assert f"{mounts['token']}/{source['serviceAccountToken']['path']}" == path
+
+
+def test_the_tenants_namespace_is_closed() -> None:
+    deny = manifests.deny_all(TENANT)["spec"]
+
+    assert deny == {"podSelector": {}, "policyTypes": ["Ingress", "Egress"]}
+    assert manifests.namespace(TENANT)["metadata"]["labels"]["pod-security.kubernetes.io/enforce"] == "restricted"
+
+
+def test_a_unit_has_the_few_ways_that_it_needs() -> None:
+    policy = manifests.network_policy(
+        TENANT, TEXERA, ["http://lakekeeper.platform.svc.cluster.local:8181/catalog", "https://10.1.2.3:9000"], "texera"
+    )["spec"]
+
+    assert [rule["ports"] for rule in policy["ingress"]] == [[{"protocol": "TCP", "port": 8085}]]
+    dns, catalog, store = policy["egress"]
+    assert [port["port"] for port in dns["ports"]] == [53, 53]
+    assert catalog["to"] == [
+        {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "platform"}}},
+    ]
+    assert catalog["ports"][0]["port"] == 8181
+    assert store["to"] == [{"ipBlock": {"cidr": "10.1.2.3/32"}}]
+    assert store["ports"][0]["port"] == 9000
+
+
+def test_a_name_outside_the_cluster_never_opens_the_way_to_the_nodes_identity() -> None:
+    rule = network.way_out("https://s3.us-west-2.amazonaws.com")
+
+    assert rule["ports"] == [{"protocol": "TCP", "port": 443}]
+    assert rule["to"][0]["ipBlock"]["except"] == ["169.254.0.0/16"]

@@ -1,0 +1,246 @@
+"""A tenant's spec: what is valid, and how everything that is not is told at once."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from lakewright.spec import SpecError, TenantSpec, parse_spec, read_stack_file, refuse_unbuilt
+from lakewright.spec.schema import schema_text
+
+HERE = Path(__file__).parent
+REPOSITORY = HERE.parents[2]
+
+
+def small(**changes: Any) -> dict[str, Any]:
+    """The smallest spec, with other values."""
+    spec: dict[str, Any] = {
+        "version": 1,
+        "environment": "sandbox",
+        "name": "acme",
+        "owner": "data@acme.example",
+        "storage": {"main": {"backend": "aws", "bucket": "acme-lakehouse"}},
+        "warehouses": [{"name": "executions"}],
+    }
+    return spec | changes
+
+
+def mistakes(spec: Any) -> dict[str, str]:
+    """Each mistake of a spec: its path, and what was expected."""
+    with pytest.raises(SpecError) as caught:
+        parse_spec(spec, "the test's spec")
+    return {problem.path: problem.expected for problem in caught.value.problems}
+
+
+def test_the_whole_example_is_valid() -> None:
+    spec = read_stack_file(HERE / "Pulumi.acme.yaml")
+
+    assert spec.warehouse_names == ["executions", "curated"]
+    assert spec.warehouses[0].namespace_paths[0] == "operator-port-result"
+    assert spec.warehouses[1].namespace_paths == ["sales", "sales.daily", "ops"]
+    assert spec.computing_units[0].sees(spec.warehouse_names) == ["curated"]
+    assert spec.computing_units[1].sees(spec.warehouse_names) == ["executions", "curated"]
+    assert [grant.to for grant in spec.grants] == ["role:analysts", "user:oidc~1f2e", "role:auditors"]
+
+
+def test_what_is_not_built_is_refused_by_name() -> None:
+    spec = read_stack_file(HERE / "Pulumi.acme.yaml")
+
+    with pytest.raises(SpecError) as caught:
+        refuse_unbuilt(spec)
+
+    assert [problem.path for problem in caught.value.problems] == ["grants", "tables", "policies", "maintenance"]
+    assert "grants are not supported yet" in str(caught.value)
+
+
+def test_the_demo_tenant_is_valid_and_all_of_it_is_built() -> None:
+    refuse_unbuilt(read_stack_file(REPOSITORY / "tenants" / "Pulumi.demo.yaml"))
+
+
+def test_every_mistake_is_told_at_once_with_its_path() -> None:
+    found = mistakes(
+        {
+            "version": 2,
+            "environment": "sandbox",
+            "name": "Acme Inc",
+            "colour": "blue",
+            "storage": {
+                "main": {"backend": "aws", "bucket": "NO", "encryption": {"kms": "always"}},
+                "other": {"backend": "gcs"},
+                "store": {
+                    "backend": "s3",
+                    "bucket": "store",
+                    "endpoint": "ftp://store",
+                    "credential": {"access_key_id": "AKIAIOSFODNN7EXAMPLE", "secret_access_key": "env:SECRET"},
+                },
+            },
+            "warehouses": [
+                {"name": "one", "storage": "main", "key_prefix": "data"},
+                {"name": "ONE", "storage": "main", "key_prefix": "data/new/", "delegation": "maybe"},
+                {"name": "two words", "storage": "nowhere", "soft_delete_days": 0},
+                {"name": "four", "namespaces": ["ok", "system.x"]},
+            ],
+            "computing_units": [
+                {
+                    "name": "cu",
+                    "runtime": "flink",
+                    "warehouse": "five",
+                    "size": {"memory": "1Gi", "shm": "2Gi", "cpu": "many"},
+                },
+                {"name": "both", "runtime": "spark", "warehouse": "one", "warehouses": "all"},
+            ],
+        }
+    )
+
+    assert set(found) == {
+        "version",
+        "name",
+        "owner",
+        "colour",
+        "storage.main.bucket",
+        "storage.main.encryption.kms",
+        "storage.other.backend",
+        "storage.store.endpoint",
+        "storage.store.credential.access_key_id",
+        "warehouses.1.name",
+        "warehouses.1.key_prefix",
+        "warehouses.1.delegation",
+        "warehouses.2.name",
+        "warehouses.2.storage",
+        "warehouses.2.soft_delete_days",
+        "warehouses.3.storage",
+        "warehouses.3.namespaces.1",
+        "computing_units.0.runtime",
+        "computing_units.0.warehouse",
+        "computing_units.0.size.cpu",
+        "computing_units.0.size.shm",
+        "computing_units.1",
+    }
+    assert "expected one of version, name, owner" in found["colour"]
+    assert "there is no `five`" in found["computing_units.0.warehouse"]
+    assert "overlaps `data` of warehouses.0" in found["warehouses.1.key_prefix"]
+
+
+def test_a_secret_in_place_of_a_reference_is_not_repeated() -> None:
+    store = {
+        "backend": "s3",
+        "bucket": "store",
+        "endpoint": "https://store.example",
+        "credential": {"access_key_id": "env:ID", "secret_access_key": "hunter2-hunter2"},
+    }
+
+    with pytest.raises(SpecError) as caught:
+        parse_spec(small(storage={"main": store}), "spec")
+
+    assert "hunter2" not in str(caught.value)
+    assert "storage.main.credential.secret_access_key" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("prefixes", "overlap"),
+    [
+        (("a", "b"), False),
+        (("a", "a"), True),
+        (("a", "a/b"), True),
+        (("a/b", "a"), True),
+        (("a", "ab"), False),
+        (("a/", "/a"), True),
+    ],
+)
+def test_prefixes_overlap_as_directories_do(prefixes: tuple[str, str], overlap: bool) -> None:
+    spec = small(warehouses=[{"name": f"w{n}", "key_prefix": prefix} for n, prefix in enumerate(prefixes)])
+
+    if overlap:
+        assert list(mistakes(spec)) == ["warehouses.1.key_prefix"]
+    else:
+        parse_spec(spec, "spec")
+
+
+def test_the_default_prefix_is_of_tenant_and_warehouse_and_counts_as_a_prefix() -> None:
+    spec = parse_spec(small(), "spec")
+
+    assert spec.prefix_of(spec.warehouses[0]) == "acme/executions"
+    assert list(mistakes(small(warehouses=[{"name": "a"}, {"name": "b", "key_prefix": "acme"}]))) == [
+        "warehouses.1.key_prefix"
+    ]
+
+
+def test_a_store_without_sts_cannot_vend() -> None:
+    store = {
+        "backend": "s3",
+        "bucket": "store",
+        "endpoint": "https://store.example",
+        "credential": {"access_key_id": "env:ID", "secret_access_key": "env:SECRET"},
+        "sts": False,
+    }
+
+    assert "remote-signing" in mistakes(small(storage={"main": store}))["warehouses.0.delegation"]
+    parse_spec(small(storage={"main": store}, warehouses=[{"name": "w", "delegation": "remote-signing"}]), "spec")
+
+
+@pytest.mark.parametrize("nonsense", [None, "text", 3, [], ["a"]])
+def test_what_is_no_mapping_is_told_so(nonsense: Any) -> None:
+    assert list(mistakes(nonsense)) == [""]
+
+
+_documents = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(
+                [
+                    "name",
+                    "storage",
+                    "warehouses",
+                    "computing_units",
+                    "key_prefix",
+                    "size",
+                    "grants",
+                    "on",
+                    "tables",
+                    "main",
+                ]
+            ),
+            inner,
+            max_size=4,
+        )
+    ),
+    max_leaves=15,
+)
+
+
+@given(_documents)
+def test_no_document_makes_the_checks_fail_themselves(document: Any) -> None:
+    with pytest.raises(SpecError):
+        parse_spec(document, "spec")
+
+
+def test_yaml_means_what_the_pulumi_cli_reads(tmp_path: Path) -> None:
+    file = tmp_path / "Pulumi.t.yaml"
+    file.write_text(
+        "config:\n  lakewright:tenant:\n    version: 1\n    environment: sandbox\n    name: yes\n    owner: on\n"
+        "    storage: {main: {backend: aws, bucket: bbb}}\n    warehouses: [{name: 2026-01-01, protected: true}]\n"
+    )
+
+    spec = read_stack_file(file)
+
+    assert (spec.name, spec.owner, spec.warehouses[0].name) == ("yes", "on", "2026-01-01")
+    assert spec.warehouses[0].protected is True
+
+
+def test_the_published_schema_is_the_models() -> None:
+    published = REPOSITORY / "docs" / "schema" / "tenant.schema.json"
+
+    assert published.read_text(encoding="utf-8") == schema_text(), "run `make schema`"
+
+
+def test_every_key_of_the_spec_is_described() -> None:
+    schema = json.loads(schema_text())
+
+    assert set(schema["$defs"]["TenantSpec"]["properties"]) == set(TenantSpec.model_fields)
+    assert schema["$defs"]["WarehouseSpec"]["properties"]["deletion"]["description"]
