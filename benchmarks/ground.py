@@ -37,11 +37,12 @@ class Ground:
         return CatalogConfig.from_json(self.stage.output("lakewright", "config", "--stack", STACK, "--format", "json"))
 
     def program(self, name: str, config: dict[str, str]) -> Path:
-        """A copy of one of our programs, its stack `bench` configured."""
+        """A copy of one of our programs, its stack `bench` made and configured."""
         folder = self.stage.folder / name
         shutil.copytree(PROGRAMS / name, folder)
         lines = [f"  {name.replace('_', '-')}:{key}: {json.dumps(value)}" for key, value in config.items()]
         (folder / "Pulumi.bench.yaml").write_text("\n".join(["config:", *lines]) + "\n" if lines else "config: {}\n")
+        self.stage.output("lakewright", "stack", "init", "--stack", "bench", "-C", str(folder))
         return folder
 
     def lakewright(self, *words: str) -> None:

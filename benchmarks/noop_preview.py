@@ -22,7 +22,6 @@ Read = Callable[[dict[str, Any]], object]
 
 def measure(ground: Ground) -> list[Row]:
     empty = ground.program("empty", {})
-    ground.lakewright("stack", "init", "bench", "-C", str(empty))
     start = median_of(TIMES, lambda: ground.lakewright("preview", "--stack", "bench", "--refresh", "-C", str(empty)))
     whole = median_of(TIMES, lambda: ground.lakewright("preview", "--stack", STACK, "--refresh", "--expect-no-changes"))
     deployment = json.loads(ground.stage.output("lakewright", "stack", "export", "--stack", STACK))["deployment"]

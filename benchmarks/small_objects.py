@@ -17,7 +17,6 @@ def measure(ground: Ground) -> list[Row]:
     config = {"endpoint": ground.sandbox["lakekeeper"]["endpoint"], "warehouse": warehouse.id}
     program = ground.program("small_objects", config)
     where = ("--stack", "bench", "-C", str(program))
-    ground.lakewright("stack", "init", "bench", "-C", str(program))
     ours = {
         "up": timed(lambda: ground.lakewright("up", "--yes", *where)),
         "preview with refresh": timed(lambda: ground.lakewright("preview", "--refresh", "--expect-no-changes", *where)),
