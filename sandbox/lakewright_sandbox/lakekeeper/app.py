@@ -41,6 +41,7 @@ def create_app(settings: Settings, clock: Clock | None = None) -> FastAPI:
 
     app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None, redirect_slashes=False, lifespan=lifespan)
     app.state.lakekeeper = lakekeeper
+    app.state.worker = worker
     for router in (*management_routers(), *catalog_routers()):
         app.include_router(router)
     app.add_middleware(CommonHeaders)

@@ -56,7 +56,8 @@ class Lakekeeper:
         return storage
 
 
-def running_server(request: Request) -> Lakekeeper:
+async def running_server(request: Request) -> Lakekeeper:
+    """Async, as all small dependencies here: FastAPI would start a thread for a plain function."""
     return request.app.state.lakekeeper
 
 
@@ -70,7 +71,7 @@ def checked_project_id(value: str) -> str:
     return value
 
 
-def project_of(
+async def project_of(
     server: Server,
     x_project_id: Annotated[str | None, Header()] = None,
     x_project_ident: Annotated[str | None, Header()] = None,

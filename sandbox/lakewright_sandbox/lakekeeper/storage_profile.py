@@ -6,7 +6,7 @@ import re
 from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import AliasChoices, Field, field_validator, model_validator
 
 from .errors import ApiError
 from .requests import Body
@@ -46,7 +46,11 @@ class S3Profile(Body):
     sts_session_tags: dict[str, str] = Field(default_factory=dict)
     flavor: Literal["aws", "s3-compat", "minio"] = "aws"
     allow_alternative_protocols: bool | None = None
-    remote_signing_url_style: Literal["auto", "path", "virtual_host"] = "auto"
+    remote_signing_url_style: Literal["auto", "path", "virtual_host"] = Field(
+        "auto",
+        validation_alias=AliasChoices("remote-signing-url-style", "s3-url-detection-mode"),
+        serialization_alias="remote-signing-url-style",
+    )
     push_s3_delete_disabled: bool = True
     aws_kms_key_arn: str | None = None
     remote_signing_enabled: bool = True

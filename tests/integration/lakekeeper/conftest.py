@@ -33,9 +33,6 @@ class Aws:
         return boto3.client(service, endpoint_url=self.endpoint, region_name="us-east-1", **(keys or admin))
 
 
-StartLakekeeper = Callable[..., httpx.Client]
-
-
 @pytest.fixture(scope="session")
 def aws(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Aws]:
     directory = tmp_path_factory.mktemp("aws")
@@ -51,33 +48,48 @@ def aws(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Aws]:
         yield found
 
 
-@pytest.fixture(scope="module")
-def start_lakekeeper(aws: Aws, tmp_path_factory: pytest.TempPathFactory) -> Iterator[StartLakekeeper]:
-    """Starts a server with a database of its own and gives a client of it; all end with the module."""
-    running: list[Any] = []
+class LakekeeperStarter:
+    """Called, it starts a server with a database of its own and gives a client of it."""
 
-    def start(*options: str, database: str | None = None, bootstrap: bool = True) -> httpx.Client:
-        url = database or f"sqlite:///{tmp_path_factory.mktemp('lakekeeper') / 'lakekeeper.db'}"
+    def __init__(self, aws: Aws, directories: pytest.TempPathFactory) -> None:
+        self._aws, self._directories = aws, directories
+        self._running: dict[str, process] = {}
+
+    def __call__(self, *options: str, database: str | None = None, bootstrap: bool = True) -> httpx.Client:
+        url = database or f"sqlite:///{self._directories.mktemp('lakekeeper') / 'lakekeeper.db'}"
         port = free_port()
-        arguments = ("--port", str(port), "--database", url, "--aws-endpoint", aws.endpoint)
-        arguments += ("--credentials-file", str(aws.credentials_file), "--profile", "lakekeeper", *options)
+        arguments = ("--port", str(port), "--database", url, "--aws-endpoint", self._aws.endpoint)
+        arguments += ("--credentials-file", str(self._aws.credentials_file), "--profile", "lakekeeper", *options)
         server = process("lakewright_sandbox.lakekeeper", *arguments)
         server.__enter__()
-        running.append(server)
         base = f"http://127.0.0.1:{port}"
+        self._running[base] = server
         wait_for(f"{base}/health")
         client = httpx.Client(base_url=base, timeout=60)
         if bootstrap:
             client.post("/management/v1/bootstrap", json={"accept-terms-of-use": True}).raise_for_status()
         return client
 
-    yield start
-    for server in running:
-        server.__exit__(None, None, None)
+    def stop(self, client: httpx.Client) -> None:
+        base = str(client.base_url).rstrip("/")
+        client.close()
+        self._running.pop(base).__exit__()
+
+    def stop_all(self) -> None:
+        for server in self._running.values():
+            server.__exit__()
 
 
 @pytest.fixture(scope="module")
-def lakekeeper(start_lakekeeper: StartLakekeeper) -> httpx.Client:
+def start_lakekeeper(aws: Aws, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LakekeeperStarter]:
+    """All servers that a module starts end with it."""
+    starter = LakekeeperStarter(aws, tmp_path_factory)
+    yield starter
+    starter.stop_all()
+
+
+@pytest.fixture(scope="module")
+def lakekeeper(start_lakekeeper: LakekeeperStarter) -> httpx.Client:
     return start_lakekeeper()
 
 

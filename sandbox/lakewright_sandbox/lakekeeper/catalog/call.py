@@ -90,7 +90,9 @@ class Found:
         )
 
 
-def catalog_call(server: Server, warehouse: WarehouseId, delegation: AccessDelegation, base: BaseUri) -> CatalogCall:
+async def catalog_call(
+    server: Server, warehouse: WarehouseId, delegation: AccessDelegation, base: BaseUri
+) -> CatalogCall:
     return CatalogCall(server, warehouse, delegation, base)
 
 
@@ -107,7 +109,7 @@ class ListOptions:
     protection: bool
 
 
-def list_options(
+async def list_options(
     page_token: Annotated[str | None, Query(alias="pageToken")] = None,
     page_size: Annotated[int | None, Query(alias="pageSize")] = None,
     return_uuids: Annotated[Flag, Query(alias="returnUuids")] = False,

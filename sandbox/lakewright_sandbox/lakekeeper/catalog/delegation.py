@@ -34,7 +34,7 @@ class Delegation:
         return vend, sign
 
 
-def requested_delegation(request: Request) -> Delegation:
+async def requested_delegation(request: Request) -> Delegation:
     values = ",".join(request.headers.getlist("x-iceberg-access-delegation")).split(",")
     named = {value.strip().lower() for value in values}
     return Delegation("vended-credentials" in named, "remote-signing" in named, "client-managed" in named)

@@ -84,7 +84,7 @@ class IdempotentRequest:
                 session.delete(row)
 
 
-def idempotent_request(request: Request, server: Server, warehouse: WarehouseId) -> IdempotentRequest:
+async def idempotent_request(request: Request, server: Server, warehouse: WarehouseId) -> IdempotentRequest:
     keys = request.headers.getlist("idempotency-key")
     if len(keys) > 1:
         raise ApiError(400, "DuplicateIdempotencyKey", "More than one `Idempotency-Key` header was sent.")

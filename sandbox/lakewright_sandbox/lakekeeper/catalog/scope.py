@@ -16,7 +16,7 @@ from ..models import Namespace, Tabular
 SEPARATOR = "\x1f"
 
 
-def warehouse_of(prefix: str) -> str:
+async def warehouse_of(prefix: str) -> str:
     """The catalog's prefix is the warehouse's UUID."""
     try:
         return str(UUID(prefix))
@@ -30,7 +30,11 @@ def namespace_of(namespace: str) -> tuple[str, ...]:
     return tuple(namespace.replace("+", " ").split(SEPARATOR))
 
 
-def base_uri(request: Request) -> str:
+async def namespace_path(namespace: str) -> tuple[str, ...]:
+    return namespace_of(namespace)
+
+
+async def base_uri(request: Request) -> str:
     """The server's own address: from the forwarding headers where there are some, else the Host header."""
     headers = request.headers
     scheme = headers.get("x-forwarded-proto") or request.url.scheme
@@ -42,7 +46,7 @@ def base_uri(request: Request) -> str:
 
 
 WarehouseId = Annotated[str, Depends(warehouse_of)]
-NamespacePath = Annotated[tuple[str, ...], Depends(namespace_of)]
+NamespacePath = Annotated[tuple[str, ...], Depends(namespace_path)]
 BaseUri = Annotated[str, Depends(base_uri)]
 
 

@@ -37,10 +37,10 @@ class _RemoteSigV4(S3SigV4Auth):
     def payload(self, request: AWSRequest) -> str:
         return request.context["payload_sha256"]
 
-    def canonical_query_string(self, request: AWSRequest) -> str:
+    def canonical_query_string(self, request: AWSRequest) -> str:  # pyright: ignore[reportIncompatibleMethodOverride]
         """As S3 reads it: decoded and encoded anew, so that a bare slash counts as an encoded one."""
-        pairs = (pair.partition("=") for pair in urlsplit(request.url).query.split("&") if pair)
-        encoded = sorted((_encoded(name), _encoded(value)) for name, _, value in pairs)
+        pairs = (pair.partition("=") for pair in urlsplit(str(request.url)).query.split("&") if pair)
+        encoded = sorted((_encoded(str(name)), _encoded(str(value))) for name, _, value in pairs)
         return "&".join(f"{name}={value}" for name, value in encoded)
 
     def _modify_request_before_signing(self, request: AWSRequest) -> None:

@@ -1,0 +1,197 @@
+"""What time does to the sandbox Lakekeeper: restarts, soft deletion and its expiry, purges."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from fastapi import FastAPI
+from fastapi.testclient import TestClient
+from lakewright_sandbox.lakekeeper.app import create_app
+from lakewright_sandbox.lakekeeper.clock import Clock
+from lakewright_sandbox.lakekeeper.settings import Settings
+
+SCHEMA = {"type": "struct", "schema-id": 0, "fields": [{"id": 1, "name": "id", "required": True, "type": "long"}]}
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def app(clock: Clock, aws: Any, tmp_path: Path) -> FastAPI:
+    """A server within the test, whose time the test may move and whose worker it runs itself."""
+    settings = Settings(
+        database=f"sqlite:///{tmp_path / 'lakekeeper.db'}",
+        aws_endpoint=aws.endpoint,
+        credentials_file=aws.credentials_file,
+        aws_system_identity=True,
+        task_poll_seconds=3600,
+    )
+    return create_app(settings, clock)
+
+
+@pytest.fixture
+def client(app: FastAPI) -> Iterator[Any]:
+    with TestClient(app) as client:
+        client.post("/management/v1/bootstrap", json={"accept-terms-of-use": True}).raise_for_status()
+        yield client
+
+
+def table_in(client: Any, warehouse: str) -> dict[str, Any]:
+    client.post(f"/catalog/v1/{warehouse}/namespaces", json={"namespace": ["n"]}).raise_for_status()
+    answer = client.post(f"/catalog/v1/{warehouse}/namespaces/n/tables", json={"name": "t", "schema": SCHEMA})
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+def files_of(table: dict[str, Any], aws: Any) -> int:
+    bucket, _, key = table["metadata"]["location"].removeprefix("s3://").partition("/")
+    return aws.client("s3").list_objects_v2(Bucket=bucket, Prefix=key)["KeyCount"]
+
+
+def run_due(app: FastAPI) -> int:
+    return app.state.worker.run_due()
+
+
+def test_a_soft_deleted_table_expires(client: Any, app: FastAPI, clock: Clock, make_warehouse: Any, aws: Any) -> None:
+    warehouse = make_warehouse(client, "expiring", soft_delete_seconds=3600)
+    management = f"/management/v1/warehouse/{warehouse}"
+    table = table_in(client, warehouse)
+    client.delete(f"/catalog/v1/{warehouse}/namespaces/n/tables/t", params={"purgeRequested": "true"})
+    assert run_due(app) == 0
+    assert client.delete(management).json()["error"]["type"] == "WarehouseHasUnfinishedTasks"
+    clock.advance(3601)
+    assert run_due(app) == 2  # the expiry, and the purge that it asked for
+    assert client.get(f"{management}/deleted-tabulars").json()["tabulars"] == []
+    assert files_of(table, aws) == 0
+    assert client.delete(f"/catalog/v1/{warehouse}/namespaces/n").status_code == 204
+    assert client.delete(management).status_code == 204
+
+
+def test_an_undropped_table_does_not_expire(client: Any, app: FastAPI, clock: Clock, make_warehouse: Any) -> None:
+    warehouse = make_warehouse(client, "undropped", soft_delete_seconds=60)
+    table = table_in(client, warehouse)
+    path = f"/catalog/v1/{warehouse}/namespaces/n/tables/t"
+    client.delete(path).raise_for_status()
+    targets = {"targets": [{"type": "table", "id": table["metadata"]["table-uuid"]}]}
+    undrop = f"/management/v1/warehouse/{warehouse}/deleted-tabulars/undrop"
+    assert client.post(undrop, json=targets).status_code == 204
+    clock.advance(61)
+    assert run_due(app) == 0
+    assert client.get(path).json()["metadata"] == table["metadata"]
+
+
+def test_a_name_that_was_taken_again_cannot_be_undropped(client: Any, make_warehouse: Any) -> None:
+    warehouse = make_warehouse(client, "retaken", soft_delete_seconds=60)
+    dropped = table_in(client, warehouse)["metadata"]["table-uuid"]
+    tables = f"/catalog/v1/{warehouse}/namespaces/n/tables"
+    client.delete(f"{tables}/t").raise_for_status()
+    client.post(tables, json={"name": "T", "schema": SCHEMA}).raise_for_status()
+    undrop = f"/management/v1/warehouse/{warehouse}/deleted-tabulars/undrop"
+    answer = client.post(undrop, json={"targets": [{"type": "table", "id": dropped}]})
+    assert (answer.status_code, answer.json()["error"]["type"]) == (409, "AlreadyExistsException")
+
+
+@pytest.mark.parametrize("action", ["cancel", "run-now"])
+def test_a_scheduled_deletion_can_be_controlled(
+    client: Any, app: FastAPI, make_warehouse: Any, aws: Any, action: str
+) -> None:
+    warehouse = make_warehouse(client, "controlled", soft_delete_seconds=3600)
+    table = table_in(client, warehouse)
+    client.delete(f"/catalog/v1/{warehouse}/namespaces/n/tables/t").raise_for_status()
+    tasks = f"/management/v1/warehouse/{warehouse}/task"
+    task = client.post(f"{tasks}/list", json={"queue-name": ["soft_deletion"]}).json()["tasks"][0]
+    control = {"action": {"action-type": action}, "task-ids": [task["task-id"]]}
+    assert client.post(f"{tasks}/control", json=control).status_code == 204
+    run_due(app)
+    status = client.get(f"{tasks}/by-id/{task['task-id']}").json()["status"]
+    remaining = client.get(f"/catalog/v1/{warehouse}/namespaces/n/tables").json()["identifiers"]
+    if action == "cancel":
+        assert (status, len(remaining)) == ("CANCELLED", 1)
+    else:
+        assert (status, remaining, files_of(table, aws)) == ("SUCCESS", [], 0)
+
+
+def test_a_drop_without_purge_keeps_the_files(client: Any, app: FastAPI, make_warehouse: Any, aws: Any) -> None:
+    warehouse = make_warehouse(client, "kept")
+    table = table_in(client, warehouse)
+    client.delete(f"/catalog/v1/{warehouse}/namespaces/n/tables/t", params={"purgeRequested": "false"})
+    assert run_due(app) == 0
+    assert files_of(table, aws) == 1
+
+
+def test_a_purge_that_fails_is_tried_again(
+    client: Any, app: FastAPI, clock: Clock, make_warehouse: Any, aws: Any
+) -> None:
+    warehouse = make_warehouse(client, "failing")
+    table = table_in(client, warehouse)
+    s3 = aws.client("s3")
+    deny = (
+        '{"Version": "2012-10-17", "Statement": [{"Effect": "Deny", "Principal": "*", '
+        f'"Action": "s3:DeleteObject", "Resource": "arn:aws:s3:::{table["metadata"]["location"][5:]}/*"}}]}}'
+    )
+    s3.put_bucket_policy(Bucket="tenants", Policy=deny)
+    try:
+        client.delete(f"/catalog/v1/{warehouse}/namespaces/n/tables/t", params={"purgeRequested": "true"})
+        assert run_due(app) == 1
+        assert files_of(table, aws) == 1
+    finally:
+        s3.delete_bucket_policy(Bucket="tenants")
+    tasks = client.post(f"/management/v1/warehouse/{warehouse}/task/list", json={}).json()["tasks"]
+    assert (tasks[0]["status"], tasks[0]["attempt"]) == ("SCHEDULED", 1)
+    clock.advance(60)
+    assert run_due(app) == 1
+    assert files_of(table, aws) == 0
+
+
+def test_everything_is_there_after_a_restart(start_lakekeeper: Any, make_warehouse: Any, tmp_path: Path) -> None:
+    database = f"sqlite:///{tmp_path / 'kept.db'}"
+    before = start_lakekeeper(database=database)
+    warehouse = make_warehouse(before, "restarted")
+    table = table_in(before, warehouse)
+    info = before.get("/management/v1/info").json()
+    start_lakekeeper.stop(before)
+    after = start_lakekeeper(database=database, bootstrap=False)
+    assert after.get("/management/v1/info").json() == info
+    loaded = after.get(f"/catalog/v1/{warehouse}/namespaces/n/tables/t").json()
+    assert loaded["metadata"] == table["metadata"]
+    update = {"requirements": [], "updates": [{"action": "set-properties", "updates": {"k": "v"}}]}
+    assert after.post(f"/catalog/v1/{warehouse}/namespaces/n/tables/t", json=update).status_code == 200
+
+
+@pytest.fixture
+def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A Postgres server of its own on a socket in a temporary directory."""
+    initdb = shutil.which("initdb")
+    if initdb is None or os.geteuid() == 0:
+        pytest.skip("needs Postgres' initdb, and a user other than root to run it")
+    directory = tmp_path_factory.mktemp("pg")
+    data = directory / "data"
+    control = [str(Path(initdb).with_name("pg_ctl")), "-D", str(data), "-w"]
+    subprocess.run([initdb, "-D", str(data), "-U", "lakekeeper", "-A", "trust"], check=True, capture_output=True)
+    options = f"-c listen_addresses='' -c unix_socket_directories={directory}"
+    subprocess.run([*control, "-o", options, "-l", str(directory / "log"), "start"], check=True)
+    yield f"postgresql://lakekeeper@/postgres?host={directory}"
+    subprocess.run([*control, "-m", "immediate", "stop"], check=True)
+
+
+def test_postgres_serves_as_well(
+    postgres: str, start_lakekeeper: Callable[..., httpx.Client], make_warehouse: Any
+) -> None:
+    client = start_lakekeeper(database=postgres)
+    warehouse = make_warehouse(client, "on-postgres")
+    table_in(client, warehouse)
+    path = f"/catalog/v1/{warehouse}/namespaces/n"
+    update = {"requirements": [], "updates": [{"action": "set-properties", "updates": {"k": "v"}}]}
+    assert client.post(f"{path}/tables/t", json=update).json()["metadata"]["properties"] == {"k": "v"}
+    duplicate = client.post(f"{path}/tables", json={"name": "T", "schema": SCHEMA})
+    assert duplicate.status_code == 409
+    assert client.delete(path, params={"recursive": "true"}).status_code == 204

@@ -1,0 +1,289 @@
+"""Tables and namespaces of the sandbox Lakekeeper where clients meet at once, ask twice, or ask for too much."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import uuid
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import httpx
+import pytest
+
+SCHEMA = {"type": "struct", "schema-id": 0, "fields": [{"id": 1, "name": "id", "required": True, "type": "long"}]}
+
+
+class Namespace:
+    """A namespace of its own on a warehouse, and requests in it."""
+
+    def __init__(self, client: httpx.Client, warehouse: str) -> None:
+        self.client, self.warehouse = client, warehouse
+        self.name = f"n{uuid.uuid4().hex[:8]}"
+        self.base = f"/catalog/v1/{warehouse}"
+        self.path = f"{self.base}/namespaces/{self.name}"
+        client.post(f"{self.base}/namespaces", json={"namespace": [self.name]}).raise_for_status()
+
+    def create(self, name: str, headers: dict[str, str] | None = None, **more: Any) -> httpx.Response:
+        return self.client.post(f"{self.path}/tables", json={"name": name, "schema": SCHEMA} | more, headers=headers)
+
+    def commit(self, name: str, *updates: dict[str, Any], requirements: list[dict[str, Any]] | None = None) -> Any:
+        body = {"requirements": requirements or [], "updates": updates}
+        return self.client.post(f"{self.path}/tables/{name}", json=body)
+
+    def load(self, name: str, **options: Any) -> httpx.Response:
+        return self.client.get(f"{self.path}/tables/{name}", **options)
+
+
+@pytest.fixture(scope="module")
+def warehouse(lakekeeper: httpx.Client, make_warehouse: Any) -> str:
+    return make_warehouse(lakekeeper, "tables")
+
+
+@pytest.fixture
+def namespace(lakekeeper: httpx.Client, warehouse: str) -> Namespace:
+    return Namespace(lakekeeper, warehouse)
+
+
+def refused(answer: httpx.Response) -> tuple[int, str]:
+    return answer.status_code, answer.json()["error"]["type"]
+
+
+def set_property(key: str, value: str) -> dict[str, Any]:
+    return {"action": "set-properties", "updates": {key: value}}
+
+
+def test_commits_at_once_all_take_effect(namespace: Namespace) -> None:
+    namespace.create("t")
+    with ThreadPoolExecutor(4) as pool:
+        answers = list(pool.map(lambda n: namespace.commit("t", set_property(f"k{n}", "v")), range(4)))
+    assert [answer.status_code for answer in answers] == [200] * 4
+    metadata = namespace.load("t").json()["metadata"]
+    assert set(metadata["properties"]) == {f"k{number}" for number in range(4)}
+    assert len(metadata["metadata-log"]) == 4
+
+
+def test_one_of_many_creates_at_once_wins(namespace: Namespace) -> None:
+    with ThreadPoolExecutor(8) as pool:
+        answers = list(pool.map(lambda _: namespace.create("t"), range(8)))
+    assert Counter(answer.status_code for answer in answers) == {200: 1, 409: 7}
+
+
+def test_the_metadata_file_is_what_was_answered(namespace: Namespace, aws: Any) -> None:
+    created = namespace.create("t", properties={"a": "b"}).json()
+    bucket, _, key = created["metadata-location"].removeprefix("s3://").partition("/")
+    stored = aws.client("s3").get_object(Bucket=bucket, Key=key)["Body"].read()
+    assert json.loads(gzip.decompress(stored)) == created["metadata"]
+
+
+def test_old_metadata_files_go_where_the_table_says_so(namespace: Namespace, aws: Any) -> None:
+    keep = {"write.metadata.previous-versions-max": "2", "write.metadata.delete-after-commit.enabled": "true"}
+    location = namespace.create("t", properties=keep).json()["metadata"]["location"]
+    for number in range(5):
+        namespace.commit("t", set_property("k", str(number)))
+    bucket, _, key = location.removeprefix("s3://").partition("/")
+    listed = aws.client("s3").list_objects_v2(Bucket=bucket, Prefix=f"{key}/metadata/")
+    assert listed["KeyCount"] == 3
+    assert len(namespace.load("t").json()["metadata"]["metadata-log"]) == 2
+
+
+def test_a_transaction_takes_effect_whole_or_not_at_all(namespace: Namespace) -> None:
+    for name in ("a", "b"):
+        namespace.create(name)
+
+    def change(name: str, *requirements: dict[str, Any]) -> dict[str, Any]:
+        identifier = {"namespace": [namespace.name], "name": name}
+        return {"identifier": identifier, "requirements": requirements, "updates": [set_property("k", "v")]}
+
+    never = {"type": "assert-table-uuid", "uuid": str(uuid.uuid4())}
+    url = f"{namespace.base}/transactions/commit"
+    failed = namespace.client.post(url, json={"table-changes": [change("a"), change("b", never)]})
+    assert refused(failed) == (409, "CatalogCommitConflicts")
+    assert "properties" not in namespace.load("a").json()["metadata"]
+    done = namespace.client.post(url, json={"table-changes": [change("a"), change("b")]})
+    assert done.status_code == 204
+    assert [namespace.load(name).json()["metadata"]["properties"] for name in ("a", "b")] == [{"k": "v"}] * 2
+
+
+def test_a_repeated_request_with_its_key_is_done_once(namespace: Namespace) -> None:
+    key = {"Idempotency-Key": str(uuid.uuid4())}
+    first, second = namespace.create("t", headers=key), namespace.create("t", headers=key)
+    assert first.status_code == second.status_code == 200
+    assert second.json()["metadata"] == first.json()["metadata"]
+    assert second.json()["config"]["s3.access-key-id"]
+    assert refused(namespace.create("t")) == (409, "AlreadyExistsException")
+    other = {"Idempotency-Key": str(uuid.uuid4())}
+    dropped = [namespace.client.delete(f"{namespace.path}/tables/t", headers=other) for _ in range(2)]
+    assert [answer.status_code for answer in dropped] == [204, 204]
+    reused = namespace.client.delete(f"{namespace.path}/tables/t", headers=key)
+    assert refused(reused) == (400, "IdempotencyKeyReused")
+    assert refused(namespace.create("u", headers={"Idempotency-Key": "no"})) == (400, "InvalidIdempotencyKey")
+
+
+def test_a_failed_request_may_be_tried_again_with_its_key(namespace: Namespace) -> None:
+    key = {"Idempotency-Key": str(uuid.uuid4())}
+    assert refused(namespace.create("bad+name", headers=key)) == (400, "InvalidTableName")
+    assert namespace.create("good", headers=key).status_code == 200
+
+
+def test_an_unchanged_table_is_not_sent_again(namespace: Namespace) -> None:
+    namespace.create("t")
+    tag = namespace.load("t").headers["etag"]
+    assert namespace.load("t", headers={"If-None-Match": tag}).status_code == 304
+    namespace.commit("t", set_property("k", "v"))
+    assert namespace.load("t", headers={"If-None-Match": tag}).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("location", "expected"),
+    [
+        ("s3://elsewhere/t", (400, "InvalidLocation")),
+        ("{base}", (400, "InvalidLocation")),
+        ("{base}-not/t", (400, "InvalidLocation")),
+        ("{base}/../t", (400, "InvalidLocation")),
+        ("s3a{base_rest}/t", (400, "InvalidLocation")),
+        ("{taken}", (409, "LocationNotEmpty")),
+        ("{taken}/inner", (409, "LocationAlreadyTaken")),
+    ],
+)
+def test_locations_are_kept_apart(namespace: Namespace, location: str, expected: tuple[int, str]) -> None:
+    taken = namespace.create("first").json()["metadata"]["location"]
+    base = taken.rpartition("/")[0]
+    wanted = location.format(taken=taken, base=base, base_rest=base.removeprefix("s3"))
+    assert refused(namespace.create("second", location=wanted)) == expected
+
+
+def test_a_location_of_ones_own_below_the_warehouse(namespace: Namespace) -> None:
+    base = namespace.create("first").json()["metadata"]["location"].rpartition("/")[0]
+    wanted = f"{base}/by-hand/{namespace.name}"
+    assert namespace.create("second", location=wanted + "/").json()["metadata"]["location"] == wanted
+
+
+@pytest.mark.parametrize(
+    ("update", "kind"),
+    [
+        ({"action": "invent"}, "UnsupportedTableUpdate"),
+        ({"action": "set-current-schema", "schema-id": 7}, "InvalidTableUpdate"),
+        ({"action": "set-current-schema", "schema-id": -1}, "InvalidTableUpdate"),
+        ({"action": "set-properties"}, "InvalidTableUpdate"),
+        ({"action": "upgrade-format-version", "format-version": 1}, "InvalidTableUpdate"),
+        ({"action": "set-snapshot-ref", "ref-name": "main", "type": "branch", "snapshot-id": 1}, "InvalidTableUpdate"),
+        ({"action": "assign-uuid", "uuid": str(uuid.uuid4())}, "InvalidTableUpdate"),
+        ({"action": "set-location", "location": "s3://elsewhere/t"}, "InvalidLocation"),
+    ],
+)
+def test_updates_that_cannot_be_are_refused(namespace: Namespace, update: dict[str, Any], kind: str) -> None:
+    namespace.create("t")
+    assert refused(namespace.commit("t", update)) == (400, kind)
+
+
+def test_fields_are_numbered_by_the_server(namespace: Namespace) -> None:
+    schema = {
+        "type": "struct",
+        "identifier-field-ids": [40],
+        "fields": [
+            {"id": 40, "name": "id", "required": True, "type": "long"},
+            {
+                "id": 10,
+                "name": "tags",
+                "required": False,
+                "type": {"type": "list", "element-id": 11, "element": "string", "element-required": False},
+            },
+            {"id": 3, "name": "day", "required": False, "type": "date"},
+        ],
+    }
+    spec = {"spec-id": 0, "fields": [{"source-id": 3, "name": "day", "transform": "identity"}]}
+    order = {
+        "order-id": 5,
+        "fields": [{"source-id": 40, "transform": "identity", "direction": "asc", "null-order": "nulls-first"}],
+    }
+    body = {"name": "t", "schema": schema, "partition-spec": spec, "write-order": order}
+    metadata = namespace.client.post(f"{namespace.path}/tables", json=body).json()["metadata"]
+    fields = metadata["schemas"][0]["fields"]
+    assert [(field["name"], field["id"]) for field in fields] == [("id", 1), ("tags", 2), ("day", 3)]
+    assert fields[1]["type"]["element-id"] == 4
+    assert metadata["last-column-id"] == 4
+    assert metadata["schemas"][0]["identifier-field-ids"] == [1]
+    assert metadata["partition-specs"][0]["fields"][0] | {"name": ""} == {
+        "source-id": 3,
+        "field-id": 1000,
+        "transform": "identity",
+        "name": "",
+    }
+    assert (metadata["default-sort-order-id"], metadata["sort-orders"][0]["fields"][0]["source-id"]) == (1, 1)
+
+
+@pytest.mark.parametrize("version", [1, 2, 3])
+def test_format_versions(namespace: Namespace, version: int) -> None:
+    metadata = namespace.create("t", properties={"format-version": str(version)}).json()["metadata"]
+    assert metadata["format-version"] == version
+    assert "properties" not in metadata
+    assert ("next-row-id" in metadata, "last-sequence-number" in metadata) == (version == 3, version > 1)
+
+
+def test_a_format_version_must_be_allowed(lakekeeper: httpx.Client, make_warehouse: Any) -> None:
+    warehouse = make_warehouse(lakekeeper, "only-two")
+    policy = {"allowed-format-versions": [2]}
+    lakekeeper.post(f"/management/v1/warehouse/{warehouse}/format-version-policy", json=policy).raise_for_status()
+    namespace = Namespace(lakekeeper, warehouse)
+    three = {"format-version": "3"}
+    assert refused(namespace.create("t", properties=three)) == (400, "FormatVersionNotAllowed")
+    namespace.create("t").raise_for_status()
+    upgrade = {"action": "upgrade-format-version", "format-version": 3}
+    assert refused(namespace.commit("t", upgrade)) == (400, "FormatVersionNotAllowed")
+
+
+def test_listings_come_in_pages(namespace: Namespace) -> None:
+    for number in range(5):
+        namespace.create(f"t{number}")
+    names, token = [], ""
+    while token is not None:
+        page = namespace.client.get(f"{namespace.path}/tables", params={"pageSize": 2, "pageToken": token}).json()
+        names += [one["name"] for one in page["identifiers"]]
+        token = page.get("next-page-token")
+    assert names == [f"t{number}" for number in range(5)]
+    bad = namespace.client.get(f"{namespace.path}/tables", params={"pageToken": "bad"})
+    assert bad.status_code == 400
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [({"name": "t"}, 422), ({"name": "t", "schema": {"fields": "x"}}, 422), ({"name": 1, "schema": SCHEMA}, 422)],
+)
+def test_a_misshapen_body_is_refused_in_plain_text(namespace: Namespace, body: dict[str, Any], status: int) -> None:
+    answer = namespace.client.post(f"{namespace.path}/tables", json=body)
+    assert (answer.status_code, answer.headers["content-type"].partition(";")[0]) == (status, "text/plain")
+
+
+def test_views_change_by_versions(namespace: Namespace) -> None:
+    def version(number: int, sql: str) -> dict[str, Any]:
+        return {
+            "version-id": number,
+            "timestamp-ms": 1,
+            "schema-id": 0 if number == 1 else -1,
+            "summary": {},
+            "representations": [{"type": "sql", "sql": sql, "dialect": "spark"}],
+            "default-namespace": [namespace.name],
+        }
+
+    url = f"{namespace.path}/views"
+    made = namespace.client.post(
+        url, json={"name": "v", "schema": SCHEMA, "view-version": version(1, "select 1")}
+    ).json()
+    changed = SCHEMA | {"fields": [*SCHEMA["fields"], {"id": 2, "name": "b", "required": False, "type": "int"}]}
+    body = {
+        "requirements": [{"type": "assert-view-uuid", "uuid": made["metadata"]["view-uuid"]}],
+        "updates": [
+            {"action": "add-schema", "schema": changed},
+            {"action": "add-view-version", "view-version": version(2, "select 1, 2")},
+            {"action": "set-current-view-version", "view-version-id": -1},
+        ],
+    }
+    answer = namespace.client.post(f"{url}/v", json=body)
+    assert answer.status_code == 200, answer.text
+    metadata = namespace.client.get(f"{url}/v").json()["metadata"]
+    assert metadata["current-version-id"] == 2
+    assert [one["version-id"] for one in metadata["version-log"]] == [1, 2]
+    assert [one["schema-id"] for one in metadata["versions"]] == [0, 1]
+    assert refused(namespace.create("V")) == (409, "AlreadyExistsException")
