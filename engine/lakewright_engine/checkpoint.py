@@ -316,7 +316,7 @@ def _copied(value: Any) -> Any:
 def _manifest() -> dict[str, Json]:
     engine = f"v{version('pulumi')}"
     return {
-        "time": datetime.now(UTC).isoformat().replace("+00:00", "Z"),
+        "time": f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%S.%f}".rstrip("0").rstrip(".") + "Z",
         "magic": hashlib.sha256(engine.encode()).hexdigest(),
         "version": engine,
     }

@@ -55,7 +55,7 @@ class Folder:
         return self._run(["pulumi", "--non-interactive"], arguments, code, stdin)
 
     def json(self, *arguments: str, code: int = 0) -> dict[str, Any]:
-        return json.loads(self.lakewright(*arguments, "--json", code=code))
+        return json.loads(self.lakewright(*arguments, "--json", code=code).partition("Engine: ")[0])
 
     def _run(self, command: list[str], arguments: tuple[str, ...], code: int, stdin: str) -> str:
         done = subprocess.run(
