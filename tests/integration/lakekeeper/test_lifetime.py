@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import tempfile
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -168,19 +170,24 @@ def test_everything_is_there_after_a_restart(start_lakekeeper: Any, make_warehou
 
 
 @pytest.fixture
-def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A Postgres server of its own on a socket in a temporary directory."""
-    initdb = shutil.which("initdb")
-    if initdb is None or os.geteuid() == 0:
-        pytest.skip("needs Postgres' initdb, and a user other than root to run it")
-    directory = tmp_path_factory.mktemp("pg")
-    data = directory / "data"
-    control = [str(Path(initdb).with_name("pg_ctl")), "-D", str(data), "-w"]
-    subprocess.run([initdb, "-D", str(data), "-U", "lakekeeper", "-A", "trust"], check=True, capture_output=True)
-    options = f"-c listen_addresses='' -c unix_socket_directories={directory}"
-    subprocess.run([*control, "-o", options, "-l", str(directory / "log"), "start"], check=True)
-    yield f"postgresql://lakekeeper@/postgres?host={directory}"
-    subprocess.run([*control, "-m", "immediate", "stop"], check=True)
+def postgres() -> Iterator[str]:
+    """A Postgres server of its own on a socket in a temporary directory. It refuses to run as root."""
+    control, initdb = shutil.which("pg_ctl"), shutil.which("initdb")
+    if control is None or initdb is None:
+        pytest.skip("Postgres is not installed: initdb and pg_ctl are not on the PATH")
+    with tempfile.TemporaryDirectory(prefix="postgres") as directory:
+        user = []
+        if os.geteuid() == 0:
+            user = ["runuser", "-u", "nobody", "--"]
+            shutil.chown(directory, "nobody")
+        data, options = f"{directory}/data", f"-c listen_addresses='' -c unix_socket_directories={directory}"
+        run = partial(subprocess.run, check=True, capture_output=True, cwd=directory)
+        run([*user, initdb, "-D", data, "-U", "lakekeeper", "-A", "trust"])
+        run([*user, control, "-D", data, "-w", "-o", options, "-l", f"{directory}/log", "start"])
+        try:
+            yield f"postgresql://lakekeeper@/postgres?host={directory}"
+        finally:
+            run([*user, control, "-D", data, "-w", "-m", "immediate", "stop"])
 
 
 def test_postgres_serves_as_well(
