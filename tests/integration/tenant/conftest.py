@@ -1,0 +1,165 @@
+"""Tenants of a test's own: each in a project folder of its own, with a state of its own, on the worker's sandbox."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import boto3
+import httpx
+import pytest
+import yaml
+from lakewright_sandbox.credentials import AccessKey
+from lakewright_sandbox.state import Sandbox
+from lakewright_spark.catalog import CatalogConfig
+from pyiceberg.catalog import Catalog, load_catalog
+
+REPOSITORY = Path(__file__).parents[3]
+PASSPHRASE = "correct horse battery staple"
+LAKEWRIGHT = Path(sys.executable).with_name("lakewright")
+
+
+@dataclass
+class Tenant:
+    """One tenant: its spec, and the commands on its stack."""
+
+    folder: Path
+    sandbox: Sandbox
+    spec: dict[str, Any]
+    environ: dict[str, str] = field(default_factory=dict)
+    said: list[str] = field(default_factory=list)
+    """Everything that the commands printed."""
+
+    @property
+    def name(self) -> str:
+        return self.spec["name"]
+
+    @property
+    def bucket(self) -> str:
+        return self.spec["storage"]["main"]["bucket"]
+
+    def write(self) -> None:
+        """Write the spec as the stack's file; the salt, if there is one, stays."""
+        file = self.folder / "tenants" / f"Pulumi.{self.name}.yaml"
+        document = yaml.safe_load(file.read_text()) if file.exists() else {}
+        document["config"] = {"lakewright:tenant": self.spec}
+        file.write_text(yaml.safe_dump(document, sort_keys=False))
+
+    def run(self, *words: str) -> subprocess.CompletedProcess[str]:
+        """A command on the stack, whatever comes of it."""
+        env = {
+            **os.environ,
+            "PULUMI_BACKEND_URL": (self.folder / "state").as_uri(),
+            "PULUMI_CONFIG_PASSPHRASE": PASSPHRASE,
+            **self.environ,
+        }
+        done = subprocess.run(
+            [LAKEWRIGHT, *words, "--stack", self.name],
+            cwd=self.folder,
+            env=env,
+            check=False,
+            capture_output=True,
+            text=True,
+        )
+        self.said += [done.stdout, done.stderr]
+        return done
+
+    def told(self, *words: str) -> str:
+        """What a command that must succeed prints."""
+        done = self.run(*words)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    def verb(self, *words: str) -> dict[str, Any]:
+        """The result of one of the four verbs on the embedded engine, which must succeed."""
+        return json.loads(self.told(*words, "--engine", "embedded", "--json"))
+
+    def up(self, *words: str) -> dict[str, Any]:
+        return self.verb("up", "--yes", *words)
+
+    def catalog_config(self) -> CatalogConfig:
+        return CatalogConfig.from_json(self.told("config", "--format", "json"))
+
+    def catalog(self, warehouse: str) -> Catalog:
+        """PyIceberg with the generated configuration, and nothing else."""
+        return load_catalog(warehouse, **self.catalog_config().pyiceberg(warehouse))
+
+
+MakeTenant = Callable[..., Tenant]
+
+
+@pytest.fixture
+def make_tenant(tmp_path: Path, sandbox: Sandbox) -> MakeTenant:
+    """Make a tenant with a warehouse `executions` and a namespace `results`, or with what is given instead."""
+
+    def make(**changes: Any) -> Tenant:
+        name = f"t{uuid4().hex[:10]}"
+        folder = tmp_path / name
+        for part in ("tenants", "environments", "state"):
+            (folder / part).mkdir(parents=True)
+        shutil.copytree(REPOSITORY / "infra", folder / "infra")
+        settings = (REPOSITORY / "Pulumi.yaml").read_text()
+        (folder / "Pulumi.yaml").write_text(settings.replace("virtualenv: .venv", f"virtualenv: {sys.prefix}"))
+        (folder / "environments" / "sandbox.yaml").write_text(
+            f"sandbox: {sandbox.dir}\nkubernetes: {{render_to: {folder / 'rendered'}}}\n"
+        )
+        spec: dict[str, Any] = {
+            "version": 1,
+            "environment": "sandbox",
+            "name": name,
+            "owner": "tests",
+            "storage": {"main": {"backend": "aws", "bucket": f"{name}-lakehouse"}},
+            "warehouses": [{"name": "executions", "namespaces": ["results"], "deletion": "purge"}],
+        }
+        tenant = Tenant(folder, sandbox, spec | changes)
+        tenant.write()
+        tenant.told("stack", "init")
+        return tenant
+
+    return make
+
+
+@pytest.fixture
+def lakekeeper(sandbox: Sandbox) -> Any:
+    """Plain HTTP to the sandbox's Lakekeeper."""
+    with httpx.Client(base_url=sandbox.lakekeeper.endpoint, timeout=60) as client:
+        yield client
+
+
+def aws_client(sandbox: Sandbox, service: str, key: AccessKey | dict[str, str] | None = None) -> Any:
+    """boto3 towards the sandbox, as its admin or with the given keys, in one try."""
+    match key:
+        case None:
+            pair = {
+                "aws_access_key_id": sandbox.admin.access_key_id,
+                "aws_secret_access_key": sandbox.admin.secret_access_key.get_secret_value(),
+            }
+        case dict():
+            pair = key
+        case _:
+            pair = {
+                "aws_access_key_id": key.access_key_id,
+                "aws_secret_access_key": key.secret_access_key.get_secret_value(),
+            }
+    config = boto3.session.Config(s3={"addressing_style": "path"}, retries={"total_max_attempts": 1})
+    return boto3.client(
+        service, endpoint_url=sandbox.aws.endpoint, region_name=sandbox.aws.region, config=config, **pair
+    )
+
+
+@pytest.fixture
+def aws(sandbox: Sandbox) -> Callable[..., Any]:
+    """`aws("s3")`, or `aws("s3", keys)`: a client towards the sandbox."""
+
+    def client(service: str, key: AccessKey | dict[str, str] | None = None) -> Any:
+        return aws_client(sandbox, service, key)
+
+    return client

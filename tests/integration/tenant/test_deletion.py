@@ -1,0 +1,80 @@
+"""What destroying a tenant does to its data: `protect` refuses, `retain` keeps, `purge` removes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+pytestmark = pytest.mark.timeout(300)
+
+
+def with_a_table(make_tenant: Callable[..., Any], **warehouse: Any) -> Any:
+    """A tenant that was declared, with one table in it that has three rows."""
+    tenant = make_tenant(warehouses=[{"name": "executions", "namespaces": ["results"], **warehouse}])
+    tenant.up()
+    table = tenant.catalog("executions").create_table("results.flights", schema=pa.schema([("n", pa.int64())]))
+    table.append(pa.table({"n": [1, 2, 3]}))
+    return tenant
+
+
+def test_protect_refuses_before_anything_is_touched_and_names_the_tables(make_tenant: Callable[..., Any]) -> None:
+    tenant = with_a_table(make_tenant, deletion="protect")
+
+    done = tenant.run("destroy", "--yes", "--engine", "embedded")
+
+    assert done.returncode != 0
+    said = done.stdout + done.stderr
+    assert "flights" in said
+    assert "Traceback" not in said
+    tenant.verb("preview", "--refresh", "--expect-no-changes")
+    assert tenant.catalog("executions").load_table("results.flights").scan().to_arrow().num_rows == 3
+
+
+def test_protect_counts_tables_that_can_still_be_brought_back(make_tenant: Callable[..., Any]) -> None:
+    tenant = with_a_table(make_tenant, deletion="protect", soft_delete_days=7)
+    tenant.catalog("executions").drop_table("results.flights")
+
+    done = tenant.run("destroy", "--yes", "--engine", "embedded")
+
+    assert done.returncode != 0
+    assert "flights" in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("soft_delete_days", [None, 7])
+def test_purge_leaves_nothing_in_the_catalog_and_nothing_in_s3(
+    make_tenant: Callable[..., Any], aws: Callable[..., Any], lakekeeper: Any, soft_delete_days: int | None
+) -> None:
+    tenant = with_a_table(make_tenant, deletion="purge", soft_delete_days=soft_delete_days)
+    tenant.catalog("executions").create_table("results.second", schema=pa.schema([("n", pa.int64())]))
+    tenant.catalog("executions").drop_table("results.second")
+
+    tenant.verb("destroy", "--yes")
+
+    projects = lakekeeper.get("/management/v1/project-list").json()["projects"]
+    assert tenant.name not in [project["project-id"] for project in projects]
+    assert tenant.bucket not in [bucket["Name"] for bucket in aws("s3").list_buckets()["Buckets"]]
+    assert not [role for role in aws("iam").list_roles()["Roles"] if tenant.name in role["RoleName"]]
+    assert not list((tenant.folder / "rendered").rglob("*.yaml"))
+
+
+def test_retain_keeps_the_data_readable(make_tenant: Callable[..., Any]) -> None:
+    tenant = with_a_table(make_tenant, deletion="retain")
+    catalog = tenant.catalog("executions")
+
+    tenant.verb("destroy", "--yes")
+
+    assert catalog.load_table("results.flights").scan().to_arrow()["n"].to_pylist() == [1, 2, 3]
+    assert not tenant.verb("preview")["changes"].get("same"), "the stack holds nothing any more"
+
+
+def test_a_changed_deletion_counts_from_the_next_up_on(make_tenant: Callable[..., Any]) -> None:
+    tenant = with_a_table(make_tenant, deletion="protect")
+    tenant.spec["warehouses"][0]["deletion"] = "purge"
+    tenant.write()
+
+    assert tenant.run("destroy", "--yes", "--engine", "embedded").returncode != 0
+    tenant.up()
+    tenant.verb("destroy", "--yes")

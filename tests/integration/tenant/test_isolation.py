@@ -1,0 +1,181 @@
+"""Two tenants in one sandbox: what one is given opens nothing of the other's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import httpx
+import pyarrow as pa
+import pytest
+from botocore.exceptions import ClientError
+from lakewright_engine.model import Secret
+from lakewright_engine.project import Project
+from lakewright_sandbox.credentials import load
+
+pytestmark = pytest.mark.timeout(300)
+
+WAREHOUSES = [
+    {"name": "one", "namespaces": ["results"], "deletion": "purge"},
+    {"name": "two", "namespaces": ["results"], "deletion": "purge"},
+]
+
+
+@dataclass(frozen=True)
+class Place:
+    """A bucket and a directory in it that holds an object."""
+
+    bucket: str
+    directory: str
+    key: str
+
+
+def place_of(tenant: Any, warehouse: str, table: str) -> Place:
+    """Make a table with a row, and say where it lies."""
+    made = tenant.catalog(warehouse).create_table(f"results.{table}", schema=pa.schema([("n", pa.int64())]))
+    made.append(pa.table({"n": [1]}))
+    bucket, _, directory = made.location().removeprefix("s3://").partition("/")
+    return Place(bucket, directory, made.metadata_location.removeprefix(f"s3://{bucket}/"))
+
+
+def vended(tenant: Any, warehouse: str, table: str) -> dict[str, str]:
+    """The keys that loading the table answers with, as any client of the catalog gets them."""
+    config = tenant.catalog_config().warehouse(warehouse)
+    answer = httpx.get(
+        f"{tenant.sandbox.lakekeeper.catalog_uri}/v1/{config.id}/namespaces/results/tables/{table}",
+        headers={"X-Iceberg-Access-Delegation": "vended-credentials"},
+        timeout=60,
+    ).raise_for_status()
+    told = answer.json()["config"]
+    return {
+        "aws_access_key_id": told["s3.access-key-id"],
+        "aws_secret_access_key": told["s3.secret-access-key"],
+        "aws_session_token": told["s3.session-token"],
+    }
+
+
+def calls(s3: Any, own: Place, at: Place) -> Iterator[tuple[str, Callable[[], Any]]]:
+    """Every kind of call on objects and listings at a place; copies start at the caller's own place."""
+    target = {"Bucket": at.bucket, "Key": at.key}
+    new = {"Bucket": at.bucket, "Key": f"{at.directory}/data/stolen"}
+    yield "GetObject", lambda: s3.get_object(**target)
+    yield "HeadObject", lambda: s3.head_object(**target)
+    yield "GetObjectTagging", lambda: s3.get_object_tagging(**target)
+    yield "GetObjectAcl", lambda: s3.get_object_acl(**target)
+    yield "PutObject", lambda: s3.put_object(**new, Body=b"x")
+    yield "PutObjectTagging", lambda: s3.put_object_tagging(**target, Tagging={"TagSet": []})
+    yield "PutObjectAcl", lambda: s3.put_object_acl(**target, ACL="public-read")
+    yield "CopyObject to", lambda: s3.copy_object(**new, CopySource={"Bucket": own.bucket, "Key": own.key})
+    yield (
+        "CopyObject from",
+        lambda: s3.copy_object(
+            Bucket=own.bucket,
+            Key=f"{own.directory}/data/copy",
+            CopySource={"Bucket": at.bucket, "Key": at.key},
+        ),
+    )
+    yield "CreateMultipartUpload", lambda: s3.create_multipart_upload(**new)
+    yield "UploadPart", lambda: s3.upload_part(**new, UploadId="1", PartNumber=1, Body=b"x")
+    yield "AbortMultipartUpload", lambda: s3.abort_multipart_upload(**new, UploadId="1")
+    yield "ListParts", lambda: s3.list_parts(**new, UploadId="1")
+    yield "ListObjectsV2", lambda: s3.list_objects_v2(Bucket=at.bucket, Prefix=f"{at.directory}/")
+    yield "ListObjects", lambda: s3.list_objects(Bucket=at.bucket, Prefix=f"{at.directory}/")
+    yield "ListObjectsV2 of all", lambda: s3.list_objects_v2(Bucket=at.bucket)
+    yield "ListObjectVersions", lambda: s3.list_object_versions(Bucket=at.bucket, Prefix=f"{at.directory}/")
+    yield "ListMultipartUploads", lambda: s3.list_multipart_uploads(Bucket=at.bucket)
+    yield "DeleteObject", lambda: s3.delete_object(**target)
+    yield "DeleteObjects", lambda: deleted_objects(s3, at)
+
+
+def deleted_objects(s3: Any, at: Place) -> None:
+    """DeleteObjects answers 200 with an error for each object that may not be deleted."""
+    answer = s3.delete_objects(Bucket=at.bucket, Delete={"Objects": [{"Key": at.key}]})
+    for error in answer.get("Errors", []):
+        raise ClientError({"Error": error}, "DeleteObjects")
+
+
+def allowed(s3: Any, own: Place, at: Place) -> list[str]:
+    """The calls that were not denied. Any other refusal counts as allowed: it came from behind the check."""
+    passed: list[str] = []
+    for name, call in calls(s3, own, at):
+        try:
+            call()
+        except ClientError as error:
+            if error.response["Error"]["Code"] in {"AccessDenied", "403"}:
+                continue
+        passed.append(name)
+    return passed
+
+
+def test_vended_keys_open_their_table_and_nothing_else(
+    make_tenant: Callable[..., Any], aws: Callable[..., Any]
+) -> None:
+    a, b = make_tenant(warehouses=WAREHOUSES), make_tenant(warehouses=WAREHOUSES)
+    a.up()
+    b.up()
+    own = place_of(a, "one", "mine")
+    forbidden = {
+        "the other tenant's table": place_of(b, "one", "theirs"),
+        "another table of the same warehouse": place_of(a, "one", "other"),
+        "another warehouse on the same bucket": place_of(a, "two", "elsewhere"),
+    }
+    s3 = aws("s3", vended(a, "one", "mine"))
+
+    for what, place in forbidden.items():
+        assert allowed(s3, own, place) == [], what
+
+    assert s3.get_object(Bucket=own.bucket, Key=own.key)["ContentLength"] > 0
+    s3.put_object(Bucket=own.bucket, Key=f"{own.directory}/data/new", Body=b"x")
+    assert s3.list_objects_v2(Bucket=own.bucket, Prefix=f"{own.directory}/")["KeyCount"] >= 2
+    s3.delete_object(Bucket=own.bucket, Key=f"{own.directory}/data/new")
+    assert s3.get_bucket_location(Bucket=own.bucket)["ResponseMetadata"]["HTTPStatusCode"] == 200
+    place = forbidden["the other tenant's table"]
+    every = [name for name, _ in calls(s3, own, place)]
+    assert allowed(aws("s3"), own, place) == every, "the calls were denied for who made them, not for what they are"
+
+
+def external_id(tenant: Any, warehouse: str, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The external id, out of the stack's state with its passphrase."""
+    monkeypatch.setenv("PULUMI_CONFIG_PASSPHRASE", "correct horse battery staple")
+    monkeypatch.setenv("PULUMI_BACKEND_URL", (tenant.folder / "state").as_uri())
+    project = Project.load(tenant.folder)
+    snapshot = project.backend().load(project.name, tenant.name)
+    assert snapshot is not None
+    (made,) = [
+        one for one in snapshot.resources if one.urn.endswith(f"lakekeeper:ExternalId::{tenant.name}-{warehouse}")
+    ]
+    assert isinstance(made.outputs["value"], Secret)
+    return str(made.outputs["value"].value)
+
+
+def test_a_role_reaches_its_own_prefix_alone_and_only_with_its_external_id(
+    make_tenant: Callable[..., Any], aws: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    a, b = make_tenant(warehouses=WAREHOUSES), make_tenant(warehouses=WAREHOUSES)
+    role = a.up()["outputs"]["role_arns"]["one"]
+    b.up()
+    own, theirs, beside = place_of(a, "one", "mine"), place_of(b, "one", "theirs"), place_of(a, "two", "elsewhere")
+    secret = external_id(a, "one", monkeypatch)
+    others = external_id(b, "one", monkeypatch)
+    catalog = aws("sts", load(a.sandbox.credentials_file)["lakekeeper"])
+    session = {"RoleArn": role, "RoleSessionName": "test"}
+
+    for attempt in ({}, {"ExternalId": others}, {"ExternalId": "guess"}):
+        with pytest.raises(ClientError, match="AccessDenied"):
+            catalog.assume_role(**session, **attempt)
+    with pytest.raises(ClientError, match="AccessDenied"):
+        aws("sts").assume_role(**session, ExternalId=secret)  # the id alone is not enough: it takes the catalog
+
+    keys = catalog.assume_role(**session, ExternalId=secret)["Credentials"]
+    s3 = aws(
+        "s3",
+        {
+            "aws_access_key_id": keys["AccessKeyId"],
+            "aws_secret_access_key": keys["SecretAccessKey"],
+            "aws_session_token": keys["SessionToken"],
+        },
+    )
+    assert allowed(s3, own, theirs) == []
+    assert allowed(s3, own, beside) == []
+    assert s3.get_object(Bucket=own.bucket, Key=own.key)["ContentLength"] > 0

@@ -1,0 +1,130 @@
+"""A tenant's life on the embedded engine: declared, unchanged, drifted, healed, purged."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pyarrow as pa
+import pytest
+import yaml
+
+pytestmark = pytest.mark.timeout(300)
+
+UNITS = [
+    {"name": "notebook", "runtime": "spark", "warehouse": "executions"},
+    {"name": "workflows", "runtime": "texera", "warehouses": "all"},
+]
+
+
+def changed(result: dict[str, Any]) -> set[tuple[str, str, str]]:
+    """Of a run's result, what it would change: operation, kind and name."""
+    return {
+        (step["op"], step["type"].rsplit(":", 1)[-1], step["name"])
+        for step in result["steps"]
+        if step["op"] not in {"same", "refresh", "read"} and step["type"] != "pulumi:pulumi:Stack"
+    }
+
+
+def test_a_tenant_is_declared_used_and_found_unchanged(
+    make_tenant: Callable[..., Any], aws: Callable[..., Any]
+) -> None:
+    tenant = make_tenant(computing_units=UNITS)
+
+    outputs = tenant.up()["outputs"]
+
+    assert set(outputs) == {"warehouse_ids", "catalog_config", "role_arns", "computing_units"}
+    assert outputs["computing_units"] == ["notebook", "workflows"]
+    assert outputs["role_arns"] == {"executions": f"arn:aws:iam::123456789012:role/lakewright.{tenant.name}.executions"}
+    table = tenant.catalog("executions").create_table("results.flights", schema=pa.schema([("n", pa.int64())]))
+    table.append(pa.table({"n": [1, 2, 3]}))
+    assert table.scan().to_arrow()["n"].to_pylist() == [1, 2, 3]
+    listed = aws("s3").list_objects_v2(Bucket=tenant.bucket)["Contents"]
+    assert {entry["Key"].split("/")[0] for entry in listed} == {tenant.name}
+
+    assert changed(tenant.up()) == set()
+    assert changed(tenant.verb("preview", "--refresh", "--expect-no-changes")) == set()
+
+
+def test_the_bucket_is_private_versioned_encrypted_and_tidied(
+    make_tenant: Callable[..., Any], aws: Callable[..., Any]
+) -> None:
+    tenant = make_tenant()
+    tenant.spec["storage"]["main"] |= {"noncurrent_version_days": 9, "abort_incomplete_uploads_days": 2}
+    tenant.write()
+    tenant.up()
+    s3, bucket = aws("s3"), {"Bucket": tenant.bucket}
+
+    assert all(s3.get_public_access_block(**bucket)["PublicAccessBlockConfiguration"].values())
+    assert s3.get_bucket_versioning(**bucket)["Status"] == "Enabled"
+    owner = s3.get_bucket_ownership_controls(**bucket)["OwnershipControls"]["Rules"]
+    assert owner == [{"ObjectOwnership": "BucketOwnerEnforced"}]
+    (rule,) = s3.get_bucket_encryption(**bucket)["ServerSideEncryptionConfiguration"]["Rules"]
+    assert rule["ApplyServerSideEncryptionByDefault"]["SSEAlgorithm"] == "AES256"
+    rules = {one["ID"]: one for one in s3.get_bucket_lifecycle_configuration(**bucket)["Rules"]}
+    assert rules["incomplete-uploads"]["AbortIncompleteMultipartUpload"] == {"DaysAfterInitiation": 2}
+    assert rules["old-versions"]["NoncurrentVersionExpiration"]["NoncurrentDays"] == 9
+
+
+def test_drift_is_named_exactly_and_healed(make_tenant: Callable[..., Any], lakekeeper: Any) -> None:
+    tenant = make_tenant(
+        warehouses=[
+            {"name": "executions", "namespaces": ["results", "logs"], "soft_delete_days": 7, "deletion": "purge"}
+        ]
+    )
+    warehouse = tenant.up()["outputs"]["warehouse_ids"]["executions"]
+    one_day = {"delete-profile": {"type": "soft", "expiration-seconds": 86400}}
+    lakekeeper.post(f"/management/v1/warehouse/{warehouse}/delete-profile", json=one_day).raise_for_status()
+    lakekeeper.delete(f"/catalog/v1/{warehouse}/namespaces/logs").raise_for_status()
+
+    drift = changed(tenant.verb("preview", "--refresh"))
+
+    assert drift == {
+        ("update", "Warehouse", f"{tenant.name}-executions"),
+        ("create", "Namespace", f"{tenant.name}-executions-logs"),
+    }
+    assert tenant.run("preview", "--refresh", "--expect-no-changes", "--engine", "embedded").returncode == 7
+    tenant.up("--refresh")
+    assert changed(tenant.verb("preview", "--refresh", "--expect-no-changes")) == set()
+
+
+def test_units_are_rendered_each_with_what_it_may_use(make_tenant: Callable[..., Any]) -> None:
+    tenant = make_tenant(computing_units=UNITS)
+    tenant.up()
+
+    rendered = {
+        (manifest["kind"], manifest["metadata"]["name"]): manifest
+        for file in (tenant.folder / "rendered").rglob("*.yaml")
+        for manifest in [yaml.safe_load(file.read_text())]
+    }
+
+    assert set(rendered) == {
+        ("Namespace", f"tenant-{tenant.name}"),
+        ("NetworkPolicy", "deny-all"),
+        *(
+            (kind, name)
+            for kind in ("ServiceAccount", "NetworkPolicy", "Service", "Deployment")
+            for name in ("notebook", "workflows")
+        ),
+        ("ConfigMap", "notebook-catalog"),
+        ("ConfigMap", "workflows-catalog"),
+    }
+    assert rendered["ServiceAccount", "notebook"]["automountServiceAccountToken"] is False
+    identity = tenant.up()["outputs"]["warehouse_ids"]["executions"]
+    assert identity in rendered["ConfigMap", "notebook-catalog"]["data"]["catalog.json"]
+
+
+def test_a_changed_spec_changes_what_it_says_and_nothing_else(make_tenant: Callable[..., Any]) -> None:
+    tenant = make_tenant()
+    before = tenant.up()["outputs"]
+    tenant.spec["warehouses"][0] |= {"soft_delete_days": 3, "namespaces": ["results", "sales.daily"]}
+    tenant.write()
+
+    result = tenant.up()
+
+    assert changed(result) == {
+        ("update", "Warehouse", f"{tenant.name}-executions"),
+        ("create", "Namespace", f"{tenant.name}-executions-sales"),
+        ("create", "Namespace", f"{tenant.name}-executions-sales.daily"),
+    }
+    assert result["outputs"]["warehouse_ids"] == before["warehouse_ids"]
