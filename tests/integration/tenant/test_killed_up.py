@@ -1,0 +1,65 @@
+"""`kill -9` of `up` at each of its calls to a provider: the next `up` finishes, and nothing is there twice."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from .conftest import PASSPHRASE, MakeTenant, Tenant
+
+DRIVER = Path(__file__).with_name("killed_cli.py")
+MOST_CALLS = 60
+"""A bound for the walk, far above what the tenant below needs."""
+
+
+def _up_killed_at(tenant: Tenant, number: int, moment: str) -> subprocess.CompletedProcess[str]:
+    """One step at a time, so that what came before the kill is done and saved."""
+    log = tenant.folder / "calls.log"
+    up = ("up", "--stack", tenant.name, "--engine", "embedded", "--yes", "--parallel", "1")
+    state = {"PULUMI_BACKEND_URL": (tenant.folder / "state").as_uri(), "PULUMI_CONFIG_PASSPHRASE": PASSPHRASE}
+    return subprocess.run(
+        [sys.executable, str(DRIVER), str(number), moment, str(log), *up],
+        cwd=tenant.folder,
+        env=os.environ | state,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize(("moment", "number"), [("after", 1), ("before", 2)])
+def test_an_up_that_is_killed_at_every_call_still_comes_to_its_end(
+    make_tenant: MakeTenant, moment: str, number: int, aws: Callable[..., Any], lakekeeper: httpx.Client
+) -> None:
+    """Each `up` gets one call further than the one before it: a call that took effect and was killed before it could
+    say so must be found done by the next; a call that was killed before it left is made by the next, which is then
+    killed before the one after that."""
+    unit = {"name": "notebook", "runtime": "spark", "size": {"cpu": "1", "memory": "1Gi"}, "warehouse": "executions"}
+    tenant = make_tenant(computing_units=[unit])
+
+    for killed in range(MOST_CALLS):
+        ended = _up_killed_at(tenant, number, moment)
+        if ended.returncode >= 0:
+            break
+    else:
+        pytest.fail(f"the end was not reached in {MOST_CALLS} runs")
+
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    assert killed >= 20, "the walk has to go through every call of the tenant"
+    assert set(tenant.up()["changes"]) == {"same"}
+    project = {"x-project-id": tenant.name}
+    warehouses = lakekeeper.get("/management/v1/warehouse", headers=project).raise_for_status().json()["warehouses"]
+    listed = lakekeeper.get(f"/catalog/v1/{warehouses[0]['id']}/namespaces").raise_for_status().json()["namespaces"]
+    assert [warehouse["name"] for warehouse in warehouses] == ["executions"]
+    assert listed == [["results"]]
+    assert [b["Name"] for b in aws("s3").list_buckets()["Buckets"] if tenant.name in b["Name"]] == [tenant.bucket]
+    roles = [role["RoleName"] for role in aws("iam").list_roles()["Roles"] if tenant.name in role["RoleName"]]
+    assert len(roles) == 1
