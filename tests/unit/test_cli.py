@@ -74,7 +74,7 @@ def test_help_lists_the_commands_of_other_packages_too(lakewright: Callable[...,
 
 
 def test_the_life_of_a_stack(folder: Path, lakewright: Callable[..., Done]) -> None:
-    assert lakewright("stack", "init", "--stack", "dev").stdout == "Created stack 'dev'\n"
+    assert lakewright("stack", "init", "dev").stdout == "Created stack 'dev'\n"
     assert "encryptionsalt" in (folder / "Pulumi.dev.yaml").read_text()
     assert lakewright("stack", "ls").stdout.splitlines()[1].split()[0] == "dev"
     done = lakewright("up", "--stack", "dev", "--yes", "--engine", "embedded")
@@ -173,3 +173,27 @@ def test_a_stack_that_somebody_changes_says_who(folder: Path, lakewright: Callab
     assert "lakewright stack cancel --stack dev" in done.stderr
     assert "Removed one.json" in lakewright("stack", "cancel", "--stack", "dev").stdout
     assert lakewright("up", "--stack", "dev", "--yes", "--engine", "embedded").returncode == 0
+
+
+def test_relative_paths_start_at_the_folder_given_with_c(
+    folder: Path, lakewright: Callable[..., Done], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder / "elsewhere").mkdir()
+    monkeypatch.chdir(folder / "elsewhere")
+    lakewright("stack", "init", "dev", "-C", "..", PULUMI_BACKEND_URL="file://./here")
+    assert (folder / "here" / ".pulumi" / "stacks" / "conf" / "dev.json").is_file()
+    missing = lakewright("stack", "ls", "-C", "nowhere")
+    assert (missing.returncode, missing.stderr) == (1, "error: -C nowhere: No such file or directory\n")
+
+
+def test_without_yes_a_terminal_is_shown_the_preview_and_asked(
+    lakewright: Callable[..., Done], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lakewright("stack", "init", "dev")
+    for answer, code, created in (("no", 1, False), ("yes", 0, True)):
+        monkeypatch.setattr("lakewright.cli.verbs.is_interactive", lambda: True)
+        done = lakewright("up", "--stack", "dev", "--engine", "embedded", stdin=f"details\n{answer}\n")
+        assert "Previewing update (dev):" in done.stdout
+        assert "Do you want to perform this update? [yes/no/details]" in done.stdout + done.stderr
+        assert ("Updating (dev):" in done.stdout) == created
+        assert done.returncode == code

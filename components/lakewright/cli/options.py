@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -17,9 +18,15 @@ HERE = Path()
 
 
 def load_project(directory: Path) -> Project:
-    from lakewright_engine.project import Project  # noqa: PLC0415 - `--help` needs no engine
+    """The project of a folder. As with the CLI's -C, relative paths start there from now on."""
+    from lakewright_engine.errors import ProjectError  # noqa: PLC0415 - `--help` needs no engine
+    from lakewright_engine.project import Project  # noqa: PLC0415
 
-    return Project.load(directory)
+    try:
+        os.chdir(directory)
+    except OSError as error:
+        raise ProjectError(f"-C {directory}: {error.strerror}") from error
+    return Project.load()
 
 
 def existing_stack(directory: Path, stack: str) -> tuple[Project, FileBackend]:

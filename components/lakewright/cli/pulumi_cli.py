@@ -35,7 +35,9 @@ class PulumiCli:
             on_event(event)
 
         try:
-            workspace = automation.LocalWorkspace(work_dir=str(operation.project.root), env_vars=_environment())
+            workspace = automation.LocalWorkspace(
+                work_dir=str(operation.project.root), env_vars=_environment(operation)
+            )
             stack = automation.Stack.select(operation.stack, workspace)
         except automation.StackNotFoundError as error:
             raise no_such_stack(operation.stack) from error
@@ -78,12 +80,20 @@ def _operate(stack: Stack, operation: Operation, on_event: Callable[[EngineEvent
         stack.destroy(**shared, **fresh)
 
 
-def _environment() -> dict[str, str]:
-    """A program without a virtual environment of its own runs in ours, as on the embedded engine."""
-    return {
+def _environment(operation: Operation) -> dict[str, str]:
+    """A program without a virtual environment of its own runs in ours, as on the embedded engine.
+
+    The Automation API runs the CLI in the project's folder: what is relative to the working directory is made absolute.
+    """
+    environment = {
         "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")]),
         "PULUMI_SKIP_UPDATE_CHECK": "1",
     }
+    if operation.project.state_url.startswith("file://"):
+        environment["PULUMI_BACKEND_URL"] = f"file://{operation.project.backend().root.parent}"
+    if file := os.environ.get("PULUMI_CONFIG_PASSPHRASE_FILE"):
+        environment["PULUMI_CONFIG_PASSPHRASE_FILE"] = str(Path(file).absolute())
+    return environment
 
 
 def _said(error: CommandError) -> tuple[str, int]:

@@ -52,8 +52,15 @@ def list_stacks(
 
 
 @app.command()
-def init(stack: StackName, directory: Directory = HERE) -> None:
+def init(
+    name: Annotated[str | None, typer.Argument(help="The new stack's name.")] = None,
+    stack: Annotated[str | None, typer.Option("--stack", "-s", help="The same, as an option.")] = None,
+    directory: Directory = HERE,
+) -> None:
     """Make a stack, with a salt for its passphrase in its settings."""
+    stack = name or stack
+    if stack is None:
+        raise UsageError("name the stack: lakewright stack init NAME")
     project = load_project(directory)
     backend = project.backend()
     backend.check_new(project.name, stack)

@@ -111,7 +111,7 @@ def _carry_out(operation: Operation, engine: str, *, diff: bool, as_json: bool, 
     from lakewright.cli.engines import choose, told  # noqa: PLC0415
 
     changes_something = operation.verb != "preview" and not operation.preview_only
-    if changes_something and not yes and (as_json or not sys.stdin.isatty()):
+    if changes_something and not yes and (as_json or not is_interactive()):
         raise UsageError("--yes or --preview-only must be passed in to proceed when running in non-interactive mode")
     choice = choose(engine, operation.project, operation.stack)
     print(told(choice), file=sys.stderr)
@@ -119,6 +119,11 @@ def _carry_out(operation: Operation, engine: str, *, diff: bool, as_json: bool, 
         raise typer.Exit(1)
     result = _run(choice, operation, diff=diff, as_json=as_json)
     raise typer.Exit(result.exit)
+
+
+def is_interactive() -> bool:
+    """Whether there is a person to ask."""
+    return sys.stdin.isatty()
 
 
 def _agreed(choice: Choice, operation: Operation, *, diff: bool) -> bool:
