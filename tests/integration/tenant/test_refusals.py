@@ -1,0 +1,170 @@
+"""What cannot work is told in a sentence: a bad spec before any call, servers that are not there by their address."""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import pytest
+
+pytestmark = pytest.mark.timeout(300)
+
+ENGINES = ["embedded", pytest.param("pulumi", marks=pytest.mark.pulumi_cli)]
+
+
+@dataclass
+class Listener:
+    """A server on loopback that notes who called, and answers everybody the same."""
+
+    endpoint: str
+    requests: list[str] = field(default_factory=list)
+
+
+@pytest.fixture
+def refusing() -> Iterator[Listener]:
+    """A server that refuses every request, as a Lakekeeper does that does not know the caller."""
+    body = json.dumps({"error": {"message": "no", "type": "MissingAuthorizationHeader", "code": 401, "stack": []}})
+
+    class Refuse(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            listener.requests.append(f"{self.command} {self.path}")
+            self.send_response(401)
+            self.send_header("content-type", "application/json")
+            self.end_headers()
+            self.wfile.write(body.encode())
+
+        do_POST = do_PUT = do_DELETE = do_HEAD = do_GET  # noqa: N815
+
+        def log_message(self, *_: Any) -> None:
+            """Nothing: the test reads `requests`."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Refuse)
+    listener = Listener(f"http://127.0.0.1:{server.server_port}")
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield listener
+    server.shutdown()
+
+
+@pytest.fixture
+def closed_port() -> str:
+    """An address that nobody listens at."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return f"http://127.0.0.1:{free.getsockname()[1]}"
+
+
+def environment(tenant: Any, text: str) -> None:
+    (tenant.folder / "environments" / "sandbox.yaml").write_text(text)
+
+
+def held(tenant: Any) -> set[str]:
+    """The kinds of resources in the stack's state."""
+    state = json.loads(tenant.told("stack", "export"))
+    return {one["type"].rsplit(":", 1)[-1] for one in state["deployment"].get("resources") or []}
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_bad_spec_is_told_in_full_before_any_call(
+    make_tenant: Callable[..., Any], refusing: Listener, engine: str
+) -> None:
+    tenant = make_tenant(
+        colour="blue",
+        computing_units=[
+            {"name": "cu", "runtime": "flink", "warehouse": "executions"},
+            {"name": "other", "runtime": "spark", "warehouse": "nowhere"},
+        ],
+        warehouses=[{"name": "executions", "key_prefix": "a"}, {"name": "second", "key_prefix": "a/b"}],
+        grants=[{"to": "analysts", "privilege": "select", "on": {"warehouse": "executions"}}],
+    )
+    environment(tenant, f"lakekeeper: {{endpoint: '{refusing.endpoint}'}}\naws: {{endpoint: '{refusing.endpoint}'}}\n")
+
+    done = tenant.run("up", "--yes", "--engine", engine)
+
+    said = done.stdout + done.stderr
+    assert done.returncode == 1, said
+    for path in (
+        "colour: unknown key",
+        "computing_units.0.runtime: expected 'spark' or 'texera'",
+        "computing_units.1.warehouse: expected one of the warehouses",
+        "warehouses.1.key_prefix: expected a prefix apart",
+        "grants.0.to: expected `user:IDP~SUBJECT`",
+    ):
+        assert path in said
+    assert "Traceback" not in said
+    assert refusing.requests == []
+    assert held(tenant) <= {"Stack"}
+
+
+def test_what_is_not_built_is_refused_before_any_call(make_tenant: Callable[..., Any], refusing: Listener) -> None:
+    tenant = make_tenant(maintenance={"schedule": "0 2 * * *"})
+    environment(tenant, f"lakekeeper: {{endpoint: '{refusing.endpoint}'}}\n")
+
+    done = tenant.run("up", "--yes", "--engine", "embedded")
+
+    assert done.returncode == 1
+    assert "maintenance is not supported yet" in done.stdout + done.stderr
+    assert refusing.requests == []
+
+
+def test_without_its_environment_a_stack_says_which_there_are(make_tenant: Callable[..., Any]) -> None:
+    tenant = make_tenant(environment="production")
+
+    done = tenant.run("up", "--yes", "--engine", "embedded")
+
+    said = done.stdout + done.stderr
+    assert done.returncode == 1
+    assert "environments/production.yaml" in said
+    assert "has: sandbox" in said
+    assert "Traceback" not in said
+
+
+def test_a_lakekeeper_that_is_not_there_is_named_and_the_next_up_goes_on(
+    make_tenant: Callable[..., Any], closed_port: str
+) -> None:
+    tenant = make_tenant()
+    environment(tenant, f"sandbox: {tenant.sandbox.dir}\nlakekeeper: {{endpoint: '{closed_port}'}}\n")
+
+    done = tenant.run("up", "--yes", "--engine", "embedded")
+
+    said = done.stdout + done.stderr
+    assert done.returncode == 1
+    assert closed_port in said
+    assert "Traceback" not in said
+    assert "Bucket" in held(tenant)
+    environment(tenant, f"sandbox: {tenant.sandbox.dir}\n")
+    steps = tenant.up()["steps"]
+    assert ("same", "Bucket") in {(step["op"], step["type"].rsplit(":", 1)[-1]) for step in steps}
+    assert "Warehouse" in held(tenant)
+
+
+def test_a_lakekeeper_that_refuses_is_named_with_its_reason(
+    make_tenant: Callable[..., Any], refusing: Listener
+) -> None:
+    tenant = make_tenant()
+    environment(tenant, f"sandbox: {tenant.sandbox.dir}\nlakekeeper: {{endpoint: '{refusing.endpoint}'}}\n")
+
+    done = tenant.run("up", "--yes", "--engine", "embedded")
+
+    said = done.stdout + done.stderr
+    assert done.returncode == 1
+    assert refusing.endpoint in said
+    assert "MissingAuthorizationHeader" in said or "authenticat" in said
+    assert "Traceback" not in said
+    assert refusing.requests
+
+
+def test_an_s3_that_is_not_there_is_named(make_tenant: Callable[..., Any], closed_port: str) -> None:
+    tenant = make_tenant()
+    environment(tenant, f"sandbox: {tenant.sandbox.dir}\naws: {{endpoint: '{closed_port}'}}\n")
+
+    done = tenant.run("up", "--yes", "--engine", "embedded")
+
+    said = done.stdout + done.stderr
+    assert done.returncode == 1
+    assert closed_port in said
+    assert "Traceback" not in said
