@@ -34,7 +34,8 @@ IO_KINDS = {
     "PreconditionFailed": "ConditionNotMatch",
     "ServiceUnavailable": "ServiceUnavailable",
 }
-TOKEN_MARGIN_SECONDS = 300
+# Short, because the sandbox's AWS forgets its sessions when it is restarted, and says so to nobody.
+SESSION_REUSE_SECONDS = 15
 MAX_CLIENTS = 256
 
 
@@ -68,7 +69,7 @@ class StorageAccess:
         self._session = botocore.session.Session()
         self._lock = threading.Lock()
         self._clients: OrderedDict[tuple[Any, ...], Any] = OrderedDict()
-        self._assumed: dict[tuple[Any, ...], Keys] = {}
+        self._assumed: dict[tuple[Any, ...], tuple[float, Keys]] = {}
 
     def s3_endpoint(self, profile: S3Profile) -> str | None:
         return profile.endpoint or self._settings.aws_endpoint
@@ -89,11 +90,11 @@ class StorageAccess:
         if role is None:
             return base
         external_id = storage.credential.external_id if storage.credential else None
-        cached = (base, role, external_id)
-        keys = self._assumed.get(cached)
-        if keys is None or (keys.expires_at or 0) - TOKEN_MARGIN_SECONDS < time.time():
+        name = (base, storage.profile.model_dump_json(), external_id)
+        until, keys = self._assumed.get(name, (0.0, None))
+        if keys is None or until < time.monotonic():
             keys = self.assume_role(storage, base, role=role, session="lakekeeper-assume-role")
-            self._assumed[cached] = keys
+            self._assumed[name] = (time.monotonic() + SESSION_REUSE_SECONDS, keys)
         return keys
 
     def assume_role(

@@ -8,7 +8,7 @@ import time
 from collections import OrderedDict
 from typing import Any
 
-from .storage import Keys, StorageAccess, WarehouseStorage
+from .storage import SESSION_REUSE_SECONDS, Keys, StorageAccess, WarehouseStorage
 from .storage_profile import S3Profile
 
 READ_ACTIONS = ["s3:GetObject", "s3:GetObjectVersion"]
@@ -19,7 +19,6 @@ WRITE_ACTIONS = [
     "s3:AbortMultipartUpload",
     "s3:ListMultipartUploadParts",
 ]
-MAX_CACHE_SECONDS = 3600
 MAX_CACHED = 10_000
 
 
@@ -57,7 +56,7 @@ def session_policy(profile: S3Profile, location: str, *, writable: bool = True) 
 
 
 class CredentialVendor:
-    """Vends and remembers: a credential is handed out again for half its life."""
+    """Vends, and hands out again what it vended a moment ago."""
 
     def __init__(self, access: StorageAccess) -> None:
         self._access = access
@@ -71,12 +70,11 @@ class CredentialVendor:
         name = (base, storage.profile.model_dump_json(), external_id, policy)
         with self._lock:
             until, keys = self._cache.get(name, (0.0, None))
-        if keys is not None and until > time.time():
+        if keys is not None and until > time.monotonic():
             return keys
         keys = self.issue(storage, base, policy)
-        life = (keys.expires_at or 0) - time.time()
         with self._lock:
-            self._cache[name] = (time.time() + min(life / 2, MAX_CACHE_SECONDS), keys)
+            self._cache[name] = (time.monotonic() + SESSION_REUSE_SECONDS, keys)
             while len(self._cache) > MAX_CACHED:
                 self._cache.popitem(last=False)
         return keys

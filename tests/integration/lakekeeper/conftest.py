@@ -80,15 +80,15 @@ class LakekeeperStarter:
             server.__exit__()
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def start_lakekeeper(aws: Aws, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LakekeeperStarter]:
-    """All servers that a module starts end with it."""
+    """All servers that the tests of a worker start end with them."""
     starter = LakekeeperStarter(aws, tmp_path_factory)
     yield starter
     starter.stop_all()
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def lakekeeper(start_lakekeeper: LakekeeperStarter) -> httpx.Client:
     return start_lakekeeper()
 
@@ -126,7 +126,7 @@ def wait_for(url: str) -> None:
         time.sleep(0.05)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def make_warehouse(aws: Aws) -> Callable[..., str]:
     """Creates a warehouse on the bucket `tenants` with the admin's keys; returns its id."""
 

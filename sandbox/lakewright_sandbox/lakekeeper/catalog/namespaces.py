@@ -50,7 +50,9 @@ def list_namespaces(
     with server.database.read() as session:
         find_warehouse(session, warehouse, active=True)
         above = find_namespace(session, warehouse, namespace_of(parent)).id if parent else None
-        query = select(Namespace).where(Namespace.warehouse_id == warehouse, Namespace.parent_id.is_not_distinct_from(above))
+        query = select(Namespace).where(
+            Namespace.warehouse_id == warehouse, Namespace.parent_id.is_not_distinct_from(above)
+        )
         rows = session.scalars(page.of(query, Namespace.created_at, Namespace.id)).all()
     body: dict[str, Any] = {"namespaces": [row.path for row in rows]}
     if token := page.next_token(rows):
