@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from lakewright_engine.forkserver import ForkServer
 from lakewright_engine.operation import Operation, Result
 
 if TYPE_CHECKING:
@@ -18,7 +20,10 @@ def run(operation: Operation, on_event: Callable[[EngineEvent], None]) -> Result
 
     Raises EngineError when it cannot begin: an unknown or locked stack, a wrong passphrase, an unsupported option.
     """
-    # Half a second of imports, which reading or editing a stack's state and settings does not need.
-    from lakewright_engine.engine import run as run_operation  # noqa: PLC0415
+    python = operation.project.python
+    with ForkServer(str(python) if python is not None else sys.executable) as forks:
+        # Half a second of imports, which reading or editing a stack's state and settings does not need; here they go
+        # on beside those of the fork server.
+        from lakewright_engine.engine import run as run_operation  # noqa: PLC0415
 
-    return run_operation(operation, on_event)
+        return run_operation(operation, on_event, forks)

@@ -6,7 +6,6 @@ import contextlib
 import json
 import os
 import signal
-import sys
 import threading
 from collections.abc import Callable, Generator
 from pathlib import Path
@@ -18,8 +17,9 @@ from lakewright_engine.deletes import delete_unwanted
 from lakewright_engine.deployment import Deployment
 from lakewright_engine.errors import EngineError, StateError, Stopped, UnsupportedFeature
 from lakewright_engine.events import Events, OnEvent
+from lakewright_engine.forkserver import ForkServer
 from lakewright_engine.journal import Journal
-from lakewright_engine.launch import Child, script_command
+from lakewright_engine.launch import Child
 from lakewright_engine.model import PendingOperation, Properties, ResourceState, Snapshot
 from lakewright_engine.monitor import Engine, Monitor
 from lakewright_engine.operation import Operation, Result
@@ -28,7 +28,7 @@ from lakewright_engine.properties import blinded
 from lakewright_engine.refresh import refresh
 from lakewright_engine.registry import Registry
 from lakewright_engine.state import ORGANIZATION, FileBackend, no_such_stack
-from lakewright_engine.takeover import left_behind
+from lakewright_engine.takeover import left_behind, natural_id
 from lakewright_engine.urns import ROOT_STACK_TYPE
 
 UNEXPECTED_CHANGES = 7
@@ -37,11 +37,8 @@ _REPORTED = 32
 _HOST = Path(__file__).with_name("program_host.py")
 
 
-def run(operation: Operation, on_event: OnEvent) -> Result:
-    """Carries out the operation; whatever happens to single resources is told by events and in the result.
-
-    Raises EngineError when it cannot begin: an unknown or locked stack, a wrong passphrase, an unsupported option.
-    """
+def run(operation: Operation, on_event: OnEvent, forks: ForkServer) -> Result:
+    """Carries out the operation; see `lakewright_engine.run`."""
     if operation.targets:
         raise UnsupportedFeature(
             "the embedded engine works on whole stacks: --target is not supported; use --engine pulumi"
@@ -51,11 +48,12 @@ def run(operation: Operation, on_event: OnEvent) -> Result:
     if not backend.exists(project.name, stack):
         raise no_such_stack(stack)
     if _is_dry(operation):
-        return _Run(operation, backend, on_event, None).carry_out()
+        return _Run(operation, backend, on_event, forks, None).carry_out()
     secrets = project.secrets(stack)
+    secrets.unlock()  # a wrong passphrase must not come up when the first secret is to be saved
     with backend.lock(project.name, stack):
         return _Run(
-            operation, backend, on_event, lambda now: backend.save(project.name, stack, now, secrets)
+            operation, backend, on_event, forks, lambda now: backend.save(project.name, stack, now, secrets)
         ).carry_out()
 
 
@@ -65,11 +63,17 @@ def _is_dry(operation: Operation) -> bool:
 
 class _Run:
     def __init__(
-        self, operation: Operation, backend: FileBackend, on_event: OnEvent, save: Callable[[Snapshot], None] | None
+        self,
+        operation: Operation,
+        backend: FileBackend,
+        on_event: OnEvent,
+        forks: ForkServer,
+        save: Callable[[Snapshot], None] | None,
     ) -> None:
         project, stack = operation.project, operation.stack
         self._operation = operation
         self._backend = backend
+        self._forks = forks
         self._base = backend.load(project.name, stack) or Snapshot()
         self._before = self._base.resources
         config = project.configuration(stack)
@@ -95,15 +99,11 @@ class _Run:
             project=project.name,
             root=project.root,
             program=project.working_directory,
-            python=self._python,
+            forks=forks,
             builtin=BuiltinProvider(self._stack_outputs, deployment.news.get),
             find=deployment.find_provider,
             log=lambda line: self._events.output(line, True),
         )
-
-    @property
-    def _python(self) -> str:
-        return str(self._operation.project.python or sys.executable)
 
     def carry_out(self) -> Result:
         operation, deployment, events = self._operation, self._deployment, self._events
@@ -149,11 +149,11 @@ class _Run:
         """Takes what interrupted creations left into the state, where it is found; `up` does so as it registers."""
         deployment = self._deployment
         for urn, left in deployment.pending_creates.items():
-            found = left_behind(deployment.provider_of(left), left)
-            if found is None:
+            if not natural_id(left.type, left.inputs):
                 continue
+            found = left_behind(deployment.provider_of(left), left)
             known = deployment.olds.get(urn)
-            if known is None or known.id != found.id:
+            if found is not None and (known is None or known.id != found.id):
                 found.delete = known is not None
                 deployment.use([*deployment.resources, found])
                 deployment.journal.rebase(deployment.resources)
@@ -168,13 +168,9 @@ class _Run:
         planner = Planner(deployment)
         monitor, engine = Monitor(deployment, planner), Engine(deployment)
         server, address = wire.serve(monitor, engine, operation.parallel * 4 + 16)
-        child = Child(
-            script_command(self._python, _HOST, json.dumps(self._arguments(address))),
-            operation.project.working_directory,
-            self._environment(),
-            self._events.output,
-            "the program",
-        )
+        request = {"script": str(_HOST), "arguments": [json.dumps(self._arguments(address))]}
+        folder = operation.project.working_directory
+        child = self._forks.start(request, folder, self._environment(), self._events.output, "the program")
         child.read_output()
         deployment.on_failure = child.kill
         if deployment.stopped.is_set():

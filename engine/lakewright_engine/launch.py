@@ -1,4 +1,4 @@
-"""Starts child processes that cannot outlive the engine: the program and the providers."""
+"""Child processes that cannot outlive the engine: the program and the providers."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ import signal
 import subprocess
 import sys
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import IO
 
 from lakewright_engine.errors import ProviderError
 
@@ -23,25 +25,6 @@ if os.getppid() != int(sys.argv[1]):
     os._exit(1)
 """
 _EXEC = _DIE_WITH_PARENT + "os.execvp(sys.argv[2], sys.argv[2:])"
-_MODULE = (
-    _DIE_WITH_PARENT
-    + """
-import runpy
-if os.environ.get("LAKEWRIGHT_DEBUG", "") in ("", "0"):
-    sys.tracebacklimit = 0
-sys.argv = sys.argv[2:]
-sys.path.insert(0, os.getcwd())
-runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
-"""
-)
-_SCRIPT = (
-    _DIE_WITH_PARENT
-    + """
-import runpy
-sys.argv = sys.argv[2:]
-runpy.run_path(sys.argv[0], run_name="__main__")
-"""
-)
 
 # Linux ends a child when the *thread* that started it ends, so one thread that lives as long as the engine starts all.
 _starter = ThreadPoolExecutor(max_workers=1, thread_name_prefix="starter")
@@ -50,39 +33,53 @@ Line = Callable[[str, bool], None]
 """Receives a line of output, and whether it came from standard error."""
 
 
-class Child:
-    """A process of its own group, with its output read line by line."""
+def popen(command: list[str], cwd: Path, env: Mapping[str, str], keep: tuple[int, ...] = ()) -> subprocess.Popen[str]:
+    """Starts a process in a group of its own, its output piped; it inherits the descriptors in `keep`."""
 
-    def __init__(self, command: list[str], cwd: Path, env: Mapping[str, str], on_line: Line, name: str) -> None:
-        self._on_line = on_line
-        self.name = name
-        self.process: subprocess.Popen[str] = _starter.submit(self._start, command, cwd, dict(env)).result()
-        self._readers = [
-            threading.Thread(target=self._read, args=(error,), daemon=True, name=f"{name}-output")
-            for error in (False, True)
-        ]
-
-    @staticmethod
-    def _start(command: list[str], cwd: Path, env: dict[str, str]) -> subprocess.Popen[str]:
+    def start() -> subprocess.Popen[str]:
         return subprocess.Popen(
             command,
             cwd=cwd,
-            env=env,
+            env=dict(env),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
             errors="replace",
             start_new_session=True,
+            pass_fds=keep,
         )
+
+    return _starter.submit(start).result()
+
+
+class Child(ABC):
+    """A process of its own group, with its output read line by line."""
+
+    pid: int
+
+    def __init__(self, output: tuple[IO[str], IO[str]], on_line: Line, name: str) -> None:
+        self._out, self._error = output
+        self._on_line = on_line
+        self._name = name
+        self._readers = [
+            threading.Thread(
+                target=self._read, args=(stream, stream is self._error), daemon=True, name=f"{name}-output"
+            )
+            for stream in output
+        ]
+
+    @abstractmethod
+    def exit_code(self, *, wait: bool) -> int | None:
+        """How it ended (minus the signal's number for a signal); None while it runs."""
 
     def read_port(self) -> int:
         """The port that a plugin prints on its first line; raises ProviderError if it ends before."""
-        assert self.process.stdout is not None
-        line = self.process.stdout.readline().strip()
+        line = self._out.readline().strip()
         if not line.isdigit():
-            _, errors = self.process.communicate()
-            raise ProviderError(f"{self.name} did not start: {(line + ' ' + errors).strip() or 'no output'}")
+            self.kill()
+            output = (line + " " + self._error.read()).strip()
+            raise ProviderError(f"{self._name} did not start: {output or 'no output'}")
         self.read_output()
         return int(line)
 
@@ -90,44 +87,41 @@ class Child:
         for reader in self._readers:
             reader.start()
 
-    def _read(self, error: bool) -> None:
-        stream = self.process.stderr if error else self.process.stdout
-        assert stream is not None
+    def _read(self, stream: IO[str], error: bool) -> None:
         for line in stream:
             self._on_line(line.rstrip("\n"), error)
 
     def wait(self) -> int:
         """Waits for the end and for the last line of output; the exit code."""
-        code = self.process.wait()
+        code = self.exit_code(wait=True)
         for reader in self._readers:
-            if reader.ident is not None:
-                reader.join()
-        return code
-
-    def interrupt(self) -> None:
-        self._signal(signal.SIGINT)
+            reader.join()
+        return code if code is not None else -signal.SIGKILL
 
     def kill(self) -> None:
         """Ends the whole group at once."""
-        self._signal(signal.SIGKILL)
-        self.process.wait()
-
-    def _signal(self, number: int) -> None:
-        if self.process.poll() is None:
+        if self.exit_code(wait=False) is None:
             try:
-                os.killpg(self.process.pid, number)
+                os.killpg(self.pid, signal.SIGKILL)
             except ProcessLookupError:
                 return
+            self.exit_code(wait=True)
 
 
-def module_command(python: str, module: str, *arguments: str) -> list[str]:
-    """Runs `python -m module`, bound to this process; errors of expected kinds show as one line without a traceback."""
-    return [python, "-c", _MODULE, str(os.getpid()), module, *arguments]
+class StartedChild(Child):
+    """A program file of its own: an installed plugin, a sandbox's provider."""
+
+    def __init__(self, command: list[str], cwd: Path, env: Mapping[str, str], on_line: Line, name: str) -> None:
+        self._process = popen(command, cwd, env)
+        assert self._process.stdout is not None
+        assert self._process.stderr is not None
+        super().__init__((self._process.stdout, self._process.stderr), on_line, name)
+        self.pid = self._process.pid
+
+    def exit_code(self, *, wait: bool) -> int | None:
+        return self._process.wait() if wait else self._process.poll()
 
 
-def script_command(python: str, script: Path, *arguments: str) -> list[str]:
-    return [python, "-c", _SCRIPT, str(os.getpid()), str(script), *arguments]
-
-
-def binary_command(binary: Path, *arguments: str) -> list[str]:
-    return [sys.executable, "-S", "-E", "-c", _EXEC, str(os.getpid()), str(binary), *arguments]
+def tied_command(command: list[str]) -> list[str]:
+    """The command as a process that the system ends with this one."""
+    return [sys.executable, "-S", "-E", "-c", _EXEC, str(os.getpid()), *command]

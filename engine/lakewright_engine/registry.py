@@ -16,7 +16,8 @@ from urllib.parse import urlsplit
 
 from lakewright_engine import wire
 from lakewright_engine.errors import ProviderError
-from lakewright_engine.launch import Child, binary_command, module_command
+from lakewright_engine.forkserver import ForkServer
+from lakewright_engine.launch import Child, StartedChild, tied_command
 from lakewright_engine.model import Properties, ResourceState, Unknown, Value
 from lakewright_engine.properties import walk, without_secrets
 from lakewright_engine.providers import Provider
@@ -40,7 +41,7 @@ class Registry:
         project: str,
         root: Path,
         program: Path,
-        python: str,
+        forks: ForkServer,
         builtin: Provider,
         find: FindState,
         log: Callable[[str], None],
@@ -48,7 +49,7 @@ class Registry:
         self._project = project
         self._root = root
         self._program = program
-        self._python = python
+        self._forks = forks
         self._builtin = builtin
         self._find = find
         self._log = log
@@ -129,9 +130,7 @@ class Registry:
             stub = wire.provider_stub(wire.channel(address))
             wire.call(stub.Attach, wire.plugin_messages.PluginAttach(address=address))
             return Provider(package, stub)
-        child = Child(
-            self._command(package, inputs), self._program, self._environment(), self._output, f"provider {package!r}"
-        )
+        child = self._start_child(package, inputs)
         with self._lock:
             self._children.append(child)
             closed = self._closed
@@ -139,15 +138,21 @@ class Registry:
             child.kill()
         return Provider(package, wire.provider_stub(wire.channel(f"127.0.0.1:{child.read_port()}")))
 
-    def _command(self, package: str, inputs: Properties) -> list[str]:
+    def _start_child(self, package: str, inputs: Properties) -> Child:
+        name, env = f"provider {package!r}", self._environment()
         if package == DYNAMIC:
-            return module_command(self._python, "pulumi.dynamic")
+            request: dict[str, Any] = {"module": "pulumi.dynamic", "arguments": []}
+            return self._forks.start(request, self._program, env, self._output, name)
+        command = tied_command(self._command(package, inputs))
+        return StartedChild(command, self._program, env, self._output, name)
+
+    def _command(self, package: str, inputs: Properties) -> list[str]:
         binary = _installed_plugin(package, _text(inputs.get("version")))
         if binary is not None:
-            return binary_command(binary)
+            return [str(binary)]
         if package in _SANDBOX_PACKAGES and importlib.util.find_spec(_SANDBOX) is not None:
             require_sandbox_target(package, inputs)
-            return module_command(sys.executable, f"{_SANDBOX}.providers", package)
+            return [sys.executable, "-m", f"{_SANDBOX}.providers", package]
         raise ProviderError(
             f"no provider for the package {package!r}: install its plugin "
             f"(`pulumi plugin install resource {package}`), or put pulumi-resource-{package} on the PATH"

@@ -74,10 +74,12 @@ def take_over(
 
 
 def left_behind(provider: Provider, left: ResourceState) -> ResourceState | None:
-    """The object of an interrupted creation as a resource of its own, for what looks at the state without a program."""
-    object_id = natural_id(left.type, left.inputs)
-    found = provider.read(left.urn, object_id, left.inputs, {}) if object_id else None
-    if found is None or not found.id:
+    """The object of an interrupted creation as a resource of its own; None if it was never made.
+
+    For what looks at the state without a program. The creation's inputs must imply a natural id.
+    """
+    found = provider.read(left.urn, natural_id(left.type, left.inputs), left.inputs, {})
+    if not found.id:
         return None
     inputs = found.inputs if found.inputs is not None else left.inputs
     return replace(left, id=found.id, inputs=inputs, outputs=found.outputs)

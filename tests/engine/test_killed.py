@@ -23,7 +23,9 @@ if step == 1:
     File("c", "c.json", "leaf", opts=pulumi.ResourceOptions(depends_on=[b]))
 """
 RUN = """
+import os
 import sys
+os.environ["ENGINE"] = str(os.getpid())
 from lakewright_engine import Operation, run
 from lakewright_engine.project import Project
 result = run(Operation("up", Project.load(sys.argv[1]), "dev"), lambda event: None)
@@ -83,9 +85,8 @@ def wait(_):
 b = File("b", "b.json", a.etag.apply(wait))
 """,
     )
-    run = "import os\nos.environ['ENGINE'] = str(os.getpid())\n" + RUN
     environment = {**os.environ, **stack.environment}
-    done = subprocess.run([sys.executable, "-c", run, str(stack.program_dir)], env=environment, check=False)
+    done = subprocess.run([sys.executable, "-c", RUN, str(stack.program_dir)], env=environment, check=False)
     assert done.returncode == 1
     assert list(stack.files()) == ["a.json"]
     assert stack.resource("a").id == "a.json"

@@ -37,8 +37,10 @@ Provider.create = fatal
 """
 
 
-@pytest.mark.parametrize("name", ["bucket", "role", "inline", "versioning"])
-@pytest.mark.parametrize("then", ["up", "destroy"])
+@pytest.mark.parametrize(
+    ("name", "then"),
+    [("bucket", "up"), ("inline", "up"), ("versioning", "up"), ("bucket", "destroy"), ("role", "destroy")],
+)
 def test_an_object_whose_creation_was_interrupted_is_taken_over(
     tmp_path: Path, sandbox: object, name: str, then: str
 ) -> None:

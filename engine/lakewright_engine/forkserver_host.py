@@ -1,0 +1,143 @@
+"""Imports the SDK once and forks the program and the dynamic provider off itself: a script for `forkserver`.
+
+Speaks JSON lines over the socket whose descriptor it is given. A request has `module` or `script`, `arguments`, `cwd`
+and `env`, and comes with two descriptors, for standard output and error; it is answered with `{"pid": N}`. The end of a
+child is reported as `{"exited": N, "code": C}`. Ends with the engine: the system kills it, and it takes its children
+along.
+"""
+
+import array
+import contextlib
+import ctypes
+import gc
+import importlib
+import json
+import os
+import runpy
+import select
+import signal
+import socket
+import sys
+import traceback
+from typing import Any, NoReturn
+
+
+def main(descriptor: int, parent: int) -> None:
+    _die_with(parent)
+    requests = socket.socket(fileno=descriptor)
+    ended, wake = os.pipe()
+    os.set_blocking(wake, False)
+    signal.signal(signal.SIGCHLD, _wake)
+    signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
+    sys.path[:] = [entry for entry in sys.path if entry]
+    _import_sdk()
+    requests.sendall(b'{"ready": true}\n')
+    while True:
+        readable, _, _ = select.select([requests, ended], [], [])
+        if ended in readable:
+            os.read(ended, 4096)
+            _report(requests)
+        if requests in readable:
+            request, descriptors = _receive(requests)
+            if request is None:
+                return
+            pid = os.fork()
+            if pid == 0:
+                for one in (descriptor, ended, wake):
+                    os.close(one)
+                _run(request, descriptors)
+            for one in descriptors:
+                os.close(one)
+            requests.sendall(json.dumps({"pid": pid}).encode() + b"\n")
+
+
+def _wake(_number: int, _frame: object) -> None:
+    """The wake-up descriptor has what is needed."""
+
+
+def _die_with(parent: int) -> None:
+    # Not on every system; there, an orderly end of the engine still ends its children.
+    with contextlib.suppress(AttributeError):
+        ctypes.CDLL(None).prctl(1, signal.SIGKILL)
+    if os.getppid() != parent:
+        os._exit(1)
+
+
+def _import_sdk() -> None:
+    for module in ("pulumi", "pulumi.runtime", "pulumi.dynamic"):
+        importlib.import_module(module)
+    # Children share these objects for as long as nobody writes to them, and collecting them again is in vain.
+    gc.freeze()
+
+
+def _receive(requests: socket.socket) -> tuple[dict[str, Any] | None, list[int]]:
+    size = array.array("i")
+    text, ancillary, _, _ = requests.recvmsg(65536, socket.CMSG_LEN(2 * size.itemsize))
+    for _, _, data in ancillary:
+        size.frombytes(data[: len(data) - len(data) % size.itemsize])
+    while text and not text.endswith(b"\n"):
+        more = requests.recv(65536)
+        if not more:
+            return None, []
+        text += more
+    return (json.loads(text) if text else None), list(size)
+
+
+def _report(requests: socket.socket) -> None:
+    while True:
+        try:
+            pid, status = os.waitpid(-1, os.WNOHANG)
+        except ChildProcessError:
+            return
+        if pid == 0:
+            return
+        message = {"exited": pid, "code": os.waitstatus_to_exitcode(status)}
+        requests.sendall(json.dumps(message).encode() + b"\n")
+
+
+def _run(request: dict[str, Any], descriptors: list[int]) -> NoReturn:
+    code = 1
+    try:
+        signal.set_wakeup_fd(-1)
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        parent = os.getppid()
+        os.setsid()
+        _die_with(parent)
+        for target, source in zip((1, 2), descriptors, strict=True):
+            os.dup2(source, target)
+            os.close(source)
+        os.chdir(request["cwd"])
+        os.environ.clear()
+        os.environ.update(request["env"])
+        code = _execute(request)
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+
+
+def _execute(request: dict[str, Any]) -> int:
+    sys.path.insert(0, request["cwd"])
+    try:
+        if "module" in request:
+            # Errors that a provider expects show as one line.
+            if request["env"].get("LAKEWRIGHT_DEBUG", "") in ("", "0"):
+                sys.tracebacklimit = 0
+            sys.argv = [request["module"], *request["arguments"]]
+            runpy.run_module(request["module"], run_name="__main__", alter_sys=True)
+        else:
+            sys.argv = [request["script"], *request["arguments"]]
+            runpy.run_path(request["script"], run_name="__main__")
+    except SystemExit as exit_:
+        if exit_.code is None or isinstance(exit_.code, int):
+            return exit_.code or 0
+        print(exit_.code, file=sys.stderr)
+        return 1
+    except BaseException:  # noqa: BLE001 - the end of a process: whatever it was is shown, and is its exit code
+        traceback.print_exc()
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]), int(sys.argv[2]))
