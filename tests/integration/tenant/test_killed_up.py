@@ -45,12 +45,10 @@ def test_an_up_that_is_killed_at_every_call_still_comes_to_its_end(
     unit = {"name": "notebook", "runtime": "spark", "size": {"cpu": "1", "memory": "1Gi"}, "warehouse": "executions"}
     tenant = make_tenant(computing_units=[unit])
 
-    for killed in range(MOST_CALLS):
-        ended = _up_killed_at(tenant, number, moment)
-        if ended.returncode >= 0:
-            break
-    else:
-        pytest.fail(f"the end was not reached in {MOST_CALLS} runs")
+    killed = 0
+    while (ended := _up_killed_at(tenant, number, moment)).returncode < 0:
+        killed += 1
+        assert killed < MOST_CALLS, "no end was reached"
 
     assert ended.returncode == 0, ended.stdout + ended.stderr
     assert killed >= 20, "the walk has to go through every call of the tenant"
