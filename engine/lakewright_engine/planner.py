@@ -18,8 +18,8 @@ from lakewright_engine.properties import display, has_unknown, mark_keys, same
 from lakewright_engine.provider_resources import DefaultProviders, public_config, register_provider
 from lakewright_engine.providers import Diff, Failure, Provider
 from lakewright_engine.replacement import dependent_replacements, replaced_together
+from lakewright_engine.signatures import UNKNOWN
 from lakewright_engine.urns import (
-    UNKNOWN,
     is_provider_type,
     make_urn,
     split_reference,

@@ -11,17 +11,10 @@ from google.protobuf.struct_pb2 import NULL_VALUE, ListValue, Struct
 from google.protobuf.struct_pb2 import Value as WireValue
 
 from lakewright_engine.model import Asset, Properties, ResourceReference, Secret, Unknown, Value
-from lakewright_engine.urns import UNKNOWN
+from lakewright_engine.signatures import ARCHIVE, ASSET, OUTPUT, RESOURCE, SECRET, SIGNATURE, UNKNOWN
 
 if TYPE_CHECKING:
     from typing import Any
-
-SIGNATURE = "4dabf18193072939515e22adb298388d"
-SECRET = "1b47061264138c4ac30d75fd1eb44270"  # noqa: S105 - a signature of the wire format
-ASSET = "c44067f5952c0a294b673a41bacd8c17"
-ARCHIVE = "0def7320c3a5731c473e5ecbe6d01bc7"
-RESOURCE = "5cf8f73096256a8f31e491e813e4eb8e"
-OUTPUT = "d0e6a833031e9bbcd3f4e8bde6ca49a4"
 
 DependencySink = Callable[[str], None]
 

@@ -15,7 +15,8 @@ from lakewright_engine.model import Properties, ResourceState, Secret
 from lakewright_engine.properties import same
 from lakewright_engine.providers import Failure
 from lakewright_engine.registry import BUILTIN, DYNAMIC
-from lakewright_engine.urns import UNKNOWN, package_of, provider_type
+from lakewright_engine.signatures import UNKNOWN
+from lakewright_engine.urns import package_of, provider_type
 
 Register = Callable[[Goal], tuple[ResourceState, Step]]
 Refuse = Callable[[ResourceState, list[Failure], Goal], None]

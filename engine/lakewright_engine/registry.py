@@ -21,7 +21,8 @@ from lakewright_engine.launch import Child, StartedChild, tied_command
 from lakewright_engine.model import Properties, ResourceState, Unknown, Value
 from lakewright_engine.properties import walk, without_secrets
 from lakewright_engine.providers import Provider
-from lakewright_engine.urns import UNKNOWN, is_provider_type, provider_package, split_reference
+from lakewright_engine.signatures import UNKNOWN
+from lakewright_engine.urns import is_provider_type, provider_package, split_reference
 
 DYNAMIC = "pulumi-python"
 BUILTIN = "pulumi"

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 ROOT_STACK_TYPE = "pulumi:pulumi:Stack"
-UNKNOWN = "04da6b54-80e4-46f7-96ec-b56ff0331ba9"
-"""Stands for a value that a preview cannot know, also as the id of a provider that is yet to be created."""
 
 _PROVIDER_PREFIX = "pulumi:providers:"
 
