@@ -78,3 +78,20 @@ def test_a_changed_deletion_counts_from_the_next_up_on(make_tenant: Callable[...
     assert tenant.run("destroy", "--yes", "--engine", "embedded").returncode != 0
     tenant.up()
     tenant.verb("destroy", "--yes")
+
+
+def test_protect_never_empties_a_bucket_even_without_tables(make_tenant: Callable[..., Any]) -> None:
+    """Old versions in a bucket are data as well; only `purge` removes them. The stack goes on from where it stopped."""
+    tenant = make_tenant(warehouses=[{"name": "executions", "deletion": "protect"}])
+    tenant.up()
+
+    done = tenant.run("destroy", "--yes", "--engine", "embedded")
+
+    said = done.stdout + done.stderr
+    assert done.returncode != 0
+    assert tenant.bucket in said
+    assert "BucketNotEmpty" in said
+    tenant.spec["warehouses"][0]["deletion"] = "purge"
+    tenant.write()
+    tenant.up()
+    tenant.verb("destroy", "--yes")
