@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import statistics
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
@@ -40,11 +39,6 @@ def timed(action: Callable[[], object]) -> float:
     began = time.perf_counter()
     action()
     return time.perf_counter() - began
-
-
-def median_of(times: int, action: Callable[[], object]) -> float:
-    """The middle of several measurements, in seconds."""
-    return statistics.median(timed(action) for _ in range(times))
 
 
 def table(rows: list[Row]) -> Table:

@@ -1,3 +1,0 @@
-"""Imports what the tenants' program imports, and declares nothing."""
-
-import lakewright.tenant  # noqa: F401
