@@ -1,4 +1,4 @@
-"""One stack under both engines in turn: state, secrets, settings, locks and history go to and fro between them."""
+"""One stack under both engines in turn: state, secrets, settings, locks and history go both ways between them."""
 
 import ensurepip
 import json
