@@ -14,6 +14,7 @@ from lakewright_engine.errors import ProjectError, UnsupportedFeature
 from lakewright_engine.secrets import PassphraseManager
 from lakewright_engine.stack_config import StackConfig, as_text, full_key
 from lakewright_engine.state import FileBackend
+from lakewright_engine.yaml_text import load_yaml
 
 FILE_NAMES = ("Pulumi.yaml", "Pulumi.yml")
 
@@ -195,7 +196,7 @@ def _declared(config: dict[str, Any], project: str) -> tuple[dict[str, Any], tup
 def read_yaml(file: Path) -> dict[str, Any]:
     """A YAML file that holds a mapping; ProjectError names the file and the place otherwise."""
     try:
-        body: Any = yaml.safe_load(file.read_text(encoding="utf-8"))
+        body: Any = load_yaml(file.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         raise ProjectError(f"{file} cannot be read: {error}") from error
     if body is None:

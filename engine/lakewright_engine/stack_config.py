@@ -13,6 +13,7 @@ import yaml
 from lakewright_engine import yaml_edit
 from lakewright_engine.errors import ProjectError, UnsupportedFeature
 from lakewright_engine.secrets import PassphraseManager, refuse_other_providers
+from lakewright_engine.yaml_text import load_yaml
 
 SEGMENT = re.compile(r"""\.?([^.\[\]"]+)|\[(\d+)\]|\["((?:[^"\\]|\\.)*)"\]""")
 
@@ -47,7 +48,7 @@ class StackConfig:
 
     def _check(self) -> None:
         try:
-            body: Any = yaml.safe_load(self.text)
+            body: Any = load_yaml(self.text)
         except yaml.YAMLError as error:
             raise ProjectError(f"{self.file} cannot be read: {error}") from error
         values: Any = cast("dict[str, Any]", body).get("config") if isinstance(body, dict) else None
@@ -59,7 +60,7 @@ class StackConfig:
 
     @property
     def body(self) -> dict[str, Any]:
-        return yaml.safe_load(self.text) or {}
+        return load_yaml(self.text) or {}
 
     @property
     def values(self) -> dict[str, Any]:

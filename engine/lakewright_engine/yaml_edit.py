@@ -7,6 +7,8 @@ from typing import Any, cast
 import yaml
 from yaml import MappingNode, Node, ScalarNode
 
+from lakewright_engine.yaml_text import load_yaml
+
 
 def with_entry(text: str, path: list[str], value: Any) -> str:
     """The text with `path` (keys of mappings, outermost first) set to `value`; comments inside a replaced value go."""
@@ -29,7 +31,7 @@ def dumped(data: Any) -> str:
 def _faithful(text: str, wanted: Any) -> str:
     """The edited text if it says what is wanted, else the wanted data written anew: right comes before pretty."""
     try:
-        if yaml.safe_load(text) == wanted:
+        if load_yaml(text) == wanted:
             return text
     except yaml.YAMLError:
         pass
@@ -74,7 +76,7 @@ def _root(text: str) -> Node | None:
 
 
 def _loaded(text: str) -> dict[str, Any]:
-    return yaml.safe_load(text) or {}
+    return load_yaml(text) or {}
 
 
 def _entry(mapping: MappingNode, key: str) -> tuple[Node, Node] | None:
