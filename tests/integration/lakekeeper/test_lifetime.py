@@ -6,12 +6,12 @@ import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
@@ -154,6 +154,19 @@ def test_a_purge_that_fails_is_tried_again(
     assert files_of(table, aws) == 0
 
 
+def test_only_instance_admins_change_a_managed_warehouse(
+    client: Any, app: FastAPI, make_warehouse: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    management = f"/management/v1/warehouse/{make_warehouse(client, 'managed')}"
+    lakekeeper = app.state.lakekeeper
+    with monkeypatch.context() as admin:
+        admin.setattr(lakekeeper, "settings", replace(lakekeeper.settings, instance_admin=True))
+        answer = client.post(f"{management}/managed-by", json={"managed-by": "instance-admin"})
+        assert answer.json()["managed-by"] == "instance-admin"
+    for answer in (client.delete(management), client.post(f"{management}/rename", json={"new-name": "x"})):
+        assert (answer.status_code, answer.json()["error"]["type"]) == (403, "WarehouseManaged")
+
+
 def test_everything_is_there_after_a_restart(start_lakekeeper: Any, make_warehouse: Any, tmp_path: Path) -> None:
     database = f"sqlite:///{tmp_path / 'kept.db'}"
     before = start_lakekeeper(database=database)
@@ -190,9 +203,7 @@ def postgres() -> Iterator[str]:
             run([*user, control, "-D", data, "-w", "-m", "immediate", "stop"])
 
 
-def test_postgres_serves_as_well(
-    postgres: str, start_lakekeeper: Callable[..., httpx.Client], make_warehouse: Any
-) -> None:
+def test_postgres_serves_as_well(postgres: str, start_lakekeeper: Any, make_warehouse: Any) -> None:
     client = start_lakekeeper(database=postgres)
     warehouse = make_warehouse(client, "on-postgres")
     table_in(client, warehouse)
@@ -202,3 +213,4 @@ def test_postgres_serves_as_well(
     duplicate = client.post(f"{path}/tables", json={"name": "T", "schema": SCHEMA})
     assert duplicate.status_code == 409
     assert client.delete(path, params={"recursive": "true"}).status_code == 204
+    start_lakekeeper.stop(client)  # before its database goes

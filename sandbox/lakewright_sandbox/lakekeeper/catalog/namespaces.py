@@ -76,7 +76,7 @@ def create_namespace(
 
 def _create(server: Lakekeeper, warehouse_id: str, body: CreateNamespace) -> dict[str, Any]:
     path, given = body.namespace, body.properties or {}
-    _check_path(server, path)
+    check_path(server, path)
     _check_keys(given)
     properties = {key: value for key, value in given.items() if key not in OWN_PROPERTIES}
     row_id, now = new_id(), server.clock.now()
@@ -186,7 +186,8 @@ def _shown(row: Namespace) -> dict[str, str]:
     return {**row.properties, "namespace_id": row.id}
 
 
-def _check_path(server: Lakekeeper, path: list[str]) -> None:
+def check_path(server: Lakekeeper, path: list[str]) -> None:
+    """Raises 400 for a path that no namespace may have."""
     detail = f"Namespace: NamespaceIdent({path})"
     if not path:
         raise ApiError(400, "InvalidNamespace", "Namespace must have at least one part.", detail)

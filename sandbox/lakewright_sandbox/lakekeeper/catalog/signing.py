@@ -75,6 +75,7 @@ def sign_for_table(
     return _signed(server, storage, tabular.location, body)
 
 
+@router.post("/{warehouse_id}/v1/aws/s3/sign")
 @router.post("/signer/{warehouse_id}/v1/aws/s3/sign")
 def sign_in_warehouse(
     server: Server, warehouse_id: UUID, body: Annotated[SignRequest, read_body(SignRequest)]

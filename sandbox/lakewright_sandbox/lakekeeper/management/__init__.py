@@ -5,6 +5,7 @@ from fastapi import APIRouter
 from . import (
     actions,
     deleted_tabulars,
+    namespace_move,
     projects,
     protection,
     search,
@@ -29,6 +30,7 @@ MODULES = (
     tasks,
     deleted_tabulars,
     protection,
+    namespace_move,
     search,
 )
 

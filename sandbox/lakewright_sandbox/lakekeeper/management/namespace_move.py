@@ -1,0 +1,74 @@
+"""Moving a namespace: to another parent, to another name, or both. Its contents go with it, files stay in place."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+from uuid import UUID
+
+from fastapi import APIRouter
+from pydantic import ConfigDict
+from sqlalchemy import select
+from sqlalchemy.exc import IntegrityError
+from sqlalchemy.orm import Session
+from starlette.responses import Response
+
+from ..catalog.namespaces import check_path
+from ..catalog.scope import find_namespace, path_key
+from ..errors import ApiError, namespace_missing
+from ..models import Namespace, Warehouse
+from ..requests import Body, read_body
+from ..responses import json_response
+from ..server import Server, find_warehouse
+
+router = APIRouter(prefix="/management/v1/warehouse/{warehouse_id}/namespace")
+
+
+class MoveNamespace(Body):
+    model_config = ConfigDict(extra="forbid")
+
+    destination: list[str]
+    force: bool = False
+
+
+@router.post("/{namespace_id}/move")
+def move_namespace(
+    server: Server, warehouse_id: UUID, namespace_id: UUID, body: Annotated[MoveNamespace, read_body(MoveNamespace)]
+) -> Response:
+    """To where it is already: nothing happens, so that a repeated request does not fail."""
+    check_path(server, body.destination)
+    try:
+        with server.database.write() as session:
+            warehouse = find_warehouse(session, str(warehouse_id), active=True)
+            row = session.get(Namespace, str(namespace_id))
+            if row is None or row.warehouse_id != warehouse.id:
+                raise namespace_missing(str(namespace_id), warehouse.id)
+            if body.destination != row.path:
+                _check_movable(session, warehouse, row, body)
+                parent = _parent(session, warehouse, body.destination)
+                row.parent_id = parent.id if parent else None
+                row.path = [*(parent.path if parent else []), body.destination[-1]]
+                row.path_key, row.updated_at = path_key(row.path), server.clock.now()
+    except IntegrityError:
+        message = f"Namespace name '{'.'.join(body.destination)}' already exist in warehouse '{warehouse_id}'"
+        raise ApiError(409, "AlreadyExistsException", message, "Error moving Namespace in catalog") from None
+    answer: dict[str, Any] = {"namespace": row.path, "namespace-id": row.id, "parent-namespace-id": row.parent_id}
+    return json_response(answer)
+
+
+def _parent(session: Session, warehouse: Warehouse, path: list[str]) -> Namespace | None:
+    return find_namespace(session, warehouse.id, path[:-1]) if len(path) > 1 else None
+
+
+def _check_movable(session: Session, warehouse: Warehouse, row: Namespace, body: MoveNamespace) -> None:
+    name = ".".join(row.path)
+    layout = warehouse.storage_profile["storage-layout"]
+    if layout and layout["type"] == "full-hierarchy":
+        message = "Namespaces cannot be moved in a warehouse whose storage layout follows their names."
+        raise ApiError(400, "StorageLayoutForbidsNamespaceMove", message)
+    if path_key(body.destination[: len(row.path)]) == row.path_key and len(body.destination) > len(row.path):
+        raise ApiError(400, "NamespaceCannotMoveIntoSelf", f"Namespace '{name}' cannot be moved into itself.")
+    if session.scalars(select(Namespace.id).where(Namespace.parent_id == row.id).limit(1)).first():
+        message = f"Namespace '{name}' has child namespaces and cannot be moved."
+        raise ApiError(409, "NamespaceHasChildren", message)
+    if row.protected and not body.force:
+        raise ApiError(409, "NamespaceProtected", f"Namespace '{name}' is protected and force flag not set.")

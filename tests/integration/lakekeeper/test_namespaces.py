@@ -1,0 +1,132 @@
+"""Namespaces of the sandbox Lakekeeper beyond what the recordings show: drops, moves, locations."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any
+
+import httpx
+import pytest
+
+SCHEMA = {"type": "struct", "schema-id": 0, "fields": [{"id": 1, "name": "id", "required": True, "type": "long"}]}
+
+
+class Warehouse:
+    """Requests to one warehouse."""
+
+    def __init__(self, client: httpx.Client, warehouse: str) -> None:
+        self.client = client
+        self.management = f"/management/v1/warehouse/{warehouse}"
+        self.namespaces = f"/catalog/v1/{warehouse}/namespaces"
+
+    def create(self, *path: str, **properties: str) -> httpx.Response:
+        return self.client.post(self.namespaces, json={"namespace": path, "properties": properties})
+
+    def id_of(self, *path: str) -> str:
+        return self.get(*path)["properties"]["namespace_id"]
+
+    def get(self, *path: str) -> dict[str, Any]:
+        return self.client.get(f"{self.namespaces}/{'%1F'.join(path)}").json()
+
+    def drop(self, *path: str, **params: str) -> httpx.Response:
+        return self.client.delete(f"{self.namespaces}/{'%1F'.join(path)}", params=params)
+
+    def protect(self, kind: str, object_id: str) -> None:
+        url = f"{self.management}/{kind}/{object_id}/protection"
+        self.client.post(url, json={"protected": True}).raise_for_status()
+
+    def move(self, *path: str, to: list[str], **more: Any) -> httpx.Response:
+        url = f"{self.management}/namespace/{self.id_of(*path)}/move"
+        return self.client.post(url, json={"destination": to, **more})
+
+
+@pytest.fixture(scope="module")
+def warehouse(lakekeeper: httpx.Client, make_warehouse: Any) -> Warehouse:
+    return Warehouse(lakekeeper, make_warehouse(lakekeeper, "namespaces"))
+
+
+@pytest.fixture
+def name() -> str:
+    return f"n{uuid.uuid4().hex[:8]}"
+
+
+def refused(answer: httpx.Response) -> tuple[int, str]:
+    return answer.status_code, answer.json()["error"]["type"]
+
+
+@pytest.mark.parametrize(
+    ("path", "kind"),
+    [
+        ([], "InvalidNamespace"),
+        (["a", "b", "c", "d", "e", "f"], "NamespaceDepthExceeded"),
+        (["a", ""], "NamespacePartEmpty"),
+        (["a+b"], "InvalidNamespace"),
+        (["SYSTEM"], "ReservedNamespace"),
+    ],
+)
+def test_paths_that_cannot_be(warehouse: Warehouse, path: list[str], kind: str) -> None:
+    assert refused(warehouse.create(*path)) == (400, kind)
+
+
+def test_a_name_with_a_space_is_found_by_plus(warehouse: Warehouse, name: str) -> None:
+    warehouse.create(f"{name} x").raise_for_status()
+    assert warehouse.get(f"{name}+x")["namespace"] == [f"{name} x"]
+
+
+def test_names_keep_their_case_and_are_found_in_any(warehouse: Warehouse, name: str) -> None:
+    warehouse.create(f"{name}Ä").raise_for_status()
+    assert warehouse.get(f"{name}ä".upper())["namespace"] == [f"{name}Ä"]
+    child = warehouse.create(f"{name}ä", "Child").json()
+    assert warehouse.get(f"{name}Ä", "child")["namespace"] == [f"{name}Ä", "Child"]
+    assert child["namespace"][-1] == "Child"
+
+
+def test_a_location_of_its_own_holds_its_tables(warehouse: Warehouse, name: str) -> None:
+    base = warehouse.create(name).json()["properties"]["location"]
+    placed = warehouse.create(f"{name}-placed", location=f"{base}/{name}").json()
+    assert placed["properties"]["location"] == f"{base}/{name}/"
+    table = {"name": "t", "schema": SCHEMA}
+    answer = warehouse.client.post(f"{warehouse.namespaces}/{name}-placed/tables", json=table).json()
+    assert answer["metadata"]["location"] == f"{base}/{name}/{answer['metadata']['table-uuid']}"
+    assert refused(warehouse.create(f"{name}-out", location="s3://elsewhere/x")) == (400, "InvalidLocation")
+
+
+def test_protection_stops_a_drop_unless_forced(warehouse: Warehouse, name: str) -> None:
+    warehouse.create(name).raise_for_status()
+    warehouse.create(name, "child").raise_for_status()
+    table = {"name": "t", "schema": SCHEMA}
+    url = f"{warehouse.namespaces}/{name}%1Fchild/tables"
+    table_id = warehouse.client.post(url, json=table).json()["metadata"]["table-uuid"]
+    warehouse.protect("table", table_id)
+    assert refused(warehouse.drop(name, recursive="true")) == (409, "ChildTabularProtected")
+    warehouse.protect("namespace", warehouse.id_of(name, "child"))
+    assert refused(warehouse.drop(name, recursive="true")) == (409, "ChildNamespaceProtected")
+    warehouse.protect("namespace", warehouse.id_of(name))
+    assert refused(warehouse.drop(name, recursive="true")) == (409, "NamespaceProtected")
+    assert warehouse.drop(name, recursive="true", force="true").status_code == 204
+
+
+def test_a_move_takes_the_contents_along(warehouse: Warehouse, name: str) -> None:
+    for path in ([name], [f"{name}-to"]):
+        warehouse.create(*path).raise_for_status()
+    warehouse.client.post(f"{warehouse.namespaces}/{name}/tables", json={"name": "t", "schema": SCHEMA})
+    target, namespace_id = [f"{name}-to", "Moved"], warehouse.id_of(name)
+    url = f"{warehouse.management}/namespace/{namespace_id}/move"
+    moved, again = (warehouse.client.post(url, json={"destination": target}).json() for _ in range(2))
+    parent = warehouse.id_of(f"{name}-to")
+    assert moved == again == {"namespace": target, "namespace-id": namespace_id, "parent-namespace-id": parent}
+    tables = warehouse.client.get(f"{warehouse.namespaces}/{'%1F'.join(target)}/tables").json()["identifiers"]
+    assert tables == [{"namespace": target, "name": "t"}]
+
+
+def test_moves_that_cannot_be(warehouse: Warehouse, name: str) -> None:
+    for path in ([name], [name, "child"], [f"{name}-other"]):
+        warehouse.create(*path).raise_for_status()
+    assert refused(warehouse.move(name, to=["elsewhere"])) == (409, "NamespaceHasChildren")
+    assert refused(warehouse.move(f"{name}-other", to=[name])) == (409, "AlreadyExistsException")
+    assert refused(warehouse.move(f"{name}-other", to=["missing", "x"])) == (404, "NoSuchNamespaceException")
+    assert refused(warehouse.move(f"{name}-other", to=[f"{name}-other", "x"])) == (400, "NamespaceCannotMoveIntoSelf")
+    warehouse.protect("namespace", warehouse.id_of(f"{name}-other"))
+    assert refused(warehouse.move(f"{name}-other", to=["x"])) == (409, "NamespaceProtected")
+    assert warehouse.move(f"{name}-other", to=[f"{name}-forced"], force=True).status_code == 200
+    assert warehouse.move(f"{name}-forced", to=["y"], unknown=1).status_code == 422
