@@ -23,8 +23,6 @@ def declare_tenant() -> None:
     pulumi.export("catalog_config", tenant.catalog_config.apply(lambda config: config.model_dump(mode="json")))
     pulumi.export("role_arns", tenant.role_arns)
     pulumi.export("computing_units", tenant.computing_units)
-    if tenant.external_ids:
-        pulumi.export("external_ids", tenant.external_ids)
 
 
 def project_root(start: Path) -> Path:

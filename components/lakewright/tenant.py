@@ -21,8 +21,6 @@ class Tenant(pulumi.ComponentResource):
     role_arns: dict[str, pulumi.Output[str]]
     catalog_config: pulumi.Output[CatalogConfig]
     computing_units: list[str]
-    external_ids: dict[str, pulumi.Output[str]]
-    """Made for roles of the tenant's own, which have to demand them."""
 
     def __init__(self, spec: TenantSpec, platform: Platform, opts: pulumi.ResourceOptions | None = None) -> None:
         refuse_unbuilt(spec)
@@ -62,11 +60,6 @@ class Tenant(pulumi.ComponentResource):
         )
         self.warehouse_ids = {name: warehouse.warehouse_id for name, warehouse in warehouses.items()}
         self.role_arns = {name: warehouse.role_arn for name, warehouse in warehouses.items() if warehouse.role_arn}
-        self.external_ids = {
-            name: warehouse.external_id_for_tenant
-            for name, warehouse in warehouses.items()
-            if warehouse.external_id_for_tenant
-        }
         self.computing_units = [unit.name for unit in spec.computing_units]
         self.register_outputs({"warehouse_ids": self.warehouse_ids, "computing_units": self.computing_units})
 

@@ -23,8 +23,6 @@ class TenantWarehouse(pulumi.ComponentResource):
     warehouse_id: pulumi.Output[str]
     role_arn: pulumi.Output[str] | None
     """None where access is by a key."""
-    external_id_for_tenant: pulumi.Output[str] | None
-    """Made for a role of the tenant's own, which has to demand it."""
 
     def __init__(
         self,
@@ -43,8 +41,6 @@ class TenantWarehouse(pulumi.ComponentResource):
         prefix = tenant.prefix_of(spec)
 
         external_id = _external_id(name, storage, within)
-        asked_of_tenant = isinstance(storage.spec, ExistingStorage) and not storage.spec.external_id
-        self.external_id_for_tenant = external_id if asked_of_tenant else None
         self.role_arn = self._role_arn(tenant, spec, platform=platform, storage=storage, external_id=external_id)
         warehouse = Warehouse(
             name,

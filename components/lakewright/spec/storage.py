@@ -69,7 +69,8 @@ class ExistingStorage(Part):
     external_id: ExternalIdValue | None = None
     """What the tenant's role demands as `sts:ExternalId`, or `config:KEY` for a key of the stack's configuration.
 
-    Without it the stack makes one and exports it as `external_ids`, for the role to be changed before the next `up`.
+    Without it the stack makes one: the first `up` fails at the role, `lakewright external-ids` prints what the role has
+    to demand, and the next `up` goes on.
     """
     kms_key_arn: Arn | None = None
 

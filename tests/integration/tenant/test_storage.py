@@ -1,0 +1,124 @@
+"""Storage that the stack does not make: a bucket and role of the tenant's own, and an S3-compatible store."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from lakewright.access import access_policy, trust_policy
+
+pytestmark = pytest.mark.timeout(300)
+
+ROWS = pa.table({"n": [1, 2, 3]})
+
+
+def bring(tenant: Any, aws: Callable[..., Any], external_id: str) -> str:
+    """A bucket of the tenant's own and a role to it that demands an external id; the role's ARN."""
+    bucket = f"{tenant.name}-own"
+    aws("s3").create_bucket(Bucket=bucket)
+    iam = aws("iam")
+    trust = json.dumps(trust_policy(tenant.sandbox.aws.catalog_principal_arn, external_id))
+    arn = iam.create_role(RoleName=f"{tenant.name}-own", AssumeRolePolicyDocument=trust)["Role"]["Arn"]
+    rights = json.dumps(access_policy(bucket, f"{tenant.name}/executions"))
+    iam.put_role_policy(RoleName=f"{tenant.name}-own", PolicyName="lakewright", PolicyDocument=rights)
+    tenant.spec["storage"] = {
+        "main": {
+            "backend": "existing",
+            "bucket": bucket,
+            "region": tenant.sandbox.aws.region,
+            "role_arn": arn,
+            "external_id": external_id,
+        }
+    }
+    tenant.write()
+    return f"{tenant.name}-own"
+
+
+def write_and_read(tenant: Any) -> list[int]:
+    table = tenant.catalog("executions").create_table("results.flights", schema=ROWS.schema)
+    table.append(ROWS)
+    return table.scan().to_arrow()["n"].to_pylist()
+
+
+def test_a_tenant_brings_its_bucket_and_role(make_tenant: Callable[..., Any], aws: Callable[..., Any]) -> None:
+    tenant = make_tenant()
+    bucket = bring(tenant, aws, "acme-0815")
+
+    steps = tenant.up()["steps"]
+
+    assert not [step for step in steps if step["type"].startswith("aws:")], "nothing is made in it"
+    assert write_and_read(tenant) == [1, 2, 3]
+    tenant.verb("destroy", "--yes")
+    assert bucket in [one["Name"] for one in aws("s3").list_buckets()["Buckets"]]
+
+
+def test_an_external_id_may_come_from_the_stacks_configuration(
+    make_tenant: Callable[..., Any], aws: Callable[..., Any]
+) -> None:
+    tenant = make_tenant()
+    bring(tenant, aws, "acme-from-config")
+    tenant.spec["storage"]["main"]["external_id"] = "config:own_external_id"
+    tenant.write()
+    tenant.told("config", "set", "own_external_id", "acme-from-config", "--secret")
+
+    tenant.up()
+
+    assert write_and_read(tenant) == [1, 2, 3]
+
+
+def test_without_an_external_id_one_is_made_for_the_role_to_demand(
+    make_tenant: Callable[..., Any], aws: Callable[..., Any]
+) -> None:
+    tenant = make_tenant()
+    role = bring(tenant, aws, "nobody-knows-yet")
+    del tenant.spec["storage"]["main"]["external_id"]
+    tenant.write()
+    tenant.environ = {"LAKEWRIGHT_ROLE_PROPAGATION": "0"}
+
+    failed = tenant.run("up", "--yes", "--engine", "embedded")
+    made = json.loads(tenant.told("external-ids", "--json"))[f"{tenant.name}-executions"]
+    trust = json.dumps(trust_policy(tenant.sandbox.aws.catalog_principal_arn, made))
+    aws("iam").update_assume_role_policy(RoleName=role, PolicyDocument=trust)
+    tenant.up()
+
+    assert failed.returncode == 1
+    assert made not in failed.stdout + failed.stderr
+    assert write_and_read(tenant) == [1, 2, 3]
+
+
+def test_a_store_with_keys_by_reference_signs_each_request(
+    make_tenant: Callable[..., Any], aws: Callable[..., Any], lakekeeper: Any
+) -> None:
+    tenant = make_tenant(
+        warehouses=[
+            {"name": "executions", "namespaces": ["results"], "delegation": "remote-signing", "deletion": "purge"}
+        ]
+    )
+    admin = tenant.sandbox.admin
+    aws("s3").create_bucket(Bucket=f"{tenant.name}-store")
+    tenant.spec["storage"] = {
+        "main": {
+            "backend": "s3",
+            "bucket": f"{tenant.name}-store",
+            "endpoint": tenant.sandbox.aws.endpoint,
+            "credential": {"access_key_id": "env:STORE_ID", "secret_access_key": "env:STORE_SECRET"},
+            "region": tenant.sandbox.aws.region,
+            "sts": False,
+        }
+    }
+    tenant.environ = {
+        "STORE_ID": admin.access_key_id,
+        "STORE_SECRET": admin.secret_access_key.get_secret_value(),
+    }
+    tenant.write()
+
+    warehouse = tenant.up()["outputs"]["warehouse_ids"]["executions"]
+
+    profile = lakekeeper.get(f"/management/v1/warehouse/{warehouse}").json()["storage-profile"]
+    assert (profile["flavor"], profile["sts-enabled"], profile["remote-signing-enabled"]) == ("s3-compat", False, True)
+    assert write_and_read(tenant) == [1, 2, 3]
+    tenant.environ = {}
+    tenant.verb("preview", "--refresh", "--expect-no-changes")
