@@ -144,6 +144,32 @@ if step > 1:
 """,
         ("up", "up", "up", "destroy"),
     ),
+    "a replacement that fails half-way": Comparison(
+        """
+content = "fail" if step == 2 else "ok"
+a = File("a", f"a{step}.json", content, opts=Options(delete_before_replace=True))
+b = File("b", f"b{step}.json", content, opts=Options(depends_on=[a] if step == 3 else []))
+""",
+        ("up", "up", "preview", "up", "destroy"),
+    ),
+    "a replacement trigger": Comparison(
+        """
+File("a", "a.json", "a", opts=Options(replacement_trigger="one" if step < 3 else "two", delete_before_replace=True))
+""",
+        ("up", "up", "up"),
+    ),
+    "an output that is computed from what is not known yet": Comparison(
+        """
+a = File("a", "a.json", f"a{step}")
+class Box(pulumi.ComponentResource):
+    def __init__(self, name, props, opts=None):
+        super().__init__("test:index:Box", name, props, opts)
+        self.register_outputs({"etag": a.etag, "step": step})
+Box("box", {"etag": a.etag})
+pulumi.export("etag", a.etag.apply(lambda etag: etag.upper()))
+""",
+        ("preview", "up", "preview", "up", "refresh --preview-only --expect-no-changes", "destroy"),
+    ),
     "duplicate names": Comparison(
         """
 a = File("a", "a.json", "a")
