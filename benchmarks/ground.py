@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import shutil
 import subprocess
 import tempfile
@@ -16,7 +17,7 @@ from typing import Any
 
 from lakewright_spark.catalog import CatalogConfig
 
-from demo.stage import STACK, Stage
+from demo.stage import BIN, STACK, DemoError, Stage
 
 PROGRAMS = Path(__file__).parent / "programs"
 EMBEDDED = ("--engine", "embedded")
@@ -52,9 +53,13 @@ class Ground:
         """The Pulumi CLI on a program, with a state of its own."""
         state = program.parent / f"{program.name}-cli-state"
         state.mkdir(exist_ok=True)
-        environment = os.environ | self.stage.settings() | {"PULUMI_BACKEND_URL": state.as_uri()}
+        mine = {"PULUMI_BACKEND_URL": state.as_uri(), "PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}"}
         command = ["pulumi", "-C", str(program), *words]
-        subprocess.run(command, env=environment, check=True, capture_output=True)
+        finished = subprocess.run(
+            command, env=os.environ | self.stage.settings() | mine, check=False, capture_output=True, text=True
+        )
+        if finished.returncode:
+            raise DemoError(f"`{shlex.join(command)}` ended with {finished.returncode}. {finished.stdout[-2000:]}")
 
 
 @contextmanager
