@@ -229,6 +229,8 @@ class _Run:
             "PULUMI_STACK": deployment.stack,
             "PULUMI_DRY_RUN": str(deployment.dry_run).lower(),
             "PYTHONUNBUFFERED": "1",
+            # The monitor is on this machine, whatever proxy leads to the rest of the world.
+            "no_grpc_proxy": "127.0.0.1,localhost",
         }
 
     def _interrupt(self) -> None:
@@ -252,8 +254,7 @@ class _Run:
             result.exit = 1
         elif operation.expect_no_changes and any(op not in _NO_CHANGE for op in events.changes):
             verb = "update" if operation.verb == "up" else operation.verb
-            done = "proposed" if deployment.dry_run else "made"
-            message = f"no changes were expected for {verb} but changes were {done}"
+            message = f"no changes were expected for {verb} but changes were proposed"
             result.messages.append(f"error: {message}")
             result.exit = UNEXPECTED_CHANGES
         return result

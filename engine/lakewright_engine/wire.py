@@ -31,6 +31,8 @@ _OPTIONS = [
     ("grpc.max_receive_message_length", MESSAGE_LIMIT),
     ("grpc.max_send_message_length", MESSAGE_LIMIT),
     ("grpc.enable_http_proxy", 0),
+    # A program may send everything it has at once; the last of it waits for as long as the rest takes.
+    ("grpc.server_max_unrequested_time_in_server", 30 * 60),
 ]
 
 Message = Any

@@ -24,6 +24,7 @@ def die(moment: str) -> None:
         count = int(counter.read_text()) + 1 if counter.exists() else 1
         counter.write_text(str(count))
         if count == int(number):
+            counter.with_name(".pid").write_text(str(os.getpid()))
             os.kill(int(os.environ["ENGINE"]), signal.SIGKILL)
 
 

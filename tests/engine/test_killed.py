@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import signal
 import subprocess
 import sys
@@ -14,6 +15,7 @@ from stackrunner import Stack
 
 PROGRAM = """
 import os
+import select
 import pulumi
 from deadlystore import File
 step = int(os.environ["STEP"])
@@ -24,6 +26,7 @@ if step == 1:
 """
 RUN = """
 import os
+import select
 import sys
 os.environ["ENGINE"] = str(os.getpid())
 from lakewright_engine import Operation, run
@@ -60,6 +63,17 @@ def test_the_next_up_finishes_what_a_killed_one_began(tmp_path: Path, call: int,
     assert json.loads(next(stack.store.glob("*-b.json")).read_text())["content"] == "etag-one 2"
     assert stack.pending() == []
     assert [state.delete for state in stack.resources()] == [False] * 4
+
+
+def test_a_killed_engine_leaves_no_process_behind(tmp_path: Path) -> None:
+    stack = Stack(tmp_path, PROGRAM)
+    assert up(stack, 1, "1:before") == -signal.SIGKILL
+    provider = int((stack.store / ".pid").read_text())
+    try:
+        ended = os.pidfd_open(provider)
+    except ProcessLookupError:
+        return
+    assert select.select([ended], [], [], 60)[0]
 
 
 def test_pending_operations_are_told(tmp_path: Path) -> None:
