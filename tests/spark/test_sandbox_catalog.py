@@ -95,6 +95,9 @@ def spark(sandbox: Sandbox, project: str) -> Iterator[SparkSession]:
     session.stop()
 
 
+ONE_OF_EACH_DELEGATION = pytest.mark.parametrize("catalog", ["signed", "vended"], indirect=True)
+
+
 @pytest.fixture(params=sorted(DELEGATIONS))
 def catalog(request: Any, spark: SparkSession) -> str:
     spark.sql(f"CREATE NAMESPACE IF NOT EXISTS {request.param}.n")
@@ -124,6 +127,7 @@ def test_the_life_of_a_table(spark: SparkSession, catalog: str) -> None:
     spark.sql(f"DROP TABLE {catalog}.n.lived PURGE")
 
 
+@ONE_OF_EACH_DELEGATION
 def test_time_travel_branches_and_tags(spark: SparkSession, catalog: str) -> None:
     table = f"{catalog}.n.travel"
     spark.sql(f"CREATE TABLE {table} AS SELECT 1 AS id")
@@ -168,6 +172,7 @@ def test_maintenance(spark: SparkSession, sandbox: Sandbox, catalog: str, bucket
     spark.sql(f"DROP TABLE {table} PURGE")
 
 
+@pytest.mark.parametrize("catalog", ["vended"], indirect=True)
 def test_views(spark: SparkSession, catalog: str) -> None:
     table, view = f"{catalog}.n.seen", f"{catalog}.n.seeing"
     spark.sql(f"CREATE TABLE {table} AS SELECT 1 AS id UNION ALL SELECT 2")
@@ -184,6 +189,7 @@ def test_views(spark: SparkSession, catalog: str) -> None:
     spark.sql(f"DROP TABLE {table} PURGE")
 
 
+@ONE_OF_EACH_DELEGATION
 def test_format_version_3(spark: SparkSession, catalog: str) -> None:
     """Row lineage, deletion vectors and default values."""
     table = f"{catalog}.n.three"
@@ -202,6 +208,7 @@ def test_format_version_3(spark: SparkSession, catalog: str) -> None:
     spark.sql(f"DROP TABLE {table} PURGE")
 
 
+@pytest.mark.parametrize("catalog", ["vended"], indirect=True)
 def test_a_replaced_table_keeps_its_history(spark: SparkSession, catalog: str) -> None:
     table = f"{catalog}.n.replaced"
     spark.sql(f"CREATE TABLE {table} AS SELECT 1 AS id")

@@ -1,7 +1,8 @@
 """Errors as Lakekeeper words them. One exception carries all of them: clients tell them apart by `type`.
 
 ApiError
-`-- RequestRejectedError   the framework refused the request before the API saw it (text/plain)
+|-- RequestRejectedError   the framework refused the request before the API saw it (text/plain)
+`-- StorageError           S3 refused or could not be reached (in `storage.py`)
 """
 
 from __future__ import annotations

@@ -10,6 +10,7 @@ from sqlalchemy import select
 from .errors import ApiError
 from .models import Tabular, Task, Warehouse
 from .server import Lakekeeper
+from .statistics import HOUR, take_all_statistics
 from .storage import WarehouseStorage
 from .task_queue import PURGE, SOFT_DELETION, schedule_purge
 
@@ -25,6 +26,7 @@ class TaskWorker:
     def __init__(self, server: Lakekeeper) -> None:
         self._server = server
         self._stopping = threading.Event()
+        self._counted_hour: int | None = None
         self._thread = threading.Thread(target=self._run, name="lakekeeper-tasks", daemon=True)
 
     def start(self) -> None:
@@ -36,7 +38,8 @@ class TaskWorker:
         self._thread.join(timeout=10)
 
     def run_due(self) -> int:
-        """Carries out every due task; returns how many."""
+        """Carries out every due task; returns how many. Takes the statistics of a new hour."""
+        self._take_statistics()
         done = 0
         while not self._stopping.is_set() and (task := self._take()) is not None:
             self._carry_out(task)
@@ -55,6 +58,13 @@ class TaskWorker:
         with self._server.database.write() as session:
             for task in session.scalars(select(Task).where(Task.status.in_(("RUNNING", "STOPPING")))):
                 task.status = "SCHEDULED"
+
+    def _take_statistics(self) -> None:
+        now = self._server.clock.now()
+        if now // HOUR != self._counted_hour:
+            with self._server.database.write() as session:
+                take_all_statistics(session, now)
+            self._counted_hour = now // HOUR
 
     def _take(self) -> Task | None:
         now = self._server.clock.now()

@@ -154,6 +154,19 @@ def test_a_purge_that_fails_is_tried_again(
     assert files_of(table, aws) == 0
 
 
+def test_tables_are_counted_by_the_hour(client: Any, app: FastAPI, clock: Clock, make_warehouse: Any) -> None:
+    warehouse = make_warehouse(client, "counted")
+    table_in(client, warehouse)
+    for _ in range(2):
+        clock.advance(3600)
+        run_due(app)
+    url = f"/management/v1/warehouse/{warehouse}/statistics"
+    first = client.get(url, params={"page_size": 2}).json()
+    assert [entry["number-of-tables"] for entry in first["stats"]] == [1, 1]
+    rest = client.get(url, params={"page_token": first["next-page-token"]}).json()
+    assert [entry["number-of-tables"] for entry in rest["stats"]] == [0]  # counted when the warehouse was made
+
+
 def test_only_instance_admins_change_a_managed_warehouse(
     client: Any, app: FastAPI, make_warehouse: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

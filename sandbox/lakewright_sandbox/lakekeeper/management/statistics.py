@@ -6,33 +6,17 @@ from typing import Annotated
 from uuid import UUID
 
 from fastapi import APIRouter, Query
-from sqlalchemy import func, select
-from sqlalchemy.orm import Session
+from sqlalchemy import select
 from starlette.responses import Response
 
 from ..clock import timestamp
-from ..models import Tabular, WarehouseStatistics
+from ..models import WarehouseStatistics
 from ..paging import Page, page_token
 from ..responses import json_response
 from ..server import Server, find_warehouse
-
-HOUR = 3_600_000_000
+from ..statistics import take_statistics
 
 router = APIRouter(prefix="/management/v1")
-
-
-def take_statistics(session: Session, warehouse_id: str, now: int) -> None:
-    """Counts for the current hour; the last count of an hour stays."""
-    counts: dict[str, int] = {}
-    query = select(Tabular.kind, func.count()).where(Tabular.warehouse_id == warehouse_id, Tabular.deleted_at.is_(None))
-    for kind, number in session.execute(query.group_by(Tabular.kind)):
-        counts[kind] = number
-    row = session.get(WarehouseStatistics, (warehouse_id, now // HOUR * HOUR))
-    if row is None:
-        row = WarehouseStatistics(warehouse_id=warehouse_id, hour=now // HOUR * HOUR)
-        session.add(row)
-    row.number_of_tables, row.number_of_views = counts.get("table", 0), counts.get("view", 0)
-    row.updated_at = now
 
 
 @router.get("/warehouse/{warehouse_id}/statistics")

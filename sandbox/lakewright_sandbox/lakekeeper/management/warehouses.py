@@ -17,10 +17,10 @@ from ..models import ACTIVE_TASK, Namespace, Project, Secret, Tabular, Task, War
 from ..requests import Body, Flag, read_body
 from ..responses import empty, json_response
 from ..server import Lakekeeper, ProjectId, Server, find_warehouse
+from ..statistics import take_statistics
 from ..storage import WarehouseStorage
 from ..storage_profile import S3Profile, for_credential
 from ..validation import raise_failed
-from .statistics import take_statistics
 from .warehouse_model import CreateWarehouse, check_format_versions, check_name, shown
 
 router = APIRouter(prefix="/management/v1")

@@ -1,0 +1,29 @@
+"""Counting the tables and views of warehouses, hour by hour."""
+
+from __future__ import annotations
+
+from sqlalchemy import func, select
+from sqlalchemy.orm import Session
+
+from .models import Tabular, Warehouse, WarehouseStatistics
+
+HOUR = 3_600_000_000
+
+
+def take_statistics(session: Session, warehouse_id: str, now: int) -> None:
+    """Counts for the current hour; the last count of an hour stays."""
+    counts: dict[str, int] = {}
+    query = select(Tabular.kind, func.count()).where(Tabular.warehouse_id == warehouse_id, Tabular.deleted_at.is_(None))
+    for kind, number in session.execute(query.group_by(Tabular.kind)):
+        counts[kind] = number
+    row = session.get(WarehouseStatistics, (warehouse_id, now // HOUR * HOUR))
+    if row is None:
+        row = WarehouseStatistics(warehouse_id=warehouse_id, hour=now // HOUR * HOUR)
+        session.add(row)
+    row.number_of_tables, row.number_of_views = counts.get("table", 0), counts.get("view", 0)
+    row.updated_at = now
+
+
+def take_all_statistics(session: Session, now: int) -> None:
+    for warehouse_id in session.scalars(select(Warehouse.id)).all():
+        take_statistics(session, warehouse_id, now)
