@@ -34,7 +34,16 @@ def main() -> None:
         profile=arguments.profile,
         aws_system_identity=arguments.system_identity,
     )
-    uvicorn.run(create_app(settings), host=arguments.host, port=arguments.port, log_level="warning", access_log=False)
+    uvicorn.run(
+        create_app(settings),
+        host=arguments.host,
+        port=arguments.port,
+        log_level="warning",
+        access_log=False,
+        # Longer than clients keep an idle connection: else one may be closed as it is used again.
+        timeout_keep_alive=60,
+        timeout_graceful_shutdown=3,
+    )
 
 
 if __name__ == "__main__":
