@@ -47,7 +47,7 @@ def table(rows: list[Row]) -> Table:
         numbers = [f"{row.ours:.2f} {row.unit}", f"{row.reference:.2f} {row.unit}" if row.reference else ""]
         ratio = "" if row.ratio is None else f"{row.ratio:.2f}"
         if row.target is not None and row.ratio is not None:
-            ratio = f"[{'green' if row.ratio <= row.target else 'red'}]{ratio}[/]"
+            ratio = f"[{'green' if 0 < row.ratio <= row.target else 'red'}]{ratio}[/]"
         target = "" if row.target is None else f"≤ {row.target:.2f}"
         shown.add_row(row.name, *numbers, ratio, target, row.note)
     return shown
