@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from lakewright.cli import main
+from lakewright_engine.model import ResourceState
 from lakewright_engine.providers import Provider
 
 CHANGING = ("create", "update", "delete")
@@ -29,17 +30,17 @@ class Killer:
         self._lock = threading.Lock()
 
     def watch(self, name: str, call: Callable[..., Any]) -> Callable[..., Any]:
-        def watched(provider: Provider, urn: str, *arguments: Any, **named: Any) -> Any:
-            if name != "delete" and (named.get("preview") or arguments[-1] is True):
-                return call(provider, urn, *arguments, **named)
+        def watched(provider: Provider, state: ResourceState, *more: Any) -> Any:
+            if more and more[-1] is True:  # a preview changes nothing
+                return call(provider, state, *more)
             with self._lock:
                 self._count += 1
                 mine = self._count == self._number
                 with self._log.open("a") as log:
-                    log.write(f"{name} {urn}\n")
+                    log.write(f"{name} {state.urn}\n")
             if mine and self._moment == "before":
                 self._die()
-            answer = call(provider, urn, *arguments, **named)
+            answer = call(provider, state, *more)
             if mine:
                 self._die()
             return answer
