@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from typing import Any
 
 import httpx
@@ -22,16 +23,17 @@ class Signer:
         self.location = loaded["metadata"]["location"].removeprefix("s3://")
         self.bucket = self.location.partition("/")[0]
 
-    def sign(self, method: str, path: str, body: str | None = None) -> httpx.Response:
+    def sign(self, method: str, path: str, body: str | None = None, **more: str) -> httpx.Response:
         headers = {"Host": [self._s3.removeprefix("http://")]}
+        headers |= {name.replace("_", "-"): [value] for name, value in more.items()}
         if body is not None:
             headers |= {"Content-Type": ["application/xml"], "Content-Length": [str(len(body))]}
         request: dict[str, Any] = {"region": "us-east-1", "uri": f"{self._s3}/{path}", "method": method}
         url = self._config["s3.signer.uri"] + self._config["s3.signer.endpoint"]
         return self._client.post(url, json=request | {"headers": headers, "body": body})
 
-    def send(self, method: str, path: str, body: str | None = None) -> httpx.Response:
-        answer = self.sign(method, path, body)
+    def send(self, method: str, path: str, body: str | None = None, **more: str) -> httpx.Response:
+        answer = self.sign(method, path, body, **more)
         assert answer.status_code == 200, answer.text
         signed = answer.json()
         headers = {name: values[0] for name, values in signed["headers"].items()}
@@ -91,6 +93,34 @@ def test_a_delete_of_many_must_name_objects_of_the_table(signer: Signer) -> None
     body = DELETE.format("<Object><Key>elsewhere</Key></Object>")
     assert signer.sign("POST", f"{signer.bucket}?delete", body).status_code == 403
     assert signer.sign("POST", f"{signer.bucket}?delete", None).status_code == 400
+
+
+def test_a_copy_within_the_table_is_signed(signer: Signer) -> None:
+    signer.send("PUT", f"{signer.location}/data/one", "content")
+    source = f"/{signer.location}/data%2Fone"
+    assert signer.send("PUT", f"{signer.location}/data/two", x_amz_copy_source=source).status_code == 200
+    assert signer.send("GET", f"{signer.location}/data/two").text == "content"
+
+
+@pytest.mark.parametrize(
+    "source",
+    ["{bucket}/elsewhere", "/{location}-not/data", "{location}%2F..%2Fx", "other-bucket/{location}/x", "{location}?/x"],
+)
+def test_a_copy_from_outside_of_the_table_is_not_signed(signer: Signer, source: str) -> None:
+    named = source.format(bucket=signer.bucket, location=signer.location)
+    for header in ("x_amz_copy_source", "X_Amz_Copy_Source"):
+        answer = signer.sign("PUT", f"{signer.location}/data/copy", **{header: named})
+        assert answer.status_code == 403
+        assert answer.json()["error"]["type"] == "SignRequestOutsideLocation"
+
+
+@pytest.mark.parametrize("claimed", ["UNSIGNED-PAYLOAD", hashlib.sha256(b"another body").hexdigest()])
+def test_only_the_checked_body_of_a_delete_is_signed(signer: Signer, claimed: str) -> None:
+    """With a hash of its own, a client could send the signature with a body that names other objects."""
+    body = DELETE.format(f"<Object><Key>{signer.location.partition('/')[2]}/data/x</Key></Object>")
+    answer = signer.sign("POST", f"{signer.bucket}?delete", body, x_amz_content_sha256=claimed)
+    signed = {name.lower(): values for name, values in answer.json()["headers"].items()}
+    assert signed["x-amz-content-sha256"] == [hashlib.sha256(body.encode()).hexdigest()]
 
 
 def test_only_answers_that_depend_on_no_body_may_be_kept(signer: Signer) -> None:

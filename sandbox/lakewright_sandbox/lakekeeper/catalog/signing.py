@@ -27,12 +27,13 @@ from .delete_objects import deleted_keys
 DROPPED_HEADERS = ("authorization", "x-amz-date", "x-amz-security-token", "amz-sdk-invocation-id", "amz-sdk-request")
 
 CONTENT_SHA256 = "X-Amz-Content-SHA256"
+COPY_SOURCE = "x-amz-copy-source"
 
 router = APIRouter(prefix="/catalog/v1")
 
 
 class _RemoteSigV4(S3SigV4Auth):
-    """Signs without seeing the payload: the client's own hash of it counts, else it stays unsigned."""
+    """Signs a body that was sent along, and so was checked, as it is; for one not seen the client's own hash counts."""
 
     def payload(self, request: AWSRequest) -> str:
         return request.context["payload_sha256"]
@@ -44,9 +45,9 @@ class _RemoteSigV4(S3SigV4Auth):
         return "&".join(f"{name}={value}" for name, value in encoded)
 
     def _modify_request_before_signing(self, request: AWSRequest) -> None:
+        known = hashlib.sha256(request.data).hexdigest() if request.data else None
         given = request.headers.get(CONTENT_SHA256)
-        known = hashlib.sha256(request.data).hexdigest() if request.data else "UNSIGNED-PAYLOAD"
-        request.context["payload_sha256"] = given or known
+        request.context["payload_sha256"] = known or given or "UNSIGNED-PAYLOAD"
         super()._modify_request_before_signing(request)
 
 
@@ -104,7 +105,7 @@ def _signed(server: Lakekeeper, storage: WarehouseStorage, location: str, reques
     if not storage.profile.remote_signing_enabled:
         raise ApiError(403, "RemoteSigningDisabled", "Remote signing is disabled for this warehouse.")
     folder = f"s3://{location.partition('://')[2]}/"
-    for uri in _requested(storage, request):
+    for uri in [*_requested(storage, request), *_copied(request)]:
         if not uri.startswith(folder) or ".." in uri.split("/"):
             message = f"Cannot sign a request for `{uri}`: it is outside of the table's location `{location}`."
             raise ApiError(403, "SignRequestOutsideLocation", message)
@@ -120,6 +121,13 @@ def _signed(server: Lakekeeper, storage: WarehouseStorage, location: str, reques
     # Clients keep answers that are `private`, by method and URI alone: not those that depend on a body.
     caching = "private" if request.method.upper() in ("GET", "HEAD") else "no-store"
     return json_response({"uri": request.uri, "headers": answer}, headers={"cache-control": caching})
+
+
+def _copied(request: SignRequest) -> list[str]:
+    """The `s3://` URIs that a request copies from; S3 takes them as `bucket/key`, encoded, with or without a slash."""
+    named = [*request.headers.items(), *parse_qs(urlsplit(request.uri).query, keep_blank_values=True).items()]
+    sources = [value for name, values in named if name.lower() == COPY_SOURCE for value in values]
+    return [f"s3://{unquote(source.partition('?')[0]).removeprefix('/')}" for source in sources]
 
 
 def _requested(storage: WarehouseStorage, request: SignRequest) -> list[str]:
