@@ -4,7 +4,8 @@ ProviderError                a sentence for the person who runs the stack
 ├── UnsupportedError         the real provider knows it, this one does not: says which plugin does
 ├── NotASandboxError         the configured endpoint is not a running sandbox
 ├── NotConfiguredError       a call came before Configure on its connection
-└── RefusedError             AWS answered with an error code
+├── RefusedError             AWS answered with an error code
+└── PerhapsMadeError         a create ended without an answer: the object may exist
 """
 
 from __future__ import annotations
@@ -24,6 +25,10 @@ class NotASandboxError(ProviderError):
 
 class NotConfiguredError(ProviderError):
     """A call arrived on a connection that was never configured."""
+
+
+class PerhapsMadeError(ProviderError):
+    """A create whose object may exist although the call failed; the engine has to look for it before it makes one."""
 
 
 class RefusedError(ProviderError):

@@ -19,7 +19,7 @@ from google.protobuf import empty_pb2
 from pulumi.runtime.proto import engine_pb2, engine_pb2_grpc, plugin_pb2, provider_pb2, provider_pb2_grpc
 
 from lakewright_sandbox.providers.difference import Difference, compare
-from lakewright_sandbox.providers.errors import NotConfiguredError, ProviderError
+from lakewright_sandbox.providers.errors import NotConfiguredError, PerhapsMadeError, ProviderError
 from lakewright_sandbox.providers.properties import (
     Properties,
     from_struct,
@@ -109,12 +109,18 @@ Call = TypeVar("Call", bound=Callable[..., Any])
 
 
 def _sentences(call: Call) -> Call:
-    """Let a ProviderError end the call as its sentence; anything else is a bug and keeps its traceback on stderr."""
+    """Let a ProviderError end the call as its sentence; anything else is a bug and keeps its traceback on stderr.
+
+    DEADLINE_EXCEEDED tells the engine that the object may exist, so that it keeps the create in mind as pending.
+    """
 
     @functools.wraps(call)
     def wrapper(self: Any, request: Any, context: grpc.ServicerContext) -> Any:
         try:
             return call(self, request, context)
+        except PerhapsMadeError as error:
+            context.abort(grpc.StatusCode.DEADLINE_EXCEEDED, str(error))
+            raise
         except ProviderError as error:
             context.abort(grpc.StatusCode.UNKNOWN, str(error))
             raise

@@ -14,7 +14,7 @@ from lakewright_sandbox.providers.aws.bucket_settings import (
     BucketPublicAccessBlock,
     BucketVersioning,
 )
-from lakewright_sandbox.providers.aws.calls import doing
+from lakewright_sandbox.providers.aws.calls import doing, having_made, making
 from lakewright_sandbox.providers.aws.connection import Connection
 from lakewright_sandbox.providers.aws.functions import FUNCTIONS
 from lakewright_sandbox.providers.aws.kind import Kind
@@ -92,12 +92,13 @@ class Account:
         return dict.fromkeys(_kind(of).computed_outputs, UNKNOWN) | inputs
 
     def create(self, of: Subject, inputs: Properties) -> tuple[str, Properties]:
-        """Make the object and read it back."""
+        """Make the object and read it back; PerhapsMadeError where it may exist although that failed."""
         kind, aws = _kind(of), self._connection()
         made = kind.id_of(inputs)
-        with doing(f"creating the {kind.title} {made}"):
+        with making(f"creating the {kind.title} {made}"):
             kind.create(aws, inputs)
-        return made, self._state(kind, made, inputs)
+        with having_made(f"reading the {kind.title} {made} back"):
+            return made, self._state(kind, made, inputs)
 
     def read(self, of: Subject, olds: Properties, old_inputs: Properties) -> Found | None:
         """The object as it is; without an id, the one that the inputs name."""

@@ -6,7 +6,7 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
-from lakewright_sandbox.providers.aws.calls import code_of, tolerating
+from lakewright_sandbox.providers.aws.calls import code_of, doing, having_made, tolerating
 from lakewright_sandbox.providers.aws.connection import Connection
 from lakewright_sandbox.providers.aws.kind import REGION, Kind, Property, tags_from_aws, tags_to_aws
 from lakewright_sandbox.providers.errors import RefusedError
@@ -57,19 +57,20 @@ class Bucket(Kind):
     def create(self, aws: Connection, inputs: Properties) -> None:
         name, region = inputs["bucket"], inputs.get("region") or aws.region
         s3 = aws.client("s3", region)
-        if region == _FIRST_REGION and _exists(s3, name):
+        with doing(f"looking for the bucket {name} before creating it"):
+            taken = region == _FIRST_REGION and _exists(s3, name)
+        if taken:
             raise RefusedError(
                 "BucketAlreadyOwnedByYou",
                 f"creating the bucket {name}: AWS answered BucketAlreadyOwnedByYou: it exists outside this stack: "
                 "import it (`import_` in the resource's options), or choose another name",
             )
         where = {} if region == _FIRST_REGION else {"CreateBucketConfiguration": {"LocationConstraint": region}}
-        s3.create_bucket(Bucket=name, **where)
-        try:
-            _tag(s3, name, inputs.get("tags"), {})
-        except ClientError:
-            s3.delete_bucket(Bucket=name)
-            raise
+        aws.client("s3", region, once=True).create_bucket(Bucket=name, **where)
+        with having_made(f"tagging the bucket {name}"):
+            refusal = _tags_refused(s3, name, inputs.get("tags"))
+        if refusal:
+            raise refusal
 
     def read(self, aws: Connection, resource_id: str, olds: Properties) -> Properties | None:
         s3 = aws.client("s3", olds.get("region"))
@@ -125,6 +126,16 @@ def _tag(s3: Any, name: str, tags: Properties | None, before: Properties | None)
         s3.put_bucket_tagging(Bucket=name, Tagging={"TagSet": tags_to_aws(tags)})
     elif before:
         s3.delete_bucket_tagging(Bucket=name)
+
+
+def _tags_refused(s3: Any, name: str, tags: Properties | None) -> ClientError | None:
+    """Tag a new bucket; where AWS refuses that, delete the bucket again and answer the refusal."""
+    try:
+        _tag(s3, name, tags, {})
+    except ClientError as error:
+        s3.delete_bucket(Bucket=name)
+        return error
+    return None
 
 
 def _empty(s3: Any, name: str) -> None:

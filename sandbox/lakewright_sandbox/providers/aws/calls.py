@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from botocore import exceptions
+from botocore.parsers import ResponseParserError
 
-from lakewright_sandbox.providers.errors import ProviderError, RefusedError
+from lakewright_sandbox.providers.errors import PerhapsMadeError, ProviderError, RefusedError
 
 _HELP = {
     "AccessDenied": "check that the provider's identity may do this",
@@ -26,6 +27,9 @@ _HELP = {
     "NoSuchBucket": "the bucket is gone: run `up --refresh` to make it again",
     "SignatureDoesNotMatch": "the provider's secret key does not belong to its access key",
 }
+_LOOKED_UP = "it may exist although this failed: the next `up` looks for it"
+# A connection came about, but no whole answer; botocore's ConnectionError says that none came about.
+_UNANSWERED = (exceptions.HTTPClientError, ResponseParserError)
 
 
 @contextmanager
@@ -43,14 +47,38 @@ def doing(what: str) -> Iterator[None]:
             f"{what}: the aws provider has no credentials; set `accessKey` and `secretKey`, `profile`, or "
             "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
         ) from error
-    except exceptions.HTTPClientError as error:
-        endpoint = error.kwargs.get("endpoint_url") or "the aws endpoint"
-        raise ProviderError(
-            f"{what}: no usable answer from {endpoint} ({type(error).__name__}); check that the sandbox is running "
-            "(`lakewright sandbox status`)"
-        ) from error
+    except (*_UNANSWERED, exceptions.ConnectionError) as error:
+        raise ProviderError(_unanswered(what, error)) from error
     except exceptions.ParamValidationError as error:
         raise ProviderError(f"{what}: {str(error).replace(chr(10), ' ')}; correct the resource's properties") from error
+
+
+@contextmanager
+def making(what: str) -> Iterator[None]:
+    """As `doing`, for the call that makes an object: one that was sent and got no answer may have made it."""
+    with doing(what):
+        try:
+            yield
+        except _UNANSWERED as error:
+            raise PerhapsMadeError(f"{_unanswered(what, error)}; {_LOOKED_UP}") from error
+
+
+@contextmanager
+def having_made(what: str) -> Iterator[None]:
+    """As `doing`, for what follows the call that made an object: whatever fails here, the object may be there."""
+    try:
+        with doing(what):
+            yield
+    except ProviderError as error:
+        raise PerhapsMadeError(f"{error}; {_LOOKED_UP}") from error
+
+
+def _unanswered(what: str, error: Exception) -> str:
+    endpoint = getattr(error, "kwargs", {}).get("endpoint_url") or "the aws endpoint"
+    return (
+        f"{what}: no usable answer from {endpoint} ({type(error).__name__}); check that the sandbox is running "
+        "(`lakewright sandbox status`)"
+    )
 
 
 @contextmanager

@@ -33,16 +33,22 @@ class Connection:
     region: str
     endpoints: dict[str, str]
     session: boto3.Session
-    _clients: dict[tuple[str, str], Any] = field(default_factory=dict)
+    _clients: dict[tuple[str, str, bool], Any] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def client(self, service: str, region: str | None = None) -> Any:
-        """The client of a service, in a region (else the provider's)."""
-        at = (service, region or self.region)
+    def client(self, service: str, region: str | None = None, *, once: bool = False) -> Any:
+        """The client of a service, in a region (else the provider's); with `once`, one that never tries again.
+
+        Making something that must not exist yet is tried once: a second try runs into what the first one made.
+        """
+        at = (service, region or self.region, once)
         with self._lock:
             if at not in self._clients:
                 self._clients[at] = self.session.client(
-                    service, region_name=at[1], endpoint_url=self.endpoints[service], config=_CLIENT_CONFIG
+                    service,
+                    region_name=at[1],
+                    endpoint_url=self.endpoints[service],
+                    config=_ONCE if once else _CLIENT_CONFIG,
                 )
             return self._clients[at]
 
@@ -58,6 +64,7 @@ _CLIENT_CONFIG = botocore.config.Config(
     retries={"mode": "standard", "total_max_attempts": 3},
     s3={"addressing_style": "path"},
 )
+_ONCE = _CLIENT_CONFIG.merge(botocore.config.Config(retries={"mode": "standard", "total_max_attempts": 1}))
 
 
 def connect(config: Properties) -> Connection | None:

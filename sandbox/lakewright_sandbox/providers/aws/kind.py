@@ -84,7 +84,7 @@ class Kind:
         raise NotImplementedError
 
     def create(self, aws: Connection, inputs: Properties) -> None:
-        """Make the object; nothing stays behind where it fails."""
+        """Make the object; where AWS refuses, nothing stays behind."""
         raise NotImplementedError
 
     def read(self, aws: Connection, resource_id: str, olds: Properties) -> Properties | None:

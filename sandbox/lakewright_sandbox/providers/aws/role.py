@@ -50,7 +50,7 @@ class Role(Kind):
             "PermissionsBoundary": inputs.get("permissionsBoundary"),
             "Tags": tags_to_aws(inputs.get("tags")),
         }
-        aws.client("iam").create_role(
+        aws.client("iam", once=True).create_role(
             RoleName=inputs["name"],
             Path=inputs.get("path") or "/",
             AssumeRolePolicyDocument=inputs["assumeRolePolicy"],
