@@ -15,8 +15,9 @@ from lakewright_engine.model import PendingOperation, ResourceState
 from lakewright_engine.properties import mark_keys
 from lakewright_engine.providers import Provider
 from lakewright_engine.registry import Registry
+from lakewright_engine.signatures import UNKNOWN
 from lakewright_engine.takeover import take_over
-from lakewright_engine.urns import is_provider_type, make_urn
+from lakewright_engine.urns import is_provider_type, make_urn, split_reference
 
 
 def now() -> str:
@@ -64,8 +65,13 @@ class Deployment:
         self.resources = resources
         self.olds = {state.urn: state for state in resources if not state.delete}
 
-    def find_provider(self, urn: str) -> ResourceState | None:
-        return self.news.get(urn) or self.olds.get(urn)
+    def find_provider(self, reference: str) -> ResourceState | None:
+        """The provider that a reference means, perhaps one that is being replaced; by URN while its id is unknown."""
+        urn, object_id = split_reference(reference)
+        current = self.news.get(urn) or self.olds.get(urn)
+        if object_id == UNKNOWN or (current is not None and current.id == object_id):
+            return current
+        return next((state for state in self.resources if state.urn == urn and state.id == object_id), None)
 
     def provider_of(self, state: ResourceState) -> Provider:
         return self.registry.get(state.provider)

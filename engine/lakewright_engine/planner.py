@@ -199,10 +199,10 @@ class Planner:
             return False
         if not old.provider or not new.provider:
             return True
-        old_urn, new_urn = split_reference(old.provider)[0], split_reference(new.provider)[0]
-        if self._aliases.current(old_urn) == new_urn and new_urn not in self._replaced:
+        (old_urn, old_id), (new_urn, new_id) = split_reference(old.provider), split_reference(new.provider)
+        if self._aliases.current(old_urn) == new_urn and old_id == new_id:
             return False
-        before, after = self._deployment.olds.get(old_urn), self._deployment.news.get(new_urn)
+        before, after = self._deployment.find_provider(old.provider), self._deployment.news.get(new_urn)
         if before is None or after is None:
             return True
         provider = self._deployment.registry.get(new.provider)

@@ -89,9 +89,9 @@ def register_provider(
         new.inputs = {"__internal": {}, **new.inputs, "version": goal.version}
     config = public_config(new.inputs)
     old_config = public_config(old.inputs) if old is not None else {}
-    if old is not None and not same(old_config, config):
-        registry.restart(old.urn)
-    provider = registry.load(new.urn, new.type, new.inputs)
+    # Another configuration takes another plugin: the one of the state may yet have to delete what it made.
+    known_id = old.id if old is not None and same(old_config, config) else UNKNOWN
+    provider = registry.load(f"{new.urn}::{known_id}", new.type, new.inputs)
     checked, failures = provider.check_config(new.urn, old_config, config)
     refuse(new, failures, goal)
     new.inputs = {**({"__internal": new.inputs["__internal"]} if "__internal" in new.inputs else {}), **checked}

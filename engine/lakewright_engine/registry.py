@@ -21,8 +21,7 @@ from lakewright_engine.launch import Child, StartedChild, tied_command
 from lakewright_engine.model import Properties, ResourceState, Unknown, Value
 from lakewright_engine.properties import walk, without_secrets
 from lakewright_engine.providers import Provider
-from lakewright_engine.signatures import UNKNOWN
-from lakewright_engine.urns import is_provider_type, provider_package, split_reference
+from lakewright_engine.urns import is_provider_type, provider_package
 
 DYNAMIC = "pulumi-python"
 BUILTIN = "pulumi"
@@ -30,7 +29,7 @@ _SANDBOX = "lakewright_sandbox"
 _SANDBOX_PACKAGES = ("aws", "kubernetes")
 
 FindState = Callable[[str], ResourceState | None]
-"""Looks up a provider resource by URN."""
+"""Looks up a provider resource by its reference, `URN::ID`."""
 
 
 class Registry:
@@ -70,50 +69,48 @@ class Registry:
     def _start_quietly(self, state: ResourceState) -> None:
         # Whoever needs the provider starts it again, and tells why it cannot be.
         with contextlib.suppress(ProviderError):
-            self.load(state.urn, state.type, state.inputs)
+            self.load(f"{state.urn}::{state.id}", state.type, state.inputs)
 
-    def load(self, urn: str, type_: str, inputs: Properties) -> Provider:
-        """The plugin of a provider resource, started but perhaps not configured."""
+    def load(self, reference: str, type_: str, inputs: Properties) -> Provider:
+        """The plugin of a provider resource, started but perhaps not configured.
+
+        A replaced provider and the one in its place have the same URN and a plugin each: their ids differ.
+        """
         with self._lock:
-            lock = self._locks.setdefault(urn, threading.Lock())
+            lock = self._locks.setdefault(reference, threading.Lock())
         with lock:
             if self._closed:
                 raise ProviderError("the deployment has ended")
-            if urn not in self._loaded:
+            if reference not in self._loaded:
                 provider = self._start(provider_package(type_), inputs)
                 provider.handshake(str(self._root), str(self._program))
-                self._loaded[urn] = provider
-            return self._loaded[urn]
+                self._loaded[reference] = provider
+            return self._loaded[reference]
 
     def configure(self, urn: str, object_id: str, inputs: Properties, provider: Provider) -> None:
         """Configures the provider and makes it the one that the reference `URN::ID` means."""
         config = {key: value for key, value in inputs.items() if key != "__internal"}
         provider.configure(urn, object_id, config)
         with self._lock:
-            self._configured[urn] = provider
+            self._configured[f"{urn}::{object_id}"] = provider
 
     def get(self, reference: str) -> Provider:
         """The provider of a resource; one that only the state knows is started and configured as it was."""
-        urn, _ = split_reference(reference)
         with self._lock:
-            provider = self._configured.get(urn)
+            provider = self._configured.get(reference)
         if provider is not None:
             return provider
-        state = self._find(urn)
+        state = self._find(reference)
         if state is None:
-            raise ProviderError(f"the provider {urn} is neither in the state nor in the program")
-        provider = self.load(urn, state.type, state.inputs)
+            raise ProviderError(f"the provider {reference} is neither in the state nor in the program")
+        reference = f"{state.urn}::{state.id}"
+        provider = self.load(reference, state.type, state.inputs)
         with self._lock:
-            lock = self._locks[urn]
+            lock = self._locks[reference]
         with lock:
-            if urn not in self._configured:
-                self.configure(urn, state.id or UNKNOWN, state.inputs, provider)
-        return self._configured[urn]
-
-    def restart(self, urn: str) -> None:
-        """Forgets the running plugin: the next use starts a new one."""
-        with self._lock:
-            self._loaded.pop(urn, None)
+            if reference not in self._configured:
+                self.configure(state.urn, state.id, state.inputs, provider)
+        return self._configured[reference]
 
     def close(self) -> None:
         with self._lock:
