@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
-from lakewright_engine.errors import EngineError, InitFailed, Stopped
+from lakewright_engine.errors import EngineError, InitFailed, ProviderError, Stopped
 from lakewright_engine.events import Events, Step
 from lakewright_engine.journal import Journal
 from lakewright_engine.model import PendingOperation, ResourceState
@@ -142,6 +142,14 @@ class Deployment:
             failure: InitFailed | None = None
             try:
                 failure = self._create(provider, new, old)
+            except ProviderError as error:
+                if pending is None or not error.ambiguous:
+                    self.journal.finish(pending)
+                    raise
+                self.journal.leave(pending)
+                raise ProviderError(
+                    f"{error}\nIt is not known whether the object was created: the next `up` looks for it"
+                ) from error
             except EngineError:
                 self.journal.finish(pending)
                 raise

@@ -62,9 +62,11 @@ class SecretsError(EngineError):
 class ProviderError(EngineError):
     """What a provider answered, in its own words."""
 
-    def __init__(self, message: str, *, unimplemented: bool = False) -> None:
+    def __init__(self, message: str, *, unimplemented: bool = False, ambiguous: bool = False) -> None:
         super().__init__(message)
         self.unimplemented = unimplemented
+        self.ambiguous = ambiguous
+        """The call may have done its work all the same: no answer came, or the provider itself could not tell."""
 
 
 class InitFailed(ProviderError):

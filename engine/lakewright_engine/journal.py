@@ -63,6 +63,14 @@ class Journal:
                 self._settle(new.urn)
             self._touch()
 
+    def leave(self, pending: PendingOperation) -> None:
+        """Keeps a creation pending that ended without telling how it went: the next run looks for its object."""
+        with self._changed:
+            self._operations = [op for op in self._operations if op is not pending]
+            self._settle(pending.resource.urn)
+            self._kept_operations.append(pending)
+            self._touch()
+
     def keep(self, old: ResourceState, new: ResourceState) -> None:
         """Puts `new` in the place of `old`; nothing to save while both say the same."""
         with self._changed:

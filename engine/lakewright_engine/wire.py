@@ -90,6 +90,10 @@ def call_optional(method: Any, request: Any) -> Any | None:
         raise
 
 
+# The last two: how a call ends whose provider dies under it.
+_AMBIGUOUS = (grpc.StatusCode.DEADLINE_EXCEEDED, grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED)
+
+
 def _translated(error: Any) -> ProviderError:
     code = error.code()
     for key, value in error.trailing_metadata() or ():
@@ -104,7 +108,7 @@ def _translated(error: Any) -> ProviderError:
     details = str(error.details() or code).strip()
     if code is grpc.StatusCode.UNAVAILABLE:
         details = f"the provider's process ended or does not answer ({details})"
-    return ProviderError(details, unimplemented=code is grpc.StatusCode.UNIMPLEMENTED)
+    return ProviderError(details, unimplemented=code is grpc.StatusCode.UNIMPLEMENTED, ambiguous=code in _AMBIGUOUS)
 
 
 def refuse(context: Any, message: str) -> None:

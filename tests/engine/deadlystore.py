@@ -1,4 +1,4 @@
-"""File objects whose provider can kill the engine at its n-th call, and adopts what it finds."""
+"""File objects whose provider can kill the engine, or itself, at its n-th call, and adopts what it finds."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _counting = threading.Lock()
 
 
 def die(moment: str) -> None:
-    """`DEADLY=3:after` ends the engine at the third call of all runs, once its work is done."""
+    """`DEADLY=3:after` ends the process ENGINE, else the provider, at the third call of all runs, its work done."""
     number, _, when = os.environ.get("DEADLY", "0:").partition(":")
     if moment != when:
         return
@@ -25,7 +25,7 @@ def die(moment: str) -> None:
         counter.write_text(str(count))
         if count == int(number):
             counter.with_name(".pid").write_text(str(os.getpid()))
-            os.kill(int(os.environ["ENGINE"]), signal.SIGKILL)
+            os.kill(int(os.environ.get("ENGINE", os.getpid())), signal.SIGKILL)
 
 
 class DeadlyProvider(filestore.FileProvider):

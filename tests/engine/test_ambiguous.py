@@ -1,0 +1,53 @@
+"""A create that ended without telling whether it made its object is remembered, and looked up by the next up."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import grpc
+import pytest
+from lakewright_engine import wire
+from lakewright_engine.errors import ProviderError
+from pulumi.runtime.proto import provider_pb2_grpc
+from stackrunner import Stack
+
+PROGRAM = "from deadlystore import File\nFile('a', 'a.json', 'one')"
+
+
+def test_what_a_dying_provider_made_is_taken_over_by_the_next_up(tmp_path: Path) -> None:
+    stack = Stack(tmp_path, PROGRAM)
+    outcome = stack.run("up", env={"DEADLY": "1:after"})
+    assert outcome.exit == 1
+    assert any("not known whether the object was created" in message for message in outcome.messages)
+    assert [op.type for op in stack.pending()] == ["creating"]
+    assert list(stack.files()) == ["0-a.json"]
+
+    assert stack.run("up").exit == 0
+    assert stack.pending() == []
+    assert list(stack.files()) == ["0-a.json"]
+
+
+@pytest.mark.parametrize(
+    ("code", "ambiguous"),
+    [
+        (grpc.StatusCode.DEADLINE_EXCEEDED, True),
+        (grpc.StatusCode.UNAVAILABLE, True),
+        (grpc.StatusCode.UNKNOWN, False),
+        (grpc.StatusCode.INVALID_ARGUMENT, False),
+    ],
+)
+def test_which_answers_leave_open_whether_the_object_exists(code: grpc.StatusCode, ambiguous: bool) -> None:
+    class Aborting(provider_pb2_grpc.ResourceProviderServicer):
+        def Create(self, request: Any, context: Any) -> Any:  # noqa: N802 - the service's names
+            context.abort(code, "no luck")
+
+    server = grpc.server(ThreadPoolExecutor(1))
+    provider_pb2_grpc.add_ResourceProviderServicer_to_server(Aborting(), server)
+    port = server.add_insecure_port("127.0.0.1:0")
+    server.start()
+    with wire.channel(f"127.0.0.1:{port}") as channel, pytest.raises(ProviderError, match="no luck") as raised:
+        wire.call(wire.provider_stub(channel).Create, wire.provider_messages.CreateRequest())
+    server.stop(None)
+    assert raised.value.ambiguous is ambiguous
