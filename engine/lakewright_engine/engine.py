@@ -134,6 +134,8 @@ class _Run:
 
     def _steps(self) -> None:
         operation, deployment = self._operation, self._deployment
+        if operation.verb == "destroy":
+            self._refuse_unfindable()
         deployment.registry.start_ahead(deployment.resources)
         if operation.verb in ("preview", "up"):
             delete_unwanted(deployment, self._run_program())
@@ -144,6 +146,16 @@ class _Run:
             deployment.check_running()
         if operation.verb == "destroy":
             delete_unwanted(deployment, set())
+
+    def _refuse_unfindable(self) -> None:
+        """Only the program's provider can tell what some interrupted creations left: destroying would forget it."""
+        lost = [urn for urn, left in self._deployment.pending_creates.items() if not natural_id(left.type, left.inputs)]
+        if lost:
+            names = "\n".join(f"  * {urn}" for urn in lost)
+            raise EngineError(
+                f"interrupted creations may have left objects that `destroy` cannot find:\n{names}\n"
+                "Nothing was destroyed. Run `up` first, which takes them over, and then `destroy`"
+            )
 
     def _recover(self) -> None:
         """Takes what interrupted creations left into the state, where it is found; `up` does so as it registers."""

@@ -13,7 +13,7 @@ from lakewright_engine.errors import ProviderError
 from pulumi.runtime.proto import provider_pb2_grpc
 from stackrunner import Stack
 
-PROGRAM = "from deadlystore import File\nFile('a', 'a.json', 'one')"
+PROGRAM = "import pulumi\nfrom deadlystore import File\na = File('a', 'a.json', 'one')"
 
 
 def test_what_a_dying_provider_made_is_taken_over_by_the_next_up(tmp_path: Path) -> None:
@@ -27,6 +27,23 @@ def test_what_a_dying_provider_made_is_taken_over_by_the_next_up(tmp_path: Path)
     assert stack.run("up").exit == 0
     assert stack.pending() == []
     assert list(stack.files()) == ["0-a.json"]
+
+
+def test_destroy_leaves_everything_alone_until_up_has_found_what_was_made(tmp_path: Path) -> None:
+    stack = Stack(tmp_path, f"{PROGRAM}\nFile('b', 'b.json', 'two', pulumi.ResourceOptions(depends_on=[a]))")
+    assert stack.run("up", env={"DEADLY": "2:after"}).exit == 1
+    made = list(stack.files())
+    assert made == ["0-a.json", "1-b.json"]
+
+    outcome = stack.run("destroy")
+    assert outcome.exit == 1
+    assert any("::b\n" in message and "Run `up` first" in message for message in outcome.messages)
+    assert list(stack.files()) == made
+    assert len(stack.pending()) == 1
+
+    assert stack.run("up").exit == 0
+    assert stack.run("destroy").exit == 0
+    assert stack.files() == {}
 
 
 @pytest.mark.parametrize(
