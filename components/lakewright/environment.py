@@ -21,10 +21,10 @@ from lakewright.spec.yaml_text import load_yaml
 from lakewright.types import Arn, Region, ServiceUrl, StorageEndpoint
 
 SANDBOX_VARIABLE = "LAKEWRIGHT_SANDBOX"
-"""Names a sandbox's folder; wins over the file's `sandbox`."""
+"""Names a sandbox's folder, from the project's root if it is relative; wins over the file's `sandbox`."""
 
 DEFAULT_IMAGES: Mapping[Runtime, str] = {
-    "spark": "docker.io/apache/spark:4.1.4-python3",
+    "spark": "apache/spark:4.1.4-python3",
     "texera": "ghcr.io/apache/texera-workflow-execution-coordinator:latest",
 }
 """Images of computing units by runtime. Platforms set their own, with Iceberg's jars in and by digest."""
@@ -108,7 +108,8 @@ class Environment(Part):
 
 def _sandbox_folder(named: object, folder: Path, environ: Mapping[str, str]) -> Path | None:
     if chosen := environ.get(SANDBOX_VARIABLE):
-        return Path(chosen).expanduser().resolve()
+        # The root is above environments/. The current folder would not do: an engine runs programs in their own.
+        return _anchored(folder.parent, chosen)
     return _anchored(folder, named) if isinstance(named, str) else None
 
 

@@ -58,6 +58,19 @@ def test_the_variable_names_another_sandbox(tmp_path: Path) -> None:
     assert Environment.load(file, environ={"LAKEWRIGHT_SANDBOX": str(other)}).sandbox == other
 
 
+def test_the_variable_starts_at_the_projects_root_wherever_the_program_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chosen = _sandbox(tmp_path / "chosen")
+    for folder in (tmp_path / "environments", tmp_path / "infra" / "tenant"):
+        folder.mkdir(parents=True)
+        monkeypatch.chdir(folder)
+    file = tmp_path / "environments" / "here.yaml"
+    file.write_text("sandbox: nowhere\n")
+
+    assert Environment.load(file, environ={"LAKEWRIGHT_SANDBOX": "chosen"}).sandbox == chosen
+
+
 def test_without_a_sandbox_one_is_told_how_to_start_it(tmp_path: Path) -> None:
     file = tmp_path / "here.yaml"
     file.write_text("sandbox: sb\n")
