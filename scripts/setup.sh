@@ -21,14 +21,17 @@ apt_install() {
 }
 
 java_version() { java -version 2>&1 | sed -nE '1s/.*version "([0-9]+).*/\1/p'; }
+new_java() { command -v java >/dev/null && [ "$(java_version)" -ge 17 ] 2>/dev/null; }
 
 command -v python3 >/dev/null || fail "Python 3.11 or newer is needed: install python3."
 python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' ||
   fail "Python 3.11 or newer is needed, found $(python3 -V): put a newer python3 first on the PATH."
 
-if [ "$(java_version 2>/dev/null || true)" -lt 17 ] 2>/dev/null || ! command -v java >/dev/null; then
-  apt_install default-jre-headless || fail "Java 17 or newer is needed: install one (on Debian and Ubuntu: apt install default-jre-headless)."
-  [ "$(java_version)" -ge 17 ] || fail "Java 17 or newer is needed, found $(java_version): put a newer java first on the PATH."
+if ! new_java; then
+  # The default is Java 11 on older releases, which have 17 under its own name. An install makes the newest the `java`.
+  apt_install default-jre-headless || fail "Java 17 or newer is needed: install one (on Debian and Ubuntu: apt install openjdk-17-jre-headless)."
+  new_java || apt_install openjdk-17-jre-headless || true
+  new_java || fail "Java 17 or newer is needed, found $(java_version): put a newer java first on the PATH."
 fi
 
 if ! scripts/uv.sh --version >/dev/null 2>&1; then
