@@ -115,10 +115,13 @@ class CatalogConfig(_Part):
         """Environment variables: the whole configuration as JSON, and PyIceberg's own variables for each warehouse.
 
         PyIceberg reads `PYICEBERG_CATALOG__NAME__A__B_C` as the property `a.b-c`, so header names lose their case;
-        HTTP does not mind.
+        HTTP does not mind. It reads `_` in NAME as `-` too, so a warehouse with `_` in its name has none of PyIceberg's
+        variables. Jobs find it in `LAKEWRIGHT_CATALOG`, or in the file that `pyiceberg_yaml` writes.
         """
         variables = {"LAKEWRIGHT_CATALOG": json.dumps(self.model_dump(mode="json"), separators=(",", ":"))}
         for warehouse in self.warehouses:
+            if "_" in warehouse.name:
+                continue
             prefix = f"PYICEBERG_CATALOG__{_variable(warehouse.name)}"
             variables |= {f"{prefix}__{_variable(k)}": v for k, v in self.pyiceberg(warehouse.name).items()}
         return variables

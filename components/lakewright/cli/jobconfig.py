@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import sys
 from pathlib import Path
 
 from lakewright_spark.catalog import CatalogConfig
@@ -19,7 +20,11 @@ def print_config(*, stack: str, format: str, directory: Path) -> None:  # noqa: 
     """Print the stack's catalog configuration; UsageError if there is none, or for an unknown format."""
     if format not in FORMATS:
         raise UsageError(f"--format {format} is unknown; expected one of {', '.join(FORMATS)}")
-    print(rendered(catalog_config(stack, directory), format).rstrip("\n"))
+    config = catalog_config(stack, directory)
+    print(rendered(config, format).rstrip("\n"))
+    if format == "env" and (unnamed := [warehouse.name for warehouse in config.warehouses if "_" in warehouse.name]):
+        names = ", ".join(unnamed)
+        print(f"note: PyIceberg's variables cannot name {names}; use --format pyiceberg for it", file=sys.stderr)
 
 
 def catalog_config(stack: str, directory: Path) -> CatalogConfig:

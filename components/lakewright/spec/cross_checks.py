@@ -20,6 +20,7 @@ def cross_checks(raw: Any) -> Iterator[Finding]:
     yield from _duplicate_names(document, "warehouses")
     yield from _duplicate_names(document, "computing_units")
     yield from _duplicate_names(document, "tables")
+    yield from _lookalike_warehouses(document)
     yield from _shared_buckets(document)
     yield from _storages_of_warehouses(document)
     yield from _overlapping_prefixes(document)
@@ -63,6 +64,17 @@ def _duplicate_names(document: Mapping[str, Any], section: str) -> Iterator[Find
         earlier = first_at.setdefault(name.casefold(), index)
         if earlier != index:
             yield (section, index, "name"), f"expected a name of its own; `{name}` is {section}.{earlier} already"
+
+
+def _lookalike_warehouses(document: Mapping[str, Any]) -> Iterator[Finding]:
+    first_at: dict[str, tuple[int, str]] = {}
+    for index, item in _items(document, "warehouses"):
+        if name := _text(item.get("name")):
+            # PyIceberg's environment variables know no `-`, so these names would be one catalog there.
+            earlier, other = first_at.setdefault(name.casefold().replace("_", "-"), (index, name))
+            if other.casefold() != name.casefold():
+                message = f"expected more than `-` and `_` to tell it from `{other}` of warehouses.{earlier}"
+                yield ("warehouses", index, "name"), message
 
 
 def _shared_buckets(document: Mapping[str, Any]) -> Iterator[Finding]:

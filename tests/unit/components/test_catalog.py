@@ -61,6 +61,24 @@ def test_pyiceberg_reads_the_same_from_its_file_and_from_its_variables(
     assert from_variables == {key.lower(): value for key, value in from_file.items()}
 
 
+def test_pyiceberg_finds_names_with_a_hyphen_in_its_variables_and_none_that_it_would_rename(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("PYICEBERG_HOME", str(tmp_path))
+    names = ["raw-data", "clean_data"]
+    config = CONFIG.model_copy(update={"warehouses": [CatalogWarehouse(name=name, id="1") for name in names]})
+    for name, value in config.environment().items():
+        monkeypatch.setenv(name, value)
+
+    read = Config()
+
+    assert read.get_known_catalogs() == ["raw-data"]
+    assert (read.get_catalog_config("raw-data") or {})["warehouse"] == "acme/raw-data"
+    assert CatalogConfig.from_json(config.environment()["LAKEWRIGHT_CATALOG"]) == config
+    (tmp_path / ".pyiceberg.yaml").write_text(config.pyiceberg_yaml())
+    assert (Config().get_catalog_config("clean_data") or {})["warehouse"] == "acme/clean_data"
+
+
 def test_it_survives_a_file(tmp_path: Path) -> None:
     file = tmp_path / "catalog.json"
     file.write_text(CONFIG.to_json())

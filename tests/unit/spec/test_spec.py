@@ -61,6 +61,12 @@ def test_the_demo_tenant_is_valid_and_all_of_it_is_built() -> None:
     refuse_unbuilt(read_stack_file(REPOSITORY / "tenants" / "Pulumi.demo.yaml"))
 
 
+def test_warehouses_that_only_a_hyphen_tells_apart_are_refused() -> None:
+    found = mistakes(small(warehouses=[{"name": "raw-data"}, {"name": "Raw_Data"}, {"name": "raw"}]))
+
+    assert found == {"warehouses.1.name": "expected more than `-` and `_` to tell it from `raw-data` of warehouses.0"}
+
+
 def test_every_mistake_is_told_at_once_with_its_path() -> None:
     found = mistakes(
         {
