@@ -77,12 +77,14 @@ def test_drift_is_named_exactly_and_healed(make_tenant: Callable[..., Any], lake
     lakekeeper.post(f"/management/v1/warehouse/{warehouse}/delete-profile", json=one_day).raise_for_status()
     lakekeeper.delete(f"/catalog/v1/{warehouse}/namespaces/logs").raise_for_status()
 
-    drift = changed(tenant.verb("preview", "--refresh"))
+    preview = tenant.verb("preview", "--refresh")
 
-    assert drift == {
+    assert changed(preview) == {
         ("update", "Warehouse", f"{tenant.name}-executions"),
         ("create", "Namespace", f"{tenant.name}-executions-logs"),
     }
+    (drifted,) = (step for step in preview["steps"] if step["op"] == "update")
+    assert drifted["keys"] == ["delete_profile"]
     assert tenant.run("preview", "--refresh", "--expect-no-changes", "--engine", "embedded").returncode == 7
     tenant.up("--refresh")
     assert changed(tenant.verb("preview", "--refresh", "--expect-no-changes")) == set()
