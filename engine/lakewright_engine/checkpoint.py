@@ -63,6 +63,7 @@ FIELDS = {
     "sourcePosition": "source_position",
     "stackTrace": "stack_trace",
     "ignoreChanges": "ignore_changes",
+    "resourceHooks": "hooks",
 }
 """JSON key -> field of ResourceState, in the order in which the CLI writes them."""
 

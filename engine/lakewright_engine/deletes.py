@@ -5,7 +5,7 @@ from __future__ import annotations
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 
 from lakewright_engine.deployment import Deployment
-from lakewright_engine.errors import EngineError, Stopped
+from lakewright_engine.errors import EngineError, Stopped, UnsupportedFeature
 from lakewright_engine.events import Step
 from lakewright_engine.model import ResourceState
 from lakewright_engine.replacement import dependencies
@@ -39,6 +39,23 @@ def delete_unwanted(deployment: Deployment, wanted: set[str]) -> None:
                     dependents.discard(index)
             if not deployment.stopped.is_set():
                 start_ready()
+
+
+def refuse_delete_hooks(deployment: Deployment) -> None:
+    """Raises UnsupportedFeature for hooks of deletions: a destroy runs no program that could serve them."""
+    bound = {
+        state.urn: [*state.hooks.get("BeforeDelete", ()), *state.hooks.get("AfterDelete", ())]
+        for state in deployment.resources
+    }
+    bound = {urn: names for urn, names in bound.items() if names}
+    for urn, names in bound.items():
+        message = f"Resource has delete hooks registered, but the program is not running. Hooks: {', '.join(names)}"
+        deployment.events.diagnostic("error", message, urn)
+    if bound:
+        raise UnsupportedFeature(
+            "a destroy does not run the program, and so cannot run delete hooks: delete these resources with an up of "
+            "a program that only registers the hooks, or use the Pulumi CLI (`pulumi destroy --run-program`)"
+        )
 
 
 def _step(state: ResourceState, wanted: set[str]) -> Step | None:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
-from lakewright_engine.errors import EngineError, InitFailed, ProviderError, Stopped
+from lakewright_engine.callbacks import Callbacks
+from lakewright_engine.errors import EngineError, HookFailed, InitFailed, ProviderError, Stopped
 from lakewright_engine.events import Events, Step
+from lakewright_engine.hooks import Hooks
 from lakewright_engine.journal import Journal
 from lakewright_engine.model import PendingOperation, ResourceState
 from lakewright_engine.properties import mark_keys
@@ -23,6 +26,9 @@ from lakewright_engine.urns import is_provider_type, make_urn, split_reference
 def now() -> str:
     """The time in UTC as states have it."""
     return datetime.now(UTC).isoformat().replace("+00:00", "Z")
+
+
+_AFTER_COMPONENT = {"create": "AfterCreate", "create-replacement": "AfterCreate", "update": "AfterUpdate"}
 
 
 @dataclass
@@ -51,6 +57,10 @@ class Deployment:
     def __post_init__(self) -> None:
         self._slots = threading.BoundedSemaphore(self.parallel)
         self._lock = threading.Lock()
+        self._settled = threading.Condition()
+        self._under_way = 0
+        self.callbacks = Callbacks()
+        self.hooks = Hooks(self.callbacks, self.events, self.stopped, dry_run=self.dry_run)
         self._deleted: set[str] = set()
         self.news: dict[str, ResourceState] = {}
         self.olds: dict[str, ResourceState] = {}
@@ -94,7 +104,7 @@ class Deployment:
 
     def run(self, step: Step, apply: Callable[[], None], *, even_if_stopped: bool = False) -> None:
         """Carries out one step, in a free slot. Raises Stopped when the run has ended, also by this step's failure."""
-        with self._slots:
+        with self._slots, self._counted():
             if not even_if_stopped:
                 self.check_running()
             self.events.started(step)
@@ -107,6 +117,37 @@ class Deployment:
         self.events.finished(step)
         if step.state.custom:
             self.events.outputs(step)
+
+    @contextlib.contextmanager
+    def _counted(self) -> Generator[None]:
+        with self._settled:
+            self._under_way += 1
+        try:
+            yield
+        finally:
+            with self._settled:
+                self._under_way -= 1
+                self._settled.notify_all()
+
+    def let_hooks_run(self) -> None:
+        """Waits, where there are hooks, until no step is under way: until then the program must live."""
+        if self.hooks.registered:
+            with self._settled:
+                self._settled.wait_for(lambda: self._under_way == 0)
+
+    def _after(self, kind: str, step: Step) -> None:
+        """Runs the hooks after a step; their failure ends the run, but what the step has done stays done."""
+        try:
+            self.hooks.run(kind, step)
+        except HookFailed as error:
+            self.fail(str(error), step.urn)
+
+    def component_done(self, step: Step) -> None:
+        """Runs the hooks after the creation or the update of a component: it is over when its outputs are known."""
+        kind = _AFTER_COMPONENT.get(step.op)
+        if kind is not None and not step.state.custom and not self.stopped.is_set():
+            with self._counted():
+                self._after(kind, step)
 
     def same(self, step: Step, *, silent: bool = False) -> None:
         """Keeps the object; the program's options are taken over. `silent` for one that was just imported."""
@@ -131,6 +172,12 @@ class Deployment:
         assert new is not None
 
         def apply() -> None:
+            self.hooks.run("BeforeCreate", step)
+            carry_out()
+            if new.custom:
+                self._after("AfterCreate", step)
+
+        def carry_out() -> None:
             if not new.custom or is_provider_type(new.type):
                 new.created = new.modified = now()
                 if old is not None:
@@ -141,7 +188,7 @@ class Deployment:
             pending = self._begin(new, "creating")
             failure: InitFailed | None = None
             try:
-                failure = self._create(provider, new, old)
+                failure = self._create(provider, step, new)
             except ProviderError as error:
                 if pending is None or not error.ambiguous:
                     self.journal.finish(pending)
@@ -163,16 +210,16 @@ class Deployment:
 
         self.run(step, apply)
 
-    def _create(self, provider: Provider, new: ResourceState, old: ResourceState | None) -> InitFailed | None:
+    def _create(self, provider: Provider, step: Step, new: ResourceState) -> InitFailed | None:
         left = self.pending_creates.get(new.urn)
         try:
             found = None
             if left is not None and not self.dry_run:
-                found = take_over(provider, new, left, old.id if old is not None else "")
+                found = take_over(provider, new, left, step.old.id if step.old is not None else "")
             if found is not None:
                 new.id, new.outputs = found
                 return None
-            new.id, new.outputs = provider.create(new, self.dry_run)
+            new.id, new.outputs = self.hooks.retried("create", step, lambda: provider.create(new, self.dry_run))
         except InitFailed as failed:
             new.id, new.outputs, new.init_errors = failed.object_id, failed.outputs, failed.reasons
             return failed
@@ -183,13 +230,19 @@ class Deployment:
 
         def apply() -> None:
             new.id, new.created = old.id, old.created
+            self.hooks.run("BeforeUpdate", step)
+            carry_out()
+            if new.custom:
+                self._after("AfterUpdate", step)
+
+        def carry_out() -> None:
             failure: InitFailed | None = None
             pending: PendingOperation | None = None
             if new.custom and not is_provider_type(new.type):
                 provider = self.provider_of(new)
                 pending = self._begin(new, "updating")
                 try:
-                    new.outputs = provider.update(old, new, self.dry_run)
+                    new.outputs = self.hooks.retried("update", step, lambda: provider.update(old, new, self.dry_run))
                 except InitFailed as failed:
                     new.outputs, new.init_errors, failure = failed.outputs, failed.reasons, failed
                 except EngineError:
@@ -209,8 +262,16 @@ class Deployment:
         """Deletes an object, or only forgets it where an option says so."""
         old = step.old
         assert old is not None
+        gone = step.op == "remove-pending-replace"
 
         def apply() -> None:
+            if not gone:
+                self.hooks.run("BeforeDelete", step)
+            carry_out()
+            if not gone:
+                self._after("AfterDelete", step)
+
+        def carry_out() -> None:
             if old.protect and step.op == "delete":
                 raise EngineError(
                     f'resource "{old.urn}" cannot be deleted\nbecause it is protected. To unprotect the resource, '
@@ -223,7 +284,7 @@ class Deployment:
                 provider = self.provider_of(old)
                 pending = self._begin(old, "deleting")
                 try:
-                    provider.delete(old)
+                    self.hooks.retried("delete", step, lambda: provider.delete(old))
                 except EngineError:
                     self.journal.finish(pending)
                     raise

@@ -13,7 +13,7 @@ from typing import Any
 
 from lakewright_engine import wire
 from lakewright_engine.builtin import BuiltinProvider
-from lakewright_engine.deletes import delete_unwanted
+from lakewright_engine.deletes import delete_unwanted, refuse_delete_hooks
 from lakewright_engine.deployment import Deployment
 from lakewright_engine.errors import EngineError, StateError, Stopped, UnsupportedFeature
 from lakewright_engine.events import Events, OnEvent
@@ -136,9 +136,11 @@ class _Run:
         operation, deployment = self._operation, self._deployment
         if operation.verb == "destroy":
             self._refuse_unfindable()
+            refuse_delete_hooks(deployment)
         deployment.registry.start_ahead(deployment.resources)
         if operation.verb in ("preview", "up"):
-            delete_unwanted(deployment, self._run_program())
+            with self._program() as wanted:
+                delete_unwanted(deployment, wanted)
             return
         self._recover()
         if operation.refresh or operation.verb == "refresh":
@@ -171,10 +173,12 @@ class _Run:
                 deployment.journal.rebase(deployment.resources)
             deployment.journal.settle(urn)
 
-    def _run_program(self) -> set[str]:
-        """Runs the program to its end; returns the URNs that it wants.
+    @contextlib.contextmanager
+    def _program(self) -> Generator[set[str]]:
+        """Runs the program until it has nothing more to register; gives the URNs that it wants.
 
-        A refresh goes on while the program starts: registrations wait for it.
+        A refresh goes on while the program starts: registrations wait for it. A program with hooks lives for as long
+        as the context, any other has ended before.
         """
         operation, deployment = self._operation, self._deployment
         planner = Planner(deployment)
@@ -184,27 +188,48 @@ class _Run:
         folder = operation.project.working_directory
         child = self._forks.start(request, folder, self._environment(), self._events.output, "the program")
         child.read_output()
-        deployment.on_failure = child.kill
+        deployment.on_failure = lambda: self._end(child)
         if deployment.stopped.is_set():
             child.kill()
-        ended = threading.Thread(target=self._watch, args=(child, engine), daemon=True, name="program-end")
+        ended = threading.Thread(target=self._watch, args=(child, engine, monitor), daemon=True, name="program-end")
         ended.start()
         try:
             if operation.refresh:
                 refresh(deployment)
             monitor.ready.set()
-            ended.join()
+            monitor.done.wait()
             monitor.wait_idle()
+            deployment.on_failure = lambda: None
+            deployment.check_running()
+            yield planner.operated
+            monitor.released.set()
+            ended.join()
         finally:
             monitor.ready.set()
+            monitor.released.set()
             deployment.on_failure = lambda: None
             child.kill()
             server.stop(None)
         deployment.check_running()
-        return planner.operated
 
-    def _watch(self, child: Child, engine: Engine) -> None:
+    def _end(self, child: Child) -> None:
+        """Ends the program of a failed run: at once, but that hooks of steps under way are still run."""
+        if not self._deployment.hooks.registered:
+            child.kill()
+            return
+
+        def end() -> None:
+            self._deployment.let_hooks_run()
+            child.kill()
+
+        threading.Thread(target=end, daemon=True, name="end-program").start()
+
+    def _watch(self, child: Child, engine: Engine, monitor: Monitor) -> None:
         code = child.wait()
+        self._judge(code, engine)
+        monitor.done.set()
+
+    def _judge(self, code: int, engine: Engine) -> None:
         if code == 0 or self._deployment.stopped.is_set():
             return
         if engine.logged_error and code == _REPORTED:

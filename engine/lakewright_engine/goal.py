@@ -9,6 +9,7 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from lakewright_engine.errors import ProgramError, UnsupportedFeature
+from lakewright_engine.hooks import bindings_from_message
 from lakewright_engine.model import Properties, ResourceState, Value
 from lakewright_engine.properties import display, from_struct, from_wire
 
@@ -57,6 +58,7 @@ class Goal:
     hide_diffs: list[str] = field(default_factory=list[str])
     providers: dict[str, str] = field(default_factory=dict[str, str])
     source_position: str = ""
+    hooks: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
 
     def inherit(self, parent: Goal) -> None:
         """Takes over what a child has from its parent."""
@@ -96,6 +98,7 @@ class Goal:
             created=old.created if old is not None else "",
             modified=old.modified if old is not None else "",
             source_position=self.source_position,
+            hooks={kind: list(names) for kind, names in self.hooks.items()},
             extra=extra,
         )
 
@@ -133,6 +136,7 @@ def goal_from_request(request: Any, root: Path) -> Goal:
         hide_diffs=list(request.hideDiffs),
         providers=dict(request.providers),
         source_position=source_position(request.sourcePosition, root),
+        hooks=bindings_from_message(request.hooks),
     )
 
 
@@ -145,11 +149,6 @@ def _refuse_unsupported(request: Any) -> None:
     if request.packageRef:
         raise UnsupportedFeature(
             f"{name} comes from a parameterized package, which the embedded engine does not support: use the Pulumi CLI"
-        )
-    hooks = request.hooks if request.HasField("hooks") else None
-    if hooks is not None and any(len(bound) for _, bound in hooks.ListFields()):
-        raise UnsupportedFeature(
-            f"{name} binds resource hooks, which the embedded engine does not run: use the Pulumi CLI"
         )
     if request.envVarMappings:
         raise UnsupportedFeature(

@@ -75,6 +75,8 @@ class ResourceState:
     """RFC 3339, UTC."""
     modified: str = ""
     source_position: str = ""
+    hooks: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
+    """Names of the hooks by kind: `BeforeCreate`, `AfterCreate` and so on."""
     stack_trace: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
     extra: dict[str, Any] = field(default_factory=dict[str, Any])
     """Fields of a newer CLI that the engine does not know; written back as they were."""

@@ -9,7 +9,7 @@ from typing import Any
 
 from lakewright_engine import wire
 from lakewright_engine.deployment import Deployment
-from lakewright_engine.errors import EngineError, Stopped
+from lakewright_engine.errors import EngineError, HookFailed, Stopped
 from lakewright_engine.goal import goal_from_request, source_position
 from lakewright_engine.model import Properties, ResourceState
 from lakewright_engine.planner import Planner
@@ -27,8 +27,10 @@ _FEATURES = (
     "REPLACE_WITH",
     "TRANSFORMS",
     "INVOKE_TRANSFORMS",
+    "RESOURCE_HOOKS",
+    "ERROR_HOOKS",
 )
-"""What the SDK may use. The SDK itself refuses the rest by name: hooks, parameterized packages, state migrations."""
+"""What the SDK may use. The SDK itself refuses the rest by name: parameterized packages, state migrations."""
 
 Handler = Callable[[Any, Any, Any], Any]
 
@@ -46,6 +48,8 @@ def _answers(handler: Handler) -> Handler:
                 pass
             except (EngineError, OSError, ValueError) as error:
                 self.deployment.fail(str(error), self.urn_of(request))
+            if handler.__name__ != "Invoke":  # a hook may be waiting for a function, and a step for the hook
+                self.deployment.let_hooks_run()
             return wire.terminated(context)
 
     return wrapper
@@ -57,12 +61,16 @@ class Monitor(wire.MonitorServicer):
     def __init__(self, deployment: Deployment, planner: Planner) -> None:
         self.deployment = deployment
         self._planner = planner
-        self._transforms = Transforms()
+        self._transforms = Transforms(deployment.callbacks)
         self._parents: dict[str, str] = {}
         self._idle = threading.Condition()
         self._active = 0
         self.ready = threading.Event()
         """The past is known: requests are answered from here on."""
+        self.done = threading.Event()
+        """Nothing more will come: the program has ended, or only waits for the hooks of deletions to be called."""
+        self.released = threading.Event()
+        """No hook will be called any more."""
 
     def busy(self) -> _Busy:
         return _Busy(self._idle, self._count)
@@ -194,7 +202,24 @@ class Monitor(wire.MonitorServicer):
         self._transforms.add_for_invokes(request)
         return wire.EMPTY
 
+    def RegisterResourceHook(self, request: Any, context: Any) -> Any:  # noqa: N802 - the protocol's name
+        return self._register(self.deployment.hooks.add, request, context)
+
+    def RegisterErrorHook(self, request: Any, context: Any) -> Any:  # noqa: N802 - the protocol's name
+        return self._register(self.deployment.hooks.add_for_errors, request, context)
+
+    @staticmethod
+    def _register(add: Callable[[Any], None], request: Any, context: Any) -> Any:
+        try:
+            add(request)
+        except HookFailed as error:
+            wire.refuse(context, str(error))
+        return wire.EMPTY
+
     def SignalAndWaitForShutdown(self, request: Any, context: Any) -> Any:  # noqa: N802, ARG002 - the protocol's name
+        if self.deployment.hooks.registered:
+            self.done.set()
+            self.released.wait()
         return wire.EMPTY
 
 

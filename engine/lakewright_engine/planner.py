@@ -59,6 +59,7 @@ class Planner:
         new = step.new
         if not same(new.outputs, outputs):
             self._deployment.journal.change(lambda: setattr(new, "outputs", outputs))
+        self._deployment.component_done(step)
         self._deployment.events.outputs(step)
 
     def register(self, goal: Goal) -> tuple[ResourceState, Step]:

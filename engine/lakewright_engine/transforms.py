@@ -6,8 +6,10 @@ import threading
 from typing import Any
 
 from lakewright_engine import wire
+from lakewright_engine.callbacks import Callbacks
 from lakewright_engine.errors import ProgramError
 from lakewright_engine.goal import AliasSpec, Goal, alias_from_message, timeouts_from_message
+from lakewright_engine.hooks import bindings_from_message, bindings_to_message
 from lakewright_engine.model import Properties
 from lakewright_engine.properties import from_struct, from_wire, to_struct, to_wire
 
@@ -15,9 +17,9 @@ from lakewright_engine.properties import from_struct, from_wire, to_struct, to_w
 class Transforms:
     """The transforms of resources, of the stack and of function calls; each is called back in the program's process."""
 
-    def __init__(self) -> None:
+    def __init__(self, callbacks: Callbacks) -> None:
+        self._callbacks = callbacks
         self._lock = threading.Lock()
-        self._channels: dict[str, Any] = {}
         self._stack: list[Any] = []
         self._invokes: list[Any] = []
         self._resources: dict[str, list[Any]] = {}
@@ -69,15 +71,8 @@ class Transforms:
         return bool(self._invokes)
 
     def _call(self, callback: Any, request: Any) -> bytes:
-        with self._lock:
-            if callback.target not in self._channels:
-                self._channels[callback.target] = wire.channel(callback.target)
-            stub = wire.callbacks_stub(self._channels[callback.target])
-        message = wire.callback_messages.CallbackInvokeRequest(
-            token=callback.token, request=request.SerializeToString()
-        )
         try:
-            return wire.call(stub.Invoke, message).response
+            return self._callbacks.call(callback, request)
         except Exception as error:
             raise ProgramError(f"a transform failed: {error}") from error
 
@@ -109,6 +104,8 @@ def _options(goal: Goal) -> Any:
         setattr(options.custom_timeouts, verb, f"{seconds:g}s")
     if goal.replacement_trigger is not None:
         options.replacement_trigger.CopyFrom(to_wire(goal.replacement_trigger))
+    if goal.hooks:
+        options.hooks.CopyFrom(bindings_to_message(goal.hooks))
     return options
 
 
@@ -136,6 +133,7 @@ def _take(goal: Goal, options: Any) -> None:
     goal.providers = dict(options.providers)
     goal.hide_diffs = list(options.hide_diff)
     goal.replace_with = list(options.replace_with)
+    goal.hooks = bindings_from_message(options.hooks)
     goal.import_id = getattr(options, "import")
     goal.protect = options.protect if options.HasField("protect") else None
     goal.retain_on_delete = options.retain_on_delete if options.HasField("retain_on_delete") else None

@@ -72,12 +72,12 @@ def serve(monitor: Any, engine: Any, workers: int) -> tuple[Any, str]:
     return server, f"127.0.0.1:{port}"
 
 
-def call(method: Any, request: Any) -> Any:
-    """Calls a provider; raises ProviderError in the provider's own words."""
+def call(method: Any, request: Any, *, whose: str = "the provider") -> Any:
+    """Calls a provider, or the program; raises ProviderError in the words of whoever was called."""
     try:
         return method(request)
     except grpc.RpcError as error:
-        raise _translated(cast("Any", error)) from None
+        raise _translated(cast("Any", error), whose) from None
 
 
 def call_optional(method: Any, request: Any) -> Any | None:
@@ -94,7 +94,7 @@ def call_optional(method: Any, request: Any) -> Any | None:
 _AMBIGUOUS = (grpc.StatusCode.DEADLINE_EXCEEDED, grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED)
 
 
-def _translated(error: Any) -> ProviderError:
+def _translated(error: Any, whose: str) -> ProviderError:
     code = error.code()
     for key, value in error.trailing_metadata() or ():
         if key == "grpc-status-details-bin":
@@ -107,7 +107,7 @@ def _translated(error: Any) -> ProviderError:
                     return InitFailed(list(failed.reasons), failed.id, from_struct(failed.properties), inputs)
     details = str(error.details() or code).strip()
     if code is grpc.StatusCode.UNAVAILABLE:
-        details = f"the provider's process ended or does not answer ({details})"
+        details = f"{whose}'s process ended or does not answer ({details})"
     return ProviderError(details, unimplemented=code is grpc.StatusCode.UNIMPLEMENTED, ambiguous=code in _AMBIGUOUS)
 
 
