@@ -27,7 +27,8 @@ def shown(properties):
     return {key: value if isinstance(value, (str, int)) else type(value).__name__ for key, value in kept.items()}
 def note(*told):
     path = root() / "hooks.json"
-    path.write_text(json.dumps([*(json.loads(path.read_text()) if path.exists() else []), [step, *told]]))
+    told_before = json.loads(path.read_text()) if path.exists() else []
+    path.write_text(json.dumps(sorted([*told_before, [step, *told]], key=json.dumps)))
 def hook(name, fails=(), **options):
     def tell(args):
         properties = [shown(part) for part in (args.new_inputs, args.old_inputs, args.new_outputs, args.old_outputs)]
@@ -36,7 +37,7 @@ def hook(name, fails=(), **options):
             raise ValueError(f"{name} fails")
     return ResourceHook(name, tell, ResourceHookOptions(**options))
 """
-"""Hooks that write down what they are told, for both engines to be compared by it."""
+"""Hooks that write down what they are told, sorted: steps that do not depend on each other have no order."""
 
 HOOKED_BOX = """
 kinds = [f"{when}_{verb}" for verb in ("create", "update", "delete") for when in ("before", "after")]
