@@ -38,7 +38,9 @@ def spark_properties(config: CatalogConfig, *, event_log: Path | None = None) ->
     else:
         properties |= {"spark.jars.packages": ",".join(jars.PACKAGES), "spark.jars.ivy": str(jars.ivy_home())}
     if event_log:
-        properties |= {"spark.eventLog.enabled": "true", "spark.eventLog.dir": event_log.resolve().as_uri()}
+        # Plain text: who keeps a log wants to search it, for secrets too.
+        properties |= {"spark.eventLog.enabled": "true", "spark.eventLog.compress": "false"}
+        properties["spark.eventLog.dir"] = event_log.resolve().as_uri()
     return properties
 
 
