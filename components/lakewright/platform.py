@@ -10,6 +10,9 @@ import pulumi_kubernetes
 from lakewright.environment import Environment
 from lakewright.spec import Problem, SpecError, TenantSpec
 
+NO_REGION = "required: neither the storage, nor `aws:region` of the stack, nor the environment says a region"
+NO_PRINCIPAL = "required where the stack makes roles: the AWS identity that Lakekeeper runs as"
+
 
 class Platform:
     """Lakekeeper's address, providers and identities for one stack."""
@@ -46,16 +49,14 @@ class Platform:
         """The region of a storage that names none. SpecError if nobody says."""
         if self._default_region:
             return self._default_region
-        message = "required: neither the storage, nor `aws:region` of the stack, nor the environment says a region"
-        raise SpecError(f"tenant {self.tenant}", [Problem("storage.*.region", message)])
+        raise SpecError(f"tenant {self.tenant}", [Problem("storage.*.region", NO_REGION)])
 
     @property
     def principal_arn(self) -> str:
         """Who assumes the warehouses' roles. SpecError if the environment does not say."""
         if arn := self.environment.lakekeeper.principal_arn:
             return arn
-        message = "required where the stack makes roles: the AWS identity that Lakekeeper runs as"
-        raise SpecError(f"environment of tenant {self.tenant}", [Problem("lakekeeper.principal_arn", message)])
+        raise SpecError(f"environment of tenant {self.tenant}", [Problem("lakekeeper.principal_arn", NO_PRINCIPAL)])
 
     def tags(self, spec: TenantSpec) -> dict[str, str]:
         """Tags of AWS objects."""

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pulumi
 
-from lakewright.environment import Environment
+from lakewright.declaration import read_declaration
 from lakewright.platform import Platform
-from lakewright.spec import SPEC_KEY, SpecError, parse_spec
+from lakewright.spec import SPEC_KEY, SpecError
 from lakewright.tenant import Tenant
 
 
@@ -34,9 +34,12 @@ def project_root(start: Path) -> Path:
 
 
 def _tenant() -> Tenant:
-    source = f"stack {pulumi.get_stack()}, {SPEC_KEY}"
-    spec = parse_spec(pulumi.Config().get_object("tenant"), source)
-    root = project_root(Path.cwd())
-    environment = Environment.load(root / "environments" / f"{spec.environment}.yaml", os.environ)
     region = pulumi.Config("aws").get("region")
+    spec, environment = read_declaration(
+        pulumi.Config().get_object("tenant"),
+        source=f"stack {pulumi.get_stack()}, {SPEC_KEY}",
+        environments=project_root(Path.cwd()) / "environments",
+        environ=os.environ,
+        region=region,
+    )
     return Tenant(spec, Platform(environment, tenant=spec.name, default_region=region))

@@ -31,7 +31,7 @@ def validate(files: Files = None, directory: Directory = HERE) -> None:
             print(error, file=sys.stderr)
             continue
         print(f"{file}: valid")
-        for problem in unbuilt(spec):
+        for problem in unbuilt(dict(spec)):
             print(f"  note: `up` will refuse {problem}")
     if faulty:
         raise typer.Exit(1)

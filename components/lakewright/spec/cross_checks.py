@@ -29,6 +29,17 @@ def cross_checks(raw: Any) -> Iterator[Finding]:
     yield from _warehouses_of_data(document)
 
 
+def made_storages(document: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+    """The storages that the stack makes, by name."""
+    return {name: item for name, item in _storages(document).items() if item.get("backend") == "aws"}
+
+
+def makes_roles(document: Mapping[str, Any]) -> bool:
+    """Whether a warehouse lies on a storage that the stack makes; Lakekeeper then needs a role that is made, too."""
+    made = made_storages(document)
+    return any(_storage_of(document, warehouse) in made for _, warehouse in _items(document, "warehouses"))
+
+
 def _items(document: Mapping[str, Any], section: str) -> list[tuple[int, Mapping[str, Any]]]:
     """The entries of a list that are mappings, with their positions."""
     entries = document.get(section)
@@ -78,7 +89,7 @@ def _lookalike_warehouses(document: Mapping[str, Any]) -> Iterator[Finding]:
 
 
 def _shared_buckets(document: Mapping[str, Any]) -> Iterator[Finding]:
-    made = {name: item.get("bucket") for name, item in _storages(document).items() if item.get("backend") == "aws"}
+    made = {name: item.get("bucket") for name, item in made_storages(document).items()}
     for (first, bucket), (second, other) in combinations(made.items(), 2):
         if bucket is not None and bucket == other:
             yield (

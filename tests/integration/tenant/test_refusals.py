@@ -80,6 +80,7 @@ def test_a_bad_spec_is_told_in_full_before_any_call(
         ],
         warehouses=[{"name": "executions", "key_prefix": "a"}, {"name": "second", "key_prefix": "a/b"}],
         grants=[{"to": "analysts", "privilege": "select", "on": {"warehouse": "executions"}}],
+        maintenance={"schedule": "0 2 * * *"},
     )
     environment(tenant, f"lakekeeper: {{endpoint: '{refusing.endpoint}'}}\naws: {{endpoint: '{refusing.endpoint}'}}\n")
 
@@ -93,6 +94,9 @@ def test_a_bad_spec_is_told_in_full_before_any_call(
         "computing_units.1.warehouse: expected one of the warehouses",
         "warehouses.1.key_prefix: expected a prefix apart",
         "grants.0.to: expected `user:IDP~SUBJECT`",
+        "maintenance is not supported yet",
+        "storage.main.region: required",
+        "lakekeeper.principal_arn: required",
     ):
         assert path in said
     assert "Traceback" not in said

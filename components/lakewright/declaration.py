@@ -1,0 +1,60 @@
+"""What a stack is declared from, its spec and its environment, read together: all mistakes of both are told at once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, cast
+
+from lakewright.environment import Environment
+from lakewright.platform import NO_PRINCIPAL, NO_REGION
+from lakewright.spec import Problem, SpecError, TenantSpec, parse_spec
+from lakewright.spec.cross_checks import made_storages, makes_roles
+from lakewright.spec.unbuilt import unbuilt
+
+
+def read_declaration(
+    raw: Any, *, source: str, environments: Path, environ: Mapping[str, str], region: str | None
+) -> tuple[TenantSpec, Environment]:
+    """The spec and the environment it names. `region`: the stack's own. SpecError with every mistake otherwise."""
+    spec, problems = _spec(raw, source)
+    if not isinstance(raw, dict):
+        raise SpecError(source, problems)
+    document = cast(dict[str, Any], raw)
+    problems += unbuilt(document)
+    environment = None
+    name = document.get("environment")
+    # A name that is wrong itself is told already, and is no file to look for.
+    if isinstance(name, str) and not any(problem.path == "environment" for problem in problems):
+        environment, found = _environment(environments / f"{name}.yaml", environ)
+        problems += found
+    if environment is not None:
+        problems += _unsaid(document, environment, region)
+    if spec is None or environment is None or problems:
+        raise SpecError(source, problems)
+    return spec, environment
+
+
+def _spec(raw: Any, source: str) -> tuple[TenantSpec | None, list[Problem]]:
+    try:
+        return parse_spec(raw, source), []
+    except SpecError as error:
+        return None, error.problems
+
+
+def _environment(path: Path, environ: Mapping[str, str]) -> tuple[Environment | None, list[Problem]]:
+    try:
+        return Environment.load(path, environ), []
+    except SpecError as error:
+        return None, [Problem(error.source, str(problem)) for problem in error.problems]
+
+
+def _unsaid(document: Mapping[str, Any], environment: Environment, region: str | None) -> list[Problem]:
+    """What the stack needs to know, and neither the spec nor its surroundings say."""
+    problems: list[Problem] = []
+    if not (region or environment.aws.region):
+        made = made_storages(document)
+        problems += [Problem(f"storage.{name}.region", NO_REGION) for name in made if not made[name].get("region")]
+    if makes_roles(document) and not environment.lakekeeper.principal_arn:
+        problems.append(Problem(f"environment {document['environment']}: lakekeeper.principal_arn", NO_PRINCIPAL))
+    return problems

@@ -1,0 +1,79 @@
+"""A spec and its environment are read together, and every mistake of both is in one answer."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from lakewright.declaration import read_declaration
+from lakewright.environment import Environment
+from lakewright.spec import SpecError, TenantSpec
+
+BARE = "lakekeeper: {endpoint: 'https://lakekeeper.example'}\n"
+ARN = "arn:aws:iam::123456789012:role/lakekeeper"
+
+
+def small(**changes: Any) -> dict[str, Any]:
+    """The smallest spec, with other values."""
+    spec: dict[str, Any] = {
+        "version": 1,
+        "environment": "here",
+        "name": "acme",
+        "owner": "data@acme.example",
+        "storage": {"main": {"backend": "aws", "bucket": "acme-lakehouse"}},
+        "warehouses": [{"name": "executions"}],
+    }
+    return spec | changes
+
+
+def read(folder: Path, spec: Any, environment: str, region: str | None = None) -> tuple[TenantSpec, Environment]:
+    (folder / "here.yaml").write_text(environment)
+    return read_declaration(spec, source="the stack", environments=folder, environ={}, region=region)
+
+
+def mistakes(folder: Path, spec: Any, environment: str) -> list[str]:
+    with pytest.raises(SpecError) as caught:
+        read(folder, spec, environment)
+    return [problem.path for problem in caught.value.problems]
+
+
+def test_what_the_spec_and_the_environment_lack_is_told_together(tmp_path: Path) -> None:
+    found = mistakes(tmp_path, small(colour="blue", maintenance={"schedule": "0 2 * * *"}), BARE)
+
+    assert found == [
+        "colour",
+        "maintenance",
+        "storage.main.region",
+        "environment here: lakekeeper.principal_arn",
+    ]
+
+
+def test_mistakes_of_the_environment_come_with_its_file(tmp_path: Path) -> None:
+    found = mistakes(tmp_path, small(colour="blue"), BARE + "aws: {zone: x}\n")
+
+    assert found == ["colour", str(tmp_path / "here.yaml")]
+
+
+def test_a_name_that_is_no_environment_is_told_once(tmp_path: Path) -> None:
+    assert mistakes(tmp_path, small(environment="../here"), BARE) == ["environment"]
+
+
+def test_no_spec_at_all_is_one_mistake(tmp_path: Path) -> None:
+    assert mistakes(tmp_path, None, BARE) == [""]
+
+
+def test_a_store_of_its_own_needs_neither_region_nor_role(tmp_path: Path) -> None:
+    keys = {"access_key_id": "env:STORE_KEY", "secret_access_key": "env:STORE_SECRET"}
+    store = {"backend": "s3", "bucket": "store", "endpoint": "http://store:9000/", "credential": keys}
+
+    spec, environment = read(tmp_path, small(storage={"main": store}), BARE)
+
+    assert spec.name == "acme"
+    assert environment.lakekeeper.endpoint == "https://lakekeeper.example"
+
+
+def test_a_region_of_the_stack_is_enough(tmp_path: Path) -> None:
+    environment = f"lakekeeper: {{endpoint: 'https://lakekeeper.example', principal_arn: '{ARN}'}}\n"
+
+    assert read(tmp_path, small(), environment, region="eu-west-1")[0].name == "acme"
