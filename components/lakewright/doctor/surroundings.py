@@ -1,21 +1,32 @@
 """What a tenant's environment has to answer: Lakekeeper, S3, the cluster, each with the identity that a stack has."""
 
-# boto3 and the Kubernetes client carry no types.
-# pyright: basic
-
 from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, cast
 
 from lakewright import credentials
 from lakewright.doctor.finding import Finding
 from lakewright.environment import AwsAccount, Cluster, Environment
+from lakewright.spec.storage import S3Storage
 
 ANSWER_IN = 5
 """Seconds that each has to answer."""
 
 
-def look_at_surroundings(environment: Environment, buckets: list[str]) -> list[Finding]:
-    """Every finding about what the environment names. Reads only. `buckets`: those that must be reachable already."""
-    return [lakekeeper(environment), *s3(environment.aws, buckets), cluster(environment.kubernetes)]
+def look_at_surroundings(
+    environment: Environment, buckets: list[str], stores: Sequence[S3Storage] = ()
+) -> list[Finding]:
+    """Every finding about what a tenant's stack needs. Reads only.
+
+    `buckets`: those on AWS that must be reachable already. `stores`: S3-compatible ones, each with keys of its own.
+    """
+    return [
+        lakekeeper(environment),
+        *s3(environment.aws, buckets),
+        *(store(each) for each in stores),
+        cluster(environment.kubernetes),
+    ]
 
 
 def lakekeeper(environment: Environment) -> Finding:
@@ -40,22 +51,21 @@ def lakekeeper(environment: Environment) -> Finding:
 
 def s3(account: AwsAccount, buckets: list[str]) -> list[Finding]:
     import boto3  # noqa: PLC0415 - slow to load
-    from botocore.config import Config  # noqa: PLC0415
     from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415
 
     place = account.endpoint or "AWS"
     mend = "mend `aws` of the environment, or the AWS_* variables and profile of this shell"
-    settings = Config(connect_timeout=ANSWER_IN, read_timeout=ANSWER_IN, retries={"total_max_attempts": 1})
+    settings = _settings()
     try:
-        session = boto3.Session(profile_name=account.profile, region_name=account.region, **_file(account))
+        session = cast(Any, boto3).Session(profile_name=account.profile, region_name=account.region, **_file(account))
         who = session.client("sts", endpoint_url=account.endpoint, config=settings).get_caller_identity()["Arn"]
     except (BotoCoreError, ClientError) as error:
         return [Finding("S3 identity", "missing", f"{place}: {error}", mend)]
     findings = [Finding("S3 identity", "ok", f"{who} at {place}")]
-    store = session.client("s3", endpoint_url=account.endpoint, config=settings)
+    client = session.client("s3", endpoint_url=account.endpoint, config=settings)
     for bucket in buckets:
         try:
-            store.head_bucket(Bucket=bucket)
+            client.head_bucket(Bucket=bucket)
         except (BotoCoreError, ClientError) as error:
             findings.append(Finding(f"bucket {bucket}", "missing", str(error), "make it, or let this identity see it"))
         else:
@@ -63,12 +73,40 @@ def s3(account: AwsAccount, buckets: list[str]) -> list[Finding]:
     return findings
 
 
+def store(storage: S3Storage) -> Finding:
+    """Whether an S3-compatible store answers for its bucket, asked with the keys that Lakekeeper will use."""
+    import boto3  # noqa: PLC0415 - slow to load
+    from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415
+
+    subject, keys = f"bucket {storage.bucket}", storage.credential
+    if any(reference.startswith("config:") for reference in (keys.access_key_id, keys.secret_access_key)):
+        found = f"not asked: the keys for {storage.endpoint} are in the stack's encrypted configuration"
+        return Finding(subject, "optional", found, "nothing; `up` reads them")
+    try:
+        client = cast(Any, boto3).client(
+            "s3",
+            endpoint_url=storage.endpoint,
+            region_name=storage.region,
+            aws_access_key_id=_resolve(keys.access_key_id),
+            aws_secret_access_key=_resolve(keys.secret_access_key),
+            config=_settings(s3={"addressing_style": "path" if storage.path_style else "virtual"}),
+        )
+        client.head_bucket(Bucket=storage.bucket)
+    except credentials.UnresolvedCredential as error:
+        return Finding(subject, "missing", str(error), "make the storage's `credential` readable in this shell")
+    except (BotoCoreError, ClientError) as error:
+        mend = "start the store, make the bucket, or mend `endpoint` and `credential` of the storage"
+        return Finding(subject, "missing", f"{storage.endpoint}: {error}", mend)
+    return Finding(subject, "ok", f"reachable at {storage.endpoint}")
+
+
 def cluster(named: Cluster) -> Finding:
     if named.render_to:
         return Finding("Kubernetes", "ok", f"no cluster needed: manifests are written to {named.render_to}")
-    from kubernetes import client, config  # noqa: PLC0415 - slow to load
+    import kubernetes  # noqa: PLC0415 - slow to load
     from urllib3.exceptions import HTTPError  # noqa: PLC0415
 
+    client, config = cast(Any, kubernetes).client, cast(Any, kubernetes).config
     context = named.context or "the current context"
     try:
         api = config.new_client_from_config(context=named.context)
@@ -80,12 +118,19 @@ def cluster(named: Cluster) -> Finding:
     return Finding("Kubernetes", "ok", f"{version.git_version} at {context}")
 
 
+def _settings(**more: Any) -> Any:
+    from botocore.config import Config  # noqa: PLC0415 - slow to load
+
+    untyped = cast(Any, Config)
+    return untyped(connect_timeout=ANSWER_IN, read_timeout=ANSWER_IN, retries={"total_max_attempts": 1}, **more)
+
+
 def _file(account: AwsAccount) -> dict[str, object]:
     if account.shared_credentials_file is None:
         return {}
     from botocore.session import Session  # noqa: PLC0415
 
-    session = Session()
+    session = cast(Any, Session)()
     session.set_config_variable("credentials_file", str(account.shared_credentials_file))
     return {"botocore_session": session}
 

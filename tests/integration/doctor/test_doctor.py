@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from uuid import uuid4
 
+import boto3
 import pytest
 from lakewright.cli import main
-from lakewright.doctor import look_at_surroundings, machine
+from lakewright.doctor import look_at_surroundings, machine, surroundings
 from lakewright.environment import Environment
+from lakewright.spec.storage import S3Storage, StoreCredential
 from lakewright_sandbox.state import Sandbox
 
 
@@ -38,6 +41,78 @@ def test_a_bucket_that_is_not_there_is_missing_by_name(sandbox: Sandbox, tmp_pat
     bucket = look_at_surroundings(environment, buckets=["nobody-made-this"])[2]
 
     assert (bucket.subject, bucket.state) == ("bucket nobody-made-this", "missing")
+
+
+def _store(sandbox: Sandbox, bucket: str) -> S3Storage:
+    keys = StoreCredential(access_key_id="env:STORE_KEY", secret_access_key="env:STORE_SECRET")
+    return S3Storage(
+        backend="s3", bucket=bucket, endpoint=sandbox.aws.endpoint, region=sandbox.aws.region, credential=keys
+    )
+
+
+def _set_keys(monkeypatch: pytest.MonkeyPatch, sandbox: Sandbox) -> None:
+    monkeypatch.setenv("STORE_KEY", sandbox.admin.access_key_id)
+    monkeypatch.setenv("STORE_SECRET", sandbox.admin.secret_access_key.get_secret_value())
+
+
+def test_a_store_is_asked_with_the_keys_that_it_names(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
+    _set_keys(monkeypatch, sandbox)
+    there = f"store-{uuid4().hex}"
+    boto3.client(
+        "s3",
+        endpoint_url=sandbox.aws.endpoint,
+        region_name=sandbox.aws.region,
+        aws_access_key_id=sandbox.admin.access_key_id,
+        aws_secret_access_key=sandbox.admin.secret_access_key.get_secret_value(),
+    ).create_bucket(Bucket=there)
+
+    assert surroundings.store(_store(sandbox, there)).state == "ok"
+    assert surroundings.store(_store(sandbox, "nobody-made-this")).state == "missing"
+    monkeypatch.setenv("STORE_SECRET", "another")
+    refused = surroundings.store(_store(sandbox, there))
+    assert (refused.state, "another" in refused.found) == ("missing", False)
+
+
+def test_a_store_whose_key_cannot_be_read_is_missing_by_its_reference(sandbox: Sandbox) -> None:
+    unread = surroundings.store(_store(sandbox, "whichever"))
+
+    assert unread.state == "missing"
+    assert "env:STORE_KEY" in unread.found
+
+
+def test_the_command_asks_a_tenants_store_and_names_its_endpoint(
+    sandbox: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _set_keys(monkeypatch, sandbox)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "Pulumi.yaml").write_text("name: lakewright\nruntime: python\n")
+    (tmp_path / "environments").mkdir()
+    (tmp_path / "environments" / "here.yaml").write_text(f"sandbox: {sandbox.dir}\n")
+    (tmp_path / "Pulumi.acme.yaml").write_text(
+        """
+        config:
+          lakewright:tenant:
+            version: 1
+            environment: here
+            name: acme
+            owner: tests
+            storage:
+              main:
+                backend: s3
+                bucket: closed
+                endpoint: http://127.0.0.1:9/
+                credential: {access_key_id: "env:STORE_KEY", secret_access_key: "env:STORE_SECRET"}
+            warehouses: [{name: executions}]
+        """
+    )
+
+    with pytest.raises(SystemExit) as ended:
+        main(["doctor", "--json", "--stack", "acme"])
+
+    assert ended.value.code == 1
+    findings = {finding["subject"]: finding for finding in json.loads(capsys.readouterr().out)["findings"]}
+    assert findings["bucket closed"]["state"] == "missing"
+    assert "http://127.0.0.1:9" in findings["bucket closed"]["found"]
 
 
 def test_servers_that_do_not_answer_are_named_with_their_endpoint(tmp_path: Path) -> None:
