@@ -1,5 +1,8 @@
 """What a tenant's environment has to answer: Lakekeeper, S3, the cluster, each with the identity that a stack has."""
 
+# boto3 carries no types; what comes of it is cast where it is used.
+# pyright: reportMissingTypeStubs=false
+
 from __future__ import annotations
 
 from collections.abc import Sequence
