@@ -1,7 +1,8 @@
-"""Runs `lakewright`, and kills it hard at one of its calls to a provider: before it leaves, or after it took effect.
+"""Runs `lakewright`, and kills it hard at a call to a provider: before it leaves, or after it took effect.
 
-`python killed_cli.py NUMBER before|after LOG WORD...`: NUMBER counts from 1 the calls that can change something; LOG
-gets a line for each, written before it is made. Nothing of the product is replaced: the calls go where they always go.
+`python killed_cli.py before|after LOG WORD...`: of the calls that can change something, the first that is not yet in
+LOG is written there and killed, so that runs with one LOG walk through all of them. Nothing of the product is replaced:
+the calls go where they always go.
 """
 
 from __future__ import annotations
@@ -22,30 +23,32 @@ CHANGING = ("create", "update", "delete")
 
 
 class Killer:
-    def __init__(self, number: int, moment: str, log: Path) -> None:
-        self._number = number
+    def __init__(self, moment: str, log: Path) -> None:
         self._moment = moment
         self._log = log
-        self._count = 0
         self._lock = threading.Lock()
 
     def watch(self, name: str, call: Callable[..., Any]) -> Callable[..., Any]:
         def watched(provider: Provider, state: ResourceState, *more: Any) -> Any:
             if more and more[-1] is True:  # a preview changes nothing
                 return call(provider, state, *more)
-            with self._lock:
-                self._count += 1
-                mine = self._count == self._number
-                with self._log.open("a") as log:
-                    log.write(f"{name} {state.urn}\n")
-            if mine and self._moment == "before":
+            new = self._is_new(f"{name} {state.urn}")
+            if new and self._moment == "before":
                 self._die()
             answer = call(provider, state, *more)
-            if mine:
+            if new:
                 self._die()
             return answer
 
         return watched
+
+    def _is_new(self, call: str) -> bool:
+        with self._lock, self._log.open("a+") as log:
+            log.seek(0)
+            if call in log.read().splitlines():
+                return False
+            log.write(call + "\n")
+            return True
 
     @staticmethod
     def _die() -> None:
@@ -53,8 +56,8 @@ class Killer:
 
 
 if __name__ == "__main__":
-    number, moment, log, *words = sys.argv[1:]
-    killer = Killer(int(number), moment, Path(log))
+    moment, log, *words = sys.argv[1:]
+    killer = Killer(moment, Path(log))
     for name in CHANGING:
         setattr(Provider, name, killer.watch(name, getattr(Provider, name)))
     sys.argv = ["lakewright", *words]

@@ -19,13 +19,13 @@ MOST_CALLS = 60
 """A bound for the walk, far above what the tenant below needs."""
 
 
-def _up_killed_at(tenant: Tenant, number: int, moment: str) -> subprocess.CompletedProcess[str]:
-    """One step at a time, so that what came before the kill is done and saved."""
+def _up_killed_once_more(tenant: Tenant, moment: str, parallel: int) -> subprocess.CompletedProcess[str]:
+    """Killed at the first call at which no run before it was."""
     log = tenant.folder / "calls.log"
-    up = ("up", "--stack", tenant.name, "--engine", "embedded", "--yes", "--parallel", "1")
+    up = ("up", "--stack", tenant.name, "--engine", "embedded", "--yes", "--parallel", str(parallel))
     state = {"PULUMI_BACKEND_URL": (tenant.folder / "state").as_uri(), "PULUMI_CONFIG_PASSPHRASE": PASSPHRASE}
     return subprocess.run(
-        [sys.executable, str(DRIVER), str(number), moment, str(log), *up],
+        [sys.executable, str(DRIVER), moment, str(log), *up],
         cwd=tenant.folder,
         env=os.environ | state,
         capture_output=True,
@@ -35,18 +35,17 @@ def _up_killed_at(tenant: Tenant, number: int, moment: str) -> subprocess.Comple
 
 
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize(("moment", "number"), [("after", 1), ("before", 2)])
+@pytest.mark.parametrize(("moment", "parallel"), [("after", 1), ("before", 16)])
 def test_an_up_that_is_killed_at_every_call_still_comes_to_its_end(
-    make_tenant: MakeTenant, moment: str, number: int, aws: Callable[..., Any], lakekeeper: httpx.Client
+    make_tenant: MakeTenant, moment: str, parallel: int, aws: Callable[..., Any], lakekeeper: httpx.Client
 ) -> None:
-    """Each `up` gets one call further than the one before it: a call that took effect and was killed before it could
-    say so must be found done by the next; a call that was killed before it left is made by the next, which is then
-    killed before the one after that."""
+    """A call that took effect and was killed before it could say so must be found done by the next `up`, or be made
+    again without a second object; a call that was killed before it left is made by the next."""
     unit = {"name": "notebook", "runtime": "spark", "size": {"cpu": "1", "memory": "1Gi"}, "warehouse": "executions"}
     tenant = make_tenant(computing_units=[unit])
 
     killed = 0
-    while (ended := _up_killed_at(tenant, number, moment)).returncode < 0:
+    while (ended := _up_killed_once_more(tenant, moment, parallel)).returncode < 0:
         killed += 1
         assert killed < MOST_CALLS, "no end was reached"
 
