@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import configparser
+import contextlib
 import json
 from collections.abc import Callable
 from typing import Any
@@ -65,10 +66,7 @@ class Plain:
         self._iam = session.client("iam", endpoint_url=endpoint)
         self._http = httpx.Client(base_url=ground.sandbox["lakekeeper"]["endpoint"])
         self._by_type: dict[str, Read] = {
-            "aws:s3/bucket:Bucket": lambda r: (
-                self._s3.head_bucket(Bucket=r["id"]),
-                self._s3.get_bucket_tagging(Bucket=r["id"]),
-            ),
+            "aws:s3/bucket:Bucket": lambda r: (self._s3.head_bucket(Bucket=r["id"]), self._tags(r["id"])),
             "aws:s3/bucketVersioning:BucketVersioning": lambda r: self._s3.get_bucket_versioning(Bucket=r["id"]),
             "aws:s3/bucketServerSideEncryptionConfiguration:BucketServerSideEncryptionConfiguration": (
                 lambda r: self._s3.get_bucket_encryption(Bucket=r["id"])
@@ -104,6 +102,11 @@ class Plain:
     def _key(self, resource: dict[str, Any]) -> str:
         kind = resource["type"]
         return kind.rsplit(":", 1)[-1] if "lakekeeper" in kind else kind
+
+    def _tags(self, bucket: str) -> object:
+        with contextlib.suppress(self._s3.exceptions.from_code("NoSuchTagSet")):
+            return self._s3.get_bucket_tagging(Bucket=bucket)
+        return None
 
     def _get(self, path: str, project: str | None = None) -> object:
         answer = self._http.get(path, headers={"x-project-id": project} if project else {})
