@@ -44,7 +44,7 @@ lock: $(READY)  ## Resolve requirements.lock anew from the pyproject files, with
 	scripts/uv.sh pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate --no-header \
 	  --no-emit-package lakewright --no-emit-package lakewright-engine --no-emit-package lakewright-spark \
 	  pyproject.toml components/pyproject.toml engine/pyproject.toml spark/pyproject.toml sandbox/pyproject.toml \
-	  --extra jobs -o requirements.lock
+	  --extra jobs --extra connect -o requirements.lock
 
 schema: $(READY)  ## Write docs/schema/tenant.schema.json from the models
 	@mkdir -p docs/schema
