@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from typing import Annotated, Any, TypeVar
 
 from fastapi import Depends, Query, Request
@@ -20,6 +21,23 @@ M = TypeVar("M", bound=BaseModel)
 
 TRUE = {"1", "t", "T", "TRUE", "true", "True"}
 FALSE = {"0", "f", "F", "FALSE", "false", "False"}
+
+
+@dataclass(frozen=True)
+class Principal:
+    """Who a request is from, by the token that was checked: `oidc~SUBJECT`, with what the token says beside it."""
+
+    id: str
+    name: str | None = None
+    email: str | None = None
+
+
+async def principal_of(request: Request) -> Principal | None:
+    """The request's caller; None is anonymous, which is everybody where the server checks no tokens."""
+    return getattr(request.state, "principal", None)
+
+
+Caller = Annotated[Principal | None, Depends(principal_of)]
 
 
 class Body(BaseModel):
