@@ -5,57 +5,89 @@ from __future__ import annotations
 import configparser
 import contextlib
 import json
-from collections.abc import Callable
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import boto3
 import httpx
 
-from benchmarks.ground import Ground
+from benchmarks.ground import EMBEDDED, Ground
 from benchmarks.measure import Row, timed
 from demo.stage import REPOSITORY, STACK
 
-TIMES = 9
+TIMES = 7
 TARGET = 3.0
+HERE = Path(__file__).parent
+PLUGINS = {
+    "aws": ("-m", "lakewright_sandbox.providers", "aws"),
+    "kubernetes": ("-m", "lakewright_sandbox.providers", "kubernetes"),
+    "pulumi-python": (str(HERE / "dynamic_plugin.py"),),
+}
 
 Read = Callable[[dict[str, Any]], object]
 
 
 def measure(ground: Ground) -> list[Row]:
-    starts = ground.program("starts", {"environment": str(REPOSITORY / "environments" / "sandbox.yaml")})
-    ground.lakewright("up", "--yes", "--stack", "bench", "-C", str(starts))
-    preview = ("preview", "--refresh", "--expect-no-changes")
-    plain = Plain(ground)
-    resources = _resources(ground, "--stack", STACK)
-    in_start = _resources(ground, "--stack", "bench", "-C", str(starts))
+    resources = _resources(ground)
+    words = ("preview", "--refresh", "--expect-no-changes", "--stack", STACK)
+    as_typed = min(timed(lambda: ground.lakewright(*words)) for _ in range(3))
+    stamps = ground.stage.folder / "stamps"
+    work: list[float] = []
     whole: list[float] = []
-    start: list[float] = []
-    reference: list[float] = []
-    reference_in_start: list[float] = []
-    for _ in range(TIMES):
-        whole.append(timed(lambda: ground.lakewright(*preview, "--stack", STACK)))
-        start.append(timed(lambda: ground.lakewright(*preview, "--stack", "bench", "-C", str(starts))))
-        reference.append(timed(lambda: [plain.read(resource) for resource in resources if plain.reads(resource)]))
-        reference_in_start.append(timed(lambda: [plain.read(one) for one in in_start if plain.reads(one)]))
-    apart = "the same command on a stack with one object of each provider"
-    # The least of each: what else the machine does only ever adds, and a difference would carry it twice.
-    # What the starting stack reads is taken from both sides.
-    work = min(whole) - min(start)
-    plainly = min(reference) - min(reference_in_start)
-    note = f"{len(resources)} resources; process start and imports are in the row below"
+    plainly: list[float] = []
+    with _plugins(ground) as attached:
+        _preview(ground, attached, stamps, words)  # what a plugin imports at its first call is part of its start
+        for _ in range(TIMES):
+            whole.append(timed(lambda: _preview(ground, attached, stamps, words)))
+            work.append(float(stamps.read_text()))
+            plainly.append(timed(lambda: Plain(ground).read(resources)))
+    # The least of each: what else the machine does only ever adds.
+    note = f"{len(resources)} resources, running plugins; starts and imports are in the rows below"
     return [
-        Row("no-op preview with refresh", work, plainly, TARGET, note=note),
-        Row("no-op preview with refresh, whole process", min(whole), min(reference), None, note="start included"),
-        Row("process start and imports", min(start), None, None, note=apart),
+        Row("no-op preview with refresh", min(work), min(plainly), TARGET, note=note),
+        Row("its process start and imports", min(whole) - min(work), None, None, note="of command line and program"),
+        Row(
+            "its plugins' start", max(0.0, as_typed - min(whole)), None, None, note="of what is not hidden behind these"
+        ),
+        Row("the whole command", as_typed, None, None, note="as typed, all starts included"),
     ]
 
 
-def _resources(ground: Ground, *stack: str) -> list[dict[str, Any]]:
-    return json.loads(ground.stage.output("lakewright", "stack", "export", *stack))["deployment"]["resources"]
+def _preview(ground: Ground, attached: str, stamps: Path, words: tuple[str, ...]) -> None:
+    settings = ground.stage.settings() | {"PULUMI_DEBUG_PROVIDERS": attached}
+    command = [sys.executable, str(HERE / "stamped_cli.py"), str(stamps), *words, *EMBEDDED]
+    subprocess.run(command, cwd=REPOSITORY, env=os.environ | settings, check=True, capture_output=True)
+
+
+@contextlib.contextmanager
+def _plugins(ground: Ground) -> Iterator[str]:
+    """The plugins, started and waiting: what PULUMI_DEBUG_PROVIDERS says of them."""
+    with contextlib.ExitStack() as running:
+        ports: list[str] = []
+        for name, command in PLUGINS.items():
+            environment = os.environ | ground.stage.settings()
+            plugin = running.enter_context(
+                subprocess.Popen(
+                    [sys.executable, *command], cwd=REPOSITORY, env=environment, stdout=subprocess.PIPE, text=True
+                )
+            )
+            running.callback(plugin.kill)
+            assert plugin.stdout is not None
+            ports.append(f"{name}:{int(plugin.stdout.readline())}")
+        yield ",".join(ports)
+
+
+def _resources(ground: Ground) -> list[dict[str, Any]]:
+    exported = ground.stage.output("lakewright", "stack", "export", "--stack", STACK)
+    return json.loads(exported)["deployment"]["resources"]
 
 
 class Plain:
-    """Every read that a refresh of the demo's stack makes, straight from the client libraries."""
+    """Every read that a refresh of the demo's stack makes, straight from the client libraries, one after the other."""
 
     def __init__(self, ground: Ground) -> None:
         keys = configparser.ConfigParser()
@@ -93,11 +125,10 @@ class Plain:
             ),
         }
 
-    def reads(self, resource: dict[str, Any]) -> bool:
-        return self._key(resource) in self._by_type
-
-    def read(self, resource: dict[str, Any]) -> object:
-        return self._by_type[self._key(resource)](resource)
+    def read(self, resources: list[dict[str, Any]]) -> None:
+        for resource in resources:
+            if read := self._by_type.get(self._key(resource)):
+                read(resource)
 
     def _key(self, resource: dict[str, Any]) -> str:
         kind = resource["type"]

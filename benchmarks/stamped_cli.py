@@ -1,0 +1,46 @@
+"""Runs `lakewright`, and writes the seconds that its work took without its starts: `stamped_cli.py FILE WORD...`.
+
+A preview with refresh works twice: from the refresh's first call to its last, and from the program's first registration
+to the end of the steps. Before and between is Python starting, and modules being imported.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from lakewright.cli import main
+from lakewright_engine import engine
+from lakewright_engine.monitor import Monitor
+
+_times: dict[str, float] = {}
+
+
+def _stamp(name: str) -> None:
+    _times.setdefault(name, time.perf_counter())
+
+
+def _stamped(began: str, ended: str, call: Any) -> Any:
+    def stamped(*arguments: Any) -> Any:
+        _stamp(began)
+        try:
+            return call(*arguments)
+        finally:
+            _stamp(ended)
+
+    return stamped
+
+
+if __name__ == "__main__":
+    file, *words = sys.argv[1:]
+    engine.refresh = _stamped("refresh", "refreshed", engine.refresh)
+    Monitor.RegisterResource = _stamped("registered", "answered", Monitor.RegisterResource)
+    engine._Run._steps = _stamped("steps", "done", engine._Run._steps)
+    sys.argv = ["lakewright", *words]
+    try:
+        main()
+    finally:
+        work = _times["refreshed"] - _times["refresh"] + _times["done"] - _times["registered"]
+        Path(file).write_text(str(work))
