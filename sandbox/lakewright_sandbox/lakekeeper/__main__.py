@@ -8,6 +8,7 @@ from pathlib import Path
 import uvicorn
 
 from .app import create_app
+from .faults import FaultSwitch
 from .settings import Settings
 
 
@@ -26,6 +27,9 @@ def main() -> None:
         default=True,
         help="whether warehouses may use the server's own AWS identity",
     )
+    parser.add_argument(
+        "--fault-switch", action="store_true", help="let tests on this machine ask for faults, at /sandbox/v1/faults"
+    )
     arguments = parser.parse_args()
     settings = Settings(
         database=arguments.database,
@@ -34,8 +38,9 @@ def main() -> None:
         profile=arguments.profile,
         aws_system_identity=arguments.system_identity,
     )
+    app = create_app(settings)
     uvicorn.run(
-        create_app(settings),
+        FaultSwitch(app) if arguments.fault_switch else app,
         host=arguments.host,
         port=arguments.port,
         log_level="warning",

@@ -1,0 +1,160 @@
+"""The fault switch: rules match calls by method, path and number, and what goes wrong is what was asked for."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from lakewright_sandbox.in_process import serving
+from lakewright_sandbox.lakekeeper.app import create_app
+from lakewright_sandbox.lakekeeper.faults import FaultSwitch
+from lakewright_sandbox.lakekeeper.settings import Settings
+from starlette.testclient import TestClient
+
+PROJECT = "/management/v1/project"
+BROKEN = (httpx.RemoteProtocolError, httpx.ReadError)
+
+
+@pytest.fixture(scope="module")
+def endpoint(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    database = tmp_path_factory.mktemp("faults") / "lakekeeper.db"
+    with serving(FaultSwitch(create_app(Settings(database=f"sqlite:///{database}")))) as endpoint:
+        yield endpoint
+
+
+@pytest.fixture
+def http(endpoint: str) -> Iterator[httpx.Client]:
+    with httpx.Client(base_url=endpoint, timeout=10) as client:
+        client.delete("/sandbox/v1/faults")
+        client.delete("/sandbox/v1/calls")
+        yield client
+        client.delete("/sandbox/v1/faults")
+
+
+def ask(http: httpx.Client, **rule: Any) -> None:
+    assert http.put("/sandbox/v1/faults", json=[rule]).status_code == 200
+
+
+def create(http: httpx.Client, project: str) -> httpx.Response:
+    return http.post(PROJECT, json={"project-id": project, "project-name": project})
+
+
+def there(http: httpx.Client, project: str) -> bool:
+    return project in {one["project-id"] for one in http.get("/management/v1/project-list").json()["projects"]}
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_a_connection_is_dropped_before_or_after_the_effect(http: httpx.Client, when: str) -> None:
+    ask(http, method="POST", path=PROJECT, action="drop", when=when)
+    with pytest.raises(BROKEN):
+        create(http, f"dropped-{when}")
+    assert there(http, f"dropped-{when}") == (when == "after")
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize("status", [408, 429, 502, 503, 504])
+def test_a_status_takes_the_place_of_the_answer(http: httpx.Client, status: int, when: str) -> None:
+    ask(http, method="POST", path=PROJECT, action="answer", status=status, when=when, retry_after=1)
+    answer = create(http, f"p{status}-{when}")
+    assert (answer.status_code, answer.json()["error"]["code"]) == (status, status)
+    assert answer.headers["retry-after"] == "1"
+    assert there(http, f"p{status}-{when}") == (when == "after")
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_a_call_takes_longer(http: httpx.Client, when: str) -> None:
+    ask(http, method="POST", action="delay", seconds=0.3, when=when)
+    answer = create(http, f"slow-{when}")
+    assert answer.status_code == 201
+    assert answer.elapsed.total_seconds() > 0.25
+
+
+def test_bodies_in_plain_text(http: httpx.Client) -> None:
+    ask(http, action="answer", status=502, body="text")
+    answer = http.get("/health")
+    assert answer.headers["content-type"].startswith("text/plain")
+    assert answer.text.startswith("upstream connect error")
+
+
+def test_a_gateway_that_repeats_what_was_sent(http: httpx.Client) -> None:
+    ask(http, method="POST", action="answer", status=503, body="echo", when="after")
+    assert '{"project-id":"echoed","project-name":"echoed"}' in create(http, "echoed").text
+    assert there(http, "echoed")
+
+
+def test_an_expired_token(http: httpx.Client) -> None:
+    ask(http, action="expired-token")
+    answer = http.get("/management/v1/info")
+    assert (answer.status_code, answer.json()["error"]["type"]) == (401, "AuthenticationFailed")
+
+
+def test_rules_count_their_own_matches(http: httpx.Client) -> None:
+    ask(http, method="GET", path="/management/*/info", nth=2, count=2, action="answer", status=503)
+    http.get("/health")
+    assert [http.get("/management/v1/info").status_code for _ in range(4)] == [200, 503, 503, 200]
+    assert http.get("/sandbox/v1/faults").json()["faults"][0]["seen"] == 4
+
+
+def test_a_rule_without_count_stays(http: httpx.Client) -> None:
+    ask(http, nth=2, count=None, action="answer", status=503)
+    assert [http.get("/health").status_code for _ in range(4)] == [200, 503, 503, 503]
+    http.delete("/sandbox/v1/faults")
+    assert http.get("/health").status_code == 200
+
+
+def test_the_first_rule_that_is_due_wins(http: httpx.Client) -> None:
+    rules = [{"nth": 2, "action": "answer", "status": 504}, {"count": None, "action": "answer", "status": 503}]
+    http.put("/sandbox/v1/faults", json=rules)
+    assert [http.get("/health").status_code for _ in range(3)] == [503, 504, 503]
+
+
+def test_calls_are_logged_as_they_were_sent(http: httpx.Client) -> None:
+    ask(http, path="/health", action="answer", status=503, nth=2)
+    http.get("/health", params={"a": "1"})
+    http.get("/health")
+    http.get("/catalog/v1/x/namespaces/a%1Fb")
+    shown = [tuple(one.values()) for one in http.get("/sandbox/v1/calls").json()["calls"]]
+    assert shown == [
+        ("GET", "/health", "a=1", 200, None, False),
+        ("GET", "/health", "", 503, "answer", False),
+        ("GET", "/catalog/v1/x/namespaces/a%1Fb", "", 400, None, False),
+    ]
+    assert http.delete("/sandbox/v1/calls").json() == {"calls": []}
+
+
+def test_a_call_that_runs_is_told_from_one_that_ended(http: httpx.Client, endpoint: str) -> None:
+    ask(http, path="/health", action="delay", seconds=5)
+    slow = threading.Thread(target=lambda: _given_up(endpoint))
+    slow.start()
+    slow.join()
+    assert [one["running"] for one in http.get("/sandbox/v1/calls").json()["calls"]] == [True]
+
+
+def _given_up(endpoint: str) -> None:
+    with pytest.raises(httpx.ReadTimeout):
+        httpx.get(f"{endpoint}/health", timeout=0.2)
+
+
+@pytest.mark.parametrize("rule", [{"action": "explode"}, {"action": "drop", "nth": 0}, {"action": "delay"}], ids=str)
+def test_a_rule_that_makes_no_sense_is_refused(http: httpx.Client, rule: dict[str, Any]) -> None:
+    assert http.put("/sandbox/v1/faults", json=[rule]).status_code == 422
+
+
+def test_only_this_machine_may_turn_the_switch(tmp_path: Path) -> None:
+    app = create_app(Settings(database=f"sqlite:///{tmp_path / 'lakekeeper.db'}"))
+    stranger = TestClient(FaultSwitch(app), client=("203.0.113.7", 50000))
+    assert stranger.get("/sandbox/v1/faults").status_code == 404
+    assert stranger.get("/health").status_code == 200
+
+
+def test_a_server_started_without_the_switch_has_none(lakekeeper: httpx.Client) -> None:
+    assert lakekeeper.get("/sandbox/v1/faults").status_code == 404
+
+
+def test_a_server_started_with_the_switch_has_it(start_lakekeeper: Any) -> None:
+    with start_lakekeeper("--fault-switch", bootstrap=False) as client:
+        assert client.get("/sandbox/v1/faults").json() == {"faults": []}
