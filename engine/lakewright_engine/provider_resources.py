@@ -103,7 +103,9 @@ def register_provider(
         op = "same" if not changed else "create-replacement" if diff.replaces else "update"
         step = Step(op, old, new, diff, logical=op != "create-replacement")
     new.id = old.id if old is not None and step.op != "create-replacement" else _new_id(deployment)
-    registry.configure(new.urn, new.id, new.inputs, provider)
+    # A refresh has configured the unchanged one already, and has used it.
+    if step.op != "same" or not registry.is_configured(new.urn, new.id):
+        registry.configure(new.urn, new.id, new.inputs, provider)
     if step.op == "same":
         deployment.same(step)
     elif step.op == "update":

@@ -94,6 +94,10 @@ class Registry:
         with self._lock:
             self._configured[f"{urn}::{object_id}"] = provider
 
+    def is_configured(self, urn: str, object_id: str) -> bool:
+        with self._lock:
+            return f"{urn}::{object_id}" in self._configured
+
     def get(self, reference: str) -> Provider:
         """The provider of a resource; one that only the state knows is started and configured as it was."""
         with self._lock:
