@@ -80,11 +80,15 @@ def test_delete_of_many_objects(signer: Signer) -> None:
         ("GET", "other-bucket/{location}/x"),
         ("GET", "{bucket}?list-type=2&prefix="),
         ("GET", "{bucket}?policy"),
+        ("GET", "{bucket}?policy&prefix={folder}/"),
+        ("GET", "{bucket}?list-type=2&prefix={folder}/&prefix="),
+        ("PUT", "{location}/data?acl"),
         ("DELETE", "{bucket}"),
     ],
 )
 def test_what_is_outside_of_the_table_is_not_signed(signer: Signer, method: str, path: str) -> None:
-    answer = signer.sign(method, path.format(bucket=signer.bucket, location=signer.location))
+    folder = signer.location.partition("/")[2]
+    answer = signer.sign(method, path.format(bucket=signer.bucket, location=signer.location, folder=folder))
     assert answer.status_code == 403
     assert answer.json()["error"]["type"] == "SignRequestOutsideLocation"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from typing import Annotated
-from urllib.parse import parse_qs, quote, unquote, urlsplit
+from urllib.parse import quote, unquote, urlsplit
 from uuid import UUID
 
 from botocore.auth import S3SigV4Auth
@@ -17,17 +17,16 @@ from starlette.responses import Response
 
 from ..errors import ApiError, tabular_missing
 from ..models import Tabular, Warehouse
-from ..requests import Body, read_body
+from ..requests import read_body
 from ..responses import json_response
 from ..server import Lakekeeper, Server, find_warehouse
 from ..storage import WarehouseStorage
-from .delete_objects import deleted_keys
+from .signed_requests import SignRequest, copied, requested
 
 # Signed anew, or made by whatever carries the request on.
 DROPPED_HEADERS = ("authorization", "x-amz-date", "x-amz-security-token", "amz-sdk-invocation-id", "amz-sdk-request")
 
 CONTENT_SHA256 = "X-Amz-Content-SHA256"
-COPY_SOURCE = "x-amz-copy-source"
 
 router = APIRouter(prefix="/catalog/v1")
 
@@ -55,14 +54,6 @@ def _encoded(text: str) -> str:
     return quote(unquote(text), safe="-_.~")
 
 
-class SignRequest(Body):
-    region: str
-    uri: str
-    method: str
-    headers: dict[str, list[str]]
-    body: str | None = None
-
-
 @router.post("/signer/{warehouse_id}/tabular-id/{tabular_id}/v1/aws/s3/sign")
 def sign_for_table(
     server: Server, warehouse_id: UUID, tabular_id: UUID, body: Annotated[SignRequest, read_body(SignRequest)]
@@ -85,7 +76,7 @@ def sign_in_warehouse(
     with server.database.read() as session:
         warehouse = find_warehouse(session, str(warehouse_id), active=True)
         storage = server.storage_of(session, warehouse)
-        location = _location_holding(session, warehouse, _requested(storage, body)[0])
+        location = _location_holding(session, warehouse, requested(storage, body)[0])
     return _signed(server, storage, location, body)
 
 
@@ -105,7 +96,7 @@ def _signed(server: Lakekeeper, storage: WarehouseStorage, location: str, reques
     if not storage.profile.remote_signing_enabled:
         raise ApiError(403, "RemoteSigningDisabled", "Remote signing is disabled for this warehouse.")
     folder = f"s3://{location.partition('://')[2]}/"
-    for uri in [*_requested(storage, request), *_copied(request)]:
+    for uri in [*requested(storage, request), *copied(request)]:
         if not uri.startswith(folder) or ".." in uri.split("/"):
             message = f"Cannot sign a request for `{uri}`: it is outside of the table's location `{location}`."
             raise ApiError(403, "SignRequestOutsideLocation", message)
@@ -121,33 +112,3 @@ def _signed(server: Lakekeeper, storage: WarehouseStorage, location: str, reques
     # Clients keep answers that are `private`, by method and URI alone: not those that depend on a body.
     caching = "private" if request.method.upper() in ("GET", "HEAD") else "no-store"
     return json_response({"uri": request.uri, "headers": answer}, headers={"cache-control": caching})
-
-
-def _copied(request: SignRequest) -> list[str]:
-    """The `s3://` URIs that a request copies from; S3 takes them as `bucket/key`, encoded, with or without a slash."""
-    named = [*request.headers.items(), *parse_qs(urlsplit(request.uri).query, keep_blank_values=True).items()]
-    sources = [value for name, values in named if name.lower() == COPY_SOURCE for value in values]
-    return [f"s3://{unquote(source.partition('?')[0]).removeprefix('/')}" for source in sources]
-
-
-def _requested(storage: WarehouseStorage, request: SignRequest) -> list[str]:
-    """The `s3://` URIs that a request touches: its object, the prefix it lists, or the objects it deletes."""
-    parts = urlsplit(request.uri)
-    bucket, path = storage.profile.bucket, unquote(parts.path).lstrip("/")
-    host_is_bucket = (parts.hostname or "").startswith(f"{bucket}.")
-    style = storage.profile.remote_signing_url_style
-    if style == "virtual_host" or (style == "auto" and host_is_bucket):
-        key = path
-    else:
-        found, _, key = path.partition("/")
-        if found != bucket:
-            message = f"Cannot sign a request for bucket `{found}`: the warehouse's bucket is `{bucket}`."
-            raise ApiError(403, "SignRequestOutsideLocation", message)
-    if key:
-        return [f"s3://{bucket}/{key}"]
-    query = parse_qs(parts.query, keep_blank_values=True)
-    if request.method.upper() == "POST" and "delete" in query:
-        return [f"s3://{bucket}/{one}" for one in deleted_keys(request.body)]
-    if request.method.upper() == "GET" and "prefix" in query:
-        return [f"s3://{bucket}/{query['prefix'][0]}"]
-    raise ApiError(403, "SignRequestOutsideLocation", f"Cannot sign {request.method} of the whole bucket `{bucket}`.")
