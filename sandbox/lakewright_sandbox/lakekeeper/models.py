@@ -27,6 +27,58 @@ class Project(Base):
     created_at: Mapped[int]
 
 
+class User(Base):
+    """A user of the whole server. `id` is `<identity provider>~<subject>`."""
+
+    __tablename__ = "user_account"
+    id: Mapped[str] = mapped_column(String(256), primary_key=True)
+    name: Mapped[str]
+    email: Mapped[str | None]
+    user_type: Mapped[str]
+    last_updated_with: Mapped[str]
+    created_at: Mapped[int]
+    updated_at: Mapped[int | None]
+
+
+class Role(Base):
+    """A role of a project. `provider_id` and `source_id` say who keeps its members: Lakekeeper, or an outer system."""
+
+    __tablename__ = "role"
+    __table_args__ = (
+        UniqueConstraint("project_id", "name_key", name="role_name"),
+        UniqueConstraint("project_id", "provider_id", "source_id", name="role_source"),
+    )
+    id: Mapped[str] = mapped_column(String(36), primary_key=True)
+    project_id: Mapped[str] = mapped_column(ForeignKey("project.id"))
+    name: Mapped[str]
+    name_key: Mapped[str]
+    description: Mapped[str | None]
+    provider_id: Mapped[str]
+    source_id: Mapped[str]
+    created_at: Mapped[int]
+    updated_at: Mapped[int | None]
+
+
+class Grant(Base):
+    """A relation of a user or role to an object: privilege, ownership, membership. OpenFGA calls it a tuple.
+
+    `object_kind` is `server`, `project`, `warehouse`, `namespace`, `table`, `view` or `role`.
+    """
+
+    __tablename__ = "privilege_grant"
+    __table_args__ = (
+        UniqueConstraint("object_kind", "object_id", "relation", "subject_kind", "subject_id"),
+        Index("grant_subject", "subject_kind", "subject_id"),
+    )
+    id: Mapped[str] = mapped_column(String(36), primary_key=True)
+    object_kind: Mapped[str] = mapped_column(String(16))
+    object_id: Mapped[str] = mapped_column(String(128))
+    relation: Mapped[str] = mapped_column(String(256))
+    subject_kind: Mapped[str] = mapped_column(String(8))
+    subject_id: Mapped[str] = mapped_column(String(256))
+    created_at: Mapped[int]
+
+
 class Secret(Base):
     """Storage credentials. Read by the storage layer only, never part of an answer."""
 

@@ -4,15 +4,30 @@ from __future__ import annotations
 
 import base64
 import binascii
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Annotated, Any, Protocol, TypeVar
 
+from fastapi import Depends, Query
 from sqlalchemy import Select, tuple_
 
 from .errors import ApiError
+from .server import Server
 from .settings import Settings
 
-Query = TypeVar("Query", bound=Select[*tuple[Any, ...]])
+Selection = TypeVar("Selection", bound=Select[*tuple[Any, ...]])
+
+
+class Row(Protocol):
+    """What a listing is ordered by: the time a row was made, then its id."""
+
+    @property
+    def created_at(self) -> int: ...
+    @property
+    def id(self) -> str: ...
+
+
+Dated = TypeVar("Dated", bound=Row)
 
 
 @dataclass(frozen=True)
@@ -29,15 +44,24 @@ class Page:
         asked = default if size is None or (whole and token is None) else size
         return cls(max(1, min(asked, settings.page_size_max)), _read(token) if token else None)
 
-    def of(self, query: Query, time: Any, key: Any) -> Query:
+    def of(self, query: Selection, time: Any, key: Any) -> Selection:
         """The query for this page, oldest first."""
         if self.after:
             query = query.where(tuple_(time, key) > self.after)
         return query.order_by(time, key).limit(self.size)
 
+    def cut(self, rows: Iterable[Dated]) -> list[Dated]:
+        """The page of a listing that the server put together itself rather than the database."""
+        ordered = sorted(rows, key=lambda row: (row.created_at, row.id))
+        return [row for row in ordered if not self.after or (row.created_at, row.id) > self.after][: self.size]
+
     def next_token(self, rows: Any) -> str | None:
         """A token when the page is full; it may lead to an empty last page."""
-        return page_token(rows[-1].created_at, rows[-1].id) if len(rows) >= self.size else None
+        return self.token_behind(rows) if len(rows) >= self.size else None
+
+    def token_behind(self, rows: Any) -> str | None:
+        """As users, roles and grants are listed: a token with every page that is not empty."""
+        return page_token(rows[-1].created_at, rows[-1].id) if rows else None
 
 
 def page_token(micros: int, key: str) -> str:
@@ -52,3 +76,15 @@ def _read(token: str) -> tuple[int, str]:
     except (ValueError, binascii.Error):
         pass
     raise ApiError(400, "PaginationTokenParseError", f"Invalid page token `{token}`.")
+
+
+async def asked_page(
+    server: Server,
+    page_token: Annotated[str | None, Query(alias="pageToken")] = None,
+    page_size: Annotated[int | None, Query(alias="pageSize")] = None,
+) -> Page:
+    return Page.asked(server.settings, page_token, page_size)
+
+
+AskedPage = Annotated[Page, Depends(asked_page)]
+"""Of management listings, by their query parameters."""

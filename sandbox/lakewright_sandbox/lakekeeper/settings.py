@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 NIL_PROJECT = "00000000-0000-0000-0000-000000000000"
 VERSION = "0.13.1"
@@ -28,6 +29,7 @@ class Settings:
     require_external_id: bool = True
     skip_storage_validation: bool = False
     instance_admin: bool = False
+    authorizer: Literal["allowall", "openfga"] = "allowall"
     default_project: str = NIL_PROJECT
     reserved_namespaces: tuple[str, ...] = ("system", "examples", "information_schema")
     page_size_default: int = 100
@@ -35,3 +37,8 @@ class Settings:
     task_poll_seconds: float = 0.2
     unasked_purge_delay_seconds: int = 5
     idempotency_seconds: int = 1800
+
+    @property
+    def openfga(self) -> bool:
+        """Whether grants are enforced. They are kept either way."""
+        return self.authorizer == "openfga"

@@ -9,9 +9,10 @@ from pydantic import AfterValidator
 from sqlalchemy import select
 from starlette.responses import Response
 
+from ..authz.store import forget_objects
 from ..clock import new_id
 from ..errors import ApiError, project_missing
-from ..models import Project, TaskQueueConfig, Warehouse
+from ..models import Project, Role, TaskQueueConfig, Warehouse
 from ..requests import Body, read_body
 from ..responses import empty, json_response
 from ..server import ProjectId, Server, checked_project_id
@@ -69,10 +70,12 @@ def delete_project(server: Server, project_id: str) -> Response:
         project = session.get(Project, project_id)
         if project is None:
             raise ApiError(404, "ProjectNotFound", "Project not found")
-        if session.scalars(select(Warehouse.id).where(Warehouse.project_id == project_id).limit(1)).first():
+        contents = (select(kind.id).where(kind.project_id == project_id).limit(1) for kind in (Warehouse, Role))
+        if any(session.scalars(content).first() for content in contents):
             raise ApiError(409, "ProjectNotEmpty", "Project is not empty")
         for config in session.scalars(select(TaskQueueConfig).where(TaskQueueConfig.scope == project_id)):
             session.delete(config)
+        forget_objects(session, "project", [project_id])
         session.delete(project)
     return empty()
 

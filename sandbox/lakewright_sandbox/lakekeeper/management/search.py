@@ -42,7 +42,7 @@ def search_tabular(server: Server, warehouse_id: UUID, body: Annotated[Search, r
         rows = session.execute(query).all()
     wanted, found = trigrams(body.search), []
     for row, path in rows:
-        distance = _distance(wanted, trigrams(".".join([*path, row.name])))
+        distance = trigram_distance(wanted, trigrams(".".join([*path, row.name])))
         if distance < 1 or body.search == row.id:
             found.append((distance, row, path))
     found.sort(key=lambda entry: entry[0])
@@ -64,7 +64,8 @@ def trigrams(text: str) -> set[str]:
     return {word[start : start + 3] for word in words for start in range(len(word) - 2)}
 
 
-def _distance(wanted: set[str], other: set[str]) -> float:
+def trigram_distance(wanted: set[str], other: set[str]) -> float:
+    """0 for the same trigrams, 1 for none in common."""
     return 1 - len(wanted & other) / max(1, len(wanted | other))
 
 

@@ -1,0 +1,52 @@
+"""Granting: to whom, and the change itself."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from typing import TYPE_CHECKING
+
+from sqlalchemy.orm import Session
+
+from ..errors import ApiError
+from ..identities import Subject
+from ..models import Namespace, Role, Tabular, User
+from .store import Relation, Target, add, remove
+
+if TYPE_CHECKING:
+    from ..server import Lakekeeper
+
+DURING = "Error applying grants in catalog"
+
+
+def check_roles(session: Session, project: str, subjects: Iterable[Subject]) -> None:
+    for subject in subjects:
+        if subject.kind == "role":
+            role = session.get(Role, subject.id)
+            if role is None or role.project_id != project:
+                message = f"Role `{subject.id}` does not exist in this project"
+                raise ApiError(400, "GrantRoleNotInProject", message)
+
+
+def apply(server: Lakekeeper, session: Session, writes: Collection[Relation], deletes: Collection[Relation]) -> None:
+    """What is there already is not added again, what is not there need not be removed.
+
+    Raises 400 for a user that does not exist; OpenFGA takes any.
+    """
+    for relation in writes:
+        subject = relation.subject
+        if subject.kind == "user" and not server.settings.openfga and session.get(User, subject.id) is None:
+            raise ApiError(400, "GrantUserNotFound", f"User `{subject.id}` does not exist", DURING)
+        add(session, relation, server.clock.now())
+    for relation in deletes:
+        remove(session, relation)
+
+
+def resource(session: Session, target: Target) -> dict[str, str]:
+    """The object of a grant, by its kind and ids."""
+    shown = {"type": target.kind}
+    if target.kind == "server":
+        return shown
+    row = session.get(Namespace if target.kind == "namespace" else Tabular, target.id)
+    if row is not None:
+        shown["warehouse-id"] = row.warehouse_id
+    return shown | {f"{target.kind}-id": target.id}

@@ -1,0 +1,43 @@
+"""What lies in what, as rights are inherited: table and view, namespace, warehouse, project, server; role, project."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from sqlalchemy.orm import Session
+
+from ..models import Namespace, Role, Tabular, Warehouse
+from .store import Target
+
+if TYPE_CHECKING:
+    from ..server import Lakekeeper
+
+
+def parent_of(server: Lakekeeper, session: Session, target: Target) -> Target | None:
+    """None above the server, and for an object that is gone."""
+    if target.kind == "project":
+        return Target("server", server.server_id)
+    above: Target | None = None
+    if target.kind in ("table", "view") and (tabular := session.get(Tabular, target.id)):
+        above = Target("namespace", tabular.namespace_id)
+    elif target.kind == "namespace" and (namespace := session.get(Namespace, target.id)):
+        parent = namespace.parent_id
+        above = Target("namespace", parent) if parent else Target("warehouse", namespace.warehouse_id)
+    elif target.kind == "warehouse" and (warehouse := session.get(Warehouse, target.id)):
+        above = Target("project", warehouse.project_id)
+    elif target.kind == "role" and (role := session.get(Role, target.id)):
+        above = Target("project", role.project_id)
+    return above
+
+
+def line_of(server: Lakekeeper, session: Session, target: Target) -> Iterator[Target]:
+    """The object and all above it."""
+    current: Target | None = target
+    while current is not None:
+        yield current
+        current = parent_of(server, session, current)
+
+
+def project_above(server: Lakekeeper, session: Session, target: Target) -> str | None:
+    return next((one.id for one in line_of(server, session, target) if one.kind == "project"), None)

@@ -1,0 +1,118 @@
+"""Membership in roles: adding members under the rules of the catalog, and walking the roles up and down."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from ..errors import ApiError
+from ..identities import Subject
+from ..models import Grant, Role, User
+from .store import Relation, Target, add
+
+if TYPE_CHECKING:
+    from ..server import Lakekeeper
+
+MEMBER = "assignee"
+CATALOG_PROVIDERS = ("lakekeeper", "system")
+MAX_DEPTH = 10
+DURING = "Error adding role members"
+
+
+def add_members(server: Lakekeeper, session: Session, role: Role, subjects: Sequence[Subject]) -> None:
+    """Who is a member already stays one. OpenFGA keeps its own graph and checks none of this but the self-reference.
+
+    Raises 400, 404 or 409 for members that may not be.
+    """
+    if not server.settings.openfga:
+        _check_members(session, role, subjects)
+    for subject in subjects:
+        add(session, Relation(Target("role", role.id), MEMBER, subject), server.clock.now())
+
+
+def _check_members(session: Session, role: Role, subjects: Sequence[Subject]) -> None:
+    members = [subject.id for subject in subjects if subject.kind == "role"]
+    _check_kept_here(role)
+    for member in members:
+        found = session.get(Role, member)
+        if found is None or found.project_id != role.project_id:
+            message = f"A role with id '{member}' does not exist in project with id '{role.project_id}'"
+            raise ApiError(404, "RoleNotFoundInProject", message, DURING)
+        _check_kept_here(found)
+    if members:
+        _check_shape(session, role.id, members)
+    for subject in subjects:
+        if subject.kind == "user" and session.get(User, subject.id) is None:
+            message = f"User '{subject.id}' does not exist; provision the user before assigning it to a role"
+            raise ApiError(404, "RoleAssignmentUserNotFound", message, DURING)
+
+
+def _check_kept_here(role: Role) -> None:
+    if role.provider_id not in CATALOG_PROVIDERS:
+        message = (
+            f"Role '{role.id}' is managed by provider '{role.provider_id}' and is not catalog-managed; "
+            "only lakekeeper/system roles can participate in role membership edges"
+        )
+        raise ApiError(400, "RoleNotManuallyAssignable", message, DURING)
+
+
+def _check_shape(session: Session, role_id: str, members: Sequence[str]) -> None:
+    above = {role_id, *(grant.object_id for grant in roles_above(session, Subject("role", role_id)))}
+    for member in members:
+        if member in above:
+            message = f"Adding role '{member}' as a member of role '{role_id}' would create a cycle"
+            raise ApiError(409, "RoleMembershipCycle", f"{message} in the role membership graph", DURING)
+    height = _depth(session, role_id, upward=True)
+    for member in members:
+        if height + 1 + _depth(session, member, upward=False) > MAX_DEPTH:
+            message = f"Adding role '{member}' as a member of role '{role_id}' would exceed"
+            message += f" the maximum role nesting depth of {MAX_DEPTH} edges"
+            raise ApiError(409, "RoleMembershipDepthExceeded", message, DURING)
+
+
+def _depth(session: Session, role_id: str, *, upward: bool) -> int:
+    """The longest chain of roles above or below a role, in edges."""
+    level, depth = {role_id}, -1
+    while level and depth <= MAX_DEPTH:
+        depth += 1
+        edges = _edges_from(session, level) if upward else _edges_into(session, level)
+        level = {grant.object_id if upward else grant.subject_id for grant in edges if grant.subject_kind == "role"}
+    return depth
+
+
+def roles_above(session: Session, subject: Subject) -> list[Grant]:
+    """One membership for each role that the subject is in, be it through other roles."""
+    own = Grant.subject_kind == subject.kind, Grant.subject_id == subject.id
+    edges = session.scalars(select(Grant).where(Grant.object_kind == "role", Grant.relation == MEMBER, *own)).all()
+    found: dict[str, Grant] = {}
+    while fresh := {grant.object_id: grant for grant in edges if grant.object_id not in found}:
+        found |= fresh
+        edges = _edges_from(session, fresh)
+    return list(found.values())
+
+
+def subjects_below(session: Session, role_id: str) -> list[Grant]:
+    """One membership for each user and role that is in the role, be it through other roles."""
+    edges = _edges_into(session, [role_id])
+    found: dict[Subject, Grant] = {}
+    while fresh := {key: grant for grant in edges if (key := _subject(grant)) not in found}:
+        found |= fresh
+        edges = _edges_into(session, [key.id for key in fresh if key.kind == "role"])
+    return list(found.values())
+
+
+def _subject(grant: Grant) -> Subject:
+    return Subject(grant.subject_kind, grant.subject_id)
+
+
+def _edges_from(session: Session, role_ids: Iterable[str]) -> Sequence[Grant]:
+    ours = Grant.subject_kind == "role", Grant.subject_id.in_(list(role_ids))
+    return session.scalars(select(Grant).where(Grant.object_kind == "role", Grant.relation == MEMBER, *ours)).all()
+
+
+def _edges_into(session: Session, role_ids: Iterable[str]) -> Sequence[Grant]:
+    ours = Grant.object_id.in_(list(role_ids))
+    return session.scalars(select(Grant).where(Grant.object_kind == "role", Grant.relation == MEMBER, ours)).all()

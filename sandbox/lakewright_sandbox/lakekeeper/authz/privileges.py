@@ -1,0 +1,77 @@
+"""What can be granted on each kind of object: OpenFGA's relations, or under allow-all the catalog's actions."""
+
+from __future__ import annotations
+
+from ..settings import Settings
+from .actions import ACTIONS, READ_GRANTS
+
+_OBJECT = ["ownership", "pass_grants", "manage_grants", "describe", "select", "create", "modify", "manage_tags"]
+_TABULAR = [name for name in _OBJECT if name != "create"]
+
+RELATIONS = {
+    "server": ["admin", "operator"],
+    "project": [
+        "project_admin",
+        "security_admin",
+        "data_admin",
+        "role_creator",
+        "tag_creator",
+        "describe",
+        "select",
+        "create",
+        "modify",
+    ],
+    "warehouse": _OBJECT,
+    "namespace": _OBJECT,
+    "table": _TABULAR,
+    "view": _TABULAR,
+    "role": ["assignee", "ownership"],
+}
+GRANTABLE = ("server", "project", "warehouse", "namespace", "table", "view")
+
+CATEGORIES = {
+    "administration": (
+        *("admin", "operator", "project_admin", "security_admin", "data_admin", "role_creator", "tag_creator"),
+    ),
+    "security": ("ownership", "pass_grants", "manage_grants"),
+    "metadata": ("manage_tags", "describe"),
+    "read": ("select",),
+    "create": ("create",),
+    "write": ("modify",),
+}
+DESCRIPTIONS = {
+    "admin": "Administer the server, and take the right to administer any project.",
+    "operator": "Use every API without limits; for machines that provision resources.",
+    "project_admin": "Control the project in full.",
+    "security_admin": "Manage grants, ownership and roles of the project, without access to its data.",
+    "data_admin": "Manage the project's warehouses and what is in them, without granting anything.",
+    "role_creator": "Create roles in the project.",
+    "tag_creator": "Create tag definitions in the project.",
+    "ownership": "Own the object, which includes every right to it.",
+    "pass_grants": "Grant others the privileges that one holds oneself.",
+    "manage_grants": "Grant and revoke every privilege on the object and on all beneath it.",
+    "manage_tags": "Attach tags to the object and to all beneath it.",
+    "describe": "Read the object's metadata.",
+    "select": "Read the object's data.",
+    "create": "Create objects inside this one.",
+    "modify": "Change the object and its contents.",
+}
+
+
+def grantable(settings: Settings, kind: str) -> list[str]:
+    """The names that a grant on that kind of object may have."""
+    if settings.openfga:
+        return RELATIONS[kind]
+    return [name for name in ACTIONS[kind] if name != READ_GRANTS]
+
+
+def described(settings: Settings, kind: str, name: str) -> dict[str, str | None]:
+    """A privilege as pickers show it. Under allow-all nothing is enforced, so that there is nothing to explain."""
+    category = next((one for one, names in CATEGORIES.items() if name in names), None) if settings.openfga else None
+    return {
+        "name": name,
+        "display-name": name.replace("_", " "),
+        "description": DESCRIPTIONS.get(name) if settings.openfga else None,
+        "category": category,
+        "resource-type": kind,
+    }

@@ -1,0 +1,83 @@
+"""The stored grants: reading them, adding and removing some, forgetting what belongs to an object that is gone."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import NamedTuple
+
+from sqlalchemy import ColumnElement, Select, and_, delete, or_, select
+from sqlalchemy.orm import Session
+
+from ..clock import new_id
+from ..identities import Subject
+from ..models import Grant
+
+
+class Target(NamedTuple):
+    """An object that grants are on. The server is one too, by its server id."""
+
+    kind: str
+    id: str
+
+
+class Relation(NamedTuple):
+    """One grant, as a value: who has which relation to what."""
+
+    target: Target
+    name: str
+    subject: Subject
+
+
+def grants_on(target: Target, relations: Collection[str] | None = None) -> Select[tuple[Grant]]:
+    """A query for the direct grants on an object, all of them or those of some relations."""
+    query = select(Grant).where(Grant.object_kind == target.kind, Grant.object_id == target.id)
+    return query if relations is None else query.where(Grant.relation.in_(relations))
+
+
+def grants_of(subject: Subject) -> Select[tuple[Grant]]:
+    return select(Grant).where(Grant.subject_kind == subject.kind, Grant.subject_id == subject.id)
+
+
+def find(session: Session, relation: Relation) -> Grant | None:
+    return session.scalars(select(Grant).where(_is(relation))).first()
+
+
+def add(session: Session, relation: Relation, now: int) -> bool:
+    """False where the grant is there already."""
+    if find(session, relation) is not None:
+        return False
+    session.add(
+        Grant(
+            id=new_id(),
+            object_kind=relation.target.kind,
+            object_id=relation.target.id,
+            relation=relation.name,
+            subject_kind=relation.subject.kind,
+            subject_id=relation.subject.id,
+            created_at=now,
+        )
+    )
+    session.flush()
+    return True
+
+
+def remove(session: Session, relation: Relation) -> bool:
+    """False where there is no such grant."""
+    return session.scalars(delete(Grant).where(_is(relation)).returning(Grant.id)).first() is not None
+
+
+def forget_objects(session: Session, kind: str, ids: Sequence[str]) -> None:
+    """Removes the grants on objects that are deleted, and what roles among them were granted."""
+    on_them = and_(Grant.object_kind == kind, Grant.object_id.in_(ids))
+    to_them = and_(Grant.subject_kind == kind, Grant.subject_id.in_(ids))
+    session.execute(delete(Grant).where(or_(on_them, to_them)))
+
+
+def _is(relation: Relation) -> ColumnElement[bool]:
+    return and_(
+        Grant.object_kind == relation.target.kind,
+        Grant.object_id == relation.target.id,
+        Grant.relation == relation.name,
+        Grant.subject_kind == relation.subject.kind,
+        Grant.subject_id == relation.subject.id,
+    )
