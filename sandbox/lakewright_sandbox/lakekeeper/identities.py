@@ -57,7 +57,7 @@ UserId = Annotated[str, AfterValidator(_valid_user_id)]
 RoleId = Annotated[UUID, Field(strict=False)]
 
 
-class Principal(Body):
+class UserOrRole(Body):
     """`{"user": id}` or `{"role": id}`."""
 
     model_config = ConfigDict(extra="forbid")

@@ -28,13 +28,13 @@ class Relation(NamedTuple):
     subject: Subject
 
 
-def grants_on(target: Target, relations: Collection[str] | None = None) -> Select[tuple[Grant]]:
+def grants_on(target: Target, relations: Collection[str] | None = None) -> Select[Grant]:
     """A query for the direct grants on an object, all of them or those of some relations."""
     query = select(Grant).where(Grant.object_kind == target.kind, Grant.object_id == target.id)
     return query if relations is None else query.where(Grant.relation.in_(relations))
 
 
-def grants_of(subject: Subject) -> Select[tuple[Grant]]:
+def grants_of(subject: Subject) -> Select[Grant]:
     return select(Grant).where(Grant.subject_kind == subject.kind, Grant.subject_id == subject.id)
 
 

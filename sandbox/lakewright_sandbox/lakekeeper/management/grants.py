@@ -21,7 +21,7 @@ from ..authz.store import Relation, Target, grants_of, grants_on
 from ..authz.targets import PATHS, Named, NamedObject
 from ..clock import timestamp
 from ..errors import ApiError
-from ..identities import Principal, Subject, UserId, subject_of
+from ..identities import Subject, UserId, UserOrRole, subject_of
 from ..models import Grant
 from ..paging import AskedPage, Page
 from ..requests import Body, read_body
@@ -39,7 +39,7 @@ class GrantEntry(Body):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     privilege: str
-    principal: Principal
+    principal: UserOrRole
 
     def on(self, target: Target) -> Relation:
         return Relation(target, self.privilege, self.principal.subject)
