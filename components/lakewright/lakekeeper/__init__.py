@@ -7,11 +7,58 @@ if TYPE_CHECKING:
     from lakewright.lakekeeper.bootstrap import Bootstrap
     from lakewright.lakekeeper.deletion_guard import DeletionGuard
     from lakewright.lakekeeper.external_id import ExternalId
+    from lakewright.lakekeeper.lookup_catalog import (
+        get_catalog_config,
+        get_catalog_config_output,
+        get_deleted_tables,
+        get_deleted_tables_output,
+        get_namespace,
+        get_namespace_output,
+        get_namespaces,
+        get_namespaces_output,
+        get_warehouse,
+        get_warehouse_output,
+        get_warehouses,
+        get_warehouses_output,
+    )
+    from lakewright.lakekeeper.lookup_server import (
+        get_project,
+        get_project_output,
+        get_projects,
+        get_projects_output,
+        get_server_info,
+        get_server_info_output,
+    )
     from lakewright.lakekeeper.namespace import Namespace
     from lakewright.lakekeeper.project import Project
     from lakewright.lakekeeper.warehouse import Warehouse
 
-__all__ = ["Bootstrap", "DeletionGuard", "ExternalId", "Namespace", "Project", "Warehouse"]
+__all__ = [
+    "Bootstrap",
+    "DeletionGuard",
+    "ExternalId",
+    "Namespace",
+    "Project",
+    "Warehouse",
+    "get_catalog_config",
+    "get_catalog_config_output",
+    "get_deleted_tables",
+    "get_deleted_tables_output",
+    "get_namespace",
+    "get_namespace_output",
+    "get_namespaces",
+    "get_namespaces_output",
+    "get_project",
+    "get_project_output",
+    "get_projects",
+    "get_projects_output",
+    "get_server_info",
+    "get_server_info_output",
+    "get_warehouse",
+    "get_warehouse_output",
+    "get_warehouses",
+    "get_warehouses_output",
+]
 
 _FILES = {
     "Bootstrap": "bootstrap",
@@ -20,6 +67,24 @@ _FILES = {
     "Namespace": "namespace",
     "Project": "project",
     "Warehouse": "warehouse",
+    "get_catalog_config": "lookup_catalog",
+    "get_catalog_config_output": "lookup_catalog",
+    "get_deleted_tables": "lookup_catalog",
+    "get_deleted_tables_output": "lookup_catalog",
+    "get_namespace": "lookup_catalog",
+    "get_namespace_output": "lookup_catalog",
+    "get_namespaces": "lookup_catalog",
+    "get_namespaces_output": "lookup_catalog",
+    "get_project": "lookup_server",
+    "get_project_output": "lookup_server",
+    "get_projects": "lookup_server",
+    "get_projects_output": "lookup_server",
+    "get_server_info": "lookup_server",
+    "get_server_info_output": "lookup_server",
+    "get_warehouse": "lookup_catalog",
+    "get_warehouse_output": "lookup_catalog",
+    "get_warehouses": "lookup_catalog",
+    "get_warehouses_output": "lookup_catalog",
 }
 
 

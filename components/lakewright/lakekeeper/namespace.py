@@ -12,7 +12,7 @@ from lakewright.lakekeeper import difference
 from lakewright.lakekeeper.api import contents, namespaces, warehouses
 from lakewright.lakekeeper.api.client import Client
 from lakewright.lakekeeper.api.errors import NotEmpty
-from lakewright.lakekeeper.api.namespaces import Path
+from lakewright.lakekeeper.api.namespaces import Listed, Path
 from lakewright.lakekeeper.declared import CreateOnly, Deletable, Replace, ServerKeeps, Update
 from lakewright.lakekeeper.difference import Change
 from lakewright.lakekeeper.errors import CannotCount, DeletedBehindBack, HoldsTables, NotOurs
@@ -22,8 +22,8 @@ from lakewright.lakekeeper.provider import Found, Known, LakekeeperProvider, cre
 from lakewright.types import Deletion, NamespacePath, namespace_parts
 
 
-def _own_properties(properties: dict[str, str]) -> dict[str, str]:
-    for key in properties:
+def _own_properties(properties: dict[str, str] | None) -> dict[str, str] | None:
+    for key in properties or {}:
         if key in namespaces.SERVER_OWNED:
             raise ValueError(f"`{key}` belongs to the server" + ("; use `location`" if key == "location" else ""))
         if key != key.lower():
@@ -40,7 +40,9 @@ class NamespaceArgs(Deletable):
 
     warehouse_id: Annotated[str, Replace()]
     name: Annotated[NamespacePath, Replace()]
-    properties: Annotated[dict[str, str], AfterValidator(_own_properties), Update(via="properties")] = {}
+    properties: Annotated[
+        dict[str, str] | None, AfterValidator(_own_properties), Update(via="properties"), ServerKeeps()
+    ] = None
     location: Annotated[str | None, AfterValidator(_without_slash), Replace(), ServerKeeps()] = None
     protected: Annotated[bool | None, Update(via="protection"), ServerKeeps()] = None
     adopt: Annotated[bool, CreateOnly()] = False
@@ -65,11 +67,11 @@ class NamespaceProvider(LakekeeperProvider[NamespaceArgs]):
     def make(self, client: Client, new: NamespaceArgs) -> tuple[str, Found[NamespaceArgs]]:
         location = {"location": new.location} if new.location else {}
         answer, ours = created_or_there(
-            lambda: namespaces.create(client, new.warehouse_id, new.path, {**new.properties, **location}),
+            lambda: namespaces.create(client, new.warehouse_id, new.path, {**(new.properties or {}), **location}),
             lambda: namespaces.get(client, new.warehouse_id, new.path),
         )
         there = self._observed(client, answer, new).declared
-        if not ours and not new.adopt and (differs := difference.between(there, _unprotected(new, there))):
+        if not ours and not new.adopt and (differs := difference.between(*_as_created(there, new, answer))):
             raise NotOurs(
                 f"{_where(client, new)} exists already, with other {', '.join(change.path for change in differs)}."
                 " Choose another name, or take it over with `adopt=True`."
@@ -83,9 +85,13 @@ class NamespaceProvider(LakekeeperProvider[NamespaceArgs]):
 
     def find(self, client: Client, known: Known[NamespaceArgs]) -> Found[NamespaceArgs] | None:
         state = known.declared
+        listed = namespaces.look(client, state.warehouse_id, state.path)
+        if listed is not None and state.properties is None and state.location is None:
+            protected = None if state.protected is None else listed.protected
+            return Found(state.model_copy(update={"protected": protected}), {"namespace_id": listed.namespace_id})
         answer = namespaces.get(client, state.warehouse_id, state.path)
         if answer is not None:
-            return self._observed(client, answer, state)
+            return self._observed(client, answer, state, listed)
         if _inactive(client, state.warehouse_id):
             warn(f"namespace `{state.name}` cannot be seen while its warehouse {state.warehouse_id} is inactive")
             return Found(state, {"namespace_id": known.outs.get("namespace_id")})
@@ -142,35 +148,46 @@ class NamespaceProvider(LakekeeperProvider[NamespaceArgs]):
 
     def _converge(self, client: Client, answer: Answer, new: NamespaceArgs) -> Found[NamespaceArgs]:
         found = self._observed(client, answer, new)
-        there, namespace_id = found.declared, str(found.computed["namespace_id"])
-        updates = {key: value for key, value in new.properties.items() if there.properties.get(key) != value}
-        removals = sorted(there.properties.keys() - new.properties.keys())
-        if updates or removals:
+        there, namespace_id = found.declared, namespaces.id_of(answer)
+        if new.properties is not None and (before := there.properties or {}) != new.properties:
+            updates = {key: value for key, value in new.properties.items() if before.get(key) != value}
+            removals = sorted(before.keys() - new.properties.keys())
             namespaces.change_properties(client, new.warehouse_id, new.path, updates, removals)
         if new.protected is not None and there.protected != new.protected:
             namespaces.protect(client, new.warehouse_id, namespace_id, protected=new.protected)
         return Found(new, found.computed)
 
-    def _observed(self, client: Client, answer: Answer, declared: NamespaceArgs) -> Found[NamespaceArgs]:
-        """What the server answers, in the words of a declaration."""
-        properties: dict[str, str] = answer["properties"]
-        namespace_id = str(answer.get("namespace-uuid") or properties["namespace_id"])
+    def _observed(
+        self, client: Client, answer: Answer, declared: NamespaceArgs, listed: Listed | None = None
+    ) -> Found[NamespaceArgs]:
+        """What the server answers, in the words of a declaration. What is not declared costs no call."""
+        namespace_id = namespaces.id_of(answer)
         protected = None
-        if declared.protected is not None:  # costs a call of its own
+        if declared.protected is not None and listed is not None and listed.namespace_id == namespace_id:
+            protected = listed.protected
+        elif declared.protected is not None:
             protected = namespaces.is_protected(client, declared.warehouse_id, namespace_id)
-        own = {key: value for key, value in properties.items() if key not in namespaces.SERVER_OWNED}
-        location = _without_slash(properties.get("location")) if declared.location else None
-        now = declared.model_copy(update={"properties": own, "location": location, "protected": protected})
+        properties = None if declared.properties is None else _own(answer)
+        location = _without_slash(answer["properties"].get("location")) if declared.location else None
+        now = declared.model_copy(update={"properties": properties, "location": location, "protected": protected})
         return Found(now, {"namespace_id": namespace_id})
+
+
+def _own(answer: Answer) -> dict[str, str]:
+    """The properties that do not belong to the server."""
+    properties: dict[str, str] = answer["properties"]
+    return {key: value for key, value in properties.items() if key not in namespaces.SERVER_OWNED}
 
 
 def _where(client: Client, declared: NamespaceArgs) -> str:
     return f"namespace `{declared.name}` in warehouse {declared.warehouse_id} at {client.endpoint}"
 
 
-def _unprotected(new: NamespaceArgs, there: NamespaceArgs) -> NamespaceArgs:
-    """A declaration apart from protection, which a killed create has not set yet."""
-    return new.model_copy(update={"protected": there.protected})
+def _as_created(there: NamespaceArgs, new: NamespaceArgs, answer: Answer) -> tuple[NamespaceArgs, NamespaceArgs]:
+    """What is there, and what a create that was killed would have left of a declaration: no protection, no more
+    properties than are declared."""
+    left = {"protected": there.protected, "properties": new.properties or {}}
+    return there.model_copy(update={"properties": _own(answer)}), new.model_copy(update=left)
 
 
 def _inactive(client: Client, warehouse_id: str) -> bool:

@@ -33,7 +33,7 @@ class ProjectProvider(LakekeeperProvider[ProjectArgs]):
             projects.create(client, new.project_id, new.name)
             return new.name
 
-        name, ours = created_or_there(create, lambda: _name_of(client, new.project_id))
+        name, ours = created_or_there(create, lambda: projects.name_of(client, new.project_id))
         if not ours and name != new.name:
             if not new.adopt:
                 raise NotOurs(
@@ -45,7 +45,7 @@ class ProjectProvider(LakekeeperProvider[ProjectArgs]):
         return new.project_id, Found(new)
 
     def find(self, client: Client, known: Known[ProjectArgs]) -> Found[ProjectArgs] | None:
-        name = _name_of(client, known.id)
+        name = projects.look(client, known.id)
         return None if name is None else Found(known.declared.model_copy(update={"name": name}))
 
     def change(self, client: Client, known: Known[ProjectArgs], new: ProjectArgs) -> Found[ProjectArgs]:
@@ -60,15 +60,6 @@ class ProjectProvider(LakekeeperProvider[ProjectArgs]):
         except NotFound as missing:
             if not missing.kind:
                 raise
-
-
-def _name_of(client: Client, project_id: str) -> str | None:
-    try:
-        return projects.name_of(client, project_id)
-    except NotFound as missing:
-        if not missing.kind:
-            raise
-        return None
 
 
 class Project(Resource, module="lakekeeper", name="Project"):

@@ -190,7 +190,7 @@ class WarehouseProvider(LakekeeperProvider[WarehouseArgs]):
         )
 
     def find(self, client: Client, known: Known[WarehouseArgs]) -> Found[WarehouseArgs] | None:
-        found = warehouses.get(client, known.id)
+        found = warehouses.look(client, known.declared.project_id, known.id)
         return self._observed(client, found, known.declared) if found else None
 
     def change(self, client: Client, known: Known[WarehouseArgs], new: WarehouseArgs) -> Found[WarehouseArgs]:

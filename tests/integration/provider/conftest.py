@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 import boto3
 import httpx
 import pytest
+from lakewright.lakekeeper.api import listings
 from lakewright.lakekeeper.warehouse import WarehouseProvider
+from lakewright_sandbox.in_process import serving
+from lakewright_sandbox.lakekeeper.app import create_app
+from lakewright_sandbox.lakekeeper.faults import FaultSwitch
+from lakewright_sandbox.lakekeeper.settings import Settings
 from lakewright_sandbox.state import Sandbox
 from pulumi.dynamic import ResourceProvider
 
@@ -46,6 +51,7 @@ class Resource:
 
     def refresh(self) -> str:
         """Read it; whether it is as the state has it (`same`), else `update` or `delete`."""
+        listings.forget()  # an operation of its own, for which an engine starts a process of its own
         found = self.provider.read(self.id, wire(self.outs))
         if found.id is None:
             self.id, self.inputs, self.outs = "", {}, {}
@@ -111,6 +117,31 @@ def project_id(http: httpx.Client, unique: str) -> str:
     body = {"project-id": unique, "project-name": unique}
     http.post("/management/v1/project", json=body).raise_for_status()
     return unique
+
+
+@pytest.fixture(scope="session")
+def light_endpoint(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A server in this process that probes no storage, for tests that need no bucket; it counts the calls."""
+    database = tmp_path_factory.mktemp("light") / "lakekeeper.db"
+    settings = Settings(database=f"sqlite:///{database}", skip_storage_validation=True)
+    with serving(FaultSwitch(create_app(settings))) as endpoint:
+        yield endpoint
+
+
+@pytest.fixture
+def light(light_endpoint: str) -> Iterator[httpx.Client]:
+    """A client of somebody else to that server."""
+    with httpx.Client(base_url=light_endpoint, timeout=60) as client:
+        client.post("/management/v1/bootstrap", json={"accept-terms-of-use": True})
+        yield client
+        client.delete("/sandbox/v1/faults")
+
+
+@pytest.fixture
+def light_project(light: httpx.Client, unique: str) -> Props:
+    """The properties that everything in a project of its own has there."""
+    light.post("/management/v1/project", json={"project-id": unique, "project-name": unique}).raise_for_status()
+    return {"server": {"endpoint": str(light.base_url).rstrip("/")}, "project_id": unique}
 
 
 AwsClient = Callable[[str], Any]

@@ -20,7 +20,9 @@ FAILED = range(1, 256)
 
 PROGRAM = """
 import json, os, pulumi
-from lakewright.lakekeeper import Bootstrap, DeletionGuard, ExternalId, Namespace, Project, Warehouse
+from lakewright.lakekeeper import (
+    Bootstrap, DeletionGuard, ExternalId, Namespace, Project, Warehouse, get_server_info, get_warehouse_output
+)
 
 declared = json.loads(os.environ["DECLARED"])
 server = declared["server"]
@@ -49,6 +51,9 @@ DeletionGuard(
 )
 pulumi.export("warehouse_id", warehouse.warehouse_id)
 pulumi.export("external_id", external.value)
+pulumi.export("authorizer", get_server_info(server=server).authz_backend)
+found = get_warehouse_output(server=server, warehouse_id=warehouse.warehouse_id)
+pulumi.export("place", found.storage["bucket"])
 """
 
 
@@ -105,6 +110,8 @@ def test_a_stack_from_first_up_to_purge(
 ) -> None:
     made = stack.run("up")
     assert made["changes"] == {"create": 7}
+    assert made["outputs"]["authorizer"] == "allow-all"
+    assert made["outputs"]["place"] == stack.declared["storage"]["bucket"]
     assert stack.run("preview", "--expect-no-changes", "--refresh")["changes"] == {"same": 7}
     warehouse_id = made["outputs"]["warehouse_id"]
 

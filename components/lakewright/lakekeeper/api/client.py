@@ -6,7 +6,7 @@ from typing import Any, Literal, cast
 
 import httpx
 
-from lakewright.lakekeeper.api import errors, versions
+from lakewright.lakekeeper.api import errors, listings, versions
 from lakewright.lakekeeper.api.auth import Resolve, auth_for
 from lakewright.lakekeeper.api.retry import RetryPolicy, TryAgain
 from lakewright.lakekeeper.api.server import ServerRef
@@ -94,7 +94,13 @@ class Client:
         }
         if body is not None:
             request["json"] = body
-        return self._retry.run(lambda: self._once(call, path, request, idempotent=idempotent))
+        if method in {"GET", "HEAD"}:
+            return self._retry.run(lambda: self._once(call, path, request, idempotent=idempotent))
+        listings.forget()
+        try:
+            return self._retry.run(lambda: self._once(call, path, request, idempotent=idempotent))
+        finally:
+            listings.forget()
 
     def _once(self, call: errors.Call, path: str, request: dict[str, Any], *, idempotent: bool) -> httpx.Response:
         try:

@@ -6,6 +6,8 @@ LakekeeperError
 +-- Unconfirmed            the connection broke or a gateway gave up: the call may have been applied
 +-- UnsupportedServer      the server is too old for this client, or for what is declared
 +-- NotAuthenticated       401, or no token to be had
++-- NothingFound           a look-up of something that is not there
++-- InvalidLookUp          a look-up whose arguments are wrong
 +-- Refused                any other answer that says no; `type` is the server's own word for it
     +-- Forbidden          403
     +-- NotFound           404
@@ -88,6 +90,14 @@ class UnsupportedServer(LakekeeperError):
 
 class NotAuthenticated(LakekeeperError):
     """The server does not accept who we say we are, or there is no token to say it with."""
+
+
+class NothingFound(LakekeeperError):
+    """What was looked up is not there, or hidden from this identity."""
+
+
+class InvalidLookUp(LakekeeperError):
+    """The arguments of a look-up are wrong."""
 
 
 class Refused(LakekeeperError):

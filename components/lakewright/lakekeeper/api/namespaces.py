@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Any, cast
 from urllib.parse import quote
 
+from lakewright.lakekeeper.api import listings
 from lakewright.lakekeeper.api.client import Client
 from lakewright.lakekeeper.api.errors import NotFound
 
@@ -20,6 +21,11 @@ class Listed:
     path: Path
     namespace_id: str
     protected: bool
+
+
+def id_of(found: dict[str, Any]) -> str:
+    """Id of a namespace that the server answered."""
+    return str(found.get("namespace-uuid") or found["properties"]["namespace_id"])
 
 
 def joined(path: Path) -> str:
@@ -69,6 +75,21 @@ def children(client: Client, warehouse_id: str, parent: Path | None = None) -> l
         listed += [Listed(tuple(p), i, s) for p, i, s in zip(paths, ids, protection, strict=True)]
         token = page.get("next-page-token") or None
     return listed
+
+
+def look(client: Client, warehouse_id: str, path: Path) -> Listed | None:
+    """A namespace in the list of its level, which all readers of a refresh share; None if it is not in there."""
+    parent = path[:-1]
+    listed = listings.shared_unless_refused(
+        (client, "namespaces", warehouse_id, _folded(parent)),
+        lambda: {_folded(one.path): one for one in children(client, warehouse_id, parent or None)},
+    )
+    return (listed or {}).get(_folded(path))
+
+
+def _folded(path: Path) -> Path:
+    """The server does not tell upper from lower case."""
+    return tuple(part.casefold() for part in path)
 
 
 def change_properties(

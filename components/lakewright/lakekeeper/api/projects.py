@@ -1,9 +1,10 @@
 """Calls about the server itself and its projects."""
 
-from typing import Any
+from typing import Any, cast
 
+from lakewright.lakekeeper.api import listings
 from lakewright.lakekeeper.api.client import Client
-from lakewright.lakekeeper.api.errors import Refused
+from lakewright.lakekeeper.api.errors import NotFound, Refused
 
 ROOT = "/management/v1"
 
@@ -23,9 +24,26 @@ def create(client: Client, project_id: str, name: str) -> None:
     client.call("POST", f"{ROOT}/project", body=body, idempotent=False)
 
 
-def name_of(client: Client, project_id: str) -> str:
-    """Name of a project."""
-    return str(client.json("GET", f"{ROOT}/project", project=project_id)["project-name"])
+def all_of(client: Client) -> dict[str, str]:
+    """Names of the projects that we may see, by id."""
+    listed = cast(list[dict[str, Any]], client.json("GET", f"{ROOT}/project-list")["projects"])
+    return {str(one["project-id"]): str(one["project-name"]) for one in listed}
+
+
+def name_of(client: Client, project_id: str) -> str | None:
+    """Name of a project, or None if there is no such project."""
+    try:
+        return str(client.json("GET", f"{ROOT}/project", project=project_id)["project-name"])
+    except NotFound as missing:
+        if not missing.kind:  # no Lakekeeper answered: never take that for "gone"
+            raise
+        return None
+
+
+def look(client: Client, project_id: str) -> str | None:
+    """Name of a project as a refresh sees it: from the list that all its readers share; alone if it is not in there."""
+    listed = listings.shared_unless_refused((client, "projects"), lambda: all_of(client))
+    return (listed or {}).get(project_id) or name_of(client, project_id)
 
 
 def rename(client: Client, project_id: str, name: str) -> None:

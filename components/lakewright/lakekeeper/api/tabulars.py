@@ -55,13 +55,17 @@ def _listed(
             yield Tabular(tuple(one["namespace"]), one["name"], kind, tabular_id, protected)
 
 
+def deleted(client: Client, warehouse_id: str) -> list[dict[str, Any]]:
+    """Soft-deleted tables and views of an active warehouse, as the server answers them."""
+    path = f"/management/v1/warehouse/{warehouse_id}/deleted-tabulars"
+    return [one for page in _pages(client, path, {}) for one in cast(list[dict[str, Any]], page["tabulars"])]
+
+
 def dropped(client: Client, warehouse_id: str) -> list[Tabular]:
     """Soft-deleted tables and views of a warehouse."""
-    path = f"/management/v1/warehouse/{warehouse_id}/deleted-tabulars"
     return [
         Tabular(tuple(one["namespace"]), one["name"], one.get("typ") or "table", one["id"], dropped=True)
-        for page in _pages(client, path, {})
-        for one in cast(list[dict[str, Any]], page["tabulars"])
+        for one in deleted(client, warehouse_id)
     ]
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, cast
 
+from lakewright.lakekeeper.api import listings
 from lakewright.lakekeeper.api.client import VALIDATING, Client
 from lakewright.lakekeeper.api.errors import NotFound
 
@@ -36,6 +37,15 @@ def all_of(client: Client, project_id: str) -> list[Found]:
     """The warehouses of a project that we may see, inactive ones too."""
     params = {"warehouseStatus": ["active", "inactive"]}
     return cast(list[Found], client.json("GET", ROOT, project=project_id, params=params)["warehouses"])
+
+
+def look(client: Client, project_id: str, warehouse_id: str) -> Found | None:
+    """A warehouse as a refresh sees it: from the list that all its readers share; alone if it is not in there."""
+    listed = listings.shared_unless_refused(
+        (client, "warehouses", project_id),
+        lambda: {id_of(found): found for found in all_of(client, project_id)},
+    )
+    return (listed or {}).get(warehouse_id) or get(client, warehouse_id)
 
 
 def named(client: Client, project_id: str, name: str) -> Found | None:

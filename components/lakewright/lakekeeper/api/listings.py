@@ -1,0 +1,88 @@
+"""Lists that many readers share: asked for once by all who read at about the same time, forgotten at every write.
+
+A refresh reads each resource by itself; with one list for all of them it costs a few calls instead of one per object.
+Lists are filtered by rights and may be refused: what is absent from one is looked up by itself before it is "gone".
+"""
+
+import threading
+import time
+from collections.abc import Callable, Hashable
+from concurrent.futures import Future
+from typing import Any, TypeVar
+
+from lakewright.lakekeeper.api.errors import Refused
+
+T = TypeVar("T")
+
+MAX_AGE = 1.0
+"""Seconds after its answer in which a list is shared: within one refresh, and never with what comes after it."""
+
+
+class _Answer:
+    def __init__(self) -> None:
+        self.result: Future[Any] = Future()
+        self.came: float | None = None
+        """When; None while the call is under way."""
+
+
+class Listings:
+    """Answers by key. Readers that come while a list is under way wait for it. Safe to share between threads."""
+
+    def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
+        self._now = now
+        self._lock = threading.Lock()
+        self._answers: dict[Hashable, _Answer] = {}
+
+    def shared(self, key: Hashable, fetch: Callable[[], T]) -> T:
+        """What `fetch` answers, or answered a moment ago. Its error reaches those who waited, and is not kept."""
+        answer, ours = self._answer_for(key)
+        if ours:
+            try:
+                found = fetch()
+                answer.came = self._now()
+                answer.result.set_result(found)
+            except BaseException as error:  # noqa: BLE001 - raised below, here and wherever somebody waits
+                with self._lock:
+                    if self._answers.get(key) is answer:
+                        del self._answers[key]
+                answer.result.set_exception(error)
+        return answer.result.result()
+
+    def _answer_for(self, key: Hashable) -> tuple[_Answer, bool]:
+        """The answer to wait for, and whether it is the caller who asks for it."""
+        with self._lock:
+            answer = self._answers.get(key)
+            if answer is not None and (answer.came is None or self._now() - answer.came <= MAX_AGE):
+                return answer, False
+            answer = self._answers[key] = _Answer()
+            return answer, True
+
+    def forget(self) -> None:
+        """Share nothing that was asked for until now."""
+        with self._lock:
+            self._answers.clear()
+
+
+_of_process = Listings()
+
+
+def shared(key: Hashable, fetch: Callable[[], T]) -> T:
+    """As `Listings.shared`, among all readers of this process. A key holds the client, since rights differ."""
+    return _of_process.shared(key, fetch)
+
+
+def shared_unless_refused(key: Hashable, fetch: Callable[[], T]) -> T | None:
+    """A shared list, or None where the server does not give it: then each object is looked up by itself."""
+
+    def attempt() -> T | None:
+        try:
+            return fetch()
+        except Refused:
+            return None
+
+    return shared(key, attempt)
+
+
+def forget() -> None:
+    """Share nothing that was asked for until now. Every client does so before and after a write."""
+    _of_process.forget()

@@ -1,0 +1,153 @@
+"""What a refresh costs, in calls that reach the server: lists where lists have what is declared, else one call each."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import httpx
+import pytest
+from lakewright.credentials import resolve
+from lakewright.lakekeeper import provider
+from lakewright.lakekeeper.api import listings
+from lakewright.lakekeeper.api.client import Client
+from lakewright.lakekeeper.api.errors import Forbidden, NotFound, TooSlow, Unconfirmed
+from lakewright.lakekeeper.api.retry import RetryPolicy
+from lakewright.lakekeeper.api.server import ServerRef
+from lakewright.lakekeeper.namespace import NamespaceProvider
+from lakewright.lakekeeper.project import ProjectProvider
+from lakewright.lakekeeper.warehouse import WarehouseProvider
+
+from .conftest import Props, Resource
+
+AT_ONCE = 4
+"""So many calls an engine has under way in one provider's process."""
+
+
+@pytest.fixture
+def calls(light: httpx.Client) -> Callable[[Callable[[], Any]], Counter[str]]:
+    """What an action asks the server for."""
+
+    def counted(action: Callable[[], Any]) -> Counter[str]:
+        light.delete("/sandbox/v1/calls")
+        listings.forget()
+        action()
+        listings.forget()
+        made = light.get("/sandbox/v1/calls").json()["calls"]
+        return Counter(f"{one['method']} {one['path']}" for one in made)
+
+    return counted
+
+
+@pytest.fixture
+def make(light_project: Props) -> Callable[..., Resource]:
+    def warehouse(name: str, **changes: Any) -> Resource:
+        storage = {"bucket": "lake", "key_prefix": name, "region": "us-east-1", "flavor": "s3-compat"}
+        resource = Resource(WarehouseProvider())
+        resource.up(**light_project | {"name": name, "storage": storage} | changes)
+        return resource
+
+    return warehouse
+
+
+def namespace_of(warehouse: Resource, name: str, **declared: Any) -> Resource:
+    resource = Resource(NamespaceProvider())
+    resource.up(server=warehouse.inputs["server"], warehouse_id=warehouse.id, name=name, **declared)
+    return resource
+
+
+def read_all(resources: list[Resource]) -> None:
+    """As an engine refreshes: several at a time, in any order; all of them are as they were."""
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        for same in pool.map(lambda one: one.provider.read(one.id, one.outs).outs == one.outs, resources):
+            assert same
+
+
+def test_a_hundred_warehouses_with_three_namespaces_each_are_a_list_each_level(
+    make: Any, calls: Any, light_project: Props
+) -> None:
+    warehouses = [make(f"w{number:03}") for number in range(100)]
+    namespaces = [namespace_of(one, name) for one in warehouses for name in ("a", "b", "c")]
+    project = Resource(ProjectProvider())
+    project_id = light_project["project_id"]
+    project.up(**light_project, name=project_id)
+    made = calls(lambda: read_all([project, *warehouses, *namespaces]))
+    assert made["GET /management/v1/project-list"] == 1
+    assert 1 <= made.pop("GET /management/v1/warehouse") <= 3  # again when a second has passed
+    assert sum(made.values()) <= 1 + 100 + 2
+    assert made[f"GET /catalog/v1/{warehouses[0].id}/namespaces"] == 1
+
+
+def test_inactive_warehouses_are_in_the_list_too(make: Any, calls: Any) -> None:
+    resting = [make(f"w{number}", active=False) for number in range(3)]
+    assert calls(lambda: read_all(resting)) == {"GET /management/v1/warehouse": 1}
+
+
+def test_one_list_for_each_level_of_namespaces(make: Any, calls: Any) -> None:
+    warehouse = make("main")
+    levels = [namespace_of(warehouse, name, protected=False) for name in ("a", "b", "a.x", "a.y", "b.x")]
+    assert calls(lambda: read_all(levels)) == {f"GET /catalog/v1/{warehouse.id}/namespaces": 3}
+
+
+def test_properties_are_not_in_the_list_so_a_namespace_that_declares_some_is_one_call_more(
+    make: Any, calls: Any
+) -> None:
+    warehouse = make("main")
+    spaces = [namespace_of(warehouse, "plain"), namespace_of(warehouse, "rich", properties={"owner": "a"})]
+    root = f"/catalog/v1/{warehouse.id}/namespaces"
+    assert calls(lambda: read_all(spaces)) == {f"GET {root}": 1, f"GET {root}/rich": 1}
+
+
+def test_what_is_absent_from_a_list_is_looked_up_before_it_is_gone(make: Any, calls: Any, light: httpx.Client) -> None:
+    """Lists are filtered by rights: a warehouse that may be read and not listed is there."""
+    warehouse = make("main")
+    path = "/management/v1/warehouse"
+    refused = {"method": "GET", "path": path, "action": "answer", "status": 403, "type": "ProjectActionForbidden"}
+    light.put("/sandbox/v1/faults", json=[refused]).raise_for_status()
+    assert calls(lambda: read_all([warehouse] * 3)) == {f"GET {path}": 1, f"GET {path}/{warehouse.id}": 3}
+    light.delete("/sandbox/v1/faults")
+    light.delete(f"{path}/{warehouse.id}").raise_for_status()
+    gone = calls(lambda: warehouse.provider.read(warehouse.id, warehouse.outs))
+    assert gone == {f"GET {path}": 1, f"GET {path}/{warehouse.id}": 1}
+    assert warehouse.refresh() == "delete"
+
+
+@pytest.fixture
+def impatient(light_project: Props, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tries again at once, so that a test of calls that keep failing is short."""
+    client = Client(ServerRef(**light_project["server"]), resolve, retry=RetryPolicy(first_wait=0.01))
+    monkeypatch.setattr(provider, "shared", lambda *_: client)
+
+
+@pytest.mark.usefixtures("impatient")
+@pytest.mark.parametrize(
+    ("fault", "error"),
+    [
+        ({"status": 403, "type": "WarehouseActionForbidden"}, Forbidden),
+        ({"status": 404, "body": "text"}, NotFound),  # some proxy: no Lakekeeper says so
+        ({"status": 408}, TooSlow),
+        ({"status": 502, "body": "text"}, Unconfirmed),
+    ],
+    ids=["403", "404 of a proxy", "408", "502"],
+)
+def test_a_refusal_or_a_time_out_is_an_error_and_never_gone(
+    make: Any, light: httpx.Client, fault: Props, error: type[Exception]
+) -> None:
+    warehouse = make("main")
+    rule = {"method": "GET", "path": "/management/v1/warehouse*", "action": "answer", "count": None, **fault}
+    light.put("/sandbox/v1/faults", json=[rule]).raise_for_status()
+    with pytest.raises(error, match="GET /management/v1/warehouse"):
+        warehouse.refresh()
+
+
+def test_a_write_in_between_has_the_list_asked_for_again(make: Any, calls: Any) -> None:
+    first = make("first")
+
+    def read_write_read() -> None:
+        read_all([first])
+        make("second")
+        read_all([first])
+
+    assert calls(read_write_read)["GET /management/v1/warehouse"] == 2
