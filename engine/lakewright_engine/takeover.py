@@ -33,6 +33,7 @@ def _kubernetes(inputs: Properties) -> str:
 
 _BY_TYPE: dict[str, NaturalId] = {
     "aws:iam/role:Role": _input("name"),
+    "aws:kms/alias:Alias": _input("name"),
     "aws:iam/rolePolicy:RolePolicy": _input("role", "name"),
     "aws:s3/bucket:Bucket": _input("bucket"),
 }

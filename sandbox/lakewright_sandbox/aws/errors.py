@@ -1,10 +1,11 @@
-"""Errors that a client sees, in the shapes of S3 and of the query services (IAM, STS).
+"""Errors that a client sees, in the shapes of S3, of the query services (IAM, STS) and of KMS.
 
 AwsError
 ├── AccessDeniedError
 └── InvalidTokenError, ExpiredTokenError, ...   by code, see `_S3_NAMES`
 """
 
+import json
 import uuid
 from xml.sax.saxutils import escape
 
@@ -53,3 +54,9 @@ def query_error(error: AwsError, namespace: str) -> tuple[int, str]:
         f'<ErrorResponse xmlns="{namespace}"><Error><Type>Sender</Type><Code>{code}</Code>'
         f"<Message>{escape(error.message)}</Message></Error><RequestId>{uuid.uuid4()}</RequestId></ErrorResponse>"
     )
+
+
+def json_error(error: AwsError) -> tuple[int, str]:
+    """Status and body as KMS answers."""
+    code = "AccessDeniedException" if error.code == "AccessDenied" else error.code
+    return 400, json.dumps({"__type": code, "message": error.message})

@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from typing import Any
 
-from lakewright_sandbox.aws import iam_actions, s3_actions, signature, sts
+from lakewright_sandbox.aws import iam_actions, kms_actions, s3_actions, signature, sts
 from lakewright_sandbox.aws.delete_objects import DeleteObjects
 from lakewright_sandbox.aws.directory import ANONYMOUS, Directory, Identity
-from lakewright_sandbox.aws.errors import AccessDeniedError, AwsError, query_error, s3_error
+from lakewright_sandbox.aws.errors import AccessDeniedError, AwsError, json_error, query_error, s3_error
 from lakewright_sandbox.aws.http import HttpRequest, from_environ
 from lakewright_sandbox.aws.moto_app import s3
 from lakewright_sandbox.aws.request_context import request_context, s3_context
@@ -29,6 +29,7 @@ StartResponse = Callable[..., Any]
 Answer = tuple[int, list[tuple[str, str]], bytes]
 
 _XML = ("Content-Type", "application/xml")
+_JSON = ("Content-Type", "application/x-amz-json-1.1")
 _NAMESPACES = {"iam": iam_actions.NAMESPACE, "sts": sts.NAMESPACE}
 
 
@@ -64,6 +65,9 @@ class Gate:
             service = signed.service if signed else "s3"
             return self._decide(request, environ, signed)
         except AwsError as error:
+            if service == "kms":
+                status, text = json_error(error)
+                return status, [_JSON], text.encode()
             if service == "s3":
                 status, text = s3_error(error, request.raw_path)
             else:
@@ -80,7 +84,12 @@ class Gate:
         if signed.service == "iam":
             self._authorize_iam(request, identity, context)
             return self._forward(environ)
-        raise AwsError("UnknownOperationException", f"The sandbox has S3, IAM and STS; not {signed.service!r}.", 404)
+        if signed.service == "kms":
+            self._allow(identity.caller, identity.rights, Request(*kms_actions.asked(request, signed.region), context))
+            return self._forward(environ)
+        raise AwsError(
+            "UnknownOperationException", f"The sandbox has S3, IAM, STS and KMS; not {signed.service!r}.", 404
+        )
 
     def _authenticate(self, request: HttpRequest, signed: Signature | None) -> Identity | None:
         if signed is None:
@@ -101,8 +110,11 @@ class Gate:
         if s3_actions.is_delete_objects(request):
             return self._delete_objects(request, environ, caller, rights, context)
         steps = s3_actions.steps(request)
+        region = signed.region if signed else "us-east-1"
         for step in steps:
             self._require(caller, rights, step, context)
+            for action, key in kms_actions.uses(step, request, region):
+                self._allow(caller, rights, Request(action, key, context))
         if steps[0].action == "s3:PutBucketPolicy" and request.method == "PUT":
             _check_bucket_policy(request.body, str(steps[0].bucket))
         answer = self._forward(environ)
@@ -145,8 +157,11 @@ class Gate:
         return status, kept, divided.answer(answer)
 
     def _require(self, caller: Caller, rights: Rights, step: s3_actions.Step, context: Context) -> None:
-        policy = _bucket_policy(step.bucket)
-        decision = decide(caller, rights, Request(step.action, step.resource, context), policy)
+        self._allow(caller, rights, Request(step.action, step.resource, context), _bucket_policy(step.bucket))
+
+    @staticmethod
+    def _allow(caller: Caller, rights: Rights, asked: Request, policy: Policy | None = None) -> None:
+        decision = decide(caller, rights, asked, policy)
         if not decision.allowed:
             raise AccessDeniedError(decision.message)
 
@@ -157,9 +172,7 @@ class Gate:
     def _authorize_iam(self, request: HttpRequest, identity: Identity, context: Context) -> None:
         parameters = request.parameters
         asked = Request(f"iam:{parameters.get('Action', '')}", iam_actions.resource(parameters), context)
-        decision = decide(identity.caller, identity.rights, asked)
-        if not decision.allowed:
-            raise AccessDeniedError(decision.message)
+        self._allow(identity.caller, identity.rights, asked)
         iam_actions.check_documents(parameters)
 
     def _moto_api(self, request: HttpRequest, environ: dict[str, Any]) -> Answer:

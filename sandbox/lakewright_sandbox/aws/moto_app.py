@@ -12,6 +12,7 @@ os.environ["MOTO_ALLOW_NONEXISTENT_REGION"] = "true"
 
 from moto.iam.access_control import PermissionResult
 from moto.iam.models import IAMBackend, iam_backends
+from moto.kms.models import KmsBackend, kms_backends
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
 from moto.s3.models import FakeBucket, FakeDeleteMarker, S3Backend, s3_backends
 
@@ -34,12 +35,6 @@ def create_app() -> WsgiApp:
         return None
 
     FakeDeleteMarker.dispose = nothing  # type: ignore[attr-defined]
-
-    # Where versioning is suspended, moto disposes of all versions of a key at once, and its markers cannot be.
-    def nothing_to_dispose(_self: FakeDeleteMarker) -> None:
-        return None
-
-    FakeDeleteMarker.dispose = nothing_to_dispose  # type: ignore[attr-defined]
     return DomainDispatcherApplication(create_backend_app)  # type: ignore[return-value]
 
 
@@ -51,3 +46,8 @@ def iam() -> IAMBackend:
 def s3() -> S3Backend:
     """The account's buckets."""
     return s3_backends[ACCOUNT_ID]["aws"]
+
+
+def kms(region: str) -> KmsBackend:
+    """A region's encryption keys."""
+    return kms_backends[ACCOUNT_ID][region]

@@ -122,3 +122,21 @@ def test_a_store_with_keys_by_reference_signs_each_request(
     assert write_and_read(tenant) == [1, 2, 3]
     tenant.environ = {}
     tenant.verb("preview", "--refresh", "--expect-no-changes")
+
+
+def test_a_tenants_data_is_encrypted_with_a_key_of_its_own(
+    make_tenant: Callable[..., Any], aws: Callable[..., Any]
+) -> None:
+    """Role and vended credentials are cut so that they reach the key: the sandbox asks for its rights as S3 does."""
+    tenant = make_tenant()
+    tenant.spec["storage"] = {"main": {"backend": "aws", "bucket": tenant.bucket, "encryption": {"kms": "own"}}}
+    tenant.write()
+
+    made = [step["name"] for step in tenant.up()["steps"] if step["type"] == "aws:kms/key:Key"]
+
+    assert len(made) == 1
+    assert write_and_read(tenant) == [1, 2, 3]
+    files = aws("s3").list_objects_v2(Bucket=tenant.bucket)["Contents"]
+    data = next(file["Key"] for file in files if file["Key"].endswith(".parquet"))
+    assert aws("s3").head_object(Bucket=tenant.bucket, Key=data)["ServerSideEncryption"] == "aws:kms"
+    assert set(tenant.up("--refresh")["changes"]) == {"same"}

@@ -17,6 +17,7 @@ from lakewright_sandbox.providers.aws.bucket_settings import (
 from lakewright_sandbox.providers.aws.calls import doing, having_made, making
 from lakewright_sandbox.providers.aws.connection import Connection
 from lakewright_sandbox.providers.aws.functions import FUNCTIONS
+from lakewright_sandbox.providers.aws.key import Alias, Key
 from lakewright_sandbox.providers.aws.kind import Kind
 from lakewright_sandbox.providers.aws.role import Role, RolePolicy
 from lakewright_sandbox.providers.difference import Change, Difference
@@ -27,6 +28,7 @@ from lakewright_sandbox.providers.servicer import Failure, Found, Subject
 KINDS: dict[str, Kind] = {
     kind.token: kind
     for kind in (
+        Alias(),
         Bucket(),
         BucketEncryption(),
         BucketLifecycle(),
@@ -34,6 +36,7 @@ KINDS: dict[str, Kind] = {
         BucketPolicy(),
         BucketPublicAccessBlock(),
         BucketVersioning(),
+        Key(),
         Role(),
         RolePolicy(),
     )
@@ -95,8 +98,8 @@ class Account:
         """Make the object and read it back; PerhapsMadeError where it may exist although that failed."""
         kind, aws = _kind(of), self._connection()
         made = kind.id_of(inputs)
-        with making(f"creating the {kind.title} {made}"):
-            kind.create(aws, inputs)
+        with making(f"creating the {kind.title} {made}".rstrip()):
+            made = kind.create(aws, inputs) or made
         with having_made(f"reading the {kind.title} {made} back"):
             return made, self._state(kind, made, inputs)
 

@@ -19,6 +19,7 @@ from lakewright_sandbox.providers.errors import NotASandboxError, ProviderError
 from lakewright_sandbox.providers.properties import UNKNOWN, Properties
 
 _SERVICES = ("s3", "iam", "sts")
+_BESIDE = {"kms": "s3"}  # one sandbox has them all; few programs name this one
 _LOOPBACK = {"127.0.0.1", "localhost", "::1"}
 _INSTALL = (
     "the sandbox's aws provider only talks to a running sandbox; to reach a real account, install the real one: "
@@ -108,7 +109,7 @@ def _endpoints(config: Properties) -> dict[str, str]:
                 "one that `lakewright sandbox status` prints"
             )
         found[service] = endpoint
-    return found
+    return found | {service: given.get(service) or found[like] for service, like in _BESIDE.items()}
 
 
 def _prove_sandbox(endpoint: str) -> None:

@@ -80,11 +80,11 @@ class Kind:
     computed_outputs: ClassVar[tuple[str, ...]] = ()
 
     def id_of(self, inputs: Properties) -> str:
-        """The id that the object with these inputs has."""
+        """The id that the object with these inputs has; empty where AWS chooses it."""
         raise NotImplementedError
 
-    def create(self, aws: Connection, inputs: Properties) -> None:
-        """Make the object; where AWS refuses, nothing stays behind."""
+    def create(self, aws: Connection, inputs: Properties) -> str | None:
+        """Make the object; where AWS refuses, nothing stays behind. The id, where AWS chooses it."""
         raise NotImplementedError
 
     def read(self, aws: Connection, resource_id: str, olds: Properties) -> Properties | None:

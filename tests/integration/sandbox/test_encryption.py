@@ -1,0 +1,69 @@
+"""Encrypted objects: who reads and writes them needs rights on the key too."""
+
+from typing import Any
+
+import pytest
+
+from .conftest import Aws, allow, refused
+
+
+@pytest.fixture
+def key(aws: Aws) -> str:
+    return aws.client("kms").create_key()["KeyMetadata"]["Arn"]
+
+
+@pytest.fixture
+def bucket(aws: Aws, key: str) -> str:
+    name = aws.bucket()
+    default = {"SSEAlgorithm": "aws:kms", "KMSMasterKeyID": key}
+    aws.client("s3").put_bucket_encryption(
+        Bucket=name,
+        ServerSideEncryptionConfiguration={"Rules": [{"ApplyServerSideEncryptionByDefault": default}]},
+    )
+    aws.client("s3").put_object(Bucket=name, Key="there", Body=b"x")
+    return name
+
+
+def user(aws: Aws, *statements: dict[str, Any]) -> Any:
+    _, credentials = aws.user(allow("s3:*"), *statements)
+    return aws.client("s3", credentials)
+
+
+def test_writing_needs_a_data_key(aws: Aws, bucket: str, key: str) -> None:
+    with refused("AccessDenied", "kms:GenerateDataKey"):
+        user(aws, allow("kms:Decrypt", key)).put_object(Bucket=bucket, Key="new", Body=b"x")
+    assert user(aws, allow("kms:GenerateDataKey", key)).put_object(Bucket=bucket, Key="new", Body=b"x")
+
+
+def test_reading_needs_decryption_by_this_key(aws: Aws, bucket: str, key: str) -> None:
+    other = aws.client("kms").create_key()["KeyMetadata"]["Arn"]
+    with refused("AccessDenied", "kms:Decrypt"):
+        user(aws, allow("kms:Decrypt", other)).get_object(Bucket=bucket, Key="there")
+    assert user(aws, allow("kms:Decrypt", key)).get_object(Bucket=bucket, Key="there")["Body"].read() == b"x"
+
+
+def test_an_upload_in_parts_needs_both(aws: Aws, bucket: str, key: str) -> None:
+    with refused("AccessDenied", "kms:Decrypt"):
+        user(aws, allow("kms:GenerateDataKey", key)).create_multipart_upload(Bucket=bucket, Key="parts")
+    both = user(aws, allow(["kms:GenerateDataKey", "kms:Decrypt"], key))
+    assert both.create_multipart_upload(Bucket=bucket, Key="parts")["UploadId"]
+
+
+def test_what_is_not_encrypted_by_a_key_needs_none(aws: Aws) -> None:
+    plain = aws.bucket()
+    client = user(aws)
+    client.put_object(Bucket=plain, Key="a", Body=b"x")
+    assert client.get_object(Bucket=plain, Key="a")["Body"].read() == b"x"
+
+
+def test_calls_to_kms_are_decided_by_the_callers_policies(aws: Aws, key: str) -> None:
+    _, credentials = aws.user(allow("kms:DescribeKey", key))
+    kms = aws.client("kms", credentials)
+    assert kms.describe_key(KeyId=key.rpartition("/")[2])["KeyMetadata"]["Arn"] == key
+    with refused("AccessDeniedException", "kms:ScheduleKeyDeletion"):
+        kms.schedule_key_deletion(KeyId=key, PendingWindowInDays=7)
+
+
+def test_another_key_policy_than_the_default_is_refused_by_name(aws: Aws, key: str) -> None:
+    with refused("UnsupportedOperationException", "default policy only"):
+        aws.client("kms").put_key_policy(KeyId=key, PolicyName="default", Policy="{}")
