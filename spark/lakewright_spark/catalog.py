@@ -3,39 +3,40 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
-from urllib.parse import urlsplit
 
 import yaml
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    SerializerFunctionWrapHandler,
+    model_serializer,
+    model_validator,
+)
 
-from lakewright_spark.catalog_auth import CatalogAuth, NoAuth
+from lakewright_spark import catalog_kinds
+from lakewright_spark.catalog_auth import CatalogAuth, NoAuth, S3Keys
+from lakewright_spark.catalog_kinds import COMMIT_RETRIES, DELEGATION_HEADER, DELEGATION_VALUES, Delegation, Kind
 
-Delegation = Literal["vended", "remote-signing"]
-
-DELEGATION_HEADER = "X-Iceberg-Access-Delegation"
-DELEGATION_VALUES: Mapping[Delegation, str] = {"vended": "vended-credentials", "remote-signing": "remote-signing"}
-
-COMMIT_RETRIES: Mapping[str, str] = {
-    "commit.retry.num-retries": "10",
-    "commit.retry.min-wait-ms": "100",
-    "commit.retry.max-wait-ms": "10000",
-}
-"""Table properties (milliseconds) that new tables get: Texera's defaults, which suit many writers on one table."""
+__all__ = [
+    "COMMIT_RETRIES",
+    "DELEGATION_HEADER",
+    "DELEGATION_VALUES",
+    "CatalogConfig",
+    "CatalogWarehouse",
+    "Delegation",
+    "Kind",
+]
 
 ICEBERG_EXTENSIONS = "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"
 
 _SECRET_OPTION = re.compile(r"secret|password|token|access-key|credential", re.IGNORECASE)
-
-
-def _plain_url(url: str) -> str:
-    parts = urlsplit(url)
-    if parts.scheme not in {"http", "https"} or not parts.hostname or parts.username or parts.password or parts.query:
-        raise ValueError("expected an http(s) address without user, password or query")
-    return url.rstrip("/")
 
 
 def _no_secret_options(options: dict[str, str]) -> dict[str, str]:
@@ -44,33 +45,71 @@ def _no_secret_options(options: dict[str, str]) -> dict[str, str]:
     return options
 
 
+_SINCE: dict[str, Any] = {"x-since": "0.2"}
+_LATER = Field(json_schema_extra=_SINCE)
+"""Marks a field that `version: 1` did not have in its first release."""
+
+
 class _Part(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
+
+    @model_serializer(mode="wrap")
+    def _without_what_nobody_set(self, told: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        # Fields that `version: 1` got later are left out at their default: who knows only the older ones reads it too.
+        fields = type(self).model_fields
+        later = {name for name, field in fields.items() if field.json_schema_extra == _SINCE}
+        return {k: v for k, v in told(self).items() if not (k in later and getattr(self, k) == fields[k].default)}
 
 
 class CatalogWarehouse(_Part):
     """One warehouse as a job sees it: a catalog of the same name in Spark and in PyIceberg."""
 
     name: str
-    id: str
-    """The UUID that Lakekeeper gave it."""
+    id: str | None = None
+    """The UUID that Lakekeeper gave it; other kinds of catalogs have none."""
     delegation: Delegation = "vended"
     namespaces: list[str] = []
     """Full names, levels joined by a dot."""
     s3: Annotated[dict[str, str], AfterValidator(_no_secret_options)] = {}
     """Client options under Iceberg's own names, such as `s3.endpoint`."""
+    location: Annotated[str | None, _LATER] = None
+    """jdbc: where tables are put, s3://BUCKET/PREFIX. rest: what the server calls the warehouse; default its name."""
+    s3_keys: Annotated[S3Keys | None, _LATER] = None
+    """For catalogs that vend no credentials. Default: those that AWS's own chain finds."""
+    owner: Annotated[str | None, _LATER] = None
+    """The principal whose runs write here. Default: nobody in particular, so every run of the tenant may."""
+    writers: Annotated[tuple[str, ...], _LATER] = ()
+    """Other principals whose runs may write here, by a grant."""
 
 
 class CatalogConfig(_Part):
-    """What a job needs to use a tenant's warehouses: addresses and names. S3 keys come from the catalog, per table."""
+    """What a job needs to use a tenant's warehouses: addresses and names. Of S3 keys, it says at most where they are.
+
+    Kinds: `lakekeeper`; `rest`, any Iceberg REST service; `jdbc`, Iceberg's tables in a database, where the warehouse's
+    name is the catalog's in those tables (Texera's is `texera_iceberg`).
+    """
 
     version: Literal[1] = 1
+    kind: Annotated[Kind, _LATER] = "lakekeeper"
     tenant: str
-    uri: Annotated[str, AfterValidator(_plain_url)]
-    """The catalog's address, as in `https://lakekeeper.example/catalog`."""
-    project_id: str
+    uri: str
+    """The catalog's address, as in `https://lakekeeper.example/catalog` or `postgresql://db.example/iceberg`."""
+    project_id: str | None = None
+    """Lakekeeper's; other kinds have none."""
     auth: Annotated[CatalogAuth, Field(discriminator="kind")] = NoAuth()
+    ca_bundle: Annotated[str | None, _LATER] = None
+    """Path, where jobs run, of a PEM file with the certificate authorities of catalog and storage."""
+    truststore: Annotated[str | None, _LATER] = None
+    """Path of the same as a PKCS 12 truststore on every machine of a cluster; one machine makes its own."""
     warehouses: list[CatalogWarehouse]
+
+    @model_validator(mode="after")
+    def _suits_its_kind(self) -> CatalogConfig:
+        address = catalog_kinds.check_address(self.kind, self.uri)
+        catalog_kinds.check_kind(self)
+        if address != self.uri:
+            object.__setattr__(self, "uri", address)
+        return self
 
     def warehouse(self, name: str) -> CatalogWarehouse:
         """The warehouse of that name; KeyError, with the names that there are, if there is none."""
@@ -92,20 +131,24 @@ class CatalogConfig(_Part):
         for warehouse in self.warehouses:
             prefix = f"spark.sql.catalog.{warehouse.name}"
             properties[prefix] = "org.apache.iceberg.spark.SparkCatalog"
-            properties |= {f"{prefix}.{key}": value for key, value in self._java_options(warehouse).items()}
+            options = catalog_kinds.java_options(self, warehouse)
+            properties |= {f"{prefix}.{key}": value for key, value in options.items()}
         return properties
 
-    def pyiceberg(self, name: str) -> dict[str, str]:
-        """The properties that `pyiceberg.catalog.load_catalog(name, **properties)` takes."""
-        warehouse = self.warehouse(name)
+    def spark_secrets(self, environ: Mapping[str, str] = os.environ) -> dict[str, str]:
+        """Properties that a job adds in its own process, read now. Never store them. Raises IdentityError."""
         return {
-            "type": "rest",
-            "uri": self.uri,
-            "warehouse": self._qualified(warehouse),
-            f"header.{DELEGATION_HEADER}": DELEGATION_VALUES[warehouse.delegation],
-            **warehouse.s3,
-            **self.auth.pyiceberg_options(),
+            f"spark.sql.catalog.{warehouse.name}.{key}": value
+            for warehouse in self.warehouses
+            for key, value in {
+                **self.auth.secret_options(environ),
+                **(warehouse.s3_keys.secret_options(environ) if warehouse.s3_keys else {}),
+            }.items()
         }
+
+    def pyiceberg(self, name: str) -> dict[str, Any]:
+        """The properties that `pyiceberg.catalog.load_catalog(name, **properties)` takes; none of them is a secret."""
+        return catalog_kinds.pyiceberg_options(self, self.warehouse(name))
 
     def pyiceberg_yaml(self) -> str:
         """The text of a `.pyiceberg.yaml`."""
@@ -115,16 +158,26 @@ class CatalogConfig(_Part):
         """Environment variables: the whole configuration as JSON, and PyIceberg's own variables for each warehouse.
 
         PyIceberg reads `PYICEBERG_CATALOG__NAME__A__B_C` as the property `a.b-c`, so header names lose their case;
-        HTTP does not mind. It reads `_` in NAME as `-` too, so a warehouse with `_` in its name has none of PyIceberg's
-        variables. Jobs find it in `LAKEWRIGHT_CATALOG`, or in the file that `pyiceberg_yaml` writes.
+        HTTP does not mind. What such variables cannot say, `without_variables` names. Jobs find everything in
+        `LAKEWRIGHT_CATALOG`, or in the file that `pyiceberg_yaml` writes.
         """
         variables = {"LAKEWRIGHT_CATALOG": json.dumps(self.model_dump(mode="json"), separators=(",", ":"))}
+        if self.ca_bundle:
+            variables |= dict.fromkeys(("AWS_CA_BUNDLE", "REQUESTS_CA_BUNDLE", "SSL_CERT_FILE"), self.ca_bundle)
+        left_out = self.without_variables()
         for warehouse in self.warehouses:
-            if "_" in warehouse.name:
-                continue
-            prefix = f"PYICEBERG_CATALOG__{_variable(warehouse.name)}"
-            variables |= {f"{prefix}__{_variable(k)}": v for k, v in self.pyiceberg(warehouse.name).items()}
+            if warehouse.name not in left_out:
+                prefix = f"PYICEBERG_CATALOG__{_variable(warehouse.name)}"
+                variables |= {f"{prefix}__{_variable(k)}": v for k, v in self.pyiceberg(warehouse.name).items()}
         return variables
+
+    def without_variables(self) -> list[str]:
+        """Warehouses that PyIceberg's variables cannot describe: it reads `_` as `-`, and knows no nested settings."""
+        return [
+            warehouse.name
+            for warehouse in self.warehouses
+            if "_" in warehouse.name or not all(isinstance(v, str) for v in self.pyiceberg(warehouse.name).values())
+        ]
 
     def to_json(self) -> str:
         return self.model_dump_json(indent=2)
@@ -138,22 +191,6 @@ class CatalogConfig(_Part):
     def load(cls, path: Path) -> CatalogConfig:
         """Read a file that holds `to_json`'s text."""
         return cls.from_json(path.read_text(encoding="utf-8"))
-
-    def _java_options(self, warehouse: CatalogWarehouse) -> dict[str, Any]:
-        return {
-            "type": "rest",
-            "uri": self.uri,
-            "warehouse": self._qualified(warehouse),
-            "io-impl": "org.apache.iceberg.aws.s3.S3FileIO",
-            f"header.{DELEGATION_HEADER}": DELEGATION_VALUES[warehouse.delegation],
-            **warehouse.s3,
-            **{f"table-default.{key}": value for key, value in COMMIT_RETRIES.items()},
-            **self.auth.java_options(),
-        }
-
-    def _qualified(self, warehouse: CatalogWarehouse) -> str:
-        # Lakekeeper takes the text before the first slash as the project: no project header is needed then.
-        return f"{self.project_id}/{warehouse.name}"
 
 
 def _variable(name: str) -> str:

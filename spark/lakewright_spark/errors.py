@@ -1,36 +1,38 @@
-"""The errors of this package.
+"""The errors of this package, and the exit code that each kind ends a command with.
 
-LakewrightSparkError
-├── JarsMissingError       the Iceberg jars are not there and could not be fetched
-├── ConfigMissingError     a job was started without a catalog configuration
-├── BadAddressError        text that is no address of a result
-├── RowsDeletedError       a result table whose rows have no fixed place any more
-├── DataMissingError       the input data is not installed or not where it was said to be
-├── ResultMismatchError    what was read back is not what was computed
-└── JobFailedError         Spark or the catalog failed in the middle of a job
+LakewrightSparkError           1
+├── JarsMissingError           1   the Iceberg jars are not there and could not be fetched
+├── DataMissingError           1   the input data is not installed or not where it was said to be
+├── ResultMismatchError        1   what was read back is not what was computed
+├── JobFailedError             1   Spark or the catalog failed in the middle of a job
+├── RowsMovedError             1   rows of a result have no fixed place any more
+│   └── RowsDeletedError       1   ... because some were deleted
+├── ConfigMissingError         3   no catalog configuration, or one that cannot be used
+├── WarehouseRefusedError      4   a warehouse that is not the run's to use
+├── BadAddressError            5   text that is no address of a result
+├── NoSuchResultError          5   an address at which there is nothing
+├── CatalogUnreachableError    6   the catalog does not answer, or answers that it cannot
+├── IdentityError              7   the catalog does not accept who asks, or the proof is missing or expired
+├── ScriptFailedError          8   the user's script ended with an error
+├── DeadlineError              9   a run passed its deadline
+└── RegistryError             10   the registry of executions cannot be used, or refuses
+
+2 is the command line's own: a word or an option that there is not.
 """
 
 from __future__ import annotations
+
+from typing import ClassVar
 
 
 class LakewrightSparkError(Exception):
     """Anything that a job says in one sentence and not with a traceback."""
 
+    exit_code: ClassVar[int] = 1
+
 
 class JarsMissingError(LakewrightSparkError):
     """The Iceberg jars are not there and could not be fetched."""
-
-
-class ConfigMissingError(LakewrightSparkError):
-    """A job was started without a catalog configuration, or with one that holds no such warehouse."""
-
-
-class BadAddressError(LakewrightSparkError, ValueError):
-    """Text that is no address of a result, or a part that no address can hold."""
-
-
-class RowsDeletedError(LakewrightSparkError):
-    """A result table has delete files, so its rows have no fixed place any more."""
 
 
 class DataMissingError(LakewrightSparkError):
@@ -43,3 +45,65 @@ class ResultMismatchError(LakewrightSparkError):
 
 class JobFailedError(LakewrightSparkError):
     """Spark or the catalog failed in the middle of a job."""
+
+
+class RowsMovedError(LakewrightSparkError):
+    """Rows of a result have no fixed place any more: it was replaced, rewritten or cut since they were read."""
+
+
+class RowsDeletedError(RowsMovedError):
+    """A result table has delete files, so its rows have no fixed place any more."""
+
+
+class ConfigMissingError(LakewrightSparkError):
+    """A job was started without a catalog configuration, or with one that it cannot use."""
+
+    exit_code = 3
+
+
+class WarehouseRefusedError(LakewrightSparkError):
+    """A warehouse that is not in the computing unit's list, or not the submitter's to write to."""
+
+    exit_code = 4
+
+
+class BadAddressError(LakewrightSparkError, ValueError):
+    """Text that is no address of a result, or a part that no address can hold."""
+
+    exit_code = 5
+
+
+class NoSuchResultError(LakewrightSparkError):
+    """An address at which there is no table, or whose namespace is not there."""
+
+    exit_code = 5
+
+
+class CatalogUnreachableError(LakewrightSparkError):
+    """The catalog does not answer, or answers that it cannot."""
+
+    exit_code = 6
+
+
+class IdentityError(LakewrightSparkError, LookupError):
+    """The catalog does not accept who asks, or the proof is missing, unreadable or expired."""
+
+    exit_code = 7
+
+
+class ScriptFailedError(LakewrightSparkError):
+    """The user's script ended with an error of its own."""
+
+    exit_code = 8
+
+
+class DeadlineError(LakewrightSparkError):
+    """A run passed its deadline and was ended."""
+
+    exit_code = 9
+
+
+class RegistryError(LakewrightSparkError):
+    """The registry of executions cannot be used, or refuses what was asked."""
+
+    exit_code = 10

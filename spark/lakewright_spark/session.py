@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from datetime import datetime
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from pyspark.sql import SparkSession
 
-from lakewright_spark import jars
+from lakewright_spark import jars, truststore
 from lakewright_spark.catalog import CatalogConfig
+from lakewright_spark.errors import ConfigMissingError, IdentityError
+from lakewright_spark.tokens import check_before_start
 
 SMALL_JOB: Mapping[str, str] = {
     "spark.driver.host": "127.0.0.1",
@@ -27,16 +31,27 @@ SMALL_JOB: Mapping[str, str] = {
 ALWAYS: Mapping[str, str] = {
     # Instants are compared and stored as UTC, whatever zone the machine is in.
     "spark.sql.session.timeZone": "UTC",
+    # Spark's own pattern knows neither Iceberg's `credential` nor the hyphen in `access-key`.
+    "spark.redaction.regex": "(?i)secret|password|token|credential|access[.-]?key",
 }
 
+_JVM_OPTIONS = ("spark.driver.extraJavaOptions", "spark.executor.extraJavaOptions")
+_OF_A_CONNECT_SESSION = ("spark.sql.catalog.", "spark.sql.defaultCatalog", "spark.sql.session.timeZone")
 
-def spark_properties(config: CatalogConfig, *, event_log: Path | None = None) -> dict[str, str]:
-    """Every property of a local session: the catalogs', the jars', and those of a small job."""
-    properties = {**ALWAYS, **SMALL_JOB, **config.spark_properties()}
-    if jars.present():
-        properties["spark.jars"] = ",".join(str(path) for path in jars.jar_paths())
-    else:
-        properties |= {"spark.jars.packages": ",".join(jars.PACKAGES), "spark.jars.ivy": str(jars.ivy_home())}
+
+def spark_properties(
+    config: CatalogConfig, *, master: str = "local[*]", event_log: Path | None = None
+) -> dict[str, str]:
+    """Every property of a session: the catalogs', the jars', and on one machine those of a small job. No secrets.
+
+    Raises ConfigMissingError for certificate authorities of one's own on a cluster that has no truststore of them.
+    """
+    local = master.startswith("local")
+    properties = {**ALWAYS, **(SMALL_JOB if local else {}), **config.spark_properties()}
+    driver = [jars.DRIVERS[urlsplit(config.uri).scheme]] if config.kind == "jdbc" else []
+    properties |= jars.spark_properties([*jars.PACKAGES, *driver])
+    if options := _trust(config, local=local):
+        properties |= {key: f"{properties.get(key, '')} {options}".strip() for key in _JVM_OPTIONS}
     if event_log:
         # Plain text: who keeps a log wants to search it, for secrets too.
         properties |= {"spark.eventLog.enabled": "true", "spark.eventLog.compress": "false"}
@@ -44,14 +59,62 @@ def spark_properties(config: CatalogConfig, *, event_log: Path | None = None) ->
     return properties
 
 
-def spark_session(config: CatalogConfig, app: str, *, event_log: Path | None = None) -> SparkSession:
-    """The session of a job: local, but under spark-submit, which has its own say on master, memory and jars."""
+def spark_session(
+    config: CatalogConfig,
+    app: str,
+    *,
+    master: str | None = None,
+    remote: str | None = None,
+    deadline: datetime | None = None,
+    event_log: Path | None = None,
+    properties: Mapping[str, str] | None = None,
+) -> SparkSession:
+    """The session of a job: local, on a cluster, under spark-submit, or a client of a Spark Connect server.
+
+    `master` is Spark's own word: `local[*]` (the default), `spark://HOST:PORT`, `k8s://URL`. Under spark-submit, that
+    has its say on master, memory and jars. `remote` is a Connect server, `sc://HOST:PORT`, whose extensions and jars
+    are its own. `deadline` is when the job ends by itself; see `tokens.check_before_start`. `properties` win over
+    those that are made here. Raises IdentityError, ConfigMissingError.
+    """
+    check_before_start(config, deadline)
+    secrets = config.spark_secrets()
+    if remote:
+        return _connect(config, app, remote, secrets, properties or {})
     builder = SparkSession.builder.appName(app)
     if "PYSPARK_GATEWAY_PORT" in os.environ:
-        properties = {**ALWAYS, **config.spark_properties()}
+        made = {**ALWAYS, **config.spark_properties()}
     else:
-        properties = spark_properties(config, event_log=event_log)
-        builder = builder.master("local[*]")
-    for key, value in properties.items():
+        master = master or "local[*]"
+        made = spark_properties(config, master=master, event_log=event_log)
+        builder = builder.master(master)
+    for key, value in {**made, **secrets, **(properties or {})}.items():
         builder = builder.config(key, value)
     return builder.getOrCreate()
+
+
+def _connect(
+    config: CatalogConfig, app: str, remote: str, secrets: Mapping[str, str], properties: Mapping[str, str]
+) -> SparkSession:
+    host = urlsplit(remote).hostname or ""
+    if secrets and "use_ssl=true" not in remote and host not in {"localhost", "127.0.0.1", "::1"}:
+        raise IdentityError(f"{remote}: the catalog's credential goes over TLS alone: add ;use_ssl=true to the address")
+    made = {**ALWAYS, **config.spark_properties(), **secrets, **properties}
+    builder = SparkSession.builder.appName(app).remote(remote)
+    for key, value in made.items():
+        # The rest is the server's: a session can no longer change it.
+        if key.startswith(_OF_A_CONNECT_SESSION) or key in properties:
+            builder = builder.config(key, value)
+    return builder.getOrCreate()
+
+
+def _trust(config: CatalogConfig, *, local: bool) -> str:
+    if config.truststore:
+        return truststore.java_options(Path(config.truststore))
+    if config.ca_bundle is None:
+        return ""
+    if not local:
+        raise ConfigMissingError(
+            "ca_bundle: executors on other machines need the same authorities as a PKCS 12 truststore: put one on each "
+            "and set `truststore` to its path"
+        )
+    return truststore.java_options(truststore.made_from(Path(config.ca_bundle)))

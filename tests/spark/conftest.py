@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+import sys
 import uuid
+from pathlib import Path
 
 import boto3
 import httpx
 import pytest
 from lakewright_sandbox.state import Sandbox
 from lakewright_spark.catalog import CatalogConfig, CatalogWarehouse
+
+sys.path.insert(0, str(Path(__file__).parent))  # what these tests share beside their fixtures
 
 NAMESPACES = ["operator-port-result", "operator-console-messages", "workflow-runtime-statistics", "operator-port-state"]
 

@@ -19,19 +19,19 @@ TWO = CatalogConfig(
 ADDRESS = "vfs:///wid/1/eid/1/runtimestatistics"
 
 
-def told(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *words: str) -> str:
-    """What a failing command prints: nothing on stdout, no traceback."""
+def told(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *words: str, code: int) -> str:
+    """What a command prints that fails with that exit code: nothing on stdout, no traceback."""
     monkeypatch.setattr("sys.argv", ["lakewright-spark", *words])
     with pytest.raises(SystemExit) as ended:
         cli.main()
-    assert ended.value.code == 1
+    assert ended.value.code == code
     printed = capsys.readouterr()
     assert not printed.out
     return " ".join(printed.err.split())
 
 
 def test_no_configuration(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    message = told(monkeypatch, capsys, "read", ADDRESS)
+    message = told(monkeypatch, capsys, "read", ADDRESS, code=3)
     assert "no catalog configuration: give --config FILE or set LAKEWRIGHT_CATALOG" in message
 
 
@@ -40,18 +40,18 @@ def test_a_file_that_is_none(
 ) -> None:
     wrong = tmp_path / "catalog.json"
     wrong.write_text('{"version": 2}')
-    assert "is no catalog configuration" in told(monkeypatch, capsys, "read", ADDRESS, "--config", str(wrong))
+    assert "is no catalog configuration" in told(monkeypatch, capsys, "read", ADDRESS, "--config", str(wrong), code=3)
 
 
 def test_several_warehouses_need_a_choice(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setenv("LAKEWRIGHT_CATALOG", TWO.to_json())
-    assert "give --warehouse: raw, curated" in told(monkeypatch, capsys, "read", ADDRESS)
+    assert "give --warehouse: raw, curated" in told(monkeypatch, capsys, "read", ADDRESS, code=3)
 
 
 def test_a_warehouse_that_is_not_there(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setenv("LAKEWRIGHT_CATALOG", TWO.to_json())
     elsewhere = "vfs:///wh/cooked/wid/1/eid/1/runtimestatistics"
-    assert "tenant acme has no warehouse 'cooked'" in told(monkeypatch, capsys, "read", elsewhere)
+    assert "tenant acme has no warehouse 'cooked'" in told(monkeypatch, capsys, "read", elsewhere, code=4)
 
 
 def test_data_that_is_not_there(tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ def print_config(*, stack: str, format: str, directory: Path) -> None:  # noqa: 
         raise UsageError(f"--format {format} is unknown; expected one of {', '.join(FORMATS)}")
     config = catalog_config(stack, directory)
     print(rendered(config, format).rstrip("\n"))
-    if format == "env" and (unnamed := [warehouse.name for warehouse in config.warehouses if "_" in warehouse.name]):
+    if format == "env" and (unnamed := config.without_variables()):
         names = ", ".join(unnamed)
         print(f"note: PyIceberg's variables cannot name {names}; use --format pyiceberg for it", file=sys.stderr)
 

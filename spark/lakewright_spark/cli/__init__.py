@@ -1,0 +1,26 @@
+"""`lakewright-spark`: a folder's commands, one file each; a module registers its own on import of `commands`."""
+
+from __future__ import annotations
+
+import typer
+from rich.console import Console
+
+from lakewright_spark.cli import commands
+from lakewright_spark.errors import LakewrightSparkError
+
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    help="Run jobs and scripts on a tenant's warehouses, read and clean up what executions wrote.",
+)
+commands.register(app)
+
+
+def main() -> None:
+    """The entry point: errors of this package are a sentence and an exit code by kind, not a traceback."""
+    try:
+        app()
+    except LakewrightSparkError as error:
+        Console(stderr=True, highlight=False).print(f"lakewright-spark: {error}", style="red", markup=False)
+        raise SystemExit(error.exit_code) from None

@@ -1,0 +1,14 @@
+"""The list of commands. A command's module says what it takes; what it does is loaded when it runs."""
+
+from __future__ import annotations
+
+import typer
+
+from lakewright_spark.cli import flights, jars, read
+
+
+def register(app: typer.Typer) -> None:
+    """Add every command, in the order in which `--help` lists them."""
+    app.command("read")(read.read)
+    app.command("run-flights")(flights.run_flights)
+    app.command("jars")(jars.fetch_jars)

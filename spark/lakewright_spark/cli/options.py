@@ -1,0 +1,73 @@
+"""Options that commands share, and what they mean: the configuration, and a warehouse of it."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from pydantic import ValidationError
+
+from lakewright_spark.catalog import CatalogConfig
+from lakewright_spark.errors import ConfigMissingError, WarehouseRefusedError
+
+ConfigFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--config",
+        help="The stack's catalog configuration (JSON); else $LAKEWRIGHT_CATALOG or $LAKEWRIGHT_CATALOG_FILE.",
+    ),
+]
+Warehouse = Annotated[
+    str | None, typer.Option("--warehouse", help="Its name; needed if the configuration has several.")
+]
+AsJson = Annotated[bool, typer.Option("--json", help="One JSON object instead of text.")]
+
+
+def load_config(path: Path | None) -> CatalogConfig:
+    """The configuration of this process, whose certificate authorities it trusts from then on. ConfigMissingError."""
+    config = _found(path)
+    if config.ca_bundle:
+        # Our own process, in which libraries that call the identity provider and the signer read these alone, and
+        # others let them win over what they are told.
+        os.environ |= dict.fromkeys(("AWS_CA_BUNDLE", "REQUESTS_CA_BUNDLE"), config.ca_bundle)
+    return config
+
+
+def chosen_warehouse(config: CatalogConfig, name: str | None) -> str:
+    """The warehouse of that name, or the only one. Raises ConfigMissingError, WarehouseRefusedError."""
+    if name is None:
+        if len(config.warehouses) == 1:
+            return config.warehouses[0].name
+        names = ", ".join(w.name for w in config.warehouses)
+        raise ConfigMissingError(f"tenant {config.tenant} has several warehouses, give --warehouse: {names}")
+    try:
+        return config.warehouse(name).name
+    except KeyError as error:
+        raise WarehouseRefusedError(error.args[0]) from None
+
+
+def _found(path: Path | None) -> CatalogConfig:
+    text, file = os.environ.get("LAKEWRIGHT_CATALOG"), os.environ.get("LAKEWRIGHT_CATALOG_FILE")
+    if path is None and not text and file:
+        path = Path(file)
+    try:
+        if path:
+            return CatalogConfig.load(path)
+        if text:
+            return CatalogConfig.from_json(text)
+    except (FileNotFoundError, IsADirectoryError):
+        raise ConfigMissingError(f"no catalog configuration at {path}: write one with `lakewright config`") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigMissingError(f"{path} cannot be read: {type(error).__name__}") from None
+    except ValidationError as error:
+        source = path or "$LAKEWRIGHT_CATALOG"
+        raise ConfigMissingError(f"{source} is no catalog configuration: {_told(error)}") from None
+    raise ConfigMissingError("no catalog configuration: give --config FILE or set LAKEWRIGHT_CATALOG")
+
+
+def _told(error: ValidationError) -> str:
+    """All that is wrong, without what was found: that may be anything."""
+    problems = error.errors(include_url=False, include_input=False)
+    return "; ".join(f"{'.'.join(str(step) for step in p['loc']) or 'it'}: {p['msg']}" for p in problems)

@@ -1,0 +1,63 @@
+"""A Java truststore from a PEM file: Java reads no PEM, so the runtime's own keytool makes what it does read."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
+from lakewright_spark.errors import ConfigMissingError
+
+PASSWORD = "changeit"  # noqa: S105  # of every Java's own truststore; certificates are public
+_CERTIFICATE = re.compile(r"-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----", re.DOTALL)
+
+
+def made_from(pem: Path) -> Path:
+    """The truststore with Java's own authorities and those of the PEM file; made once a content. ConfigMissingError."""
+    try:
+        text = pem.read_text(encoding="ascii")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigMissingError(
+            f"ca_bundle {pem}: expected a PEM file that can be read ({type(error).__name__})"
+        ) from None
+    certificates = _CERTIFICATE.findall(text)
+    if not certificates:
+        raise ConfigMissingError(f"ca_bundle {pem}: expected a PEM file with certificates, found none")
+    java = _java_home()
+    name = hashlib.sha256(f"{java}\n{text}".encode()).hexdigest()[:32]
+    store = Path(tempfile.gettempdir()) / f"lakewright-truststore-{os.getuid()}-{name}.p12"
+    if not store.is_file():
+        with tempfile.TemporaryDirectory(dir=store.parent) as folder:
+            fresh = Path(folder) / "truststore"
+            shutil.copyfile(java / "lib" / "security" / "cacerts", fresh)
+            fresh.chmod(0o600)
+            for number, certificate in enumerate(certificates):
+                _import(java, fresh, f"lakewright-{number}", certificate, pem)
+            fresh.replace(store)
+    return store
+
+
+def java_options(store: Path) -> str:
+    """The options by which a JVM trusts it."""
+    return f"-Djavax.net.ssl.trustStore={store} -Djavax.net.ssl.trustStorePassword={PASSWORD}"
+
+
+def _import(java: Path, store: Path, alias: str, certificate: str, pem: Path) -> None:
+    command = [str(java / "bin" / "keytool"), "-importcert", "-noprompt", "-alias", alias]
+    command += ["-keystore", str(store), "-storepass", PASSWORD]
+    run = subprocess.run(command, input=certificate, capture_output=True, text=True, check=False)
+    if run.returncode:
+        said = (run.stdout + run.stderr).strip().splitlines()[-1:]
+        raise ConfigMissingError(f"ca_bundle {pem}: Java's keytool does not take {alias}: {' '.join(said)}")
+
+
+def _java_home() -> Path:
+    java = os.environ.get("JAVA_HOME") or shutil.which("java")
+    if java is None:
+        raise ConfigMissingError("ca_bundle: Java is not on the PATH, so no truststore can be made")
+    home = Path(java).resolve()
+    return home if home.is_dir() else home.parent.parent

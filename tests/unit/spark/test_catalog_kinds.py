@@ -1,0 +1,152 @@
+"""Kinds of catalogs: what Spark and PyIceberg are told of each, and what a configuration must say."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from lakewright_spark.catalog import CatalogConfig, CatalogWarehouse
+from lakewright_spark.catalog_auth import PasswordAuth, S3Keys, TokenFileAuth
+from pydantic import ValidationError
+from pyiceberg.utils.config import Config
+
+KEYS = S3Keys(access_key_id="env:S3_USER", secret_access_key="env:S3_PASSWORD")
+
+LAKEKEEPER: dict[str, Any] = {
+    "tenant": "acme",
+    "uri": "https://lakekeeper.example/catalog",
+    "project_id": "acme",
+    "warehouses": [CatalogWarehouse(name="executions", id="1")],
+}
+REST = CatalogConfig(
+    kind="rest",
+    tenant="acme",
+    uri="https://polaris.example/api/catalog",
+    warehouses=[
+        CatalogWarehouse(name="executions", location="acme-catalog"),
+        CatalogWarehouse(name="signed", delegation="remote-signing"),
+    ],
+)
+TEXERA = CatalogConfig(
+    kind="jdbc",
+    tenant="texera",
+    uri="postgresql://db.example:5432/texera_iceberg_catalog",
+    auth=PasswordAuth(kind="password", user="texera", password="env:DB_PASSWORD"),
+    warehouses=[
+        CatalogWarehouse(
+            name="texera_iceberg",
+            location="s3://texera-iceberg/warehouse",
+            s3={"s3.endpoint": "http://minio:9000", "s3.path-style-access": "true"},
+            s3_keys=KEYS,
+        )
+    ],
+)
+SECRETS = {"DB_PASSWORD": "p@ss", "S3_USER": "minio", "S3_PASSWORD": "s3cr3t"}
+
+
+def test_a_configuration_of_the_first_release_still_reads() -> None:
+    first = {
+        "version": 1,
+        "tenant": "acme",
+        "uri": "https://lakekeeper.example/catalog",
+        "project_id": "acme",
+        "auth": {"kind": "none"},
+        "warehouses": [{"name": "w", "id": "1", "delegation": "vended", "namespaces": ["n"], "s3": {}}],
+    }
+    config = CatalogConfig.from_json(json.dumps(first))
+    assert config.kind == "lakekeeper"
+    # And what is written for Lakekeeper is what a job of the first release reads.
+    assert json.loads(config.to_json()) == first
+
+
+def test_what_is_new_is_written_where_it_is_used() -> None:
+    told = json.loads(TEXERA.to_json())
+    assert told["kind"] == "jdbc"
+    assert told["warehouses"][0]["s3_keys"] == {"access_key_id": "env:S3_USER", "secret_access_key": "env:S3_PASSWORD"}
+    for config in (REST, TEXERA):
+        assert CatalogConfig.from_json(config.to_json()) == config
+
+
+def test_any_rest_service_is_asked_for_the_warehouse_by_its_name_there() -> None:
+    spark = REST.spark_properties()
+    assert spark["spark.sql.catalog.executions.type"] == "rest"
+    assert spark["spark.sql.catalog.executions.warehouse"] == "acme-catalog"
+    assert spark["spark.sql.catalog.signed.warehouse"] == "signed"
+    assert REST.pyiceberg("executions")["warehouse"] == "acme-catalog"
+    assert REST.pyiceberg("signed")["header.X-Iceberg-Access-Delegation"] == "remote-signing"
+
+
+def test_the_server_purges_where_it_does_so_anyway_or_alone_can() -> None:
+    assert "spark.sql.catalog.executions.rest-catalog-purge" not in REST.spark_properties()
+    assert REST.spark_properties()["spark.sql.catalog.signed.rest-catalog-purge"] == "true"
+    lakekeeper = CatalogConfig(**LAKEKEEPER).spark_properties()
+    assert lakekeeper["spark.sql.catalog.executions.rest-catalog-purge"] == "true"
+
+
+def test_a_catalog_in_a_database_as_texera_has_it() -> None:
+    spark = TEXERA.spark_properties()
+    assert spark["spark.sql.catalog.texera_iceberg.type"] == "jdbc"
+    assert spark["spark.sql.catalog.texera_iceberg.uri"] == "jdbc:postgresql://db.example:5432/texera_iceberg_catalog"
+    assert spark["spark.sql.catalog.texera_iceberg.warehouse"] == "s3://texera-iceberg/warehouse"
+    python = TEXERA.pyiceberg("texera_iceberg")
+    assert python["type"] == "sql"
+    assert python["uri"] == "postgresql+psycopg://db.example:5432/texera_iceberg_catalog"
+    assert python["s3.endpoint"] == "http://minio:9000"
+
+
+def test_secrets_are_read_when_the_job_starts_and_stand_in_no_form_of_it() -> None:
+    secrets = TEXERA.spark_secrets(SECRETS)
+    assert secrets == {
+        "spark.sql.catalog.texera_iceberg.jdbc.user": "texera",
+        "spark.sql.catalog.texera_iceberg.jdbc.password": "p@ss",
+        "spark.sql.catalog.texera_iceberg.s3.access-key-id": "minio",
+        "spark.sql.catalog.texera_iceberg.s3.secret-access-key": "s3cr3t",
+    }
+    forms = [TEXERA.to_json(), TEXERA.pyiceberg_yaml(), str(TEXERA.environment()), str(TEXERA.spark_properties())]
+    assert not any(secret in form for secret in ("p@ss", "s3cr3t") for form in forms)
+
+
+def test_pyiceberg_finds_a_token_file_in_its_own_file_and_certificates_too(
+    tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    auth = TokenFileAuth(kind="token-file", path="/var/run/token")
+    config = CatalogConfig(**LAKEKEEPER, auth=auth, ca_bundle="/etc/ca.pem")
+    (tmp_path / ".pyiceberg.yaml").write_text(config.pyiceberg_yaml())
+    monkeypatch.setenv("PYICEBERG_HOME", str(tmp_path))
+    found = Config().get_catalog_config("executions") or {}
+    assert (found["auth"], found["ssl"]) == (config.pyiceberg("executions")["auth"], {"cabundle": "/etc/ca.pem"})
+    assert config.pyiceberg("executions")["auth"]["custom"] == {"token": "file:/var/run/token"}
+    assert config.spark_properties()["spark.sql.catalog.executions.token-refresh-enabled"] == "false"
+
+
+def test_variables_say_nothing_of_what_they_cannot_say_in_full() -> None:
+    config = CatalogConfig(**LAKEKEEPER, ca_bundle="/etc/ca.pem")
+    assert config.without_variables() == ["executions"]
+    variables = config.environment()
+    assert not any(name.startswith("PYICEBERG_") for name in variables)
+    assert variables["AWS_CA_BUNDLE"] == variables["REQUESTS_CA_BUNDLE"] == "/etc/ca.pem"
+
+
+JDBC = {"kind": "jdbc", "tenant": "t", "warehouses": [{"name": "w", "location": "s3://b/p"}]}
+
+
+@pytest.mark.parametrize(
+    ("document", "expected"),
+    [
+        (LAKEKEEPER | {"project_id": None}, "kind lakekeeper: expected project_id"),
+        (LAKEKEEPER | {"warehouses": [{"name": "w"}]}, "an id in every warehouse"),
+        (LAKEKEEPER | {"kind": "rest"}, "kind rest: expected no project_id"),
+        (LAKEKEEPER | {"auth": {"kind": "password", "user": "u", "password": "env:P"}}, "found password"),
+        (JDBC | {"uri": "https://db.example"}, "expected postgresql://HOST"),
+        (JDBC | {"uri": "postgresql://me:pass@db/x"}, "without user, password or query"),
+        (
+            JDBC | {"uri": "postgresql://db/x", "auth": {"kind": "token", "token": "env:T"}},
+            "expected auth of kind pass",
+        ),
+        (JDBC | {"uri": "sqlite:////x.db", "warehouses": [{"name": "w"}]}, "expected a location s3://BUCKET/PREFIX"),
+    ],
+)
+def test_what_a_kind_needs_and_what_it_has_no_use_for(document: dict[str, Any], expected: str) -> None:
+    with pytest.raises(ValidationError, match=expected):
+        CatalogConfig.model_validate(document)

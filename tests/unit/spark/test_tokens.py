@@ -1,0 +1,89 @@
+"""A Spark job is refused at its start if its token ends before it does."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import jwt
+import pytest
+from lakewright_spark.catalog import CatalogConfig, CatalogWarehouse
+from lakewright_spark.catalog_auth import ClientCredentialsAuth, NoAuth, TokenAuth, TokenFileAuth
+from lakewright_spark.errors import IdentityError
+from lakewright_spark.tokens import NEVER, check_before_start, expiry
+
+NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
+HOUR = timedelta(hours=1)
+
+
+def token(end: datetime | None) -> str:
+    claims: dict[str, Any] = {"sub": "job"} | ({"exp": int(end.timestamp())} if end else {})
+    return jwt.encode(claims, "k" * 32, algorithm="HS256")
+
+
+def config(auth: Any) -> CatalogConfig:
+    warehouse = CatalogWarehouse(name="w", id="1")
+    return CatalogConfig(
+        tenant="acme", uri="https://c.example/catalog", project_id="acme", auth=auth, warehouses=[warehouse]
+    )
+
+
+@pytest.fixture
+def token_file(tmp_path: Path) -> Path:
+    return tmp_path / "token"
+
+
+def refused(file: Path, text: str, deadline: datetime | None) -> str:
+    file.write_text(text)
+    with pytest.raises(IdentityError) as error:
+        check_before_start(config(TokenFileAuth(kind="token-file", path=str(file))), deadline, NOW)
+    return str(error.value)
+
+
+def test_the_deadline_lies_before_the_end_of_the_token_in_the_file(token_file: Path) -> None:
+    token_file.write_text(token(NOW + HOUR))
+    auth = TokenFileAuth(kind="token-file", path=str(token_file))
+    check_before_start(config(auth), NOW + HOUR - timedelta(seconds=1), NOW)
+
+
+def test_a_deadline_after_it_is_refused_with_what_would_do(token_file: Path) -> None:
+    message = refused(token_file, token(NOW + HOUR), NOW + HOUR)
+    assert f"the token in {token_file} ends at 2026-11-21 13:00:00 UTC" in message
+    assert "give a deadline below 3600 s" in message
+
+
+def test_a_job_without_a_deadline_is_refused_too(token_file: Path) -> None:
+    assert "the job has no deadline" in refused(token_file, token(NOW + HOUR), None)
+
+
+def test_a_token_that_has_ended_is_refused(token_file: Path) -> None:
+    assert "ended at 2026-11-21 11:00:00 UTC" in refused(token_file, token(NOW - HOUR), NOW + HOUR)
+    with pytest.raises(IdentityError, match="a new one is needed"):
+        check_before_start(config(TokenAuth(kind="token", token=f"file:{token_file}")), None, NOW)
+
+
+def test_a_file_without_a_jwt_or_without_anything_is_refused(token_file: Path) -> None:
+    assert "is no JWT" in refused(token_file, "opaque", NOW + HOUR)
+    message = refused(token_file, "", NOW + HOUR)
+    assert f"file:{token_file}" in message
+    assert "that exists and holds it" in message
+
+
+def test_a_token_that_never_ends_needs_no_deadline(token_file: Path) -> None:
+    assert expiry(token(None)) == NEVER
+    token_file.write_text(token(None))
+    check_before_start(config(TokenFileAuth(kind="token-file", path=str(token_file))), None, NOW)
+
+
+def test_other_proofs_are_renewed_by_iceberg_itself() -> None:
+    credentials = ClientCredentialsAuth(
+        kind="client-credentials", token_url="https://idp.example", client_id="job", client_secret="env:NOT_SET"
+    )
+    for auth in (NoAuth(), credentials):
+        check_before_start(config(auth), None, NOW)
+
+
+def test_no_message_holds_a_token(token_file: Path) -> None:
+    for end in (NOW - HOUR, NOW + HOUR):
+        assert token(end) not in refused(token_file, token(end), None)
