@@ -17,6 +17,7 @@ _BUCKET = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
 _ARN = re.compile(r"arn:aws[a-z-]*:[a-z0-9-]+:[a-z0-9-]*:(\d{12}|aws)?:\S+")
 _ROLE_ARN = re.compile(r"arn:aws[a-z-]*:iam::\d{12}:role/[\w+=,.@/-]+")
 _PROJECT_ID = re.compile(r"[A-Za-z0-9_-]+")
+_UUID = re.compile(r"[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}")
 _DNS_LABEL = re.compile(r"[a-z]([a-z0-9-]*[a-z0-9])?")
 _REGION = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _DEFAULT_PORTS = {"http": 80, "https": 443}
@@ -44,6 +45,21 @@ def _project_id(value: str) -> str:
     if not _PROJECT_ID.fullmatch(value):
         raise ValueError("a project id consists of letters, digits, `-` and `_`")
     return value
+
+
+def _user_id(value: str) -> str:
+    provider, separator, subject = value.partition("~")
+    if not (provider and separator and subject):
+        raise ValueError("a user's id is `IDP~SUBJECT`, such as `oidc~1f2e` or `kubernetes~UID`")
+    if len(subject.encode()) >= 128 or not value.isprintable():
+        raise ValueError("a user's id has fewer than 128 bytes behind `~`, and no control characters")
+    return value
+
+
+def _role_id(value: str) -> str:
+    if not _UUID.fullmatch(value):
+        raise ValueError("a role's id is a UUID, which the server gives it: `role_id` of a `Role`, or of `get_role`")
+    return value.lower()
 
 
 def _bucket_name(value: str) -> str:
@@ -153,6 +169,9 @@ TenantName = Annotated[str, AfterValidator(_tenant_name)]
 ComputingUnitName = Annotated[str, AfterValidator(_tenant_name)]
 ProjectName = Annotated[str, AfterValidator(_project_name)]
 ProjectId = Annotated[str, AfterValidator(_project_id)]
+UserId = Annotated[str, AfterValidator(_user_id)]
+"""`IDP~SUBJECT`: the identity provider's name at Lakekeeper, and who one is there."""
+RoleId = Annotated[str, AfterValidator(_role_id)]
 WarehouseName = Annotated[str, AfterValidator(_warehouse_name)]
 NamespacePath = Annotated[str, AfterValidator(_namespace_path)]
 """Levels with dots between them: `sales.daily`."""

@@ -7,6 +7,8 @@ if TYPE_CHECKING:
     from lakewright.lakekeeper.bootstrap import Bootstrap
     from lakewright.lakekeeper.deletion_guard import DeletionGuard
     from lakewright.lakekeeper.external_id import ExternalId
+    from lakewright.lakekeeper.grant import Grant
+    from lakewright.lakekeeper.grants import Grants
     from lakewright.lakekeeper.lookup_catalog import (
         get_catalog_config,
         get_catalog_config_output,
@@ -21,6 +23,20 @@ if TYPE_CHECKING:
         get_warehouses,
         get_warehouses_output,
     )
+    from lakewright.lakekeeper.lookup_identity import (
+        get_grants,
+        get_grants_output,
+        get_role,
+        get_role_members,
+        get_role_members_output,
+        get_role_output,
+        get_roles,
+        get_roles_output,
+        get_user,
+        get_user_output,
+        get_users,
+        get_users_output,
+    )
     from lakewright.lakekeeper.lookup_server import (
         get_project,
         get_project_output,
@@ -31,19 +47,29 @@ if TYPE_CHECKING:
     )
     from lakewright.lakekeeper.namespace import Namespace
     from lakewright.lakekeeper.project import Project
+    from lakewright.lakekeeper.role import Role
+    from lakewright.lakekeeper.role_members import RoleMembers
+    from lakewright.lakekeeper.user import User
     from lakewright.lakekeeper.warehouse import Warehouse
 
 __all__ = [
     "Bootstrap",
     "DeletionGuard",
     "ExternalId",
+    "Grant",
+    "Grants",
     "Namespace",
     "Project",
+    "Role",
+    "RoleMembers",
+    "User",
     "Warehouse",
     "get_catalog_config",
     "get_catalog_config_output",
     "get_deleted_tables",
     "get_deleted_tables_output",
+    "get_grants",
+    "get_grants_output",
     "get_namespace",
     "get_namespace_output",
     "get_namespaces",
@@ -52,8 +78,18 @@ __all__ = [
     "get_project_output",
     "get_projects",
     "get_projects_output",
+    "get_role",
+    "get_role_members",
+    "get_role_members_output",
+    "get_role_output",
+    "get_roles",
+    "get_roles_output",
     "get_server_info",
     "get_server_info_output",
+    "get_user",
+    "get_user_output",
+    "get_users",
+    "get_users_output",
     "get_warehouse",
     "get_warehouse_output",
     "get_warehouses",
@@ -64,13 +100,20 @@ _FILES = {
     "Bootstrap": "bootstrap",
     "DeletionGuard": "deletion_guard",
     "ExternalId": "external_id",
+    "Grant": "grant",
+    "Grants": "grants",
     "Namespace": "namespace",
     "Project": "project",
+    "Role": "role",
+    "RoleMembers": "role_members",
+    "User": "user",
     "Warehouse": "warehouse",
     "get_catalog_config": "lookup_catalog",
     "get_catalog_config_output": "lookup_catalog",
     "get_deleted_tables": "lookup_catalog",
     "get_deleted_tables_output": "lookup_catalog",
+    "get_grants": "lookup_identity",
+    "get_grants_output": "lookup_identity",
     "get_namespace": "lookup_catalog",
     "get_namespace_output": "lookup_catalog",
     "get_namespaces": "lookup_catalog",
@@ -79,8 +122,18 @@ _FILES = {
     "get_project_output": "lookup_server",
     "get_projects": "lookup_server",
     "get_projects_output": "lookup_server",
+    "get_role": "lookup_identity",
+    "get_role_members": "lookup_identity",
+    "get_role_members_output": "lookup_identity",
+    "get_role_output": "lookup_identity",
+    "get_roles": "lookup_identity",
+    "get_roles_output": "lookup_identity",
     "get_server_info": "lookup_server",
     "get_server_info_output": "lookup_server",
+    "get_user": "lookup_identity",
+    "get_user_output": "lookup_identity",
+    "get_users": "lookup_identity",
+    "get_users_output": "lookup_identity",
     "get_warehouse": "lookup_catalog",
     "get_warehouse_output": "lookup_catalog",
     "get_warehouses": "lookup_catalog",

@@ -6,6 +6,8 @@ LakekeeperError (api.errors)
 +-- NotOurs              the name is taken by something that differs from what is declared
 +-- DeletedBehindBack    what was to be changed is not there any more
 +-- ReplacementRefused   a replacement that cannot work
++-- TargetMissing        what is to be granted on is not there
++-- Hidden               whether something is there cannot be told while its warehouse is inactive
 """
 
 # ruff: noqa: N818 - error names are read by people, at the start of a message
@@ -32,6 +34,14 @@ class DeletedBehindBack(LakekeeperError):
 
 class ReplacementRefused(LakekeeperError):
     """A replacement that cannot work, refused before anything is touched."""
+
+
+class TargetMissing(LakekeeperError):
+    """What is to be granted on is not there."""
+
+
+class Hidden(LakekeeperError):
+    """An inactive warehouse hides what is in it."""
 
 
 def show_names_only() -> None:

@@ -2,7 +2,15 @@
 
 import sys
 
+from lakewright.lakekeeper.api.versions import Server
+
 
 def warn(message: str) -> None:
     """Tell something that is no error. Never a secret."""
     print(f"warning: {message}", file=sys.stderr, flush=True)
+
+
+def unenforced(server: Server, what: str) -> None:
+    """Tell that a server lets everybody do everything, whatever is granted."""
+    if server.authz_backend == "allow-all":
+        warn(f"{what}: {server.endpoint} keeps it and enforces nothing, since its authorizer is `allow-all`")

@@ -5,11 +5,13 @@ LakekeeperError
 +-- TooSlow                connected, but no answer in time (the call may have been applied)
 +-- Unconfirmed            the connection broke or a gateway gave up: the call may have been applied
 +-- UnsupportedServer      the server is too old for this client, or for what is declared
+|   +-- KeepsNoGrants      its authorizer has no place for grants
++-- NotGrantable           a privilege, or somebody to have it, that the server does not know
 +-- NotAuthenticated       401, or no token to be had
 +-- NothingFound           a look-up of something that is not there
 +-- InvalidLookUp          a look-up whose arguments are wrong
 +-- Refused                any other answer that says no; `type` is the server's own word for it
-    +-- Forbidden          403
+    +-- Forbidden          403, and the 401 of somebody who is known but may not grant
     +-- NotFound           404
     +-- AlreadyExists      a create whose name, id or place is taken
     +-- NotEmpty           409: a project, warehouse or namespace still holds something
@@ -31,6 +33,7 @@ ALREADY_EXISTS = frozenset(
         "EntityAlreadyExists",
         "UserAlreadyExists",
         "RoleNameAlreadyExists",
+        "RoleSourceIdConflict",
     }
 )
 NOT_EMPTY = frozenset({"WarehouseNotEmpty", "ProjectNotEmpty", "NamespaceNotEmptyException", "NamespaceNotEmpty"})
@@ -54,6 +57,9 @@ CONCURRENT = frozenset(
     }
 )
 """Types of a 409 that say: somebody else was at it, nothing was applied, try again."""
+
+MAY_NOT_GRANT = "Unauthorized"
+"""Type of a 401 that says: we are known, but may not give or take this privilege. Other 401s have other types."""
 
 
 @dataclass(frozen=True)
@@ -88,6 +94,14 @@ class UnsupportedServer(LakekeeperError):
     """The server's version cannot do what is asked."""
 
 
+class KeepsNoGrants(UnsupportedServer):
+    """The server has no place for grants."""
+
+
+class NotGrantable(LakekeeperError):
+    """The server does not know the privilege, or does not know who is to have it."""
+
+
 class NotAuthenticated(LakekeeperError):
     """The server does not accept who we say we are, or there is no token to say it with."""
 
@@ -111,7 +125,7 @@ class Refused(LakekeeperError):
 
 
 class Forbidden(Refused):
-    """403."""
+    """We are known, and may not."""
 
 
 class NotFound(Refused):
@@ -139,6 +153,13 @@ def refusal(call: Call, status: int, kind: str, message: str) -> LakekeeperError
     said = " ".join(message.split())[:600] or "no reason given"
     label = f"{status} {kind}".strip()
     text = f"{call} answered {label}: {said}"
+    if status == 401 and kind == MAY_NOT_GRANT:
+        return Forbidden(
+            f"{text}. Whoever runs this needs `ownership`, `manage_grants`, or `pass_grants` and the privilege itself"
+            " there; or the server's `operator`.",
+            status=status,
+            kind=kind,
+        )
     if status == 401:
         return NotAuthenticated(f"{text}. Check `auth` of the server's settings.")
     if status in {502, 504}:

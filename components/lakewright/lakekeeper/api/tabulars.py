@@ -7,6 +7,7 @@ from urllib.parse import quote
 
 from lakewright.lakekeeper.api import namespaces
 from lakewright.lakekeeper.api.client import Client
+from lakewright.lakekeeper.api.errors import NotFound
 
 Kind = Literal["table", "view", "generic-table"]
 
@@ -41,6 +42,18 @@ def live(client: Client, warehouse_id: str, namespace: namespaces.Path) -> list[
         *_listed(client, warehouse_id, namespace, "table"),
         *_listed(client, warehouse_id, namespace, "view"),
     ]
+
+
+def ids(
+    client: Client, warehouse_id: str, namespace: namespaces.Path, kind: Literal["table", "view"]
+) -> dict[str, str]:
+    """Ids of the tables, or views, of one namespace by names in lower case; none if there is no namespace."""
+    try:
+        return {one.name.casefold(): one.tabular_id for one in _listed(client, warehouse_id, namespace, kind)}
+    except NotFound as missing:
+        if not missing.kind:
+            raise
+        return {}
 
 
 def _listed(

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from lakewright.lakekeeper.api.errors import UnsupportedServer
+from lakewright.lakekeeper.api.privileges import RELATIONS, ObjectKind
 
 Version = tuple[int, int]
 
@@ -15,8 +16,17 @@ FIELD_SINCE: dict[str, Version] = {
     "storage.storage_layout": (0, 12),
     "allowed_format_versions": (0, 13),
     "default_format_version": (0, 13),
+    "provider_id": (0, 12),
+    "source_id": (0, 12),
 }
 """Declared properties that servers before these versions drop without a word."""
+
+RELATION_SINCE: dict[tuple[ObjectKind, str], Version] = {
+    ("view", "select"): (0, 12),
+    ("project", "tag_creator"): (0, 14),
+    **{(kind, "manage_tags"): (0, 14) for kind in ("warehouse", "namespace", "table", "view")},
+}
+"""Relations of OpenFGA's model that servers before these versions do not know."""
 
 
 @dataclass(frozen=True)
@@ -46,6 +56,25 @@ class Server:
     def soft_deletion_queue(self) -> str:
         """Name of the task queue that ends soft deletions."""
         return "soft_deletion" if self.version >= (0, 14) else "tabular_expiration"
+
+    @property
+    def keeps_tuples(self) -> bool:
+        """Whether privileges are OpenFGA's tuples; under another authorizer their endpoints are not even there."""
+        return self.authz_backend == "openfga"
+
+    @property
+    def has_grants_api(self) -> bool:
+        """Whether grants can be kept under any authorizer, if it only has a place for them."""
+        return self.version >= (0, 14)
+
+    @property
+    def has_role_members(self) -> bool:
+        """Whether roles have members under any authorizer; before, under OpenFGA alone."""
+        return self.version >= (0, 13)
+
+    def relations(self, kind: ObjectKind) -> tuple[str, ...]:
+        """What OpenFGA lets be granted on such objects."""
+        return tuple(word for word in RELATIONS[kind] if self.version >= RELATION_SINCE.get((kind, word), OLDEST))
 
     def require(self, fields: Mapping[str, object]) -> None:
         """Refuse declared properties (path to value) that this server does not know. Raises UnsupportedServer."""

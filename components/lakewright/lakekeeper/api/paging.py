@@ -1,0 +1,31 @@
+"""Lists that come in pages, followed to their end; and lists that are sent in parts."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any, TypeVar
+
+from lakewright.lakekeeper.api.client import Client
+
+T = TypeVar("T")
+
+PAGE_SIZE = 1000
+
+
+def pages(
+    client: Client, path: str, *, project: str | None = None, most: int | None = None
+) -> Iterator[dict[str, Any]]:
+    """The pages of a management list, at most so many; a short or empty page is no sign of the end, only its token."""
+    params: dict[str, str | int | bool | list[str]] = {"pageSize": PAGE_SIZE}
+    count = 0
+    while most is None or count < most:
+        page = client.json("GET", path, project=project, params=params)
+        yield page
+        count += 1
+        token = page.get("next-page-token")
+        if not token:
+            return
+        params = {**params, "pageToken": str(token)}
+
+
+def parts(items: Sequence[T], size: int) -> Iterator[Sequence[T]]:
+    """The items in order, so many at once; nothing if there are none."""
+    return (items[start : start + size] for start in range(0, len(items), size))

@@ -1,0 +1,73 @@
+"""Calls about users, who belong to the whole server."""
+
+from typing import Any, cast
+from urllib.parse import quote
+
+from lakewright.lakekeeper.api import listings
+from lakewright.lakekeeper.api.client import Client
+from lakewright.lakekeeper.api.errors import NotAuthenticated, NotFound
+from lakewright.lakekeeper.api.paging import pages
+
+ROOT = "/management/v1/user"
+
+LISTED_PAGES = 10
+"""So many pages of a thousand users are read to spare single reads; a server may have far more users than a stack."""
+
+Found = dict[str, Any]
+"""A user as the server answers it."""
+
+
+def _url(user_id: str) -> str:
+    return f"{ROOT}/{quote(user_id, safe='~')}"
+
+
+def create(client: Client, user_id: str, properties: dict[str, Any]) -> Found:
+    """Provision a user; one that is there already is refused. `properties`: name, user-type and perhaps email."""
+    return client.json("POST", ROOT, body={"id": user_id, **properties}, idempotent=False)
+
+
+def get(client: Client, user_id: str) -> Found | None:
+    """A user by id, or None if there is none."""
+    try:
+        return client.json("GET", _url(user_id))
+    except NotFound as missing:
+        if not missing.kind:  # no Lakekeeper answered: never take that for "gone"
+            raise
+        return None
+
+
+def all_of(client: Client, most: int | None = None) -> list[Found]:
+    """The users that we may see; of the first `most` pages alone where that is given."""
+    return [user for page in pages(client, ROOT, most=most) for user in cast(list[Found], page["users"])]
+
+
+def look(client: Client, user_id: str) -> Found | None:
+    """A user as a refresh sees it: from the list that all its readers share; alone if it is not in there."""
+    listed = listings.shared_unless_refused(
+        (client, "users"), lambda: {str(user["id"]): user for user in all_of(client, LISTED_PAGES)}
+    )
+    return (listed or {}).get(user_id) or get(client, user_id)
+
+
+def replace(client: Client, user_id: str, properties: dict[str, Any]) -> None:
+    """Give a user other properties; those that are left out are removed."""
+    client.call("PUT", _url(user_id), body=properties)
+
+
+def delete(client: Client, user_id: str) -> None:
+    """Delete a user."""
+    client.call("DELETE", _url(user_id))
+
+
+def ourselves(client: Client) -> str | None:
+    """Id of the user that we are to the server; None where it asks nobody who they are, or has not met us."""
+    try:
+        return str(client.json("GET", "/management/v1/whoami")["id"])
+    except NotAuthenticated:
+        if client.server().authz_backend == "allow-all":
+            return None
+        raise
+    except NotFound as missing:
+        if not missing.kind:
+            raise
+        return None

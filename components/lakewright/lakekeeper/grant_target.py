@@ -1,0 +1,170 @@
+"""What grants are on, as programs name it: by name where names stay the same while the server's ids come and go."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field, Tag
+
+from lakewright.lakekeeper.api import listings, namespaces, tabulars, warehouses
+from lakewright.lakekeeper.api.client import Client
+from lakewright.lakekeeper.api.privileges import Object
+from lakewright.lakekeeper.declared import Declared, one_of
+from lakewright.lakekeeper.errors import Hidden, TargetMissing
+from lakewright.types import NamespacePath, ProjectId, RoleId, namespace_parts
+
+TabularType = Literal["table", "view"]
+
+
+class OnServer(Declared):
+    """The server itself."""
+
+    type: Literal["server"]
+
+    def __str__(self) -> str:
+        return "server"
+
+
+class OnProject(Declared):
+    """A project."""
+
+    type: Literal["project"]
+    project_id: ProjectId
+
+    def __str__(self) -> str:
+        return f"project/{self.project_id}"
+
+
+class OnRole(Declared):
+    """A role itself, not what it may do: who owns it."""
+
+    type: Literal["role"]
+    project_id: ProjectId
+    role_id: RoleId
+
+    def __str__(self) -> str:
+        return f"role/{self.role_id}"
+
+
+class OnWarehouse(Declared):
+    """A warehouse, and all in it."""
+
+    type: Literal["warehouse"]
+    warehouse_id: str
+
+    def __str__(self) -> str:
+        return f"warehouse/{self.warehouse_id}"
+
+
+class OnNamespace(Declared):
+    """A namespace, and all in it."""
+
+    type: Literal["namespace"]
+    warehouse_id: str
+    namespace: NamespacePath
+
+    def __str__(self) -> str:
+        return f"warehouse/{self.warehouse_id}/namespace/{self.namespace.casefold()}"
+
+
+class OnTabular(Declared):
+    """A table or view."""
+
+    type: TabularType
+    warehouse_id: str
+    namespace: NamespacePath
+    name: Annotated[str, Field(min_length=1)]
+
+    def __str__(self) -> str:
+        return f"warehouse/{self.warehouse_id}/{self.type}/{self.namespace.casefold()}.{self.name.casefold()}"
+
+
+GrantTarget = Annotated[
+    Annotated[OnServer, Tag("server")]
+    | Annotated[OnProject, Tag("project")]
+    | Annotated[OnRole, Tag("role")]
+    | Annotated[OnWarehouse, Tag("warehouse")]
+    | Annotated[OnNamespace, Tag("namespace")]
+    | Annotated[OnTabular, Tag("table")]
+    | Annotated[OnTabular, Tag("view")],
+    one_of("server", "project", "role", "warehouse", "namespace", "table", "view"),
+]
+"""`{"type": "warehouse", "warehouse_id": ...}` and the like."""
+
+
+def resolved(client: Client, on: GrantTarget) -> Object | None:
+    """The object by the server's ids, as a refresh sees it; None if it is not there.
+
+    Raises Hidden if that cannot be told, because the warehouse is inactive.
+    """
+    match on:
+        case OnServer():
+            return Object("server")
+        case OnProject():
+            return Object("project", project_id=on.project_id)
+        case OnRole():
+            return Object("role", on.role_id, project_id=on.project_id)
+        case OnWarehouse():
+            return _in_warehouse(client, Object("warehouse", warehouse_id=on.warehouse_id))
+        case OnNamespace() | OnTabular():
+            kind = "namespace" if isinstance(on, OnNamespace) else on.type
+            object_id = _namespace_id(client, on) if isinstance(on, OnNamespace) else _tabular_id(client, on)
+            if object_id:
+                return _in_warehouse(client, Object(kind, object_id, warehouse_id=on.warehouse_id))
+            found = warehouses.get(client, on.warehouse_id)
+            if found is not None and found["status"] != "active":
+                raise Hidden(
+                    f"{on} at {client.endpoint} cannot be seen while its warehouse is inactive. Set `active: true` and"
+                    " run `up` first."
+                )
+            return None
+
+
+def resolved_now(client: Client, on: GrantTarget) -> Object | None:
+    """As `resolved`, at this moment."""
+    listings.forget()
+    return resolved(client, on)
+
+
+def required(client: Client, on: GrantTarget) -> Object:
+    """As `resolved_now`, of an object that has to be there. Raises TargetMissing or Hidden."""
+    found = resolved_now(client, on)
+    if found is None:
+        raise missing(client, on)
+    return found
+
+
+def missing(client: Client, on: GrantTarget) -> TargetMissing:
+    """That there is nothing to grant on."""
+    return TargetMissing(
+        f"{on} is not at {client.endpoint}, so nothing can be granted on it. Declare it and let the grant depend on it,"
+        " or have it made first."
+    )
+
+
+def _in_warehouse(client: Client, found: Object) -> Object | None:
+    """With the project of the warehouse, which the Grants API wants to be told."""
+    if client.server().keeps_tuples or not client.server().has_grants_api:
+        return found
+    warehouse = listings.shared(
+        (client, "warehouse", found.warehouse_id), lambda: warehouses.get(client, found.warehouse_id)
+    )
+    if warehouse is None:
+        return None
+    return Object(found.kind, found.object_id, str(warehouse["project-id"]), found.warehouse_id)
+
+
+def _namespace_id(client: Client, on: OnNamespace) -> str | None:
+    path = tuple(namespace_parts(on.namespace))
+    listed = namespaces.look(client, on.warehouse_id, path)
+    if listed and listed.namespace_id:
+        return listed.namespace_id
+    found = namespaces.get(client, on.warehouse_id, path)
+    return namespaces.id_of(found) if found else None
+
+
+def _tabular_id(client: Client, on: OnTabular) -> str | None:
+    path = tuple(namespace_parts(on.namespace))
+    ids = listings.shared(
+        (client, "ids", on.type, on.warehouse_id, on.namespace.casefold()),
+        lambda: tabulars.ids(client, on.warehouse_id, path, on.type),
+    )
+    return ids.get(on.name.casefold())

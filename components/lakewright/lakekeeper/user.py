@@ -1,0 +1,103 @@
+"""User: somebody who may be given privileges, known to the whole server."""
+
+from typing import Annotated, Any, Literal
+
+import pulumi
+from pulumi.dynamic import Resource
+from pydantic import Field
+from typing_extensions import override
+
+from lakewright.lakekeeper import difference
+from lakewright.lakekeeper.api import users
+from lakewright.lakekeeper.api.client import Client
+from lakewright.lakekeeper.api.errors import NotFound
+from lakewright.lakekeeper.declared import CreateOnly, OnServer, Replace, Update
+from lakewright.lakekeeper.errors import NotOurs
+from lakewright.lakekeeper.options import ServerInput, delete_first, given
+from lakewright.lakekeeper.provider import Found, Known, LakekeeperProvider, created_or_there
+from lakewright.types import UserId
+
+UserType = Literal["human", "application"]
+
+
+class UserArgs(OnServer):
+    """What is declared of a user."""
+
+    user_id: Annotated[UserId, Replace()]
+    name: Annotated[str, Field(min_length=1), Update(via="user")]
+    user_type: Annotated[UserType, Update(via="user")]
+    email: Annotated[str | None, Field(min_length=1), Update(via="user")] = None
+    adopt: Annotated[bool, CreateOnly()] = False
+
+    @property
+    def properties(self) -> dict[str, Any]:
+        """As they are sent, all of them: what is left out is removed."""
+        known = {"name": self.name, "user-type": self.user_type}
+        return known | ({"email": self.email} if self.email else {})
+
+
+class UserProvider(LakekeeperProvider[UserArgs]):
+    """Provisions, reads, changes and deletes users."""
+
+    args = UserArgs
+
+    def make(self, client: Client, new: UserArgs) -> tuple[str, Found[UserArgs]]:
+        found, _ = created_or_there(
+            lambda: users.create(client, new.user_id, new.properties),
+            lambda: users.get(client, new.user_id),
+        )
+        if differs := difference.between(_observed(found, new), new):
+            if not new.adopt:
+                raise NotOurs(
+                    f"user `{new.user_id}` exists already at {client.endpoint}, with other"
+                    f" {', '.join(change.path for change in differs)}: servers make users by themselves when they"
+                    " first come. Take it over with `adopt=True`, or leave it to itself: grants need only the id."
+                )
+            users.replace(client, new.user_id, new.properties)
+        return new.user_id, Found(new)
+
+    def find(self, client: Client, known: Known[UserArgs]) -> Found[UserArgs] | None:
+        found = users.look(client, known.id)
+        return Found(_observed(found, known.declared)) if found else None
+
+    @override
+    def change(self, client: Client, known: Known[UserArgs], new: UserArgs) -> Found[UserArgs]:
+        users.replace(client, known.id, new.properties)
+        return Found(new)
+
+    def remove(self, client: Client, known: Known[UserArgs]) -> None:
+        try:
+            users.delete(client, known.id)
+        except NotFound as missing:
+            if not missing.kind:
+                raise
+
+
+def _observed(found: users.Found, declared: UserArgs) -> UserArgs:
+    """What the server answers, in the words of a declaration."""
+    told = {"name": found["name"], "user_type": found["user-type"], "email": found.get("email")}
+    return declared.model_copy(update=told)
+
+
+class User(Resource, module="lakekeeper", name="User"):
+    """A user, under the id that the identity provider's tokens give: `oidc~SUBJECT`, `kubernetes~UID`."""
+
+    user_id: pulumi.Output[str]
+    name: pulumi.Output[str]
+    user_type: pulumi.Output[str]
+    email: pulumi.Output[str | None]
+
+    def __init__(
+        self,
+        resource_name: str,
+        *,
+        server: ServerInput,
+        user_id: pulumi.Input[str],
+        name: pulumi.Input[str],
+        user_type: pulumi.Input[UserType],
+        email: pulumi.Input[str] | None = None,
+        adopt: bool = False,
+        opts: pulumi.ResourceOptions | None = None,
+    ) -> None:
+        props = given(server=server, user_id=user_id, name=name, user_type=user_type, email=email, adopt=adopt or None)
+        super().__init__(UserProvider(), resource_name, props, delete_first(opts))
