@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from lakewright.lakekeeper.project import Project
     from lakewright.lakekeeper.role import Role
     from lakewright.lakekeeper.role_members import RoleMembers
+    from lakewright.lakekeeper.table import Table
     from lakewright.lakekeeper.user import User
     from lakewright.lakekeeper.warehouse import Warehouse
 
@@ -62,6 +63,7 @@ __all__ = [
     "Project",
     "Role",
     "RoleMembers",
+    "Table",
     "User",
     "Warehouse",
     "get_catalog_config",
@@ -107,6 +109,7 @@ _FILES = {
     "Role": "role",
     "RoleMembers": "role_members",
     "User": "user",
+    "Table": "table",
     "Warehouse": "warehouse",
     "get_catalog_config": "lookup_catalog",
     "get_catalog_config_output": "lookup_catalog",

@@ -8,6 +8,7 @@ LakekeeperError (api.errors)
 +-- ReplacementRefused   a replacement that cannot work
 +-- TargetMissing        what is to be granted on is not there
 +-- Hidden               whether something is there cannot be told while its warehouse is inactive
++-- EvolutionRefused     a change of a table that would lose data, or make it unreadable
 """
 
 # ruff: noqa: N818 - error names are read by people, at the start of a message
@@ -42,6 +43,10 @@ class TargetMissing(LakekeeperError):
 
 class Hidden(LakekeeperError):
     """An inactive warehouse hides what is in it."""
+
+
+class EvolutionRefused(LakekeeperError):
+    """A table would lose data, or could not be read any more; nothing of the change was made."""
 
 
 def show_names_only() -> None:

@@ -78,6 +78,7 @@ class Client:
         body: Mapping[str, Any] | None = None,
         params: Params | None = None,
         project: str | None = None,
+        headers: Mapping[str, str] | None = None,
         timeout: httpx.Timeout = ORDINARY,
         idempotent: bool = True,
     ) -> httpx.Response:
@@ -89,7 +90,7 @@ class Client:
         call = errors.Call(method, path, self.endpoint)
         request: dict[str, Any] = {
             "params": _query(params),
-            "headers": {"x-project-id": project} if project is not None else None,
+            "headers": {**(headers or {}), **({"x-project-id": project} if project is not None else {})},
             "timeout": timeout,
         }
         if body is not None:

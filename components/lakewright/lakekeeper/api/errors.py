@@ -17,6 +17,7 @@ LakekeeperError
     +-- NotEmpty           409: a project, warehouse or namespace still holds something
     +-- Protected          409: protection is on
     +-- Busy               409: unfinished tasks, or somebody else is changing the same thing
+    +-- Conflict           409: a commit assumed what is not so any more; nothing was applied
 """
 
 # ruff: noqa: N818 - error names are read by people, at the start of a message
@@ -47,6 +48,7 @@ PROTECTED = frozenset(
     }
 )
 UNFINISHED_TASKS = frozenset({"WarehouseHasUnfinishedTasks", "NamespaceHasRunningTabularExpirations"})
+CONFLICTS = frozenset({"CommitFailedException", "CatalogCommitConflicts"})
 CONCURRENT = frozenset(
     {
         "CatalogBackendError",
@@ -148,6 +150,10 @@ class Busy(Refused):
     """Tasks have not ended, or somebody else is changing the same thing."""
 
 
+class Conflict(Refused):
+    """A commit assumed what is not so any more; after a look it may be sent anew."""
+
+
 def refusal(call: Call, status: int, kind: str, message: str) -> LakekeeperError:
     """The error for an answer of the server. `message` is the server's; its status, type and the call are added."""
     said = " ".join(message.split())[:600] or "no reason given"
@@ -174,5 +180,5 @@ def _refused_as(status: int, kind: str) -> type[Refused]:
         return Forbidden if status == 403 else NotFound
     known = [(ALREADY_EXISTS, AlreadyExists), (NOT_EMPTY, NotEmpty), (PROTECTED, Protected), (UNFINISHED_TASKS, Busy)]
     if status == 409:
-        known.append((CONCURRENT, Busy))
+        known += [(CONCURRENT, Busy), (CONFLICTS, Conflict)]
     return next((error for kinds, error in known if kind in kinds), Refused)

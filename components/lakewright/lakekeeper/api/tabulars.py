@@ -56,6 +56,11 @@ def ids(
         return {}
 
 
+def tables(client: Client, warehouse_id: str, namespace: namespaces.Path) -> Iterator[Tabular]:
+    """Tables of one namespace."""
+    return _listed(client, warehouse_id, namespace, "table")
+
+
 def _listed(
     client: Client, warehouse_id: str, namespace: namespaces.Path, kind: Literal["table", "view"]
 ) -> Iterator[Tabular]:

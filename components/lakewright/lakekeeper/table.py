@@ -1,0 +1,243 @@
+"""Table: an Iceberg table with its schema, partitions, sort order and properties, evolved in place."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, cast
+
+import pulumi
+from pulumi.dynamic import DiffResult, Resource, UpdateResult
+from typing_extensions import override
+
+from lakewright.lakekeeper import difference, table_changes, table_finding, table_removal
+from lakewright.lakekeeper.api import tables
+from lakewright.lakekeeper.api.client import Client
+from lakewright.lakekeeper.api.tabulars import Tabular
+from lakewright.lakekeeper.declared import has_unknown
+from lakewright.lakekeeper.difference import Change
+from lakewright.lakekeeper.errors import NotOurs
+from lakewright.lakekeeper.notices import warn
+from lakewright.lakekeeper.options import ServerInput, delete_first, given
+from lakewright.lakekeeper.provider import Found, Known, LakekeeperProvider, created_or_there
+from lakewright.lakekeeper.table_args import TableArgs
+from lakewright.lakekeeper.table_changes import where
+from lakewright.lakekeeper.table_finding import There
+from lakewright.lakekeeper.table_observed import observed
+from lakewright.lakekeeper.table_requests import commit, create_request
+from lakewright.lakekeeper.table_schema import current_schema, ids_by_path, paths
+from lakewright.types import Deletion
+
+COMPUTED = ("table_id", "table_location", "field_ids", "drift", "unsafe")
+"""Outputs beside the declared properties.
+
+`drift` says what a refresh found that no property shows, `unsafe` what of its findings `up` will not undo.
+"""
+
+
+class TableProvider(LakekeeperProvider[TableArgs]):
+    """Creates, reads, evolves, renames and drops tables. A resource's id is the uuid that the table was made with."""
+
+    args = TableArgs
+
+    def make(self, client: Client, new: TableArgs) -> tuple[str, Found[TableArgs]]:
+        body = create_request(new)
+        metadata, ours = created_or_there(
+            lambda: tables.create(client, new.warehouse_id, new.path, body),
+            lambda: tables.load(client, new.warehouse_id, new.path, new.name),
+        )
+        there = There(new.path, new.name, metadata)
+        if not ours:
+            there = self._taken_over(client, there, new)
+        self._protect(client, there, new)
+        return there.table_id, _found(new, there)
+
+    def find(self, client: Client, known: Known[TableArgs]) -> Found[TableArgs] | None:
+        state, table_id = known.declared, _table_id(known)
+        there = table_finding.named(client, state.warehouse_id, state.path, state.name)
+        if there is None:
+            active = table_finding.usable(client, state.warehouse_id)
+            if active is False:
+                warn(f"{where(client, state)} cannot be seen while its warehouse is inactive")
+                return Found(state, _computed(known))
+            lost = table_finding.elsewhere(client, state.warehouse_id, state.path, table_id) if active else None
+            if lost is None:
+                return None
+            if isinstance(lost, Tabular):
+                until = table_changes.expiry(client, state.warehouse_id, lost)
+                warn(f"{where(client, state)} was dropped; `up --refresh` brings it back, if it comes before {until}")
+                return Found(state, {**_computed(known), "drift": [f"dropped; can be brought back until {until}"]})
+            there = lost
+        return self._seen(client, known, there)
+
+    def _seen(self, client: Client, known: Known[TableArgs], there: There) -> Found[TableArgs]:
+        state, again = known.declared, there.table_id != _table_id(known)
+        now = observed(there.metadata, state).model_copy(
+            update={
+                "namespace": ".".join(there.path),
+                "name": there.name,
+                "protected": self._protected(client, there, state),
+            }
+        )
+        ids = {} if again else _ids(known)
+        refused = commit(there.metadata, now, state, ids).problems
+        found = _found(now, there)
+        found.computed["field_ids"] = {**ids, **found.computed["field_ids"]}
+        found.computed["unsafe"] = sorted({*refused, *cast(list[str], known.outs.get("unsafe") or [])})
+        if again:
+            warn(
+                f"{where(client, state)} was dropped and made again: it is {there.table_id} now, was {_table_id(known)}"
+            )
+            found.computed["drift"] = [f"made again as {there.table_id}"]
+        return found
+
+    @override
+    def diff(self, _id: str, _olds: dict[str, Any], _news: dict[str, Any]) -> DiffResult:
+        """As of every resource; what a table would lose by is refused here already, with the reason."""
+        result = super().diff(_id, _olds, _news)
+        old, new = self.args.from_state(_olds), self.args.from_state(_news)
+        commits = "commit" in difference.via(difference.between(old, new))
+        if commits and not result.replaces and not has_unknown(list(new.props().values())):
+            client = self.client(old.server)
+            there = table_finding.named(client, old.warehouse_id, old.path, old.name)
+            known = Known(_id, old, _olds)
+            if there and there.table_id == _table_id(known):
+                refused = commit(there.metadata, old, new, _ids(known)).problems
+                # A refresh calls this, too: what it found itself is for `up` to refuse.
+                table_changes.refuse(client, new, [one for one in refused if one not in (_olds.get("unsafe") or [])])
+        result.changes = bool(result.changes or _olds.get("drift"))
+        return result
+
+    @override
+    def update(self, _id: str, _olds: dict[str, Any], _news: dict[str, Any]) -> UpdateResult:
+        """As of every resource; drift that no property shows needs calls, too."""
+        if not _olds.get("drift"):
+            return super().update(_id, _olds, _news)
+        old, new = self.args.from_state(_olds), self.args.from_state(_news)
+        return UpdateResult(self.change(self.client(new.server), Known(_id, old, _olds), new).outs())
+
+    @override
+    def change(self, client: Client, known: Known[TableArgs], new: TableArgs) -> Found[TableArgs]:
+        there = table_changes.found_again(client, known.declared, new, _table_id(known))
+        there = table_changes.renamed(client, there, new)
+        there = table_changes.committed(client, there, known.declared, new, _ids(known))
+        self._protect(client, there, new)
+        return _found(new, there)
+
+    @override
+    def before_replacement(
+        self, client: Client, known: Known[TableArgs], new: TableArgs, changes: list[Change]
+    ) -> None:
+        table_removal.refuse_replacement(client, known.declared, new, _table_id(known), changes)
+
+    def remove(self, client: Client, known: Known[TableArgs]) -> None:
+        table_removal.remove(client, known.declared, _table_id(known))
+
+    def _taken_over(self, client: Client, there: There, new: TableArgs) -> There:
+        """A table that was there: what a killed create left, or one to adopt."""
+        differs = commit(there.metadata, None, new, {})
+        location = str(there.metadata["location"]).rstrip("/")
+        moved = [f"location: {location} -> {new.location}"] if new.location not in {None, location} else []
+        written = there.metadata.get("current-snapshot-id") not in {None, -1}
+        if not new.adopt and (moved or differs.changes or differs.problems or written):
+            told = "; ".join([*moved, *differs.changes, *differs.problems]) or "data has been written to it"
+            raise NotOurs(
+                f"{where(client, new)} exists already, and is not as declared or not new: {told}. Choose another name,"
+                " or take it over with `adopt=True`."
+            )
+        if moved:
+            raise NotOurs(
+                f"{where(client, new)} lies at {location}, declared is {new.location}, and it cannot be moved."
+                " Declare where it is."
+            )
+        return table_changes.committed(client, there, None, new, {})
+
+    def _protect(self, client: Client, there: There, new: TableArgs) -> None:
+        if new.protected is not None and self._protected(client, there, new) != new.protected:
+            tables.protect(client, new.warehouse_id, there.table_id, protected=new.protected)
+
+    def _protected(self, client: Client, there: There, declared: TableArgs) -> bool | None:
+        if declared.protected is None:  # costs a call of its own
+            return None
+        return tables.is_protected(client, declared.warehouse_id, there.table_id)
+
+
+def _table_id(known: Known[TableArgs]) -> str:
+    return str(known.outs.get("table_id") or known.id)
+
+
+def _ids(known: Known[TableArgs]) -> dict[str, int]:
+    found = cast(dict[str, float], known.outs.get("field_ids") or {})
+    return {path: int(number) for path, number in found.items()}
+
+
+def _computed(known: Known[TableArgs]) -> dict[str, Any]:
+    return {key: known.outs.get(key) for key in COMPUTED}
+
+
+def _found(declared: TableArgs, there: There) -> Found[TableArgs]:
+    ids = ids_by_path(current_schema(there.metadata))
+    mine = {path: ids[path] for path, _, _ in paths(declared.columns) if path in ids}
+    location = str(there.metadata["location"]).rstrip("/")
+    computed: dict[str, Any] = {"table_id": there.table_id, "table_location": location, "field_ids": mine}
+    return Found(declared, {**computed, "drift": [], "unsafe": []})
+
+
+class Table(Resource, module="lakekeeper", name="Table"):
+    """An Iceberg table. Its namespace has to be there first.
+
+    `columns` are mappings with the fields of `table_schema.Column`. What keeps the data readable is changed in place:
+    columns added, renamed (`renamed_from`), reordered, made optional, widened, dropped (`dropped_columns`); partitions,
+    sort order and properties. What would lose data is refused. `deletion` says what happens when the resource goes; a
+    table is dropped with `purge` alone.
+    """
+
+    table_id: pulumi.Output[str]
+    """Uuid of the table."""
+    table_location: pulumi.Output[str]
+    """Where its files lie."""
+    warehouse_id: pulumi.Output[str]
+    namespace: pulumi.Output[str]
+    name: pulumi.Output[str]
+
+    def __init__(
+        self,
+        resource_name: str,
+        *,
+        server: ServerInput,
+        warehouse_id: pulumi.Input[str],
+        namespace: pulumi.Input[str],
+        name: pulumi.Input[str],
+        columns: pulumi.Input[Sequence[pulumi.Input[Mapping[str, Any]]]],
+        identifier: pulumi.Input[Sequence[pulumi.Input[str]]] | None = None,
+        partition_by: pulumi.Input[Sequence[pulumi.Input[str]]] | None = None,
+        sort_by: pulumi.Input[Sequence[pulumi.Input[str]]] | None = None,
+        properties: pulumi.Input[Mapping[str, pulumi.Input[str]]] | None = None,
+        format_version: pulumi.Input[int] | None = None,
+        location: pulumi.Input[str] | None = None,
+        protected: pulumi.Input[bool] | None = None,
+        dropped_columns: pulumi.Input[Sequence[pulumi.Input[str]]] | None = None,
+        undeclared_columns: pulumi.Input[Literal["refuse", "keep"]] | None = None,
+        deletion: pulumi.Input[Deletion] | None = None,
+        adopt: bool = False,
+        opts: pulumi.ResourceOptions | None = None,
+    ) -> None:
+        props = given(
+            server=server,
+            warehouse_id=warehouse_id,
+            namespace=namespace,
+            name=name,
+            columns=columns,
+            identifier=identifier,
+            partition_by=partition_by,
+            sort_by=sort_by,
+            properties=properties,
+            format_version=format_version,
+            location=location,
+            protected=protected,
+            dropped_columns=dropped_columns,
+            undeclared_columns=undeclared_columns,
+            deletion=deletion,
+            adopt=adopt or None,
+        )
+        computed = dict.fromkeys(COMPUTED)
+        super().__init__(TableProvider(), resource_name, {**props, **computed}, delete_first(opts))

@@ -1,0 +1,117 @@
+"""TableArgs: what is declared of a table, and what a change of each property means."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import AfterValidator, ValidationInfo, model_validator
+from typing_extensions import override
+
+from lakewright.lakekeeper.api.namespaces import Path
+from lakewright.lakekeeper.declared import (
+    CreateOnly,
+    Deletable,
+    Replace,
+    ServerKeeps,
+    StateOnly,
+    Update,
+    has_unknown,
+    tidied,
+)
+from lakewright.lakekeeper.table_layout import PartitionText, SortingText, layout_mistakes
+from lakewright.lakekeeper.table_schema import OBSERVED, Columns, observed
+from lakewright.types import FormatVersion, NamespacePath, namespace_parts
+
+RESERVED = frozenset(
+    {
+        "uuid",
+        "snapshot-count",
+        "current-snapshot-summary",
+        "current-snapshot-id",
+        "current-snapshot-timestamp-ms",
+        "current-schema",
+        "default-partition-spec",
+        "default-sort-order",
+    }
+)
+"""Names that Iceberg's libraries show a table's own values under; properties cannot have them."""
+
+
+def _table_name(name: str) -> str:
+    if not name.strip():
+        raise ValueError("a table's name must not be empty")
+    if any(character in name for character in "+/\x1f"):
+        raise ValueError("a table's name must not contain `+`, `/` or the unit separator")
+    return name
+
+
+def _own_properties(properties: dict[str, str]) -> dict[str, str]:
+    if "format-version" in properties:
+        raise ValueError("`format-version` is no property of a table that is there; use `format_version`")
+    for key in sorted(RESERVED & properties.keys()):
+        raise ValueError(f"`{key}` is reserved by Iceberg")
+    return properties
+
+
+def _without_slash(location: str | None) -> str | None:
+    return location.rstrip("/") if location else None
+
+
+TableName = Annotated[str, AfterValidator(_table_name)]
+TableProperties = Annotated[dict[str, str], AfterValidator(_own_properties)]
+
+
+class TableArgs(Deletable):
+    """What is declared of a table."""
+
+    warehouse_id: Annotated[str, Replace()]
+    namespace: Annotated[NamespacePath, Update(via="rename")]
+    name: Annotated[TableName, Update(via="rename")]
+    columns: Annotated[Columns, Update(via="commit")]
+    identifier: Annotated[list[str], Update(via="commit")] = []
+    """Columns that together tell rows apart, for engines that update rows; Iceberg does not enforce it."""
+    partition_by: Annotated[list[PartitionText], Update(via="commit")] = []
+    sort_by: Annotated[list[SortingText], Update(via="commit")] = []
+    properties: Annotated[TableProperties, Update(via="commit")] = {}
+    """Those that are declared; what engines and the server write beside them is theirs."""
+    format_version: Annotated[FormatVersion | None, Update(via="commit"), ServerKeeps()] = None
+    location: Annotated[str | None, AfterValidator(_without_slash), Replace(), ServerKeeps()] = None
+    protected: Annotated[bool | None, Update(via="protection"), ServerKeeps()] = None
+    dropped_columns: Annotated[list[str], StateOnly()] = []
+    """Columns, by path, that may be dropped: no other ever is."""
+    undeclared_columns: Annotated[Literal["refuse", "keep"], StateOnly()] = "refuse"
+    """What to do about columns that jobs added: `refuse` shows them as drift, `keep` leaves them alone."""
+    adopt: Annotated[bool, CreateOnly()] = False
+
+    @classmethod
+    @override
+    def from_state(cls, props: dict[str, Any]) -> Self:
+        return cls.model_validate(tidied(props), extra="ignore", context=OBSERVED)
+
+    @property
+    def path(self) -> Path:
+        """The namespace's levels, outermost first."""
+        return tuple(namespace_parts(self.namespace))
+
+    @property
+    def full_name(self) -> str:
+        """Namespace and name, as people say it."""
+        return f"{self.namespace}.{self.name}"
+
+    @model_validator(mode="after")
+    def _fits_together(self, info: ValidationInfo) -> Self:
+        if observed(info):
+            return self
+        parts = (self.columns, self.identifier, self.partition_by, self.sort_by, self.format_version)
+        if any(has_unknown(part) for part in parts):
+            return self
+        mistakes = layout_mistakes(
+            self.columns,
+            identifier=self.identifier,
+            partition_by=self.partition_by,
+            sort_by=self.sort_by,
+            format_version=self.format_version,
+        )
+        if told := "; ".join(mistakes):
+            raise ValueError(told)
+        return self

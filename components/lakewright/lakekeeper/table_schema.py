@@ -1,0 +1,272 @@
+"""A table's columns as people declare them, and the same in the JSON of Iceberg's schemas. Pure functions."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Annotated, Any, Literal, cast
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationInfo, model_validator
+
+Json = dict[str, Any]
+
+_PRIMITIVE = re.compile(
+    r"boolean|int|long|float|double|date|time|timestamp|timestamptz|timestamp_ns|timestamptz_ns|string|uuid|binary"
+    r"|unknown|variant|(geometry|geography)(\([^()<>]*\))?"
+)
+_DECIMAL = re.compile(r"decimal\(\s*(\d{1,2})\s*,\s*(\d{1,2})\s*\)")
+_FIXED = re.compile(r"fixed\[\s*(\d{1,9})\s*\]")
+_NESTED = re.compile(r"(list|map|struct)\s*<(.*)>", re.DOTALL)
+_SINCE_3 = re.compile(r"timestamp_ns|timestamptz_ns|unknown|variant|geometry.*|geography.*")
+_EXPECTED = (
+    "expected a type of Iceberg's, such as `long`, `decimal(12,2)`, `list<string>`, `map<string, long>` or"
+    " `struct<street: string, zip: int>`"
+)
+
+OBSERVED = {"observed": True}
+"""Context of validation for what a server answered or a state holds: rules for people do not bind other engines."""
+
+
+def observed(info: ValidationInfo) -> bool:
+    """Whether what is validated was found, not declared."""
+    return info.context == OBSERVED
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+
+
+def _column_name(name: str, info: ValidationInfo) -> str:
+    if observed(info):
+        return name
+    if not name.strip():
+        raise ValueError("a column's name must not be empty")
+    if "." in name:
+        raise ValueError("a column's name must not contain `.`: it stands between the levels of nested columns")
+    return name
+
+
+def _column_type(value: Any, info: ValidationInfo) -> Any:
+    if not isinstance(value, str):
+        return value
+    try:
+        return _canonical(value)
+    except ValueError:
+        if observed(info):
+            return value
+        raise
+
+
+def _canonical(value: str) -> Any:
+    """A type in its one form: primitive ones as Iceberg writes them, nested ones as a mapping."""
+    text = value.strip()
+    if nested := _NESTED.fullmatch(text):
+        return _nested(nested[1], [part.strip() for part in _split(nested[2])])
+    if decimal := _DECIMAL.fullmatch(text):
+        precision, scale = int(decimal[1]), int(decimal[2])
+        if not 0 < precision <= 38 or scale > precision:
+            raise ValueError("a decimal has a precision from 1 to 38, and a scale that is not above it")
+        return f"decimal({precision},{scale})"
+    if fixed := _FIXED.fullmatch(text):
+        return f"fixed[{int(fixed[1])}]"
+    if not _PRIMITIVE.fullmatch(text):
+        raise ValueError(_EXPECTED)
+    return text
+
+
+def _nested(kind: str, parts: list[str]) -> Json:
+    if kind == "list" and len(parts) == 1:
+        return {"type": kind, "element": parts[0]}
+    if kind == "map" and len(parts) == 2:
+        return {"type": kind, "key": parts[0], "value": parts[1]}
+    if kind == "struct" and all(":" in part for part in parts):
+        pairs = [part.partition(":") for part in parts]
+        return {"type": kind, "fields": [{"name": name.strip(), "type": of.strip()} for name, _, of in pairs]}
+    raise ValueError(_EXPECTED)
+
+
+def _split(text: str) -> Iterator[str]:
+    """The parts between the commas of the outermost level."""
+    depth = start = 0
+    for index, character in enumerate(text):
+        depth += (character in "<([") - (character in ">)]")
+        if character == "," and depth == 0:
+            yield text[start:index]
+            start = index + 1
+    yield text[start:]
+
+
+ColumnName = Annotated[str, AfterValidator(_column_name)]
+ColumnType = Annotated["str | StructType | ListType | MapType", BeforeValidator(_column_type)]
+"""`long`, `decimal(12,2)`, `struct<a: int>`, or a mapping with `type: struct`, `list` or `map` that says more."""
+
+
+class Column(_Part):
+    """A column, or a field of a nested one."""
+
+    name: ColumnName
+    type: ColumnType
+    """A type of Iceberg's, as text or, for nested ones that say more, as a mapping."""
+    required: bool = False
+    doc: str | None = None
+    """What it means. Left out, what engines wrote stays."""
+    default: bool | int | float | str | None = None
+    """For rows that say nothing: those that are there when the column is added, and those to come. Needs version 3."""
+    renamed_from: ColumnName | None = None
+    """The name that it had: the column is renamed and keeps its data."""
+
+    @model_validator(mode="after")
+    def _default_fits(self, info: ValidationInfo) -> Column:
+        if observed(info):
+            return self
+        if self.default is not None and not _fits(self.default, self.type):
+            raise ValueError("`default` must be a value of the column's type, which must not be a nested one")
+        return self
+
+
+def _unique(columns: list[Column], info: ValidationInfo) -> list[Column]:
+    names = [column.name.casefold() for column in columns]
+    if not observed(info) and len(names) != len(set(names)):
+        raise ValueError("expected names that more than upper and lower case tells apart: engines do not look at it")
+    return columns
+
+
+Columns = Annotated[list[Column], Field(min_length=1), AfterValidator(_unique)]
+
+
+class StructType(_Part):
+    """Columns within a column."""
+
+    type: Literal["struct"] = "struct"
+    fields: Columns
+
+
+class ListType(_Part):
+    """A list of elements of one type."""
+
+    type: Literal["list"] = "list"
+    element: ColumnType
+    element_required: bool = False
+
+
+class MapType(_Part):
+    """A map from keys to values."""
+
+    type: Literal["map"] = "map"
+    key: ColumnType
+    value: ColumnType
+    value_required: bool = False
+
+
+for _model in (Column, StructType, ListType, MapType):
+    _model.model_rebuild()
+
+
+def _fits(value: object, kind: object) -> bool:
+    match kind:
+        case "boolean":
+            return isinstance(value, bool)
+        case "int" | "long":
+            return isinstance(value, int) and not isinstance(value, bool)
+        case "float" | "double":
+            return isinstance(value, int | float) and not isinstance(value, bool)
+        case str():
+            return isinstance(value, str)
+        case _:
+            return False
+
+
+def type_text(kind: Any) -> str:
+    """A declared type, or one in Iceberg's JSON, as text for people: `list<decimal(12,2)>`."""
+    if isinstance(kind, BaseModel):
+        kind = kind.model_dump()
+    if not isinstance(kind, dict):
+        return "".join(str(kind).split())
+    parts = cast(Json, kind)
+    if parts["type"] == "struct":
+        fields = [f"{one['name']}: {type_text(one['type'])}" for one in cast(list[Json], parts["fields"])]
+        return f"struct<{', '.join(fields)}>"
+    if parts["type"] == "list":
+        return f"list<{type_text(parts['element'])}>"
+    return f"map<{type_text(parts['key'])}, {type_text(parts['value'])}>"
+
+
+def children(kind: Any, path: str) -> Iterator[tuple[str, Column | None, Any]]:
+    """What a declared type consists of: path, column (None for elements, keys and values) and type."""
+    match kind:
+        case StructType():
+            for column in kind.fields:
+                yield f"{path}.{column.name}" if path else column.name, column, column.type
+        case ListType():
+            yield f"{path}.element", None, kind.element
+        case MapType():
+            yield f"{path}.key", None, kind.key
+            yield f"{path}.value", None, kind.value
+        case _:
+            return
+
+
+def paths(columns: list[Column]) -> Iterator[tuple[str, Column | None, Any]]:
+    """Every column, however deep, outer ones first: path, column (None for elements, keys and values) and type."""
+    pending: list[tuple[Any, str]] = [(StructType.model_construct(fields=columns), "")]
+    while pending:
+        kind, above = pending.pop(0)
+        for path, column, inner in children(kind, above):
+            yield path, column, inner
+            pending.append((inner, path))
+
+
+def needs_version_3(columns: list[Column]) -> list[str]:
+    """The columns that only format version 3 can hold."""
+    return [
+        path
+        for path, column, kind in paths(columns)
+        if (isinstance(kind, str) and _SINCE_3.fullmatch(kind)) or (column and column.default is not None)
+    ]
+
+
+def same_type(live: Any, declared: Any) -> bool:
+    """Whether a type of Iceberg's JSON is the declared one, whatever is required in it."""
+    return type_text(live) == type_text(declared)
+
+
+def ids_by_path(schema: Json) -> dict[str, int]:
+    """The id of every field of a schema in Iceberg's JSON, by path."""
+    found: dict[str, int] = {}
+
+    def walk(kind: Any, path: str) -> None:
+        if not isinstance(kind, dict):
+            return
+        parts = cast(Json, kind)
+        for field in cast(list[Json], parts.get("fields", [])):
+            inner = f"{path}.{field['name']}" if path else str(field["name"])
+            found[inner] = int(field["id"])
+            walk(field["type"], inner)
+        for part in ("element", "key", "value"):
+            if part in parts:
+                found[f"{path}.{part}"] = int(parts[f"{part}-id"])
+                walk(parts[part], f"{path}.{part}")
+
+    walk(schema, "")
+    return found
+
+
+def current_schema(metadata: Json) -> Json:
+    """The schema that a table has now."""
+    return _current(metadata, "schemas", "schema-id", metadata["current-schema-id"])
+
+
+def partition_fields(metadata: Json) -> list[Json]:
+    """The fields that new files of a table are divided by."""
+    return _current(metadata, "partition-specs", "spec-id", metadata["default-spec-id"])["fields"]
+
+
+def sort_fields(metadata: Json) -> list[Json]:
+    """The fields that new files of a table are sorted by."""
+    default = metadata["default-sort-order-id"]
+    # Order 0 means unsorted, and need not be listed.
+    return _current(metadata, "sort-orders", "order-id", default)["fields"] if default else []
+
+
+def _current(metadata: Json, collection: str, key: str, number: int) -> Json:
+    return next(one for one in cast(list[Json], metadata[collection]) if one[key] == number)

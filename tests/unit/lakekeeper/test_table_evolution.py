@@ -1,0 +1,314 @@
+"""What leads a table to its declaration in place, and what is refused, with the reason."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from lakewright.lakekeeper.table_args import TableArgs
+from lakewright.lakekeeper.table_observed import observed
+from lakewright.lakekeeper.table_requests import Commit, commit, create_request
+from lakewright.lakekeeper.table_schema import ids_by_path
+from pydantic import ValidationError
+
+Props = dict[str, Any]
+
+ORDERS: list[Props] = [
+    {"name": "id", "type": "long", "required": True},
+    {"name": "day", "type": "date"},
+    {"name": "amount", "type": "decimal(12, 2)", "doc": "in euros"},
+    {"name": "lines", "type": "list<struct<sku: string, count: int>>"},
+    {"name": "tags", "type": "map<string, int>"},
+]
+
+
+def declared(columns: list[Props] = ORDERS, **others: Any) -> TableArgs:
+    """A table as a program declares it."""
+    server = {"endpoint": "http://lakekeeper"}
+    return TableArgs.parse(
+        {"server": server, "warehouse_id": "w", "namespace": "sales", "name": "orders", "columns": columns, **others}
+    )
+
+
+def made(table: TableArgs, version: int = 2) -> Props:
+    """Metadata of the table as a server makes it."""
+    body = create_request(table)
+    schema = {**body["schema"], "schema-id": 0}
+    fields = body.get("partition-spec", {}).get("fields", [])
+    spec = [{**one, "field-id": 1000 + at} for at, one in enumerate(fields)]
+    order = body.get("write-order", {"order-id": 0, "fields": []})
+    return {
+        "table-uuid": "u",
+        "location": "s3://b/t",
+        "format-version": table.format_version or version,
+        "current-schema-id": 0,
+        "schemas": [schema],
+        "last-column-id": max(ids_by_path(schema).values()),
+        "partition-specs": [{"spec-id": 0, "fields": spec}],
+        "default-spec-id": 0,
+        "last-partition-id": 999 + len(spec),
+        "sort-orders": [order],
+        "default-sort-order-id": order["order-id"],
+        "properties": {key: value for key, value in body["properties"].items() if key != "format-version"},
+    }
+
+
+def from_to(old: TableArgs, new: TableArgs, metadata: Props | None = None) -> Commit:
+    metadata = metadata or made(old)
+    return commit(metadata, old, new, ids_by_path(metadata["schemas"][-1]))
+
+
+def changed(position: int, **changes: Any) -> list[Props]:
+    """The columns, one of them changed."""
+    columns = [dict(one) for one in ORDERS]
+    columns[position] |= changes
+    return columns
+
+
+def schema_of(done: Commit) -> Props:
+    return next(one["schema"] for one in done.updates if one["action"] == "add-schema")
+
+
+def test_a_table_as_declared_needs_no_commit_and_is_seen_as_declared() -> None:
+    table = declared(
+        identifier=["id"],
+        partition_by=["days(day)", "bucket(16, id) as shard"],
+        sort_by=["day desc", "id asc nulls last"],
+        properties={"write.format.default": "parquet"},
+        format_version=2,
+    )
+
+    assert from_to(table, table).updates == []
+    assert observed(made(table), table) == table
+
+
+@pytest.mark.parametrize(
+    ("columns", "change"),
+    [
+        ([*ORDERS, {"name": "note", "type": "string"}], "note: added"),
+        (changed(0, required=False), "id: optional"),
+        (changed(2, type="decimal(20,2)"), "amount: decimal(12,2) -> decimal(20,2)"),
+        (changed(2, doc="in cents"), "amount: its description"),
+        (changed(2, doc=None), "amount: its description"),
+        (changed(1, name="date", renamed_from="day"), "day: renamed to date"),
+        ([ORDERS[1], ORDERS[0], *ORDERS[2:]], "columns: in another order"),
+        (changed(3, type="list<struct<sku: string, count: long>>"), "lines.element.count: int -> long"),
+        (changed(3, type="list<struct<sku: string, count: int, gift: boolean>>"), "lines.element.gift: added"),
+        (changed(4, type="map<string, long>"), "tags.value: int -> long"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_what_keeps_the_data_readable_is_one_commit(columns: list[Props], change: str) -> None:
+    old, new = declared(), declared(columns)
+
+    done = from_to(old, new)
+
+    assert (done.changes, done.problems) == ([change], [])
+    assert [one["action"] for one in done.updates] == ["add-schema", "set-current-schema"]
+    kinds = [one["type"] for one in done.body["requirements"]]
+    assert kinds == ["assert-table-uuid", "assert-current-schema-id", "assert-last-assigned-field-id"]
+    after = made(old) | {"schemas": [{**schema_of(done), "schema-id": 0}]}
+    assert from_to(old, new, after).updates == []
+    assert observed(after, new).columns == new.columns
+
+
+def test_ids_of_columns_never_change_and_new_ones_were_never_used() -> None:
+    old = declared()
+    before = ids_by_path(made(old)["schemas"][0])
+    columns = [{"name": "note", "type": "struct<a: int, b: list<int>>"}, *changed(1, name="date", renamed_from="day")]
+
+    after = ids_by_path(schema_of(from_to(old, declared(columns))))
+
+    assert after["date"] == before["day"]
+    assert after["lines.element.sku"] == before["lines.element.sku"]
+    fresh = [number for path, number in after.items() if path.startswith("note")]
+    assert sorted(fresh) == list(range(max(before.values()) + 1, max(before.values()) + 1 + len(fresh)))
+
+
+@pytest.mark.parametrize(
+    ("columns", "reason"),
+    [
+        (changed(0, type="int"), "`id`: long -> int would narrow it"),
+        (changed(2, type="decimal(10,2)"), "would narrow it"),
+        (changed(2, type="decimal(14,4)"), "is another type"),
+        (changed(1, type="string"), "`day`: date -> string is another type: what is stored as date"),
+        (changed(3, type="list<string>"), "is another type"),
+        (changed(4, type="map<int, int>"), "map `tags`: the keys of a map never change"),
+        (changed(1, required=True), "`day` would become required: rows that are there may lack it"),
+        ([*ORDERS, {"name": "n", "type": "int", "required": True}], "`n` would be added as required"),
+        (ORDERS[:-1], "`tags` is in the table and not declared; it would be dropped"),
+        (changed(1, name="date"), "or say `renamed_from: day` on `date` if it is that one"),
+        (changed(3, type="list<struct<sku: string>>"), "`lines.element.count` is in the table and not declared"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_what_would_lose_data_is_refused_with_the_reason(columns: list[Props], reason: str) -> None:
+    problems = from_to(declared(), declared(columns)).problems
+
+    assert reason in " ".join(problems)
+
+
+def test_all_reasons_are_told_at_once() -> None:
+    assert len(from_to(declared(), declared(changed(0, type="int")[:3])).problems) == 3
+
+
+def test_a_column_is_dropped_when_it_is_named() -> None:
+    done = from_to(declared(), declared(ORDERS[:-1], dropped_columns=["tags"]))
+
+    assert (done.changes, done.problems) == (["tags: dropped"], [])
+    assert "tags" not in ids_by_path(schema_of(done))
+
+
+def test_a_column_that_files_are_divided_by_is_not_dropped_even_so() -> None:
+    old = declared(partition_by=["days(day)"])
+
+    done = from_to(old, declared([ORDERS[0], *ORDERS[2:]], dropped_columns=["day"]))
+
+    assert "partition spec 0 of the table divides files by it" in done.problems[0]
+
+
+def test_what_a_job_added_meanwhile_stays_where_it_is() -> None:
+    old = declared()
+    metadata = made(old)
+    extra = {"id": 90, "name": "extra", "required": False, "type": "string"}
+    metadata["schemas"][0]["fields"].insert(1, extra)
+
+    done = from_to(old, declared([*ORDERS, {"name": "note", "type": "string"}]), metadata)
+
+    assert done.problems == []
+    assert [one["name"] for one in schema_of(done)["fields"]][:3] == ["id", "extra", "day"]
+
+
+def test_what_a_job_added_is_drift_once_it_was_seen_and_kept_when_told_so() -> None:
+    table = declared()
+    metadata = made(table)
+    metadata["schemas"][0]["fields"].append({"id": 90, "name": "extra", "required": False, "type": "string"})
+
+    seen = observed(metadata, table)
+    keeping = declared(undeclared_columns="keep")
+
+    assert [column.name for column in seen.columns][-1] == "extra"
+    assert "`extra` is in the table and not declared" in commit(metadata, seen, table, {}).problems[0]
+    assert observed(metadata, keeping) == keeping
+    assert commit(metadata, seen, keeping, {}).updates == []
+
+
+def test_a_column_renamed_behind_the_back_is_known_by_its_id_and_named_back() -> None:
+    table = declared()
+    metadata = made(table)
+    ids = ids_by_path(metadata["schemas"][0])
+    metadata["schemas"][0]["fields"][1]["name"] = "when"
+
+    done = commit(metadata, observed(metadata, table), table, ids)
+
+    assert (done.changes, done.problems) == (["when: renamed to day"], [])
+    assert ids_by_path(schema_of(done))["day"] == ids["day"]
+
+
+def test_a_column_dropped_behind_the_back_comes_back_with_its_data() -> None:
+    table = declared()
+    metadata = made(table)
+    ids = ids_by_path(metadata["schemas"][0])
+    without = {**metadata["schemas"][0], "schema-id": 1, "fields": metadata["schemas"][0]["fields"][1:]}
+    without["fields"] = [one for one in metadata["schemas"][0]["fields"] if one["name"] != "day"]
+    metadata |= {"schemas": [*metadata["schemas"], without], "current-schema-id": 1}
+
+    done = commit(metadata, observed(metadata, table), table, ids)
+
+    assert done.changes == ["day: brought back, with its data"]
+    assert ids_by_path(schema_of(done))["day"] == ids["day"]
+
+
+def test_identifiers_may_grow_and_go_but_not_shrink() -> None:
+    columns = changed(1, required=True)
+    one, two = declared(columns, identifier=["id"]), declared(columns, identifier=["id", "day"])
+
+    assert from_to(one, two).problems == []
+    assert from_to(two, declared(columns)).problems == []
+    assert "they need not differ in `id` alone" in from_to(two, one).problems[0]
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_partitions_evolve_and_keep_their_ids(version: int) -> None:
+    old = declared(partition_by=["days(day)", "bucket(8, id)"], format_version=version)
+    new = declared(partition_by=["bucket(8, id)", "truncate(10, amount)"], format_version=version)
+
+    done = from_to(old, new)
+
+    assert done.changes == ["partition_by: bucket(8, id), truncate(10, amount)"]
+    fields = next(one["spec"]["fields"] for one in done.updates if one["action"] == "add-spec")
+    told = [(one["transform"], one.get("field-id"), one["name"]) for one in fields]
+    kept = [("bucket[8]", 1001, "id_bucket"), ("truncate[10]", None, "amount_trunc")]
+    assert told == ([("void", 1000, "day_day_1000"), *kept] if version == 1 else kept)
+    assert [one["type"] for one in done.requirements] == ["assert-default-spec-id", "assert-last-assigned-partition-id"]
+
+
+def test_sort_order_properties_and_version_in_one_commit() -> None:
+    old = declared(sort_by=["day"], properties={"a": "1", "gone": "x"})
+    new = declared(properties={"a": "2"}, format_version=3)
+    metadata = made(old)
+    metadata["properties"]["written-by-an-engine"] = "y"
+
+    done = from_to(old, new, metadata)
+
+    assert done.updates == [
+        {"action": "upgrade-format-version", "format-version": 3},
+        {"action": "add-sort-order", "sort-order": {"order-id": 0, "fields": []}},
+        {"action": "set-default-sort-order", "sort-order-id": -1},
+        {"action": "set-properties", "updates": {"a": "2"}},
+        {"action": "remove-properties", "removals": ["gone"]},
+    ]
+    assert "never goes back to 2" in from_to(new, declared(format_version=2)).problems[0]
+
+
+def test_a_default_fills_rows_that_are_there_and_changes_for_new_ones_alone() -> None:
+    columns = [*ORDERS, {"name": "rate", "type": "double", "required": True, "default": 1}]
+    old, new = declared(format_version=3), declared(columns, format_version=3)
+
+    added = schema_of(from_to(old, new))["fields"][-1]
+    columns[-1] = columns[-1] | {"default": 2.5}
+    later = schema_of(from_to(new, declared(columns, format_version=3)))["fields"][-1]
+
+    assert (added["initial-default"], added["write-default"]) == (1.0, 1.0)
+    assert (later["initial-default"], later["write-default"]) == (1.0, 2.5)
+
+
+@pytest.mark.parametrize(
+    ("props", "reason"),
+    [
+        ({"columns": [{"name": "a", "type": "strin"}]}, "expected a type of Iceberg's"),
+        ({"columns": [{"name": "a", "type": "decimal(40,2)"}]}, "precision from 1 to 38"),
+        ({"columns": [{"name": "a.b", "type": "int"}]}, "must not contain `.`"),
+        ({"columns": [{"name": "a", "type": "int"}, {"name": "A", "type": "int"}]}, "upper and lower case"),
+        ({"columns": [{"name": "a", "type": "timestamp_ns"}]}, "`a` can only be in a table with `format_version: 3`"),
+        ({"columns": [{"name": "a", "type": "int", "default": "x"}]}, "must be a value of the column's type"),
+        ({"identifier": ["day"]}, "identifier `day` must be required"),
+        ({"identifier": ["lines"]}, "neither nested itself nor inside"),
+        ({"partition_by": ["hours(day)"]}, "hour does not apply to `day`, which is date"),
+        ({"partition_by": ["days(noon)"]}, "there is no column `noon`"),
+        ({"partition_by": ["weeks(day)"]}, "expected a column or one of years(c)"),
+        ({"partition_by": ["days(day)", "months(day) as m"]}, "the finest alone is enough"),
+        ({"partition_by": ["days(day) as id"]}, "is named like the column `id`"),
+        ({"sort_by": ["day upwards"]}, "expected a column or one of years(c)"),
+        ({"properties": {"format-version": "2"}}, "use `format_version`"),
+        ({"name": "a+b"}, "must not contain `+`"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_mistakes_are_found_before_any_call(props: Props, reason: str) -> None:
+    with pytest.raises(ValidationError) as caught:
+        declared(**{"columns": ORDERS} | props)
+
+    assert reason in str(caught.value)
+
+
+def test_what_is_found_may_break_the_rules_for_people() -> None:
+    """Another engine's columns never make a state unreadable."""
+    table = declared()
+    metadata = made(table)
+    odd = {"id": 90, "name": "odd.Name", "required": False, "type": "interval"}
+    metadata["schemas"][0]["fields"] += [odd, {**odd, "id": 91, "name": "DAY"}]
+
+    seen = observed(metadata, table)
+
+    assert TableArgs.from_state(seen.props()) == seen
