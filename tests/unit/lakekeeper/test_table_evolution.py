@@ -276,7 +276,7 @@ def test_a_default_fills_rows_that_are_there_and_changes_for_new_ones_alone() ->
 @pytest.mark.parametrize(
     ("props", "reason"),
     [
-        ({"columns": [{"name": "a", "type": "strin"}]}, "expected a type of Iceberg's"),
+        ({"columns": [{"name": "a", "type": "text"}]}, "expected a type of Iceberg's"),
         ({"columns": [{"name": "a", "type": "decimal(40,2)"}]}, "precision from 1 to 38"),
         ({"columns": [{"name": "a.b", "type": "int"}]}, "must not contain `.`"),
         ({"columns": [{"name": "a", "type": "int"}, {"name": "A", "type": "int"}]}, "upper and lower case"),
