@@ -27,6 +27,8 @@ class Storage:
     kms_key_arn: pulumi.Input[str] | None = None
     made_by: list[pulumi.Resource] = field(default_factory=list[pulumi.Resource])
     """What has to be there before the bucket may be used."""
+    guarded: dict[str, Any] | None = None
+    """The fields of the guard's `OwnBucket`, where the bucket goes with the stack and is not to be emptied for it."""
 
 
 def storage_for(spec: TenantSpec, platform: Platform, opts: pulumi.ResourceOptions) -> dict[str, Storage]:
@@ -36,11 +38,12 @@ def storage_for(spec: TenantSpec, platform: Platform, opts: pulumi.ResourceOptio
         match storage:
             case AwsStorage():
                 region = storage.region or platform.region
+                deletion = deletion_of_bucket(w.deletion for w in spec.warehouses if spec.storage_of(w) == name)
                 bucket = TenantBucket(
                     f"{spec.name}-{name}",
                     storage,
                     tags=platform.tags(spec),
-                    deletion=deletion_of_bucket(w.deletion for w in spec.warehouses if spec.storage_of(w) == name),
+                    deletion=deletion,
                     opts=pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(providers=[platform.aws(region)])),
                 )
                 found[name] = Storage(
@@ -51,6 +54,7 @@ def storage_for(spec: TenantSpec, platform: Platform, opts: pulumi.ResourceOptio
                     path_style=platform.s3_endpoint is not None,
                     kms_key_arn=bucket.kms_key_arn,
                     made_by=[bucket],
+                    guarded=_guarded(storage.bucket, region, platform) if deletion == "protect" else None,
                 )
             case S3Storage():
                 found[name] = Storage(
@@ -72,6 +76,20 @@ def deletion_of_bucket(deletions: Iterable[Deletion]) -> Deletion:
     """A bucket is as safe as the safest warehouse on it; only if all are purged, and there is one, is it emptied."""
     wanted = set(deletions)
     return "retain" if "retain" in wanted else "purge" if wanted == {"purge"} else "protect"
+
+
+def _guarded(bucket: str, region: str, platform: Platform) -> dict[str, Any]:
+    """The bucket, and the identity of the stack's `aws` provider."""
+    account = platform.environment.aws
+    file = account.shared_credentials_file
+    fields = {
+        "bucket": bucket,
+        "region": region,
+        "endpoint": account.endpoint.rstrip("/") if account.endpoint else None,
+        "profile": account.profile,
+        "shared_credentials_file": str(file) if file else None,
+    }
+    return {name: value for name, value in fields.items() if value is not None}
 
 
 def tls_only_policy(bucket: str) -> dict[str, Any]:
@@ -137,8 +155,10 @@ class TenantBucket(pulumi.ComponentResource):
         within = pulumi.ResourceOptions(parent=self, retain_on_delete=deletion == "retain")
 
         bucket = s3.Bucket(name, bucket=storage.bucket, force_destroy=deletion == "purge", tags=tags, opts=within)
+        # Settings go with their bucket: where AWS refuses to delete it, it must not stand there stripped of them.
+        on_it = pulumi.ResourceOptions.merge(within, pulumi.ResourceOptions(deleted_with=bucket))
         s3.BucketOwnershipControls(
-            name, bucket=bucket.bucket, rule={"object_ownership": "BucketOwnerEnforced"}, opts=within
+            name, bucket=bucket.bucket, rule={"object_ownership": "BucketOwnerEnforced"}, opts=on_it
         )
         closed = s3.BucketPublicAccessBlock(
             name,
@@ -147,21 +167,21 @@ class TenantBucket(pulumi.ComponentResource):
             block_public_policy=True,
             ignore_public_acls=True,
             restrict_public_buckets=True,
-            opts=within,
+            opts=on_it,
         )
         # AWS refuses changes of a bucket's policy and its public access at the same moment.
-        after_closing = pulumi.ResourceOptions.merge(within, pulumi.ResourceOptions(depends_on=[closed]))
+        after_closing = pulumi.ResourceOptions.merge(on_it, pulumi.ResourceOptions(depends_on=[closed]))
         s3.BucketPolicy(
             name, bucket=bucket.bucket, policy=json.dumps(tls_only_policy(storage.bucket)), opts=after_closing
         )
         versioning = s3.BucketVersioning(
-            name, bucket=bucket.bucket, versioning_configuration={"status": "Enabled"}, opts=within
+            name, bucket=bucket.bucket, versioning_configuration={"status": "Enabled"}, opts=on_it
         )
         self.kms_key_arn = self._key(name, storage, tags, within)
         s3.BucketServerSideEncryptionConfiguration(
-            name, bucket=bucket.bucket, rules=encryption_rules(self.kms_key_arn), opts=within
+            name, bucket=bucket.bucket, rules=encryption_rules(self.kms_key_arn), opts=on_it
         )
-        after_versioning = pulumi.ResourceOptions.merge(within, pulumi.ResourceOptions(depends_on=[versioning]))
+        after_versioning = pulumi.ResourceOptions.merge(on_it, pulumi.ResourceOptions(depends_on=[versioning]))
         s3.BucketLifecycleConfiguration(
             name, bucket=bucket.bucket, rules=lifecycle_rules(storage), opts=after_versioning
         )

@@ -43,21 +43,7 @@ class Tenant(pulumi.ComponentResource):
         self.catalog_config = _catalog_config(spec, platform, storage, warehouses)
         compute = _compute(spec, platform, storage, self.catalog_config, within)
 
-        # Depends on everything else, so it is deleted first: where there are tables to protect, nothing is touched.
-        DeletionGuard(
-            spec.name,
-            server=platform.server,
-            warehouses={w.name: warehouses[w.name].warehouse_id for w in spec.warehouses if w.deletion == "protect"},
-            deletion="protect",
-            opts=pulumi.ResourceOptions(
-                parent=self,
-                depends_on=[
-                    *(part for made in storage.values() for part in made.made_by),
-                    *warehouses.values(),
-                    *compute,
-                ],
-            ),
-        )
+        _guard(spec, platform, storage, warehouses, compute, opts=within)
         self.warehouse_ids = {name: warehouse.warehouse_id for name, warehouse in warehouses.items()}
         self.role_arns = {name: warehouse.role_arn for name, warehouse in warehouses.items() if warehouse.role_arn}
         self.computing_units = [unit.name for unit in spec.computing_units]
@@ -79,6 +65,35 @@ def _project(spec: TenantSpec, platform: Platform, opts: pulumi.ResourceOptions)
         name=spec.name,
         project_id=spec.name,
         opts=pulumi.ResourceOptions.merge(opts, own),
+    )
+
+
+def _guard(
+    spec: TenantSpec,
+    platform: Platform,
+    storage: dict[str, Storage],
+    warehouses: dict[str, TenantWarehouse],
+    compute: list[pulumi.Resource],
+    *,
+    opts: pulumi.ResourceOptions,
+) -> None:
+    """Depends on everything else, so it is deleted first: where there is data to protect, nothing is touched."""
+    protected = [warehouse for warehouse in spec.warehouses if warehouse.deletion == "protect"]
+    retained = any(warehouse.deletion == "retain" for warehouse in spec.warehouses)
+    buckets = [made.guarded for made in storage.values() if made.guarded]
+    ids = [warehouse.warehouse_id for warehouse in warehouses.values()]
+    parts = [part for made in storage.values() for part in made.made_by]
+    DeletionGuard(
+        spec.name,
+        server=platform.server,
+        warehouses={warehouse.name: warehouses[warehouse.name].warehouse_id for warehouse in protected},
+        namespaces={warehouse.name: warehouse.namespace_paths for warehouse in protected},
+        projects={spec.name: ids} if protected and not retained else None,
+        buckets=buckets,
+        deletion="protect",
+        opts=pulumi.ResourceOptions.merge(
+            opts, pulumi.ResourceOptions(depends_on=[*parts, *warehouses.values(), *compute])
+        ),
     )
 
 

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Any, cast
 
 from lakewright import credentials
+from lakewright.aws_session import aws_session
 from lakewright.doctor.finding import Finding
 from lakewright.environment import AwsAccount, Cluster, Environment
 from lakewright.spec.storage import S3Storage
@@ -53,14 +54,13 @@ def lakekeeper(environment: Environment) -> Finding:
 
 
 def s3(account: AwsAccount, buckets: list[str]) -> list[Finding]:
-    import boto3  # noqa: PLC0415 - slow to load
-    from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415
+    from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415 - slow to load
 
     place = account.endpoint or "AWS"
     mend = "mend `aws` of the environment, or the AWS_* variables and profile of this shell"
     settings = _settings()
     try:
-        session = cast(Any, boto3).Session(profile_name=account.profile, region_name=account.region, **_file(account))
+        session = aws_session(account.profile, account.region, account.shared_credentials_file)
         who = session.client("sts", endpoint_url=account.endpoint, config=settings).get_caller_identity()["Arn"]
     except (BotoCoreError, ClientError) as error:
         return [Finding("S3 identity", "missing", f"{place}: {error}", mend)]
@@ -126,16 +126,6 @@ def _settings(**more: Any) -> Any:
 
     untyped = cast(Any, Config)
     return untyped(connect_timeout=ANSWER_IN, read_timeout=ANSWER_IN, retries={"total_max_attempts": 1}, **more)
-
-
-def _file(account: AwsAccount) -> dict[str, object]:
-    if account.shared_credentials_file is None:
-        return {}
-    from botocore.session import Session  # noqa: PLC0415
-
-    session = cast(Any, Session)()
-    session.set_config_variable("credentials_file", str(account.shared_credentials_file))
-    return {"botocore_session": session}
 
 
 def _resolve(reference: str) -> str:

@@ -1,26 +1,35 @@
-"""DeletionGuard: depends on all else of a tenant, is therefore deleted first, and refuses while there are tables."""
+"""DeletionGuard: depends on all else of a tenant, is therefore deleted first, and refuses while there is data."""
 
-from collections.abc import Mapping
-from typing import Annotated
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Annotated, Any
 
 import pulumi
 from pulumi.dynamic import Resource
 from typing_extensions import override
 
-from lakewright.lakekeeper import warehouse_removal
-from lakewright.lakekeeper.api import contents
+from lakewright.lakekeeper import own_bucket, warehouse_removal
+from lakewright.lakekeeper.api import contents, warehouses
 from lakewright.lakekeeper.api.client import Client
+from lakewright.lakekeeper.api.errors import NotFound
 from lakewright.lakekeeper.declared import Deletable, StateOnly
-from lakewright.lakekeeper.errors import CannotCount, HoldsTables
+from lakewright.lakekeeper.errors import CannotCount, HoldsTables, StillHeld
 from lakewright.lakekeeper.options import ServerInput, given
+from lakewright.lakekeeper.own_bucket import OwnBucket
 from lakewright.lakekeeper.provider import Found, Known, LakekeeperProvider
 from lakewright.types import Deletion
 
 
 class DeletionGuardArgs(Deletable):
-    """What is guarded: warehouse ids by warehouse name."""
+    """What is guarded: warehouse ids by warehouse name, and what else may hold something that is not the stack's."""
 
     warehouses: Annotated[dict[str, str], StateOnly()]
+    namespaces: Annotated[dict[str, list[str]] | None, StateOnly()] = None
+    """The stack's own namespaces by warehouse name; of a warehouse that is named here, others stand in the way."""
+    projects: Annotated[dict[str, list[str]] | None, StateOnly()] = None
+    """The stack's own warehouse ids by id of a project that goes with them; others in it stand in the way."""
+    buckets: Annotated[list[OwnBucket] | None, StateOnly()] = None
+    """Buckets that go with the stack and are not emptied for it."""
 
 
 class DeletionGuardProvider(LakekeeperProvider[DeletionGuardArgs]):
@@ -46,28 +55,62 @@ class DeletionGuardProvider(LakekeeperProvider[DeletionGuardArgs]):
         state = known.declared
         if state.deletion != "protect":
             return
-        reasons: list[str] = []
+        tables: list[str] = []
+        others: list[str] = []
         uncounted: list[str] = []
         for name, warehouse_id in sorted(state.warehouses.items()):
-            try:
-                tables = warehouse_removal.held(client, warehouse_id, name)
-            except CannotCount as error:
-                uncounted.append(str(error))
-                continue
-            if tables:
-                reasons.append(f"warehouse `{name}` holds {contents.described(tables)}")
-        if reasons:
-            raise HoldsTables(
-                f"nothing was destroyed, because `deletion` is `protect` and at {client.endpoint}"
-                f" {'; '.join([*reasons, *uncounted])}. Drop the tables, or set `deletion` to `purge` (removes them)"
-                " or `retain` (keeps them) and run `up` before destroying."
+            own = None if state.namespaces is None else state.namespaces.get(name)
+            with _noting(uncounted):
+                if found := warehouse_removal.held(client, warehouse_id, name):
+                    tables.append(f"at {client.endpoint} warehouse `{name}` holds {contents.described(found)}")
+                elif own is not None:
+                    others += warehouse_removal.in_the_way(client, warehouse_id, name, own)
+        for project_id, ours in sorted((state.projects or {}).items()):
+            others += _strangers(client, project_id, ours)
+        for bucket in state.buckets or []:
+            with _noting(uncounted):
+                if content := own_bucket.held(bucket):
+                    others.append(f"{bucket.where} holds {content}")
+        if tables or others:
+            raise (HoldsTables if tables else StillHeld)(
+                f"nothing was destroyed, because `deletion` is `protect`: {'; '.join([*tables, *others, *uncounted])}."
+                " Remove that, or set `deletion` to `purge` (which removes it) or `retain` (which keeps it) and run"
+                " `up` before destroying."
             )
         if uncounted:
             raise CannotCount(f"nothing was destroyed: {'; '.join(uncounted)}")
 
 
+@contextmanager
+def _noting(uncounted: list[str]) -> Generator[None]:
+    """What cannot be counted is told together with what can."""
+    try:
+        yield
+    except CannotCount as error:
+        uncounted.append(str(error))
+
+
+def _strangers(client: Client, project_id: str, ours: list[str]) -> list[str]:
+    try:
+        found = warehouses.all_of(client, project_id)
+    except NotFound as missing:
+        if not missing.kind:
+            raise
+        return []
+    names = sorted(str(one["name"]) for one in found if warehouses.id_of(one) not in ours)
+    if not names:
+        return []
+    return [
+        f"at {client.endpoint} project {project_id} holds warehouses that the stack does not declare"
+        f" (only deleting them helps): {', '.join(names)}"
+    ]
+
+
 class DeletionGuard(Resource, module="lakekeeper", name="DeletionGuard"):
-    """Guards warehouses against destruction. Give it `depends_on` everything that is to stay when it refuses."""
+    """Guards warehouses against destruction. Give it `depends_on` everything that is to stay when it refuses.
+
+    `buckets` takes the fields of `OwnBucket`.
+    """
 
     def __init__(
         self,
@@ -75,8 +118,18 @@ class DeletionGuard(Resource, module="lakekeeper", name="DeletionGuard"):
         *,
         server: ServerInput,
         warehouses: pulumi.Input[Mapping[str, pulumi.Input[str]]],
+        namespaces: pulumi.Input[Mapping[str, Sequence[str]]] | None = None,
+        projects: pulumi.Input[Mapping[str, Sequence[pulumi.Input[str]]]] | None = None,
+        buckets: pulumi.Input[Sequence[Mapping[str, Any]]] | None = None,
         deletion: pulumi.Input[Deletion] | None = None,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
-        props = given(server=server, warehouses=warehouses, deletion=deletion)
+        props = given(
+            server=server,
+            warehouses=warehouses,
+            namespaces=namespaces,
+            projects=projects,
+            buckets=buckets,
+            deletion=deletion,
+        )
         super().__init__(DeletionGuardProvider(), resource_name, props, opts)

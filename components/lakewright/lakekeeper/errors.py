@@ -2,7 +2,8 @@
 
 LakekeeperError (api.errors)
 +-- HoldsTables          deleting or replacing would take tables along
-+-- CannotCount          a warehouse whose tables cannot be counted is not deleted
++-- StillHeld            destroying would come to a halt half-way, because of something that is not the stack's
++-- CannotCount          what cannot be counted is not deleted
 +-- NotOurs              the name is taken by something that differs from what is declared
 +-- DeletedBehindBack    what was to be changed is not there any more
 +-- ReplacementRefused   a replacement that cannot work
@@ -21,8 +22,12 @@ class HoldsTables(LakekeeperError):
     """Deleting or replacing would take tables along, and `deletion` does not allow it."""
 
 
+class StillHeld(LakekeeperError):
+    """Something that is not the stack's is in what would be destroyed, and `deletion` does not allow to remove it."""
+
+
 class CannotCount(LakekeeperError):
-    """Whether there are tables cannot be told."""
+    """Whether there are tables, or objects, cannot be told."""
 
 
 class NotOurs(LakekeeperError):

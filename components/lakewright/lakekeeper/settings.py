@@ -11,6 +11,20 @@ def _seconds(name: str, default: float) -> float:
         raise ValueError(f"{name} must be a number of seconds") from None
 
 
+CONNECT_WITHIN = 5.0
+"""Seconds until a server that does not take the connection counts as unreachable."""
+
+
+def answer_within() -> float:
+    """How long a server may take to answer. Lakekeeper gives up after 30 s by itself."""
+    return _seconds("LAKEWRIGHT_ANSWER_WITHIN", 35)
+
+
+def validation_within() -> float:
+    """How long Lakekeeper may take over a call in which it probes a storage."""
+    return _seconds("LAKEWRIGHT_VALIDATION_WITHIN", 90)
+
+
 def role_propagation() -> float:
     """How long a fresh IAM role may take until AWS lets it be assumed everywhere."""
     return _seconds("LAKEWRIGHT_ROLE_PROPAGATION", 90)

@@ -37,6 +37,26 @@ def held(client: Client, warehouse_id: str, name: str) -> list[Tabular]:
     return contents.of_warehouse(client, warehouse_id).tabulars
 
 
+def in_the_way(client: Client, warehouse_id: str, name: str, own: list[str]) -> list[str]:
+    """What keeps a warehouse without tables from being deleted: its protection, or that of what is in it, and
+    namespaces that are not among its `own`."""
+    found = warehouses.get(client, warehouse_id)
+    if found is None:
+        return []
+    where = f"at {client.endpoint} warehouse `{name}`"
+    inside = contents.of_warehouse(client, warehouse_id)
+    ours = {one.casefold() for one in own}
+    others = sorted(path for one in inside.namespaces if (path := ".".join(one.path)).casefold() not in ours)
+    reasons: list[str] = []
+    if found.get("protected"):
+        reasons.append(f"{where} is protected (only `protected: false` and an `up` help)")
+    if inside.protected:
+        reasons.append(f"{where} holds what is protected (take the protection away): {', '.join(inside.protected)}")
+    if others:
+        reasons.append(f"{where} holds namespaces that the stack does not declare: {', '.join(others)}")
+    return reasons
+
+
 def refuse_replacement(client: Client, warehouse_id: str, old: Named, new: Named, changes: list[Change]) -> None:
     """Raise if a warehouse must not be replaced. What counts is the state's `deletion`, as when destroying."""
     what = ", ".join(str(change) for change in changes)

@@ -9,7 +9,8 @@ import httpx
 import pytest
 from lakewright.lakekeeper.api.errors import NotEmpty, Protected
 from lakewright.lakekeeper.deletion_guard import DeletionGuardProvider
-from lakewright.lakekeeper.errors import CannotCount, HoldsTables
+from lakewright.lakekeeper.errors import CannotCount, HoldsTables, StillHeld
+from lakewright_sandbox.state import Sandbox
 
 from .conftest import Props, Resource
 
@@ -206,3 +207,31 @@ def test_destroying_reads_the_state_not_the_declaration(
     outs = warehouse.provider.update(warehouse.id, warehouse.outs, news).outs
     assert outs is not None
     warehouse.provider.delete(warehouse.id, outs)
+
+
+def test_the_guard_names_what_would_stop_a_destroy_half_way(
+    guard: Resource, warehouse: Resource, server: Props, project_id: str, http: httpx.Client
+) -> None:
+    """Nothing of it holds a table; each of it would be refused when compute and roles are gone already."""
+    http.post(f"/catalog/v1/{warehouse.id}/namespaces", json={"namespace": ["stray"]}).raise_for_status()
+    http.post(f"/management/v1/warehouse/{warehouse.id}/protection", json={"protected": True}).raise_for_status()
+    guard.up(
+        server=server, warehouses={"main": warehouse.id}, namespaces={"main": ["sales"]}, projects={project_id: []}
+    )
+    with pytest.raises(StillHeld) as refused:
+        guard.destroy()
+    said = str(refused.value)
+    assert "warehouse `main` is protected" in said
+    assert "namespaces that the stack does not declare: stray" in said
+    assert f"project {project_id} holds warehouses that the stack does not declare" in said
+
+
+def test_the_guard_refuses_when_a_bucket_cannot_be_looked_into(
+    guard: Resource, server: Props, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = {"bucket": "any", "region": sandbox.aws.region, "endpoint": sandbox.aws.endpoint}
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIAUNKNOWN")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "unknown")
+    guard.up(server=server, warehouses={}, buckets=[place])
+    with pytest.raises(CannotCount, match=rf"bucket `any` at {sandbox.aws.endpoint} holds cannot be listed"):
+        guard.destroy()

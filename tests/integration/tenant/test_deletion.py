@@ -80,18 +80,49 @@ def test_a_changed_deletion_counts_from_the_next_up_on(make_tenant: Callable[...
     tenant.verb("destroy", "--yes")
 
 
-def test_protect_never_empties_a_bucket_even_without_tables(make_tenant: Callable[..., Any]) -> None:
-    """Old versions in a bucket are data as well; only `purge` removes them. The stack goes on from where it stopped."""
-    tenant = make_tenant(warehouses=[{"name": "executions", "deletion": "protect"}])
+def test_protect_of_a_tenant_without_tables_refuses_before_anything_is_touched(
+    make_tenant: Callable[..., Any], aws: Callable[..., Any]
+) -> None:
+    """What lies in a bucket is data as well, whoever put it there; only `purge` removes it."""
+    tenant = make_tenant(warehouses=[{"name": "executions", "namespaces": ["results"], "deletion": "protect"}])
     tenant.up()
+    aws("s3").put_object(Bucket=tenant.bucket, Key="by-hand.csv", Body=b"n\n1\n")
 
     done = tenant.run("destroy", "--yes", "--engine", "embedded")
 
     said = done.stdout + done.stderr
     assert done.returncode != 0
-    assert tenant.bucket in said
-    assert "BucketNotEmpty" in said
+    assert f"bucket `{tenant.bucket}` at {tenant.sandbox.aws.endpoint} holds 1 object and" in said
+    assert "by-hand.csv" in said
+    assert "set `deletion` to `purge`" in said
+    assert "Traceback" not in said
+    tenant.verb("preview", "--refresh", "--expect-no-changes")
+    assert aws("s3").get_object(Bucket=tenant.bucket, Key="by-hand.csv")["Body"].read() == b"n\n1\n"
     tenant.spec["warehouses"][0]["deletion"] = "purge"
     tenant.write()
     tenant.up()
     tenant.verb("destroy", "--yes")
+    assert tenant.bucket not in [bucket["Name"] for bucket in aws("s3").list_buckets()["Buckets"]]
+
+
+def test_protect_of_a_tenant_that_holds_nothing_destroys_it_whole(
+    make_tenant: Callable[..., Any], aws: Callable[..., Any], lakekeeper: Any
+) -> None:
+    tenant = make_tenant(warehouses=[{"name": "executions", "namespaces": ["results"], "deletion": "protect"}])
+    tenant.up()
+    versions = aws("s3").list_object_versions(Bucket=tenant.bucket)
+    for one in [*versions.get("Versions", []), *versions.get("DeleteMarkers", [])]:
+        aws("s3").delete_object(Bucket=tenant.bucket, Key=one["Key"], VersionId=one["VersionId"])
+    warehouse = tenant.catalog_config().warehouses[0].id
+    strange = {"namespace": ["by-hand"]}
+    lakekeeper.post(f"/catalog/v1/{warehouse}/namespaces", json=strange).raise_for_status()
+
+    refused = tenant.run("destroy", "--yes", "--engine", "embedded")
+    lakekeeper.delete(f"/catalog/v1/{warehouse}/namespaces/by-hand").raise_for_status()
+    tenant.verb("destroy", "--yes")
+
+    assert refused.returncode != 0
+    assert "holds namespaces that the stack does not declare: by-hand" in refused.stdout + refused.stderr
+    assert tenant.bucket not in [bucket["Name"] for bucket in aws("s3").list_buckets()["Buckets"]]
+    projects = lakekeeper.get("/management/v1/project-list").json()["projects"]
+    assert tenant.name not in [project["project-id"] for project in projects]

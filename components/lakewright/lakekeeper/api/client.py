@@ -6,15 +6,11 @@ from typing import Any, Literal, cast
 
 import httpx
 
+from lakewright.lakekeeper import settings
 from lakewright.lakekeeper.api import errors, listings, versions
 from lakewright.lakekeeper.api.auth import Resolve, auth_for
 from lakewright.lakekeeper.api.retry import RetryPolicy, TryAgain
 from lakewright.lakekeeper.api.server import ServerRef
-
-ORDINARY = httpx.Timeout(35, connect=5)
-"""Seconds. The server gives up after 30 s by itself."""
-VALIDATING = httpx.Timeout(90, connect=5)
-"""Seconds, for calls in which the server probes a storage."""
 
 Params = Mapping[str, str | int | bool | list[str]]
 Method = Literal["GET", "HEAD", "POST", "PUT", "DELETE"]
@@ -36,7 +32,7 @@ class Client:
         self._http = httpx.Client(
             base_url=server.endpoint,
             auth=auth_for(server.auth, resolve),
-            timeout=ORDINARY,
+            timeout=_waiting(settings.answer_within()),
             transport=transport,
             limits=httpx.Limits(max_connections=64, max_keepalive_connections=64, keepalive_expiry=60),
             headers={"user-agent": "lakewright"},
@@ -79,10 +75,10 @@ class Client:
         params: Params | None = None,
         project: str | None = None,
         headers: Mapping[str, str] | None = None,
-        timeout: httpx.Timeout = ORDINARY,
+        probes: bool = False,
         idempotent: bool = True,
     ) -> httpx.Response:
-        """Send a call and return its answer, which is a success.
+        """Send a call and return its answer, which is a success. With `probes`, the server tries a storage in it.
 
         A call that is not idempotent is never sent again once it may have been applied: TooSlow or Unconfirmed is
         raised, and the caller has to look.
@@ -91,19 +87,21 @@ class Client:
         request: dict[str, Any] = {
             "params": _query(params),
             "headers": {**(headers or {}), **({"x-project-id": project} if project is not None else {})},
-            "timeout": timeout,
+            "timeout": _waiting(settings.validation_within() if probes else settings.answer_within()),
         }
         if body is not None:
             request["json"] = body
         if method in {"GET", "HEAD"}:
-            return self._retry.run(lambda: self._once(call, path, request, idempotent=idempotent))
+            return self._retry.run(lambda: self._once(call, path, request, probes=probes, idempotent=idempotent))
         listings.forget()
         try:
-            return self._retry.run(lambda: self._once(call, path, request, idempotent=idempotent))
+            return self._retry.run(lambda: self._once(call, path, request, probes=probes, idempotent=idempotent))
         finally:
             listings.forget()
 
-    def _once(self, call: errors.Call, path: str, request: dict[str, Any], *, idempotent: bool) -> httpx.Response:
+    def _once(
+        self, call: errors.Call, path: str, request: dict[str, Any], *, probes: bool, idempotent: bool
+    ) -> httpx.Response:
         try:
             answer = self._http.request(call.method, path, **request)
         except (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.UnsupportedProtocol) as error:
@@ -116,7 +114,8 @@ class Client:
             ) from None
         except httpx.TimeoutException:
             seconds = cast(httpx.Timeout, request["timeout"]).read
-            slow = errors.TooSlow(f"{call} did not answer within {seconds:.0f} s")
+            why = "; it tries the storage in this call, which may be what is slow" if probes else ""
+            slow = errors.TooSlow(f"{call} did not answer within {seconds:g} s{why}")
             # Trying again after so long a wait would only make the person wait a multiple of it.
             raise slow from None
         except httpx.HTTPError as error:
@@ -135,6 +134,10 @@ class Client:
     def close(self) -> None:
         """Close its connections."""
         self._http.close()
+
+
+def _waiting(seconds: float) -> httpx.Timeout:
+    return httpx.Timeout(seconds, connect=settings.CONNECT_WITHIN)
 
 
 def _again(status: int, kind: str, *, idempotent: bool) -> bool:

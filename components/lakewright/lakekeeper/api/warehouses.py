@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from lakewright.lakekeeper.api import listings
-from lakewright.lakekeeper.api.client import VALIDATING, Client
+from lakewright.lakekeeper.api.client import Client
 from lakewright.lakekeeper.api.errors import NotFound
 
 ROOT = "/management/v1/warehouse"
@@ -20,7 +20,7 @@ def id_of(found: Found) -> str:
 
 def create(client: Client, project_id: str, body: Mapping[str, Any]) -> Found:
     """Create a warehouse; the server probes its storage."""
-    return client.json("POST", ROOT, project=project_id, body=body, timeout=VALIDATING, idempotent=False)
+    return client.json("POST", ROOT, project=project_id, body=body, probes=True, idempotent=False)
 
 
 def get(client: Client, warehouse_id: str) -> Found | None:
@@ -61,7 +61,7 @@ def change(client: Client, warehouse_id: str, what: str, body: Mapping[str, Any]
 
 def change_storage(client: Client, warehouse_id: str, what: str, body: Mapping[str, Any]) -> None:
     """Replace storage profile and credential (`storage`) or the credential alone (`storage-credential`); probed."""
-    client.call("POST", f"{ROOT}/{warehouse_id}/{what}", body=body, timeout=VALIDATING)
+    client.call("POST", f"{ROOT}/{warehouse_id}/{what}", body=body, probes=True)
 
 
 def activate(client: Client, warehouse_id: str) -> None:
