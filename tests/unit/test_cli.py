@@ -103,6 +103,37 @@ def test_json_is_one_object_and_nothing_else(lakewright: Callable[..., Done]) ->
     assert json.loads(wrong.stdout)["exit"] == wrong.returncode == 6
 
 
+@pytest.mark.parametrize("verb", ["preview", "up", "refresh", "destroy"])
+@pytest.mark.parametrize(
+    ("words", "exit_code", "told"),
+    [
+        (["--stack", "nope"], 6, "no stack named 'nope' found"),
+        (["--stack", "dev", "-C", "/nowhere"], 1, "-C /nowhere: No such file or directory"),
+        (["--stack", "dev", "-C", ".."], 1, "Pulumi.yaml"),
+        (["--stack", "dev", "--engine", "steam"], 2, "--engine is 'steam'; expected auto, embedded or pulumi"),
+        (["--stack", "dev", "--sideways"], 2, "No such option: --sideways"),
+        ([], 2, "--stack"),
+    ],
+)
+def test_json_is_one_object_for_every_failure(
+    verb: str, words: list[str], exit_code: int, told: str, lakewright: Callable[..., Done]
+) -> None:
+    yes = [] if verb == "preview" else ["--yes"]
+    engine = [] if "--engine" in words else ["--engine", "embedded"]
+    failed = lakewright(verb, *words, *yes, *engine, "--json")
+    found = json.loads(failed.stdout)
+    assert list(found) == ["steps", "changes", "outputs", "exit", "messages"]
+    assert found["exit"] == failed.returncode == exit_code
+    assert any(told in message for message in found["messages"])
+
+
+def test_json_needs_a_yes_and_says_so_in_json(lakewright: Callable[..., Done]) -> None:
+    lakewright("stack", "init", "--stack", "dev")
+    failed = lakewright("up", "--stack", "dev", "--json")
+    assert json.loads(failed.stdout)["exit"] == failed.returncode == 2
+    assert "--yes" in json.loads(failed.stdout)["messages"][0]
+
+
 def test_config_is_set_read_and_removed(folder: Path, lakewright: Callable[..., Done]) -> None:
     lakewright("stack", "init", "--stack", "dev")
     lakewright("config", "set", "size", "5", "--stack", "dev")

@@ -12,6 +12,9 @@ from typing import Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from lakewright.cli.errors import told
+from lakewright.cli.json_verb import JsonVerb
+
 COMMANDS = {
     "preview": ("lakewright.cli.verbs:preview", "Show what an update would change."),
     "up": ("lakewright.cli.verbs:up", "Make a tenant what its program says."),
@@ -56,7 +59,7 @@ def load_command(name: str) -> Any:
     found: Any = getattr(import_module(module), attribute)
     if not isinstance(found, typer.Typer):
         app = typer.Typer(add_completion=False)
-        app.command(name)(found)
+        app.command(name, cls=JsonVerb if place.startswith("lakewright.cli.verbs:") else None)(found)
         found = app
     command = typer.main.get_command(found)
     command.name = name
@@ -88,12 +91,5 @@ def main(arguments: list[str] | None = None) -> None:
     except Exception as error:  # noqa: BLE001 - the last place where an error can be told
         if os.environ.get("LAKEWRIGHT_DEBUG", "") not in ("", "0"):
             traceback.print_exc()
-        print(f"error: {_told(error)}", file=sys.stderr)
+        print(f"error: {told(error)}", file=sys.stderr)
         sys.exit(getattr(error, "exit_code", 1))
-
-
-def _told(error: Exception) -> str:
-    """Our own errors speak for themselves; of others, the kind is part of what they say."""
-    if type(error).__module__.partition(".")[0].startswith("lakewright"):
-        return str(error)
-    return f"{type(error).__name__}: {error} (LAKEWRIGHT_DEBUG=1 shows where)"

@@ -19,3 +19,12 @@ class CliFailed(Exception):  # noqa: N818 - named for what happened
     def __init__(self, message: str, exit_code: int) -> None:
         super().__init__(message)
         self.exit_code = exit_code
+
+
+def told(error: Exception) -> str:
+    """What a person reads: our own errors speak for themselves; of others, the kind is part of what they say."""
+    if format_message := getattr(error, "format_message", None):  # the command line's own, of Typer
+        return str(format_message())
+    if type(error).__module__.partition(".")[0].startswith("lakewright"):
+        return str(error)
+    return f"{type(error).__name__}: {error} (LAKEWRIGHT_DEBUG=1 shows where)"

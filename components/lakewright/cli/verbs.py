@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lakewright.cli.errors import UsageError
+from lakewright.cli.json_verb import Broken
 from lakewright.cli.options import HERE, Directory, StackName, load_project
 
 if TYPE_CHECKING:
@@ -155,9 +156,7 @@ def _run(choice: Choice, operation: Operation, *, diff: bool, as_json: bool) -> 
         try:
             result = choice.engine.run(operation, report.take)
         except Exception as error:
-            failed = report.to_json({}, getattr(error, "exit_code", 1)) | {"messages": [f"error: {error}"]}
-            print(json.dumps(failed, indent=2, ensure_ascii=False))
-            raise
+            raise Broken(report) from error
         report.messages, report.changes = result.messages, result.changes
         print(json.dumps(report.to_json(result.outputs, result.exit), indent=2, ensure_ascii=False))
         return result
