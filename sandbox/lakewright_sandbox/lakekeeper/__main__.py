@@ -30,6 +30,12 @@ def main() -> None:
     parser.add_argument(
         "--fault-switch", action="store_true", help="let tests on this machine ask for faults, at /sandbox/v1/faults"
     )
+    parser.add_argument(
+        "--authz",
+        choices=("allowall", "openfga"),
+        default="allowall",
+        help="whether grants are enforced, as OpenFGA would, or everybody may do everything",
+    )
     arguments = parser.parse_args()
     settings = Settings(
         database=arguments.database,
@@ -37,6 +43,7 @@ def main() -> None:
         credentials_file=arguments.credentials_file,
         profile=arguments.profile,
         aws_system_identity=arguments.system_identity,
+        authorizer=arguments.authz,
     )
     app = create_app(settings)
     uvicorn.run(

@@ -7,12 +7,13 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
-from fastapi import FastAPI, Request
+from fastapi import Depends, FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from .authz.enforcement import enforce
 from .catalog import routers as catalog_routers
 from .clock import Clock, new_id
 from .errors import ApiError
@@ -43,7 +44,7 @@ def create_app(settings: Settings, clock: Clock | None = None) -> FastAPI:
     app.state.lakekeeper = lakekeeper
     app.state.worker = worker
     for router in (*management_routers(), *catalog_routers()):
-        app.include_router(router)
+        app.include_router(router, dependencies=[Depends(enforce)])
     app.add_middleware(CommonHeaders)
     handlers: dict[Any, Any] = {
         ApiError: _answer_api_error,

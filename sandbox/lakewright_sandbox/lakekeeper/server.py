@@ -9,6 +9,7 @@ from fastapi import Depends, Header, Request
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
+from .authz.authorizer import Authorizer
 from .clock import Clock, new_id
 from .database import Database
 from .errors import ApiError, warehouse_missing
@@ -32,6 +33,7 @@ class Lakekeeper:
         self.access = StorageAccess(settings)
         self.vendor = CredentialVendor(self.access)
         self.probe = StorageProbe(self.access, self.vendor)
+        self.authorizer = Authorizer(self)
         self._storages: dict[tuple[str, int | None, str | None], WarehouseStorage] = {}
         with self.database.write() as session:
             row = session.scalars(select(ServerRow)).first()

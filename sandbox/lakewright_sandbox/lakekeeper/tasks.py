@@ -7,6 +7,7 @@ import threading
 
 from sqlalchemy import select
 
+from .authz.store import forget_objects
 from .errors import ApiError
 from .models import Tabular, Task, Warehouse
 from .server import Lakekeeper
@@ -98,6 +99,7 @@ class TaskWorker:
                 return
             if task.payload.get("purge"):
                 schedule_purge(self._server, session, warehouse, tabular)
+            forget_objects(session, tabular.kind, [tabular.id])
             session.delete(tabular)
 
     def _purge(self, task: Task) -> None:

@@ -63,9 +63,9 @@ class CredentialVendor:
         self._lock = threading.Lock()
         self._cache: OrderedDict[tuple[Any, ...], tuple[float, Keys]] = OrderedDict()
 
-    def vend(self, storage: WarehouseStorage, location: str) -> Keys:
+    def vend(self, storage: WarehouseStorage, location: str, *, writable: bool = True) -> Keys:
         """Raises 412 `ShortTermCredentialError` where STS refuses."""
-        base, policy = self._access.base_keys(storage), session_policy(storage.profile, location)
+        base, policy = self._access.base_keys(storage), session_policy(storage.profile, location, writable=writable)
         external_id = storage.credential.external_id if storage.credential else None
         name = (base, storage.profile.model_dump_json(), external_id, policy)
         with self._lock:

@@ -1,4 +1,4 @@
-"""Granting: to whom, and the change itself."""
+"""Granting: who may grant what, to whom, and the change itself."""
 
 from __future__ import annotations
 
@@ -18,6 +18,29 @@ if TYPE_CHECKING:
 DURING = "Error applying grants in catalog"
 
 
+def grantable_by(
+    server: Lakekeeper, session: Session, target: Target, privileges: Iterable[str], subject: Subject | None = None
+) -> set[str]:
+    """Those of the privileges that the subject, by default the caller, may hand out on the object."""
+    if not server.authorizer.enforces:
+        return set(privileges)
+    rights = server.authorizer.rights(session, subject)
+    return {name for name in privileges if rights.has(target, f"grant_{name}")}
+
+
+def check_authority(
+    server: Lakekeeper, session: Session, target: Target, writes: Collection[str], deletes: Collection[str]
+) -> None:
+    """Raises 403 `GrantActionForbidden`, naming what the caller may not grant and what not revoke."""
+    granted = grantable_by(server, session, target, [*writes, *deletes])
+    sides = [("granting", writes), ("revoking", deletes)]
+    refused = [f"{verb} `{name}`" for verb, names in sides for name in dict.fromkeys(names) if name not in granted]
+    if refused:
+        listed = " and ".join(refused)
+        message = f"{listed[0].upper()}{listed[1:]} on this {target.kind} is forbidden"
+        raise ApiError(403, "GrantActionForbidden", message)
+
+
 def check_roles(session: Session, project: str, subjects: Iterable[Subject]) -> None:
     for subject in subjects:
         if subject.kind == "role":
@@ -34,7 +57,7 @@ def apply(server: Lakekeeper, session: Session, writes: Collection[Relation], de
     """
     for relation in writes:
         subject = relation.subject
-        if subject.kind == "user" and not server.settings.openfga and session.get(User, subject.id) is None:
+        if subject.kind == "user" and not server.authorizer.enforces and session.get(User, subject.id) is None:
             raise ApiError(400, "GrantUserNotFound", f"User `{subject.id}` does not exist", DURING)
         add(session, relation, server.clock.now())
     for relation in deletes:

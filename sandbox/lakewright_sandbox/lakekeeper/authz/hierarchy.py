@@ -1,4 +1,7 @@
-"""What lies in what, as rights are inherited: table and view, namespace, warehouse, project, server; role, project."""
+"""What lies in what, as rights are inherited: table and view, namespace, warehouse, project, server.
+
+Roles lie in their project, users in the server.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from sqlalchemy.orm import Session
 
-from ..models import Namespace, Role, Tabular, Warehouse
+from ..models import Namespace, Project, Role, Tabular, Warehouse
 from .store import Target
 
 if TYPE_CHECKING:
@@ -16,7 +19,7 @@ if TYPE_CHECKING:
 
 def parent_of(server: Lakekeeper, session: Session, target: Target) -> Target | None:
     """None above the server, and for an object that is gone."""
-    if target.kind == "project":
+    if target.kind == "user" or (target.kind == "project" and session.get(Project, target.id)):
         return Target("server", server.server_id)
     above: Target | None = None
     if target.kind in ("table", "view") and (tabular := session.get(Tabular, target.id)):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from sqlalchemy import select
+from sqlalchemy import select, tuple_
 from sqlalchemy.orm import Session
 
 from ..errors import ApiError
@@ -16,7 +16,7 @@ from .store import Relation, Target, add
 if TYPE_CHECKING:
     from ..server import Lakekeeper
 
-MEMBER = "assignee"
+MEMBER, OWNER = "assignee", "ownership"
 CATALOG_PROVIDERS = ("lakekeeper", "system")
 MAX_DEPTH = 10
 DURING = "Error adding role members"
@@ -27,7 +27,7 @@ def add_members(server: Lakekeeper, session: Session, role: Role, subjects: Sequ
 
     Raises 400, 404 or 409 for members that may not be.
     """
-    if not server.settings.openfga:
+    if not server.authorizer.enforces:
         _check_members(session, role, subjects)
     for subject in subjects:
         add(session, Relation(Target("role", role.id), MEMBER, subject), server.clock.now())
@@ -92,6 +92,19 @@ def roles_above(session: Session, subject: Subject) -> list[Grant]:
         found |= fresh
         edges = _edges_from(session, fresh)
     return list(found.values())
+
+
+def roles_held(session: Session, subject: Subject) -> list[Subject]:
+    """The roles that the subject acts as: it is in them or owns them, be it through other roles."""
+    found: set[str] = set()
+    subjects = [subject]
+    while subjects:
+        ours = tuple_(Grant.subject_kind, Grant.subject_id).in_(subjects)
+        query = select(Grant.object_id).where(Grant.object_kind == "role", Grant.relation.in_((MEMBER, OWNER)), ours)
+        fresh = set(session.scalars(query)) - found
+        found |= fresh
+        subjects = [Subject("role", role) for role in fresh]
+    return [Subject("role", role) for role in found]
 
 
 def subjects_below(session: Session, role_id: str) -> list[Grant]:

@@ -33,12 +33,14 @@ class Named:
     def __init__(self, kind: str, ids: Mapping[str, str], project: str) -> None:
         self.kind, self.ids, self.project = kind, ids, project
 
+    def target(self, server: Lakekeeper) -> Target:
+        """Whether it is there or not."""
+        return Target(self.kind, server.server_id if self.kind == "server" else self.ids[f"{self.kind}_id"])
+
     def find(self, server: Lakekeeper, session: Session) -> Target:
         """Raises 404 for what is not there."""
         ids = self.ids
         match self.kind:
-            case "server":
-                return Target("server", server.server_id)
             case "project":
                 if session.get(Project, ids["project_id"]) is None:
                     raise project_missing(ids["project_id"])
@@ -57,7 +59,7 @@ class Named:
                     raise tabular_missing(kind)
             case _:
                 pass
-        return Target(self.kind, ids[f"{self.kind}_id"])
+        return self.target(server)
 
 
 async def named_object(request: Request, project: ProjectId) -> Named:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated
 
 from fastapi import Depends, Query
 from sqlalchemy.orm import Session
 
+from ..authz.store import Target
 from ..errors import ApiError, tabular_missing
 from ..models import Namespace, Tabular, Warehouse
 from ..requests import Flag
@@ -60,9 +61,14 @@ class OpenWarehouse:
             if missing.kind != "NoSuchNamespaceException":
                 raise
             raise tabular_missing(kind) from missing
-        return self.at(namespace, find_tabular(self.session, namespace, name, kind, staged=staged))
+        tabular = find_tabular(self.session, namespace, name, kind, staged=staged)
+        target, authorizer = Target(kind, tabular.id), self.call.server.authorizer
+        readable = authorizer.may(self.session, target, "read_data" if kind == "table" else "select")
+        writable = authorizer.may(self.session, target, "commit")
+        return replace(self.at(namespace, tabular), readable=readable, writable=writable)
 
     def at(self, namespace: Namespace, tabular: Tabular) -> Found:
+        """One that the caller has just made, and so may read and write."""
         return Found(self.call, self.warehouse, self.storage, namespace, tabular)
 
 
@@ -75,6 +81,8 @@ class Found:
     storage: WarehouseStorage
     namespace: Namespace
     tabular: Tabular
+    readable: bool = True
+    writable: bool = True
 
     @property
     def access(self) -> TabularAccess:
@@ -87,6 +95,8 @@ class Found:
             namespace=self.namespace.path,
             name=self.tabular.name,
             base_uri=self.call.base_uri,
+            readable=self.readable,
+            writable=self.writable,
         )
 
 

@@ -9,9 +9,11 @@ from sqlalchemy import select
 from starlette.responses import Response
 
 from ..errors import ApiError
-from ..models import Warehouse
+from ..models import User, Warehouse
+from ..requests import Caller, Principal
 from ..responses import json_response
-from ..server import PROJECT_ID, ProjectId, Server
+from ..server import PROJECT_ID, Lakekeeper, ProjectId, Server
+from ..users import UserDetails, provision
 from .scope import BaseUri
 
 NAMESPACE = "/v1/{prefix}/namespaces/{namespace}"
@@ -47,7 +49,10 @@ router = APIRouter(prefix="/catalog/v1")
 
 
 @router.get("/config")
-def get_config(server: Server, project: ProjectId, base: BaseUri, warehouse: str | None = None) -> Response:
+def get_config(
+    server: Server, caller: Caller, project: ProjectId, base: BaseUri, warehouse: str | None = None
+) -> Response:
+    """A caller who is no user yet becomes one: clients call this first."""
     if not warehouse:
         message = "No warehouse specified. Please specify the 'warehouse' parameter in the GET /config request."
         raise ApiError(400, "GetConfigNoWarehouseProvided", message)
@@ -58,6 +63,8 @@ def get_config(server: Server, project: ProjectId, base: BaseUri, warehouse: str
         found = session.scalars(query).first()
     if found is None or not found.active:
         raise ApiError(404, "NoSuchWarehouseException", f"A warehouse '{name}' does not exist")
+    if caller is not None:
+        _provision(server, caller)
     return json_response(
         {
             "overrides": {"uri": f"{base}/catalog"},
@@ -66,6 +73,14 @@ def get_config(server: Server, project: ProjectId, base: BaseUri, warehouse: str
             "idempotency-key-lifetime": f"PT{server.settings.idempotency_seconds // 60}M",
         }
     )
+
+
+def _provision(server: Lakekeeper, caller: Principal) -> None:
+    with server.database.read() as session:
+        known = session.get(User, caller.id) is not None
+    if not known:
+        with server.database.write() as session:
+            provision(server, session, caller, UserDetails(), "config-call-creation")
 
 
 def _defaults(warehouse: Warehouse, page_size: int) -> dict[str, Any]:

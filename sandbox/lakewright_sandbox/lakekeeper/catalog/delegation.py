@@ -45,7 +45,7 @@ AccessDelegation = Annotated[Delegation, Depends(requested_delegation)]
 
 @dataclass(frozen=True)
 class TabularAccess:
-    """One table or view, for the settings that its client needs."""
+    """One table or view, for the settings that its client needs, who may read its files or write them too."""
 
     server: Lakekeeper
     storage: WarehouseStorage
@@ -55,11 +55,14 @@ class TabularAccess:
     namespace: list[str]
     name: str
     base_uri: str
+    readable: bool = True
+    writable: bool = True
 
     def answer(self, delegation: Delegation) -> dict[str, Any]:
         """`config`, and `storage-credentials` when some were vended."""
         profile = self.storage.profile
-        vend, sign = delegation.methods(vending=profile.sts_enabled, signing=profile.remote_signing_enabled)
+        vending, signing = profile.sts_enabled and self.readable, profile.remote_signing_enabled and self.readable
+        vend, sign = delegation.methods(vending=vending, signing=signing)
         config = self.plain_config()
         if sign:
             config |= self._signing_config()
@@ -70,7 +73,7 @@ class TabularAccess:
         return {"config": config, "storage-credentials": self._entries(keys)}
 
     def storage_credentials(self) -> list[dict[str, Any]]:
-        return self._entries(self._vended()) if self.storage.profile.sts_enabled else []
+        return self._entries(self._vended()) if self.storage.profile.sts_enabled and self.readable else []
 
     def plain_config(self) -> dict[str, str]:
         profile = self.storage.profile
@@ -85,7 +88,7 @@ class TabularAccess:
         return config
 
     def _vended(self) -> dict[str, str]:
-        keys = self.server.vendor.vend(self.storage, self.location)
+        keys = self.server.vendor.vend(self.storage, self.location, writable=self.writable)
         expires = str(int(keys.expires_at or 0) * 1000)
         namespace, table = _path_segment(SEPARATOR.join(self.namespace)), _path_segment(self.name)
         path = f"v1/{self.warehouse_id}/namespaces/{namespace}/tables/{table}/credentials"

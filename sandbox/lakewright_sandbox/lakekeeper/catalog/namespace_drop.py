@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from sqlalchemy import delete, select
 from sqlalchemy.orm import Session
 
+from ..authz.store import forget_objects
 from ..errors import ApiError
 from ..models import Namespace, Tabular, Task
 from ..server import Lakekeeper, find_warehouse
@@ -41,6 +42,9 @@ def drop_namespace(
             cancel_soft_deletion(session, tabular.id)
             if purge and tabular.metadata_location:
                 schedule_purge(server, session, warehouse, tabular)
+        forget_objects(session, "namespace", ids)
+        for kind in ("table", "view"):
+            forget_objects(session, kind, [tabular.id for tabular in tabulars])
         session.execute(delete(Tabular).where(Tabular.namespace_id.in_(ids)))
         session.execute(delete(Namespace).where(Namespace.id.in_(ids)))
 

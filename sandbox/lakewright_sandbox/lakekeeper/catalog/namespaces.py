@@ -10,6 +10,7 @@ from sqlalchemy import select
 from sqlalchemy.exc import IntegrityError
 from starlette.responses import Response
 
+from ..authz.store import Target
 from ..clock import new_id
 from ..errors import ApiError
 from ..models import Namespace
@@ -54,8 +55,10 @@ def list_namespaces(
             Namespace.warehouse_id == warehouse, Namespace.parent_id.is_not_distinct_from(above)
         )
         rows = session.scalars(page.of(query, Namespace.created_at, Namespace.id)).all()
+        token = page.next_token(rows)
+        rows = server.authorizer.listed(session, "namespace", rows)
     body: dict[str, Any] = {"namespaces": [row.path for row in rows]}
-    if token := page.next_token(rows):
+    if token:
         body["next-page-token"] = token
     if listing.uuids:
         body["namespace-uuids"] = [row.id for row in rows]
@@ -101,6 +104,8 @@ def _create(server: Lakekeeper, warehouse_id: str, body: CreateNamespace) -> dic
                 updated_at=None,
             )
             session.add(row)
+            session.flush()
+            server.authorizer.created(session, Target("namespace", row_id))
     except IntegrityError:
         message = f"Namespace name '{'.'.join(path)}' already exist in warehouse '{warehouse_id}'"
         raise ApiError(409, "AlreadyExistsException", message, "Error creating Namespace in catalog") from None

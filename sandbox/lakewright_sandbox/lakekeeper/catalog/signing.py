@@ -15,6 +15,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 from starlette.responses import Response
 
+from ..authz.store import Target
 from ..errors import ApiError, tabular_missing
 from ..models import Tabular, Warehouse
 from ..requests import read_body
@@ -64,6 +65,7 @@ def sign_for_table(
         if tabular is None or tabular.warehouse_id != warehouse.id or tabular.deleted_at is not None:
             raise tabular_missing("table")
         storage = server.storage_of(session, warehouse)
+        _check_right(server, session, tabular, body)
     return _signed(server, storage, tabular.location, body)
 
 
@@ -76,20 +78,29 @@ def sign_in_warehouse(
     with server.database.read() as session:
         warehouse = find_warehouse(session, str(warehouse_id), active=True)
         storage = server.storage_of(session, warehouse)
-        location = _location_holding(session, warehouse, requested(storage, body)[0])
-    return _signed(server, storage, location, body)
+        tabular = _tabular_holding(session, warehouse, requested(storage, body)[0])
+        _check_right(server, session, tabular, body)
+    return _signed(server, storage, tabular.location, body)
 
 
-def _location_holding(session: Session, warehouse: Warehouse, uri: str) -> str:
+def _check_right(server: Lakekeeper, session: Session, tabular: Tabular, body: SignRequest) -> None:
+    """To read for what only reads, to write for the rest."""
+    read = "read_data" if tabular.kind == "table" else "select"
+    write = "write_data" if tabular.kind == "table" else "commit"
+    action = read if body.method.upper() in ("GET", "HEAD") else write
+    server.authorizer.require(session, Target(tabular.kind, tabular.id), action)
+
+
+def _tabular_holding(session: Session, warehouse: Warehouse, uri: str) -> Tabular:
     parts = uri.split("/")
     above = ["/".join(parts[:end]) for end in range(3, len(parts) + 1)]
-    query = select(Tabular.location).where(
+    query = select(Tabular).where(
         Tabular.warehouse_id == warehouse.id, Tabular.location.in_(above), Tabular.deleted_at.is_(None)
     )
-    location = session.scalars(query).first()
-    if location is None:
+    tabular = session.scalars(query).first()
+    if tabular is None:
         raise tabular_missing("table")
-    return location
+    return tabular
 
 
 def _signed(server: Lakekeeper, storage: WarehouseStorage, location: str, request: SignRequest) -> Response:

@@ -12,6 +12,7 @@ from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 from starlette.responses import Response
 
+from ..authz.store import Target, forget_objects
 from ..clock import new_id
 from ..errors import ApiError
 from ..models import Namespace, Tabular
@@ -119,11 +120,14 @@ class NewTabular:
             raise ApiError(409, "ConcurrentUpdateError", "The namespace was dropped meanwhile.")
         existing = tabular_named(session, namespace, row.name)
         if existing is not None and (existing.metadata_location is None or self.overwrite):
+            forget_objects(session, existing.kind, [existing.id])
             session.delete(existing)
             session.flush()
         if self.check_location:
             check_location_free(session, row.warehouse_id, row.location)
         session.add(row)
+        session.flush()
+        self.server.authorizer.created(session, Target(row.kind, row.id))
 
 
 def list_tabulars(call: CatalogCall, path: Sequence[str], kind: str, listing: ListOptions) -> Response:
@@ -138,8 +142,10 @@ def list_tabulars(call: CatalogCall, path: Sequence[str], kind: str, listing: Li
             Tabular.metadata_location.is_not(None),
         )
         rows = session.scalars(page.of(query, Tabular.created_at, Tabular.id)).all()
+        token = page.next_token(rows)
+        rows = call.server.authorizer.listed(session, kind, rows)
     body: dict[str, Any] = {"identifiers": [{"namespace": namespace.path, "name": row.name} for row in rows]}
-    if token := page.next_token(rows):
+    if token:
         body["next-page-token"] = token
     if listing.uuids:
         body["table-uuids"] = [row.id for row in rows]
@@ -185,5 +191,6 @@ def drop_tabular(
             if purge is not False:
                 delay = call.server.settings.unasked_purge_delay_seconds if purge is None else 0
                 schedule_purge(call.server, session, warehouse, row, delay_seconds=delay)
+            forget_objects(session, row.kind, [row.id])
             session.delete(row)
     return empty()

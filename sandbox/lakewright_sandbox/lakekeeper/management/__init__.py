@@ -4,9 +4,11 @@ from fastapi import APIRouter
 
 from . import (
     actions,
+    checks,
     deleted_tabulars,
     grants,
     namespace_move,
+    permissions,
     projects,
     protection,
     role_members,
@@ -24,6 +26,8 @@ from . import (
 
 MODULES = (
     actions,
+    checks,
+    permissions,
     grants,
     users,
     role_members,

@@ -1,80 +1,38 @@
-"""What the caller may do: everything, under the allow-all authorizer."""
+"""What the caller, or another user or role, may do with an object: everything, under the allow-all authorizer."""
 
 from __future__ import annotations
 
+from typing import Annotated
 from uuid import UUID
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Query
 from starlette.responses import Response
 
-from ..errors import project_missing
-from ..models import Project
+from ..authz.introspection import allowed_actions
+from ..authz.targets import PATHS, NamedObject
+from ..errors import ApiError
+from ..identities import UserId, subject_of
 from ..responses import json_response
-from ..server import ProjectId, Server, find_warehouse
-
-PROJECT_ACTIONS = [
-    "create_warehouse",
-    "delete",
-    "rename",
-    "get_metadata",
-    "list_warehouses",
-    "include_in_list",
-    "create_role",
-    "list_roles",
-    "search_roles",
-    "get_endpoint_statistics",
-    "modify_task_queue_config",
-    "get_task_queue_config",
-    "get_project_tasks",
-    "control_project_tasks",
-    "create_tag",
-    "list_tags",
-    "read_grants",
-]
-WAREHOUSE_ACTIONS = [
-    "create_namespace",
-    "delete",
-    "update_storage",
-    "get_metadata",
-    "get_config",
-    "list_namespaces",
-    "list_everything",
-    "use",
-    "include_in_list",
-    "deactivate",
-    "activate",
-    "rename",
-    "list_deleted_tabulars",
-    "modify_soft_deletion",
-    "get_task_queue_config",
-    "modify_task_queue_config",
-    "get_all_tasks",
-    "control_all_tasks",
-    "set_protection",
-    "set_format_version_policy",
-    "get_endpoint_statistics",
-    "manage_tags",
-    "accept_moved_namespace",
-    "read_grants",
-]
+from ..server import Server
 
 router = APIRouter(prefix="/management/v1")
 
 
-@router.get("/project/actions")
-def project_actions(server: Server, project: ProjectId) -> Response:
+def actions_on(
+    server: Server,
+    named: NamedObject,
+    user: Annotated[UserId | None, Query(alias="principalUser")] = None,
+    role: Annotated[UUID | None, Query(alias="principalRole")] = None,
+) -> Response:
+    if user is not None and role is not None:
+        message = "Specify at most one of `principalUser` and `principalRole`"
+        raise ApiError(400, "InvalidGetAccessQuery", message)
     with server.database.read() as session:
-        if session.get(Project, project) is None:
-            raise project_missing(project)
-    return _allowed(PROJECT_ACTIONS)
-
-
-@router.get("/warehouse/{warehouse_id}/actions")
-def warehouse_actions(server: Server, warehouse_id: UUID) -> Response:
-    with server.database.read() as session:
-        find_warehouse(session, str(warehouse_id))
-    return _allowed(WAREHOUSE_ACTIONS)
-
-
-def _allowed(names: list[str]) -> Response:
+        target = named.target(server) if named.kind == "user" else named.find(server, session)
+        server.authorizer.check_visible(session, target)
+        names = allowed_actions(server, session, target, subject_of(user, role))
     return json_response({"allowed-actions": [{"action": name} for name in names]})
+
+
+for _path in (*PATHS.values(), "/role/{role_id}", "/user/{user_id}"):
+    router.add_api_route(f"{_path}/actions", actions_on, methods=["GET"])

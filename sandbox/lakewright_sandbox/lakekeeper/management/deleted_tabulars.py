@@ -10,6 +10,7 @@ from sqlalchemy import select
 from sqlalchemy.exc import IntegrityError
 from starlette.responses import Response
 
+from ..authz.store import Target
 from ..clock import optional_timestamp, timestamp
 from ..errors import ApiError, tabular_missing
 from ..models import Namespace, Tabular
@@ -22,13 +23,13 @@ from ..task_queue import cancel_soft_deletion
 router = APIRouter(prefix="/management/v1/warehouse/{warehouse_id}/deleted-tabulars")
 
 
-class Target(Body):
+class UndropTarget(Body):
     type: Literal["table", "view", "generic-table"]
     id: UUID
 
 
 class Undrop(Body):
-    targets: list[Target]
+    targets: list[UndropTarget]
 
 
 @router.get("")
@@ -47,6 +48,9 @@ def list_deleted(
     with server.database.read() as session:
         find_warehouse(session, str(warehouse_id), active=True)
         rows = session.execute(page.of(query, Tabular.created_at, Tabular.id)).all()
+        shown = [
+            row for row in rows if server.authorizer.may(session, Target(row[0].kind, row[0].id), "include_in_list")
+        ]
     body: dict[str, Any] = {
         "tabulars": [
             {
@@ -59,7 +63,7 @@ def list_deleted(
                 "deleted-at": optional_timestamp(row.deleted_at),
                 "expiration-date": optional_timestamp(row.expires_at),
             }
-            for row, path in rows
+            for row, path in shown
         ],
         "next-page-token": page.next_token([row for row, _ in rows]),
     }
@@ -76,6 +80,7 @@ def undrop(server: Server, warehouse_id: UUID, body: Annotated[Undrop, read_body
                 row = session.get(Tabular, str(target.id))
                 if row is None or row.warehouse_id != str(warehouse_id) or row.kind != target.type:
                     raise tabular_missing(target.type)
+                server.authorizer.require(session, Target(row.kind, row.id), "undrop")
                 if row.deleted_at is not None:
                     row.deleted_at = row.expires_at = None
                     cancel_soft_deletion(session, row.id)

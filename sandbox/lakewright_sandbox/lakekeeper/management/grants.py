@@ -15,7 +15,10 @@ from sqlalchemy.orm import Session
 from starlette.responses import Response
 
 from ..authz import granting
+from ..authz.actions import READ_GRANTS
+from ..authz.caller import actor
 from ..authz.hierarchy import project_above
+from ..authz.introspection import check_inspectable
 from ..authz.privileges import GRANTABLE, described, grantable
 from ..authz.store import Relation, Target, grants_of, grants_on
 from ..authz.targets import PATHS, Named, NamedObject
@@ -76,7 +79,7 @@ def list_grants(server: Server, project: ProjectId, principal: AskedPrincipal, p
     if principal is None:
         message = "Specify `principalUser` or `principalRole`: this listing answers for one principal at a time."
         raise ApiError(400, "MissingGrantPrincipal", message)
-    if server.settings.openfga:
+    if server.authorizer.enforces:
         message = "This authorizer cannot list the grants of a principal across all objects of a project."
         raise ApiError(501, "GrantListingNotImplemented", f"{message} Read the grants of one object instead.")
     with server.database.read() as session:
@@ -94,20 +97,25 @@ def all_privileges(server: Server) -> Response:
 
 def list_on(server: Server, named: NamedObject, principal: AskedPrincipal, page: AskedPage) -> Response:
     with server.database.read() as session:
-        query = grants_on(_find(server, session, named), grantable(server.settings, named.kind))
+        target = _find(server, session, named)
+        _check_readable(server, session, target, principal)
+        query = grants_on(target, grantable(server.settings, named.kind))
         if principal is not None:
             query = query.where(Grant.subject_kind == principal.kind, Grant.subject_id == principal.id)
         grants = session.scalars(page.of(query, Grant.created_at, Grant.id)).all()
         return _listed(server, session, grants, page)
 
 
-def privileges_on(server: Server, named: NamedObject, _principal: AskedPrincipal) -> Response:
+def privileges_on(server: Server, named: NamedObject, principal: AskedPrincipal) -> Response:
+    settings = server.settings
     with server.database.read() as session:
-        target, settings = _find(server, session, named), server.settings
+        target = _find(server, session, named)
+        check_inspectable(server, session, target, principal)
+        allowed = granting.grantable_by(server, session, target, grantable(settings, target.kind), principal)
         shown = [
             {
                 "privilege": described(settings, target.kind, name),
-                "allowed": True,
+                "allowed": name in allowed,
             }
             for name in grantable(settings, target.kind)
         ]
@@ -121,6 +129,8 @@ def apply_to(server: Server, named: NamedObject, diff: Annotated[GrantDiff, read
     with server.database.write() as session:
         target = _find(server, session, named)
         granting.check_roles(session, named.project, [entry.principal.subject for entry in diff.writes])
+        privileges = ([entry.privilege for entry in side] for side in (diff.writes, diff.deletes))
+        granting.check_authority(server, session, target, *privileges)
         writes, deletes = ([entry.on(target) for entry in side] for side in (diff.writes, diff.deletes))
         granting.apply(server, session, writes, deletes)
     return empty()
@@ -143,6 +153,15 @@ def _find(server: Lakekeeper, session: Session, named: Named) -> Target:
 
 def _target(grant: Grant) -> Target:
     return Target(grant.object_kind, grant.object_id)
+
+
+def _check_readable(server: Lakekeeper, session: Session, target: Target, principal: Subject | None) -> None:
+    """Whoever may read the grants sees the object by that alone; everybody may read one's own."""
+    if principal is not None and principal == actor().subject:
+        if target.kind != "server":
+            server.authorizer.require(session, target, "include_in_list")
+    elif not server.authorizer.may(session, target, READ_GRANTS):
+        server.authorizer.require(session, target, READ_GRANTS)
 
 
 def _listed(server: Lakekeeper, session: Session, grants: Sequence[Grant], page: Page) -> Response:

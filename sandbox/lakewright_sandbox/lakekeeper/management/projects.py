@@ -9,7 +9,7 @@ from pydantic import AfterValidator
 from sqlalchemy import select
 from starlette.responses import Response
 
-from ..authz.store import forget_objects
+from ..authz.store import Target, forget_objects
 from ..clock import new_id
 from ..errors import ApiError, project_missing
 from ..models import Project, Role, TaskQueueConfig, Warehouse
@@ -37,6 +37,7 @@ def create_project(server: Server, body: Annotated[CreateProject, read_body(Crea
         if session.get(Project, project_id) is not None:
             raise ApiError(409, "ProjectIdAlreadyExists", "Project with this id already exists")
         session.add(Project(id=project_id, name=body.project_name, created_at=server.clock.now()))
+        server.authorizer.created(session, Target("project", project_id))
     return json_response({"project-id": project_id}, 201)
 
 
@@ -44,6 +45,7 @@ def create_project(server: Server, body: Annotated[CreateProject, read_body(Crea
 def list_projects(server: Server) -> Response:
     with server.database.read() as session:
         projects = session.scalars(select(Project).order_by(Project.created_at, Project.id)).all()
+        projects = server.authorizer.listed(session, "project", projects)
     return json_response({"projects": [_shown(project) for project in projects]})
 
 
@@ -95,19 +97,19 @@ def delete_by_header(server: Server, project_id: ProjectId) -> Response:
     return delete_project(server, project_id)
 
 
-@router.get("/project/{project}")
-def get_by_path(server: Server, project: str) -> Response:
-    return get_project(server, project)
+@router.get("/project/{project_id}")
+def get_by_path(server: Server, project_id: str) -> Response:
+    return get_project(server, project_id)
 
 
-@router.post("/project/{project}/rename")
-def rename_by_path(server: Server, project: str, body: Annotated[Rename, read_body(Rename)]) -> Response:
-    return rename_project(server, project, body.new_name)
+@router.post("/project/{project_id}/rename")
+def rename_by_path(server: Server, project_id: str, body: Annotated[Rename, read_body(Rename)]) -> Response:
+    return rename_project(server, project_id, body.new_name)
 
 
-@router.delete("/project/{project}")
-def delete_by_path(server: Server, project: str) -> Response:
-    return delete_project(server, project)
+@router.delete("/project/{project_id}")
+def delete_by_path(server: Server, project_id: str) -> Response:
+    return delete_project(server, project_id)
 
 
 def _shown(project: Project) -> dict[str, str]:

@@ -21,8 +21,8 @@ from ..paging import AskedPage, Page
 from ..requests import Body, read_body, uuid_fault
 from ..responses import empty, json_response
 from ..server import Lakekeeper, ProjectId, Server
+from ..users import user_missing
 from .roles import find_role, ident
-from .users import user_missing
 
 MemberType = Literal["user", "role"]
 
@@ -137,7 +137,7 @@ def list_transitive_user_roles(server: Server, project: ProjectId, user_id: str,
 
 
 def _check_transitive(server: Lakekeeper) -> None:
-    if server.settings.openfga:
+    if server.authorizer.enforces:
         message = "Transitive role-membership listing is not supported under this authorizer backend"
         advice = "use the direct listings, or a catalog-backed authorizer."
         raise ApiError(501, "TransitiveRoleMembershipListingNotImplemented", f"{message}; {advice}")
@@ -145,7 +145,7 @@ def _check_transitive(server: Lakekeeper) -> None:
 
 def _check_user(server: Lakekeeper, session: Session, user_id: str) -> None:
     """OpenFGA takes users that nobody has provisioned."""
-    if session.get(User, checked_user_id(user_id)) is None and not server.settings.openfga:
+    if session.get(User, checked_user_id(user_id)) is None and not server.authorizer.enforces:
         raise user_missing(user_id)
 
 

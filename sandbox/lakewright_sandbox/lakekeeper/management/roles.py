@@ -13,7 +13,7 @@ from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 from starlette.responses import Response
 
-from ..authz.store import forget_objects
+from ..authz.store import Target, forget_objects
 from ..authz.targets import role_missing
 from ..clock import new_id, optional_timestamp, timestamp
 from ..errors import ApiError
@@ -78,6 +78,8 @@ def create_role(server: Server, project: ProjectId, body: Annotated[CreateRole, 
             if session.get(Project, project) is None:
                 raise ApiError(404, "ProjectNotFound", f"Project with id '{project}' not found", during)
             session.add(role)
+            session.flush()
+            server.authorizer.created(session, Target("role", role_id))
     except IntegrityError as error:
         raise _taken(error, during) from None
     return json_response(shown(role), 201)

@@ -11,6 +11,7 @@ from fastapi import APIRouter
 from sqlalchemy import select
 from starlette.responses import Response
 
+from ..authz.store import Target
 from ..errors import ApiError
 from ..models import Namespace, Tabular
 from ..requests import Body, read_body
@@ -39,7 +40,11 @@ def search_tabular(server: Server, warehouse_id: UUID, body: Annotated[Search, r
     )
     with server.database.read() as session:
         find_warehouse(session, str(warehouse_id), active=True)
-        rows = session.execute(query).all()
+        rows = [
+            (row, path)
+            for row, path in session.execute(query).all()
+            if server.authorizer.may(session, Target(row.kind, row.id), "include_in_list")
+        ]
     wanted, found = trigrams(body.search), []
     for row, path in rows:
         distance = trigram_distance(wanted, trigrams(".".join([*path, row.name])))

@@ -9,12 +9,15 @@ from sqlalchemy import select, text
 from sqlalchemy.exc import SQLAlchemyError
 from starlette.responses import Response
 
+from ..authz.store import Relation, Target, add
 from ..errors import ApiError
-from ..models import Project, ServerRow
-from ..requests import Body, read_body
+from ..identities import Subject
+from ..models import Project, ServerRow, User
+from ..requests import Body, Caller, read_body
 from ..responses import empty, json_response
 from ..server import Server
 from ..settings import VERSION
+from ..users import UserDetails, UserType, provision, shown, user_missing
 
 QUEUES = ["soft_deletion", "tabular_purge", "task_log_cleanup"]
 
@@ -31,9 +34,10 @@ def health(server: Server) -> Response:
         status = "error"
     checked = server.clock.now() // 1000
     pools = [{"name": name, "lastCheck": checked, "status": status} for name in ("read_pool", "write_pool")]
+    authorizer = [{"name": "openfga", "lastCheck": checked, "status": "ok"}]
     body = {
         "health": status,
-        "services": {"catalog": pools, "secrets": pools, "auth": []},
+        "services": {"catalog": pools, "secrets": pools, "auth": authorizer if server.authorizer.enforces else []},
         "maintenance_mode": "off",
     }
     return json_response(body, 200 if status == "ok" else 503)
@@ -51,7 +55,7 @@ def info(server: Server) -> Response:
             "bootstrapped": bootstrapped,
             "server-id": server.server_id,
             "default-project-id": server.settings.default_project,
-            "authz-backend": "allow-all",
+            "authz-backend": "openfga" if server.authorizer.enforces else "allow-all",
             "aws-system-identities-enabled": server.settings.aws_system_identity,
             "azure-system-identities-enabled": False,
             "gcp-system-identities-enabled": False,
@@ -64,24 +68,46 @@ def info(server: Server) -> Response:
 class BootstrapRequest(Body):
     accept_terms_of_use: bool
     is_operator: bool = False
+    user_name: str | None = None
+    user_email: str | None = None
+    user_type: UserType | None = None
 
 
 @router.post("/management/v1/bootstrap")
-def bootstrap(server: Server, body: Annotated[BootstrapRequest, read_body(BootstrapRequest)]) -> Response:
+def bootstrap(
+    server: Server, caller: Caller, body: Annotated[BootstrapRequest, read_body(BootstrapRequest)]
+) -> Response:
+    """Whoever does it becomes a user, and where grants are enforced the server's admin or operator."""
     if not body.accept_terms_of_use:
         message = "You must accept the terms of use to bootstrap the catalog."
         raise ApiError(400, "TermsOfUseNotAccepted", message)
+    if caller is None and server.authorizer.enforces:
+        raise ApiError(401, "AnonymousBootstrap", "Anonymous users cannot bootstrap the catalog")
     with server.database.write() as session:
         row = session.scalars(select(ServerRow)).one()
         if row.bootstrapped:
             raise ApiError(400, "CatalogAlreadyBootstrapped", "Catalog is not open for bootstrap")
         row.bootstrapped = True
+        if caller is not None:
+            details = UserDetails(body.user_name, body.user_email, body.user_type)
+            provision(server, session, caller, details, "create-endpoint")
+            if server.authorizer.enforces:
+                relation = "operator" if body.is_operator else "admin"
+                target, subject = Target("server", server.server_id), Subject("user", caller.id)
+                add(session, Relation(target, relation, subject), server.clock.now())
         project_id = server.settings.default_project
         if session.get(Project, project_id) is None:
             session.add(Project(id=project_id, name="Default Project", created_at=server.clock.now()))
+            server.authorizer.created(session, Target("project", project_id))
     return empty()
 
 
 @router.get("/management/v1/whoami")
-def whoami() -> Response:
-    raise ApiError(401, "GetMyUserWithoutToken", "No token provided")
+def whoami(server: Server, caller: Caller) -> Response:
+    if caller is None:
+        raise ApiError(401, "GetMyUserWithoutToken", "No token provided")
+    with server.database.read() as session:
+        user = session.get(User, caller.id)
+    if user is None:
+        raise user_missing(caller.id)
+    return json_response({**shown(user), "is-instance-admin": server.settings.instance_admin})

@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated
 
 from fastapi import APIRouter
 from pydantic import AliasChoices, Field
 from sqlalchemy import select
 from starlette.responses import Response
 
-from ..authz.store import forget_objects
-from ..clock import optional_timestamp, timestamp
+from ..authz.store import Target, forget_objects
 from ..errors import ApiError
 from ..identities import UserId, checked_user_id
 from ..models import User
 from ..paging import AskedPage
-from ..requests import Body, read_body
+from ..requests import Body, Caller, Principal, read_body
 from ..responses import empty, json_response
 from ..server import Server
+from ..users import UserDetails, UserType, provision, shown, user_missing
 from .search import MAX_LENGTH, MAX_RESULTS, Search, trigram_distance, trigrams
-
-UserType = Literal["human", "application"]
 
 router = APIRouter(prefix="/management/v1")
 
@@ -40,33 +38,31 @@ class UpdateUser(Body):
 
 
 @router.post("/user")
-def create_user(server: Server, body: Annotated[CreateUser, read_body(CreateUser)]) -> Response:
-    user_id, name, user_type = _provisioned(body)
-    with server.database.write() as session:
-        user = session.get(User, user_id)
-        if user is not None and not body.update_if_exists:
-            raise ApiError(409, "UserAlreadyExists", f"User with id {user_id} already exists.")
-        created = user is None
-        if user is None:
-            user = User(id=user_id, created_at=server.clock.now(), updated_at=None)
-            session.add(user)
-        else:
-            user.updated_at = server.clock.now()
-        user.name, user.user_type, user.email = name, user_type, body.email or None
-        user.last_updated_with = "create-endpoint"
-    return json_response(shown(user), 201 if created else 200)
-
-
-def _provisioned(body: CreateUser) -> tuple[str, str, str]:
-    """Id, name and type of the user to be made. Raises 400 for what is missing."""
-    if body.id is None:
+def create_user(server: Server, caller: Caller, body: Annotated[CreateUser, read_body(CreateUser)]) -> Response:
+    """Without an id, or with one's own, of oneself: what is not given is taken from the token."""
+    who = Principal(body.id) if body.id else caller
+    if who is None:
         message = "User ID could not be extracted from the token and must be provided for creating a user."
         raise ApiError(400, "MissingUserId", message)
-    if not body.name:
+    details = UserDetails(body.name or None, body.email or None, body.user_type)
+    with server.database.write() as session:
+        if caller is not None and who.id == caller.id:
+            who = caller
+        else:
+            server.authorizer.require(session, Target("server", server.server_id), "provision_users")
+            _check_complete(details)
+        user = session.get(User, who.id)
+        if user is not None and not body.update_if_exists:
+            raise ApiError(409, "UserAlreadyExists", f"User with id {who.id} already exists.")
+        made = provision(server, session, who, details, "create-endpoint")
+    return json_response(shown(made), 201 if user is None else 200)
+
+
+def _check_complete(details: UserDetails) -> None:
+    if not details.name:
         raise ApiError(400, "MissingUserName", "Name must be provided for user provisioning")
-    if body.user_type is None:
+    if details.user_type is None:
         raise ApiError(400, "MissingUserType", "Name and user_type must be provided for user provisioning")
-    return body.id, body.name, body.user_type
 
 
 @router.get("/user")
@@ -129,19 +125,3 @@ def delete_user(server: Server, user_id: str) -> Response:
         forget_objects(session, "user", [user.id])
         session.delete(user)
     return empty()
-
-
-def user_missing(user_id: str) -> ApiError:
-    return ApiError(404, "UserNotFound", f"User with id {user_id} not found.")
-
-
-def shown(user: User) -> dict[str, Any]:
-    return {
-        "name": user.name,
-        "email": user.email,
-        "id": user.id,
-        "user-type": user.user_type,
-        "last-updated-with": user.last_updated_with,
-        "created-at": timestamp(user.created_at),
-        "updated-at": optional_timestamp(user.updated_at),
-    }

@@ -11,6 +11,7 @@ from sqlalchemy import select
 from sqlalchemy.exc import IntegrityError
 from starlette.responses import Response
 
+from ..authz.store import Target, forget_objects
 from ..clock import new_id, timestamp
 from ..errors import ApiError
 from ..models import ACTIVE_TASK, Namespace, Project, Secret, Tabular, Task, Warehouse
@@ -88,6 +89,7 @@ def _insert(
             session.add(warehouse)
             session.flush()
             take_statistics(session, warehouse.id, now)
+            server.authorizer.created(session, Target("warehouse", warehouse.id))
     except IntegrityError:
         message = f"A warehouse with the name '{warehouse.name}' already exists in project with id '{project}'"
         raise ApiError(409, "WarehouseAlreadyExists", message, during) from None
@@ -105,6 +107,7 @@ def list_warehouses(
     query = select(Warehouse).where(Warehouse.project_id == (project_id or project), Warehouse.active.in_(states))
     with server.database.read() as session:
         found = session.scalars(query.order_by(Warehouse.created_at, Warehouse.id)).all()
+        found = server.authorizer.listed(session, "warehouse", found)
     return json_response({"warehouses": [shown(warehouse) for warehouse in found]})
 
 
@@ -134,6 +137,7 @@ def delete_warehouse(server: Server, warehouse_id: UUID, force: Flag = False) ->
                 raise ApiError(409, "WarehouseNotEmpty", message, during)
         if warehouse.secret_id and (secret := session.get(Secret, warehouse.secret_id)):
             session.delete(secret)
+        forget_objects(session, "warehouse", [warehouse.id])
         session.delete(warehouse)
     return empty()
 

@@ -1,0 +1,97 @@
+"""The authorizer: what handlers ask of it, whether it enforces grants (OpenFGA) or lets everybody do everything."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Protocol, TypeVar
+
+from sqlalchemy.orm import Session
+
+from ..errors import ApiError, namespace_missing, tabular_missing, warehouse_missing
+from ..identities import Subject
+from ..models import Namespace
+from .caller import actor
+from .rights import Rights
+from .store import Relation, Target, add
+
+if TYPE_CHECKING:
+    from ..server import Lakekeeper
+
+
+class Identified(Protocol):
+    @property
+    def id(self) -> str: ...
+
+
+Row = TypeVar("Row", bound=Identified)
+
+
+class Authorizer:
+    """Under allow-all all questions are answered with yes, and nobody owns anything."""
+
+    def __init__(self, server: Lakekeeper) -> None:
+        self._server = server
+        self.enforces = server.settings.openfga
+
+    def rights(self, session: Session, subject: Subject | None = None) -> Rights:
+        """Of the subject, by default the caller. Only where grants are enforced."""
+        return Rights(self._server, session, subject or actor().subject)
+
+    def may(self, session: Session, target: Target, action: str, subject: Subject | None = None) -> bool:
+        return not self.enforces or self.rights(session, subject).may(target, action)
+
+    def created(self, session: Session, target: Target) -> None:
+        """Whoever makes an object owns it; of a project one is the admin."""
+        subject = actor().subject
+        if self.enforces and subject is not None:
+            relation = "project_admin" if target.kind == "project" else "ownership"
+            add(session, Relation(target, relation, subject), self._server.clock.now())
+
+    def listed(self, session: Session, kind: str, rows: Sequence[Row]) -> Sequence[Row]:
+        """Those of the rows that the caller may see in a list."""
+        if not self.enforces:
+            return rows
+        rights = self.rights(session)
+        return [row for row in rows if rights.may(Target(kind, row.id), "include_in_list")]
+
+    def require(self, session: Session, target: Target, action: str) -> None:
+        """Raises 403 for what the caller may not do, 404 for what the caller may not even see.
+
+        Of servers, projects, users and roles it is known that they are there.
+        """
+        if not self.enforces:
+            return
+        rights = self.rights(session)
+        self._check_sees(session, rights, target)
+        if not rights.may(target, action):
+            raise forbidden(target, action)
+
+    def check_visible(self, session: Session, target: Target) -> None:
+        """Raises 404 for what the caller may not even see."""
+        if self.enforces:
+            self._check_sees(session, self.rights(session), target)
+
+    def _check_sees(self, session: Session, rights: Rights, target: Target) -> None:
+        if target.kind in HIDDEN and not rights.sees(target):
+            raise self._missing(session, target)
+
+    def _missing(self, session: Session, target: Target) -> ApiError:
+        match target.kind:
+            case "warehouse":
+                return warehouse_missing(target.id)
+            case "namespace":
+                namespace = session.get(Namespace, target.id)
+                warehouse = namespace.warehouse_id if namespace else ""
+                return namespace_missing(".".join(namespace.path) if namespace else target.id, warehouse)
+            case kind:
+                return tabular_missing(kind)
+
+
+HIDDEN = ("warehouse", "namespace", "table", "view")
+
+
+def forbidden(target: Target, action: str) -> ApiError:
+    """403, named after the kind of object: `WarehouseActionForbidden`."""
+    kind = target.kind.capitalize()
+    message = f"{kind} action `{action}` forbidden on {target.kind} `{target.id}`"
+    return ApiError(403, f"{kind}ActionForbidden", message)

@@ -1,0 +1,95 @@
+"""What a user or role may do, worked out from the stored grants and the rules of the model."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from sqlalchemy import select, tuple_
+from sqlalchemy.orm import Session
+
+from ..identities import Subject
+from ..models import Grant
+from .actions import ACTIONS
+from .hierarchy import line_of, parent_of
+from .membership import roles_held
+from .model import ANYONE, DIRECT, INSIDE, RULES, SELF, Both, Term, Unless
+from .store import Target
+
+if TYPE_CHECKING:
+    from ..server import Lakekeeper
+
+EVERYONE = Subject("everyone", "*")
+
+
+class Rights:
+    """Of one subject, in one session; None has authenticated as nobody and may do nothing."""
+
+    def __init__(self, server: Lakekeeper, session: Session, subject: Subject | None) -> None:
+        self._server, self._session, self._subject = server, session, subject
+        self._known: dict[tuple[Target, str], bool] = {}
+
+    def may(self, target: Target, action: str) -> bool:
+        """Whether the subject may do that action of the catalog; False for actions that the kind has not."""
+        relation = ACTIONS[target.kind].get(action)
+        return relation is not None and self.has(target, relation)
+
+    def sees(self, target: Target) -> bool:
+        return "visible" not in RULES[target.kind] or self.has(target, "visible")
+
+    def has(self, target: Target, relation: str) -> bool:
+        """Whether the subject has that relation to the object, by a grant or by what follows from others."""
+        key = target, relation
+        if key not in self._known:
+            self._known[key] = False  # a rule that comes back to itself adds nothing
+            terms = RULES[target.kind].get(relation, ())
+            self._known[key] = any(self._holds(target, relation, term) for term in terms)
+        return self._known[key]
+
+    def _holds(self, target: Target, relation: str, term: Term) -> bool:
+        match term:
+            case Both(one, other):
+                held = self._holds(target, relation, one) and self._holds(target, relation, other)
+            case Unless(one, forbidding):
+                held = self._holds(target, relation, one) and not self._holds(target, relation, forbidding)
+            case str():
+                held = self._simply_holds(target, relation, term)
+        return held
+
+    def _simply_holds(self, target: Target, relation: str, term: str) -> bool:
+        if term.startswith("^"):
+            parent = parent_of(self._server, self._session, target)
+            return parent is not None and self.has(parent, term[1:])
+        match term:
+            case _ if term == DIRECT:
+                return relation in self._granted[target]
+            case _ if term == INSIDE:
+                return target in self._above_described
+            case _ if term == SELF:
+                return self._subject == target
+            case _ if term == ANYONE:
+                return self._subject is not None
+            case _:
+                return self.has(target, term)
+
+    @cached_property
+    def _granted(self) -> dict[Target, set[str]]:
+        """The grants to the subject, to its roles and to everyone, by object."""
+        subjects = [EVERYONE]
+        if self._subject is not None:
+            subjects += [self._subject, *roles_held(self._session, self._subject)]
+        granted: dict[Target, set[str]] = defaultdict(set)
+        query = select(Grant).where(tuple_(Grant.subject_kind, Grant.subject_id).in_(subjects))
+        for grant in self._session.scalars(query):
+            granted[Target(grant.object_kind, grant.object_id)].add(grant.relation)
+        return granted
+
+    @cached_property
+    def _above_described(self) -> set[Target]:
+        """All that something lies in that the subject can describe."""
+        above: set[Target] = set()
+        for target in list(self._granted):
+            if "describe" in RULES[target.kind] and self.has(target, "describe"):
+                above.update(line_of(self._server, self._session, target))
+        return above

@@ -1,0 +1,57 @@
+"""Users as rows: made or replaced on request, or from the token of somebody who calls for the first time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+from sqlalchemy.orm import Session
+
+from .clock import optional_timestamp, timestamp
+from .errors import ApiError
+from .models import User
+from .requests import Principal
+
+if TYPE_CHECKING:
+    from .server import Lakekeeper
+
+UserType = Literal["human", "application"]
+
+
+@dataclass(frozen=True)
+class UserDetails:
+    """What a request says about a user; the token fills in what it leaves out."""
+
+    name: str | None = None
+    email: str | None = None
+    user_type: UserType | None = None
+
+
+def provision(server: Lakekeeper, session: Session, who: Principal, details: UserDetails, by: str) -> User:
+    """The user's row, new or replaced. `by` is the endpoint that did it, as `last-updated-with` shows it."""
+    user = session.get(User, who.id)
+    if user is None:
+        user = User(id=who.id, created_at=server.clock.now(), updated_at=None)
+        session.add(user)
+    else:
+        user.updated_at = server.clock.now()
+    user.name = details.name or who.name or f"Nameless App with ID {who.id}"
+    user.email, user.user_type = details.email or who.email or None, details.user_type or "application"
+    user.last_updated_with = by
+    return user
+
+
+def user_missing(user_id: str) -> ApiError:
+    return ApiError(404, "UserNotFound", f"User with id {user_id} not found.")
+
+
+def shown(user: User) -> dict[str, Any]:
+    return {
+        "name": user.name,
+        "email": user.email,
+        "id": user.id,
+        "user-type": user.user_type,
+        "last-updated-with": user.last_updated_with,
+        "created-at": timestamp(user.created_at),
+        "updated-at": optional_timestamp(user.updated_at),
+    }
