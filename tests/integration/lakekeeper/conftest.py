@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,11 @@ from typing import Any
 import boto3
 import httpx
 import pytest
+from lakewright_sandbox.in_process import serving
+from lakewright_sandbox.lakekeeper.app import create_app
+from lakewright_sandbox.lakekeeper.requests import Principal
+from lakewright_sandbox.lakekeeper.settings import Settings
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 START_SECONDS = 30
 
@@ -158,3 +164,56 @@ def make_warehouse(aws: Aws) -> Callable[..., str]:
         return answer.json()["warehouse-id"]
 
     return make
+
+
+class People:
+    """Clients of one server that enforces grants, each with a user's token; `None` sends none."""
+
+    def __init__(self, endpoint: str) -> None:
+        self._endpoint = endpoint
+        self._clients: dict[str | None, httpx.Client] = {}
+
+    def __call__(self, name: str | None) -> httpx.Client:
+        if name not in self._clients:
+            headers = {"authorization": f"Bearer {name}"} if name else {}
+            self._clients[name] = httpx.Client(base_url=self._endpoint, headers=headers, timeout=30)
+        return self._clients[name]
+
+    def close(self) -> None:
+        for client in self._clients.values():
+            client.close()
+
+
+class TokensAsNames:
+    """Takes a bearer token for the user's name: that tokens are checked is the question of other tests."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        token = dict(scope.get("headers", [])).get(b"authorization", b"").decode().removeprefix("Bearer ")
+        if token:
+            scope.setdefault("state", {})["principal"] = Principal(f"oidc~{token}", name=token)
+        await self._app(scope, receive, send)
+
+
+@pytest.fixture(scope="session")
+def start_openfga(aws: Aws, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., People]]:
+    """Called, it starts a server that enforces grants, with `root` as its operator."""
+    with ExitStack() as running:
+
+        def start(**settings: Any) -> People:
+            database = f"sqlite:///{tmp_path_factory.mktemp('openfga') / 'lakekeeper.db'}"
+            made = Settings(database=database, aws_endpoint=aws.endpoint, authorizer="openfga", **settings)
+            people = People(running.enter_context(serving(TokensAsNames(create_app(made)))))
+            running.callback(people.close)
+            asked = {"accept-terms-of-use": True, "is-operator": True}
+            people("root").post("/management/v1/bootstrap", json=asked).raise_for_status()
+            return people
+
+        yield start
+
+
+@pytest.fixture(scope="session")
+def people(start_openfga: Callable[..., People]) -> People:
+    return start_openfga()

@@ -1,4 +1,4 @@
-"""The actions of the permissions API: the authorizer's own, and some of the catalog's from before it had its own API."""
+"""The actions of the permissions API: the authorizer's own, and some of the catalog's, which it knew first."""
 
 from __future__ import annotations
 

@@ -1,0 +1,260 @@
+"""The permissions API under OpenFGA: assignments on every kind of object, managed access, questions about rights."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import httpx
+import pytest
+
+V1 = "/management/v1"
+SCHEMA = {"type": "struct", "fields": [{"id": 1, "name": "a", "type": "long", "required": False}]}
+OBJECT = ["ownership", "pass_grants", "manage_grants", "describe", "select", "create", "modify", "manage_tags"]
+TABULAR = [name for name in OBJECT if name != "create"]
+PROJECT = ["project_admin", "security_admin", "data_admin", "role_creator", "tag_creator"]
+RELATIONS = {
+    "server": ["admin", "operator"],
+    "project": [*PROJECT, "describe", "select", "create", "modify"],
+    "warehouse": OBJECT,
+    "namespace": OBJECT,
+    "table": TABULAR,
+    "view": TABULAR,
+    "role": ["assignee", "ownership"],
+}
+
+
+@dataclass(frozen=True)
+class Objects:
+    """One of each kind, made by `root`."""
+
+    warehouse: str
+    namespace: str
+    table: str
+    view: str
+    role: str
+
+    def permissions(self, kind: str) -> str:
+        above = f"warehouse/{self.warehouse}/" if kind in ("table", "view") else ""
+        named = kind if kind in ("server", "project") else f"{kind}/{getattr(self, kind)}"
+        return f"{V1}/permissions/{above}{named}"
+
+
+@pytest.fixture(scope="module")
+def objects(people: Any, make_warehouse: Callable[..., str]) -> Objects:
+    root = people("root")
+    warehouse = make_warehouse(root, "permissions")
+    path = f"/catalog/v1/{warehouse}/namespaces"
+    namespace = root.post(path, json={"namespace": ["n"]}).json()["properties"]["namespace_id"]
+    table = root.post(f"{path}/n/tables", json={"name": "t", "schema": SCHEMA}).json()["metadata"]["table-uuid"]
+    version = {"version-id": 1, "timestamp-ms": 1, "schema-id": 0, "summary": {}, "default-namespace": ["n"]}
+    representation = {"type": "sql", "sql": "SELECT 1", "dialect": "spark"}
+    body = {"name": "v", "schema": {**SCHEMA, "schema-id": 0}, "properties": {}}
+    body["view-version"] = version | {"representations": [representation]}
+    answer = root.post(f"{path}/n/views", json=body)
+    assert answer.status_code == 200, answer.text
+    role = root.post(f"{V1}/role", json={"name": "permissions"}).json()["id"]
+    return Objects(warehouse, namespace, table, answer.json()["metadata"]["view-uuid"], role)
+
+
+def kind_of(answer: httpx.Response) -> tuple[int, str]:
+    return answer.status_code, answer.json()["error"]["type"]
+
+
+def change(http: httpx.Client, path: str, **sides: list[dict[str, str]]) -> httpx.Response:
+    return http.post(f"{path}/assignments", json=sides)
+
+
+def assigned(http: httpx.Client, path: str, **params: Any) -> list[dict[str, str]]:
+    answer = http.get(f"{path}/assignments", params=params)
+    assert answer.status_code == 200, answer.text
+    return answer.json()["assignments"]
+
+
+@pytest.mark.parametrize("kind", RELATIONS)
+def test_every_relation_is_written_read_and_deleted(people: Any, objects: Objects, kind: str) -> None:
+    root, path = people("root"), objects.permissions(kind)
+    for name in RELATIONS[kind]:
+        tuples = [{"type": name, "user": "oidc~someone"}, {"type": name, "role": str(uuid.uuid4())}]
+        assert change(root, path, writes=tuples).status_code == 204
+        assert all(one in assigned(root, path, relations=[name]) for one in tuples)
+        assert change(root, path, deletes=tuples).status_code == 204
+        assert not any(one in assigned(root, path) for one in tuples)
+
+
+@pytest.mark.parametrize("kind", RELATIONS)
+def test_a_relation_that_the_kind_has_not(people: Any, objects: Objects, kind: str) -> None:
+    wrong = {"type": "admin" if kind != "server" else "select", "user": "oidc~someone"}
+    answer = change(people("root"), objects.permissions(kind), writes=[wrong])
+    assert (answer.status_code, answer.headers["content-type"].split(";")[0]) == (422, "text/plain")
+
+
+def test_permissions_are_not_there_where_everybody_may_do_everything(lakekeeper: httpx.Client) -> None:
+    some = str(uuid.uuid4())
+    for path in ("server", "project", f"warehouse/{some}", f"namespace/{some}", f"role/{some}"):
+        for answer in (
+            lakekeeper.get(f"{V1}/permissions/{path}/assignments"),
+            lakekeeper.post(f"{V1}/permissions/{path}/assignments", json={"writes": []}),
+            lakekeeper.get(f"{V1}/permissions/{path}/access"),
+        ):
+            assert (answer.status_code, answer.content) == (404, b"")
+    check = {"operation": {"server": {"action": "create_project"}}}
+    assert lakekeeper.post(f"{V1}/permissions/check", json=check).content == b""
+
+
+def test_the_server_says_which_authorizer_it_has(people: Any, lakekeeper: httpx.Client) -> None:
+    root = people("root")
+    assert root.get(f"{V1}/info").json()["authz-backend"] == "openfga"
+    assert [one["name"] for one in root.get("/health").json()["services"]["auth"]] == ["openfga"]
+    assert lakekeeper.get(f"{V1}/info").json()["authz-backend"] == "allow-all"
+
+
+def test_assignments_of_a_project_name_it_and_its_id_may_be_in_the_path(people: Any, objects: Objects) -> None:
+    root, path = people("root"), objects.permissions("project")
+    project = root.get(f"{V1}/project").json()["project-id"]
+    by_header, by_path = (root.get(f"{one}/assignments").json() for one in (path, f"{path}/{project}"))
+    assert by_header == by_path
+    assert by_header["project-id"] == project
+
+
+def test_only_direct_assignments_are_shown_and_relations_filter_them(people: Any, objects: Objects) -> None:
+    root, path = people("root"), objects.permissions("warehouse")
+    above = {"type": "select", "user": "oidc~reader-above"}
+    change(root, objects.permissions("project"), writes=[above])
+    change(root, path, writes=[{"type": "describe", "user": "oidc~d"}, {"type": "modify", "user": "oidc~m"}])
+    shown = assigned(root, path)
+    assert above not in shown
+    assert {"type": "ownership", "user": "oidc~root"} in shown  # whoever made it owns it
+    assert assigned(root, path, relations=["describe", "modify"]) == [
+        {"type": "describe", "user": "oidc~d"},
+        {"type": "modify", "user": "oidc~m"},
+    ]
+
+
+def test_a_tuple_that_is_there_rejects_the_whole_batch(people: Any, objects: Objects) -> None:
+    root, path = people("root"), objects.permissions("namespace")
+    there, new = {"type": "select", "user": "oidc~there"}, {"type": "select", "user": "oidc~new"}
+    change(root, path, writes=[there])
+    assert kind_of(change(root, path, writes=[new, there])) == (409, "TupleAlreadyExistsError")
+    assert new not in assigned(root, path)
+
+
+def test_a_tuple_that_is_not_there_rejects_the_whole_batch(people: Any, objects: Objects) -> None:
+    root, path = people("root"), objects.permissions("namespace")
+    absent, new = {"type": "select", "user": "oidc~absent"}, {"type": "modify", "user": "oidc~new"}
+    assert kind_of(change(root, path, writes=[new], deletes=[absent])) == (404, "TupleNotFoundError")
+    assert new not in assigned(root, path)
+
+
+def test_a_batch_has_a_hundred_tuples_at_most(people: Any, objects: Objects) -> None:
+    root, path = people("root"), objects.permissions("namespace")
+    batch = [{"type": "describe", "user": f"oidc~many-{index}"} for index in range(101)]
+    assert change(root, path, writes=batch).status_code >= 500
+    assert change(root, path, writes=batch[:100]).status_code == 204
+    assert change(root, path, deletes=batch[:100]).status_code == 204
+
+
+def test_an_assignment_names_a_user_or_a_role(people: Any, objects: Objects) -> None:
+    both = {"type": "select", "user": "oidc~a", "role": objects.role}
+    for wrong in ({"type": "select"}, both):
+        assert change(people("root"), objects.permissions("table"), writes=[wrong]).status_code == 422
+
+
+def test_whoever_may_not_grant_is_unauthorized_rather_than_forbidden(people: Any, objects: Objects) -> None:
+    wanted = {"type": "select", "user": "oidc~mallory"}
+    for kind in ("server", "project", "warehouse", "namespace", "table", "view", "role"):
+        relation = RELATIONS[kind][0]
+        answer = change(people("mallory"), objects.permissions(kind), writes=[wanted | {"type": relation}])
+        assert kind_of(answer) == (401, "Unauthorized")
+        assert kind_of(people("mallory").get(f"{objects.permissions(kind)}/assignments")) == (401, "Unauthorized")
+
+
+def test_nobody_grants_without_a_token(people: Any, objects: Objects) -> None:
+    wanted = {"type": "select", "user": "oidc~x"}
+    answer = change(people(None), objects.permissions("warehouse"), writes=[wanted])
+    assert kind_of(answer) == (401, "AuthenticationRequired")
+
+
+def test_a_role_is_not_assigned_to_itself(people: Any, objects: Objects) -> None:
+    itself = {"type": "assignee", "role": objects.role}
+    assert kind_of(change(people("root"), objects.permissions("role"), writes=[itself])) == (400, "SelfAssignment")
+
+
+def test_nobody_grants_below_a_warehouse_in_an_assumed_role(people: Any, objects: Objects) -> None:
+    root = people("root")
+    change(root, objects.permissions("warehouse"), writes=[{"type": "manage_grants", "role": objects.role}])
+    headers, wanted = {"x-assume-role": objects.role}, {"writes": [{"type": "select", "user": "oidc~by-role"}]}
+    below = root.post(f"{objects.permissions('table')}/assignments", json=wanted, headers=headers)
+    assert kind_of(below) == (400, "GrantRoleWithAssumedRole")
+    on_it = root.post(f"{objects.permissions('warehouse')}/assignments", json=wanted, headers=headers)
+    assert on_it.status_code == 204
+    stranger = people("stranger").get(f"{V1}/whoami", headers=headers)
+    assert kind_of(stranger) == (403, "AssumeRoleForbidden")
+
+
+def test_managed_access_is_set_again_and_again_and_inherited(people: Any, objects: Objects) -> None:
+    root, warehouse, namespace = people("root"), objects.permissions("warehouse"), objects.permissions("namespace")
+    for managed in (True, True, False, False):
+        answer = root.post(f"{warehouse}/managed-access", json={"managed-access": managed})
+        assert (answer.status_code, answer.content) == (200, b"")
+        assert root.get(warehouse).json() == {"managed-access": managed}
+        below = {"managed-access": False, "managed-access-inherited": managed}
+        assert root.get(namespace).json() == below
+    assert kind_of(people("mallory").get(warehouse)) == (401, "Unauthorized")
+
+
+def test_under_managed_access_ownership_alone_grants_nothing(people: Any, objects: Objects) -> None:
+    root, owner, path = people("root"), people("owner"), objects.permissions("table")
+    wanted = {"type": "select", "user": "oidc~friend"}
+    change(root, path, writes=[{"type": "ownership", "user": "oidc~owner"}])
+    assert change(owner, path, writes=[wanted]).status_code == 204
+    root.post(f"{objects.permissions('namespace')}/managed-access", json={"managed-access": True})
+    assert kind_of(change(owner, path, deletes=[wanted])) == (401, "Unauthorized")
+    root.post(f"{objects.permissions('namespace')}/managed-access", json={"managed-access": False})
+    assert change(owner, path, deletes=[wanted]).status_code == 204
+
+
+def test_pass_grants_passes_on_what_one_holds(people: Any, objects: Objects) -> None:
+    root, passer, path = people("root"), people("passer"), objects.permissions("table")
+    change(root, path, writes=[{"type": name, "user": "oidc~passer"} for name in ("pass_grants", "select")])
+    assert change(passer, path, writes=[{"type": "select", "user": "oidc~next"}]).status_code == 204
+    assert kind_of(change(passer, path, writes=[{"type": "modify", "user": "oidc~next"}])) == (401, "Unauthorized")
+
+
+@pytest.mark.parametrize("kind", RELATIONS)
+def test_the_authorizer_s_own_actions(people: Any, objects: Objects, kind: str) -> None:
+    root, path = people("root"), objects.permissions(kind)
+    mine = root.get(f"{path}/authorizer-actions").json()["allowed-actions"]
+    assert "read_assignments" in mine
+    assert all(isinstance(name, str) for name in mine)
+    assert set(mine) <= set(root.get(f"{path}/access").json()["allowed-actions"])
+    of_other = {"principalUser": "oidc~nobody"}
+    assert root.get(f"{path}/authorizer-actions", params=of_other).json()["allowed-actions"] == []
+    refused = people("mallory").get(f"{path}/authorizer-actions", params={"principalUser": "oidc~root"})
+    assert kind_of(refused) == (401, "Unauthorized")
+    both = of_other | {"principalRole": objects.role}
+    assert kind_of(root.get(f"{path}/access", params=both)) == (400, "InvalidGetAccessQuery")
+
+
+def test_a_check_is_about_oneself_or_about_another(people: Any, objects: Objects) -> None:
+    root = people("root")
+    change(root, objects.permissions("table"), writes=[{"type": "select", "user": "oidc~checked"}])
+
+    def check(http: httpx.Client, action: str, **identity: Any) -> httpx.Response:
+        table = {"warehouse-id": objects.warehouse, "table-id": objects.table, "action": action}
+        return http.post(f"{V1}/permissions/check", json={"operation": {"table": table}} | identity)
+
+    other = {"identity": {"user": "oidc~checked"}}
+    assert check(root, "read_data", **other).json() == {"allowed": True}
+    assert check(root, "write_data", **other).json() == {"allowed": False}
+    assert check(people("checked"), "read_data").json() == {"allowed": True}
+    assert kind_of(check(people("mallory"), "read_data")) == (401, "Unauthorized")
+    by_name = {"warehouse-id": objects.warehouse, "namespace": ["n"], "table": "T", "action": "drop"}
+    assert root.post(f"{V1}/permissions/check", json={"operation": {"table": by_name}}).json() == {"allowed": True}
+
+
+def test_on_an_object_that_is_not_there_nobody_has_a_right(people: Any) -> None:
+    answer = people("root").get(f"{V1}/permissions/warehouse/{uuid.uuid4()}/assignments")
+    assert kind_of(answer) == (401, "Unauthorized")

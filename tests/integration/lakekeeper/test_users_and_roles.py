@@ -1,0 +1,193 @@
+"""Users, roles and members where everybody may do everything: what the recordings do not show."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from lakewright_sandbox.in_process import serving
+from lakewright_sandbox.lakekeeper.app import create_app
+from lakewright_sandbox.lakekeeper.settings import Settings
+
+V1 = "/management/v1"
+
+
+@pytest.fixture(scope="module")
+def http(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
+    database: Path = tmp_path_factory.mktemp("roles") / "lakekeeper.db"
+    with (
+        serving(create_app(Settings(database=f"sqlite:///{database}"))) as endpoint,
+        httpx.Client(base_url=endpoint) as client,
+    ):
+        client.post(f"{V1}/bootstrap", json={"accept-terms-of-use": True}).raise_for_status()
+        yield client
+
+
+def new_role(http: httpx.Client, name: str, project: str | None = None, **fields: Any) -> str:
+    headers = {"x-project-id": project} if project else {}
+    answer = http.post(f"{V1}/role", json={"name": name, **fields}, headers=headers)
+    assert answer.status_code == 201, answer.text
+    return answer.json()["id"]
+
+
+def new_user(http: httpx.Client, name: str) -> str:
+    body = {"id": f"oidc~{name}", "name": name, "user-type": "human"}
+    assert http.post(f"{V1}/user", json=body).status_code == 201
+    return body["id"]
+
+
+def add(http: httpx.Client, role: str, *members: str) -> httpx.Response:
+    named = [{"type": "user" if "~" in member else "role", "id": member} for member in members]
+    return http.post(f"{V1}/role/{role}/members", json={"members": named})
+
+
+def kind_of(answer: httpx.Response) -> tuple[int, str]:
+    return answer.status_code, answer.json()["error"]["type"]
+
+
+@pytest.mark.parametrize(
+    ("user_id", "kind"),
+    [("plain", "InvalidUserId"), ("oidc~", "EmptyUserIdError"), (f"oidc~{'x' * 128}", "UserIdTooLongError")],
+)
+def test_a_user_id_that_cannot_be(http: httpx.Client, user_id: str, kind: str) -> None:
+    assert kind_of(http.get(f"{V1}/user/{user_id}")) == (400, kind)
+
+
+def test_a_put_replaces_all_of_a_user(http: httpx.Client) -> None:
+    user = new_user(http, "put")
+    http.put(f"{V1}/user/{user}", json={"name": "New", "user-type": "application", "email": "a@example.org"})
+    http.put(f"{V1}/user/{user}", json={"name": "New", "user-type": "application"})
+    assert http.get(f"{V1}/user/{user}").json()["email"] is None
+    absent = http.put(f"{V1}/user/oidc~absent", json={"name": "New", "user-type": "human"})
+    assert kind_of(absent) == (404, "UserNotFound")
+
+
+def test_a_user_type_that_is_missing_for_somebody_else(http: httpx.Client) -> None:
+    assert kind_of(http.post(f"{V1}/user", json={"id": "oidc~t", "name": "T"})) == (400, "MissingUserType")
+
+
+def test_users_are_listed_in_pages_and_by_name(http: httpx.Client) -> None:
+    for index in range(3):
+        new_user(http, f"paged-{index}")
+    found: list[str] = []
+    params: dict[str, Any] = {"name": "PAGED", "pageSize": 2}
+    while True:
+        page = http.get(f"{V1}/user", params=params).json()
+        found += [user["name"] for user in page["users"]]
+        if page["next-page-token"] is None:
+            break
+        params["pageToken"] = page["next-page-token"]
+    assert found == ["paged-0", "paged-1", "paged-2"]
+
+
+def test_a_deleted_user_comes_back_with_nothing(http: httpx.Client) -> None:
+    user, role = new_user(http, "gone"), new_role(http, "of-gone")
+    assert add(http, role, user).status_code == 200
+    assert http.delete(f"{V1}/user/{user}").status_code == 204
+    assert kind_of(http.delete(f"{V1}/user/{user}")) == (404, "UserNotFound")
+    new_user(http, "gone")
+    assert http.get(f"{V1}/user/{user}/roles").json()["roles"] == []
+
+
+@pytest.mark.parametrize(
+    ("fields", "kind"),
+    [
+        ({"provider-id": "idp"}, "InvalidRoleIdentifier"),
+        ({"source-id": "1"}, "InvalidRoleIdentifier"),
+        ({"provider-id": "system", "source-id": "1"}, "RoleProviderIdReserved"),
+    ],
+)
+def test_a_role_identifier_that_cannot_be(http: httpx.Client, fields: dict[str, str], kind: str) -> None:
+    assert kind_of(http.post(f"{V1}/role", json={"name": "bad", **fields})) == (400, kind)
+
+
+def test_a_source_is_one_role_only(http: httpx.Client) -> None:
+    new_role(http, "first-of-source", **{"provider-id": "idp", "source-id": "same"})
+    body = {"name": "second-of-source", "provider-id": "idp", "source-id": "same"}
+    assert kind_of(http.post(f"{V1}/role", json=body)) == (409, "RoleSourceIdConflict")
+    role = new_role(http, "third-of-source")
+    moved = http.put(f"{V1}/role/{role}/source-system", json={"provider-id": "idp", "source-id": "same"})
+    assert kind_of(moved) == (409, "RoleSourceIdConflict")
+    moved = http.put(f"{V1}/role/{role}/source-system", json={"provider-id": "idp", "source-id": "other"})
+    assert moved.json()["ident"] == "idp~other"
+
+
+def test_roles_are_listed_by_their_identifiers(http: httpx.Client) -> None:
+    one = new_role(http, "filtered-1", **{"provider-id": "filter", "source-id": "1"})
+    two = new_role(http, "filtered-2", **{"provider-id": "filter", "source-id": "2"})
+
+    def listed(**params: Any) -> list[str]:
+        return [role["id"] for role in http.get(f"{V1}/role", params=params).json()["roles"]]
+
+    assert listed(providerIds=["filter"]) == [one, two]
+    assert listed(providerIds=["filter"], sourceIds=["2"]) == [two]
+    assert listed(roleIds=[one, two]) == [one, two]
+
+
+def test_a_role_of_another_project_shows_its_metadata_only(http: httpx.Client) -> None:
+    http.post(f"{V1}/project", json={"project-name": "other", "project-id": "other"})
+    role = new_role(http, "foreign", "other")
+    assert kind_of(http.get(f"{V1}/role/{role}")) == (404, "RoleNotFoundInProject")
+    shown = http.get(f"{V1}/role/{role}/metadata").json()
+    assert (shown["name"], shown["project-id"]) == ("foreign", "other")
+    assert "description" not in shown
+
+
+def test_a_project_with_a_role_is_not_empty(http: httpx.Client) -> None:
+    http.post(f"{V1}/project", json={"project-name": "full", "project-id": "full"})
+    new_role(http, "last", "full")
+    assert kind_of(http.delete(f"{V1}/project", headers={"x-project-id": "full"})) == (409, "ProjectNotEmpty")
+
+
+def test_members_are_shown_with_who_they_are(http: httpx.Client) -> None:
+    role, inner, user = new_role(http, "outer"), new_role(http, "inner"), new_user(http, "member")
+    assert add(http, role, user, inner, user).json()["members"] == [
+        {"type": "user", "id": user},
+        {"type": "role", "id": inner},
+    ]
+    path = f"{V1}/role/{role}/members"
+    members = http.get(path).json()["members"]
+    assert {"type": "user", "id": user, "name": "member", "email": None, "user-type": "human"} in members
+    assert {"type": "role", "id": inner, "ident": f"lakekeeper~{inner}", "name": "inner"} in members
+    assert [one["id"] for one in http.get(path, params={"type": "role"}).json()["members"]] == [inner]
+    assert [one["id"] for one in http.get(f"{V1}/role/{inner}/member-of").json()["roles"]] == [role]
+    assert [one["id"] for one in http.get(f"{V1}/user/{user}/roles").json()["roles"]] == [role]
+
+
+def test_membership_reaches_through_roles(http: httpx.Client) -> None:
+    top, middle, user = new_role(http, "top"), new_role(http, "middle"), new_user(http, "deep")
+    add(http, top, middle)
+    add(http, middle, user)
+    assert {one["id"] for one in http.get(f"{V1}/role/{top}/members/transitive").json()["members"]} == {middle, user}
+    assert {one["id"] for one in http.get(f"{V1}/user/{user}/roles/transitive").json()["roles"]} == {middle, top}
+    assert [one["id"] for one in http.get(f"{V1}/role/{middle}/member-of/transitive").json()["roles"]] == [top]
+
+
+def test_a_user_must_exist_to_become_a_member_and_a_refused_batch_adds_nobody(http: httpx.Client) -> None:
+    role, user = new_role(http, "strict"), new_user(http, "known")
+    assert kind_of(add(http, role, user, "oidc~unknown")) == (404, "RoleAssignmentUserNotFound")
+    assert http.get(f"{V1}/role/{role}/members").json()["members"] == []
+
+
+def test_roles_make_no_cycle(http: httpx.Client) -> None:
+    one, two = new_role(http, "cycle-1"), new_role(http, "cycle-2")
+    assert kind_of(add(http, one, one)) == (409, "RoleMembershipCycle")
+    assert add(http, one, two).status_code == 200
+    assert kind_of(add(http, two, one)) == (409, "RoleMembershipCycle")
+
+
+def test_roles_nest_ten_deep(http: httpx.Client) -> None:
+    roles = [new_role(http, f"depth-{index}") for index in range(12)]
+    for above, below in pairwise(roles[:11]):
+        assert add(http, above, below).status_code == 200
+    assert kind_of(add(http, roles[10], roles[11])) == (409, "RoleMembershipDepthExceeded")
+
+
+def test_a_role_of_another_project_is_no_member(http: httpx.Client) -> None:
+    http.post(f"{V1}/project", json={"project-name": "abroad", "project-id": "abroad"})
+    foreign, role = new_role(http, "abroad", "abroad"), new_role(http, "home")
+    assert kind_of(add(http, role, foreign)) == (404, "RoleNotFoundInProject")
