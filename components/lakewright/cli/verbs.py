@@ -12,6 +12,7 @@ import typer
 from lakewright.cli.errors import UsageError
 from lakewright.cli.json_verb import Broken
 from lakewright.cli.options import HERE, Directory, StackName, load_project
+from lakewright.cli.validating import Validating
 
 if TYPE_CHECKING:
     from lakewright_engine import Operation, Result
@@ -26,6 +27,10 @@ Diff = Annotated[bool, typer.Option("--diff", help="Show each property that chan
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do it without asking.")]
 Parallel = Annotated[int, typer.Option("--parallel", "-p", min=1, help="Steps at a time.")]
+Validate = Annotated[
+    bool,
+    typer.Option("--validate", help="Also check names, places and storage of warehouses; writes probe objects."),
+]
 AT_A_TIME = 16
 
 NOUNS = {"up": "update", "refresh": "refresh", "destroy": "destroy"}
@@ -41,12 +46,13 @@ def preview(
     diff: Diff = False,
     as_json: AsJson = False,
     parallel: Parallel = AT_A_TIME,
+    validate: Validate = False,
 ) -> None:
     """Show what an update would change; with --refresh also what changed behind the stack's back."""
     from lakewright_engine import Operation  # noqa: PLC0415 - `--help` needs no engine
 
     operation = Operation("preview", load_project(directory), stack, refresh, expect_no_changes, parallel=parallel)
-    _carry_out(operation, engine, diff=diff, as_json=as_json, yes=True)
+    _carry_out(operation, engine, diff=diff, as_json=as_json, yes=True, validate=validate)
 
 
 def up(
@@ -108,7 +114,9 @@ def destroy(
     _carry_out(operation, engine, diff=diff, as_json=as_json, yes=yes)
 
 
-def _carry_out(operation: Operation, engine: str, *, diff: bool, as_json: bool, yes: bool) -> None:
+def _carry_out(
+    operation: Operation, engine: str, *, diff: bool, as_json: bool, yes: bool, validate: bool = False
+) -> None:
     from lakewright.cli.engines import choose, told  # noqa: PLC0415
 
     changes_something = operation.verb != "preview" and not operation.preview_only
@@ -116,6 +124,8 @@ def _carry_out(operation: Operation, engine: str, *, diff: bool, as_json: bool, 
         raise UsageError("--yes or --preview-only must be passed in to proceed when running in non-interactive mode")
     choice = choose(engine, operation.project, operation.stack)
     print(told(choice), file=sys.stderr)
+    if validate:
+        choice = replace(choice, engine=Validating(choice.engine))
     if changes_something and not yes and not _agreed(choice, operation, diff=diff):
         raise typer.Exit(1)
     result = _run(choice, operation, diff=diff, as_json=as_json)
@@ -158,7 +168,10 @@ def _run(choice: Choice, operation: Operation, *, diff: bool, as_json: bool) -> 
         except Exception as error:
             raise Broken(report) from error
         report.messages, report.changes = result.messages, result.changes
-        print(json.dumps(report.to_json(result.outputs, result.exit), indent=2, ensure_ascii=False))
+        printed = report.to_json(result.outputs, result.exit)
+        if isinstance(choice.engine, Validating):
+            printed["validation"] = choice.engine.as_json()
+        print(json.dumps(printed, indent=2, ensure_ascii=False))
         return result
     console = Console(soft_wrap=True)
     display = Display(console, operation.verb, operation.stack, dry=dry, diff=diff)

@@ -4,11 +4,11 @@ from collections.abc import Callable, Mapping
 from typing import Annotated, Any, Self, TypeVar
 
 import pulumi
-from pulumi.dynamic import Resource
+from pulumi.dynamic import CheckResult, Resource
 from pydantic import AfterValidator, model_validator
 
 from lakewright import credentials
-from lakewright.lakekeeper import difference, settings, warehouse_removal
+from lakewright.lakekeeper import difference, preflight, settings, warehouse_removal
 from lakewright.lakekeeper.api import warehouses
 from lakewright.lakekeeper.api.client import Client
 from lakewright.lakekeeper.api.errors import Refused
@@ -133,6 +133,13 @@ class WarehouseProvider(LakekeeperProvider[WarehouseArgs]):
     """Creates, reads, changes and deletes warehouses."""
 
     args = WarehouseArgs
+
+    def check(self, _olds: dict[str, Any], news: dict[str, Any]) -> CheckResult:
+        result = super().check(_olds, news)
+        if preflight.wanted() and not result.failures:
+            new, old = self.args.from_state(result.inputs), self.args.from_state(_olds) if "name" in _olds else None
+            preflight.validate(self.client, new, old, self.secret, create_request)
+        return result
 
     def checked(self, declared: WarehouseArgs, olds: dict[str, Any]) -> WarehouseArgs:
         recorded = olds.get("credential_fingerprint")

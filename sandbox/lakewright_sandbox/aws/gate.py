@@ -110,6 +110,8 @@ class Gate:
         if s3_actions.is_delete_objects(request):
             return self._delete_objects(request, environ, caller, rights, context)
         steps = s3_actions.steps(request)
+        if steps[0].bucket not in (None, *s3().buckets) and steps[0].action != "s3:CreateBucket":
+            return self._forward(environ)  # that a bucket is not there, S3 tells everybody
         region = signed.region if signed else "us-east-1"
         for step in steps:
             self._require(caller, rights, step, context)

@@ -53,6 +53,11 @@ class Server:
         return self.version >= (0, 12)
 
     @property
+    def has_dry_runs(self) -> bool:
+        """Whether what a create or update of a warehouse would meet can be asked for."""
+        return self.version >= (0, 14)
+
+    @property
     def soft_deletion_queue(self) -> str:
         """Name of the task queue that ends soft deletions."""
         return "soft_deletion" if self.version >= (0, 14) else "tabular_expiration"

@@ -1,0 +1,6 @@
+"""Pre-flight: what `lakewright preview --validate` finds out about each declared warehouse before anything is made."""
+
+from lakewright.lakekeeper.preflight.report import Check, Report, read_reports, wanted
+from lakewright.lakekeeper.preflight.warehouse import validate
+
+__all__ = ["Check", "Report", "read_reports", "validate", "wanted"]

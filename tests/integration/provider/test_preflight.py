@@ -1,0 +1,224 @@
+"""Pre-flight of a declared warehouse: every check by name, against a real server and a real store."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from lakewright.lakekeeper.preflight import Report, read_reports, storage
+from lakewright.lakekeeper.preflight import warehouse as preflight
+from lakewright.lakekeeper.storage import AccessKey, S3Profile
+from lakewright.lakekeeper.warehouse import WarehouseProvider
+
+from .conftest import AwsClient, Props, Resource
+
+
+@pytest.fixture
+def reports(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where a run that validates puts its reports. Each test is such a run."""
+    file = tmp_path / "reports"
+    file.touch()
+    monkeypatch.setenv("LAKEWRIGHT_VALIDATE", str(file))
+    monkeypatch.setattr(preflight, "_seen", set())
+    return file
+
+
+def validated(file: Path, declared: Props, provider: WarehouseProvider | None = None, olds: Props | None = None) -> Any:
+    """What the pre-flight of a declaration reports: status and reason by check."""
+    before = len(read_reports(file))
+    assert not (provider or WarehouseProvider()).check(olds or {}, declared).failures
+    found = [Report.model_validate_json(line) for line in file.read_text().splitlines()[before:]]
+    assert len(found) == 1
+    return {check.name: (check.status, check.reason) for check in found[0].checks}
+
+
+def test_a_free_name_and_place_pass_and_the_server_probes_the_storage(reports: Path, declared: Props) -> None:
+    found = validated(reports, declared)
+    assert found["name"][0] == found["overlap"][0] == "passed"
+    assert found["server: lakekeeper-read-write"] == ("passed", "")
+    assert found["server: vended-credentials-scope-enforced"] == ("passed", "")
+
+
+def test_nothing_is_made(reports: Path, declared: Props, http: httpx.Client, objects: Any) -> None:
+    validated(reports, declared)
+    listed = http.get("/management/v1/warehouse", headers={"x-project-id": declared["project_id"]}).json()
+    assert listed["warehouses"] == []
+    assert objects() == []
+
+
+def test_without_being_asked_nothing_is_validated(declared: Props, objects: Any) -> None:
+    assert not WarehouseProvider().check({}, declared).failures
+    assert objects() == []
+
+
+def test_a_taken_name_is_found_whatever_its_case(reports: Path, warehouse: Resource, declared: Props) -> None:
+    elsewhere = declared | {"name": "MAIN", "storage": declared["storage"] | {"key_prefix": "beside"}}
+    status, reason = validated(reports, elsewhere)["name"]
+    assert status == "failed"
+    assert warehouse.id in reason
+    assert "adopt=True" in reason
+
+
+@pytest.mark.parametrize("prefix", ["main", "main/below", "main/"])
+def test_an_overlap_names_the_warehouse_in_the_way(
+    reports: Path, warehouse: Resource, declared: Props, prefix: str
+) -> None:
+    other = declared | {"name": "other", "storage": declared["storage"] | {"key_prefix": prefix}}
+    status, reason = validated(reports, other)["overlap"]
+    assert status == "failed"
+    assert f"warehouse `main` ({warehouse.id}) of project {declared['project_id']}" in reason
+    assert "Choose a key prefix beside it" in reason
+
+
+def test_a_prefix_that_only_begins_alike_is_no_overlap(reports: Path, warehouse: Resource, declared: Props) -> None:
+    other = declared | {"name": "other", "storage": declared["storage"] | {"key_prefix": "main-2"}}
+    assert validated(reports, other)["overlap"][0] == "passed"
+
+
+def test_a_warehouse_at_the_root_blocks_the_whole_bucket(reports: Path, declared: Props) -> None:
+    root = declared | {"storage": declared["storage"] | {"key_prefix": ""}}
+    Resource(WarehouseProvider()).up(**root)
+    preflight._seen.clear()
+    status, reason = validated(reports, declared | {"name": "other"})["overlap"]
+    assert status == "failed"
+    assert "holds the whole bucket, and its prefix cannot be changed: use another bucket" in reason
+
+
+def test_the_root_of_a_bucket_in_use_is_not_free(reports: Path, warehouse: Resource, declared: Props) -> None:
+    root = declared | {"name": "other", "storage": declared["storage"] | {"key_prefix": ""}}
+    status, reason = validated(reports, root)["overlap"]
+    assert status == "failed"
+    assert "Declare a key prefix beside it" in reason
+
+
+def test_inactive_warehouses_of_other_projects_are_seen_too(
+    reports: Path, http: httpx.Client, declared: Props, sandbox: Any, unique: str
+) -> None:
+    """The server itself compares within a project only, and by equal spelling of the endpoint."""
+    http.post("/management/v1/project", json={"project-id": f"o-{unique}", "project-name": "another"})
+    other = declared | {"project_id": f"o-{unique}", "active": False}
+    other["storage"] = declared["storage"] | {"endpoint": sandbox.aws.endpoint.replace("127.0.0.1", "localhost")}
+    Resource(WarehouseProvider()).up(**other)
+    preflight._seen.clear()
+    found = validated(reports, declared)
+    status, reason = found["overlap"]
+    assert status == "failed"
+    assert "inactive warehouse `main`" in reason
+    assert f"of project o-{unique}" in reason
+    assert "would let both write there" in reason
+    assert found["server: location-exclusive"][0] == "passed"
+
+
+def test_a_warehouse_that_is_there_is_not_in_its_own_way(reports: Path, warehouse: Resource, declared: Props) -> None:
+    preflight._seen.clear()
+    renamed = declared | {"name": "renamed"}
+    found = validated(reports, renamed, olds=warehouse.inputs)
+    assert found["name"][0] == found["overlap"][0] == "passed"
+    assert found["server: lakekeeper-read-write"][0] == "passed"
+
+
+def test_a_replacement_is_reported_once(reports: Path, warehouse: Resource, declared: Props) -> None:
+    """An engine checks it twice, the second time without the old one."""
+    preflight._seen.clear()
+    moved = declared | {"storage": declared["storage"] | {"key_prefix": "moved"}}
+    validated(reports, moved, olds=warehouse.inputs)
+    WarehouseProvider().check({}, moved)
+    assert len(reports.read_text().splitlines()) == 2  # the one that made `warehouse`, and this one
+
+
+def test_a_bucket_that_is_not_there_fails(reports: Path, declared: Props, unique: str) -> None:
+    missing = declared | {"storage": declared["storage"] | {"bucket": f"none-{unique}"}}
+    status, reason = validated(reports, missing)["server: lakekeeper-read-write"]
+    assert status == "failed"
+    assert reason
+
+
+def test_keys_that_cannot_be_read_fail_by_the_name_of_their_reference(
+    reports: Path, declared: Props, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("STORAGE_SECRET")
+    status, reason = validated(reports, declared)["storage"]
+    assert status == "failed"
+    assert "env:STORAGE_SECRET" in reason
+
+
+def test_what_an_up_will_make_is_not_guessed(reports: Path, declared: Props) -> None:
+    later = declared | {"project_id": "made-by-this-up"}
+    status, reason = validated(reports, later)["storage"]
+    assert status == "skipped"
+    assert "known only after an `up`" in reason
+
+
+def test_no_secret_is_in_a_report(reports: Path, declared: Props, sandbox: Any) -> None:
+    validated(reports, declared)
+    assert sandbox.admin.secret_access_key.get_secret_value() not in reports.read_text()
+
+
+def test_a_server_that_does_not_answer_is_one_failed_check(reports: Path, declared: Props) -> None:
+    found = validated(reports, declared | {"server": {"endpoint": "http://127.0.0.1:9"}})
+    assert found["server"][0] == "failed"
+    assert "http://127.0.0.1:9" in found["server"][1]
+
+
+class TestWithoutADryRun:
+    """What this machine finds out for servers before 0.14."""
+
+    def profile(self, declared: Props, **changes: Any) -> S3Profile:
+        return S3Profile.model_validate(declared["storage"] | changes)
+
+    def found(self, profile: S3Profile, credential: object, secrets: dict[str, str], *, new: bool = True) -> Any:
+        checks = storage.checks(profile, credential, secrets.__getitem__, new=new)
+        return {check.name: (check.status, check.reason) for check in checks}
+
+    @pytest.fixture
+    def secrets(self, sandbox: Any) -> dict[str, str]:
+        return {"env:ID": sandbox.admin.access_key_id, "env:SECRET": sandbox.admin.secret_access_key.get_secret_value()}
+
+    @pytest.fixture
+    def own_keys(self) -> AccessKey:
+        return AccessKey(type="access-key", access_key_id="env:ID", secret_access_key="env:SECRET", external_id="x-1")
+
+    def test_a_probe_object_is_written_read_and_deleted(
+        self, declared: Props, own_keys: AccessKey, secrets: dict[str, str], objects: Any
+    ) -> None:
+        found = self.found(self.profile(declared), own_keys, secrets)
+        assert found["bucket"][0] == "passed"
+        assert found["role"] == ("skipped", "no role is declared")
+        assert objects() == []
+
+    def test_a_bucket_without_rights_is_named_with_the_stores_answer(
+        self, declared: Props, own_keys: AccessKey, secrets: dict[str, str]
+    ) -> None:
+        status, reason = self.found(self.profile(declared), own_keys, secrets | {"env:SECRET": "wrong"})["bucket"]
+        assert status == "failed"
+        assert "cannot be written: SignatureDoesNotMatch" in reason
+
+    def test_a_role_is_assumed_with_its_external_id(
+        self, declared: Props, own_keys: AccessKey, secrets: dict[str, str], aws: AwsClient, unique: str
+    ) -> None:
+        trust = {
+            "Effect": "Allow",
+            "Action": "sts:AssumeRole",
+            "Principal": {"AWS": "*"},
+            "Condition": {"StringEquals": {"sts:ExternalId": "x-1"}},
+        }
+        document = json.dumps({"Version": "2012-10-17", "Statement": [trust]})
+        arn = aws("iam").create_role(RoleName=unique, AssumeRolePolicyDocument=document)["Role"]["Arn"]
+        profile = self.profile(declared, sts_role_arn=arn)
+        assert self.found(profile, own_keys, secrets)["role"] == ("passed", f"can be assumed: {arn}")
+        stranger = own_keys.model_copy(update={"external_id": "x-2"})
+        status, reason = self.found(profile, stranger, secrets)["role"]
+        assert status == "failed"
+        assert f"{arn} cannot be assumed: AccessDenied" in reason
+
+    @pytest.mark.parametrize(("new", "status"), [(True, "skipped"), (False, "failed")])
+    def test_the_servers_own_identity_leaves_a_look_from_outside(
+        self, declared: Props, unique: str, new: bool, status: str
+    ) -> None:
+        there = self.found(self.profile(declared), None, {})
+        assert there["bucket"][0] == "passed"
+        gone = self.found(self.profile(declared, bucket=f"none-{unique}"), None, {}, new=new)
+        assert gone["bucket"][0] == status

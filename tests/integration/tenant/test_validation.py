@@ -1,0 +1,48 @@
+"""`lakewright preview --validate`: what would be in a tenant's way, told before anything is made."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from .conftest import MakeTenant, Tenant
+
+
+def validation(tenant: Tenant) -> tuple[int, dict[str, Any]]:
+    done = tenant.run("preview", "--validate", "--engine", "embedded", "--json")
+    printed = json.loads(done.stdout)
+    assert printed["exit"] == done.returncode
+    (report,) = printed["validation"]
+    return done.returncode, {check["name"]: check for check in report["checks"]} | {"messages": printed["messages"]}
+
+
+def test_a_tenant_is_validated_before_and_after_it_is_made(make_tenant: MakeTenant) -> None:
+    tenant = make_tenant()
+    code, checks = validation(tenant)
+    assert code == 0
+    assert checks["name"]["status"] == checks["overlap"]["status"] == "passed"
+    assert checks["storage"]["status"] == "skipped"
+
+    tenant.up()
+
+    code, checks = validation(tenant)
+    assert code == 0
+    assert checks["server: vended-credentials-scope-enforced"]["status"] == "passed"
+
+
+def test_what_is_in_the_way_fails_the_preview_and_is_named(make_tenant: MakeTenant) -> None:
+    first = make_tenant()
+    first.up()
+    second = make_tenant()
+    second.spec["storage"]["main"]["bucket"] = first.bucket
+    second.spec["warehouses"][0]["key_prefix"] = f"{first.name}/executions/below"
+    second.write()
+
+    code, checks = validation(second)
+
+    assert code == 1
+    assert checks["overlap"]["status"] == "failed"
+    assert f"of project {first.name}" in checks["overlap"]["reason"]
+    assert f"error: {second.name}/executions: overlap: failed: {checks['overlap']['reason']}" in checks["messages"]
+    text = second.run("preview", "--validate", "--engine", "embedded").stdout
+    assert "executions: name: passed" in text
