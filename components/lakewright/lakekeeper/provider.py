@@ -21,7 +21,7 @@ from pydantic import ValidationError
 from lakewright import credentials
 from lakewright.lakekeeper import difference, errors, settings
 from lakewright.lakekeeper.api.client import Client, shared
-from lakewright.lakekeeper.api.errors import AlreadyExists, TooSlow, Unconfirmed
+from lakewright.lakekeeper.api.errors import AlreadyExists, LakekeeperError, TooSlow, Unconfirmed
 from lakewright.lakekeeper.api.server import ServerRef
 from lakewright.lakekeeper.declared import OnServer, Replace, failures, has_unknown
 from lakewright.lakekeeper.difference import Change
@@ -175,13 +175,22 @@ def created_or_there(create: Callable[[], T], look: Callable[[], T | None]) -> t
     for tries_left in reversed(range(LOOKS)):
         try:
             return create(), True
-        except Unconfirmed:
-            if (found := look()) is not None:
+        except Unconfirmed as unanswered:
+            if (found := _looked(look, unanswered)) is not None:
                 return found, False
             if not tries_left:
                 raise
-        except (AlreadyExists, TooSlow):
-            if (found := look()) is not None:
+        except (AlreadyExists, TooSlow) as refused:
+            if (found := _looked(look, refused)) is not None:
                 return found, False
             raise
     raise AssertionError("the last try returns or raises")
+
+
+def _looked(look: Callable[[], T | None], after: LakekeeperError) -> T | None:
+    """What is there. A look that fails as well is told beside what made it necessary."""
+    try:
+        return look()
+    except LakekeeperError as blind:
+        after.add(f"What is there now could not be seen either: {blind}")
+        raise after from None

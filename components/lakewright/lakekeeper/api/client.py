@@ -1,7 +1,7 @@
 """One HTTP client per server and process: sends calls, again where that is safe, and turns refusals into errors."""
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Literal, cast
 
 import httpx
@@ -124,6 +124,7 @@ class Client:
         if answer.is_success or answer.status_code == 304:
             return answer
         kind, message = _reason(answer)
+        message = _without_secrets(message, answer.request.headers, request.get("json"))
         error = errors.refusal(call, answer.status_code, kind, message)
         if _again(answer.status_code, kind, idempotent=idempotent):
             raise TryAgain(error, _retry_after(answer))
@@ -162,6 +163,24 @@ def _reason(answer: httpx.Response) -> tuple[str, str]:
         return "", ""
     error = cast(dict[str, Any], error)
     return str(error.get("type") or ""), str(error.get("message") or "")
+
+
+def _without_secrets(message: str, headers: httpx.Headers, body: object) -> str:
+    """A message without what was sent in confidence: there are gateways that answer with the request itself."""
+    for secret in [headers.get("authorization", "").removeprefix("Bearer "), *_confidential(body)]:
+        if secret:
+            message = message.replace(secret, "[secret]")
+    return message
+
+
+def _confidential(body: object, inside: bool = False) -> Iterator[str]:
+    """The texts within credentials of a request's body."""
+    if isinstance(body, Mapping):
+        for key, value in cast(Mapping[str, object], body).items():
+            if not key.endswith("type"):  # `s3` and `access-key` are no secrets, and common words
+                yield from _confidential(value, inside or key.endswith("credential"))
+    elif isinstance(body, str) and inside:
+        yield body
 
 
 def _query(params: Params | None) -> list[tuple[str, str]] | None:

@@ -79,6 +79,10 @@ class Call:
 class LakekeeperError(Exception):
     """Anything that went wrong with a Lakekeeper server."""
 
+    def add(self, sentence: str) -> None:
+        """Say one thing more."""
+        self.args = (f"{str(self).rstrip('.')}. {sentence}",)
+
 
 class Unreachable(LakekeeperError):
     """There was no connection; nothing was sent."""

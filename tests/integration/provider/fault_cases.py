@@ -1,0 +1,169 @@
+"""What the fault matrix is run over: one `Case` a resource, and the small world that its objects live in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from itertools import count
+from typing import Any
+
+import httpx
+from lakewright.lakekeeper.bootstrap import BootstrapProvider
+from lakewright.lakekeeper.namespace import NamespaceProvider
+from lakewright.lakekeeper.project import ProjectProvider
+from lakewright.lakekeeper.warehouse import WarehouseProvider
+from lakewright_sandbox.lakekeeper.models import Base, Namespace, Project, Secret, ServerRow, Warehouse
+from lakewright_sandbox.lakekeeper.server import Lakekeeper
+from pulumi.dynamic import ResourceProvider
+from sqlalchemy import delete, func, select
+
+from .conftest import Props
+
+SECRETS = {"TOKEN": "t0ken-value", "KEY_ID": "AKIAXKEYID", "KEY": "s3cret-value", "NEW_KEY": "n3w-s3cret-value"}
+"""Environment variables that hold secrets, none of which any message may show."""
+
+_numbers = count(1)
+
+
+def storage(prefix: str, **more: Any) -> Props:
+    where = {"bucket": "lake", "key_prefix": prefix, "region": "us-east-1", "endpoint": "http://s3.test:9000"}
+    return {**where, "flavor": "s3-compat", "path_style_access": True, "sts_enabled": False, **more}
+
+
+def access_key(secret: str = "KEY") -> Props:
+    return {"type": "access-key", "access_key_id": "env:KEY_ID", "secret_access_key": f"env:{secret}"}
+
+
+@dataclass
+class World:
+    """A project of a run's own, with a warehouse and a namespace that no call of the run may harm."""
+
+    http: httpx.Client
+    lakekeeper: Lakekeeper
+    project: str = field(default_factory=lambda: f"run-{next(_numbers)}")
+    bystander: str = ""
+
+    def __post_init__(self) -> None:
+        self.reopen()
+        self.post("/management/v1/bootstrap", {"accept-terms-of-use": True})
+        self.post("/management/v1/project", {"project-id": self.project, "project-name": "run"})
+        self.bystander = self.make_warehouse("bystander")
+        self.post(f"/catalog/v1/{self.bystander}/namespaces", {"namespace": ["kept"], "properties": {"owner": "x"}})
+
+    def post(self, path: str, body: Props) -> Props:
+        answer = self.http.post(path, json=body, headers={"x-project-id": self.project})
+        assert answer.is_success, answer.text
+        return answer.json() if answer.content else {}
+
+    def make_warehouse(self, name: str) -> str:
+        profile = {key.replace("_", "-"): value for key, value in storage(name).items()} | {"type": "s3"}
+        return self.post("/management/v1/warehouse", {"warehouse-name": name, "storage-profile": profile})["id"]
+
+    def make_namespaces(self, warehouse_id: str, *paths: str) -> None:
+        for path in paths:
+            self.post(f"/catalog/v1/{warehouse_id}/namespaces", {"namespace": path.split(".")})
+
+    def reopen(self) -> None:
+        """As `lakekeeper reopen-bootstrap` does."""
+        with self.lakekeeper.database.write() as session:
+            session.scalars(select(ServerRow)).one().bootstrapped = False
+            session.execute(delete(Project).where(Project.id == self.lakekeeper.settings.default_project))
+
+    def everything(self) -> dict[str, Any]:
+        """What the server holds of this run, and the ids of all its projects and the number of its secrets."""
+        with self.lakekeeper.database.read() as session:
+            warehouses = session.scalars(select(Warehouse).where(Warehouse.project_id == self.project)).all()
+            ids = [one.id for one in warehouses]
+            namespaces = session.scalars(select(Namespace).where(Namespace.warehouse_id.in_(ids))).all()
+            return {
+                "projects": set(session.scalars(select(Project.id))),
+                "secrets": session.scalar(select(func.count()).select_from(Secret)),
+                "warehouses": {one.id: _columns(one) for one in warehouses},
+                "namespaces": {one.id: _columns(one) for one in namespaces},
+            }
+
+
+def _columns(row: Base) -> Props:
+    return {column.key: getattr(row, column.key) for column in row.__table__.columns}
+
+
+@dataclass(frozen=True)
+class Case:
+    """A resource: how it is declared in a world, and what of it an update changes.
+
+    `fill` puts something into the object that its deletion has to take along. `wipe` prepares a world for a creation.
+    """
+
+    name: str
+    provider: Callable[[], ResourceProvider]
+    declared: Callable[[World], Props]
+    changed: Callable[[World], Props] | None = None
+    fill: Callable[[World, str], None] = lambda _world, _id: None
+    wipe: Callable[[World], None] = lambda _world: None
+    stays: bool = False
+    """Deleting the resource leaves the object."""
+
+
+CASES = [
+    Case(
+        "bootstrap",
+        BootstrapProvider,
+        lambda world: {"accept_terms_of_use": True},
+        wipe=World.reopen,
+        stays=True,
+    ),
+    Case(
+        "project",
+        ProjectProvider,
+        lambda world: {"project_id": f"{world.project}-own", "name": "tenant"},
+        lambda world: {"name": "renamed"},
+    ),
+    Case(
+        "warehouse",
+        WarehouseProvider,
+        lambda world: {
+            "project_id": world.project,
+            "name": "main",
+            "storage": storage("main"),
+            "credential": access_key(),
+            "delete_profile": {"type": "soft", "expiration_seconds": 60},
+            "protected": True,
+            "deletion": "purge",
+        },
+        lambda world: {
+            "name": "other",
+            "storage": storage("main", endpoint="http://s3.other:9000"),
+            "credential": access_key("NEW_KEY"),
+            "delete_profile": {"type": "hard"},
+            "protected": False,
+            "active": False,
+            "allowed_format_versions": [2],
+        },
+        fill=lambda world, warehouse_id: world.make_namespaces(warehouse_id, "a", "a.b", "c"),
+    ),
+    Case(
+        "warehouse whose key alone changes",
+        WarehouseProvider,
+        lambda world: {
+            "project_id": world.project,
+            "name": "main",
+            "storage": storage("main"),
+            "credential": access_key(),
+            "active": False,
+        },
+        lambda world: {"credential": access_key("NEW_KEY")},
+    ),
+    Case(
+        "namespace",
+        NamespaceProvider,
+        lambda world: {
+            "warehouse_id": world.bystander,
+            "name": "own",
+            "properties": {"owner": "a", "gone": "b"},
+            "protected": True,
+            "deletion": "purge",
+        },
+        lambda world: {"properties": {"owner": "b", "new": "c"}, "protected": False},
+        fill=lambda world, _id: world.make_namespaces(world.bystander, "own.a", "own.a.b"),
+    ),
+]

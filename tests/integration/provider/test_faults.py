@@ -1,0 +1,247 @@
+"""Every fault at every call of every operation: no duplicate, no orphan, nothing lost, and a message that helps.
+
+Each run counts the calls of an operation that goes well, and then lets the fault strike at the first of them, at the
+second, and so on: once, and from there on always. After a failure the fault is taken away and the operation is run
+again, as the next `up`, `refresh` or `destroy` does; what is on the server then is what is declared.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import unquote
+
+import httpx
+import pytest
+from lakewright.credentials import resolve
+from lakewright.lakekeeper import provider
+from lakewright.lakekeeper.api.client import Client
+from lakewright.lakekeeper.api.errors import LakekeeperError
+from lakewright.lakekeeper.api.retry import RetryPolicy
+from lakewright.lakekeeper.api.server import ServerRef
+from lakewright_sandbox.in_process import serving
+from lakewright_sandbox.lakekeeper.app import create_app
+from lakewright_sandbox.lakekeeper.faults import FaultSwitch
+from lakewright_sandbox.lakekeeper.server import Lakekeeper
+from lakewright_sandbox.lakekeeper.settings import Settings
+
+from .conftest import Props, Resource
+from .fault_cases import CASES, SECRETS, Case, World
+
+FULL = bool(os.environ.get("LAKEWRIGHT_FULL"))
+OPERATIONS = ("create", "update", "refresh", "delete")
+PATIENCE = 1
+"""Seconds after which this client takes a call for too slow, where that is the fault."""
+
+FAULTS: dict[str, Props] = {
+    "slow": {"action": "delay", "seconds": 0.01},
+    "too slow, then done": {"action": "delay", "seconds": PATIENCE + 0.3},
+    "done, then too slow": {"action": "delay", "seconds": PATIENCE + 0.3, "when": "after"},
+    "dropped": {"action": "drop"},
+    "done, then dropped": {"action": "drop", "when": "after"},
+    "expired token": {"action": "expired-token"},
+    "maintenance": {"action": "answer", "status": 503, "type": "MaintenanceModeError", "retry_after": 0},
+    "a gateway's 404": {"action": "answer", "status": 404, "body": "text"},
+    "a gateway that repeats the request": {"action": "answer", "status": 422, "body": "echo"},
+} | {
+    f"{'done, then ' if when == 'after' else ''}{status} {body}": {
+        "action": "answer",
+        "status": status,
+        "when": when,
+        "body": body,
+    }
+    for status in (408, 429, 502, 503, 504)
+    for when in ("before", "after")
+    for body in ("json", "text")
+}
+
+
+BRIEFLY: dict[str, tuple[int | None, ...]] = {
+    "done, then dropped": (1,),
+    "dropped": (None,),
+    "a gateway that repeats the request": (None,),
+}
+"""The faults of the short form, and how often each strikes: once, or always."""
+
+
+class Impatient(httpx.HTTPTransport):
+    """The real way to the server, with less time for an answer."""
+
+    def __init__(self, patience: float) -> None:
+        self.patience = patience
+        super().__init__(verify=False)  # there is no TLS on it, and reading all authorities takes long
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        request.extensions["timeout"] |= {"read": self.patience}
+        return super().handle_request(request)
+
+
+@dataclass
+class Switched:
+    """A server with a fault switch, and somebody else's client of it."""
+
+    http: httpx.Client
+    lakekeeper: Lakekeeper
+
+    def install(self, **rule: Any) -> None:
+        self.http.put("/sandbox/v1/faults", json=[rule] if rule else []).raise_for_status()
+
+    def calls(self) -> list[Props]:
+        """What was called since the last time; returns when all of it has ended."""
+        while True:
+            calls = self.http.get("/sandbox/v1/calls").json()["calls"]
+            if not any(one["running"] for one in calls):
+                self.http.delete("/sandbox/v1/calls")
+                return calls
+            time.sleep(0.005)
+
+
+@pytest.fixture(scope="module")
+def switched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Switched]:
+    database = f"sqlite:///{tmp_path_factory.mktemp('faults') / 'lakekeeper.db'}"
+    app = create_app(Settings(database=database, skip_storage_validation=True))
+    with serving(FaultSwitch(app)) as endpoint, httpx.Client(base_url=endpoint, timeout=10) as http:
+        yield Switched(http, app.state.lakekeeper)
+
+
+@pytest.fixture
+def operator(switched: Switched, monkeypatch: pytest.MonkeyPatch) -> Iterator[Operator]:
+    for name, value in SECRETS.items():
+        monkeypatch.setenv(name, value)
+    operator = Operator(switched, monkeypatch)
+    yield operator
+    switched.install()
+    switched.calls()
+
+
+class Operator:
+    """Who runs operations: each with a client of its own, as a process of its own would have."""
+
+    def __init__(self, switched: Switched, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.switched, self._monkeypatch = switched, monkeypatch
+        self.server: Props = {
+            "endpoint": str(switched.http.base_url).rstrip("/"),
+            "auth": {"kind": "token", "token": "env:TOKEN"},
+        }
+
+    def run(self, operation: Callable[[], Any], patience: float = 35) -> Any:
+        retry = RetryPolicy(attempts=3, first_wait=0.001, longest_wait=0.002)
+        client = Client(ServerRef.model_validate(self.server), resolve, retry=retry, transport=Impatient(patience))
+        self._monkeypatch.setattr(provider, "shared", lambda *_: client)
+        try:
+            return operation()
+        finally:
+            client.close()
+
+    def calls_of(self, operation: Callable[[], Any]) -> list[Props]:
+        self.switched.calls()
+        self.run(operation)
+        return self.switched.calls()
+
+
+class Run:
+    """One life of one object in a world of its own."""
+
+    def __init__(self, case: Case, operator: Operator) -> None:
+        self.case, self.operator = case, operator
+        self.world = World(operator.switched.http, operator.switched.lakekeeper)
+        case.wipe(self.world)
+        self.resource = Resource(case.provider())
+        self.declared = {"server": operator.server} | case.declared(self.world)
+        self.changed = self.declared | (case.changed(self.world) if case.changed else {})
+        self.before = self.world.everything()
+        operator.switched.calls()
+
+    def prepared_for(self, operation: str) -> Run:
+        if operation != "create":
+            self.operator.run(self.create)
+        if operation == "delete":
+            if self.declared.get("protected"):
+                self.declared |= {"protected": False}
+                self.operator.run(self.create)
+            self.case.fill(self.world, self.resource.id)
+        self.operator.switched.calls()
+        return self
+
+    def create(self) -> None:
+        self.resource.up(**self.declared)
+
+    def update(self) -> None:
+        self.resource.up(**self.changed)
+
+    def refresh(self) -> None:
+        assert self.resource.refresh() == "same"
+
+    def delete(self) -> None:
+        self.resource.destroy()
+
+    def check(self, operation: str) -> None:
+        """That the server holds what is declared, once, and everything else as it was."""
+        self.operator.run(self._check_delete if operation == "delete" else self._check_there)
+
+    def _check_there(self) -> None:
+        assert self.resource.refresh() == "same"
+        assert self.resource.up(**self.resource.inputs) == "same"
+        again = Resource(self.case.provider())
+        again.up(**self.resource.inputs)  # what a lost state would make of it
+        assert again.id == self.resource.id
+        now = self.world.everything()
+        made = {kind: now[kind].keys() - self.before[kind].keys() for kind in ("warehouses", "namespaces")}
+        assert len(now["projects"] - self.before["projects"]) + sum(map(len, made.values())) <= 1
+        assert now["secrets"] - self.before["secrets"] == bool(self.declared.get("credential"))
+        assert {kind: {key: now[kind].get(key) for key in self.before[kind]} for kind in made} == {
+            kind: self.before[kind] for kind in made
+        }
+
+    def _check_delete(self) -> None:
+        if not self.case.stays:
+            assert self.world.everything() == self.before
+
+
+def _complaints(error: LakekeeperError, endpoint: str, struck: Props) -> list[str]:
+    message = unquote(str(error))
+    found = [f"shows the secret of {name}" for name, value in SECRETS.items() if value in str(error)]
+    if endpoint not in message:
+        found.append("does not name the endpoint")
+    if f"{struck['method']} {unquote(struck['path'])}" not in message:
+        found.append(f"does not name the call {struck['method']} {struck['path']}")
+    return [f"{complaint}: {type(error).__name__}: {error}" for complaint in found]
+
+
+def _matrix() -> Iterator[Any]:
+    for case in CASES:
+        for operation in OPERATIONS:
+            if operation != "update" or case.changed:
+                for fault in FAULTS if FULL else BRIEFLY:
+                    name = f"{case.name}-{operation}-{fault}".replace(" ", "-").replace(",", "")
+                    yield pytest.param(case, operation, fault, id=name)
+
+
+@pytest.mark.parametrize(("case", "operation", "fault"), list(_matrix()))
+def test_at_every_call(case: Case, operation: str, fault: str, operator: Operator) -> None:
+    clean = Run(case, operator).prepared_for(operation)
+    calls = operator.calls_of(getattr(clean, operation))
+    clean.check(operation)
+    assert calls
+    for number in range(1, len(calls) + 1):
+        for count in (1, None) if FULL else BRIEFLY[fault]:
+            _strike(case, operation, operator, FAULTS[fault] | {"nth": number, "count": count})
+
+
+def _strike(case: Case, operation: str, operator: Operator, rule: Props) -> None:
+    run = Run(case, operator).prepared_for(operation)
+    operator.switched.install(**rule)
+    failure: LakekeeperError | None = None
+    try:
+        operator.run(getattr(run, operation), PATIENCE if rule["action"] == "delay" else 35)
+    except LakekeeperError as error:
+        failure = error
+    operator.switched.install()
+    struck = [one for one in operator.switched.calls() if one["fault"]]
+    if failure:
+        assert _complaints(failure, operator.server["endpoint"], struck[0]) == []
+        operator.run(getattr(run, operation))
+    run.check(operation)
