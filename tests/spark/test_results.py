@@ -1,82 +1,276 @@
-"""Results written row by row, as an operator yields them, and read by page while rows have a fixed place."""
+"""Results written row by row and read by page, from a cursor on, or whole: all through PyIceberg, without a JVM."""
 
 from __future__ import annotations
 
+import threading
+import time
 from collections.abc import Iterator
+from datetime import datetime
 
+import pyarrow as pa
 import pytest
-from lakewright_spark.catalog import CatalogConfig
-from lakewright_spark.errors import RowsDeletedError
-from lakewright_spark.results.reader import ResultReader
-from lakewright_spark.results.uris import Execution, Port
-from lakewright_spark.results.writer import ResultWriter
-from lakewright_spark.session import spark_session
-from pyspark.sql import SparkSession
-from pyspark.sql.types import LongType, StringType, StructField, StructType
+from lakewright_spark.catalog import CatalogConfig, CatalogWarehouse
+from lakewright_spark.errors import (
+    BadAddressError,
+    CatalogUnreachableError,
+    ConfigMissingError,
+    NoSuchResultError,
+    RowsMovedError,
+    WarehouseRefusedError,
+)
+from lakewright_spark.results import file_index
+from lakewright_spark.results.reader import Cursor, ResultReader
+from lakewright_spark.results.schemas import CONSOLE_MESSAGES, LOOP_STATE, RUNTIME_STATISTICS, Status
+from lakewright_spark.results.tables import ResultTables
+from lakewright_spark.results.uris import Execution, Port, ResultUri
+from lakewright_spark.results.writer import EVERY_BATCH, CommitInterval, ResultWriter
 
-pytestmark = pytest.mark.spark
-
-SCHEMA = StructType([StructField("number", LongType()), StructField("text", StringType())])
+SCHEMA = pa.schema([("number", pa.int64()), ("text", pa.string())])
 ROWS = [(number, f"row {number}") for number in range(10)]
-
-
-@pytest.fixture(scope="module")
-def spark(catalog_config: CatalogConfig) -> Iterator[SparkSession]:
-    session = spark_session(catalog_config, "results")
-    yield session
-    session.stop()
+NOON = datetime.fromisoformat("2026-11-21T12:00:00")
+NEVER = CommitInterval(rows=None, bytes=None, seconds=None)
 
 
 @pytest.fixture
-def writer(spark: SparkSession, catalog_config: CatalogConfig) -> ResultWriter:
-    return ResultWriter(spark, catalog_config, "results")
+def writer(catalog_config: CatalogConfig) -> ResultWriter:
+    return ResultWriter(catalog_config, "results")
 
 
 @pytest.fixture
 def reader(catalog_config: CatalogConfig) -> ResultReader:
-    return ResultReader(catalog_config, "results")
+    return ResultReader(catalog_config)
 
 
-def test_rows_come_back_in_the_order_in_which_they_were_committed(writer: ResultWriter, reader: ResultReader) -> None:
-    uri = Execution(1, 1, "results").result(Port("Batches-operator-1"))
-    assert writer.write_rows(uri, SCHEMA, iter(ROWS), batch=3) == 10
-    assert len(list(reader.table(uri).scan().plan_files())) == 4  # a file a batch: 3, 3, 3 and 1 rows
+def by(config: CatalogConfig, interval: CommitInterval) -> ResultWriter:
+    return ResultWriter(config, "results", commit=interval)
+
+
+def numbers(table: pa.Table) -> list[int]:
+    return table["number"].to_pylist()
+
+
+@pytest.fixture
+def uri(request: pytest.FixtureRequest) -> ResultUri:
+    """An address of the test's own."""
+    return Execution(abs(hash(request.node.name)) % 10**9, 1, "results").result(Port("Op-1"))
+
+
+def test_rows_come_back_in_the_order_in_which_they_were_committed(
+    catalog_config: CatalogConfig, reader: ResultReader, uri: ResultUri
+) -> None:
+    by(catalog_config, CommitInterval(rows=3)).write_rows(uri, SCHEMA, iter(ROWS), batch=3)
+    assert len(list(reader.table(uri).scan().plan_files())) == 4  # a file a commit: 3, 3, 3 and 1 rows
     assert reader.count(uri) == 10
-    assert reader.whole(uri)["number"].to_pylist() == list(range(10))
-    for offset, limit in [(0, 10), (2, 3), (3, 3), (5, 100), (9, 1), (10, 1), (4, 0)]:
-        assert reader.range(uri, offset, limit)["number"].to_pylist() == list(range(10))[offset : offset + limit]
+    assert numbers(reader.whole(uri)) == list(range(10))
+    for offset, limit in [(0, 10), (2, 3), (3, 3), (5, 100), (9, 1), (10, 1), (4, 0), (99, 5)]:
+        assert numbers(reader.range(uri, offset, limit)) == list(range(10))[offset : offset + limit]
 
 
-def test_an_operator_without_rows_leaves_an_empty_table(writer: ResultWriter, reader: ResultReader) -> None:
-    uri = Execution(1, 2).console_messages("Silent-operator-1")
+def test_batches_and_commits_are_counted_apart(catalog_config: CatalogConfig, reader: ResultReader) -> None:
+    def commits(interval: CommitInterval, execution: int) -> int:
+        uri = Execution(2, execution).result(Port("Apart-1"))
+        by(catalog_config, interval).write_rows(uri, SCHEMA, ROWS, batch=2)
+        return len(reader.table(uri).snapshots())
+
+    assert commits(NEVER, 1) == 1
+    assert commits(CommitInterval(rows=4, bytes=None, seconds=None), 2) == 3
+    assert commits(CommitInterval(rows=None, bytes=1, seconds=None), 3) == 5  # every batch is more than a byte
+    assert EVERY_BATCH.rows == 4096
+
+
+def test_a_slow_operators_rows_are_seen_after_the_interval(
+    catalog_config: CatalogConfig, reader: ResultReader, uri: ResultUri
+) -> None:
+    slow = by(catalog_config, CommitInterval(rows=None, bytes=None, seconds=0.2))
+    with slow.stream(uri, SCHEMA) as stream:
+        stream.append(ROWS[0])
+        deadline = time.monotonic() + 30
+        while reader.count(uri) == 0:  # nothing else is added, and nothing flushed
+            assert time.monotonic() < deadline
+    assert reader.count(uri) == 1
+
+
+def test_texeras_other_tables(writer: ResultWriter, reader: ResultReader) -> None:
+    run = Execution(7, 42, "results")
+    statistics = dict.fromkeys(RUNTIME_STATISTICS.names, 1)
+    statistics |= {"operatorId": "Op-1", "time": NOON, "status": int(Status.COMPLETED)}
+    writer.write_rows(run.runtime_statistics(), RUNTIME_STATISTICS, [statistics])
+    writer.write_rows(run.console_messages("Op-1"), CONSOLE_MESSAGES, [("hello",)])
+    writer.write_rows(run.state(Port("Op-1")), LOOP_STATE, [("Start-1", 3)])
+    assert reader.whole(run.runtime_statistics()).to_pylist() == [statistics]
+    assert reader.whole(run.console_messages("Op-1")).to_pylist() == [{"message": "hello"}]
+    assert reader.whole(run.state(Port("Op-1"))).to_pylist() == [{"LoopStartId": "Start-1", "iteration": 3}]
+    table = reader.table(run.runtime_statistics())
+    assert table.properties["commit.manifest-merge.enabled"] == "true"
+    assert table.properties["commit.retry.num-retries"] == "10"
+    assert str(table.schema().find_type("time")) == "timestamp"
+    assert [(field.field_id, field.required) for field in table.schema().fields] == [(n, False) for n in range(1, 12)]
+
+
+def test_an_operator_without_rows_leaves_an_empty_table(
+    writer: ResultWriter, reader: ResultReader, uri: ResultUri
+) -> None:
     assert writer.write_rows(uri, SCHEMA, []) == 0
     assert reader.count(uri) == 0
     assert reader.range(uri, 0, 20).num_rows == 0
     assert reader.whole(uri).schema.names == ["number", "text"]
+    assert reader.after(uri).rows.num_rows == 0
 
 
-def test_one_session_can_write_a_result_twice(writer: ResultWriter, reader: ResultReader) -> None:
-    uri = Execution(1, 3).result(Port("Again-operator-1"))
+def test_a_second_writing_takes_the_place_of_the_first_or_goes_on(
+    writer: ResultWriter, reader: ResultReader, uri: ResultUri
+) -> None:
     writer.write_rows(uri, SCHEMA, ROWS)
-    assert writer.spark.table(writer.identifier(uri)).count() == 10
+    writer.write(uri, pa.table({"number": [1, 2]}))
+    assert reader.whole(uri).to_pylist() == [{"number": 1}, {"number": 2}]
     writer.write_rows(uri, SCHEMA, ROWS[:4])
-    assert writer.spark.table(writer.identifier(uri)).count() == 4
+    assert reader.count(uri) == 4
+    with writer.stream(uri, SCHEMA, reuse=True) as stream:  # a loop's operator
+        stream.append_batch(pa.record_batch({"number": [4], "text": ["row 4"]}, schema=SCHEMA))
+    assert numbers(reader.whole(uri)) == [0, 1, 2, 3, 4]
+
+
+def test_a_stream_that_fails_commits_nothing_more(
+    catalog_config: CatalogConfig, reader: ResultReader, uri: ResultUri
+) -> None:
+    def rows() -> Iterator[tuple[int, str]]:
+        yield from ROWS[:5]
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        by(catalog_config, CommitInterval(rows=4)).write_rows(uri, SCHEMA, rows(), batch=2)
     assert reader.count(uri) == 4
 
 
-def test_pages_of_a_result_with_deleted_rows_are_refused(writer: ResultWriter, reader: ResultReader) -> None:
-    uri = Execution(1, 4).result(Port("Deleted-operator-1"))
+def test_a_row_that_does_not_fit_fails_the_stream(writer: ResultWriter, reader: ResultReader, uri: ResultUri) -> None:
+    with pytest.raises(pa.ArrowInvalid), writer.stream(uri, SCHEMA) as stream:
+        stream.append(("not a number", "x"))
+    assert reader.count(uri) == 0
+
+
+def test_a_follower_gets_what_is_new(catalog_config: CatalogConfig, reader: ResultReader, uri: ResultUri) -> None:
+    with by(catalog_config, NEVER).stream(uri, SCHEMA) as stream:
+        first = reader.after(uri)
+        assert first.rows.num_rows == 0
+        stream.extend(ROWS[:3])
+        stream.flush()
+        second = reader.after(uri, first.cursor)
+        stream.extend(ROWS[3:])
+    assert numbers(second.rows) == [0, 1, 2]
+    page = reader.after(uri, second.cursor, limit=4)
+    assert numbers(page.rows) == [3, 4, 5, 6]
+    again = Cursor.parse(str(page.cursor))  # as it comes back from a browser
+    last = reader.after(uri, again)
+    assert numbers(last.rows) == [7, 8, 9]
+    assert reader.after(uri, last.cursor).rows.num_rows == 0
+    # Another reader, that has planned nothing yet, goes on from there as well.
+    assert numbers(ResultReader(catalog_config).after(uri, again).rows) == [7, 8, 9]
+
+
+def test_a_cursor_into_rows_that_moved_is_refused(
+    catalog_config: CatalogConfig, reader: ResultReader, uri: ResultUri
+) -> None:
+    writer = by(catalog_config, CommitInterval(rows=2))
+    writer.write_rows(uri, SCHEMA, ROWS, batch=2)
+    cursor = reader.after(uri, limit=5).cursor
+    reader.table(uri).overwrite(pa.table({"number": [1], "text": ["x"]}, schema=SCHEMA))
+    with pytest.raises(RowsMovedError, match="was rewritten since this cursor"):
+        reader.after(uri, cursor)
     writer.write_rows(uri, SCHEMA, ROWS)
-    table = writer.identifier(uri)
-    writer.spark.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ('write.delete.mode' = 'merge-on-read')")
-    writer.spark.sql(f"DELETE FROM {table} WHERE number = 3")
-    with pytest.raises(RowsDeletedError, match=r"has delete files.*appended only"):
-        reader.range(uri, 0, 5)
+    with pytest.raises(RowsMovedError, match="was made anew"):
+        reader.after(uri, cursor)
+    with pytest.raises(BadAddressError, match="expected a cursor"):
+        Cursor.parse("17")
 
 
-def test_a_result_of_another_warehouse_is_refused(writer: ResultWriter, reader: ResultReader) -> None:
-    elsewhere = Execution(1, 5, "curated").runtime_statistics()
-    with pytest.raises(ValueError, match="is in warehouse 'curated'"):
-        writer.identifier(elsewhere)
-    with pytest.raises(ValueError, match="is in warehouse 'curated'"):
-        reader.count(elsewhere)
+def test_only_new_manifests_are_read_when_a_table_grows(
+    catalog_config: CatalogConfig, reader: ResultReader, uri: ResultUri, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[str] = []
+    entries = file_index._entries
+
+    def counted(table, manifests):
+        manifests = list(manifests)
+        read.extend(manifest.manifest_path for manifest in manifests)
+        return entries(table, manifests)
+
+    monkeypatch.setattr(file_index, "_entries", counted)
+    with by(catalog_config, CommitInterval(rows=1)).stream(uri, SCHEMA, batch=1) as stream:
+        stream.extend(ROWS)
+        stream.flush()
+        assert reader.count(uri) == 10
+        before = len(read)
+        assert reader.count(uri) == 10
+        assert len(read) == before  # the same snapshot: nothing is planned again
+        stream.append((10, "row 10"))
+        stream.flush()
+        assert reader.count(uri) == 11
+    assert (before, len(read)) == (10, 11)
+    assert numbers(reader.whole(uri)) == list(range(11))
+
+
+def test_two_writers_of_one_table_lose_nothing(
+    catalog_config: CatalogConfig, reader: ResultReader, uri: ResultUri
+) -> None:
+    ResultTables(catalog_config, "results").create(uri, SCHEMA)
+
+    def write(start: int) -> None:
+        with by(catalog_config, CommitInterval(rows=2)).stream(uri, SCHEMA, reuse=True, batch=2) as stream:
+            stream.extend((number, "x") for number in range(start, start + 8))
+
+    threads = [threading.Thread(target=write, args=(start,)) for start in (0, 100)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(numbers(reader.whole(uri))) == [*range(8), *range(100, 108)]
+
+
+class Executions:
+    """Knows one execution, which wrote to the warehouse `elsewhere`."""
+
+    def warehouse_of(self, workflow: int, execution: int) -> str | None:
+        return "elsewhere" if (workflow, execution) == (3, 1) else None
+
+
+def test_the_warehouse_is_the_addresss_else_the_executions_else_the_only_one(catalog_config: CatalogConfig) -> None:
+    (results,) = catalog_config.warehouses
+    two = catalog_config.model_copy(update={"warehouses": [results, CatalogWarehouse(name="elsewhere", id="2")]})
+    reader = ResultReader(two, "results", executions=Executions())
+    port = Port("Op-1")
+    assert reader.warehouse_of(Execution(3, 1, "results").result(port)) == "results"
+    assert reader.warehouse_of(Execution(3, 1).result(port)) == "elsewhere"
+    assert reader.warehouse_of(Execution(3, 2).result(port)) == "results"
+    assert ResultReader(catalog_config).warehouse_of(Execution(3, 2).result(port)) == "results"
+    with pytest.raises(ConfigMissingError, match=r"names no warehouse.*results, elsewhere"):
+        ResultReader(two).warehouse_of(Execution(3, 2).result(port))
+    with pytest.raises(WarehouseRefusedError, match="no warehouse 'curated'"):
+        ResultReader(two).count(Execution(3, 2, "curated").result(port))
+    with pytest.raises(WarehouseRefusedError, match="is in warehouse 'curated'"):
+        ResultTables(two, "results").load(Execution(3, 2, "curated").result(port))
+
+
+def test_what_is_not_there_and_who_does_not_answer(catalog_config: CatalogConfig, reader: ResultReader) -> None:
+    nothing = Execution(9, 9).runtime_statistics()
+    with pytest.raises(NoSuchResultError, match=r"has no vfs:///wid/9/eid/9/runtimestatistics"):
+        reader.count(nothing)
+    assert ResultTables(catalog_config, "results").drop(nothing) is False
+    nobody = catalog_config.model_copy(update={"uri": "http://127.0.0.1:1/catalog"})
+    with pytest.raises(CatalogUnreachableError):
+        ResultReader(nobody).count(nothing)
+
+
+@pytest.mark.parametrize("operator", ["a.b", 'say"hi"', "it's", "back`tick", "(x=1,y=2)"])
+def test_names_with_dots_and_quotes_are_names(writer: ResultWriter, reader: ResultReader, operator: str) -> None:
+    uri = Execution(8, 1).console_messages(operator)
+    writer.write_rows(uri, CONSOLE_MESSAGES, [("hello",)])
+    assert reader.whole(ResultUri.parse(str(uri)))["message"].to_pylist() == ["hello"]
+    kinds = {name: kind for kind, name in writer.tables.existing()}
+    assert kinds[uri.table] is uri.kind
+    assert writer.tables.drop(uri)
+
+
+@pytest.fixture(autouse=True)
+def _nothing_of_a_commit_goes_on() -> Iterator[None]:
+    yield
+    assert not [thread.name for thread in threading.enumerate() if thread.name.startswith("result-commit")]

@@ -16,6 +16,7 @@ from pyspark.sql import functions as f
 from lakewright_spark.catalog import CatalogConfig
 from lakewright_spark.errors import ResultMismatchError
 from lakewright_spark.jobs import nycflights
+from lakewright_spark.results.frames import ResultFrames
 from lakewright_spark.results.reader import ResultReader
 from lakewright_spark.results.schemas import CONSOLE_MESSAGES, RUNTIME_STATISTICS, Status
 from lakewright_spark.results.uris import Execution, Port, ResultNamespaces, ResultUri
@@ -71,14 +72,13 @@ def run(
         spark = spark_session(config.for_warehouses([warehouse]), "lakewright-flights", event_log=event_log)
         mark("start")
         try:
-            writer = ResultWriter(spark, config, warehouse, namespaces)
-            join = _operator(writer, execution, JOIN, lambda: joined(spark, files))
+            frames = ResultFrames(spark, config, warehouse, namespaces)
+            join = _operator(frames, execution, JOIN, lambda: joined(spark, files))
             mark("join")
-            delays = _operator(
-                writer, execution, DELAYS, lambda: route_delays(spark.table(writer.identifier(join.uri)))
-            )
+            delays = _operator(frames, execution, DELAYS, lambda: route_delays(frames.read(join.uri)))
             mark("delays")
-            _statistics(writer, execution, [join, delays], expected.flights)
+            writer = ResultWriter(config, warehouse, namespaces)
+            _statistics(writer, frames, execution, [join, delays], expected.flights)
             _console(writer, execution, join, delays)
             mark("records")
         finally:
@@ -147,21 +147,23 @@ def check(reader: ResultReader, join: Written, delays: Written, expected: nycfli
     return worst.select(["airline", "origin", "dest", "flights", "mean_arrival_delay"]).to_pylist()
 
 
-def _operator(writer: ResultWriter, execution: Execution, port: Port, compute: Callable[[], DataFrame]) -> Written:
+def _operator(frames: ResultFrames, execution: Execution, port: Port, compute: Callable[[], DataFrame]) -> Written:
     uri = execution.result(port)
     began = time.monotonic_ns()
-    writer.write(uri, compute())
-    rows = writer.spark.table(writer.identifier(uri)).count()
+    frames.write(uri, compute())
+    rows = frames.read(uri).count()
     return Written(port, uri, rows, time.monotonic_ns() - began)
 
 
-def _statistics(writer: ResultWriter, execution: Execution, written: list[Written], source_rows: int) -> None:
+def _statistics(
+    writer: ResultWriter, frames: ResultFrames, execution: Execution, written: list[Written], source_rows: int
+) -> None:
     rows = []
     inputs = source_rows, 0
     for done in written:
-        output = done.rows, _bytes(writer, done.uri)
+        output = done.rows, _bytes(frames, done.uri)
         now = datetime.now(UTC).replace(tzinfo=None)
-        cores = writer.spark.sparkContext.defaultParallelism
+        cores = frames.spark.sparkContext.defaultParallelism
         rows.append((done.port.operator, now, *inputs, *output, done.nanoseconds, 0, 0, cores, int(Status.COMPLETED)))
         inputs = output
     writer.write_rows(execution.runtime_statistics(), RUNTIME_STATISTICS, rows)
@@ -173,6 +175,6 @@ def _console(writer: ResultWriter, execution: Execution, *written: Written) -> N
         writer.write_rows(execution.console_messages(done.port.operator), CONSOLE_MESSAGES, [(message,)])
 
 
-def _bytes(writer: ResultWriter, uri: ResultUri) -> int:
-    files = writer.spark.table(f"{writer.identifier(uri)}.files")
+def _bytes(frames: ResultFrames, uri: ResultUri) -> int:
+    files = frames.spark.table(f"{frames.identifier(uri)}.files")
     return files.agg(f.sum("file_size_in_bytes")).collect()[0][0]

@@ -1,28 +1,48 @@
-"""The columns of the tables that Texera reads besides an operator's own results (all optional, none partitioned)."""
+"""Columns of the tables that Texera reads: its attribute types, and the schemas besides an operator's own results."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from enum import IntEnum
 
-from pyspark.sql.types import IntegerType, LongType, StringType, StructField, StructType, TimestampNTZType
+import pyarrow as pa
 
-RUNTIME_STATISTICS = StructType(
+from lakewright_spark.errors import BadAddressError
+
+LARGE_BINARY_SUFFIX = "__texera_large_binary_ptr"
+"""What Texera appends to the name of a column that holds addresses of large objects."""
+
+_TYPES: Mapping[str, pa.DataType] = {
+    "STRING": pa.string(),
+    "INTEGER": pa.int32(),
+    "LONG": pa.int64(),
+    "DOUBLE": pa.float64(),
+    "BOOLEAN": pa.bool_(),
+    "TIMESTAMP": pa.timestamp("us"),  # without a zone
+    "BINARY": pa.binary(),
+    "LARGE_BINARY": pa.string(),
+}
+
+RUNTIME_STATISTICS = pa.schema(
     [
-        StructField("operatorId", StringType()),
-        StructField("time", TimestampNTZType()),  # UTC
-        StructField("inputTupleCnt", LongType()),
-        StructField("inputTupleSize", LongType()),  # bytes
-        StructField("outputTupleCnt", LongType()),
-        StructField("outputTupleSize", LongType()),  # bytes
-        StructField("dataProcessingTime", LongType()),  # nanoseconds
-        StructField("controlProcessingTime", LongType()),  # nanoseconds
-        StructField("idleTime", LongType()),  # nanoseconds
-        StructField("numWorkers", IntegerType()),
-        StructField("status", IntegerType()),
+        ("operatorId", pa.string()),
+        ("time", pa.timestamp("us")),  # UTC
+        ("inputTupleCnt", pa.int64()),
+        ("inputTupleSize", pa.int64()),  # bytes
+        ("outputTupleCnt", pa.int64()),
+        ("outputTupleSize", pa.int64()),  # bytes
+        ("dataProcessingTime", pa.int64()),  # nanoseconds
+        ("controlProcessingTime", pa.int64()),  # nanoseconds
+        ("idleTime", pa.int64()),  # nanoseconds
+        ("numWorkers", pa.int32()),
+        ("status", pa.int32()),
     ]
 )
 
-CONSOLE_MESSAGES = StructType([StructField("message", StringType())])
+CONSOLE_MESSAGES = pa.schema([("message", pa.string())])
+
+LOOP_STATE = pa.schema([("LoopStartId", pa.string()), ("iteration", pa.int32())])
+"""The state that a loop carries from one iteration to the next; other state has a schema of its own."""
 
 
 class Status(IntEnum):
@@ -32,4 +52,15 @@ class Status(IntEnum):
     RUNNING = 1
     PAUSED = 2
     COMPLETED = 3
-    ABORTED = 4
+    FAILED = 4
+    KILLED = 5
+
+
+def result_schema(attributes: Iterable[tuple[str, str]]) -> pa.Schema:
+    """The columns of a result from Texera's (name, type) pairs; BadAddressError for a type that no table can hold."""
+    fields: list[tuple[str, pa.DataType]] = []
+    for name, kind in attributes:
+        if kind not in _TYPES:
+            raise BadAddressError(f"column {name!r}: expected a type of {', '.join(_TYPES)}, found {kind!r}")
+        fields.append((name + LARGE_BINARY_SUFFIX if kind == "LARGE_BINARY" else name, _TYPES[kind]))
+    return pa.schema(fields)

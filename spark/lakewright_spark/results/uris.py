@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from urllib.parse import urlsplit
 
@@ -79,6 +79,12 @@ class ResultUri:
         return f"vfs:///{f'wh/{self.warehouse}/' if self.warehouse else ''}{self.path}"
 
     @property
+    def execution(self) -> Execution:
+        """The execution that it is a part of."""
+        _, workflow, _, execution, *_ = self.path.split("/")
+        return Execution(int(workflow), int(execution), self.warehouse)
+
+    @property
     def table(self) -> str:
         """The table's name; it may hold parentheses, commas and `=`, so SQL needs backquotes."""
         return self.path.replace("/", "_")
@@ -94,6 +100,18 @@ class ResultUri:
                 return cls(kind, path, match["warehouse"])
         kinds = "globalportid/PORT/result, globalportid/PORT/state, runtimestatistics or opid/OPERATOR/consolemessages"
         raise BadAddressError(f"expected vfs:///[wh/WAREHOUSE/]wid/N/eid/N/ and then {kinds}, found {text!r}")
+
+    @classmethod
+    def of_table(cls, table: str, warehouse: str | None = None) -> ResultUri | None:
+        """The address that a table's name stands for; None if it is no name of a result."""
+        try:
+            return cls.parse(f"vfs:///{table.replace('_', '/')}").in_warehouse(warehouse)
+        except BadAddressError:
+            return None
+
+    def in_warehouse(self, warehouse: str | None) -> ResultUri:
+        """The same in that warehouse."""
+        return replace(self, warehouse=warehouse)
 
 
 @dataclass(frozen=True)

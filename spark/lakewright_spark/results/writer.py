@@ -1,73 +1,210 @@
-"""Writing an execution's tables with Spark: whole frames, or rows in batches as an operator yields them."""
+"""Writing results row by row, as an operator yields them: batches of rows, and commits of their own interval."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import threading
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import cached_property
-from itertools import islice
 from typing import Any
 
-from pyiceberg.catalog import Catalog, load_catalog
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.types import StructType
+import pyarrow as pa
+from pyiceberg.table import Table
 
-from lakewright_spark.catalog import COMMIT_RETRIES, CatalogConfig
+from lakewright_spark.catalog import CatalogConfig
+from lakewright_spark.pyiceberg_catalog import explained
+from lakewright_spark.results.catalog_cache import CATALOGS, CatalogCache
+from lakewright_spark.results.freshness import refreshed
+from lakewright_spark.results.tables import ResultTables
 from lakewright_spark.results.uris import ResultNamespaces, ResultUri
 
 BATCH_ROWS = 4096
-"""Texera's `storage.iceberg.table.commit.batch-size`: rows a commit."""
+"""Texera's `storage.iceberg.table.commit.batch-size`: rows that are turned into columns at a time."""
+
+Row = Sequence[Any] | Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class CommitInterval:
+    """What makes rows visible: so many rows, so many bytes in memory, or so many seconds after the first of them.
+
+    Whichever comes first; None is never. The end of a stream commits what is left.
+    """
+
+    rows: int | None = None
+    bytes: int | None = 32 * 1024 * 1024
+    seconds: float | None = 5.0
+
+
+EVERY_BATCH = CommitInterval(rows=BATCH_ROWS, bytes=None, seconds=None)
+"""As Texera does: a file and a commit for each batch."""
 
 
 @dataclass(frozen=True)
 class ResultWriter:
-    """Writes to one warehouse, which is a Spark catalog of the same name."""
+    """Writes to one warehouse, without a JVM. DataFrames are `frames.FrameWriter`'s."""
 
-    spark: SparkSession
     config: CatalogConfig
     warehouse: str
     namespaces: ResultNamespaces = field(default_factory=ResultNamespaces)
+    commit: CommitInterval = CommitInterval()
+    catalogs: CatalogCache = field(default=CATALOGS, repr=False, compare=False)
 
-    def write(self, uri: ResultUri, frame: DataFrame) -> None:
-        """Make the table anew with these rows, in one commit; a table that was there is dropped with its files."""
-        self._drop(uri)
-        creation = frame.writeTo(self.identifier(uri)).using("iceberg")
-        for key, value in COMMIT_RETRIES.items():
-            creation = creation.tableProperty(key, value)
-        creation.create()
+    @property
+    def tables(self) -> ResultTables:
+        return ResultTables(self.config, self.warehouse, self.namespaces, self.catalogs)
 
-    def write_rows(
-        self, uri: ResultUri, schema: StructType, rows: Iterable[Sequence[Any]], batch: int = BATCH_ROWS
-    ) -> int:
-        """Make the table anew and append the rows, one commit a batch for readers to follow; returns how many."""
-        self.write(uri, self.spark.createDataFrame([], schema))
-        written = 0
-        for part in _batches(rows, batch):
-            # One partition: a batch is one file, whose order is the rows' order.
-            self.spark.createDataFrame(part, schema).coalesce(1).writeTo(self.identifier(uri)).append()
-            written += len(part)
-        return written
+    @contextmanager
+    def stream(
+        self, uri: ResultUri, schema: pa.Schema, *, reuse: bool = False, batch: int = BATCH_ROWS
+    ) -> Iterator[ResultStream]:
+        """Make the table anew, or with `reuse` take the one that is there, and append to it until the block ends.
 
-    def identifier(self, uri: ResultUri) -> str:
-        """The table's full name, quoted for Spark SQL."""
-        if uri.warehouse not in {None, self.warehouse}:
-            raise ValueError(f"{uri} is in warehouse {uri.warehouse!r}, and this writer writes to {self.warehouse!r}")
-        return f"`{self.warehouse}`.`{self.namespaces.of(uri)}`.`{uri.table}`"
+        A block that fails leaves what was committed by then, and nothing that came later.
+        """
+        opened = ResultStream(self, uri, self.tables.create(uri, schema, reuse=reuse), schema, batch)
+        try:
+            yield opened
+        except BaseException:
+            opened.abandon()
+            raise
+        opened.close()
 
-    def _drop(self, uri: ResultUri) -> None:
-        # Not Spark's DROP TABLE: it leaves `purgeRequested` out, which Lakekeeper takes for yes and other catalogs for
-        # no, and with PURGE it deletes files itself, those that Lakekeeper may have deleted already.
-        table = (self.namespaces.of(uri), uri.table)
-        if self._catalog.table_exists(table):
-            self.spark.sql(f"REFRESH TABLE {self.identifier(uri)}")  # else Spark's cache keeps the table for a while
-            self._catalog.purge_table(table)
+    def write_rows(self, uri: ResultUri, schema: pa.Schema, rows: Iterable[Row], batch: int = BATCH_ROWS) -> int:
+        """Make the table anew with these rows; returns how many there were."""
+        with self.stream(uri, schema, batch=batch) as stream:
+            stream.extend(rows)
+        return stream.rows
 
-    @cached_property
-    def _catalog(self) -> Catalog:
-        return load_catalog(self.warehouse, **self.config.pyiceberg(self.warehouse))
+    def write(self, uri: ResultUri, table: pa.Table) -> None:
+        """Make the table anew with the rows of an Arrow table, in one commit."""
+        made = self.tables.create(uri, table.schema)
+        with explained(self.config, self.warehouse, str(uri)):
+            made.append(table)
 
 
-def _batches(rows: Iterable[Sequence[Any]], size: int) -> Iterator[list[Sequence[Any]]]:
-    source = iter(rows)
-    while part := list(islice(source, size)):
-        yield part
+class ResultStream:
+    """An open result. One thread at a time may add to it; commits go on beside, one after the other in rows' order."""
+
+    def __init__(self, writer: ResultWriter, uri: ResultUri, table: Table, schema: pa.Schema, batch: int) -> None:
+        self._writer, self._uri, self._table, self._schema, self._batch = writer, uri, table, schema, batch
+        self._lock = threading.RLock()
+        self._pending: list[Row] = []
+        self._batches: list[pa.RecordBatch] = []
+        self._buffered = self._bytes = 0
+        self._timer: threading.Timer | None = None
+        self._committer = ThreadPoolExecutor(1, thread_name_prefix="result-commit")
+        self._commit: Future[None] | None = None
+        self.rows = 0
+        """Rows added so far, committed or not."""
+
+    def append(self, row: Row) -> None:
+        """Add a row: values in the columns' order, or by their names."""
+        with self._lock:
+            self._pending.append(row)
+            self.rows += 1
+            if len(self._pending) >= self._batch:
+                self._turn()
+            elif self._timer is None:
+                self._start_timer()
+
+    def extend(self, rows: Iterable[Row]) -> None:
+        """Add rows."""
+        for row in rows:
+            self.append(row)
+
+    def append_batch(self, batch: pa.RecordBatch | pa.Table) -> None:
+        """Add rows that are columns already."""
+        with self._lock:
+            self._turn()
+            parts = batch.to_batches() if isinstance(batch, pa.Table) else [batch]
+            for part in parts:
+                self.rows += part.num_rows
+                self._add(part)
+
+    def flush(self) -> None:
+        """Commit what was added, and wait until readers see it."""
+        with self._lock:
+            self._start_commit()
+            self._wait()
+
+    def close(self) -> None:
+        """Commit what is left. Raises what any commit raised."""
+        try:
+            self.flush()
+        finally:
+            self.abandon()
+
+    def abandon(self) -> None:
+        """Commit nothing more."""
+        with self._lock:
+            self._stop_timer()
+            self._pending, self._batches = [], []
+        self._committer.shutdown(wait=True)
+
+    def _turn(self) -> None:
+        """Turn the rows that are waiting into columns."""
+        if self._pending:
+            rows, self._pending = self._pending, []
+            self._add(_columns(rows, self._schema))
+
+    def _add(self, batch: pa.RecordBatch) -> None:
+        interval = self._writer.commit
+        self._batches.append(batch)
+        self._buffered += batch.num_rows
+        self._bytes += batch.nbytes
+        if (interval.rows is not None and self._buffered >= interval.rows) or (
+            interval.bytes is not None and self._bytes >= interval.bytes
+        ):
+            self._start_commit()
+        elif self._timer is None:
+            self._start_timer()
+
+    def _start_timer(self) -> None:
+        if self._writer.commit.seconds is not None:
+            self._timer = threading.Timer(self._writer.commit.seconds, self._on_time)
+            self._timer.daemon = True
+            self._timer.start()
+
+    def _stop_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _on_time(self) -> None:
+        with self._lock:
+            self._timer = None
+            if self._commit is not None and not self._commit.done():
+                self._start_timer()  # the last commit is still on its way: what came since goes with the next
+            elif self._commit is None or self._commit.exception() is None:
+                self._start_commit()  # else: whoever adds or closes next is told of the failure
+
+    def _start_commit(self) -> None:
+        """Hand over what there is. One commit at a time: at most two intervals of rows are in memory."""
+        self._stop_timer()
+        self._wait()
+        if self._batches or self._pending:
+            batches, rows = self._batches, self._pending
+            self._batches, self._pending, self._buffered, self._bytes = [], [], 0, 0
+            self._commit = self._committer.submit(self._append, batches, rows)
+
+    def _wait(self) -> None:
+        if self._commit is not None:
+            commit, self._commit = self._commit, None
+            commit.result()
+
+    def _append(self, batches: list[pa.RecordBatch], rows: list[Row]) -> None:
+        if rows:
+            batches.append(_columns(rows, self._schema))
+        with explained(self._writer.config, self._writer.warehouse, str(self._uri)):
+            refreshed(self._table).append(pa.Table.from_batches(batches, self._schema))
+
+
+def _columns(rows: list[Row], schema: pa.Schema) -> pa.RecordBatch:
+    if isinstance(rows[0], Mapping):
+        columns = [[row[name] for row in rows] for name in schema.names]  # type: ignore[index]
+    else:
+        columns = list(zip(*rows, strict=True))
+    arrays = [pa.array(column, one.type) for column, one in zip(columns, schema, strict=True)]
+    return pa.record_batch(arrays, schema=schema)

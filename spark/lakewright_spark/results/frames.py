@@ -1,0 +1,46 @@
+"""Results as Spark's DataFrames: written in one commit, read as a whole."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from pyspark.sql import DataFrame, SparkSession
+
+from lakewright_spark.catalog import CatalogConfig
+from lakewright_spark.results.catalog_cache import CATALOGS, CatalogCache
+from lakewright_spark.results.tables import PROPERTIES, ResultTables
+from lakewright_spark.results.uris import ResultNamespaces, ResultUri
+
+
+@dataclass(frozen=True)
+class ResultFrames:
+    """Results of one warehouse, which is a Spark catalog of the same name; by Spark Connect as well."""
+
+    spark: SparkSession
+    config: CatalogConfig
+    warehouse: str
+    namespaces: ResultNamespaces = field(default_factory=ResultNamespaces)
+    catalogs: CatalogCache = field(default=CATALOGS, repr=False, compare=False)
+
+    def write(self, uri: ResultUri, frame: DataFrame) -> None:
+        """Make the table anew with these rows, in one commit; a table that was there is dropped with its files."""
+        if self._tables.exists(uri):
+            self.spark.catalog.refreshTable(self.identifier(uri))  # else Spark's cache keeps the table for a while
+            self._tables.drop(uri)
+        creation = frame.writeTo(self.identifier(uri)).using("iceberg")
+        for key, value in PROPERTIES.items():
+            creation = creation.tableProperty(key, value)
+        creation.create()
+
+    def read(self, uri: ResultUri) -> DataFrame:
+        """Every row; Spark says in which order."""
+        return self.spark.table(self.identifier(uri))
+
+    def identifier(self, uri: ResultUri) -> str:
+        """The table's full name, quoted for Spark SQL. WarehouseRefusedError if the address is in another warehouse."""
+        parts = (self.warehouse, *self._tables.identifier(uri))
+        return ".".join(f"`{part.replace('`', '``')}`" for part in parts)
+
+    @property
+    def _tables(self) -> ResultTables:
+        return ResultTables(self.config, self.warehouse, self.namespaces, self.catalogs)

@@ -1,0 +1,101 @@
+"""The result tables of one warehouse: made, found, listed and dropped through PyIceberg, whoever writes their rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+from pyiceberg.catalog import Catalog
+from pyiceberg.exceptions import NoSuchNamespaceError, NoSuchTableError, TableAlreadyExistsError
+from pyiceberg.table import Table
+
+from lakewright_spark.catalog import COMMIT_RETRIES, CatalogConfig
+from lakewright_spark.errors import WarehouseRefusedError
+from lakewright_spark.pyiceberg_catalog import explained
+from lakewright_spark.results.catalog_cache import CATALOGS, CatalogCache
+from lakewright_spark.results.uris import ResultKind, ResultNamespaces, ResultUri
+
+PROPERTIES: Mapping[str, str] = {
+    **COMMIT_RETRIES,
+    # A commit a few seconds makes a manifest each; merged, a reader opens some tens of them instead of thousands.
+    "commit.manifest-merge.enabled": "true",
+}
+"""Table properties of every result."""
+
+
+@dataclass(frozen=True)
+class ResultTables:
+    """The results in one warehouse. Every method raises this package's errors."""
+
+    config: CatalogConfig
+    warehouse: str
+    namespaces: ResultNamespaces = field(default_factory=ResultNamespaces)
+    catalogs: CatalogCache = field(default=CATALOGS, repr=False, compare=False)
+
+    def identifier(self, uri: ResultUri) -> tuple[str, str]:
+        """Namespace and name of the table; WarehouseRefusedError if the address is in another warehouse."""
+        if uri.warehouse not in {None, self.warehouse}:
+            raise WarehouseRefusedError(f"{uri} is in warehouse {uri.warehouse!r}, and this is {self.warehouse!r}")
+        return self.namespaces.of(uri), uri.table
+
+    def load(self, uri: ResultUri) -> Table:
+        """The table as it is now, with fresh credentials for its files; NoSuchResultError if there is none."""
+        identifier = self.identifier(uri)
+        with self._asking(str(uri)) as catalog:
+            return catalog.load_table(identifier)
+
+    def exists(self, uri: ResultUri) -> bool:
+        """Whether there is such a table."""
+        identifier = self.identifier(uri)
+        with self._asking(str(uri)) as catalog:
+            return catalog.table_exists(identifier)
+
+    def create(self, uri: ResultUri, schema: pa.Schema, *, reuse: bool = False) -> Table:
+        """The table, made anew: one that was there is dropped with its files. With `reuse` that one is taken as it is.
+
+        All columns optional, field ids from 1 on, no partitions: as Texera makes them.
+        """
+        identifier = self.identifier(uri)
+        optional = pa.schema([field.with_nullable(True) for field in schema])
+        with self._asking(str(uri)) as catalog:
+            if not reuse:
+                self._drop(catalog, identifier)
+            try:
+                return catalog.create_table(identifier, optional, properties=dict(PROPERTIES))
+            except TableAlreadyExistsError:
+                if not reuse:
+                    raise
+                return catalog.load_table(identifier)
+
+    def drop(self, uri: ResultUri) -> bool:
+        """Drop the table with its files; False if there was none."""
+        identifier = self.identifier(uri)
+        with self._asking(str(uri)) as catalog:
+            return self._drop(catalog, identifier)
+
+    def existing(self) -> Iterator[tuple[ResultKind, str]]:
+        """Kind and name of every table in the namespaces of results; a namespace that is not there has none."""
+        for kind, namespace in self.namespaces.names.items():
+            with self._asking(f"namespace {namespace}") as catalog:
+                try:
+                    names = [name for *_, name in catalog.list_tables(namespace)]
+                except NoSuchNamespaceError:
+                    continue
+            yield from ((kind, name) for name in sorted(names))
+
+    @contextmanager
+    def _asking(self, what: str) -> Iterator[Catalog]:
+        catalog = self.catalogs.get(self.config, self.warehouse)
+        with explained(self.config, self.warehouse, what):
+            yield catalog
+
+    def _drop(self, catalog: Catalog, identifier: tuple[str, str]) -> bool:
+        # Not Spark's DROP TABLE: it leaves `purgeRequested` out, which Lakekeeper takes for yes and other catalogs for
+        # no, and with PURGE it deletes files itself, those that Lakekeeper may have deleted already.
+        try:
+            catalog.purge_table(identifier)
+        except NoSuchTableError:
+            return False
+        return True

@@ -1,0 +1,81 @@
+"""Results as DataFrames: Spark writes and reads what PyIceberg reads and writes, under whatever name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from lakewright_spark.catalog import CatalogConfig
+from lakewright_spark.errors import RowsDeletedError, RowsMovedError, WarehouseRefusedError
+from lakewright_spark.results.frames import ResultFrames
+from lakewright_spark.results.reader import ResultReader
+from lakewright_spark.results.uris import Execution, Port
+from lakewright_spark.results.writer import ResultWriter
+from lakewright_spark.session import spark_session
+from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.spark
+
+# Parentheses, commas and `=` are in every port's name; dots, quotes and backquotes may be in an operator's.
+PORT = Port('Frames.of"a`kind')
+
+
+@pytest.fixture(scope="module")
+def spark(catalog_config: CatalogConfig) -> Iterator[SparkSession]:
+    session = spark_session(catalog_config, "frames")
+    yield session
+    session.stop()
+
+
+@pytest.fixture
+def frames(spark: SparkSession, catalog_config: CatalogConfig) -> ResultFrames:
+    return ResultFrames(spark, catalog_config, "results")
+
+
+@pytest.fixture
+def reader(catalog_config: CatalogConfig) -> ResultReader:
+    return ResultReader(catalog_config)
+
+
+def test_a_frame_is_a_result_and_a_result_is_a_frame(
+    frames: ResultFrames, reader: ResultReader, catalog_config: CatalogConfig
+) -> None:
+    uri = Execution(1, 1, "results").result(PORT)
+    frames.write(uri, frames.spark.range(0, 1000, numPartitions=4).withColumnRenamed("id", "number"))
+    assert reader.count(uri) == frames.read(uri).count() == 1000
+    # Partitions are files, and their order is the rows' order.
+    assert reader.range(uri, 240, 20)["number"].to_pylist() == list(range(240, 260))
+    assert reader.table(uri).properties["commit.manifest-merge.enabled"] == "true"
+    schema = reader.whole(uri).schema
+    ResultWriter(catalog_config, "results").write_rows(uri, schema, [(5,), (6,)])
+    frames.spark.catalog.refreshTable(frames.identifier(uri))
+    assert sorted(row.number for row in frames.read(uri).collect()) == [5, 6]
+
+
+def test_one_session_can_write_a_result_twice(frames: ResultFrames, reader: ResultReader) -> None:
+    uri = Execution(1, 3).result(PORT)
+    for rows in (10, 4):
+        frames.write(uri, frames.spark.range(rows))
+        assert frames.read(uri).count() == reader.count(uri) == rows
+
+
+def test_pages_of_a_result_with_deleted_or_rewritten_rows_are_refused(
+    frames: ResultFrames, reader: ResultReader
+) -> None:
+    uri = Execution(1, 4).result(PORT)
+    frames.write(uri, frames.spark.range(10))
+    table = frames.identifier(uri)
+    frames.spark.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ('write.delete.mode' = 'merge-on-read')")
+    frames.spark.sql(f"DELETE FROM {table} WHERE id = 3")
+    with pytest.raises(RowsDeletedError, match=r"has delete files.*appended only"):
+        reader.range(uri, 0, 5)
+    frames.write(uri, frames.spark.range(10))
+    cursor = reader.after(uri, limit=5).cursor
+    frames.spark.sql(f"DELETE FROM {table} WHERE id = 3")
+    with pytest.raises(RowsMovedError, match="was rewritten"):
+        reader.after(uri, cursor)
+
+
+def test_a_result_of_another_warehouse_is_refused(frames: ResultFrames) -> None:
+    with pytest.raises(WarehouseRefusedError, match="is in warehouse 'curated'"):
+        frames.identifier(Execution(1, 5, "curated").runtime_statistics())
