@@ -1,0 +1,114 @@
+"""The registry's database: SQLite unless told otherwise, Postgres by its address; and the version of its tables."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from alembic import command
+from alembic.config import Config
+from alembic.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
+from sqlalchemy.exc import ArgumentError, SQLAlchemyError
+
+from lakewright_spark.errors import RegistryError
+
+VARIABLE = "LAKEWRIGHT_REGISTRY"
+"""Names the database, as in `postgresql://user@host/db`; a password may stand in it, and is never shown."""
+
+
+def default_url(environ: Mapping[str, str] = os.environ) -> str:
+    """$LAKEWRIGHT_REGISTRY, else a SQLite file in the user's data folder."""
+    if url := environ.get(VARIABLE):
+        return url
+    data = Path(environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share")
+    return f"sqlite:///{data / 'lakewright' / 'executions.db'}"
+
+
+def connect(url: str, *, read_only: bool = False) -> Engine:
+    """An engine for the address; RegistryError for what is no address of SQLite or Postgres."""
+    try:
+        parsed = make_url(url)
+    except ArgumentError:
+        raise RegistryError(
+            "the registry's address is none: expected sqlite:///PATH or postgresql://HOST/DATABASE"
+        ) from None
+    if parsed.get_backend_name() == "sqlite":
+        return _sqlite(parsed, read_only=read_only)
+    if parsed.get_backend_name() != "postgresql":
+        raise RegistryError(f"registry {shown(parsed)}: expected sqlite:///PATH or postgresql://HOST/DATABASE")
+    # A statement in a read-only transaction that would change something fails in the server.
+    options: dict[str, Any] = {"execution_options": {"postgresql_readonly": True}} if read_only else {}
+    return create_engine(parsed.set(drivername="postgresql+psycopg"), pool_pre_ping=True, **options)
+
+
+@contextmanager
+def explained(engine: Engine) -> Iterator[None]:
+    """Turns what the database raises into one sentence, without its parameters."""
+    try:
+        yield
+    except SQLAlchemyError as error:
+        cause = getattr(error, "orig", None) or error
+        first = (str(cause).strip().splitlines() or [type(cause).__name__])[0]
+        raise RegistryError(f"registry {shown(engine.url)}: {first}") from error
+
+
+def upgrade(engine: Engine) -> str:
+    """Bring the tables to this release's version, from nothing or from any older one; returns the version."""
+    with explained(engine), engine.begin() as connection:
+        config = _config(connection)
+        command.upgrade(config, "head")
+        return _head(config)
+
+
+def check(engine: Engine) -> None:
+    """RegistryError unless the tables are of this release's version."""
+    with explained(engine), engine.connect() as connection:
+        context = MigrationContext.configure(connection, opts={"version_table": "lakewright_registry_version"})
+        found, wanted = context.get_current_revision(), _head(_config(connection))
+    if found != wanted:
+        raise RegistryError(
+            f"registry {shown(engine.url)}: expected tables of version {wanted}, found {found or 'none'}: "
+            "`lakewright-spark registry upgrade` brings older ones up"
+        )
+
+
+def shown(url: URL) -> str:
+    """The address without its password."""
+    return url.render_as_string(hide_password=True)
+
+
+def _sqlite(url: URL, *, read_only: bool) -> Engine:
+    path = url.database or ""
+    if read_only:
+        url = url.set(database=f"file:{path}").update_query_dict({"mode": "ro", "uri": "true"})
+    elif path:
+        Path(path).parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    engine = create_engine(url, connect_args={"timeout": 30})
+    event.listen(engine, "connect", _prepare_sqlite)
+    # One writer at a time, from the transaction's start: two that read before they write never fail each other.
+    event.listen(
+        engine, "begin", lambda connection: connection.exec_driver_sql("BEGIN" if read_only else "BEGIN IMMEDIATE")
+    )
+    return engine
+
+
+def _prepare_sqlite(connection: Any, _record: Any) -> None:
+    connection.isolation_level = None
+    connection.execute("PRAGMA foreign_keys=ON")
+
+
+def _config(connection: Connection) -> Config:
+    config = Config()
+    config.set_main_option("script_location", str(Path(__file__).parent / "migrations"))
+    config.set_main_option("path_separator", "os")
+    config.attributes["connection"] = connection
+    return config
+
+
+def _head(config: Config) -> str:
+    return ScriptDirectory.from_config(config).get_current_head() or ""

@@ -1,0 +1,37 @@
+"""A Postgres server of a test's own, by TCP on 127.0.0.1. It refuses to run as root."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+
+import pytest
+
+
+@contextmanager
+def postgres() -> Iterator[str]:
+    """The address of its database `postgres`; skips the test where Postgres is not installed."""
+    control, initdb = shutil.which("pg_ctl"), shutil.which("initdb")
+    if control is None or initdb is None:
+        pytest.skip("Postgres is not installed: initdb and pg_ctl are not on the PATH")
+    with tempfile.TemporaryDirectory(prefix="postgres") as directory, socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+        probe.close()
+        user = ["runuser", "-u", "nobody", "--"] if os.geteuid() == 0 else []
+        if user:
+            shutil.chown(directory, "nobody")
+        data, options = f"{directory}/data", f"-p {port} -c unix_socket_directories={directory} -c fsync=off"
+        run = partial(subprocess.run, check=True, capture_output=True, cwd=directory)
+        run([*user, initdb, "-D", data, "-U", "lakewright", "-A", "trust"])
+        run([*user, control, "-D", data, "-w", "-o", options, "-l", f"{directory}/log", "start"])
+        try:
+            yield f"postgresql://lakewright@127.0.0.1:{port}/postgres"
+        finally:
+            run([*user, control, "-D", data, "-w", "-m", "immediate", "stop"])

@@ -1,0 +1,219 @@
+"""ExecutionRegistry on SQLite and on Postgres, its migrations, and Texera's own tables beside it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from alembic.autogenerate import compare_metadata
+from alembic.migration import MigrationContext
+from databases import postgres
+from lakewright_spark.errors import RegistryError
+from lakewright_spark.registry import database
+from lakewright_spark.registry.models import Base
+from lakewright_spark.registry.records import ExecutionStatus, WrittenTable
+from lakewright_spark.registry.registry import ExecutionRegistry
+from lakewright_spark.registry.texera import TexeraExecutions
+from lakewright_spark.results.uris import Execution, Port
+from sqlalchemy import text
+
+NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
+HOUR = timedelta(hours=1)
+RESULT = Execution(7, 42, "results").result(Port("Op-1"))
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[str]:
+    with postgres() as url:
+        yield url
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    if request.param == "sqlite":
+        return f"sqlite:///{tmp_path}/folder/executions.db"
+    server = request.getfixturevalue("server")
+    with database.connect(server).begin() as connection:
+        connection.execute(text("DROP SCHEMA public CASCADE"))
+        connection.execute(text("CREATE SCHEMA public"))
+    database.upgrade(database.connect(server))
+    return server
+
+
+@pytest.fixture
+def registry(url: str) -> Iterator[ExecutionRegistry]:
+    opened = ExecutionRegistry("acme", url)
+    yield opened
+    opened.close()
+
+
+def begin(registry: ExecutionRegistry, execution: int, unit: str = "notebook", **more: datetime) -> None:
+    registry.begin(7, execution, computing_unit=unit, warehouse="results", submitter="ann", **{"now": NOON, **more})
+
+
+def test_an_execution_from_beginning_to_end(registry: ExecutionRegistry, url: str) -> None:
+    begin(registry, 42)
+    registry.alive(7, 42, now=NOON + HOUR)
+    registry.wrote(7, 42, [WrittenTable(RESULT, rows=10)])
+    registry.wrote(
+        7, 42, [WrittenTable(RESULT, rows=20, bytes=999), WrittenTable(RESULT.execution.runtime_statistics())]
+    )
+    registry.finish(7, 42, ExecutionStatus.COMPLETED, now=NOON + 2 * HOUR)
+    found = ExecutionRegistry("acme", url).find(7, 42)
+    assert found is not None
+    assert (found.warehouse, found.computing_unit, found.submitter) == ("results", "notebook", "ann")
+    assert (found.status, found.started_at, found.finished_at) == (ExecutionStatus.COMPLETED, NOON, NOON + 2 * HOUR)
+    assert WrittenTable(RESULT, rows=20, bytes=999) in found.tables
+    assert len(found.tables) == 2
+    assert registry.warehouse_of(7, 42) == "results"
+    assert ExecutionRegistry("other", url).find(7, 42) is None
+    registry.remove(7, 42)
+    assert registry.find(7, 42) is None
+    assert registry.warehouse_of(7, 42) is None
+
+
+def test_what_runs_is_not_started_again_but_what_ended_or_died_is(registry: ExecutionRegistry) -> None:
+    begin(registry, 42)
+    with pytest.raises(RegistryError, match=r"is running \(last sign of life 2026-11-21 12:00:00 UTC\)"):
+        begin(registry, 42)
+    begin(registry, 42, stale_before=NOON + HOUR, now=NOON + 2 * HOUR)
+    registry.finish(7, 42, ExecutionStatus.FAILED, error="division by zero")
+    begin(registry, 42)
+    found = registry.find(7, 42)
+    assert found is not None
+    assert (found.status, found.error, found.finished_at) == (ExecutionStatus.RUNNING, None, None)
+
+
+def test_of_many_that_begin_the_same_execution_one_does(url: str) -> None:
+    refused: list[str] = []
+
+    def start() -> None:
+        mine = ExecutionRegistry("acme", url)
+        try:
+            begin(mine, 42)
+        except RegistryError as error:
+            refused.append(str(error))
+        mine.close()
+
+    threads = [threading.Thread(target=start) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(refused) == 7
+    assert all("is running" in message for message in refused)
+
+
+def test_what_a_new_execution_replaces_and_what_expired(registry: ExecutionRegistry) -> None:
+    begin(registry, 1)
+    begin(registry, 2, unit="other")
+    begin(registry, 3)
+    assert [record.execution for record in registry.previous(7, 3, "notebook")] == [1]
+    registry.replaced(7, 1)
+    assert registry.previous(7, 3, "notebook") == []
+    registry.finish(7, 1, ExecutionStatus.COMPLETED, now=NOON + HOUR)
+    registry.alive(7, 2, now=NOON + 3 * HOUR)
+    assert [record.execution for record in registry.expired(NOON + 2 * HOUR)] == [1, 3]  # 3 died without a word
+    assert [record.execution for record in registry.all()] == [1, 2, 3]
+
+
+def test_migrations_make_what_the_models_say(url: str) -> None:
+    engine = database.connect(url)
+    database.upgrade(engine)
+    with engine.connect() as connection:
+        context = MigrationContext.configure(connection, opts={"version_table": "lakewright_registry_version"})
+        assert compare_metadata(context, Base.metadata) == []
+
+
+def test_postgres_is_brought_up_on_purpose_only(server: str) -> None:
+    engine = database.connect(server)
+    with engine.begin() as connection:
+        connection.execute(text("DROP SCHEMA public CASCADE"))
+        connection.execute(text("CREATE SCHEMA public"))
+    with pytest.raises(RegistryError, match="found none: `lakewright-spark registry upgrade`"):
+        ExecutionRegistry("acme", server)
+    assert database.upgrade(engine) == "0001"
+    ExecutionRegistry("acme", server).close()
+
+
+def test_a_database_that_is_none_or_does_not_answer_is_told_without_its_password(tmp_path: Path) -> None:
+    for url in ("no address", "mysql://me:s3cret@db/x", "postgresql://me:s3cret@127.0.0.1:1/x"):
+        with pytest.raises(RegistryError) as error:
+            ExecutionRegistry("acme", url)
+        assert "s3cret" not in str(error.value)
+    (tmp_path / "x.db").write_text("no database at all, but long enough to look at")
+    with pytest.raises(RegistryError, match="not a database"):
+        ExecutionRegistry("acme", f"sqlite:///{tmp_path}/x.db")
+
+
+TEXERA = """
+CREATE TABLE {s}workflow_version (vid INT PRIMARY KEY, wid INT NOT NULL, content TEXT NOT NULL);
+CREATE TABLE {s}user_warehouse (whid INT PRIMARY KEY, uid INT, name TEXT, warehouse_name TEXT);
+CREATE TABLE {s}workflow_executions (eid INT PRIMARY KEY, vid INT NOT NULL, uid INT NOT NULL, cuid INT,
+  status SMALLINT NOT NULL, result TEXT, starting_time TIMESTAMP NOT NULL, last_update_time TIMESTAMP,
+  runtime_stats_uri TEXT, runtime_stats_size INT, whid INT);
+CREATE TABLE {s}operator_executions (workflow_execution_id INT NOT NULL, operator_id VARCHAR(100) NOT NULL,
+  console_messages_uri TEXT, console_messages_size INT);
+CREATE TABLE {s}operator_port_executions (workflow_execution_id INT NOT NULL, global_port_id VARCHAR(200) NOT NULL,
+  result_uri TEXT, result_size INT);
+INSERT INTO {s}workflow_version VALUES (70, 7, '');
+INSERT INTO {s}user_warehouse VALUES (1, 3, 'main', 'user-3-main');
+INSERT INTO {s}workflow_executions VALUES
+  (41, 70, 3, 5, 3, NULL, '2026-11-21 11:00:00', '2026-11-21 12:00:00',
+   'vfs:///wid/7/eid/41/runtimestatistics', 9, NULL),
+  (42, 70, 3, NULL, 1, NULL, '2026-11-21 12:00:00', NULL, NULL, 0, 1);
+INSERT INTO {s}operator_executions VALUES
+  (42, 'Op-1', 'vfs:///wh/user-3-main/wid/7/eid/42/opid/Op-1/consolemessages', 5);
+INSERT INTO {s}operator_port_executions VALUES (42, 'p', 'vfs:///wh/user-3-main/wid/7/eid/42/globalportid/{port}', 99);
+"""
+
+
+@pytest.fixture
+def texera(url: str) -> str:
+    """A database with the tables of a Texera, and its address."""
+    engine, schema = database.connect(url), ""
+    with engine.begin() as connection:
+        if engine.dialect.name == "postgresql":
+            connection.execute(text("DROP SCHEMA IF EXISTS texera_db CASCADE"))
+            connection.execute(text("CREATE SCHEMA texera_db"))
+            schema = "texera_db."
+        for statement in TEXERA.format(s=schema, port=Port("Op-1")).split(";\n"):
+            if statement.strip():
+                connection.exec_driver_sql(statement)
+    engine.dispose()
+    return url
+
+
+def test_texeras_own_tables(texera: str) -> None:
+    executions = TexeraExecutions(texera)
+    first, second = executions.all()
+    assert (first.workflow, first.execution, first.computing_unit, first.submitter) == (7, 41, "5", "3")
+    assert (first.status, first.finished_at, first.warehouse) == (ExecutionStatus.COMPLETED, NOON, None)
+    assert [(str(t.uri), t.bytes) for t in first.tables] == [("vfs:///wid/7/eid/41/runtimestatistics", 9)]
+    assert (second.status, second.finished_at) == (ExecutionStatus.RUNNING, None)
+    # Of a port there is a result and a state.
+    assert sorted(t.uri.kind.value for t in second.tables) == ["consolemessages", "result", "state"]
+    assert executions.warehouse_of(7, 42) == "user-3-main"
+    assert executions.warehouse_of(7, 41) is None
+    assert executions.warehouse_of(8, 42) is None
+
+
+def test_texeras_tables_cannot_be_changed_from_here(texera: str) -> None:
+    executions = TexeraExecutions(texera)
+    name = executions._tables["workflow_executions"].fullname
+    with (
+        pytest.raises(RegistryError, match=r"read-?only"),
+        database.explained(executions._engine),
+        executions._engine.begin() as connection,
+    ):
+        connection.exec_driver_sql(f"DELETE FROM {name}")
+    assert len(list(executions.all())) == 2
+
+
+def test_a_database_without_texeras_tables(url: str) -> None:
+    ExecutionRegistry("acme", url).close()
+    with pytest.raises(RegistryError, match=r"expected Texera's tables.*found no workflow_executions"):
+        TexeraExecutions(url, schema="public")
