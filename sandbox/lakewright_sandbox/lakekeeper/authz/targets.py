@@ -64,7 +64,8 @@ class Named:
 
 async def named_object(request: Request, project: ProjectId) -> Named:
     """The innermost object of the path. Ids must be UUIDs but for projects' and users'."""
-    ids = {name: _checked(name, value) for name, value in request.path_params.items()}
+    given = request.path_params
+    ids = {name: _checked(name, given[name]) for kind in INNERMOST_FIRST if (name := f"{kind}_id") in given}
     path = request.scope["route"].path
     kind = next((kind for kind in INNERMOST_FIRST if f"{kind}_id" in ids), None)
     if kind is None:

@@ -1,0 +1,191 @@
+"""The Grants API: the same shape on every kind of object, idempotent, all or nothing; both authorizers."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from lakewright_sandbox.in_process import serving
+from lakewright_sandbox.lakekeeper.app import create_app
+from lakewright_sandbox.lakekeeper.settings import Settings
+
+V1 = "/management/v1"
+
+
+@pytest.fixture(scope="module")
+def http(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
+    """Everybody may do everything there; `oidc~known` is a user."""
+    database: Path = tmp_path_factory.mktemp("grants") / "lakekeeper.db"
+    with (
+        serving(create_app(Settings(database=f"sqlite:///{database}"))) as endpoint,
+        httpx.Client(base_url=endpoint) as client,
+    ):
+        client.post(f"{V1}/bootstrap", json={"accept-terms-of-use": True}).raise_for_status()
+        client.post(f"{V1}/user", json={"id": "oidc~known", "name": "Known", "user-type": "human"}).raise_for_status()
+        yield client
+
+
+def entry(privilege: str, user: str = "oidc~known") -> dict[str, Any]:
+    return {"privilege": privilege, "principal": {"user": user}}
+
+
+def apply(http: httpx.Client, path: str, **sides: list[dict[str, Any]]) -> httpx.Response:
+    return http.post(f"{V1}/{path}/grants", json=sides)
+
+
+def kind_of(answer: httpx.Response) -> tuple[int, str]:
+    return answer.status_code, answer.json()["error"]["type"]
+
+
+def listed(http: httpx.Client, path: str, **params: Any) -> list[dict[str, Any]]:
+    answer = http.get(f"{V1}/{path}/grants", params=params)
+    assert answer.status_code == 200, answer.text
+    return answer.json()["grants"]
+
+
+@pytest.mark.parametrize("path", ["server", "project"])
+def test_what_is_so_already_stays_so(http: httpx.Client, path: str) -> None:
+    privilege = {"server": "list_users", "project": "list_roles"}[path]
+    for _ in range(2):
+        assert apply(http, path, writes=[entry(privilege)]).status_code == 204
+    assert [one["privilege"] for one in listed(http, path)] == [privilege]
+    for _ in range(2):
+        assert apply(http, path, deletes=[entry(privilege)]).status_code == 204
+    assert listed(http, path) == []
+
+
+@pytest.mark.parametrize(
+    ("sides", "kind"),
+    [
+        ({}, "EmptyGrantDiff"),
+        ({"writes": [entry(f"p{index}") for index in range(101)]}, "GrantDiffTooLarge"),
+        ({"writes": [entry("")]}, "InvalidGrantPrivilegeLength"),
+        ({"writes": [entry("delete")], "deletes": [entry("delete")]}, "ContradictoryGrantDiff"),
+        ({"writes": [entry("delete"), entry("delete")]}, "DuplicateGrantEntry"),
+        ({"writes": [entry("select")]}, "InvalidGrantPrivilege"),
+        ({"writes": [entry("delete", "oidc~unknown")]}, "GrantUserNotFound"),
+        (
+            {"writes": [{"privilege": "delete", "principal": {"role": str(uuid.uuid4())}}]},
+            "GrantRoleNotInProject",
+        ),
+    ],
+)
+def test_a_difference_that_is_refused(http: httpx.Client, sides: Any, kind: str) -> None:
+    assert kind_of(apply(http, "project", **sides)) == (400, kind)
+    assert listed(http, "project") == []
+
+
+def test_unknown_fields_are_refused(http: httpx.Client) -> None:
+    answer = http.post(f"{V1}/project/grants", json={"writes": [entry("delete") | {"note": "x"}]})
+    assert (answer.status_code, answer.headers["content-type"].split(";")[0]) == (422, "text/plain")
+
+
+def test_pages_are_followed_until_there_is_no_token(http: httpx.Client) -> None:
+    wanted = ["rename", "delete", "list_roles", "create_role", "search_roles"]
+    apply(http, "project", writes=[entry(name) for name in wanted])
+    found: list[str] = []
+    params: dict[str, Any] = {"pageSize": 2}
+    while True:
+        page = http.get(f"{V1}/project/grants", params=params).json()
+        found += [one["privilege"] for one in page["grants"]]
+        if page["next-page-token"] is None:
+            break
+        params["pageToken"] = page["next-page-token"]
+    assert found == wanted
+    apply(http, "project", deletes=[entry(name) for name in wanted])
+
+
+def test_grants_are_listed_by_principal(http: httpx.Client) -> None:
+    role = http.post(f"{V1}/role", json={"name": "grantee"}).json()["id"]
+    apply(http, "project", writes=[{"privilege": "delete", "principal": {"role": role}}, entry("rename")])
+    assert [one["privilege"] for one in listed(http, "project", principalRole=role)] == ["delete"]
+    everything = http.get(f"{V1}/grants", params={"principalRole": role}).json()["grants"]
+    project = http.get(f"{V1}/project").json()["project-id"]
+    assert everything[0] | {"created-at": None} == {
+        "principal": {"role": role},
+        "resource": {"type": "project", "project-id": project},
+        "privilege": "delete",
+        "recognized": True,
+        "created-at": None,
+    }
+    assert kind_of(http.get(f"{V1}/grants")) == (400, "MissingGrantPrincipal")
+    both = {"principalRole": role, "principalUser": "oidc~known"}
+    assert kind_of(http.get(f"{V1}/project/grants", params=both)) == (400, "AmbiguousGrantPrincipal")
+    http.delete(f"{V1}/role/{role}")
+    assert [one["privilege"] for one in listed(http, "project")] == ["rename"]
+    apply(http, "project", deletes=[entry("rename")])
+
+
+def test_the_vocabulary_of_all_kinds(http: httpx.Client, people: Any) -> None:
+    actions = http.get(f"{V1}/grants/grantable-privileges").json()["privileges"]
+    assert "read_data" in {one["name"] for one in actions["table"]}
+    relations = people("root").get(f"{V1}/grants/grantable-privileges").json()["privileges"]
+    assert [one["name"] for one in relations["server"]] == ["admin", "operator"]
+    assert {one["category"] for one in relations["table"]} == {"security", "metadata", "read", "write"}
+
+
+@pytest.fixture(scope="module")
+def warehouse(people: Any, make_warehouse: Callable[..., str]) -> str:
+    return make_warehouse(people("root"), "granted")
+
+
+def test_under_openfga_grants_are_the_tuples(people: Any, warehouse: str) -> None:
+    root, path = people("root"), f"warehouse/{warehouse}"
+    for _ in range(2):
+        assert apply(root, path, writes=[entry("select", "oidc~unknown")]).status_code == 204
+    assignments = root.get(f"{V1}/permissions/{path}/assignments", params={"relations": "select"}).json()
+    assert assignments == {"assignments": [{"type": "select", "user": "oidc~unknown"}]}
+    assert {(one["privilege"], one["principal"]["user"]) for one in listed(root, path)} == {
+        ("ownership", "oidc~root"),
+        ("select", "oidc~unknown"),
+    }
+    assert kind_of(apply(root, path, writes=[entry("get_metadata")])) == (400, "InvalidGrantPrivilege")
+
+
+def test_under_openfga_a_principal_s_grants_are_not_listed_across_objects(people: Any) -> None:
+    answer = people("root").get(f"{V1}/grants", params={"principalUser": "oidc~root"})
+    assert kind_of(answer) == (501, "GrantListingNotImplemented")
+
+
+def test_whoever_may_not_grant_is_forbidden(people: Any, warehouse: str) -> None:
+    path, wanted = f"warehouse/{warehouse}", entry("select", "oidc~friend")
+    apply(people("root"), path, writes=[entry("pass_grants", "oidc~passer"), entry("select", "oidc~passer")])
+    assert apply(people("passer"), path, writes=[wanted]).status_code == 204
+    refused = apply(people("passer"), path, writes=[wanted, entry("modify", "oidc~friend")])
+    assert kind_of(refused) == (403, "GrantActionForbidden")
+    assert "`modify`" in refused.json()["error"]["message"]
+    assert "`select`" not in refused.json()["error"]["message"]
+
+
+def test_whoever_may_read_the_grants_sees_the_object_by_that(people: Any, warehouse: str) -> None:
+    path = f"warehouse/{warehouse}"
+    apply(people("root"), path, writes=[entry("manage_grants", "oidc~granter")])
+    granter = people("granter")
+    assert kind_of(granter.get(f"{V1}/{path}")) == (404, "NoSuchWarehouseException")
+    assert listed(granter, path)
+    assert kind_of(people("mallory").get(f"{V1}/{path}/grants")) == (404, "NoSuchWarehouseException")
+
+
+def test_everybody_reads_one_s_own_grants(people: Any, warehouse: str) -> None:
+    path = f"warehouse/{warehouse}"
+    apply(people("root"), path, writes=[entry("describe", "oidc~describer")])
+    describer = people("describer")
+    assert [one["privilege"] for one in listed(describer, path, principalUser="oidc~describer")] == ["describe"]
+    assert kind_of(describer.get(f"{V1}/{path}/grants")) == (403, "WarehouseActionForbidden")
+
+
+def test_what_may_be_granted_by_whom(people: Any, warehouse: str) -> None:
+    path = f"{V1}/warehouse/{warehouse}/grants/grantable-privileges"
+
+    def allowed(user: str, **params: str) -> set[str]:
+        privileges = people(user).get(path, params=params).json()["privileges"]
+        return {one["privilege"]["name"] for one in privileges if one["allowed"]}
+
+    assert "modify" in allowed("root")
+    assert allowed("root", principalUser="oidc~nobody") == set()
+    refused = people("nobody").get(path, params={"principalUser": "oidc~root"})
+    assert kind_of(refused) == (403, "CannotInspectPermissions")
