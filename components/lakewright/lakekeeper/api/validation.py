@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, cast
 
-from lakewright.lakekeeper.api.client import VALIDATING, Client
+from lakewright.lakekeeper.api.client import Client
 from lakewright.lakekeeper.api.errors import NotFound
 from lakewright.lakekeeper.api.warehouses import ROOT
 
@@ -25,7 +25,7 @@ def _report(client: Client, path: str, body: Mapping[str, Any], project_id: str 
     if not client.server().has_dry_runs:
         return None
     try:
-        answer = client.json("POST", path, project=project_id, body=body, timeout=VALIDATING)
+        answer = client.json("POST", path, project=project_id, body=body, probes=True)
     except NotFound as missing:
         if missing.kind:
             raise
