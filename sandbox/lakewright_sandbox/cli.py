@@ -9,7 +9,7 @@ from rich.console import Console
 
 from lakewright_sandbox import lifecycle
 from lakewright_sandbox.errors import SandboxError
-from lakewright_sandbox.state import Sandbox
+from lakewright_sandbox.state import Authz, Sandbox
 
 app = typer.Typer(name="sandbox", help="A laptop's stand-in for the cloud: S3, IAM, STS and a Lakekeeper.")
 
@@ -24,10 +24,13 @@ def up(
     database: Annotated[
         str | None, typer.Option(help="SQLAlchemy URL for the catalog, such as postgresql+psycopg://…; kept.")
     ] = None,
+    authz: Annotated[
+        Authz | None, typer.Option(help="Whether the catalog enforces grants (openfga) or not (allowall); kept.")
+    ] = None,
 ) -> None:
     """Start the sandbox, or what is missing of it, and wait until it is healthy."""
     try:
-        result = lifecycle.bring_up(directory, database)
+        result = lifecycle.bring_up(directory, database, authz)
     except SandboxError as error:
         raise _failed(error) from None
     sandbox = result.sandbox

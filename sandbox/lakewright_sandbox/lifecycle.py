@@ -10,7 +10,7 @@ import uuid
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Literal, TypeVar
+from typing import Literal, NamedTuple, TypeVar
 from urllib.parse import urlsplit
 
 import httpx
@@ -19,7 +19,7 @@ from pydantic import BaseModel
 from lakewright_sandbox import processes, state
 from lakewright_sandbox.credentials import LAKEKEEPER, load_or_create
 from lakewright_sandbox.errors import ProcessFailedError, SandboxMissingError
-from lakewright_sandbox.state import AwsState, LakekeeperState, Layout, Sandbox
+from lakewright_sandbox.state import Authz, AwsState, LakekeeperState, Layout, Sandbox
 
 AWS_MODULE = "lakewright_sandbox.aws"
 LAKEKEEPER_MODULE = "lakewright_sandbox.lakekeeper"
@@ -33,6 +33,13 @@ Half = Literal["aws", "lakekeeper"]
 
 _State = TypeVar("_State")
 Starting = tuple[_State, Callable[[], None]]  # a half that was started, and what waits until it is healthy
+
+
+class Catalog(NamedTuple):
+    """How the catalog is to be started."""
+
+    database: str
+    authz: Authz
 
 
 class Status(BaseModel):
@@ -55,16 +62,17 @@ class Up(BaseModel):
     started: list[Half]
 
 
-def up(directory: Path = DEFAULT_DIR, database: str | None = None) -> Sandbox:
+def up(directory: Path = DEFAULT_DIR, database: str | None = None, authz: Authz | None = None) -> Sandbox:
     """Brings the sandbox of that directory up; what runs already is left alone.
 
     `database` is a SQLAlchemy URL for the catalog, kept for the next time; by default a SQLite file in the directory.
+    `authz` is kept too: with `openfga` the catalog enforces grants, by default everybody may do everything.
     Raises ProcessFailedError (with the end of the log), SandboxStateError or CredentialsFileError.
     """
-    return bring_up(directory, database).sandbox
+    return bring_up(directory, database, authz).sandbox
 
 
-def bring_up(directory: Path = DEFAULT_DIR, database: str | None = None) -> Up:
+def bring_up(directory: Path = DEFAULT_DIR, database: str | None = None, authz: Authz | None = None) -> Up:
     """As `up`, and tells what had to be started."""
     layout = Layout(directory)
     layout.root.mkdir(parents=True, exist_ok=True)
@@ -73,6 +81,7 @@ def bring_up(directory: Path = DEFAULT_DIR, database: str | None = None) -> Up:
         load_or_create(layout.credentials)
         chosen = database or state.read_database_url(layout)
         other_database = chosen != state.read_database_url(layout)
+        enforced = authz or (known.lakekeeper.authz if known else "allowall")
         started: list[Half] = []
         waits: list[Callable[[], None]] = []
         # If one half does not come up, the other one that was started for it is stopped again.
@@ -84,10 +93,11 @@ def bring_up(directory: Path = DEFAULT_DIR, database: str | None = None) -> Up:
                 started.append("aws")
                 waits.append(wait)
             started_alike = known is not None and known.aws.endpoint == aws.endpoint and not other_database
+            started_alike = started_alike and known is not None and known.lakekeeper.authz == enforced
             if known and started_alike and _lakekeeper_answers(known, layout):
                 lakekeeper = known.lakekeeper
             else:
-                lakekeeper, wait = _start_lakekeeper(layout, known, aws, chosen, undo)
+                lakekeeper, wait = _start_lakekeeper(layout, known, aws, Catalog(chosen, enforced), undo)
                 started.append("lakekeeper")
                 waits.append(wait)
             sandbox = Sandbox(
@@ -227,13 +237,13 @@ def _start_aws(layout: Layout, known: Sandbox | None, undo: contextlib.ExitStack
 
 
 def _start_lakekeeper(
-    layout: Layout, known: Sandbox | None, aws: AwsState, database: str, undo: contextlib.ExitStack
+    layout: Layout, known: Sandbox | None, aws: AwsState, catalog: Catalog, undo: contextlib.ExitStack
 ) -> Starting[LakekeeperState]:
     if known:
         processes.stop(known.lakekeeper.pid, LAKEKEEPER_MODULE, layout.credentials)
     port = processes.free_port(urlsplit(known.lakekeeper.endpoint).port if known else None)
     endpoint = f"http://127.0.0.1:{port}"
-    arguments = ["--port", str(port), "--database", database]
+    arguments = ["--port", str(port), "--database", catalog.database, "--authz", catalog.authz]
     arguments += ["--aws-endpoint", aws.endpoint]
     arguments += ["--credentials-file", str(layout.credentials), "--profile", LAKEKEEPER]
     process = _start(LAKEKEEPER_MODULE, arguments, layout, "lakekeeper", undo)
@@ -250,6 +260,7 @@ def _start_lakekeeper(
         endpoint=endpoint,
         catalog_uri=f"{endpoint}/catalog",
         pid=process.pid,
+        authz=catalog.authz,
         started_at=datetime.now(UTC).replace(microsecond=0),
     )
     return found, wait

@@ -3,19 +3,23 @@
 import os
 from datetime import datetime
 from pathlib import Path
+from typing import Literal
 
 from pydantic import BaseModel, ValidationError
 
 from lakewright_sandbox.credentials import ADMIN, AccessKey, load
 from lakewright_sandbox.errors import SandboxStateError
 
+Authz = Literal["allowall", "openfga"]
+
 
 class LakekeeperState(BaseModel):
-    """The catalog's process."""
+    """The catalog's process. `authz` is how it was asked to treat grants."""
 
     endpoint: str
     catalog_uri: str
     pid: int
+    authz: Authz = "allowall"
     started_at: datetime | None = None
 
 
