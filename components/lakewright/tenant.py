@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pulumi
 from lakewright_spark.catalog import CatalogConfig
 
@@ -11,6 +13,7 @@ from lakewright.lakekeeper import Bootstrap, DeletionGuard, Project
 from lakewright.platform import Platform
 from lakewright.spec import TenantSpec, refuse_unbuilt
 from lakewright.storage import Storage, storage_for
+from lakewright.tables import tables_for
 from lakewright.warehouse import TenantWarehouse, catalog_warehouse
 
 
@@ -40,10 +43,11 @@ class Tenant(pulumi.ComponentResource):
             )
             for warehouse in spec.warehouses
         }
+        tables = tables_for(spec, platform, warehouses, within)
         self.catalog_config = _catalog_config(spec, platform, storage, warehouses)
         compute = _compute(spec, platform, storage, self.catalog_config, within)
 
-        _guard(spec, platform, storage, warehouses, compute, opts=within)
+        _guard(spec, platform, storage, warehouses, [*tables, *compute], opts=within)
         self.warehouse_ids = {name: warehouse.warehouse_id for name, warehouse in warehouses.items()}
         self.role_arns = {name: warehouse.role_arn for name, warehouse in warehouses.items() if warehouse.role_arn}
         self.computing_units = [unit.name for unit in spec.computing_units]
@@ -73,7 +77,7 @@ def _guard(
     platform: Platform,
     storage: dict[str, Storage],
     warehouses: dict[str, TenantWarehouse],
-    compute: list[pulumi.Resource],
+    inside: Sequence[pulumi.Resource],
     *,
     opts: pulumi.ResourceOptions,
 ) -> None:
@@ -92,7 +96,7 @@ def _guard(
         buckets=buckets,
         deletion="protect",
         opts=pulumi.ResourceOptions.merge(
-            opts, pulumi.ResourceOptions(depends_on=[*parts, *warehouses.values(), *compute])
+            opts, pulumi.ResourceOptions(depends_on=[*parts, *warehouses.values(), *inside])
         ),
     )
 

@@ -118,6 +118,14 @@ def _namespace_path(value: str) -> str:
     return value
 
 
+def _table_name(name: str) -> str:
+    if not name.strip():
+        raise ValueError("a table's name must not be empty")
+    if any(character in name for character in "+/\x1f"):
+        raise ValueError("a table's name must not contain `+`, `/` or the unit separator")
+    return name
+
+
 def _tenant_name(value: str) -> str:
     if not _DNS_LABEL.fullmatch(value) or len(value) > 40:
         raise ValueError(
@@ -175,6 +183,7 @@ RoleId = Annotated[str, AfterValidator(_role_id)]
 WarehouseName = Annotated[str, AfterValidator(_warehouse_name)]
 NamespacePath = Annotated[str, AfterValidator(_namespace_path)]
 """Levels with dots between them: `sales.daily`."""
+TableName = Annotated[str, AfterValidator(_table_name)]
 BucketName = Annotated[str, AfterValidator(_bucket_name)]
 KeyPrefix = Annotated[str, AfterValidator(_key_prefix)]
 """Prefix of object keys, without slashes at its ends; empty means the bucket's root."""

@@ -23,6 +23,8 @@ class TenantWarehouse(pulumi.ComponentResource):
     warehouse_id: pulumi.Output[str]
     role_arn: pulumi.Output[str] | None
     """None where access is by a key."""
+    namespaces: dict[str, Namespace]
+    """By path."""
 
     def __init__(
         self,
@@ -56,7 +58,7 @@ class TenantWarehouse(pulumi.ComponentResource):
             opts=pulumi.ResourceOptions.merge(within, pulumi.ResourceOptions(depends_on=storage.made_by)),
         )
         self.warehouse_id = warehouse.warehouse_id
-        made: dict[str, Namespace] = {}
+        made = self.namespaces = dict[str, Namespace]()
         for path in spec.namespace_paths:
             above = made.get(path.rpartition(".")[0])
             made[path] = Namespace(

@@ -16,18 +16,19 @@ def stack_outputs(backend: FileBackend, project: str, stack: str, *, show_secret
         snapshot = backend.load(project, stack)
         states = snapshot.resources if snapshot is not None else []
         outputs: Properties = next((one.outputs for one in states if one.type == ROOT_STACK_TYPE), dict[str, Value]())
-        return {key: _opened(value) for key, value in outputs.items()}
+        return {key: opened(value) for key, value in outputs.items()}
     latest = backend.export(project, stack)["deployment"]
     resources: list[dict[str, Any]] = latest.get("resources") or []
     found = next((one for one in resources if one["type"] == ROOT_STACK_TYPE), dict[str, Any]())
     return blinded(found.get("outputs") or {})
 
 
-def _opened(value: Value) -> Any:
+def opened(value: Value) -> Any:
+    """A value of the state without the marks of secrets in it."""
     if isinstance(value, Secret):
-        return _opened(value.value)
+        return opened(value.value)
     if isinstance(value, dict):
-        return {key: _opened(item) for key, item in value.items()}
+        return {key: opened(item) for key, item in value.items()}
     if isinstance(value, list):
-        return [_opened(item) for item in value]
+        return [opened(item) for item in value]
     return value

@@ -24,6 +24,7 @@ COMMANDS = {
     "config": ("lakewright.cli.config:app", "A stack's settings, and the configuration that jobs read."),
     "new": ("lakewright.cli.new:new", "Write the spec of a new tenant."),
     "spec": ("lakewright.cli.spec:app", "Check a tenant's spec; print its JSON Schema."),
+    "undrop": ("lakewright.cli.undrop:undrop", "List dropped tables; bring one back."),
     "external-ids": ("lakewright.cli.external_ids:external_ids", "Print what roles of a tenant's own have to demand."),
     "doctor": ("lakewright.cli.doctor:doctor", "Say what is there, what is missing, and how to mend it."),
 }

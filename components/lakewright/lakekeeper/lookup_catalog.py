@@ -168,9 +168,14 @@ def get_deleted_tables(*, server: Server, warehouse_id: str, namespace: str | No
     """The soft-deleted tables and views of an active warehouse, perhaps of one namespace alone; last ones first."""
     client = reach(server)
     try:
-        found = tabulars.deleted(client, warehouse_id)
+        tables = deleted_tables(client, warehouse_id)
     except NotFound as missing:
         raise _nothing(client, warehouse_id, None, missing) from None
+    return [one for one in tables if namespace is None or one.namespace.casefold() == namespace.casefold()]
+
+
+def deleted_tables(client: Client, warehouse_id: str) -> list[DeletedTable]:
+    """The soft-deleted tables and views of an active warehouse, last ones first. Raises NotFound."""
     tables = [
         DeletedTable(
             tabular_id=one["id"],
@@ -180,10 +185,9 @@ def get_deleted_tables(*, server: Server, warehouse_id: str, namespace: str | No
             deleted_at=one["deleted-at"],
             expires_at=one["expiration-date"],
         )
-        for one in found
+        for one in tabulars.deleted(client, warehouse_id)
     ]
-    wanted = [one for one in tables if namespace is None or one.namespace.casefold() == namespace.casefold()]
-    return sorted(wanted, key=lambda one: (one.deleted_at, one.name), reverse=True)
+    return sorted(tables, key=lambda one: (one.deleted_at, one.name), reverse=True)
 
 
 def _warehouse(found: warehouses.Found) -> WarehouseInfo:

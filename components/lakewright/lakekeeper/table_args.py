@@ -19,46 +19,13 @@ from lakewright.lakekeeper.declared import (
     tidied,
 )
 from lakewright.lakekeeper.table_layout import PartitionText, SortingText, layout_mistakes
+from lakewright.lakekeeper.table_properties import TableProperties
 from lakewright.lakekeeper.table_schema import OBSERVED, Columns, observed
-from lakewright.types import FormatVersion, NamespacePath, namespace_parts
-
-RESERVED = frozenset(
-    {
-        "uuid",
-        "snapshot-count",
-        "current-snapshot-summary",
-        "current-snapshot-id",
-        "current-snapshot-timestamp-ms",
-        "current-schema",
-        "default-partition-spec",
-        "default-sort-order",
-    }
-)
-"""Names that Iceberg's libraries show a table's own values under; properties cannot have them."""
-
-
-def _table_name(name: str) -> str:
-    if not name.strip():
-        raise ValueError("a table's name must not be empty")
-    if any(character in name for character in "+/\x1f"):
-        raise ValueError("a table's name must not contain `+`, `/` or the unit separator")
-    return name
-
-
-def _own_properties(properties: dict[str, str]) -> dict[str, str]:
-    if "format-version" in properties:
-        raise ValueError("`format-version` is no property of a table that is there; use `format_version`")
-    for key in sorted(RESERVED & properties.keys()):
-        raise ValueError(f"`{key}` is reserved by Iceberg")
-    return properties
+from lakewright.types import FormatVersion, NamespacePath, TableName, namespace_parts
 
 
 def _without_slash(location: str | None) -> str | None:
     return location.rstrip("/") if location else None
-
-
-TableName = Annotated[str, AfterValidator(_table_name)]
-TableProperties = Annotated[dict[str, str], AfterValidator(_own_properties)]
 
 
 class TableArgs(Deletable):

@@ -4,6 +4,7 @@ from lakewright.spec.computing_unit import ComputingUnitSpec, Size
 from lakewright.spec.problems import Problem, SpecError
 from lakewright.spec.reading import SPEC_KEY, parse_spec, read_stack_file
 from lakewright.spec.storage import AwsStorage, ExistingStorage, S3Storage, StorageSpec
+from lakewright.spec.table import TableSpec
 from lakewright.spec.tenant import TenantSpec
 from lakewright.spec.unbuilt import refuse_unbuilt
 from lakewright.spec.warehouse import PRESETS, WarehouseSpec
@@ -19,6 +20,7 @@ __all__ = [
     "Size",
     "SpecError",
     "StorageSpec",
+    "TableSpec",
     "TenantSpec",
     "WarehouseSpec",
     "parse_spec",

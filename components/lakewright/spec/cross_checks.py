@@ -8,6 +8,7 @@ from typing import Any, cast
 
 from lakewright.spec.problems import Path
 from lakewright.spec.quantity import bytes_of
+from lakewright.spec.table_checks import table_checks
 
 Finding = tuple[Path, str]
 
@@ -27,6 +28,7 @@ def cross_checks(raw: Any) -> Iterator[Finding]:
     yield from _warehouses_of_units(document)
     yield from _sizes_of_units(document)
     yield from _warehouses_of_data(document)
+    yield from table_checks(document)
 
 
 def made_storages(document: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
@@ -188,12 +190,11 @@ def _warehouses_of_data(document: Mapping[str, Any]) -> Iterator[Finding]:
         named = _text(cast(Mapping[str, Any], on).get("warehouse")) if isinstance(on, Mapping) else None
         if named is not None and named not in known:
             yield ("grants", index, "on", "warehouse"), _no_such(named, known)
-    for section, key in (("tables", "name"), ("policies", "match")):
-        for index, item in _items(document, section):
-            path = _text(item.get(key))
-            named = path.split(".")[0] if path else None
-            if named and "*" not in named and named not in known:
-                yield (section, index, key), _no_such(named, known)
+    for index, item in _items(document, "policies"):
+        path = _text(item.get("match"))
+        named = path.split(".")[0] if path else None
+        if named and "*" not in named and named not in known:
+            yield ("policies", index, "match"), _no_such(named, known)
 
 
 def _no_such(name: str, known: list[str]) -> str:

@@ -9,31 +9,12 @@ from lakewright.spec.part import Part
 from lakewright.spec.quantity import FileSize
 
 _PRINCIPAL = re.compile(r"(user|role):\S+")
-_TYPE = re.compile(
-    r"(boolean|int|long|float|double|date|time|timestamp|timestamptz|timestamp_ns|timestamptz_ns|string|uuid|binary"
-    r"|decimal\(\d{1,2},\s?\d{1,2}\)|fixed\[\d+\]|(list|map|struct)<.+>)"
-)
-_TRANSFORM = re.compile(r"([A-Za-z_]\w*|(years|months|days|hours)\(\w+\)|(bucket|truncate)\(\d+,\s?\w+\))")
 _CRON_FIELD = re.compile(r"[\d*/,-]+|[A-Za-z]{3}(-[A-Za-z]{3})?")
 
 
 def _principal(value: str) -> str:
     if not _PRINCIPAL.fullmatch(value):
         raise ValueError("expected `user:IDP~SUBJECT` or `role:NAME`")
-    return value
-
-
-def _column_type(value: str) -> str:
-    if not _TYPE.fullmatch(value):
-        raise ValueError("expected a type of Iceberg's, such as `long`, `decimal(12,2)` or `list<string>`")
-    return value
-
-
-def _transform(value: str) -> str:
-    if not _TRANSFORM.fullmatch(value):
-        raise ValueError(
-            "expected a column or one of years(c), months(c), days(c), hours(c), bucket(n, c), truncate(n, c)"
-        )
     return value
 
 
@@ -77,12 +58,6 @@ class GrantSpec(Part):
     on: GrantTarget
 
 
-class Column(Part):
-    name: Annotated[str, Field(min_length=1)]
-    type: Annotated[str, AfterValidator(_column_type)]
-    required: bool = False
-
-
 class Retention(Part):
     """Rows older than this are deleted."""
 
@@ -109,16 +84,6 @@ class History(Part):
 class TablePolicies(Part):
     retention: Retention | None = None
     history: History | None = None
-
-
-class TableSpec(Part):
-    """A table that the stack makes."""
-
-    name: Annotated[str, AfterValidator(_table_name)]
-    """WAREHOUSE.NAMESPACE.TABLE"""
-    columns: Annotated[list[Column], Field(min_length=1)]
-    partition_by: list[Annotated[str, AfterValidator(_transform)]] = []
-    policies: TablePolicies = TablePolicies()
 
 
 class PolicySpec(TablePolicies):

@@ -50,6 +50,8 @@ def problems_of(error: ValidationError, document: object) -> list[Problem]:
 def _problem(details: ErrorDetails, document: object) -> Problem:
     path = dotted(_as_written(details["loc"], document))
     match details["type"]:
+        case "extra_forbidden":
+            return Problem(path, "unknown key")
         case "missing":
             return Problem(path, "required, but missing")
         case "value_error":

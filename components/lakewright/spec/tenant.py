@@ -10,12 +10,13 @@ from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from lakewright.spec.computing_unit import ComputingUnitSpec
 from lakewright.spec.cross_checks import cross_checks
-from lakewright.spec.data import GrantSpec, MaintenanceSpec, PolicySpec, TableSpec
+from lakewright.spec.data import GrantSpec, MaintenanceSpec, PolicySpec
 from lakewright.spec.part import Part, restated
 from lakewright.spec.quantity import text_of_number
 from lakewright.spec.storage import StorageSpec
+from lakewright.spec.table import TableSpec
 from lakewright.spec.warehouse import WarehouseSpec
-from lakewright.types import ComputingUnitName, TenantName
+from lakewright.types import ComputingUnitName, Deletion, TenantName
 
 _LABEL = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?")
 
@@ -87,6 +88,11 @@ class TenantSpec(Part):
     def prefix_of(self, warehouse: WarehouseSpec) -> str:
         """The prefix of all object keys of a warehouse, without slashes at its ends."""
         return warehouse.key_prefix or f"{self.name}/{warehouse.name}"
+
+    def deletion_of(self, table: TableSpec) -> Deletion:
+        """What becomes of a table that is not declared any more: its own word, or its warehouse's."""
+        warehouse = next(one for one in self.warehouses if one.name == table.path.warehouse)
+        return table.deletion or warehouse.deletion
 
     @property
     def warehouse_names(self) -> list[str]:

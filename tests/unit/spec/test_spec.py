@@ -53,7 +53,8 @@ def test_what_is_not_built_is_refused_by_name() -> None:
     with pytest.raises(SpecError) as caught:
         refuse_unbuilt(spec)
 
-    assert [problem.path for problem in caught.value.problems] == ["grants", "tables", "policies", "maintenance"]
+    paths = [problem.path for problem in caught.value.problems]
+    assert paths == ["grants", "policies", "maintenance", "tables.0.policies"]
     assert "grants are not supported yet" in str(caught.value)
 
 

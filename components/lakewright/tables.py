@@ -1,0 +1,48 @@
+"""A tenant's tables, in the namespaces of its warehouses."""
+
+from __future__ import annotations
+
+import pulumi
+
+from lakewright.lakekeeper import Table
+from lakewright.platform import Platform
+from lakewright.spec import TenantSpec
+from lakewright.warehouse import TenantWarehouse
+
+
+def tables_for(
+    tenant: TenantSpec, platform: Platform, warehouses: dict[str, TenantWarehouse], opts: pulumi.ResourceOptions
+) -> list[Table]:
+    """The declared tables; each is made after its namespace, and goes before it."""
+    made: list[Table] = []
+    for spec in tenant.tables:
+        path = spec.path
+        namespace = ".".join(path.namespace)
+        warehouse = warehouses[path.warehouse]
+        deletion = tenant.deletion_of(spec)
+        own = pulumi.ResourceOptions(
+            depends_on=[warehouse.namespaces[namespace]],
+            retain_on_delete=deletion == "retain",
+            aliases=[pulumi.Alias(name=f"{tenant.name}-{spec.renamed_from}")] if spec.renamed_from else None,
+        )
+        made.append(
+            Table(
+                f"{tenant.name}-{spec.name}",
+                server=platform.server,
+                warehouse_id=warehouse.warehouse_id,
+                namespace=namespace,
+                name=path.name,
+                columns=[column.model_dump(exclude_none=True) for column in spec.columns],
+                identifier=spec.identifier,
+                partition_by=spec.partition_by,
+                sort_by=spec.sort_by,
+                properties=spec.properties,
+                format_version=spec.format_version,
+                protected=spec.protected,
+                dropped_columns=spec.dropped_columns,
+                undeclared_columns=spec.undeclared_columns,
+                deletion=deletion,
+                opts=pulumi.ResourceOptions.merge(opts, own),
+            )
+        )
+    return made

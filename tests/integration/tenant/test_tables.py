@@ -1,0 +1,51 @@
+"""Tables of a tenant's spec: made, written to, dropped by mistake and brought back, evolved in place, renamed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from .test_life import changed
+
+pytestmark = pytest.mark.timeout(300)
+
+ORDERS: dict[str, Any] = {
+    "name": "executions.results.orders",
+    "columns": [{"name": "id", "type": "int", "required": True}, {"name": "note", "type": "string"}],
+    "partition_by": ["id"],
+    "properties": {"write.parquet.compression-codec": "zstd"},
+}
+ROWS = pa.schema([pa.field("id", pa.int32(), nullable=False), pa.field("note", pa.string())])
+
+
+def test_a_declared_table_comes_back_when_dropped_and_evolves_under_its_data(
+    make_tenant: Callable[..., Any], lakekeeper: Any
+) -> None:
+    soft = {"name": "executions", "namespaces": ["results"], "deletion": "purge", "soft_delete_days": 7}
+    tenant = make_tenant(warehouses=[soft], tables=[ORDERS])
+    warehouse = tenant.up()["outputs"]["warehouse_ids"]["executions"]
+    catalog = tenant.catalog("executions")
+    rows = pa.Table.from_pylist([{"id": 1, "note": "first"}], schema=ROWS)
+    catalog.load_table("results.orders").append(rows)
+
+    lakekeeper.delete(f"/catalog/v1/{warehouse}/namespaces/results/tables/orders").raise_for_status()
+    assert "Brought back table executions.results.orders" in tenant.told("undrop", "executions.results.ORDERS")
+
+    tenant.spec["tables"] = [ORDERS | {"columns": [{"name": "id", "type": "string", "required": True}]}]
+    tenant.write()
+    refused = tenant.run("preview", "--engine", "embedded")
+    assert refused.returncode != 0
+    assert "EvolutionRefused: table `results.orders`" in refused.stdout + refused.stderr
+    assert "`id`: int -> string is another type" in refused.stdout + refused.stderr
+
+    columns = [*ORDERS["columns"], {"name": "price", "type": "decimal(12,2)"}]
+    evolved = ORDERS | {"name": "executions.results.purchases", "renamed_from": ORDERS["name"], "columns": columns}
+    tenant.spec["tables"] = [evolved]
+    tenant.write()
+    assert changed(tenant.up()) == {("update", "Table", f"{tenant.name}-executions.results.purchases")}
+    there = catalog.load_table("results.purchases").scan().to_arrow().to_pylist()
+    assert there == [{"id": 1, "note": "first", "price": None}]
+    assert changed(tenant.verb("preview", "--refresh", "--expect-no-changes")) == set()

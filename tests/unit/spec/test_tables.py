@@ -1,0 +1,109 @@
+"""Tables in a spec: short to write, and every contradiction found before any call."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from lakewright.spec import SpecError, TenantSpec, parse_spec
+from lakewright.table_name import parse_table_name
+
+COLUMNS = [{"name": "id", "type": "long", "required": True}, {"name": "day", "type": "date"}]
+
+
+def spec(*tables: dict[str, Any], **warehouse: Any) -> TenantSpec:
+    """A tenant with a warehouse `curated` and these tables in it."""
+    return parse_spec(
+        {
+            "version": 1,
+            "environment": "sandbox",
+            "name": "acme",
+            "owner": "data@acme.example",
+            "storage": {"main": {"backend": "aws", "bucket": "acme-lakehouse"}},
+            "warehouses": [{"name": "curated", "namespaces": ["sales.daily"]} | warehouse],
+            "tables": [{"columns": COLUMNS} | table for table in tables],
+        },
+        "the test's spec",
+    )
+
+
+def mistakes(*tables: dict[str, Any], **warehouse: Any) -> dict[str, str]:
+    with pytest.raises(SpecError) as caught:
+        spec(*tables, **warehouse)
+    return {problem.path: problem.expected for problem in caught.value.problems}
+
+
+def test_a_table_says_where_it_is_and_what_becomes_of_it() -> None:
+    table = {"name": "curated.sales.daily.orders", "partition_by": ["days( day )"], "identifier": ["id"]}
+
+    made = spec(table, {"name": 'curated.sales."orders.v2"', "deletion": "purge"})
+
+    assert made.tables[0].path == ("curated", ("sales", "daily"), "orders")
+    assert made.tables[0].partition_by == ["days(day)"]
+    assert made.tables[1].path.name == "orders.v2"
+    assert [made.deletion_of(one) for one in made.tables] == ["protect", "purge"]
+
+
+@pytest.mark.parametrize(
+    ("table", "path", "reason"),
+    [
+        ({"name": "curated.orders"}, "name", "expected WAREHOUSE.NAMESPACE.TABLE"),
+        ({"name": "raw.sales.orders"}, "name", "there is no `raw`"),
+        ({"name": "curated.ops.orders"}, "name", "expected one of the namespaces of warehouse curated"),
+        ({"name": "curated.sales.a+b"}, "name", "must not contain `+`"),
+        ({"columns": [{"name": "a", "type": "text"}]}, "columns.0.type", "expected a type of Iceberg's"),
+        ({"columns": [{"name": "a", "type": "int", "nullable": True}]}, "columns.0.nullable", "unknown key"),
+        ({"columns": []}, "columns", "at least 1 item"),
+        ({"partition_by": ["days(noon)"]}, "", "there is no column `noon`"),
+        ({"partition_by": ["weeks(day)"]}, "partition_by.0", "expected a column or one of"),
+        ({"format_version": 3}, "format_version", "expected one that warehouse curated allows: 1, 2"),
+        ({"renamed_from": "raw.sales.orders"}, "", "must be in the same warehouse"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_each_mistake_is_told_with_its_place(table: dict[str, Any], path: str, reason: str) -> None:
+    found = mistakes({"name": "curated.sales.orders"} | table, format_versions=[1, 2])
+
+    assert reason in found[f"tables.0.{path}".rstrip(".")]
+
+
+@pytest.mark.parametrize(
+    ("warehouse", "table", "fits"),
+    [
+        ("protect", "protect", True),
+        ("protect", "purge", True),
+        ("retain", "protect", False),
+        ("retain", "purge", True),
+        ("purge", "retain", False),
+        ("purge", "protect", False),
+    ],
+)
+def test_a_table_is_kept_no_longer_than_its_warehouse(warehouse: str, table: str, fits: bool) -> None:
+    one = {"name": "curated.sales.orders", "deletion": table}
+
+    if fits:
+        spec(one, deletion=warehouse)
+    else:
+        assert "tables.0.deletion" in mistakes(one, deletion=warehouse)
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        ("a.b.c", ("a", ("b",), "c")),
+        ("a.b.c.d", ("a", ("b", "c"), "d")),
+        ('"a.b".c."d""e"', ("a.b", ("c",), 'd"e')),
+        ("a.b.`c.``d`", ("a", ("b",), "c.`d")),
+    ],
+)
+def test_names_are_read_and_written_with_quotes_where_needed(text: str, parts: Any) -> None:
+    name = parse_table_name(text)
+
+    assert name == parts
+    assert parse_table_name(str(name)) == name
+
+
+@pytest.mark.parametrize("text", ["", "a", "a.b", "a..c", "a.b.", ".a.b", 'a.b."c', 'a.b.c"d"'])
+def test_what_is_no_name_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match=r"expected WAREHOUSE\.NAMESPACE\.TABLE"):
+        parse_table_name(text)
