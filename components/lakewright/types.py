@@ -14,6 +14,7 @@ MAX_NAMESPACE_DEPTH = 5
 RESERVED_NAMESPACES = frozenset({"system", "examples", "information_schema"})
 
 _BUCKET = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
+_GCS_BUCKET = re.compile(r"[a-z0-9][a-z0-9_.-]{1,220}[a-z0-9]")
 _ARN = re.compile(r"arn:aws[a-z-]*:[a-z0-9-]+:[a-z0-9-]*:(\d{12}|aws)?:\S+")
 _ROLE_ARN = re.compile(r"arn:aws[a-z-]*:iam::\d{12}:role/[\w+=,.@/-]+")
 _PROJECT_ID = re.compile(r"[A-Za-z0-9_-]+")
@@ -69,6 +70,21 @@ def _bucket_name(value: str) -> str:
             " and has no `..`"
         )
     return value
+
+
+def _gcs_bucket_name(value: str) -> str:
+    if not _GCS_BUCKET.fullmatch(value) or any(len(part) > 63 for part in value.split(".")):
+        raise ValueError(
+            "a bucket name has 3 to 63 (with dots, 222) lower-case letters, digits, `-`, `_` and `.`, and starts and"
+            " ends with a letter or digit"
+        )
+    return value
+
+
+def _not_blank(value: str) -> str:
+    if not value.strip():
+        raise ValueError("must not be empty")
+    return value.strip()
 
 
 def _key_prefix(value: str) -> str:
@@ -185,6 +201,8 @@ NamespacePath = Annotated[str, AfterValidator(_namespace_path)]
 """Levels with dots between them: `sales.daily`."""
 TableName = Annotated[str, AfterValidator(_table_name)]
 BucketName = Annotated[str, AfterValidator(_bucket_name)]
+GcsBucketName = Annotated[str, AfterValidator(_gcs_bucket_name)]
+NotBlank = Annotated[str, AfterValidator(_not_blank)]
 KeyPrefix = Annotated[str, AfterValidator(_key_prefix)]
 """Prefix of object keys, without slashes at its ends; empty means the bucket's root."""
 Region = Annotated[str, AfterValidator(_region)]

@@ -104,10 +104,10 @@ def _type_of(value: Any) -> Any:
     return cast(dict[str, Any], value).get("type") if isinstance(value, dict) else getattr(value, "type", None)
 
 
-def one_of(*types: str) -> Discriminator:
-    """Tells the kinds of a property apart by their `type`."""
+def one_of(*types: str, default: str | None = None) -> Discriminator:
+    """Tells the kinds of a property apart by their `type`, which may be left out where there is a default."""
     return Discriminator(
-        _type_of,
+        lambda value: _type_of(value) or default,
         custom_error_type="unknown_type",
         custom_error_message=f"`type` must be one of {', '.join(f'`{name}`' for name in types)}",
     )
@@ -149,17 +149,17 @@ def failures(error: ValidationError, props: dict[str, Any]) -> list[tuple[str, s
             reason = "is not a property here"
         elif one["type"] == "missing":
             reason = "is required"
-        found.append((_path(one["loc"], props), reason))
+        found.append((_path(one["loc"], props, missing=one["type"] == "missing"), reason))
     return found
 
 
-def _path(location: tuple[int | str, ...], props: Any) -> str:
+def _path(location: tuple[int | str, ...], props: Any, *, missing: bool) -> str:
     """A pydantic location without the tags of unions, which no program writes."""
     path: list[str] = []
     for index, part in enumerate(location):
         last = index == len(location) - 1
         if isinstance(props, dict):
-            if part in props or last:
+            if part in props or (last and missing):
                 path.append(str(part))
                 props = cast(dict[Any, Any], props).get(part)
         elif isinstance(props, list) and isinstance(part, int):

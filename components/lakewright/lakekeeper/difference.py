@@ -32,7 +32,16 @@ class Change:
         return not has_unknown(self.new)
 
     def __str__(self) -> str:
-        return f"{self.path}: {self.old!r} -> {self.new!r}"
+        if isinstance(self.mark, Rotate):  # an external id is treated as a secret
+            return self.path
+        return f"{self.path}: {_told(self.old)} -> {_told(self.new)}"
+
+
+def _told(value: Any) -> str:
+    """A value for people, in the words of a program."""
+    if has_unknown([value]):
+        return "known only later"
+    return repr(value.props() if isinstance(value, Declared) else value)
 
 
 def between(old: Declared, new: Declared) -> list[Change]:

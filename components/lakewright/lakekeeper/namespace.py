@@ -9,13 +9,14 @@ from pydantic import AfterValidator
 from typing_extensions import override
 
 from lakewright.lakekeeper import difference
-from lakewright.lakekeeper.api import contents, namespaces, warehouses
+from lakewright.lakekeeper.api import contents, listings, namespaces, warehouses
+from lakewright.lakekeeper.api import managed_access as managed
 from lakewright.lakekeeper.api.client import Client
 from lakewright.lakekeeper.api.errors import NotEmpty
 from lakewright.lakekeeper.api.namespaces import Listed, Path
 from lakewright.lakekeeper.declared import CreateOnly, Deletable, Replace, ServerKeeps, Update
 from lakewright.lakekeeper.difference import Change
-from lakewright.lakekeeper.errors import CannotCount, DeletedBehindBack, HoldsTables, NotOurs
+from lakewright.lakekeeper.errors import CannotCount, DeletedBehindBack, HoldsTables
 from lakewright.lakekeeper.notices import warn
 from lakewright.lakekeeper.options import ServerInput, delete_first, given
 from lakewright.lakekeeper.provider import Found, Known, LakekeeperProvider, created_or_there
@@ -45,6 +46,7 @@ class NamespaceArgs(Deletable):
     ] = None
     location: Annotated[str | None, AfterValidator(_without_slash), Replace(), ServerKeeps()] = None
     protected: Annotated[bool | None, Update(via="protection"), ServerKeeps()] = None
+    managed_access: Annotated[bool | None, Update(via="managed-access"), ServerKeeps()] = None
     adopt: Annotated[bool, CreateOnly()] = False
 
     @property
@@ -63,32 +65,33 @@ class NamespaceProvider(LakekeeperProvider[NamespaceArgs]):
     """
 
     args = NamespaceArgs
+    natural_key = ("warehouse_id", "name")
+
+    def title(self, declared: NamespaceArgs) -> str:
+        return f"namespace `{declared.name}` in warehouse {declared.warehouse_id} at {declared.server.endpoint}"
+
+    def existing(self, client: Client, new: NamespaceArgs) -> tuple[str, Found[NamespaceArgs]] | None:
+        answer = namespaces.get(client, new.warehouse_id, new.path)
+        return None if answer is None else (_id_of(new), self._observed(client, answer, new))
 
     def make(self, client: Client, new: NamespaceArgs) -> tuple[str, Found[NamespaceArgs]]:
+        client.server().require({"managed_access": new.managed_access})
         location = {"location": new.location} if new.location else {}
         answer, ours = created_or_there(
             lambda: namespaces.create(client, new.warehouse_id, new.path, {**(new.properties or {}), **location}),
             lambda: namespaces.get(client, new.warehouse_id, new.path),
         )
         there = self._observed(client, answer, new).declared
-        if not ours and not new.adopt and (differs := difference.between(*_as_created(there, new, answer))):
-            raise NotOurs(
-                f"{_where(client, new)} exists already, with other {', '.join(change.path for change in differs)}."
-                " Choose another name, or take it over with `adopt=True`."
-            )
-        if new.location and there.location != new.location:
-            raise NotOurs(
-                f"{_where(client, new)} lies at {there.location}, declared is {new.location}, and the server cannot"
-                " move it. Declare where it is."
-            )
-        return f"{new.warehouse_id}/{new.name}", self._converge(client, answer, new)
+        if not ours and (differs := difference.between(*_as_created(there, new, answer))):
+            what = ", ".join(change.path for change in differs)
+            self.refuse_unless_adopted(client, there, new, f"with other {what}")
+        return _id_of(new), self._converge(client, answer, new)
 
     def find(self, client: Client, known: Known[NamespaceArgs]) -> Found[NamespaceArgs] | None:
         state = known.declared
         listed = namespaces.look(client, state.warehouse_id, state.path)
-        if listed is not None and state.properties is None and state.location is None:
-            protected = None if state.protected is None else listed.protected
-            return Found(state.model_copy(update={"protected": protected}), {"namespace_id": listed.namespace_id})
+        if listed is not None and listed.namespace_id and state.properties is None and state.location is None:
+            return self._seen(client, listed.namespace_id, state, listed.protected)
         answer = namespaces.get(client, state.warehouse_id, state.path)
         if answer is not None:
             return self._observed(client, answer, state, listed)
@@ -99,11 +102,12 @@ class NamespaceProvider(LakekeeperProvider[NamespaceArgs]):
 
     @override
     def change(self, client: Client, known: Known[NamespaceArgs], new: NamespaceArgs) -> Found[NamespaceArgs]:
+        client.server().require({"managed_access": new.managed_access})
         answer = namespaces.get(client, new.warehouse_id, new.path)
         if answer is None:
             inactive = _inactive(client, new.warehouse_id)
             raise DeletedBehindBack(
-                f"{_where(client, new)} is not there any more"
+                f"{self.title(new)} is not there any more"
                 f"{', or hidden because the warehouse is inactive' if inactive else ''}. Run `up --refresh`."
             )
         return self._converge(client, answer, new)
@@ -117,7 +121,7 @@ class NamespaceProvider(LakekeeperProvider[NamespaceArgs]):
             return
         if tables := contents.of_namespace(client, old.warehouse_id, old.path).tabulars:
             raise HoldsTables(
-                f"{_where(client, old)} would be replaced ({', '.join(str(change) for change in changes)}); it holds"
+                f"{self.title(old)} would be replaced ({', '.join(str(change) for change in changes)}); it holds"
                 f" {contents.described(tables)}. `deletion` is `{old.deletion}` in the state: to lose the tables, set"
                 " it to `purge` and run `up` before this change."
             )
@@ -137,12 +141,12 @@ class NamespaceProvider(LakekeeperProvider[NamespaceArgs]):
             if not tables:
                 raise
             raise HoldsTables(
-                f"{_where(client, state)} is not dropped: it holds {contents.described(tables)}. Drop them, or set"
+                f"{self.title(state)} is not dropped: it holds {contents.described(tables)}. Drop them, or set"
                 " `deletion` to `purge` (or `retain`) and run `up` first."
             ) from None
         if state.deletion == "protect" and _inactive(client, state.warehouse_id):
             raise CannotCount(
-                f"{_where(client, state)} cannot be dropped while its warehouse is inactive. Set `active: true` and run"
+                f"{self.title(state)} cannot be dropped while its warehouse is inactive. Set `active: true` and run"
                 " `up` first."
             )
 
@@ -155,6 +159,8 @@ class NamespaceProvider(LakekeeperProvider[NamespaceArgs]):
             namespaces.change_properties(client, new.warehouse_id, new.path, updates, removals)
         if new.protected is not None and there.protected != new.protected:
             namespaces.protect(client, new.warehouse_id, namespace_id, protected=new.protected)
+        if new.managed_access is not None and there.managed_access != new.managed_access:
+            managed.set_of_namespace(client, namespace_id, managed=new.managed_access)
         return Found(new, found.computed)
 
     def _observed(
@@ -162,14 +168,24 @@ class NamespaceProvider(LakekeeperProvider[NamespaceArgs]):
     ) -> Found[NamespaceArgs]:
         """What the server answers, in the words of a declaration. What is not declared costs no call."""
         namespace_id = namespaces.id_of(answer)
-        protected = None
-        if declared.protected is not None and listed is not None and listed.namespace_id == namespace_id:
-            protected = listed.protected
-        elif declared.protected is not None:
-            protected = namespaces.is_protected(client, declared.warehouse_id, namespace_id)
         properties = None if declared.properties is None else _own(answer)
         location = _without_slash(answer["properties"].get("location")) if declared.location else None
-        now = declared.model_copy(update={"properties": properties, "location": location, "protected": protected})
+        now = declared.model_copy(update={"properties": properties, "location": location})
+        same = listed is not None and listed.namespace_id == namespace_id
+        return self._seen(client, namespace_id, now, listed.protected if listed and same else None)
+
+    def _seen(
+        self, client: Client, namespace_id: str, declared: NamespaceArgs, protected: bool | None
+    ) -> Found[NamespaceArgs]:
+        """With what is no part of a namespace's own answer: protection, which a list may have told, managed access."""
+        access = None
+        if declared.protected is None:
+            protected = None
+        elif protected is None:
+            protected = namespaces.is_protected(client, declared.warehouse_id, namespace_id)
+        if declared.managed_access is not None:
+            access = managed.of_namespace(client, namespace_id)
+        now = declared.model_copy(update={"protected": protected, "managed_access": access})
         return Found(now, {"namespace_id": namespace_id})
 
 
@@ -179,20 +195,19 @@ def _own(answer: Answer) -> dict[str, str]:
     return {key: value for key, value in properties.items() if key not in namespaces.SERVER_OWNED}
 
 
-def _where(client: Client, declared: NamespaceArgs) -> str:
-    return f"namespace `{declared.name}` in warehouse {declared.warehouse_id} at {client.endpoint}"
+def _id_of(declared: NamespaceArgs) -> str:
+    return f"{declared.warehouse_id}/{declared.name}"
 
 
 def _as_created(there: NamespaceArgs, new: NamespaceArgs, answer: Answer) -> tuple[NamespaceArgs, NamespaceArgs]:
-    """What is there, and what a create that was killed would have left of a declaration: no protection, no more
-    properties than are declared."""
-    left = {"protected": there.protected, "properties": new.properties or {}}
+    """What is there, and what a killed create leaves of a declaration: its properties, nothing that is set later."""
+    left = {"protected": None, "managed_access": None, "properties": new.properties or {}}
     return there.model_copy(update={"properties": _own(answer)}), new.model_copy(update=left)
 
 
 def _inactive(client: Client, warehouse_id: str) -> bool:
     """Whether a warehouse is there and inactive: it then hides its namespaces as if they were missing."""
-    found = warehouses.get(client, warehouse_id)
+    found = listings.shared((client, "warehouse", warehouse_id), lambda: warehouses.get(client, warehouse_id))
     return found is not None and found["status"] != "active"
 
 
@@ -213,6 +228,7 @@ class Namespace(Resource, module="lakekeeper", name="Namespace"):
         properties: pulumi.Input[Mapping[str, pulumi.Input[str]]] | None = None,
         location: pulumi.Input[str] | None = None,
         protected: pulumi.Input[bool] | None = None,
+        managed_access: pulumi.Input[bool] | None = None,
         deletion: pulumi.Input[Deletion] | None = None,
         adopt: bool = False,
         opts: pulumi.ResourceOptions | None = None,
@@ -224,6 +240,7 @@ class Namespace(Resource, module="lakekeeper", name="Namespace"):
             properties=properties,
             location=location,
             protected=protected,
+            managed_access=managed_access,
             deletion=deletion,
             adopt=adopt or None,
         )

@@ -1,4 +1,4 @@
-"""Warnings from within a provider's process, where Pulumi's own log does not work: engines show its stderr."""
+"""Warnings and notes from a provider's process, where Pulumi's own log does not work: engines show its stderr."""
 
 import sys
 
@@ -14,3 +14,8 @@ def unenforced(server: Server, what: str) -> None:
     """Tell that a server lets everybody do everything, whatever is granted."""
     if server.authz_backend == "allow-all":
         warn(f"{what}: {server.endpoint} keeps it and enforces nothing, since its authorizer is `allow-all`")
+
+
+def tell(message: str) -> None:
+    """Tell what is about to happen, where a preview alone would not show it. Never a secret."""
+    print(f"note: {message}", file=sys.stderr, flush=True)

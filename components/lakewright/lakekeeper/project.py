@@ -9,7 +9,6 @@ from lakewright.lakekeeper.api import projects
 from lakewright.lakekeeper.api.client import Client
 from lakewright.lakekeeper.api.errors import NotFound
 from lakewright.lakekeeper.declared import CreateOnly, Deletable, Replace, Update
-from lakewright.lakekeeper.errors import NotOurs
 from lakewright.lakekeeper.options import ServerInput, delete_first, given
 from lakewright.lakekeeper.provider import Found, Known, LakekeeperProvider, created_or_there
 from lakewright.types import Deletion, ProjectId, ProjectName
@@ -27,6 +26,14 @@ class ProjectProvider(LakekeeperProvider[ProjectArgs]):
     """Creates, reads, renames and deletes projects."""
 
     args = ProjectArgs
+    natural_key = ("project_id",)
+
+    def title(self, declared: ProjectArgs) -> str:
+        return f"project {declared.project_id} at {declared.server.endpoint}"
+
+    def existing(self, client: Client, new: ProjectArgs) -> tuple[str, Found[ProjectArgs]] | None:
+        name = projects.name_of(client, new.project_id)
+        return None if name is None else (new.project_id, Found(new.model_copy(update={"name": name})))
 
     def make(self, client: Client, new: ProjectArgs) -> tuple[str, Found[ProjectArgs]]:
         def create() -> str:
@@ -35,12 +42,8 @@ class ProjectProvider(LakekeeperProvider[ProjectArgs]):
 
         name, ours = created_or_there(create, lambda: projects.name_of(client, new.project_id))
         if not ours and name != new.name:
-            if not new.adopt:
-                raise NotOurs(
-                    f"project {new.project_id} exists already at {client.endpoint}, named `{name}`;"
-                    f" declared is `{new.name}`."
-                    " Choose another id, or take it over with `adopt=True`."
-                )
+            there = new.model_copy(update={"name": name})
+            self.refuse_unless_adopted(client, there, new, f"named `{name}`; declared is `{new.name}`")
             projects.rename(client, new.project_id, new.name)
         return new.project_id, Found(new)
 

@@ -19,7 +19,7 @@ from pulumi.dynamic import (
 from pydantic import ValidationError
 
 from lakewright import credentials
-from lakewright.lakekeeper import difference, errors, settings
+from lakewright.lakekeeper import adoption, difference, errors, settings
 from lakewright.lakekeeper.api.client import Client, shared
 from lakewright.lakekeeper.api.errors import AlreadyExists, LakekeeperError, TooSlow, Unconfirmed
 from lakewright.lakekeeper.api.server import ServerRef
@@ -59,6 +59,8 @@ class LakekeeperProvider(ResourceProvider, Generic[D]):
 
     serialize_as_secret_always = False
     args: type[D]
+    natural_key: tuple[str, ...] = ()
+    """The properties by which an object that is there already is found, where `adopt` can take one over."""
     config: credentials.ConfigLookup = staticmethod(credentials.no_config)
 
     # What a resource says of itself.
@@ -86,6 +88,14 @@ class LakekeeperProvider(ResourceProvider, Generic[D]):
     def before_replacement(self, client: Client, known: Known[D], new: D, changes: list[Change]) -> None:
         """Raise if the object must not be replaced. Called in previews too."""
 
+    def title(self, declared: D) -> str:
+        """What a declaration is about, for messages: kind, natural key and server."""
+        return f"{type(self).__name__.removesuffix('Provider')} at {declared.server.endpoint}"
+
+    def existing(self, client: Client, new: D) -> tuple[str, Found[D]] | None:  # noqa: ARG002 - for subclasses
+        """What has a declaration's natural key on the server, and its id; for `adopt`."""
+        return None
+
     # Pulumi's hooks.
 
     def configure(self, req: ConfigureRequest) -> None:
@@ -101,7 +111,10 @@ class LakekeeperProvider(ResourceProvider, Generic[D]):
             declared = self.args.parse(news)
         except ValidationError as error:
             return CheckResult(news, [CheckFailure(path, reason) for path, reason in failures(error, news)])
-        return CheckResult(self.checked(declared, _olds).props(), [])
+        checked = self.checked(declared, _olds)
+        if "server" not in _olds and (refused := adoption.foretold(self, checked)):
+            return CheckResult(news, [CheckFailure("adopt", refused)])
+        return CheckResult(checked.props(), [])
 
     def checked(self, declared: D, olds: dict[str, Any]) -> D:  # noqa: ARG002 - for subclasses
         """A valid declaration, with what the provider adds to it."""
@@ -112,6 +125,8 @@ class LakekeeperProvider(ResourceProvider, Generic[D]):
         old, new = self.args.from_state(_olds), self.args.from_state(_news)
         changes = difference.between(old, new)
         replaced = [c for c in changes if self.replaces(c, new, lambda: self._reach(old.server, new.server))]
+        if replaced:
+            adoption.leaves(_id)
         if decided := [c for c in replaced if c.known]:
             self.before_replacement(self.client(old.server), Known(_id, old, _olds), new, decided)
         return DiffResult(
@@ -148,6 +163,19 @@ class LakekeeperProvider(ResourceProvider, Generic[D]):
         self.remove(self.client(state.server), Known(_id, state, _props))
 
     # What subclasses share.
+
+    def refuse_unless_adopted(self, client: Client, there: D, new: D, difference_told: str) -> None:
+        """Raise NotOurs for an object that somebody else made, unless it may and can be taken over."""
+        fixed = adoption.fixed(self, client, there, new)
+        if getattr(new, "adopt", False) and not fixed:
+            return
+        way_out = (
+            f"The server cannot change {', '.join(change.path for change in fixed)}: declare what is there to take it"
+            " over"
+            if getattr(new, "adopt", False)
+            else "Choose another name, or take it over with `adopt=True`"
+        )
+        raise errors.NotOurs(f"{self.title(new)} exists already, {difference_told}. {way_out}.")
 
     def client(self, server: ServerRef) -> Client:
         """The client of this process for a server that is new enough."""

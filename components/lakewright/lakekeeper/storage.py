@@ -1,23 +1,15 @@
-"""A warehouse's storage: S3 profile, credential by reference and delete profile, and their forms on the wire."""
+"""A warehouse's storage: its profile (S3 here), its delete profile, and their forms on the wire."""
 
-from collections.abc import Callable
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, Field, Tag, model_validator
 
-from lakewright.credentials import Reference
 from lakewright.lakekeeper.declared import Declared, Replace, ServerKeeps, has_unknown, one_of
-from lakewright.types import (
-    Arn,
-    BucketName,
-    ExternalIdValue,
-    KeyPrefix,
-    Region,
-    RoleArn,
-    Seconds,
-    StorageEndpoint,
-    StsEndpoint,
-)
+from lakewright.lakekeeper.storage_adls import AdlsProfile, adls_defaults_left_out
+from lakewright.lakekeeper.storage_credentials import AnyCredential, CloudflareR2, UndeclaredCredential
+from lakewright.lakekeeper.storage_gcs import GcsProfile
+from lakewright.lakekeeper.storage_layout import StorageLayout
+from lakewright.types import Arn, BucketName, KeyPrefix, Region, RoleArn, Seconds, StorageEndpoint, StsEndpoint
 
 
 def _blank_is_none(value: Any) -> Any:
@@ -29,32 +21,6 @@ def _flavor(value: Any) -> Any:
 
 
 OptionalRole = Annotated[RoleArn | None, BeforeValidator(_blank_is_none)]
-
-
-class StorageLayout(Declared):
-    """Where new tables go below the warehouse's prefix."""
-
-    type: Literal["default", "tabular-only", "full-hierarchy"]
-    tabular: str | None = None
-    namespace: str | None = None
-
-    @model_validator(mode="after")
-    def _templates(self) -> Self:
-        if has_unknown([self.tabular, self.namespace]):
-            return self
-        wanted = {"default": set[str](), "tabular-only": {"tabular"}, "full-hierarchy": {"tabular", "namespace"}}[
-            self.type
-        ]
-        given = {name for name in ("tabular", "namespace") if getattr(self, name)}
-        if given != wanted:
-            names = " and ".join(f"`{name}`" for name in sorted(wanted)) or "no template"
-            raise ValueError(f"a layout of type `{self.type}` has {names}")
-        if self.type == "tabular-only" and "{uuid}" not in (self.tabular or ""):
-            raise ValueError("`tabular` must contain {uuid}: without namespaces in the path, names alone would collide")
-        for name in sorted(given):
-            if not any(part in getattr(self, name) for part in ("{uuid}", "{name}")):
-                raise ValueError(f"`{name}` must contain {{uuid}} or {{name}}")
-        return self
 
 
 class S3Profile(Declared):
@@ -98,30 +64,26 @@ class S3Profile(Declared):
         return self.assume_role_arn, self.sts_role_arn
 
     @property
-    def base(self) -> str:
+    def place(self) -> tuple[Any, ...]:
+        """What tells it from other storage, and never changes."""
+        return self.type, self.bucket, self.key_prefix, self.region
+
+    @property
+    def where(self) -> str:
         """Where it is, for people."""
-        return f"s3://{self.bucket}/{self.key_prefix}".rstrip("/")
+        return f"s3://{self.bucket}/{self.key_prefix}".rstrip("/") + f" in {self.region}"
 
 
-class AccessKey(Declared):
-    """An access key. Both halves are references; what they point to is sent and never kept."""
+Profile = S3Profile | AdlsProfile | GcsProfile
 
-    type: Literal["access-key"]
-    access_key_id: Reference
-    secret_access_key: Reference
-    external_id: ExternalIdValue | None = None
+PROFILES: dict[str, type[Profile]] = {"s3": S3Profile, "adls": AdlsProfile, "gcs": GcsProfile}
 
+FAMILY = {"s3": "s3", "adls": "az", "gcs": "gcs"}
+"""Kind of storage to family of its credentials."""
 
-class SystemIdentity(Declared):
-    """The server's own AWS identity, which assumes the profile's role under an external id."""
-
-    type: Literal["aws-system-identity"]
-    external_id: ExternalIdValue | None = None
-
-
-Credential = Annotated[
-    Annotated[AccessKey, Tag("access-key")] | Annotated[SystemIdentity, Tag("aws-system-identity")],
-    one_of("access-key", "aws-system-identity"),
+StorageProfile = Annotated[
+    Annotated[S3Profile, Tag("s3")] | Annotated[AdlsProfile, Tag("adls")] | Annotated[GcsProfile, Tag("gcs")],
+    one_of("s3", "adls", "gcs", default="s3"),
 ]
 
 
@@ -148,43 +110,56 @@ def _wire(key: str) -> str:
     return key.replace("_", "-")
 
 
-def profile_request(profile: S3Profile) -> dict[str, Any]:
+def profile_request(profile: Profile) -> dict[str, Any]:
     """A profile as it is sent."""
     body = {_wire(key): value for key, value in profile.model_dump(exclude_none=True).items()}
     return body | {"key-prefix": profile.key_prefix or None}
 
 
-def profile_observed(found: dict[str, Any], declared: S3Profile) -> S3Profile:
+def profile_observed(found: dict[str, Any], declared: Profile) -> Profile:
     """A profile as the server answers it, in the words of a declaration.
 
     What an older server does not know has its default, and what a declaration leaves to the server stays left out.
+    Raises KeyError for a kind of storage that cannot be declared.
     """
+    profile = PROFILES[found["type"]]
     values: dict[str, Any] = {}
-    for name, field in S3Profile.model_fields.items():
+    for name, field in profile.model_fields.items():
         value = found.get(_wire(name))
         values[name] = field.get_default(call_default_factory=True) if value is None else value
     layout: dict[str, Any] = found.get("storage-layout") or {"type": "default"}
     values["storage_layout"] = StorageLayout.model_construct(None, **layout) if declared.storage_layout else None
-    return S3Profile.model_construct(**values)
+    if profile is AdlsProfile:
+        values |= adls_defaults_left_out(values)
+    return profile.model_construct(None, **values)
 
 
-def credential_request(credential: AccessKey | SystemIdentity, secret: Callable[[str], str]) -> dict[str, Any]:
-    """A credential as it is sent: the one place where its secrets are read."""
-    body: dict[str, Any] = {"type": "s3", "credential-type": credential.type}
-    if isinstance(credential, AccessKey):
-        # This spelling of the keys is the only one that every supported version takes.
-        body["aws-access-key-id"] = secret(credential.access_key_id)
-        body["aws-secret-access-key"] = secret(credential.secret_access_key)
-    if credential.external_id:
-        body["external-id"] = credential.external_id
-    return body
+def mismatch(profile: Profile, credential: AnyCredential | None) -> str | None:
+    """Why a credential and a storage do not go together; None if they do."""
+    if has_unknown([profile.type, getattr(credential, "type", None)]):
+        return None
+    family = FAMILY[profile.type]
+    if isinstance(credential, UndeclaredCredential):
+        return None
+    if credential is None:
+        return None if family == "s3" else f"storage of type `{profile.type}` needs a credential"
+    if credential.family != family:
+        return f"a credential of type `{credential.type}` is not for storage of type `{profile.type}`"
+    if isinstance(credential, CloudflareR2) and isinstance(profile, S3Profile):
+        return _not_r2(profile)
+    return None
 
 
-def references(credential: object) -> list[str]:
-    """The references in a credential."""
-    if isinstance(credential, AccessKey) and not has_unknown([credential.access_key_id, credential.secret_access_key]):
-        return [credential.access_key_id, credential.secret_access_key]
-    return []
+def _not_r2(profile: S3Profile) -> str | None:
+    """The server would change such a profile by itself, and then show it changed."""
+    if has_unknown([profile.endpoint, profile.flavor, profile.sts_enabled, *profile.roles]):
+        return None
+    if profile.endpoint and profile.flavor == "s3-compat" and profile.sts_enabled and not any(profile.roles):
+        return None
+    return (
+        "Cloudflare R2 needs `endpoint`, `flavor` `s3-compat` and `sts_enabled` in `storage`, and neither"
+        " `assume_role_arn` nor `sts_role_arn`"
+    )
 
 
 def delete_profile_request(profile: HardDelete | SoftDelete) -> dict[str, Any]:

@@ -29,7 +29,14 @@ server = declared["server"]
 bootstrap = Bootstrap("server", server=server, accept_terms_of_use=True)
 external = ExternalId("external-id")
 within = pulumi.ResourceOptions(depends_on=[bootstrap])
-project = Project("tenant", server=server, project_id=declared["project_id"], name="tenant", opts=within)
+project = Project(
+    "tenant",
+    server=server,
+    project_id=declared["project_id"],
+    name="tenant",
+    adopt=declared.get("adopt", False),
+    opts=within,
+)
 deletion = declared["deletion"]
 warehouse = Warehouse(
     "main",
@@ -76,6 +83,13 @@ class Stack:
         done = self._lakewright(verb, *common, *options, **changes)
         assert done.returncode in exits, done.stdout + done.stderr
         return json.loads(done.stdout)
+
+    def shown(self, verb: str, **changes: Any) -> str:
+        """What a person sees of one verb."""
+        common = ("--stack", "test", "--engine", self.engine, "-C", str(self.directory))
+        done = self._lakewright(verb, *common, **changes)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout + done.stderr
 
     def state(self) -> str:
         return (self.directory / "state/.pulumi/stacks/provider/test.json").read_text()
@@ -143,6 +157,12 @@ def test_a_stack_from_first_up_to_purge(
     stack.run("destroy")
     assert http.get(f"/management/v1/warehouse/{warehouse_id}").status_code == 404
     assert objects() == []
+
+
+def test_a_preview_tells_what_adoption_would_change(stack: Stack, project_id: str) -> None:
+    text = stack.shown("preview", adopt=True)
+    assert f"note: project {project_id} at http" in text
+    assert f"exists already and is adopted; this changes: name: '{project_id}' -> 'tenant'" in text
 
 
 def test_every_mistake_at_once_each_with_its_property(stack: Stack) -> None:

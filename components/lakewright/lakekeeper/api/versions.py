@@ -89,6 +89,11 @@ class Server:
                     f"`{field}` needs Lakekeeper {since[0]}.{since[1]} or newer; {self.endpoint} runs"
                     f" {self.version_text}. Remove it or upgrade the server."
                 )
+        if fields.get("managed_access") is not None and not self.keeps_tuples:
+            raise UnsupportedServer(
+                f"`managed_access` needs a server that authorizes by OpenFGA; {self.endpoint} has"
+                f" `{self.authz_backend}`. Remove it."
+            )
 
 
 def parse(text: str) -> Version:

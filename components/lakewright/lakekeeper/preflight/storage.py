@@ -11,7 +11,8 @@ import httpx
 
 from lakewright import credentials
 from lakewright.lakekeeper.preflight.report import Check
-from lakewright.lakekeeper.storage import AccessKey, S3Profile
+from lakewright.lakekeeper.storage import S3Profile
+from lakewright.lakekeeper.storage_credentials import AccessKey
 
 ANSWER_IN = 10
 """Seconds that a store has to answer."""

@@ -14,7 +14,7 @@ from lakewright.lakekeeper.declared import has_unknown
 from lakewright.lakekeeper.preflight import storage
 from lakewright.lakekeeper.preflight.places import Neighbour, name_free, overlap, place_of
 from lakewright.lakekeeper.preflight.report import Check, Report, write
-from lakewright.lakekeeper.storage import profile_request
+from lakewright.lakekeeper.storage import S3Profile, profile_request
 
 if TYPE_CHECKING:
     from lakewright.lakekeeper.warehouse import WarehouseArgs
@@ -97,6 +97,9 @@ def _of_storage(client: Client, new: "WarehouseArgs", mine: str | None, secret: 
         reported = validation.of_creation(client, new.project_id, sent)
     if reported is not None:
         return [_as_check(one) for one in reported]
+    if not isinstance(new.storage, S3Profile):
+        reason = f"only Lakekeeper 0.14 and newer can try storage of type `{new.storage.type}` in a dry run"
+        return [Check(name="storage", status="skipped", reason=reason)]
     return storage.checks(new.storage, new.credential, secret, new=mine is None)
 
 

@@ -1,0 +1,59 @@
+"""Adoption told beforehand: what `adopt=True` is about to take over, and what of it would change.
+
+An engine calls `check` in previews too, and for an object that it does not know yet without old properties.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+from lakewright.credentials import UnresolvedCredential
+from lakewright.lakekeeper import difference
+from lakewright.lakekeeper.api.client import Client
+from lakewright.lakekeeper.api.errors import LakekeeperError
+from lakewright.lakekeeper.declared import OnServer, has_unknown
+from lakewright.lakekeeper.difference import Change
+from lakewright.lakekeeper.notices import tell, warn
+
+if TYPE_CHECKING:
+    from lakewright.lakekeeper.provider import LakekeeperProvider
+
+_leaving: set[str] = set()
+"""Ids of what this process was asked to replace. An engine checks the new object while the old one is still there."""
+
+
+def leaves(object_id: str) -> None:
+    """Keep in mind that an object is about to be replaced, and so not there to be adopted."""
+    _leaving.add(object_id)
+
+
+def foretold(provider: "LakekeeperProvider[Any]", declared: OnServer) -> str | None:
+    """Tell what will be taken over and changed; the answer is why it cannot be, if it cannot."""
+    key = [getattr(declared, name) for name in provider.natural_key]
+    if not getattr(declared, "adopt", False) or not key or has_unknown([*key, declared.server]):
+        return None
+    what = provider.title(declared)
+    try:
+        client = provider.client(declared.server)
+        found = provider.existing(client, declared)
+        if found is None or found[0] in _leaving:
+            return None
+        there = found[1].declared
+        if immutable := fixed(provider, client, there, declared):
+            changes = "; ".join(map(str, immutable))
+            return f"{what} exists already, and the server cannot change {changes}. Declare what is there."
+    except (LakekeeperError, UnresolvedCredential) as error:
+        warn(f"{what}: whether there is something to adopt cannot be told: {error}")
+        return None
+    changes = difference.between(there, declared)
+    tell(f"{what} ({found[0]}) exists already and is adopted; {_listed(changes) or 'nothing of it changes'}")
+    return None
+
+
+def fixed(provider: "LakekeeperProvider[Any]", client: Client, there: OnServer, new: OnServer) -> list[Change]:
+    """The differences for which the server would need another object."""
+    changes = difference.between(there, new)
+    return [change for change in changes if change.known and provider.replaces(change, new, lambda: client)]
+
+
+def _listed(changes: list[Change]) -> str:
+    told = [str(change) for change in changes if difference.needs_calls([change])]
+    return f"this changes: {'; '.join(told)}" if told else ""

@@ -1,0 +1,181 @@
+"""Credentials of warehouses, of each kind of storage: secrets by reference, and the form in which they are sent."""
+
+import json
+from collections.abc import Callable
+from typing import Annotated, Any, ClassVar, Literal, cast
+
+from pydantic import Tag
+
+from lakewright.credentials import Reference, UnresolvedCredential
+from lakewright.lakekeeper.declared import Declared, has_unknown, one_of
+from lakewright.types import ExternalIdValue, NotBlank
+
+
+class StorageCredential(Declared):
+    """Base of the credentials. What its references point to is sent and never kept."""
+
+    family: ClassVar[str]
+    """The storage that it is for, in the server's words."""
+    secrets: ClassVar[tuple[str, ...]] = ()
+    """The properties that are references."""
+
+
+class AccessKey(StorageCredential):
+    """An access key of S3 or of what speaks its protocol."""
+
+    family: ClassVar[str] = "s3"
+    secrets: ClassVar[tuple[str, ...]] = ("access_key_id", "secret_access_key")
+
+    type: Literal["access-key"]
+    access_key_id: Reference
+    secret_access_key: Reference
+    external_id: ExternalIdValue | None = None
+
+
+class SystemIdentity(StorageCredential):
+    """The server's own AWS identity, which assumes the profile's role under an external id."""
+
+    family: ClassVar[str] = "s3"
+
+    type: Literal["aws-system-identity"]
+    external_id: ExternalIdValue | None = None
+
+
+class CloudflareR2(StorageCredential):
+    """A key of Cloudflare's R2, and the token by which shorter-lived keys are made from it."""
+
+    family: ClassVar[str] = "s3"
+    secrets: ClassVar[tuple[str, ...]] = ("access_key_id", "secret_access_key", "token")
+
+    type: Literal["cloudflare-r2"]
+    access_key_id: Reference
+    secret_access_key: Reference
+    token: Reference
+    account_id: NotBlank
+
+
+class AzureClient(StorageCredential):
+    """A service principal of Azure."""
+
+    family: ClassVar[str] = "az"
+    secrets: ClassVar[tuple[str, ...]] = ("client_secret",)
+
+    type: Literal["client-credentials"]
+    client_id: NotBlank
+    tenant_id: NotBlank
+    client_secret: Reference
+
+
+class AzureSharedKey(StorageCredential):
+    """The key of a storage account."""
+
+    family: ClassVar[str] = "az"
+    secrets: ClassVar[tuple[str, ...]] = ("key",)
+
+    type: Literal["shared-access-key"]
+    key: Reference
+
+
+class AzureSystemIdentity(StorageCredential):
+    """The server's own Azure identity."""
+
+    family: ClassVar[str] = "az"
+
+    type: Literal["azure-system-identity"]
+
+
+class GoogleServiceAccount(StorageCredential):
+    """The key of a service account: the reference holds the JSON that Google gives out."""
+
+    family: ClassVar[str] = "gcs"
+    secrets: ClassVar[tuple[str, ...]] = ("key",)
+
+    type: Literal["service-account-key"]
+    key: Reference
+
+
+class GoogleSystemIdentity(StorageCredential):
+    """The server's own Google identity."""
+
+    family: ClassVar[str] = "gcs"
+
+    type: Literal["gcp-system-identity"]
+
+
+class UndeclaredCredential(StorageCredential):
+    """What stands in a refreshed state for a credential that somebody gave to a warehouse declared without one."""
+
+    family: ClassVar[str] = ""
+
+    type: Literal["undeclared"]
+    kind: str
+
+
+AnyCredential = (
+    AccessKey
+    | SystemIdentity
+    | CloudflareR2
+    | AzureClient
+    | AzureSharedKey
+    | AzureSystemIdentity
+    | GoogleServiceAccount
+    | GoogleSystemIdentity
+    | UndeclaredCredential
+)
+
+Credential = Annotated[
+    Annotated[AccessKey, Tag("access-key")]
+    | Annotated[SystemIdentity, Tag("aws-system-identity")]
+    | Annotated[CloudflareR2, Tag("cloudflare-r2")]
+    | Annotated[AzureClient, Tag("client-credentials")]
+    | Annotated[AzureSharedKey, Tag("shared-access-key")]
+    | Annotated[AzureSystemIdentity, Tag("azure-system-identity")]
+    | Annotated[GoogleServiceAccount, Tag("service-account-key")]
+    | Annotated[GoogleSystemIdentity, Tag("gcp-system-identity")]
+    | Annotated[UndeclaredCredential, Tag("undeclared")],
+    one_of(
+        "access-key",
+        "aws-system-identity",
+        "cloudflare-r2",
+        "client-credentials",
+        "shared-access-key",
+        "azure-system-identity",
+        "service-account-key",
+        "gcp-system-identity",
+    ),
+]
+
+_WIRE = {
+    # This spelling of an access key is the only one that every supported version takes; of an R2 key it is the other.
+    ("access-key", "access_key_id"): "aws-access-key-id",
+    ("access-key", "secret_access_key"): "aws-secret-access-key",
+}
+
+
+def credential_request(credential: AnyCredential, secret: Callable[[str], str]) -> dict[str, Any]:
+    """A credential as it is sent: the one place where its secrets are read. Raises UnresolvedCredential."""
+    body: dict[str, Any] = {"type": credential.family, "credential-type": credential.type}
+    for name, value in credential.model_dump(exclude={"type"}, exclude_none=True).items():
+        wire = _WIRE.get((credential.type, name), name.replace("_", "-"))
+        body[wire] = secret(value) if name in credential.secrets else value
+    if isinstance(credential, GoogleServiceAccount):
+        body["key"] = _json(credential.key, body["key"])
+    return body
+
+
+def references(credential: object) -> list[str]:
+    """The references in a credential, if they are known."""
+    if not isinstance(credential, StorageCredential):
+        return []
+    values = [getattr(credential, name) for name in credential.secrets]
+    return [] if has_unknown(values) else values
+
+
+def _json(reference: str, secret: str) -> dict[str, Any]:
+    try:
+        key = json.loads(secret)
+    except ValueError:
+        key = None
+    if not isinstance(key, dict):
+        raise UnresolvedCredential(f"`{reference}` is not the JSON of a service account's key")
+    return cast(dict[str, Any], key)

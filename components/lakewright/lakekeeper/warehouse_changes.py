@@ -1,0 +1,97 @@
+"""Changing a warehouse in place: the calls that bring what is there to what is declared, and their order."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from lakewright.lakekeeper import difference, settings
+from lakewright.lakekeeper.api import managed_access, warehouses
+from lakewright.lakekeeper.api.client import Client
+from lakewright.lakekeeper.api.errors import Refused
+from lakewright.lakekeeper.api.retry import until
+from lakewright.lakekeeper.errors import NotOurs
+from lakewright.lakekeeper.storage import delete_profile_request
+from lakewright.lakekeeper.storage_credentials import credential_request
+from lakewright.lakekeeper.warehouse_model import WarehouseArgs, format_policy, storage_request
+
+T = TypeVar("T")
+
+NOT_YET = frozenset({"ShortTermCredentialError", "PermissionDenied"})
+"""How a server says that a role cannot be assumed, or not be used, which is passing while the role is new."""
+
+NEEDS_ACTIVE = frozenset({"rename", "storage", "storage-credential", "delete-profile"})
+"""Changes that the server refuses, as if the warehouse were missing, while it is inactive."""
+
+
+def needed(there: WarehouseArgs, new: WarehouseArgs, *, resend: bool) -> set[str]:
+    """The calls that lead from one to the other. `resend` asks for the credential whatever is known of it."""
+    changes = difference.between(there, new)
+    calls = difference.via(changes)
+    # A region that moves in place counts as a replacement elsewhere.
+    if any(change.path.startswith("storage.") for change in changes):
+        calls |= {"storage"}
+    return calls | ({"storage-credential"} if resend else set[str]())
+
+
+@dataclass(frozen=True)
+class Changes:
+    """Calls to one warehouse. `fresh_role` is patient with roles that may have been made a moment ago."""
+
+    client: Client
+    warehouse_id: str
+    new: WarehouseArgs
+    secret: Callable[[str], str]
+    fresh_role: bool
+
+    def make(self, calls: set[str], *, active: bool) -> None:
+        """Make them, waking the warehouse for those that need it."""
+        waking = bool(calls & NEEDS_ACTIVE)
+        if waking and not active:
+            warehouses.activate(self.client, self.warehouse_id)
+        if "rename" in calls:
+            self._rename()
+        if "storage" in calls:  # takes the credential along
+            self._storage("storage", storage_request(self.new, self.secret))
+        elif "storage-credential" in calls:
+            credential = credential_request(self.new.credential, self.secret) if self.new.credential else None
+            self._storage("storage-credential", {"new-storage-credential": credential})
+        if "delete-profile" in calls:
+            self._change("delete-profile", {"delete-profile": delete_profile_request(self.new.delete_profile)})
+        if "format-version-policy" in calls:
+            self._change("format-version-policy", format_policy(self.new))
+        if "protection" in calls:
+            self._change("protection", {"protected": self.new.protected})
+        if "managed-access" in calls:
+            managed_access.set_of_warehouse(self.client, self.warehouse_id, managed=bool(self.new.managed_access))
+        if not self.new.active and (active or waking):
+            warehouses.deactivate(self.client, self.warehouse_id)
+        if self.new.active and not active and not waking:
+            warehouses.activate(self.client, self.warehouse_id)
+
+    def _change(self, what: str, body: dict[str, Any]) -> None:
+        warehouses.change(self.client, self.warehouse_id, what, body)
+
+    def _storage(self, what: str, body: dict[str, Any]) -> None:
+        patiently(self.fresh_role, lambda: warehouses.change_storage(self.client, self.warehouse_id, what, body))
+
+    def _rename(self) -> None:
+        new = self.new
+        taken = warehouses.named(self.client, new.project_id, new.name)
+        if taken and warehouses.id_of(taken) != self.warehouse_id:
+            raise NotOurs(
+                f"warehouse {self.warehouse_id} at {self.client.endpoint} cannot be named `{new.name}`: warehouse"
+                f" {warehouses.id_of(taken)} of project {new.project_id} has that name. Choose another."
+            )
+        self._change("rename", {"new-name": new.name})
+
+
+def patiently(fresh_role: bool, call: Callable[[], T]) -> T:
+    """Repeat a call that probes a storage while a role that may be new is not let in yet."""
+    if not fresh_role:
+        return call()
+    return until(
+        call,
+        lambda error: isinstance(error, Refused) and error.kind in NOT_YET,
+        seconds=settings.role_propagation(),
+        every=1,
+    )

@@ -1,0 +1,103 @@
+"""What a preview says of `adopt=True`: what would be taken over, what would change, or why it cannot be."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import httpx
+import pytest
+from lakewright.lakekeeper.declared import UNKNOWN
+from lakewright.lakekeeper.namespace import NamespaceProvider
+from lakewright.lakekeeper.project import ProjectProvider
+from lakewright.lakekeeper.warehouse import WarehouseProvider
+
+from .conftest import Props, Resource
+
+SOFT = {"type": "soft", "expiration_seconds": 60}
+
+
+@pytest.fixture
+def said(capsys: pytest.CaptureFixture[str]) -> Callable[[], str]:
+    return lambda: capsys.readouterr().err
+
+
+@pytest.fixture
+def main(light_project: Props, monkeypatch: pytest.MonkeyPatch) -> Props:
+    """A warehouse that another stack has made, as it is declared."""
+    monkeypatch.setenv("STORAGE_KEY_ID", "AKIA1")
+    monkeypatch.setenv("STORAGE_SECRET", "hidden")
+    storage = {"bucket": "lake", "key_prefix": "main", "region": "us-east-1", "flavor": "s3-compat"}
+    keys = {"type": "access-key", "access_key_id": "env:STORAGE_KEY_ID", "secret_access_key": "env:STORAGE_SECRET"}
+    declared = light_project | {"name": "main", "storage": storage, "credential": keys}
+    Resource(WarehouseProvider()).up(**declared)
+    return declared | {"adopt": True}
+
+
+def test_a_warehouse_with_what_of_it_would_change(main: Props, said: Any) -> None:
+    changed = main | {"protected": True, "delete_profile": SOFT}
+    assert Resource(WarehouseProvider()).preview(**changed) == "create"
+    told = said()
+    assert "note: warehouse `main` in project" in told
+    assert "exists already and is adopted; this changes: credential; delete_profile: {'type': 'hard'} -> " in told
+    assert "protected: False -> True" in told
+    assert "hidden" not in told
+
+
+def test_the_same_that_is_told_is_done(main: Props, light: httpx.Client) -> None:
+    adopted = Resource(WarehouseProvider())
+    adopted.up(**main | {"protected": True, "delete_profile": SOFT, "name": "MAIN"})
+    now = light.get(f"/management/v1/warehouse/{adopted.id}").json()
+    assert (now["name"], now["protected"]) == ("MAIN", True)
+    assert now["delete-profile"] == {"type": "soft", "expiration-seconds": 60}
+    assert adopted.refresh() == "same"
+
+
+def test_what_the_server_cannot_change_fails_the_preview(main: Props) -> None:
+    elsewhere = main | {"storage": main["storage"] | {"bucket": "other"}}
+    refused = Resource(WarehouseProvider()).failures(**elsewhere)["adopt"]
+    assert "the server cannot change storage.bucket: 'lake' -> 'other'. Declare what is there." in refused
+
+
+def test_nothing_is_said_where_nothing_is_there_or_nothing_is_adopted(main: Props, said: Any) -> None:
+    Resource(WarehouseProvider()).preview(**main | {"name": "new"})
+    Resource(WarehouseProvider()).preview(**main | {"adopt": False})
+    assert said() == ""
+
+
+def test_what_is_about_to_be_replaced_is_not_adopted(main: Props, said: Any) -> None:
+    """An engine checks the new object as if there were none, while the old one is still there."""
+    warehouse = Resource(WarehouseProvider())
+    warehouse.up(**main)
+    said()
+    moved = main | {"storage": main["storage"] | {"key_prefix": "moved"}}
+    assert warehouse.preview(**moved) == "replace"
+    assert Resource(WarehouseProvider()).failures(**moved) == {}
+    assert said() == ""
+
+
+def test_a_namespace_and_a_project(main: Props, light_project: Props, light: httpx.Client, said: Any) -> None:
+    listed = light.get("/management/v1/warehouse", headers={"x-project-id": main["project_id"]}).json()
+    warehouse_id = listed["warehouses"][0]["id"]
+    body = {"namespace": ["sales"], "properties": {"owner": "b"}}
+    light.post(f"/catalog/v1/{warehouse_id}/namespaces", json=body).raise_for_status()
+    namespace: Props = {"server": main["server"], "warehouse_id": warehouse_id, "name": "sales", "adopt": True}
+    Resource(NamespaceProvider()).preview(**namespace, properties={"owner": "a"})
+    assert "this changes: properties: {'owner': 'b'} -> {'owner': 'a'}" in said()
+    Resource(NamespaceProvider()).preview(**namespace)
+    assert "nothing of it changes" in said()
+    Resource(ProjectProvider()).preview(**light_project, name="tenant", adopt=True)
+    assert "this changes: name: " in said()
+
+
+def test_what_is_not_known_yet_is_not_looked_for(main: Props, said: Any) -> None:
+    for unknown in ({"project_id": UNKNOWN}, {"server": {"endpoint": UNKNOWN}}, {"name": UNKNOWN}):
+        assert Resource(WarehouseProvider()).provider.check({}, main | unknown).failures == []
+    assert said() == ""
+
+
+def test_a_server_that_is_not_there_yet_is_a_warning(main: Props, said: Any) -> None:
+    nowhere = main | {"server": {"endpoint": "http://127.0.0.1:9"}}
+    assert Resource(WarehouseProvider()).failures(**nowhere) == {}
+    assert "warning: warehouse `main`" in (told := said())
+    assert "whether there is something to adopt cannot be told: Lakekeeper at http://127.0.0.1:9 cannot" in told
