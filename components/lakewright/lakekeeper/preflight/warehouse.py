@@ -17,7 +17,7 @@ from lakewright.lakekeeper.preflight.report import Check, Report, write
 from lakewright.lakekeeper.storage import S3Profile, profile_request
 
 if TYPE_CHECKING:
-    from lakewright.lakekeeper.warehouse import WarehouseArgs
+    from lakewright.lakekeeper.warehouse_model import WarehouseArgs
 
 Secret = Callable[[str], str]
 Body = Callable[["WarehouseArgs", Secret], dict[str, Any]]
