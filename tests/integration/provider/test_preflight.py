@@ -10,7 +10,8 @@ import httpx
 import pytest
 from lakewright.lakekeeper.preflight import Report, read_reports, storage
 from lakewright.lakekeeper.preflight import warehouse as preflight
-from lakewright.lakekeeper.storage import AccessKey, S3Profile
+from lakewright.lakekeeper.storage import S3Profile
+from lakewright.lakekeeper.storage_credentials import AccessKey
 from lakewright.lakekeeper.warehouse import WarehouseProvider
 
 from .conftest import AwsClient, Props, Resource
