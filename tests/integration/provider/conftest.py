@@ -11,6 +11,7 @@ from typing import Any
 import boto3
 import httpx
 import pytest
+from lakewright.lakekeeper import claims
 from lakewright.lakekeeper.api import listings
 from lakewright.lakekeeper.warehouse import WarehouseProvider
 from lakewright_sandbox.in_process import serving
@@ -19,6 +20,8 @@ from lakewright_sandbox.lakekeeper.faults import FaultSwitch
 from lakewright_sandbox.lakekeeper.settings import Settings
 from lakewright_sandbox.state import Sandbox
 from pulumi.dynamic import ResourceProvider
+
+from .ground import AUTHORIZERS, Granting, Ground, granting_server
 
 Props = dict[str, Any]
 
@@ -142,6 +145,38 @@ def light_project(light: httpx.Client, unique: str) -> Props:
     """The properties that everything in a project of its own has there."""
     light.post("/management/v1/project", json={"project-id": unique, "project-name": unique}).raise_for_status()
     return {"server": {"endpoint": str(light.base_url).rstrip("/")}, "project_id": unique}
+
+
+@pytest.fixture(scope="session", params=AUTHORIZERS)
+def granting(
+    request: pytest.FixtureRequest, sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Granting]:
+    """A server in this process with each of the authorizers, on the sandbox's storage."""
+    with granting_server(request.param, sandbox, tmp_path_factory.mktemp("granting")) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def shared_ground(granting: Granting) -> Iterator[Ground]:
+    with granting.client() as client:
+        yield Ground(granting, client)
+
+
+@pytest.fixture
+def ground(shared_ground: Ground) -> Iterator[Ground]:
+    """Something of every kind to grant on, shared by tests that leave it as it is; users who hold nothing yet."""
+    claims.of_process.forget()
+    shared_ground.new_users()
+    yield shared_ground
+    shared_ground.http.delete("/sandbox/v1/faults")
+
+
+@pytest.fixture
+def own_ground(granting: Granting) -> Iterator[Ground]:
+    """The same, of one test alone."""
+    claims.of_process.forget()
+    with granting.client() as client:
+        yield Ground(granting, client)
 
 
 AwsClient = Callable[[str], Any]

@@ -1,0 +1,229 @@
+"""Something of every kind to grant on, made by somebody else than the stack under test."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import boto3
+import httpx
+from lakewright_sandbox.in_process import serving
+from lakewright_sandbox.lakekeeper.app import create_app
+from lakewright_sandbox.lakekeeper.faults import FaultSwitch
+from lakewright_sandbox.lakekeeper.settings import Settings
+from lakewright_sandbox.state import Sandbox
+
+Props = dict[str, Any]
+
+KINDS = ("server", "project", "warehouse", "namespace", "table", "view", "role")
+SCHEMA = {"type": "struct", "fields": [{"id": 1, "name": "id", "required": True, "type": "long"}]}
+
+WORDS = {
+    "allow-all": {
+        "server": ("list_users", "create_project"),
+        "view": ("get_metadata", "commit"),
+        **dict.fromkeys(("project", "warehouse", "namespace", "table"), ("get_metadata", "delete")),
+        "table": ("get_metadata", "read_data"),
+    },
+    "openfga": {
+        "server": ("admin", "operator"),
+        "role": ("ownership", "assignee"),
+        **dict.fromkeys(("project", "warehouse", "namespace", "table", "view"), ("describe", "select")),
+    },
+}
+"""Two privileges on each kind of object, as the authorizers call them."""
+
+
+AUTHORIZERS = ("allow-all",)
+
+
+@dataclass(frozen=True)
+class Granting:
+    """A running server."""
+
+    authorizer: str
+    endpoint: str
+    storage: Sandbox
+
+    def client(self) -> httpx.Client:
+        """As somebody who may do everything."""
+        return httpx.Client(base_url=self.endpoint, timeout=60)
+
+
+@contextmanager
+def granting_server(authorizer: str, storage: Sandbox, directory: Path) -> Iterator[Granting]:
+    """In this process; it counts the calls and has faults to switch on."""
+    settings = Settings(database=f"sqlite:///{directory / 'lakekeeper.db'}")
+    with serving(FaultSwitch(create_app(settings))) as endpoint:
+        running = Granting(authorizer, endpoint, storage)
+        with running.client() as client:
+            client.post("/management/v1/bootstrap", json={"accept-terms-of-use": True}).raise_for_status()
+        yield running
+
+
+class Ground:
+    """A project, and in it a warehouse, a namespace, a table, a view and a role; and users."""
+
+    OWNER = frozenset({"oidc~operator"})
+
+    def __init__(self, granting: Granting, http: httpx.Client) -> None:
+        self.authorizer, self.http, self._storage = granting.authorizer, http, granting.storage
+        self.server: Props = {"endpoint": granting.endpoint}
+        """As the stack reaches it."""
+        self.project_id = uuid.uuid4().hex[:12]
+        self.http.headers["x-project-id"] = self.project_id
+        self.post("/management/v1/project", {"project-id": self.project_id, "project-name": "ground"})
+        self.role_id = str(self.post("/management/v1/role", {"name": "analysts"})["id"])
+        self.users = self.new_users()
+        self.warehouse_id = self._warehouse()
+        self.make_namespace()
+        self.make_table()
+        self._view()
+
+    def new_users(self) -> dict[str, str]:
+        """Ids of users who hold nothing yet, by their names."""
+        self.users = {name: f"oidc~{name}-{uuid.uuid4().hex[:12]}" for name in ("ann", "bob", "eve")}
+        for user_id in self.users.values():
+            self.post("/management/v1/user", {"id": user_id, "name": "x", "user-type": "human"})
+        return self.users
+
+    def post(self, path: str, body: Props) -> Props:
+        answer = self.http.post(path, json=body)
+        assert answer.is_success, f"{path}: {answer.text}"
+        return answer.json() if answer.content else {}
+
+    def make_namespace(self) -> None:
+        self.post(f"/catalog/v1/{self.warehouse_id}/namespaces", {"namespace": ["Sales"]})
+
+    def make_table(self) -> None:
+        body = {"name": "Orders", "schema": SCHEMA}
+        self.post(f"/catalog/v1/{self.warehouse_id}/namespaces/Sales/tables", body)
+
+    def drop_table(self) -> None:
+        path = f"/catalog/v1/{self.warehouse_id}/namespaces/Sales/tables/Orders"
+        self.http.delete(path, params={"purgeRequested": "true"}).raise_for_status()
+
+    def on(self, kind: str) -> Props:
+        """The object as a program names it; not as it was made, since upper and lower case are the same."""
+        return {"type": kind} | {
+            "server": {},
+            "project": {"project_id": self.project_id},
+            "role": {"project_id": self.project_id, "role_id": self.role_id},
+            "warehouse": {"warehouse_id": self.warehouse_id},
+            "namespace": {"warehouse_id": self.warehouse_id, "namespace": "sales"},
+            "table": {"warehouse_id": self.warehouse_id, "namespace": "sales", "name": "orders"},
+            "view": {"warehouse_id": self.warehouse_id, "namespace": "sales", "name": "daily"},
+        }[kind]
+
+    def holders(self, kind: str, privilege: str) -> set[tuple[str, str]]:
+        """Who holds a privilege on an object: `user` or `role`, and the id."""
+        page = self.http.get(self.grants_path(kind), params={"pageSize": 1000}).raise_for_status().json()
+        if self.authorizer == "openfga":
+            found = [(one["type"], one) for one in page["assignments"]]
+        else:
+            found = [(one["privilege"], one["principal"]) for one in page["grants"]]
+        return {
+            (name, who[name]) for held, who in found for name in ("user", "role") if held == privilege and name in who
+        }
+
+    def grant(self, kind: str, privilege: str, **to: str) -> None:
+        """Somebody gives a privilege to a `user` or `role`."""
+        self.post(self.grants_path(kind), {"writes": [self._entry(privilege, to)]})
+
+    def revoke(self, kind: str, privilege: str, **to: str) -> None:
+        """Somebody takes one away."""
+        self.post(self.grants_path(kind), {"deletes": [self._entry(privilege, to)]})
+
+    def _entry(self, privilege: str, to: dict[str, str]) -> Props:
+        return {"type": privilege, **to} if self.authorizer == "openfga" else {"privilege": privilege, "principal": to}
+
+    def grants_path(self, kind: str) -> str:
+        """Where this authorizer's grants on the object of that kind are."""
+        inside = {"namespace": self.namespace_id, "table": self.table_id, "view": self.view_id}
+        warehouse = f"warehouse/{self.warehouse_id}"
+        if self.authorizer != "openfga":
+            path = {"server": "server", "project": "project", "warehouse": warehouse}.get(kind)
+            return f"/management/v1/{path or f'{warehouse}/{kind}/{inside[kind]()}'}/grants"
+        path = {
+            "server": "server",
+            "project": "project",
+            "warehouse": warehouse,
+            "role": f"role/{self.role_id}",
+            "namespace": f"namespace/{self.namespace_id()}",
+        }.get(kind)
+        return f"/management/v1/permissions/{path or f'{warehouse}/{kind}/{inside[kind]()}'}/assignments"
+
+    def namespace_id(self) -> str:
+        path = f"/catalog/v1/{self.warehouse_id}/namespaces/Sales"
+        return str(self.http.get(path).raise_for_status().json()["properties"]["namespace_id"])
+
+    def table_id(self) -> str:
+        return self._tabular_id("table")
+
+    def view_id(self) -> str:
+        return self._tabular_id("view")
+
+    def _tabular_id(self, kind: str) -> str:
+        path = f"/catalog/v1/{self.warehouse_id}/namespaces/Sales/{kind}s"
+        page = self.http.get(path, params={"returnUuids": "true"}).raise_for_status().json()
+        return str(page["table-uuids"][0])
+
+    def drop_all(self) -> None:
+        """The warehouse, with all that is in it."""
+        path = f"/catalog/v1/{self.warehouse_id}/namespaces/Sales"
+        purged = {"recursive": "true", "force": "true", "purge": "false"}
+        self.http.delete(path, params=purged).raise_for_status()
+        self.http.delete(f"/management/v1/warehouse/{self.warehouse_id}", params={"force": "true"}).raise_for_status()
+
+    def clear(self, kind: str) -> None:
+        """Take away all that is granted on an object, but for what its owner has."""
+        for privilege in (*self.words(kind), *self.own_words(kind)):
+            for name, who in self.holders(kind, privilege):
+                if who not in self.OWNER:
+                    self.revoke(kind, privilege, **{name: who})
+
+    def own_words(self, kind: str) -> tuple[str, ...]:
+        """The privileges that belong to all grants on an object: to be in a role is another matter."""
+        return tuple(word for word in self.words(kind) if word != "assignee")
+
+    def words(self, kind: str) -> tuple[str, str]:
+        return WORDS[self.authorizer][kind]
+
+    @property
+    def kinds(self) -> list[str]:
+        """What can be granted on here."""
+        return list(WORDS[self.authorizer])
+
+    def _view(self) -> None:
+        version: Props = {"version-id": 1, "timestamp-ms": 1, "schema-id": 0, "summary": {}}
+        version |= {"representations": [{"type": "sql", "sql": "select 1", "dialect": "spark"}]}
+        version |= {"default-namespace": ["Sales"]}
+        body = {"name": "Daily", "schema": SCHEMA, "view-version": version, "properties": {}}
+        self.post(f"/catalog/v1/{self.warehouse_id}/namespaces/Sales/views", body)
+
+    def _warehouse(self) -> str:
+        aws, admin = self._storage.aws, self._storage.admin
+        bucket = f"grants-{self.project_id}"
+        session = boto3.Session(admin.access_key_id, admin.secret_access_key.get_secret_value(), region_name=aws.region)
+        session.client("s3", endpoint_url=aws.endpoint).create_bucket(Bucket=bucket)
+        profile = {
+            "type": "s3",
+            "bucket": bucket,
+            "region": aws.region,
+            "endpoint": aws.endpoint,
+            "flavor": "s3-compat",
+            "path-style-access": True,
+            "sts-enabled": False,
+        }
+        key = {
+            "type": "s3",
+            "credential-type": "access-key",
+            "aws-access-key-id": admin.access_key_id,
+            "aws-secret-access-key": admin.secret_access_key.get_secret_value(),
+        }
+        body = {"warehouse-name": "main", "storage-profile": profile, "storage-credential": key}
+        return self.post("/management/v1/warehouse", body)["warehouse-id"]

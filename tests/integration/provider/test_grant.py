@@ -1,0 +1,193 @@
+"""One privilege of one user or role on one object: on every kind of object, under each authorizer."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import pytest
+from lakewright.lakekeeper import get_grants
+from lakewright.lakekeeper.api import listings
+from lakewright.lakekeeper.api.errors import (
+    Forbidden,
+    InvalidLookUp,
+    KeepsNoGrants,
+    NotGrantable,
+    NothingFound,
+    Refused,
+)
+from lakewright.lakekeeper.errors import Hidden, TargetMissing
+from lakewright.lakekeeper.grant import GrantProvider
+
+from .conftest import Props, Resource
+from .ground import KINDS, Ground
+
+
+def declared(ground: Ground, kind: str, **changes: Any) -> Props:
+    """A grant as a program declares it."""
+    privilege, user = ground.words(kind)[0], ground.users["ann"]
+    return {"server": ground.server, "on": ground.on(kind), "privilege": privilege, "user": user} | changes
+
+
+def made(ground: Ground, kind: str, **changes: Any) -> Resource:
+    resource = Resource(GrantProvider())
+    resource.up(**declared(ground, kind, **changes))
+    return resource
+
+
+@pytest.fixture(params=KINDS)
+def kind(request: pytest.FixtureRequest, ground: Ground) -> str:
+    if request.param not in ground.kinds:
+        pytest.skip(f"the Grants API has no grants on a {request.param}")
+    return request.param
+
+
+def test_given_read_left_alone_and_taken_back(ground: Ground, kind: str) -> None:
+    grant = made(ground, kind)
+    assert ("user", ground.users["ann"]) in ground.holders(kind, grant.outs["privilege"])
+    assert grant.up(**declared(ground, kind)) == "same"
+    assert grant.refresh() == "same"
+    grant.destroy()
+    assert ("user", ground.users["ann"]) not in ground.holders(kind, ground.words(kind)[0])
+
+
+def test_taken_away_by_somebody_it_is_gone_and_given_again(ground: Ground, kind: str) -> None:
+    grant = made(ground, kind)
+    ground.revoke(kind, ground.words(kind)[0], user=ground.users["ann"])
+    assert grant.refresh() == "delete"
+    assert grant.up(**declared(ground, kind)) == "create"
+    assert grant.refresh() == "same"
+
+
+def test_what_others_are_given_is_not_looked_at(ground: Ground, kind: str) -> None:
+    ground.grant(kind, ground.words(kind)[0], user=ground.users["eve"])
+    grant = made(ground, kind)
+    ground.grant(kind, ground.words(kind)[1], user=ground.users["ann"])
+    assert grant.refresh() == "same"
+    grant.destroy()
+    assert ground.holders(kind, ground.words(kind)[0]) >= {("user", ground.users["eve"])}
+    assert ground.holders(kind, ground.words(kind)[1]) >= {("user", ground.users["ann"])}
+
+
+def test_a_role_is_given_a_privilege(ground: Ground) -> None:
+    grant = made(ground, "warehouse", user=None, role=ground.role_id)
+    assert ("role", ground.role_id) in ground.holders("warehouse", grant.outs["privilege"])
+    assert grant.refresh() == "same"
+    grant.destroy()
+    assert ("role", ground.role_id) not in ground.holders("warehouse", ground.words("warehouse")[0])
+
+
+@pytest.mark.parametrize("changed", ["on", "privilege", "user"])
+def test_another_grant_is_another(ground: Ground, changed: str) -> None:
+    grant = made(ground, "warehouse")
+    before, held = ground.words("warehouse")[0], ("user", ground.users["ann"])
+    others = {"on": ground.on("namespace"), "privilege": ground.words("warehouse")[1], "user": ground.users["bob"]}
+    assert grant.up(**declared(ground, "warehouse") | {changed: others[changed]}) == "replace"
+    assert held not in ground.holders("warehouse", before)
+    assert grant.refresh() == "same"
+
+
+def test_a_privilege_that_is_held_already_is_what_a_killed_create_left(ground: Ground, kind: str) -> None:
+    ground.grant(kind, ground.words(kind)[0], user=ground.users["ann"])
+    assert made(ground, kind).refresh() == "same"
+
+
+def test_one_that_is_gone_already_is_taken_back_without_complaint(ground: Ground, kind: str) -> None:
+    grant = made(ground, kind)
+    ground.revoke(kind, ground.words(kind)[0], user=ground.users["ann"])
+    grant.destroy()
+
+
+def test_a_table_made_again_has_nothing_granted_until_it_is_granted_again(own_ground: Ground) -> None:
+    grant = made(own_ground, "table")
+    own_ground.drop_table()
+    own_ground.make_table()
+    assert grant.refresh() == "delete"
+    assert grant.up(**declared(own_ground, "table")) == "create"
+    assert grant.refresh() == "same"
+
+
+def test_on_a_gone_table_it_is_gone_and_cannot_be_given(own_ground: Ground) -> None:
+    grant = made(own_ground, "table")
+    outs = grant.outs
+    own_ground.drop_table()
+    assert grant.refresh() == "delete"
+    grant.provider.delete("x", outs)
+    with pytest.raises(TargetMissing, match=r"table/sales\.orders is not at .*[Dd]eclare it"):
+        grant.up(**declared(own_ground, "table"))
+
+
+def test_on_a_gone_warehouse_it_is_gone(own_ground: Ground) -> None:
+    grants = [made(own_ground, kind) for kind in ("warehouse", "namespace", "table")]
+    own_ground.drop_all()
+    assert [grant.refresh() for grant in grants] == ["delete", "delete", "delete"]
+
+
+def test_hidden_by_an_inactive_warehouse_it_is_not_gone(own_ground: Ground, capsys: pytest.CaptureFixture[str]) -> None:
+    grant = made(own_ground, "namespace")
+    own_ground.post(f"/management/v1/warehouse/{own_ground.warehouse_id}/deactivate", {})
+    assert grant.refresh() == "same"
+    assert "cannot be seen while its warehouse is inactive" in capsys.readouterr().err
+    with pytest.raises(Hidden, match="active: true"):
+        grant.destroy()
+
+
+def test_a_refresh_of_many_grants_on_a_table_lists_it_and_them_once(ground: Ground) -> None:
+    words, users = ground.words("table"), ground.users.values()
+    grants = [made(ground, "table", privilege=word, user=user) for word in words for user in users]
+    ground.http.delete("/sandbox/v1/calls")
+    listings.forget()
+    assert all(grant.provider.read(grant.id, grant.outs).id for grant in grants)
+    calls = ground.http.get("/sandbox/v1/calls").json()["calls"]
+    first_pages = Counter(one["path"] for one in calls if "pageToken=M" not in one["query"])
+    assert set(first_pages.values()) == {1}, calls
+    assert len(first_pages) <= 3, calls
+
+
+@pytest.mark.parametrize(("status", "error"), [(403, Forbidden), (404, KeepsNoGrants), (500, Refused)])
+def test_an_answer_that_is_not_the_servers_or_a_refusal_is_not_a_gone_grant(
+    ground: Ground, status: int, error: type[Exception]
+) -> None:
+    grant = made(ground, "warehouse")
+    rules = [
+        {"method": "GET", "path": path, "action": "answer", "status": status, "body": "text", "count": None}
+        for path in ("*/grants", "*/assignments")
+    ]
+    ground.http.put("/sandbox/v1/faults", json=rules).raise_for_status()
+    with pytest.raises(error):
+        grant.refresh()
+
+
+def test_a_privilege_that_the_authorizer_does_not_know_is_told_with_those_it_knows(ground: Ground) -> None:
+    with pytest.raises(NotGrantable, match=rf"(?i)`nonsense`.*expected one of .*{ground.words('table')[1]}"):
+        made(ground, "table", privilege="nonsense")
+
+
+def test_grants_are_looked_up(ground: Ground, kind: str) -> None:
+    grant = made(ground, kind)
+    at: dict[str, Any] = {"server": ground.server, "on": ground.on(kind)}
+    assert (grant.outs["privilege"], ground.users["ann"], None) in [
+        (one.privilege, one.user, one.role) for one in get_grants(**at)
+    ]
+    grant.destroy()
+
+
+def test_a_look_up_says_what_is_missing_or_wrong(ground: Ground) -> None:
+    with pytest.raises(NothingFound, match=r"table/sales\.missing is not at"):
+        get_grants(server=ground.server, on=ground.on("table") | {"name": "missing"})
+    with pytest.raises(InvalidLookUp, match="`type` must be one of `server`, `project`"):
+        get_grants(server=ground.server, on={"type": "galaxy"})
+
+
+def test_a_lost_answer_does_no_harm(ground: Ground, kind: str) -> None:
+    grant = Resource(GrantProvider())
+    for verb in ("give", "take"):
+        rule = {"method": "POST", "path": "*/grants", "action": "drop", "when": "after"}
+        other = rule | {"path": "*/assignments"}
+        ground.http.put("/sandbox/v1/faults", json=[rule, other]).raise_for_status()
+        if verb == "give":
+            grant = made(ground, kind)
+            assert grant.refresh() == "same"
+        else:
+            grant.destroy()
+    assert ("user", ground.users["ann"]) not in ground.holders(kind, ground.words(kind)[0])
