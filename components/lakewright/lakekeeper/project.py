@@ -7,7 +7,7 @@ from pulumi.dynamic import Resource
 
 from lakewright.lakekeeper.api import projects
 from lakewright.lakekeeper.api.client import Client
-from lakewright.lakekeeper.api.errors import NotFound
+from lakewright.lakekeeper.api.errors import Forbidden, NotFound
 from lakewright.lakekeeper.declared import CreateOnly, Deletable, Replace, Update
 from lakewright.lakekeeper.options import ServerInput, delete_first, given
 from lakewright.lakekeeper.provider import Found, Known, LakekeeperProvider, created_or_there
@@ -62,6 +62,9 @@ class ProjectProvider(LakekeeperProvider[ProjectArgs]):
             projects.delete(client, known.id)
         except NotFound as missing:
             if not missing.kind:
+                raise
+        except Forbidden:
+            if projects.name_of(client, known.id) is not None:
                 raise
 
 

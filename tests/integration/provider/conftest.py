@@ -21,7 +21,7 @@ from lakewright_sandbox.lakekeeper.settings import Settings
 from lakewright_sandbox.state import Sandbox
 from pulumi.dynamic import ResourceProvider
 
-from .ground import AUTHORIZERS, Granting, Ground, granting_server
+from .ground import AUTHORIZERS, TOKEN, Granting, Ground, granting_server
 
 Props = dict[str, Any]
 
@@ -147,7 +147,7 @@ def light_project(light: httpx.Client, unique: str) -> Props:
     return {"server": {"endpoint": str(light.base_url).rstrip("/")}, "project_id": unique}
 
 
-@pytest.fixture(scope="session", params=AUTHORIZERS)
+@pytest.fixture(scope="session", params=list(AUTHORIZERS))
 def granting(
     request: pytest.FixtureRequest, sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Granting]:
@@ -163,18 +163,20 @@ def shared_ground(granting: Granting) -> Iterator[Ground]:
 
 
 @pytest.fixture
-def ground(shared_ground: Ground) -> Iterator[Ground]:
+def ground(shared_ground: Ground, monkeypatch: pytest.MonkeyPatch) -> Iterator[Ground]:
     """Something of every kind to grant on, shared by tests that leave it as it is; users who hold nothing yet."""
     claims.of_process.forget()
+    monkeypatch.setenv(TOKEN, "operator")
     shared_ground.new_users()
     yield shared_ground
     shared_ground.http.delete("/sandbox/v1/faults")
 
 
 @pytest.fixture
-def own_ground(granting: Granting) -> Iterator[Ground]:
+def own_ground(granting: Granting, monkeypatch: pytest.MonkeyPatch) -> Iterator[Ground]:
     """The same, of one test alone."""
     claims.of_process.forget()
+    monkeypatch.setenv(TOKEN, "operator")
     with granting.client() as client:
         yield Ground(granting, client)
 

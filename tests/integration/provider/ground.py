@@ -14,8 +14,10 @@ import httpx
 from lakewright_sandbox.in_process import serving
 from lakewright_sandbox.lakekeeper.app import create_app
 from lakewright_sandbox.lakekeeper.faults import FaultSwitch
+from lakewright_sandbox.lakekeeper.requests import Principal
 from lakewright_sandbox.lakekeeper.settings import Settings
 from lakewright_sandbox.state import Sandbox
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 Props = dict[str, Any]
 
@@ -38,7 +40,11 @@ WORDS = {
 """Two privileges on each kind of object, as the authorizers call them."""
 
 
-AUTHORIZERS = ("allow-all",)
+AUTHORIZERS: dict[str, Any] = {"allow-all": "allowall", "openfga": "openfga"}
+"""As a server tells it, and as its settings name it."""
+
+TOKEN = "GRANTING_TOKEN"
+"""The variable that holds the stack's token: the name of who it is for."""
 
 
 @dataclass(frozen=True)
@@ -49,19 +55,33 @@ class Granting:
     endpoint: str
     storage: Sandbox
 
-    def client(self) -> httpx.Client:
-        """As somebody who may do everything."""
-        return httpx.Client(base_url=self.endpoint, timeout=60)
+    def client(self, name: str = "operator") -> httpx.Client:
+        """As somebody; by default as who may do everything."""
+        return httpx.Client(base_url=self.endpoint, headers={"authorization": f"Bearer {name}"}, timeout=60)
+
+
+class TokensAsNames:
+    """Takes a bearer token for the user's name: that tokens are checked is the question of other tests."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        token = dict(scope.get("headers", [])).get(b"authorization", b"").decode().removeprefix("Bearer ")
+        if token:
+            scope.setdefault("state", {})["principal"] = Principal(f"oidc~{token}", name=token)
+        await self._app(scope, receive, send)
 
 
 @contextmanager
 def granting_server(authorizer: str, storage: Sandbox, directory: Path) -> Iterator[Granting]:
     """In this process; it counts the calls and has faults to switch on."""
-    settings = Settings(database=f"sqlite:///{directory / 'lakekeeper.db'}")
-    with serving(FaultSwitch(create_app(settings))) as endpoint:
+    settings = Settings(database=f"sqlite:///{directory / 'lakekeeper.db'}", authorizer=AUTHORIZERS[authorizer])
+    with serving(FaultSwitch(TokensAsNames(create_app(settings)))) as endpoint:
         running = Granting(authorizer, endpoint, storage)
         with running.client() as client:
-            client.post("/management/v1/bootstrap", json={"accept-terms-of-use": True}).raise_for_status()
+            accepted = {"accept-terms-of-use": True, "is-operator": True}
+            client.post("/management/v1/bootstrap", json=accepted).raise_for_status()
         yield running
 
 
@@ -72,7 +92,7 @@ class Ground:
 
     def __init__(self, granting: Granting, http: httpx.Client) -> None:
         self.authorizer, self.http, self._storage = granting.authorizer, http, granting.storage
-        self.server: Props = {"endpoint": granting.endpoint}
+        self.server: Props = {"endpoint": granting.endpoint, "auth": {"kind": "token", "token": f"env:{TOKEN}"}}
         """As the stack reaches it."""
         self.project_id = uuid.uuid4().hex[:12]
         self.http.headers["x-project-id"] = self.project_id

@@ -89,7 +89,9 @@ def test_one_taken_away_by_somebody_is_drift_and_given_again(ground: Ground, kin
     assert ground.users["ann"] in holders(ground, kind)
 
 
+@pytest.mark.parametrize("kind", ["project", "warehouse", "namespace", "table", "view"])
 def test_what_is_there_and_not_declared_is_taken_away_only_when_told_to(ground: Ground, kind: str) -> None:
+    ground.clear(kind)
     word = ground.own_words(kind)[0]
     ground.grant(kind, word, user=ground.users["eve"])
     with pytest.raises(NotOurs, match=rf"not declared: {word} of user {ground.users['eve']}.*adopt=True"):

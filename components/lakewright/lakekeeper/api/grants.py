@@ -6,9 +6,9 @@ Both may be there. The tuples then go first: they are the same, every version ha
 from collections.abc import Callable, Iterable
 from typing import Any, cast
 
-from lakewright.lakekeeper.api import listings, permissions
+from lakewright.lakekeeper.api import listings, permissions, projects, roles, warehouses
 from lakewright.lakekeeper.api.client import Client
-from lakewright.lakekeeper.api.errors import KeepsNoGrants, NotFound, NotGrantable, Refused
+from lakewright.lakekeeper.api.errors import Forbidden, KeepsNoGrants, NotFound, NotGrantable, Refused
 from lakewright.lakekeeper.api.paging import pages, parts
 from lakewright.lakekeeper.api.privileges import RELATIONS, Held, Object
 
@@ -29,6 +29,10 @@ def held(client: Client, on: Object) -> frozenset[Held] | None:
     except NotFound as missing:
         if not missing.kind:
             raise _keeps_none(client, on) from None
+        return None
+    except Forbidden:
+        if not _is_gone(client, on):
+            raise
         return None
 
 
@@ -53,6 +57,9 @@ def remove(client: Client, on: Object, one: Held) -> None:
     except NotFound as missing:
         if not missing.kind:
             raise
+    except Forbidden:
+        if not _is_gone(client, on):
+            raise
 
 
 def converge(client: Client, on: Object, plan: Plan) -> frozenset[Held] | None:
@@ -74,6 +81,22 @@ def converge(client: Client, on: Object, plan: Plan) -> frozenset[Held] | None:
             continue
         return (there | writes) - deletes
     raise AssertionError("the last try returns or raises")
+
+
+def _is_gone(client: Client, on: Object) -> bool:
+    """Whether a refusal means that the object is not there: OpenFGA is asked first, and knows nothing of such."""
+    try:
+        match on.kind:
+            case "server":
+                return False
+            case "project":
+                return projects.name_of(client, on.project_id or "") is None
+            case "role":
+                return roles.get(client, on.project_id or "", on.object_id) is None
+            case _:
+                return warehouses.get(client, on.warehouse_id) is None
+    except Forbidden:
+        return False
 
 
 def _has_tuples(client: Client, on: Object) -> bool:

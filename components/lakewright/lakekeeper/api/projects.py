@@ -4,7 +4,7 @@ from typing import Any, cast
 
 from lakewright.lakekeeper.api import listings
 from lakewright.lakekeeper.api.client import Client
-from lakewright.lakekeeper.api.errors import NotFound, Refused
+from lakewright.lakekeeper.api.errors import Forbidden, NotFound, Refused
 
 ROOT = "/management/v1"
 
@@ -38,6 +38,20 @@ def name_of(client: Client, project_id: str) -> str | None:
         if not missing.kind:  # no Lakekeeper answered: never take that for "gone"
             raise
         return None
+    except Forbidden:
+        # OpenFGA is asked before the catalog, and knows nothing of a project that is not there.
+        if not sees_all(client):
+            raise
+        return None
+
+
+def sees_all(client: Client) -> bool:
+    """Whether no project is hidden from us: who may make projects sees all of them, so that 403 means "gone"."""
+    try:
+        allowed = cast(list[dict[str, Any]], client.json("GET", f"{ROOT}/server/actions")["allowed-actions"])
+    except Refused:
+        return False
+    return any(one.get("action") == "create_project" for one in allowed)
 
 
 def look(client: Client, project_id: str) -> str | None:
