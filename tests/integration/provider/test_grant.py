@@ -59,14 +59,14 @@ def test_taken_away_by_somebody_it_is_gone_and_given_again(ground: Ground, kind:
     assert grant.refresh() == "same"
 
 
-def test_what_others_are_given_is_not_looked_at(ground: Ground, kind: str) -> None:
-    ground.grant(kind, ground.words(kind)[0], user=ground.users["eve"])
-    grant = made(ground, kind)
-    ground.grant(kind, ground.words(kind)[1], user=ground.users["ann"])
+def test_what_others_are_given_is_not_looked_at(ground: Ground) -> None:
+    ground.grant("table", ground.words("table")[0], user=ground.users["eve"])
+    grant = made(ground, "table")
+    ground.grant("table", ground.words("table")[1], user=ground.users["ann"])
     assert grant.refresh() == "same"
     grant.destroy()
-    assert ground.holders(kind, ground.words(kind)[0]) >= {("user", ground.users["eve"])}
-    assert ground.holders(kind, ground.words(kind)[1]) >= {("user", ground.users["ann"])}
+    assert ground.holders("table", ground.words("table")[0]) >= {("user", ground.users["eve"])}
+    assert ground.holders("table", ground.words("table")[1]) >= {("user", ground.users["ann"])}
 
 
 def test_a_role_is_given_a_privilege(ground: Ground) -> None:
@@ -87,14 +87,14 @@ def test_another_grant_is_another(ground: Ground, changed: str) -> None:
     assert grant.refresh() == "same"
 
 
-def test_a_privilege_that_is_held_already_is_what_a_killed_create_left(ground: Ground, kind: str) -> None:
-    ground.grant(kind, ground.words(kind)[0], user=ground.users["ann"])
-    assert made(ground, kind).refresh() == "same"
+def test_a_privilege_that_is_held_already_is_what_a_killed_create_left(ground: Ground) -> None:
+    ground.grant("table", ground.words("table")[0], user=ground.users["ann"])
+    assert made(ground, "table").refresh() == "same"
 
 
-def test_one_that_is_gone_already_is_taken_back_without_complaint(ground: Ground, kind: str) -> None:
-    grant = made(ground, kind)
-    ground.revoke(kind, ground.words(kind)[0], user=ground.users["ann"])
+def test_one_that_is_gone_already_is_taken_back_without_complaint(ground: Ground) -> None:
+    grant = made(ground, "table")
+    ground.revoke("table", ground.words("table")[0], user=ground.users["ann"])
     grant.destroy()
 
 
@@ -163,9 +163,9 @@ def test_a_privilege_that_the_authorizer_does_not_know_is_told_with_those_it_kno
         made(ground, "table", privilege="nonsense")
 
 
-def test_grants_are_looked_up(ground: Ground, kind: str) -> None:
-    grant = made(ground, kind)
-    at: dict[str, Any] = {"server": ground.server, "on": ground.on(kind)}
+def test_grants_are_looked_up(ground: Ground) -> None:
+    grant = made(ground, "table")
+    at: dict[str, Any] = {"server": ground.server, "on": ground.on("table")}
     assert (grant.outs["privilege"], ground.users["ann"], None) in [
         (one.privilege, one.user, one.role) for one in get_grants(**at)
     ]
@@ -179,15 +179,15 @@ def test_a_look_up_says_what_is_missing_or_wrong(ground: Ground) -> None:
         get_grants(server=ground.server, on={"type": "galaxy"})
 
 
-def test_a_lost_answer_does_no_harm(ground: Ground, kind: str) -> None:
+def test_a_lost_answer_does_no_harm(ground: Ground) -> None:
     grant = Resource(GrantProvider())
     for verb in ("give", "take"):
         rule = {"method": "POST", "path": "*/grants", "action": "drop", "when": "after"}
         other = rule | {"path": "*/assignments"}
         ground.http.put("/sandbox/v1/faults", json=[rule, other]).raise_for_status()
         if verb == "give":
-            grant = made(ground, kind)
+            grant = made(ground, "table")
             assert grant.refresh() == "same"
         else:
             grant.destroy()
-    assert ("user", ground.users["ann"]) not in ground.holders(kind, ground.words(kind)[0])
+    assert ("user", ground.users["ann"]) not in ground.holders("table", ground.words("table")[0])
