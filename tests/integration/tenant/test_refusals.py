@@ -162,7 +162,9 @@ def test_a_lakekeeper_that_refuses_is_named_with_its_reason(
     assert refusing.requests
 
 
-def test_an_s3_that_is_not_there_is_named(make_tenant: Callable[..., Any], closed_port: str) -> None:
+def test_an_s3_that_is_not_there_is_named_and_the_next_up_goes_on(
+    make_tenant: Callable[..., Any], closed_port: str
+) -> None:
     tenant = make_tenant()
     environment(tenant, f"sandbox: {tenant.sandbox.dir}\naws: {{endpoint: '{closed_port}'}}\n")
 
@@ -172,3 +174,6 @@ def test_an_s3_that_is_not_there_is_named(make_tenant: Callable[..., Any], close
     assert done.returncode == 1
     assert closed_port in said
     assert "Traceback" not in said
+    environment(tenant, f"sandbox: {tenant.sandbox.dir}\n")
+    tenant.up()
+    assert "DeletionGuard" in held(tenant)

@@ -98,9 +98,9 @@ class Account:
         """Make the object and read it back; PerhapsMadeError where it may exist although that failed."""
         kind, aws = _kind(of), self._connection()
         made = kind.id_of(inputs)
-        with making(f"creating the {kind.title} {made}".rstrip()):
+        with making(f"creating the {kind.title} {made}".rstrip(), aws.endpoint_of(kind.service)):
             made = kind.create(aws, inputs) or made
-        with having_made(f"reading the {kind.title} {made} back"):
+        with having_made(f"reading the {kind.title} {made} back", aws.endpoint_of(kind.service)):
             return made, self._state(kind, made, inputs)
 
     def read(self, of: Subject, olds: Properties, old_inputs: Properties) -> Found | None:
@@ -108,7 +108,7 @@ class Account:
         kind, aws = _kind(of), self._connection()
         sought = of.id or kind.id_of(old_inputs)
         known = without_internal(old_inputs) | without_internal(olds)
-        with doing(f"reading the {kind.title} {sought}"):
+        with doing(f"reading the {kind.title} {sought}", aws.endpoint_of(kind.service)):
             live = kind.read(aws, sought, known)
         if live is None:
             return None
@@ -129,14 +129,14 @@ class Account:
     def update(self, of: Subject, olds: Properties, news: Properties) -> Properties:
         """Change the object and read it back."""
         kind, aws = _kind(of), self._connection()
-        with doing(f"updating the {kind.title} {of.id}"):
+        with doing(f"updating the {kind.title} {of.id}", aws.endpoint_of(kind.service)):
             kind.update(aws, of.id, without_internal(olds), news)
         return self._state(kind, of.id, news | {"region": olds["region"]} if "region" in olds else news)
 
     def delete(self, of: Subject, olds: Properties) -> None:
         """Delete the object, if it is still there."""
         kind, aws = _kind(of), self._connection()
-        with doing(f"deleting the {kind.title} {of.id}"):
+        with doing(f"deleting the {kind.title} {of.id}", aws.endpoint_of(kind.service)):
             kind.delete(aws, of.id, without_internal(olds))
 
     def invoke(self, token: str, args: Properties) -> Properties:
@@ -155,8 +155,9 @@ class Account:
         return self.connection
 
     def _state(self, kind: Kind, resource_id: str, inputs: Properties) -> Properties:
-        with doing(f"reading the {kind.title} {resource_id} back"):
-            live = kind.read(self._connection(), resource_id, inputs)
+        aws = self._connection()
+        with doing(f"reading the {kind.title} {resource_id} back", aws.endpoint_of(kind.service)):
+            live = kind.read(aws, resource_id, inputs)
         if live is None:
             raise ProviderError(
                 f"the {kind.title} {resource_id} was gone again right after it was written; run it again"

@@ -57,17 +57,17 @@ class Bucket(Kind):
     def create(self, aws: Connection, inputs: Properties) -> None:
         name, region = inputs["bucket"], inputs.get("region") or aws.region
         s3 = aws.client("s3", region)
-        with doing(f"looking for the bucket {name} before creating it"):
+        with doing(f"looking for the bucket {name} before creating it", aws.endpoint_of("s3")):
             taken = region == _FIRST_REGION and _exists(s3, name)
         if taken:
             raise RefusedError(
                 "BucketAlreadyOwnedByYou",
-                f"creating the bucket {name}: AWS answered BucketAlreadyOwnedByYou: it exists outside this stack: "
-                "import it (`import_` in the resource's options), or choose another name",
+                f"creating the bucket {name}: AWS at {aws.endpoint_of('s3')} answered BucketAlreadyOwnedByYou: it "
+                "exists outside this stack: import it (`import_` in the resource's options), or choose another name",
             )
         where = {} if region == _FIRST_REGION else {"CreateBucketConfiguration": {"LocationConstraint": region}}
         aws.client("s3", region, once=True).create_bucket(Bucket=name, **where)
-        with having_made(f"tagging the bucket {name}"):
+        with having_made(f"tagging the bucket {name}", aws.endpoint_of("s3")):
             refusal = _tags_refused(s3, name, inputs.get("tags"))
         if refusal:
             raise refusal

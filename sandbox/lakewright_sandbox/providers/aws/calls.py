@@ -33,48 +33,47 @@ _UNANSWERED = (exceptions.HTTPClientError, ResponseParserError)
 
 
 @contextmanager
-def doing(what: str) -> Iterator[None]:
-    """Turn what botocore raises while doing `what` ("creating the bucket x") into a ProviderError."""
+def doing(what: str, endpoint: str) -> Iterator[None]:
+    """Turn what botocore raises while doing `what` ("creating the bucket x") at an endpoint into a ProviderError."""
     try:
         yield
     except exceptions.ClientError as error:
         code = code_of(error)
         said = error.response.get("Error", {}).get("Message") or "no message"
         advice = f"; {_HELP[code]}" if code in _HELP else ""
-        raise RefusedError(code, f"{what}: AWS answered {code}: {said.rstrip('.')}{advice}") from error
+        raise RefusedError(code, f"{what}: AWS at {endpoint} answered {code}: {said.rstrip('.')}{advice}") from error
     except exceptions.NoCredentialsError as error:
         raise ProviderError(
             f"{what}: the aws provider has no credentials; set `accessKey` and `secretKey`, `profile`, or "
             "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
         ) from error
     except (*_UNANSWERED, exceptions.ConnectionError) as error:
-        raise ProviderError(_unanswered(what, error)) from error
+        raise ProviderError(_unanswered(what, endpoint, error)) from error
     except exceptions.ParamValidationError as error:
         raise ProviderError(f"{what}: {str(error).replace(chr(10), ' ')}; correct the resource's properties") from error
 
 
 @contextmanager
-def making(what: str) -> Iterator[None]:
+def making(what: str, endpoint: str) -> Iterator[None]:
     """As `doing`, for the call that makes an object: one that was sent and got no answer may have made it."""
-    with doing(what):
+    with doing(what, endpoint):
         try:
             yield
         except _UNANSWERED as error:
-            raise PerhapsMadeError(f"{_unanswered(what, error)}; {_LOOKED_UP}") from error
+            raise PerhapsMadeError(f"{_unanswered(what, endpoint, error)}; {_LOOKED_UP}") from error
 
 
 @contextmanager
-def having_made(what: str) -> Iterator[None]:
+def having_made(what: str, endpoint: str) -> Iterator[None]:
     """As `doing`, for what follows the call that made an object: whatever fails here, the object may be there."""
     try:
-        with doing(what):
+        with doing(what, endpoint):
             yield
     except ProviderError as error:
         raise PerhapsMadeError(f"{error}; {_LOOKED_UP}") from error
 
 
-def _unanswered(what: str, error: Exception) -> str:
-    endpoint = getattr(error, "kwargs", {}).get("endpoint_url") or "the aws endpoint"
+def _unanswered(what: str, endpoint: str, error: Exception) -> str:
     return (
         f"{what}: no usable answer from {endpoint} ({type(error).__name__}); check that the sandbox is running "
         "(`lakewright sandbox status`)"

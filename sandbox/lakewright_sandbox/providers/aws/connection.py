@@ -18,6 +18,9 @@ import httpx
 from lakewright_sandbox.providers.errors import NotASandboxError, ProviderError
 from lakewright_sandbox.providers.properties import UNKNOWN, Properties
 
+ANSWER_WITHIN = "LAKEWRIGHT_ANSWER_WITHIN"
+"""Names how many seconds S3, IAM or STS may take over an answer."""
+
 _SERVICES = ("s3", "iam", "sts")
 _BESIDE = {"kms": "s3"}  # one sandbox has them all; few programs name this one
 _LOOPBACK = {"127.0.0.1", "localhost", "::1"}
@@ -49,7 +52,7 @@ class Connection:
                     service,
                     region_name=at[1],
                     endpoint_url=self.endpoints[service],
-                    config=_ONCE if once else _CLIENT_CONFIG,
+                    config=_client_config(attempts=1 if once else 3),
                 )
             return self._clients[at]
 
@@ -58,14 +61,14 @@ class Connection:
         return self.endpoints[service]
 
 
-_CLIENT_CONFIG = botocore.config.Config(
-    connect_timeout=5,
-    read_timeout=30,
-    max_pool_connections=32,
-    retries={"mode": "standard", "total_max_attempts": 3},
-    s3={"addressing_style": "path"},
-)
-_ONCE = _CLIENT_CONFIG.merge(botocore.config.Config(retries={"mode": "standard", "total_max_attempts": 1}))
+def _client_config(attempts: int) -> botocore.config.Config:
+    return botocore.config.Config(
+        connect_timeout=5,
+        read_timeout=float(os.environ.get(ANSWER_WITHIN) or 30),
+        max_pool_connections=32,
+        retries={"mode": "standard", "total_max_attempts": attempts},
+        s3={"addressing_style": "path"},
+    )
 
 
 def connect(config: Properties) -> Connection | None:

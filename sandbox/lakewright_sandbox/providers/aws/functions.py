@@ -12,7 +12,7 @@ from lakewright_sandbox.providers.properties import Properties
 
 def caller_identity(aws: Connection, args: Properties) -> Properties:
     """`aws.get_caller_identity`: whose keys these are."""
-    with doing("asking who the caller is"):
+    with doing("asking who the caller is", aws.endpoint_of("sts")):
         answer = aws.client("sts").get_caller_identity()
     return args | {
         "accountId": answer["Account"],

@@ -79,6 +79,11 @@ class Kind:
     properties: ClassVar[dict[str, Property]]
     computed_outputs: ClassVar[tuple[str, ...]] = ()
 
+    @property
+    def service(self) -> str:
+        """The AWS service that is called for it."""
+        return self.token.split(":")[1].split("/")[0]
+
     def id_of(self, inputs: Properties) -> str:
         """The id that the object with these inputs has; empty where AWS chooses it."""
         raise NotImplementedError

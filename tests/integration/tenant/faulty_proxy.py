@@ -1,0 +1,98 @@
+"""A way to a server that can be made slow, or made to refuse: passes requests on, but for those that a fault picks."""
+
+from __future__ import annotations
+
+import http.server
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import httpx
+
+# The lengths and the connection are this proxy's own.
+HOP_BY_HOP = {"transfer-encoding", "content-encoding", "content-length", "connection"}
+
+
+@dataclass
+class Fault:
+    """What happens to requests whose line (`PUT /bucket/key`) starts with `line`."""
+
+    line: str
+    status: int = 0
+    """Refused with this; without it, held until the fault is over: the caller's time-out comes first."""
+    body: str = ""
+    hits: list[str] = field(default_factory=list[str])
+    over: threading.Event = field(default_factory=threading.Event)
+
+
+class FaultyProxy(http.server.ThreadingHTTPServer):
+    """Passes everything on to `target`, while no fault says otherwise."""
+
+    daemon_threads = True
+
+    def __init__(self, target: str) -> None:
+        super().__init__(("127.0.0.1", 0), _Forward)
+        self.target = target.rstrip("/")
+        self.fault: Fault | None = None
+
+    @property
+    def endpoint(self) -> str:
+        return f"http://127.0.0.1:{self.server_port}"
+
+    @contextmanager
+    def faulty(self, line: str, status: int = 0, body: str = "") -> Iterator[Fault]:
+        """With this fault, for as long as the block lasts."""
+        self.fault = fault = Fault(line, status, body)
+        try:
+            yield fault
+        finally:
+            self.fault = None
+            fault.over.set()
+
+
+class _Forward(http.server.BaseHTTPRequestHandler):
+    server: FaultyProxy
+
+    def handle_any(self) -> None:
+        self.close_connection = True
+        content = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        # The blank after the path lets a fault mean this path alone.
+        line, fault = f"{self.command} {self.path} ", self.server.fault
+        if fault and line.startswith(fault.line):
+            fault.hits.append(line)
+            if fault.status:
+                self._answer(fault.status, [("Content-Type", _type_of(fault.body))], fault.body.encode())
+            else:
+                fault.over.wait()  # nobody waits for the answer any more: hang up
+            return
+        answer = httpx.request(
+            self.command,
+            self.server.target + self.path,
+            # A signature covers the headers as they were sent, the host with them.
+            headers=[(name, value) for name, value in self.headers.items() if name.lower() not in HOP_BY_HOP],
+            content=content,
+            timeout=60,
+            trust_env=False,
+        )
+        kept = [(name, value) for name, value in answer.headers.multi_items() if name not in HOP_BY_HOP]
+        self._answer(answer.status_code, kept, answer.content)
+
+    do_GET = do_HEAD = do_PUT = do_POST = do_DELETE = handle_any  # noqa: N815 - http.server's names
+
+    def _answer(self, status: int, headers: list[tuple[str, str]], content: bytes) -> None:
+        self.send_response(status)
+        for name, value in headers:
+            self.send_header(name, value)
+        self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(content)
+
+    def log_message(self, *_: Any) -> None:
+        """Nothing: tests read `hits`."""
+
+
+def _type_of(body: str) -> str:
+    return "application/xml" if body.startswith("<") else "application/json"

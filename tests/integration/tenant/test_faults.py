@@ -1,0 +1,201 @@
+"""A Lakekeeper or S3 that is slow or refuses in the middle of an `up`: one sentence says so, and the next goes on."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from .conftest import MakeTenant, Tenant
+from .faulty_proxy import FaultyProxy
+
+pytestmark = pytest.mark.timeout(300)
+
+SLOW_ANSWER = {"LAKEWRIGHT_ANSWER_WITHIN": "5"}
+SLOW_STORAGE = {"LAKEWRIGHT_VALIDATION_WITHIN": "5"}
+"""Seconds: short, and yet enough for what is not slow."""
+
+COMPLETE = {"Bucket", "Role", "Project", "Warehouse", "Namespace", "DeletionGuard"}
+
+NOT_ALLOWED = json.dumps(
+    {"error": {"message": "not you", "type": "NamespaceActionForbidden", "code": 403, "stack": []}}
+)
+ACCESS_DENIED = "<Error><Code>AccessDenied</Code><Message>Access Denied</Message></Error>"
+
+
+FULL = bool(os.environ.get("LAKEWRIGHT_FULL"))
+"""Whether all cases are tried, as `make test-all` does, or the two that differ most."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """Which requests go wrong, how, what is said of it, and what is in the state by then."""
+
+    server: str
+    line: str
+    says: str
+    made: set[str]
+    status: int = 0
+    body: str = ""
+    patience: dict[str, str] = field(default_factory=dict[str, str])
+
+
+CASES = {
+    "Lakekeeper is slow from the start": Case(
+        "lakekeeper",
+        "GET /management/v1/info",
+        "GET /management/v1/info at {endpoint} did not answer",
+        {"Bucket"},
+        patience=SLOW_ANSWER,
+    ),
+    "Lakekeeper is slow with a namespace": Case(
+        "lakekeeper",
+        "POST /catalog/v1/",
+        "/namespaces at {endpoint} did not answer within 5 s",
+        {"Role", "Warehouse"},
+        patience=SLOW_ANSWER,
+    ),
+    "S3 is slow with the bucket": Case(
+        "aws",
+        "PUT /{bucket} ",
+        "creating the bucket {bucket}: no usable answer from {endpoint}",
+        {"ExternalId"},
+        patience=SLOW_ANSWER,
+    ),
+    "S3 is slow when the catalog tries it": Case(
+        "aws",
+        "PUT /{bucket}/",
+        "POST /management/v1/warehouse at {lakekeeper} did not answer within 5 s; it tries the storage",
+        {"Bucket", "Role", "Project"},
+        patience=SLOW_STORAGE,
+    ),
+    "S3 refuses the catalog": Case(
+        "aws",
+        "PUT /{bucket}/",
+        "POST /management/v1/warehouse at {lakekeeper} answered 400 PermissionDenied: Storage validation failed",
+        {"Bucket", "Role", "Project"},
+        403,
+        ACCESS_DENIED,
+        {"LAKEWRIGHT_ROLE_PROPAGATION": "1"},
+    ),
+}
+
+
+@pytest.fixture
+def way_to() -> Iterator[Callable[[str], FaultyProxy]]:
+    """`way_to(target)`: a proxy in front of a server."""
+    proxies: list[FaultyProxy] = []
+
+    def make(target: str) -> FaultyProxy:
+        proxies.append(FaultyProxy(target))
+        threading.Thread(target=proxies[-1].serve_forever, daemon=True).start()
+        return proxies[-1]
+
+    yield make
+    for proxy in proxies:
+        proxy.shutdown()
+        proxy.server_close()
+
+
+def environment(tenant: Tenant, server: str, text: str) -> None:
+    file = tenant.folder / "environments" / "sandbox.yaml"
+    file.write_text(f"sandbox: {tenant.sandbox.dir}\n{server}: {{{text}}}\n")
+
+
+def held(tenant: Tenant) -> set[str]:
+    """The kinds of resources in the stack's state."""
+    state = json.loads(tenant.told("stack", "export"))
+    return {one["type"].rsplit(":", 1)[-1] for one in state["deployment"].get("resources") or []}
+
+
+def failed_up(tenant: Tenant) -> str:
+    """What an `up` says that fails, without ado."""
+    done = tenant.run("up", "--yes", "--engine", "embedded")
+    said = done.stdout + done.stderr
+    assert done.returncode == 1, said
+    assert "Traceback" not in said
+    return said
+
+
+SHORT = ("Lakekeeper is slow with a namespace", "S3 is slow with the bucket")
+
+
+@pytest.mark.parametrize("case", [pytest.param(CASES[name], id=name) for name in (CASES if FULL else SHORT)])
+def test_what_fails_half_way_is_told_and_the_next_up_goes_on(
+    make_tenant: MakeTenant, way_to: Callable[[str], FaultyProxy], case: Case
+) -> None:
+    tenant = make_tenant()
+    proxy = way_to(tenant.sandbox.aws.endpoint if case.server == "aws" else tenant.sandbox.lakekeeper.endpoint)
+    environment(tenant, case.server, f"endpoint: '{proxy.endpoint}'")
+    names = {
+        "endpoint": proxy.endpoint,
+        "lakekeeper": tenant.sandbox.lakekeeper.endpoint,
+        "bucket": tenant.bucket,
+    }
+
+    with proxy.faulty(case.line.format(**names), case.status, case.body) as fault:
+        tenant.environ = case.patience
+        said = failed_up(tenant)
+
+    tenant.environ = {}
+    assert case.says.format(**names) in said
+    assert fault.hits
+    made = held(tenant)
+    assert case.made <= made
+    assert "DeletionGuard" not in made
+    assert tenant.up()["changes"].get("same"), "what was made is made no second time"
+    assert held(tenant) >= COMPLETE
+
+
+def test_keys_that_may_do_nothing_are_told_and_the_next_up_goes_on_when_they_may(
+    make_tenant: MakeTenant, aws: Callable[..., Any], tmp_path: Path
+) -> None:
+    tenant = make_tenant()
+    aws("iam").create_user(UserName=tenant.name)
+    key = aws("iam").create_access_key(UserName=tenant.name)["AccessKey"]
+    keys = tmp_path / "credentials"
+    keys.write_text(
+        f"[poor]\naws_access_key_id = {key['AccessKeyId']}\naws_secret_access_key = {key['SecretAccessKey']}\n"
+    )
+    environment(tenant, "aws", f"profile: poor, shared_credentials_file: '{keys}'")
+
+    said = failed_up(tenant)
+
+    assert f"the bucket {tenant.bucket}: AWS at {tenant.sandbox.aws.endpoint} answered AccessDenied" in said
+    assert "Project" in held(tenant)
+    everything = {"Version": "2012-10-17", "Statement": {"Effect": "Allow", "Action": "*", "Resource": "*"}}
+    aws("iam").put_user_policy(UserName=tenant.name, PolicyName="all", PolicyDocument=json.dumps(everything))
+    assert tenant.up()["changes"].get("same")
+    assert held(tenant) >= COMPLETE
+
+
+def test_a_destroy_after_half_an_up_loses_no_data(
+    make_tenant: MakeTenant, aws: Callable[..., Any], way_to: Callable[[str], FaultyProxy]
+) -> None:
+    """There is no guard yet; the bucket refuses by itself, keeps its settings, and the next `up` makes all of it."""
+    tenant = make_tenant(warehouses=[{"name": "executions", "namespaces": ["results"], "deletion": "protect"}])
+    proxy = way_to(tenant.sandbox.lakekeeper.endpoint)
+    environment(tenant, "lakekeeper", f"endpoint: '{proxy.endpoint}'")
+    with proxy.faulty("POST /catalog/v1/", 403, NOT_ALLOWED):
+        said = failed_up(tenant)
+    assert f"/namespaces at {proxy.endpoint} answered 403 NamespaceActionForbidden: not you" in said
+    assert "Warehouse" in held(tenant)
+    aws("s3").put_object(Bucket=tenant.bucket, Key="by-hand.csv", Body=b"n\n1\n")
+
+    done = tenant.run("destroy", "--yes", "--engine", "embedded")
+
+    said = done.stdout + done.stderr
+    assert done.returncode == 1
+    assert f"deleting the bucket {tenant.bucket}" in said
+    assert "BucketNotEmpty" in said
+    assert aws("s3").get_bucket_versioning(Bucket=tenant.bucket)["Status"] == "Enabled"
+    assert aws("s3").get_public_access_block(Bucket=tenant.bucket)
+    tenant.up()
+    assert held(tenant) >= COMPLETE
+    assert aws("s3").get_object(Bucket=tenant.bucket, Key="by-hand.csv")["Body"].read() == b"n\n1\n"
