@@ -25,10 +25,10 @@ from lakewright_engine.monitor import Engine, Monitor
 from lakewright_engine.operation import Operation, Result
 from lakewright_engine.planner import Planner
 from lakewright_engine.properties import blinded
+from lakewright_engine.recovery import recover, refuse_unfindable
 from lakewright_engine.refresh import refresh
 from lakewright_engine.registry import Registry
 from lakewright_engine.state import ORGANIZATION, FileBackend, no_such_stack
-from lakewright_engine.takeover import left_behind, natural_id
 from lakewright_engine.urns import ROOT_STACK_TYPE
 
 UNEXPECTED_CHANGES = 7
@@ -135,43 +135,19 @@ class _Run:
     def _steps(self) -> None:
         operation, deployment = self._operation, self._deployment
         if operation.verb == "destroy":
-            self._refuse_unfindable()
+            refuse_unfindable(deployment)
             refuse_delete_hooks(deployment)
         deployment.registry.start_ahead(deployment.resources)
         if operation.verb in ("preview", "up"):
             with self._program() as wanted:
                 delete_unwanted(deployment, wanted)
             return
-        self._recover()
+        recover(deployment)
         if operation.refresh or operation.verb == "refresh":
             refresh(deployment)
             deployment.check_running()
         if operation.verb == "destroy":
             delete_unwanted(deployment, set())
-
-    def _refuse_unfindable(self) -> None:
-        """Only the program's provider can tell what some interrupted creations left: destroying would forget it."""
-        lost = [urn for urn, left in self._deployment.pending_creates.items() if not natural_id(left.type, left.inputs)]
-        if lost:
-            names = "\n".join(f"  * {urn}" for urn in lost)
-            raise EngineError(
-                f"interrupted creations may have left objects that `destroy` cannot find:\n{names}\n"
-                "Nothing was destroyed. Run `up` first, which takes them over, and then `destroy`"
-            )
-
-    def _recover(self) -> None:
-        """Takes what interrupted creations left into the state, where it is found; `up` does so as it registers."""
-        deployment = self._deployment
-        for urn, left in deployment.pending_creates.items():
-            if not natural_id(left.type, left.inputs):
-                continue
-            found = left_behind(deployment.provider_of(left), left)
-            known = deployment.olds.get(urn)
-            if found is not None and (known is None or known.id != found.id):
-                found.delete = known is not None
-                deployment.use([*deployment.resources, found])
-                deployment.journal.rebase(deployment.resources)
-            deployment.journal.settle(urn)
 
     @contextlib.contextmanager
     def _program(self) -> Generator[set[str]]:

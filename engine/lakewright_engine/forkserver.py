@@ -6,6 +6,7 @@ beside the engine's own imports, instead of once for the program and once more f
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import socket
@@ -80,7 +81,8 @@ class ForkServer:
             return self._codes.get(pid, -9 if self._gone else None)
 
     def _listen(self) -> None:
-        with self._socket.makefile("r") as lines:
+        # A server that is killed with a request unread resets the connection instead of closing it.
+        with contextlib.suppress(ConnectionResetError), self._socket.makefile("r") as lines:
             for line in lines:
                 message = json.loads(line)
                 with self._changed:

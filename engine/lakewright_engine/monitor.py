@@ -34,9 +34,20 @@ _FEATURES = (
 
 Handler = Callable[[Any, Any, Any], Any]
 
+_UNMET: dict[str, Callable[[str], Any]] = {
+    "RegisterResource": lambda urn: wire.resource_messages.RegisterResourceResponse(urn=urn, result=wire.FAILED),
+    "ReadResource": lambda urn: wire.resource_messages.ReadResourceResponse(urn=urn, result=wire.FAILED),
+    "RegisterResourceOutputs": lambda _: wire.EMPTY,
+}
+"""Answers after which a program goes on, with the outputs of the resource unknown."""
+
 
 def _answers(handler: Handler) -> Handler:
-    """A request that cannot be met ends the deployment; it gets no answer but that the deployment is over."""
+    """A request that cannot be met ends the deployment; it gets no answer but that the deployment is over.
+
+    Where there are hooks, resources are answered as failed instead: the program must live for as long as hooks run, and
+    one of them may be waiting for the very resource.
+    """
 
     @functools.wraps(handler)
     def wrapper(self: Monitor, request: Any, context: Any) -> Any:
@@ -48,8 +59,8 @@ def _answers(handler: Handler) -> Handler:
                 pass
             except (EngineError, OSError, ValueError) as error:
                 self.deployment.fail(str(error), self.urn_of(request))
-            if handler.__name__ != "Invoke":  # a hook may be waiting for a function, and a step for the hook
-                self.deployment.let_hooks_run()
+            if self.deployment.hooks.registered and (unmet := _UNMET.get(handler.__name__)) is not None:
+                return unmet(self.urn_of(request))
             return wire.terminated(context)
 
     return wrapper

@@ -55,6 +55,7 @@ class Planner:
         """Takes in what a component or the stack registers as its outputs."""
         step = self._steps.get(urn)
         if step is None or step.new is None:
+            self._deployment.check_running()
             raise ProgramError(f"outputs were registered for {urn}, which is no resource of this program")
         new = step.new
         if not same(new.outputs, outputs):
@@ -154,7 +155,7 @@ class Planner:
             deployment.create(step)
         elif recreating:
             keys = self._deleted_first.pop(new.urn)
-            step = self._recreate(old, new, Diff("some", replace_keys=keys))
+            step = self._recreate(old, new, Diff("some", replace_keys=keys), Diff("some"))
         elif old.external:
             step = self._create_then_delete(old, new, Diff("some"))
         else:
@@ -232,7 +233,7 @@ class Planner:
             return self._create_then_delete(old, new, diff)
         if not old.pending_replacement:
             self._delete_first(old)
-        return self._recreate(old, new, diff)
+        return self._recreate(old, new, diff, diff)
 
     def _delete_first(self, old: ResourceState) -> None:
         deployment = self._deployment
@@ -251,10 +252,10 @@ class Planner:
             deployment.delete(Step("delete-replaced", dependent, None, logical=False), before_replacement=True)
         deployment.delete(Step("delete-replaced", old, None, logical=False), before_replacement=True)
 
-    def _recreate(self, old: ResourceState, new: ResourceState, diff: Diff) -> Step:
-        """The second half of a delete-before-replace."""
+    def _recreate(self, old: ResourceState, new: ResourceState, diff: Diff, replaced: Diff) -> Step:
+        """The second half of a delete-before-replace; `replaced` is what is told of the replacement as a whole."""
         self._replaced.add(new.urn)
-        self._deployment.run(Step("replace", old, new, diff), lambda: None)
+        self._deployment.run(Step("replace", old, new, replaced), lambda: None)
         step = Step("create-replacement", old, new, diff, logical=False)
         self._deployment.create(step)
         return step

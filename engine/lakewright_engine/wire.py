@@ -45,6 +45,7 @@ plugin_messages: Any = plugin_pb2
 provider_messages: Any = provider_pb2
 resource_messages: Any = resource_pb2
 EMPTY: Any = Empty()
+FAILED: Any = resource_messages.FAIL
 EngineServicer: Any = engine_pb2_grpc.EngineServicer
 MonitorServicer: Any = resource_pb2_grpc.ResourceMonitorServicer
 

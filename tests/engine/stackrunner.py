@@ -15,8 +15,13 @@ from pathlib import Path
 from typing import Any
 
 from lakewright_engine import Operation, Result, run
+from lakewright_engine.model import Snapshot
+from lakewright_engine.outputs import stack_outputs
 from lakewright_engine.project import Project
+from lakewright_engine.report import text
+from lakewright_engine.secrets import PassphraseManager
 from lakewright_engine.state import FileBackend
+from pulumi.automation.events import EngineEvent
 
 HERE = Path(__file__).parent
 PASSPHRASE = "conformance"
@@ -118,20 +123,25 @@ class Stack:
                 **(env or {}),
                 "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
                 "PULUMI_ENABLE_STREAMING_JSON_PREVIEW": "1",
+                # No plugins for packages that are installed beside us, and that no program here uses.
+                "PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION": "true",
             },
             capture_output=True,
             text=True,
             check=False,
         )
         lines = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
-        metadata = [line["resourcePreEvent"]["metadata"] for line in lines if "resourcePreEvent" in line]
-        steps = [
-            {"op": one["op"], "type": one["type"], "name": one["urn"].rsplit("::", 1)[-1]}
-            for one in metadata
-            if _shown(one["type"])
-        ]
+        events = [EngineEvent.from_json(line) for line in lines if "sequence" in line]
         messages = [line["diagnosticEvent"]["message"] for line in lines if "diagnosticEvent" in line]
-        return Outcome(done.returncode, steps, [*messages, done.stderr], _calls(log), self.files(), {})
+        return Outcome(
+            exit=done.returncode,
+            steps=_steps(events),
+            messages=[*messages, done.stderr],
+            provider_calls=_calls(log),
+            files=self.files(),
+            outputs=stack_outputs(self.backend, self.project_name, self.name),
+            events=events,
+        )
 
     def files(self) -> dict[str, Any]:
         return {path.name: json.loads(path.read_text()) for path in sorted(self.store.glob("*.json"))}
@@ -145,6 +155,19 @@ class Stack:
 
     def resource(self, name: str) -> Any:
         return next(one for one in self.resources() if one.urn.endswith(f"::{name}"))
+
+    def deployment(self) -> dict[str, Any]:
+        """The saved state as it is on the disk, secrets encrypted."""
+        return self.backend.export(self.project_name, self.name)["deployment"]
+
+    def save(self, snapshot: Snapshot) -> None:
+        """Gives the stack another state."""
+        with self._environment({}):
+            self.backend.save(self.project_name, self.name, snapshot, self.project.secrets(self.name))
+
+    def secrets(self) -> PassphraseManager:
+        with self._environment({}):
+            return self.project.secrets(self.name)
 
     def pending(self) -> list[Any]:
         with self._environment({}):
@@ -184,7 +207,7 @@ def _calls(log: Path) -> list[str]:
 def _steps(events: list[Any]) -> list[dict[str, str]]:
     started = [event.resource_pre_event.metadata for event in events if event.resource_pre_event is not None]
     return [
-        {"op": one.op.value, "type": one.type, "name": one.urn.rsplit("::", 1)[-1]}
+        {"op": text(one.op), "type": one.type, "name": one.urn.rsplit("::", 1)[-1]}
         for one in started
         if _shown(one.type)
     ]

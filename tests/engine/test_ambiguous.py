@@ -46,6 +46,21 @@ def test_destroy_leaves_everything_alone_until_up_has_found_what_was_made(tmp_pa
     assert stack.files() == {}
 
 
+def test_a_creation_that_no_up_can_finish_is_forgotten_by_hand(tmp_path: Path) -> None:
+    stack = Stack(tmp_path, PROGRAM)
+    assert stack.run("up", env={"DEADLY": "1:before"}).exit == 1
+    refused = stack.run("destroy")
+    assert refused.exit == 1
+    way_out = "`lakewright stack export --stack dev --file state.json`, take them out of `pending_operations`"
+    assert any(way_out in message for message in refused.messages)
+
+    exported = stack.backend.export("conf", "dev")
+    assert [op["type"] for op in exported["deployment"].pop("pending_operations")] == ["creating"]
+    stack.backend.import_("conf", "dev", exported)
+    assert stack.run("destroy").exit == 0
+    assert stack.resources() == []
+
+
 @pytest.mark.parametrize(
     ("code", "ambiguous"),
     [

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import boto3
 import pytest
@@ -67,22 +68,11 @@ aws.iam.RolePolicy("inline", name="inline", role=role.name, policy={RIGHTS!r}, o
     outcome = stack.run(then)
     assert outcome.exit == 0, outcome.messages
     assert stack.pending() == []
-    assert buckets(sandbox, unique) == ([f"taken-{unique}"] if then == "up" else [])
+    names = [one["Name"] for one in client(sandbox, "s3").list_buckets()["Buckets"]]
+    assert [name for name in names if name.endswith(unique)] == ([f"taken-{unique}"] if then == "up" else [])
     if then == "up":
         assert stack.run("preview", "--refresh", "--expect-no-changes").exit == 0
         assert stack.run("destroy").exit == 0
-
-
-def buckets(sandbox: object, unique: str) -> list[str]:
-    aws, admin = sandbox.aws, sandbox.admin  # type: ignore[attr-defined]
-    client = boto3.client(
-        "s3",
-        endpoint_url=aws.endpoint,
-        region_name=aws.region,
-        aws_access_key_id=admin.access_key_id,
-        aws_secret_access_key=admin.secret_access_key.get_secret_value(),
-    )
-    return [one["Name"] for one in client.list_buckets()["Buckets"] if one["Name"].endswith(unique)]
 
 
 @pytest.mark.parametrize(
@@ -98,3 +88,14 @@ def buckets(sandbox: object, unique: str) -> list[str]:
 )
 def test_natural_ids(type_: str, inputs: dict, expected: str) -> None:
     assert natural_id(type_, inputs) == expected
+
+
+def client(sandbox: object, service: str) -> Any:
+    aws, admin = sandbox.aws, sandbox.admin  # type: ignore[attr-defined]
+    return boto3.client(
+        service,
+        endpoint_url=aws.endpoint,
+        region_name=aws.region,
+        aws_access_key_id=admin.access_key_id,
+        aws_secret_access_key=admin.secret_access_key.get_secret_value(),
+    )

@@ -1,0 +1,109 @@
+"""What the Pulumi CLI does with a program, kept as data: `recorded/NAME.json`, and how to make it anew.
+
+`LAKEWRIGHT_RECORD=1 pytest tests/engine/test_recorded.py -k "cli_does and PART_OF_A_NAME"`, with `pulumi` on the PATH,
+writes the files of the programs that are selected; read the difference before it is committed.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+from hook_programs import PROGRAMS as HOOK_PROGRAMS
+from lakewright_engine.report import Report
+from lakewright_engine.secrets import PassphraseManager
+from lakewright_engine.signatures import SECRET, SIGNATURE
+from programs import HEADER, PROGRAMS, Scenario
+from stackrunner import Outcome, Stack
+
+FOLDER = Path(__file__).parent / "recorded"
+SCENARIOS = {**PROGRAMS, **HOOK_PROGRAMS}
+
+Recording = list[dict[str, Any]]
+"""One object for each command: `command`, `exit`, `steps`, `calls`, `files`, `outputs`, `pending`, `resources`."""
+
+_NOT_COMPARED = ("created", "modified", "sourcePosition", "stackTrace")
+_UNORDERED = ("dependencies", "replaceWith")
+
+
+def recording(name: str) -> Recording:
+    return json.loads(file_of(name).read_text())
+
+
+def write(name: str, steps: Recording) -> None:
+    FOLDER.mkdir(exist_ok=True)
+    file_of(name).write_text(json.dumps(steps, indent=1, sort_keys=True) + "\n")
+
+
+def stack_of(scenario: Scenario, folder: Path) -> Stack:
+    return Stack(folder, HEADER + scenario.program)
+
+
+def play(scenario: Scenario, stack: Stack, number: int, *, cli: bool) -> tuple[dict[str, Any], list[str]]:
+    """Runs the scenario's command of that number (from 1); what it did, and what it said."""
+    command = scenario.commands[number - 1]
+    run = stack.cli if cli else stack.run
+    outcome = run(*command.split(), env={"STEP": str(number)})
+    return json.loads(json.dumps({"command": command, **_told(stack, outcome)})), outcome.messages
+
+
+def _told(stack: Stack, outcome: Outcome) -> dict[str, Any]:
+    """A command's effects, without what differs from run to run: which steps others' failures cut short is chance."""
+    exit_code = outcome.exit if outcome.exit in (0, 7) else 1
+    deployment = stack.deployment()
+    steps = _steps(outcome) if exit_code == 0 else None
+    return {
+        "exit": exit_code,
+        "steps": steps,
+        "calls": sorted(outcome.provider_calls) if exit_code == 0 else None,
+        "files": outcome.files,
+        "outputs": outcome.outputs,
+        "pending": [[one["type"], one["resource"]["urn"]] for one in deployment.get("pending_operations") or []],
+        "resources": _resources(deployment.get("resources") or [], stack.secrets()),
+    }
+
+
+def _steps(outcome: Outcome) -> list[dict[str, Any]]:
+    """Sorted: only dependencies order steps, and the state that they leave shows whether they were kept."""
+    report = Report()
+    for event in outcome.events:
+        report.add(event)
+    steps = report.to_json({}, 0)["steps"]
+    kept = [{key: step[key] for key in ("op", "urn", "keys", "result") if step.get(key)} for step in steps]
+    return sorted(kept, key=lambda step: json.dumps(step, sort_keys=True))
+
+
+def _resources(resources: list[dict[str, Any]], secrets: PassphraseManager) -> list[dict[str, Any]]:
+    blinded = [_blinded(one, secrets) for one in resources]
+    return sorted(blinded, key=lambda one: (one["urn"], bool(one.get("delete"))))
+
+
+def _blinded(body: dict[str, Any], secrets: PassphraseManager) -> dict[str, Any]:
+    """A resource without times and places, its secrets opened, the ids of providers and versions of hashes left out."""
+    body = {key: _plain(key, value, secrets) for key, value in body.items() if key not in _NOT_COMPARED}
+    for key in _UNORDERED:
+        if key in body:
+            body[key] = sorted(body[key])
+    if "propertyDependencies" in body:
+        body["propertyDependencies"] = {key: sorted(urns or []) for key, urns in body["propertyDependencies"].items()}
+    if body["type"].startswith("pulumi:providers:"):
+        body["id"] = "<id>"
+    if body.get("provider"):
+        body["provider"] = body["provider"].rpartition("::")[0]
+    return body
+
+
+def _plain(key: str, value: Any, secrets: PassphraseManager) -> Any:
+    if key == "__provider":
+        return "<provider>"
+    if isinstance(value, dict):
+        if value.get(SIGNATURE) == SECRET:
+            return {"secret": _plain(key, json.loads(secrets.decrypt(value["ciphertext"])), secrets)}
+        return {name: _plain(name, item, secrets) for name, item in value.items()}
+    return [_plain("", item, secrets) for item in value] if isinstance(value, list) else value
+
+
+def file_of(name: str) -> Path:
+    return FOLDER / f"{re.sub(r'[^a-z0-9]+', '-', name.lower())}.json"

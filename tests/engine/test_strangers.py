@@ -1,0 +1,88 @@
+"""An object that has the name of an interrupted creation, but not what that creation would have given it, is spared."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from lakewright_engine.model import PendingOperation, ResourceState, Snapshot
+from lakewright_engine.providers import Provider
+from lakewright_engine.takeover import foreign
+from stackrunner import Stack
+from test_features import stack_program
+from test_takeover import TRUST, client
+
+OTHER_TRUST = TRUST.replace("123456789012", "210987654321")
+
+
+def interrupted(tmp_path: Path, sandbox: object, name: str) -> Stack:
+    """A stack whose bucket and role `name` exist, and whose state says that a run was killed while it created them."""
+    program = f"""
+aws.s3.Bucket("bucket", bucket={name!r}, force_destroy=True, tags={{"tenant": "a"}}, opts=opts)
+aws.iam.Role("role", name={name!r}, assume_role_policy={TRUST!r}, opts=opts)
+"""
+    stack = Stack(tmp_path, stack_program(sandbox) + program)
+    outcome = stack.run("up")
+    assert outcome.exit == 0, outcome.messages
+    kept = [one for one in stack.resources() if not one.type.startswith("aws:")]
+    left = [replace(one, id="", outputs={}) for one in stack.resources() if one.type.startswith("aws:")]
+    stack.save(Snapshot(kept, [PendingOperation(one, "creating") for one in left]))
+    return stack
+
+
+def test_a_stranger_is_refused_by_up_and_spared_by_destroy(tmp_path: Path, sandbox: object) -> None:
+    s3, iam = client(sandbox, "s3"), client(sandbox, "iam")
+    stack = interrupted(tmp_path, sandbox, "strange")
+    s3.put_bucket_tagging(Bucket="strange", Tagging={"TagSet": [{"Key": "owner", "Value": "somebody"}]})
+    iam.update_assume_role_policy(RoleName="strange", PolicyDocument=OTHER_TRUST)
+    refused = stack.run("up")
+    assert refused.exit == 1
+    told = [
+        message for message in refused.messages if "and strange exists, but it is not what that run would" in message
+    ]
+    assert told
+    assert all("other tags. " in one or "other assumeRolePolicy. " in one for one in told)
+    assert all("import_='strange'" in one for one in told)
+
+    outcome = stack.run("destroy")
+    assert outcome.exit == 0, outcome.messages
+    assert sorted(message.rpartition("with other ")[2] for message in outcome.messages if "left alone" in message) == [
+        "assumeRolePolicy",
+        "tags",
+    ]
+    assert s3.get_bucket_tagging(Bucket="strange")["TagSet"] == [{"Key": "owner", "Value": "somebody"}]
+    assert "210987654321" in json.dumps(iam.get_role(RoleName="strange")["Role"]["AssumeRolePolicyDocument"])
+    assert stack.pending() == []
+
+
+def test_a_bucket_without_its_tags_yet_is_taken_over(tmp_path: Path, sandbox: object) -> None:
+    s3 = client(sandbox, "s3")
+    stack = interrupted(tmp_path, sandbox, "untagged")
+    s3.delete_bucket_tagging(Bucket="untagged")
+    outcome = stack.run("up")
+    assert outcome.exit == 0, outcome.messages
+    assert s3.get_bucket_tagging(Bucket="untagged")["TagSet"] == [{"Key": "tenant", "Value": "a"}]
+    assert stack.pending() == []
+
+
+def test_what_no_run_has_used_is_not_emptied(tmp_path: Path, sandbox: object) -> None:
+    s3 = client(sandbox, "s3")
+    stack = interrupted(tmp_path, sandbox, "in-use")
+    s3.put_object(Bucket="in-use", Key="data", Body=b"somebody's")
+    outcome = stack.run("destroy")
+    assert outcome.exit == 1
+    assert any("BucketNotEmpty" in message for message in outcome.messages)
+    assert s3.get_object(Bucket="in-use", Key="data")["Body"].read() == b"somebody's"
+
+
+@pytest.mark.parametrize(
+    ("labels", "expected"),
+    [({"a": "1", "added": "by a controller"}, []), ({"a": "2"}, ["metadata.labels"]), ({}, ["metadata.labels"])],
+)
+def test_kubernetes_objects_are_told_by_their_labels(labels: dict[str, Any], expected: list[str]) -> None:
+    left = ResourceState("urn:x", "kubernetes:core/v1:Namespace", True, inputs={"metadata": {"labels": {"a": "1"}}})
+    found = replace(left, id="x", outputs={"metadata": {"labels": labels}})
+    assert foreign(Provider("kubernetes", None), left, found) == expected
