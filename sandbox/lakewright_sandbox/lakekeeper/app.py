@@ -7,8 +7,9 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
-from fastapi import Depends, FastAPI, Request
+from fastapi import APIRouter, Depends, FastAPI, Request
 from fastapi.exceptions import RequestValidationError
+from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -22,6 +23,7 @@ from .requests import rejected_query
 from .server import Lakekeeper
 from .settings import Settings
 from .tasks import TaskWorker
+from .versions import has_call
 
 log = logging.getLogger(__name__)
 
@@ -44,7 +46,10 @@ def create_app(settings: Settings, clock: Clock | None = None) -> FastAPI:
     app.state.lakekeeper = lakekeeper
     app.state.worker = worker
     for router in (*management_routers(), *catalog_routers()):
-        app.include_router(router, dependencies=[Depends(enforce)])
+        known = [
+            route for route in router.routes if isinstance(route, APIRoute) and has_call(settings.version, route.path)
+        ]
+        app.include_router(APIRouter(routes=known), dependencies=[Depends(enforce)])
     app.add_middleware(CommonHeaders)
     handlers: dict[Any, Any] = {
         ApiError: _answer_api_error,

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from .versions import NEWEST, Version, is_at_least
+
 NIL_PROJECT = "00000000-0000-0000-0000-000000000000"
 VERSION = "0.13.1"
 
@@ -21,6 +23,7 @@ class Settings:
     """
 
     database: str
+    version: Version = NEWEST
     aws_endpoint: str | None = None
     credentials_file: Path | None = None
     profile: str = "lakekeeper"
@@ -37,6 +40,10 @@ class Settings:
     task_poll_seconds: float = 0.2
     unasked_purge_delay_seconds: int = 5
     idempotency_seconds: int = 1800
+
+    def since(self, version: str) -> bool:
+        """Whether the server that is played is of that version or newer."""
+        return is_at_least(self.version, version)
 
     @property
     def openfga(self) -> bool:

@@ -8,6 +8,7 @@ from sqlalchemy.orm import Session
 
 from ..errors import ApiError
 from ..identities import Subject
+from ..versions import actions_in
 from .actions import ACTIONS
 from .caller import actor
 from .store import Target
@@ -29,8 +30,8 @@ def check_inspectable(server: Lakekeeper, session: Session, target: Target, subj
 def allowed_actions(server: Lakekeeper, session: Session, target: Target, subject: Subject | None) -> list[str]:
     """The catalog actions that the subject, by default the caller, may do on the object."""
     check_inspectable(server, session, target, subject)
-    names = ACTIONS[target.kind]
+    names = actions_in(server.settings.version, target.kind, ACTIONS[target.kind])
     if not server.authorizer.enforces:
-        return list(names)
+        return names
     rights = server.authorizer.rights(session, subject)
     return [name for name in names if rights.may(target, name)]

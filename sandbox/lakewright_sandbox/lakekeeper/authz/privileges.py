@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..settings import Settings
+from ..versions import actions_in, relations_in
 from .actions import ACTIONS, READ_GRANTS
 
 _OBJECT = ["ownership", "pass_grants", "manage_grants", "describe", "select", "create", "modify", "manage_tags"]
@@ -61,8 +62,13 @@ DESCRIPTIONS = {
 def grantable(settings: Settings, kind: str) -> list[str]:
     """The names that a grant on that kind of object may have."""
     if settings.openfga:
-        return RELATIONS[kind]
-    return [name for name in ACTIONS[kind] if name != READ_GRANTS]
+        return relations_of(settings, kind)
+    return [name for name in actions_in(settings.version, kind, ACTIONS[kind]) if name != READ_GRANTS]
+
+
+def relations_of(settings: Settings, kind: str) -> list[str]:
+    """The relations of the permissions API, as far as the version has them."""
+    return relations_in(settings.version, kind, RELATIONS[kind])
 
 
 def described(settings: Settings, kind: str, name: str) -> dict[str, str | None]:

@@ -18,7 +18,7 @@ from starlette.responses import Response
 from ..authz import assignments as assigning
 from ..authz.authorizer_actions import AUTHORIZER_ACTIONS, DEPRECATED_ACTIONS
 from ..authz.caller import actor
-from ..authz.privileges import RELATIONS
+from ..authz.privileges import relations_of
 from ..authz.rights import EVERYONE
 from ..authz.store import Relation, Target, add, find, grants_on, remove
 from ..authz.targets import Named, NamedObject
@@ -27,6 +27,7 @@ from ..identities import Subject, UserId, UserOrRole, subject_of
 from ..requests import Body, read_body
 from ..responses import empty, json_response
 from ..server import Lakekeeper, Server
+from ..versions import actions_in
 
 
 async def require_openfga(server: Server) -> None:
@@ -70,15 +71,16 @@ def get_assignments(
 ) -> Response:
     """The direct ones only, in one piece."""
     kind = named.kind
+    known = relations_of(server.settings, kind)
     for name in relations or []:
-        _check_relation(kind, name, 400)
+        _check_relation(known, name, 400)
     with server.database.read() as session:
         target = named.target(server)
         assigning.require(server, session, target, "read_assignments")
-        grants = session.scalars(grants_on(target, relations or RELATIONS[kind])).all()
+        grants = session.scalars(grants_on(target, relations or known)).all()
     shown = [
         {"type": name, **Subject(grant.subject_kind, grant.subject_id).shown()}
-        for name in RELATIONS[kind]
+        for name in known
         for grant in grants
         if grant.relation == name
     ]
@@ -90,8 +92,9 @@ def update_assignments(
     server: Server, named: NamedObject, body: Annotated[UpdateAssignments, read_body(UpdateAssignments)]
 ) -> Response:
     """All or none, and each must be a change: what is there already cannot be written, what is not not deleted."""
+    known = relations_of(server.settings, named.kind)
     for assignment in (*body.writes, *body.deletes):
-        _check_relation(named.kind, assignment.type, 422)
+        _check_relation(known, assignment.type, 422)
     target = named.target(server)
     writes, deletes = ([assignment.on(target) for assignment in side] for side in (body.writes, body.deletes))
     with server.database.write() as session:
@@ -100,10 +103,10 @@ def update_assignments(
     return empty()
 
 
-def _check_relation(kind: str, name: str, status: int) -> None:
-    if name not in RELATIONS[kind]:
-        known = ", ".join(f"`{one}`" for one in RELATIONS[kind])
-        raise RequestRejectedError(status, f"unknown variant `{name}`, expected one of {known}")
+def _check_relation(known: list[str], name: str, status: int) -> None:
+    if name not in known:
+        listed = ", ".join(f"`{one}`" for one in known)
+        raise RequestRejectedError(status, f"unknown variant `{name}`, expected one of {listed}")
 
 
 async def asked_subject(
@@ -136,7 +139,9 @@ def _allowed(
         if subject is not None or actor().subject is None:
             assigning.require(server, session, target, "read_assignments")
         rights = server.authorizer.rights(session, subject)
-        names = [name for name, relation in vocabulary[target.kind].items() if rights.has(target, relation)]
+        needed = vocabulary[target.kind]
+        known = actions_in(server.settings.version, target.kind, needed)
+        names = [name for name in known if rights.has(target, needed[name])]
     return json_response({"allowed-actions": names})
 
 

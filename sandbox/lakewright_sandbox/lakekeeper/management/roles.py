@@ -22,6 +22,7 @@ from ..paging import AskedPage
 from ..requests import Body, read_body
 from ..responses import empty, json_response
 from ..server import ProjectId, Server, checked_project_id
+from ..settings import Settings
 from .search import MAX_LENGTH, MAX_RESULTS, Search, trigram_distance, trigrams
 
 OWN_PROVIDER, RESERVED_PROVIDER = "lakekeeper", "system"
@@ -57,7 +58,8 @@ class SearchRole(Search):
 def create_role(server: Server, project: ProjectId, body: Annotated[CreateRole, read_body(CreateRole)]) -> Response:
     _check_name(body.name)
     _check_provider(body.provider_id)
-    if (body.provider_id is None) != (body.source_id is None):
+    paired = server.settings.since("0.12")  # before that roles had a source id and no provider
+    if paired and (body.provider_id is None) != (body.source_id is None):
         message = "provider-id and source-id must be provided together, or both omitted"
         raise ApiError(400, "InvalidRoleIdentifier", message)
     during = "Error creating role in catalog"
@@ -82,7 +84,7 @@ def create_role(server: Server, project: ProjectId, body: Annotated[CreateRole, 
             server.authorizer.created(session, Target("role", role_id))
     except IntegrityError as error:
         raise _taken(error, during) from None
-    return json_response(shown(role), 201)
+    return json_response(shown(server.settings, role), 201)
 
 
 @dataclass(frozen=True)
@@ -108,7 +110,9 @@ def list_roles(
         query = query.where(Role.provider_id.in_(wanted.provider_ids))
     with server.database.read() as session:
         roles = session.scalars(page.of(query, Role.created_at, Role.id)).all()
-    return json_response({"roles": [shown(role) for role in roles], "next-page-token": page.token_behind(roles)})
+    return json_response(
+        {"roles": [shown(server.settings, role) for role in roles], "next-page-token": page.token_behind(roles)}
+    )
 
 
 @router.post("/search/role")
@@ -123,13 +127,15 @@ def search_role(server: Server, project: ProjectId, body: Annotated[SearchRole, 
     def closeness(role: Role) -> tuple[bool, bool, float]:
         return role.id != term, role.source_id != term, trigram_distance(wanted, trigrams(role.name))
 
-    return json_response({"roles": [shown(role) for role in sorted(roles, key=closeness)[:MAX_RESULTS]]})
+    return json_response(
+        {"roles": [shown(server.settings, role) for role in sorted(roles, key=closeness)[:MAX_RESULTS]]}
+    )
 
 
 @router.get("/role/{role_id}")
 def get_role(server: Server, project: ProjectId, role_id: UUID) -> Response:
     with server.database.read() as session:
-        return json_response(shown(find_role(session, project, role_id)))
+        return json_response(shown(server.settings, find_role(session, project, role_id)))
 
 
 @router.get("/role/{role_id}/metadata")
@@ -140,8 +146,9 @@ def get_role_metadata(server: Server, role_id: UUID) -> Response:
     if role is None:
         message = f"A role with id '{role_id}' does not exist"
         raise ApiError(404, "RoleNotFound", message, "Role not found or access denied")
-    fields = ("id", "ident", "provider-id", "source-id", "name", "project-id")
-    return json_response({field: shown(role)[field] for field in fields})
+    identifiers = ("ident", "provider-id", "source-id") if server.settings.since("0.12") else ()
+    shown_role = shown(server.settings, role)
+    return json_response({field: shown_role[field] for field in ("id", *identifiers, "name", "project-id")})
 
 
 @router.post("/role/{role_id}")
@@ -157,7 +164,7 @@ def update_role(
             role.description, role.updated_at = body.description or None, server.clock.now()
     except IntegrityError as error:
         raise _taken(error, "Error updating role in catalog") from None
-    return json_response(shown(role))
+    return json_response(shown(server.settings, role))
 
 
 @router.put("/role/{role_id}/source-system")
@@ -172,7 +179,7 @@ def update_source_system(
             role.updated_at = server.clock.now()
     except IntegrityError as error:
         raise _taken(error, "Error updating role in catalog") from None
-    return json_response(shown(role))
+    return json_response(shown(server.settings, role))
 
 
 @router.delete("/role/{role_id}")
@@ -217,12 +224,14 @@ def ident(role: Role) -> str:
     return f"{role.provider_id}~{role.source_id}"
 
 
-def shown(role: Role) -> dict[str, Any]:
+def shown(settings: Settings, role: Role) -> dict[str, Any]:
+    if settings.since("0.12"):
+        source = {"ident": ident(role), "provider-id": role.provider_id, "source-id": role.source_id}
+    else:
+        source = {"source-id": role.source_id if role.source_id != role.id else None}
     return {
         "id": role.id,
-        "ident": ident(role),
-        "provider-id": role.provider_id,
-        "source-id": role.source_id,
+        **source,
         "name": role.name,
         "description": role.description,
         "project-id": role.project_id,

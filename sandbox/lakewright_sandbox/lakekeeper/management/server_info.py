@@ -110,4 +110,5 @@ def whoami(server: Server, caller: Caller) -> Response:
         user = session.get(User, caller.id)
     if user is None:
         raise user_missing(caller.id)
-    return json_response({**shown(user), "is-instance-admin": server.settings.instance_admin})
+    privilege = {"is-instance-admin": server.settings.instance_admin} if server.settings.since("0.13") else {}
+    return json_response(shown(user) | privilege)
