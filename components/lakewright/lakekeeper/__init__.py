@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from lakewright.lakekeeper.role import Role
     from lakewright.lakekeeper.role_members import RoleMembers
     from lakewright.lakekeeper.table import Table
+    from lakewright.lakekeeper.task_queue_config import TaskQueueConfig
     from lakewright.lakekeeper.user import User
     from lakewright.lakekeeper.warehouse import Warehouse
 
@@ -64,6 +65,7 @@ __all__ = [
     "Role",
     "RoleMembers",
     "Table",
+    "TaskQueueConfig",
     "User",
     "Warehouse",
     "get_catalog_config",
@@ -110,6 +112,7 @@ _FILES = {
     "RoleMembers": "role_members",
     "User": "user",
     "Table": "table",
+    "TaskQueueConfig": "task_queue_config",
     "Warehouse": "warehouse",
     "get_catalog_config": "lookup_catalog",
     "get_catalog_config_output": "lookup_catalog",

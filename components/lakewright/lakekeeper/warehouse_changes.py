@@ -1,6 +1,7 @@
 """Changing a warehouse in place: the calls that bring what is there to what is declared, and their order."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -95,3 +96,18 @@ def patiently(fresh_role: bool, call: Callable[[], T]) -> T:
         seconds=settings.role_propagation(),
         every=1,
     )
+
+
+@contextmanager
+def awake(client: Client, warehouse_id: str | None) -> Generator[None]:
+    """Activate a warehouse for as long as the block runs, if it is inactive; without a warehouse nothing is done."""
+    found = warehouses.get(client, warehouse_id) if warehouse_id else None
+    asleep = found is not None and found["status"] != "active"
+    if not warehouse_id or not asleep:
+        yield
+        return
+    warehouses.activate(client, warehouse_id)
+    try:
+        yield
+    finally:
+        warehouses.deactivate(client, warehouse_id)

@@ -181,6 +181,23 @@ def own_ground(granting: Granting, monkeypatch: pytest.MonkeyPatch) -> Iterator[
         yield Ground(granting, client)
 
 
+@pytest.fixture
+def light_declared(light_project: Props, monkeypatch: pytest.MonkeyPatch) -> Props:
+    """A warehouse as a program declares it there."""
+    monkeypatch.setenv("STORAGE_KEY_ID", "AKIA1")
+    monkeypatch.setenv("STORAGE_SECRET", "hidden")
+    keys = {"type": "access-key", "access_key_id": "env:STORAGE_KEY_ID", "secret_access_key": "env:STORAGE_SECRET"}
+    storage = {"bucket": "lake", "key_prefix": "main", "region": "us-east-1", "flavor": "s3-compat"}
+    return {**light_project, "name": "main", "storage": storage, "credential": keys}
+
+
+@pytest.fixture
+def light_warehouse(light_declared: Props) -> Resource:
+    resource = Resource(WarehouseProvider())
+    resource.up(**light_declared)
+    return resource
+
+
 AwsClient = Callable[[str], Any]
 
 

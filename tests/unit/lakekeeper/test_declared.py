@@ -14,7 +14,9 @@ from lakewright.lakekeeper.deletion_guard import DeletionGuardProvider
 from lakewright.lakekeeper.external_id import ExternalIdProvider
 from lakewright.lakekeeper.namespace import NamespaceProvider
 from lakewright.lakekeeper.project import ProjectProvider
-from lakewright.lakekeeper.warehouse import WarehouseArgs, WarehouseProvider
+from lakewright.lakekeeper.task_queue_config import TaskQueueConfigProvider
+from lakewright.lakekeeper.warehouse import WarehouseProvider
+from lakewright.lakekeeper.warehouse_model import WarehouseArgs
 from pulumi.dynamic import ResourceProvider
 from pulumi.dynamic.dynamic import serialize_provider
 
@@ -181,6 +183,7 @@ def test_what_is_left_to_the_server_or_matters_once_is_no_change() -> None:
         ExternalIdProvider,
         NamespaceProvider,
         ProjectProvider,
+        TaskQueueConfigProvider,
         WarehouseProvider,
     ],
 )

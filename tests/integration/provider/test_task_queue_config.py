@@ -1,0 +1,155 @@
+"""How task queues are configured: set, read, healed, taken over, and left alone when the resource goes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import httpx
+import pytest
+from lakewright.lakekeeper.errors import DeletedBehindBack, NotOurs
+from lakewright.lakekeeper.task_queue_config import TaskQueueConfigProvider
+
+from .conftest import Props, Resource
+
+
+@pytest.fixture
+def queue(light_project: Props, light_warehouse: Resource) -> Props:
+    """The configuration of a warehouse's queue, as a program declares it."""
+    place = {"server": light_project["server"], "warehouse_id": light_warehouse.id, "queue": "soft_deletion"}
+    return {**place, "max_seconds_since_last_heartbeat": 120}
+
+
+@pytest.fixture
+def cleanup(light_project: Props) -> Props:
+    return {
+        **light_project,
+        "queue": "task_log_cleanup",
+        "config": {"cleanup-period": "P1D", "retention-period": "P30D"},
+    }
+
+
+def url(declared: Props) -> str:
+    owner = f"warehouse/{declared['warehouse_id']}" if "warehouse_id" in declared else "project"
+    return f"/management/v1/{owner}/task-queue/{declared['queue']}/config"
+
+
+def headers(declared: Props) -> Props:
+    return {"x-project-id": declared["project_id"]} if "project_id" in declared else {}
+
+
+def found(http: httpx.Client, declared: Props) -> Props:
+    return http.get(url(declared), headers=headers(declared)).raise_for_status().json()
+
+
+def meddle(http: httpx.Client, declared: Props, **body: Any) -> None:
+    wire = {key.replace("_", "-"): value for key, value in body.items()}
+    http.post(url(declared), json={"queue-config": {}, **wire}, headers=headers(declared)).raise_for_status()
+
+
+def made(declared: Props) -> Resource:
+    resource = Resource(TaskQueueConfigProvider())
+    assert resource.up(**declared) == "create"
+    return resource
+
+
+def test_a_warehouses_queue_is_set_and_changed_in_place(queue: Props, light: httpx.Client) -> None:
+    resource = made(queue)
+    assert resource.id == f"{queue['warehouse_id']}/soft_deletion"
+    assert found(light, queue)["max-seconds-since-last-heartbeat"] == 120
+    assert (resource.up(**queue), resource.refresh()) == ("same", "same")
+    assert resource.up(**queue | {"max_seconds_since_last_heartbeat": 60}) == "update"
+    assert found(light, queue)["max-seconds-since-last-heartbeat"] == 60
+
+
+def test_a_projects_log_cleanup_is_set_and_read(cleanup: Props, light: httpx.Client) -> None:
+    resource = made(cleanup)
+    assert found(light, cleanup)["queue-config"] == {**cleanup["config"], "queue-name": "task_log_cleanup"}
+    assert (resource.up(**cleanup), resource.refresh()) == ("same", "same")
+
+
+@pytest.mark.parametrize("config", [{"cleanup-period": "P1D", "retention-period": "P7D"}, {"cleanup-period": "PT5M"}])
+def test_another_configuration_behind_the_back_is_drift_and_healed(
+    cleanup: Props, light: httpx.Client, config: Props
+) -> None:
+    resource = made(cleanup)
+    meddle(light, cleanup, queue_config=config)
+    assert resource.refresh() == "update"
+    assert resource.up(**cleanup) == "update"
+    assert found(light, cleanup)["queue-config"] == {**cleanup["config"], "queue-name": "task_log_cleanup"}
+
+
+def test_another_heartbeat_behind_the_back_is_drift_and_healed(queue: Props, light: httpx.Client) -> None:
+    resource = made(queue)
+    meddle(light, queue, max_seconds_since_last_heartbeat=7)
+    assert resource.refresh() == "update"
+    assert resource.up(**queue) == "update"
+    assert found(light, queue)["max-seconds-since-last-heartbeat"] == 120
+
+
+def test_a_heartbeat_that_is_left_out_is_the_servers_to_keep(queue: Props, light: httpx.Client) -> None:
+    resource = made(queue)
+    del queue["max_seconds_since_last_heartbeat"]
+    assert resource.up(**queue) == "same"
+    meddle(light, queue, max_seconds_since_last_heartbeat=7)
+    assert resource.up(**queue) == "same"
+
+
+def test_a_duration_written_in_another_way_is_no_drift(cleanup: Props, light: httpx.Client) -> None:
+    resource = made(cleanup)
+    meddle(light, cleanup, queue_config={"cleanup-period": "PT24H", "retention-period": "PT720H"})
+    assert resource.refresh() == "same"
+
+
+def test_the_older_name_of_a_queue_is_the_same_queue(queue: Props) -> None:
+    resource = made(queue)
+    assert resource.up(**queue | {"queue": "tabular_expiration"}) == "same"
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"queue": "task_log_cleanup"}, "belongs to a project"),
+        ({"project_id": "other"}, "belongs to a warehouse"),
+        ({"warehouse_id": None}, "belongs to a warehouse"),
+    ],
+    ids=str,
+)
+def test_a_queue_belongs_to_a_warehouse_or_to_a_project(queue: Props, change: Props, says: str) -> None:
+    assert says in Resource(TaskQueueConfigProvider()).failures(**queue | change)[""]
+
+
+def test_another_queue_replaces_and_the_old_one_stays_as_it_is(queue: Props, light: httpx.Client) -> None:
+    resource = made(queue)
+    assert resource.up(**queue | {"queue": "tabular_purge"}) == "replace"
+    assert found(light, queue)["max-seconds-since-last-heartbeat"] == 120
+
+
+def test_what_somebody_else_has_set_is_taken_over_only_when_told_to(
+    queue: Props, light: httpx.Client, capsys: pytest.CaptureFixture[str]
+) -> None:
+    meddle(light, queue, max_seconds_since_last_heartbeat=7)
+    with pytest.raises(NotOurs, match=r"max_seconds_since_last_heartbeat: 7 -> 120.*`adopt=True`"):
+        made(queue)
+    assert made(queue | {"adopt": True}).refresh() == "same"
+    assert "is adopted; this changes: max_seconds_since_last_heartbeat: 7 -> 120" in capsys.readouterr().err
+
+
+def test_an_inactive_warehouse_is_woken_to_be_configured_and_sleeps_again(
+    queue: Props, light: httpx.Client, capsys: pytest.CaptureFixture[str]
+) -> None:
+    warehouse = f"/management/v1/warehouse/{queue['warehouse_id']}"
+    light.post(f"{warehouse}/deactivate").raise_for_status()
+    resource = made(queue)
+    assert light.get(warehouse).json()["status"] == "inactive"
+    assert resource.refresh() == "same"
+    assert "cannot be seen while the warehouse is inactive" in capsys.readouterr().err
+
+
+def test_it_is_gone_with_its_warehouse_and_left_alone_when_it_goes_itself(queue: Props, light: httpx.Client) -> None:
+    resource = made(queue)
+    resource.provider.delete(resource.id, resource.outs)
+    assert found(light, queue)["max-seconds-since-last-heartbeat"] == 120
+    light.delete(f"/management/v1/warehouse/{queue['warehouse_id']}").raise_for_status()
+    assert resource.refresh() == "delete"
+    with pytest.raises(DeletedBehindBack, match=r"warehouse .* is not there"):
+        Resource(TaskQueueConfigProvider()).up(**queue)
