@@ -2,7 +2,7 @@
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup check fmt lock schema test test-all demo bench clean
+.PHONY: help setup check fmt lock schema test test-all demo bench docs clean
 
 BIN := .venv/bin
 READY := .venv/.ready
@@ -27,8 +27,8 @@ check: $(READY)  ## Format, lint, types, import rules, spelling; changes nothing
 test: $(READY)  ## Every test; those for the Pulumi CLI are skipped where it is not on the PATH
 	pytest -n 2 --dist loadgroup $(ARGS)
 
-test-all: $(READY)  ## Every test, and the Pulumi CLI must be there
-	LAKEWRIGHT_REQUIRE_PULUMI=1 pytest -n 2 --dist loadgroup $(ARGS)
+test-all: $(READY)  ## Every test in its long form, and the Pulumi CLI must be there
+	LAKEWRIGHT_REQUIRE_PULUMI=1 LAKEWRIGHT_FULL=1 pytest -n 2 --dist loadgroup $(ARGS)
 
 demo: $(READY)  ## Declare a tenant, run a Spark job in it, find and heal drift (ARGS=--keep leaves the sandbox running)
 	@python -m demo $(ARGS)
@@ -49,6 +49,9 @@ lock: $(READY)  ## Resolve requirements.lock anew from the pyproject files, with
 schema: $(READY)  ## Write docs/schema/tenant.schema.json from the models
 	@mkdir -p docs/schema
 	lakewright spec schema > docs/schema/tenant.schema.json
+
+docs: $(READY)  ## Write docs/reference/ from the resources' models
+	python scripts/reference.py
 
 clean:  ## Remove what make made here: .venv, caches, the demo's state (stop a kept sandbox first: lakewright sandbox down)
 	rm -rf .venv .uv .demo .sandbox .pytest_cache .ruff_cache .import_linter_cache .hypothesis benchmarks/results.json
