@@ -17,16 +17,31 @@ from lakewright_sandbox.lakekeeper.authz.needs import NAMED, PATH, PROJECT, SERV
 V1 = "/management/v1"
 SCHEMA = {"type": "struct", "fields": [{"id": 1, "name": "a", "type": "long", "required": False}]}
 
+VIEW = {
+    "name": "v",
+    "schema": {**SCHEMA, "schema-id": 0},
+    "properties": {},
+    "view-version": {
+        "version-id": 1,
+        "timestamp-ms": 1,
+        "schema-id": 0,
+        "summary": {},
+        "default-namespace": ["a"],
+        "representations": [{"type": "sql", "sql": "SELECT 1", "dialect": "spark"}],
+    },
+}
+
 
 @pytest.fixture(scope="module")
 def warehouse(people: Any, make_warehouse: Callable[..., str]) -> str:
-    """Of `root`, with the namespaces `a` and `a.b`, each with a table `t`."""
+    """Of `root`, with the namespaces `a` and `a.b`, each with a table `t`, and a view `a.v`."""
     root, made = people("root"), make_warehouse(people("root"), "rights")
     path = f"/catalog/v1/{made}/namespaces"
     for namespace in (["a"], ["a", "b"]):
         assert root.post(path, json={"namespace": namespace}).status_code == 200
         table = root.post(f"{path}/{'%1F'.join(namespace)}/tables", json={"name": "t", "schema": SCHEMA})
         assert table.status_code == 200
+    assert root.post(f"{path}/a/views", json=VIEW).status_code == 200
     return made
 
 
@@ -183,8 +198,45 @@ def test_an_action_on_what_one_sees_is_forbidden_by_kind(people: Any, warehouse:
         (user.post(f"{path}/a/tables", json={"name": "new", "schema": SCHEMA}), "Namespace"),
         (user.post(f"{path}/a/tables/t", json={"requirements": [], "updates": []}), "Table"),
         (user.post(f"{above}/table/{table}/protection", json={"protected": True}), "Table"),
+        (user.delete(f"{path}/a/views/v"), "View"),
     ):
         assert kind_of(answer) == (403, f"{kind}ActionForbidden")
+
+
+def test_whoever_moves_a_namespace_may_change_it_and_what_takes_it_in(people: Any, warehouse: str, give: Any) -> None:
+    root, mover = people("root"), people("mover")
+    path = f"/catalog/v1/{warehouse}/namespaces"
+    ids = {}
+    for name in ("moved", "target"):
+        ids[name] = root.post(path, json={"namespace": [name]}).json()["properties"]["namespace_id"]
+    move, body = f"{V1}/warehouse/{warehouse}/namespace/{ids['moved']}/move", {"destination": ["target", "moved"]}
+    assert kind_of(mover.post(move, json=body)) == (404, "NoSuchNamespaceException")
+    give("mover", "describe", f"namespace/{ids['moved']}")
+    assert kind_of(mover.post(move, json=body)) == (403, "NamespaceActionForbidden")
+    give("mover", "ownership", f"namespace/{ids['moved']}")
+    assert kind_of(mover.post(move, json=body)) == (404, "NoSuchNamespaceException")
+    give("mover", "ownership", f"namespace/{ids['target']}")
+    assert mover.post(move, json=body).status_code == 200
+
+
+def test_deleted_tables_are_listed_and_brought_back_by_right(
+    people: Any, make_warehouse: Callable[..., str], give: Any
+) -> None:
+    root, warehouse = people("root"), make_warehouse(people("root"), "soft", soft_delete_seconds=3600)
+    path, deleted = f"/catalog/v1/{warehouse}/namespaces", f"{V1}/warehouse/{warehouse}/deleted-tabulars"
+    root.post(path, json={"namespace": ["n"]})
+    ids = {}
+    for name in ("seen", "hidden"):
+        made = root.post(f"{path}/n/tables", json={"name": name, "schema": SCHEMA})
+        ids[name] = made.json()["metadata"]["table-uuid"]
+        root.delete(f"{path}/n/tables/{name}")
+    give("undropper", "describe", f"warehouse/{warehouse}/table/{ids['seen']}")
+    undropper = people("undropper")
+    assert [one["name"] for one in undropper.get(deleted).json()["tabulars"]] == ["seen"]
+    for name, refused in (("seen", (403, "TableActionForbidden")), ("hidden", (404, "NoSuchTableException"))):
+        target = {"targets": [{"type": "table", "id": ids[name]}]}
+        assert kind_of(undropper.post(f"{deleted}/undrop", json=target)) == refused
+    assert root.post(f"{deleted}/undrop", json=target).status_code == 204
 
 
 def test_of_projects_the_server_and_users_a_refusal_comes_first(people: Any) -> None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, TypeVar
 
 from sqlalchemy.orm import Session
 
@@ -18,12 +18,7 @@ if TYPE_CHECKING:
     from ..server import Lakekeeper
 
 
-class Identified(Protocol):
-    @property
-    def id(self) -> str: ...
-
-
-Row = TypeVar("Row", bound=Identified)
+Row = TypeVar("Row")
 
 
 class Authorizer:
@@ -47,12 +42,12 @@ class Authorizer:
             relation = "project_admin" if target.kind == "project" else "ownership"
             add(session, Relation(target, relation, subject), self._server.clock.now())
 
-    def listed(self, session: Session, kind: str, rows: Sequence[Row]) -> Sequence[Row]:
-        """Those of the rows that the caller may see in a list."""
+    def listed(self, session: Session, rows: Sequence[Row], target: Callable[[Row], Target]) -> Sequence[Row]:
+        """Those of the rows that the caller may see in a list; `target` says which object a row is about."""
         if not self.enforces:
             return rows
         rights = self.rights(session)
-        return [row for row in rows if rights.may(Target(kind, row.id), "include_in_list")]
+        return [row for row in rows if rights.may(target(row), "include_in_list")]
 
     def require(self, session: Session, target: Target, action: str) -> None:
         """Raises 403 for what the caller may not do, 404 for what the caller may not even see.

@@ -65,7 +65,7 @@ PATH = {
     f"POST {_WAREHOUSE}/storage/validate-access": "update_storage",
     f"POST {_WAREHOUSE}/delete-profile": "modify_soft_deletion",
     f"POST {_WAREHOUSE}/format-version-policy": "set_format_version_policy",
-    f"POST {_WAREHOUSE}/managed-by": "rename",
+    f"POST {_WAREHOUSE}/managed-by": "get_metadata",
     f"GET {_WAREHOUSE}/statistics": "get_metadata",
     f"GET {_WAREHOUSE}/task-queue/{{queue}}/config": "get_task_queue_config",
     f"POST {_WAREHOUSE}/task-queue/{{queue}}/config": "modify_task_queue_config",

@@ -56,7 +56,7 @@ def list_namespaces(
         )
         rows = session.scalars(page.of(query, Namespace.created_at, Namespace.id)).all()
         token = page.next_token(rows)
-        rows = server.authorizer.listed(session, "namespace", rows)
+        rows = server.authorizer.listed(session, rows, lambda row: Target("namespace", row.id))
     body: dict[str, Any] = {"namespaces": [row.path for row in rows]}
     if token:
         body["next-page-token"] = token

@@ -143,7 +143,7 @@ def list_tabulars(call: CatalogCall, path: Sequence[str], kind: str, listing: Li
         )
         rows = session.scalars(page.of(query, Tabular.created_at, Tabular.id)).all()
         token = page.next_token(rows)
-        rows = call.server.authorizer.listed(session, kind, rows)
+        rows = call.server.authorizer.listed(session, rows, lambda row: Target(kind, row.id))
     body: dict[str, Any] = {"identifiers": [{"namespace": namespace.path, "name": row.name} for row in rows]}
     if token:
         body["next-page-token"] = token

@@ -24,6 +24,8 @@ from ..models import Namespace, Project, Tabular, Warehouse
 from ..requests import Body, read_body
 from ..responses import json_response
 from ..server import Lakekeeper, ProjectId, Server, find_warehouse
+from ..settings import Settings
+from ..versions import actions_in
 from .permissions import require_openfga
 
 KINDS = ("server", "project", "warehouse", "namespace", "table", "view")
@@ -111,14 +113,13 @@ class Check(Body):
         named = self.identity.subject if self.identity else None
         return named if named != actor().subject else None
 
-    def relation(self, vocabulary: Mapping[str, Mapping[str, str]]) -> str:
-        """What the action needs. Raises 422 in plain text for one that the kind has not."""
-        relation = vocabulary[self.kind].get(self.asked.action)
-        if relation is None:
-            known = ", ".join(f"`{name}`" for name in vocabulary[self.kind])
-            message = f"unknown variant `{self.asked.action}`, expected one of {known}"
-            raise RequestRejectedError(422, message)
-        return relation
+    def relation(self, settings: Settings, vocabulary: Mapping[str, Mapping[str, str]]) -> str:
+        """What the action needs. Raises 422 in plain text for one that the kind has not, in that version."""
+        known = actions_in(settings.version, self.kind, vocabulary[self.kind])
+        if self.asked.action not in known:
+            listed = ", ".join(f"`{name}`" for name in known)
+            raise RequestRejectedError(422, f"unknown variant `{self.asked.action}`, expected one of {listed}")
+        return vocabulary[self.kind][self.asked.action]
 
 
 class BatchCheck(Body):
@@ -134,7 +135,7 @@ def batch_check(server: Server, project: ProjectId, body: Annotated[BatchCheck, 
     results: list[dict[str, Any]] = []
     with server.database.read() as session:
         for check in body.checks:
-            relation = check.relation(ACTIONS)
+            relation = check.relation(server.settings, ACTIONS)
             target = check.asked.target(server, session, check.kind, project)
             if target is None and body.error_on_not_found:
                 raise check.asked.missing(session, check.kind)
@@ -151,7 +152,7 @@ def _is_allowed(server: Lakekeeper, session: Session, target: Target, relation: 
 @router.post("/permissions/check", dependencies=[Depends(require_openfga)])
 def check_permission(server: Server, project: ProjectId, body: Annotated[Check, read_body(Check)]) -> Response:
     """Of others one may ask with the right to read assignments, of oneself about what one sees; else 401."""
-    relation, subject = body.relation(DEPRECATED_ACTIONS), body.subject()
+    relation, subject = body.relation(server.settings, DEPRECATED_ACTIONS), body.subject()
     with server.database.read() as session:
         target = body.asked.target(server, session, body.kind, project)
         if target is None:

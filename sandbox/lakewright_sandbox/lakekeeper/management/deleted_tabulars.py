@@ -48,9 +48,7 @@ def list_deleted(
     with server.database.read() as session:
         find_warehouse(session, str(warehouse_id), active=True)
         rows = session.execute(page.of(query, Tabular.created_at, Tabular.id)).all()
-        shown = [
-            row for row in rows if server.authorizer.may(session, Target(row[0].kind, row[0].id), "include_in_list")
-        ]
+        shown = server.authorizer.listed(session, rows, lambda row: Target(row[0].kind, row[0].id))
     body: dict[str, Any] = {
         "tabulars": [
             {

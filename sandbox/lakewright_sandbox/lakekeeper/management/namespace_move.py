@@ -12,6 +12,7 @@ from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 from starlette.responses import Response
 
+from ..authz.store import Target
 from ..catalog.namespaces import check_path
 from ..catalog.scope import find_namespace, path_key
 from ..errors import ApiError, namespace_missing
@@ -45,6 +46,8 @@ def move_namespace(
             if body.destination != row.path:
                 _check_movable(session, warehouse, row, body)
                 parent = _parent(session, warehouse, body.destination)
+                above = Target("namespace", parent.id) if parent else Target("warehouse", warehouse.id)
+                server.authorizer.require(session, above, "accept_moved_namespace")
                 row.parent_id = parent.id if parent else None
                 row.path = [*(parent.path if parent else []), body.destination[-1]]
                 row.path_key, row.updated_at = path_key(row.path), server.clock.now()

@@ -45,7 +45,7 @@ def create_project(server: Server, body: Annotated[CreateProject, read_body(Crea
 def list_projects(server: Server) -> Response:
     with server.database.read() as session:
         projects = session.scalars(select(Project).order_by(Project.created_at, Project.id)).all()
-        projects = server.authorizer.listed(session, "project", projects)
+        projects = server.authorizer.listed(session, projects, lambda one: Target("project", one.id))
     return json_response({"projects": [_shown(project) for project in projects]})
 
 

@@ -40,11 +40,8 @@ def search_tabular(server: Server, warehouse_id: UUID, body: Annotated[Search, r
     )
     with server.database.read() as session:
         find_warehouse(session, str(warehouse_id), active=True)
-        rows = [
-            (row, path)
-            for row, path in session.execute(query).all()
-            if server.authorizer.may(session, Target(row.kind, row.id), "include_in_list")
-        ]
+        found = session.execute(query).all()
+        rows = server.authorizer.listed(session, found, lambda row: Target(row[0].kind, row[0].id))
     wanted, found = trigrams(body.search), []
     for row, path in rows:
         distance = trigram_distance(wanted, trigrams(".".join([*path, row.name])))

@@ -107,7 +107,7 @@ def list_warehouses(
     query = select(Warehouse).where(Warehouse.project_id == (project_id or project), Warehouse.active.in_(states))
     with server.database.read() as session:
         found = session.scalars(query.order_by(Warehouse.created_at, Warehouse.id)).all()
-        found = server.authorizer.listed(session, "warehouse", found)
+        found = server.authorizer.listed(session, found, lambda one: Target("warehouse", one.id))
     return json_response({"warehouses": [shown(warehouse) for warehouse in found]})
 
 
