@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,8 @@ from lakewright_spark.catalog import CatalogConfig
 from lakewright_spark.results.reader import ResultReader
 from lakewright_spark.results.schemas import RUNTIME_STATISTICS, Status
 from lakewright_spark.results.uris import Execution, Port
+
+from ..integration.tenant.faulty_proxy import VENDED, FaultyProxy, way_to
 
 pytestmark = pytest.mark.spark
 
@@ -27,9 +30,16 @@ def job(config: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.fixture(scope="module")
-def config_file(catalog_config: CatalogConfig, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def catalog(sandbox: Sandbox) -> Iterator[FaultyProxy]:
+    """The way to the catalog, which hears what it vends."""
+    with way_to(sandbox.lakekeeper.endpoint) as proxy:
+        yield proxy
+
+
+@pytest.fixture(scope="module")
+def config_file(catalog: FaultyProxy, catalog_config: CatalogConfig, tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("config") / "catalog.json"
-    path.write_text(catalog_config.to_json())
+    path.write_text(catalog_config.model_copy(update={"uri": f"{catalog.endpoint}/catalog"}).to_json())
     return path
 
 
@@ -108,11 +118,15 @@ def test_read_prints_rows_by_address(config_file: Path, report: dict) -> None:
     assert [row["operatorId"] for row in rows] == ["FlightsJoin-operator-1", "RouteDelays-operator-2"]
 
 
-def test_neither_the_event_log_nor_the_output_holds_a_secret(report: dict, sandbox: Sandbox) -> None:
+def test_neither_the_event_log_nor_the_output_holds_a_secret(
+    report: dict, sandbox: Sandbox, catalog: FaultyProxy
+) -> None:
     logs = [path.read_text() for path in report["event_log"].rglob("*") if path.is_file()]
     assert any("SparkListenerApplicationEnd" in text for text in logs)
+    vended = catalog.vended()
+    assert len(vended) >= len(VENDED), "tables were loaded with credentials"
     for text in [*logs, report["output"]]:
         assert sandbox.admin.secret_access_key.get_secret_value() not in text
         assert sandbox.admin.access_key_id not in text
-        for vended in ("s3.access-key-id", "s3.secret-access-key", "s3.session-token"):
-            assert vended not in text
+        assert not [name for name in VENDED if name in text]
+        assert not [value for value in vended if value in text]

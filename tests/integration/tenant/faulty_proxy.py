@@ -1,4 +1,4 @@
-"""A way to a server that can be made slow, or made to refuse: passes requests on, but for those that a fault picks."""
+"""A way to a server that listens, and can be made slow or made to refuse: all but what a fault picks is passed on."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ import httpx
 
 # The lengths and the connection are this proxy's own.
 HOP_BY_HOP = {"transfer-encoding", "content-encoding", "content-length", "connection"}
+
+VENDED = ("s3.access-key-id", "s3.secret-access-key", "s3.session-token")
 
 
 @dataclass
@@ -35,11 +37,18 @@ class FaultyProxy(http.server.ThreadingHTTPServer):
     def __init__(self, target: str) -> None:
         super().__init__(("127.0.0.1", 0), _Forward)
         self.target = target.rstrip("/")
+        self.http = httpx.Client(timeout=60, trust_env=False)
         self.fault: Fault | None = None
+        self.told: list[Any] = []
+        """What the target answered in JSON."""
 
     @property
     def endpoint(self) -> str:
         return f"http://127.0.0.1:{self.server_port}"
+
+    def vended(self) -> set[str]:
+        """The keys and tokens that table loads brought along."""
+        return {value for answer in self.told for value in _vended(answer)}
 
     @contextmanager
     def faulty(self, line: str, status: int = 0, body: str = "") -> Iterator[Fault]:
@@ -50,6 +59,15 @@ class FaultyProxy(http.server.ThreadingHTTPServer):
         finally:
             self.fault = None
             fault.over.set()
+
+
+@contextmanager
+def way_to(target: str) -> Iterator[FaultyProxy]:
+    """A proxy in front of a server, for as long as the block lasts."""
+    with FaultyProxy(target) as proxy, proxy.http:
+        threading.Thread(target=proxy.serve_forever, daemon=True).start()
+        yield proxy
+        proxy.shutdown()
 
 
 class _Forward(http.server.BaseHTTPRequestHandler):
@@ -67,15 +85,15 @@ class _Forward(http.server.BaseHTTPRequestHandler):
             else:
                 fault.over.wait()  # nobody waits for the answer any more: hang up
             return
-        answer = httpx.request(
+        answer = self.server.http.request(
             self.command,
             self.server.target + self.path,
             # A signature covers the headers as they were sent, the host with them.
             headers=[(name, value) for name, value in self.headers.items() if name.lower() not in HOP_BY_HOP],
             content=content,
-            timeout=60,
-            trust_env=False,
         )
+        if "json" in answer.headers.get("content-type", "") and answer.content:
+            self.server.told.append(answer.json())
         kept = [(name, value) for name, value in answer.headers.multi_items() if name not in HOP_BY_HOP]
         self._answer(answer.status_code, kept, answer.content)
 
@@ -92,6 +110,14 @@ class _Forward(http.server.BaseHTTPRequestHandler):
 
     def log_message(self, *_: Any) -> None:
         """Nothing: tests read `hits`."""
+
+
+def _vended(answer: Any) -> Iterator[str]:
+    if isinstance(answer, dict):
+        yield from (str(answer[key]) for key in VENDED if answer.get(key))
+    inner = answer.values() if isinstance(answer, dict) else answer if isinstance(answer, list) else ()
+    for one in inner:
+        yield from _vended(one)
 
 
 def _type_of(body: str) -> str:

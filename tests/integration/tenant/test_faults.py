@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 import os
-import threading
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from . import faulty_proxy
 from .conftest import MakeTenant, Tenant
 from .faulty_proxy import FaultyProxy
 
@@ -90,17 +91,8 @@ CASES = {
 @pytest.fixture
 def way_to() -> Iterator[Callable[[str], FaultyProxy]]:
     """`way_to(target)`: a proxy in front of a server."""
-    proxies: list[FaultyProxy] = []
-
-    def make(target: str) -> FaultyProxy:
-        proxies.append(FaultyProxy(target))
-        threading.Thread(target=proxies[-1].serve_forever, daemon=True).start()
-        return proxies[-1]
-
-    yield make
-    for proxy in proxies:
-        proxy.shutdown()
-        proxy.server_close()
+    with ExitStack() as open_ways:
+        yield lambda target: open_ways.enter_context(faulty_proxy.way_to(target))
 
 
 def environment(tenant: Tenant, server: str, text: str) -> None:

@@ -2,39 +2,105 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from secrets import token_urlsafe
+from threading import Thread
 from typing import Any
+from urllib.parse import parse_qs
 
 import pyarrow as pa
 import pytest
 from lakewright_engine.model import Secret
 from lakewright_engine.project import Project
 from lakewright_sandbox.credentials import load
+from lakewright_sandbox.state import Sandbox
+
+from .faulty_proxy import VENDED, FaultyProxy, way_to
 
 pytestmark = pytest.mark.timeout(300)
 
 PASSPHRASE = "correct horse battery staple"
 
 
+class TokenEndpoint(ThreadingHTTPServer):
+    """An identity provider, as far as client credentials need one: knows one secret, gives out one token."""
+
+    def __init__(self, secret: str, token: str) -> None:
+        super().__init__(("127.0.0.1", 0), _GiveToken)
+        self.secret, self.token, self.given = secret, token, 0
+
+
+class _GiveToken(BaseHTTPRequestHandler):
+    server: TokenEndpoint
+
+    def do_POST(self) -> None:
+        form = parse_qs(self.rfile.read(int(self.headers["Content-Length"])).decode())
+        known = form["client_secret"] == [self.server.secret]
+        self.server.given += known
+        answer = {"access_token": self.server.token, "expires_in": 300} if known else {"error": "invalid_client"}
+        body = json.dumps(answer).encode()
+        self.send_response(200 if known else 401)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: Any) -> None:
+        """Nothing: the test reads `given`."""
+
+
+@pytest.fixture
+def identity_provider() -> Iterator[TokenEndpoint]:
+    with TokenEndpoint(token_urlsafe(24), token_urlsafe(48)) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        yield server
+        server.shutdown()
+
+
+@pytest.fixture
+def catalog(sandbox: Sandbox) -> Iterator[FaultyProxy]:
+    """The way to the catalog, which hears what it vends."""
+    with way_to(sandbox.lakekeeper.endpoint) as proxy:
+        yield proxy
+
+
 def test_no_secret_is_found_in_what_a_stack_leaves(
-    make_tenant: Callable[..., Any], aws: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+    make_tenant: Callable[..., Any],
+    aws: Callable[..., Any],
+    identity_provider: TokenEndpoint,
+    catalog: FaultyProxy,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """One warehouse with a role and an external id, one with a key by reference."""
+    """One warehouse with a role and an external id, one with a key by reference: to a variable, and to the stack's
+    encrypted configuration. The stack proves who it is by client credentials."""
     tenant = make_tenant()
+    (tenant.folder / "environments" / "sandbox.yaml").write_text(
+        f"sandbox: {tenant.sandbox.dir}\n"
+        f"kubernetes: {{render_to: {tenant.folder / 'rendered'}}}\n"
+        f"lakekeeper:\n"
+        f"  endpoint: '{catalog.endpoint}'\n"
+        f"  catalog_uri: '{catalog.endpoint}/catalog'\n"
+        f"  auth:\n"
+        f"    kind: client-credentials\n"
+        f"    token_url: 'http://127.0.0.1:{identity_provider.server_port}/token'\n"
+        f"    client_id: lakewright\n"
+        f"    client_secret: env:CLIENT_SECRET\n"
+    )
     keys = load(tenant.sandbox.credentials_file)
     admin = keys["admin"]
     store = f"{tenant.name}-store"
     aws("s3").create_bucket(Bucket=store)
     tenant.environ = {
         "STORE_ID": admin.access_key_id,
-        "STORE_SECRET": admin.secret_access_key.get_secret_value(),
+        "CLIENT_SECRET": identity_provider.secret,
     }
     tenant.spec["storage"]["store"] = {
         "backend": "s3",
         "bucket": store,
         "endpoint": tenant.sandbox.aws.endpoint,
         "region": tenant.sandbox.aws.region,
-        "credential": {"access_key_id": "env:STORE_ID", "secret_access_key": "env:STORE_SECRET"},
+        "credential": {"access_key_id": "env:STORE_ID", "secret_access_key": "config:store_secret"},
         "sts": False,
     }
     tenant.spec["warehouses"] = [
@@ -49,6 +115,7 @@ def test_no_secret_is_found_in_what_a_stack_leaves(
     ]
     tenant.spec["computing_units"] = [{"name": "workflows", "runtime": "texera", "warehouses": "all"}]
     tenant.write()
+    tenant.told("config", "set", "store_secret", admin.secret_access_key.get_secret_value(), "--secret")
     tenant.up()
     tenant.told("up", "--yes", "--diff", "--engine", "embedded")
     tenant.told("preview", "--refresh", "--diff", "--engine", "embedded")
@@ -57,7 +124,14 @@ def test_no_secret_is_found_in_what_a_stack_leaves(
     for form in ("json", "spark", "pyiceberg", "env"):
         tenant.told("config", "--format", form)
     tenant.catalog("executions").create_table("results.flights", schema=pa.schema([("n", pa.int64())]))
+    tenant.catalog("executions").load_table("results.flights").append(pa.table({"n": [1, 2, 3]}))
+    assert identity_provider.given, "the stack asked for a token"
+    vended = catalog.vended()
+    assert len(vended) >= len(VENDED), "the table was loaded with credentials"
     secrets = {
+        **{f"{number}. vended value": value for number, value in enumerate(vended)},
+        "the client's secret": identity_provider.secret,
+        "the stack's token": identity_provider.token,
         "the passphrase": PASSPHRASE,
         "the administrator's key": admin.secret_access_key.get_secret_value(),
         "the catalog's key": keys["lakekeeper"].secret_access_key.get_secret_value(),
@@ -66,9 +140,11 @@ def test_no_secret_is_found_in_what_a_stack_leaves(
     }
 
     left = {str(file): file.read_text() for file in tenant.folder.rglob("*") if file.is_file()}
+    left |= {str(file): file.read_text() for file in (tenant.sandbox.dir / "logs").iterdir()}
     left["what the commands printed"] = "\n".join(tenant.said)
 
     assert len(left) > 10
+    assert {"aws.log", "lakekeeper.log"} <= {place.rpartition("/")[2] for place in left}
     for what, secret in secrets.items():
         assert len(secret) > 10
         assert [place for place, text in left.items() if secret in text] == [], what
