@@ -204,18 +204,18 @@ def created_or_there(create: Callable[[], T], look: Callable[[], T | None]) -> t
         try:
             return create(), True
         except Unconfirmed as unanswered:
-            if (found := _looked(look, unanswered)) is not None:
+            if (found := looked(look, unanswered)) is not None:
                 return found, False
             if not tries_left:
                 raise
         except (AlreadyExists, TooSlow) as refused:
-            if (found := _looked(look, refused)) is not None:
+            if (found := looked(look, refused)) is not None:
                 return found, False
             raise
     raise AssertionError("the last try returns or raises")
 
 
-def _looked(look: Callable[[], T | None], after: LakekeeperError) -> T | None:
+def looked(look: Callable[[], T | None], after: LakekeeperError) -> T | None:
     """What is there. A look that fails as well is told beside what made it necessary."""
     try:
         return look()

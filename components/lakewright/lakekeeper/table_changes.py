@@ -5,9 +5,10 @@ from __future__ import annotations
 from lakewright.lakekeeper import table_finding
 from lakewright.lakekeeper.api import tables, tabulars
 from lakewright.lakekeeper.api.client import Client
-from lakewright.lakekeeper.api.errors import AlreadyExists, Conflict, NotFound, TooSlow, Unconfirmed
+from lakewright.lakekeeper.api.errors import AlreadyExists, Conflict, LakekeeperError, NotFound, TooSlow, Unconfirmed
 from lakewright.lakekeeper.api.tabulars import Tabular
 from lakewright.lakekeeper.errors import DeletedBehindBack, EvolutionRefused, NotOurs
+from lakewright.lakekeeper.provider import looked
 from lakewright.lakekeeper.table_args import TableArgs
 from lakewright.lakekeeper.table_finding import There
 from lakewright.lakekeeper.table_requests import commit
@@ -77,7 +78,7 @@ def renamed(client: Client, there: There, new: TableArgs) -> There:
                 f" {where(client, new)} is taken by another table or view. Choose another name, or drop that one."
             ) from None
         except (Unconfirmed, TooSlow, NotFound) as error:
-            found = table_finding.named(client, new.warehouse_id, new.path, new.name)
+            found = looked(lambda: table_finding.named(client, new.warehouse_id, new.path, new.name), error)
             if found and found.table_id == there.table_id:
                 return found
             if not tries_left or isinstance(error, NotFound):
@@ -102,15 +103,15 @@ def committed(client: Client, there: There, old: TableArgs | None, new: TableArg
             return There(
                 there.path, there.name, tables.commit(client, new.warehouse_id, there.path, there.name, needed.body)
             )
-        except (Conflict, Unconfirmed, TooSlow):
+        except (Conflict, Unconfirmed, TooSlow) as error:
             if not tries_left:
                 raise
-        there = _read_again(client, there, new)
+            there = _read_again(client, there, new, error)
     raise AssertionError("the last try returns or raises")
 
 
-def _read_again(client: Client, there: There, new: TableArgs) -> There:
-    now = table_finding.named(client, new.warehouse_id, there.path, there.name)
+def _read_again(client: Client, there: There, new: TableArgs, after: LakekeeperError) -> There:
+    now = looked(lambda: table_finding.named(client, new.warehouse_id, there.path, there.name), after)
     if now is None or now.table_id != there.table_id:
         raise DeletedBehindBack(
             f"{where(client, new)} ({there.table_id}) was dropped, renamed or made again while it was being changed."

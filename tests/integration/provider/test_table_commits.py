@@ -1,0 +1,162 @@
+"""Commits of `up` and of jobs at the same time: ours build upon theirs while that is safe, and never blindly."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import httpx
+import pytest
+from lakewright.credentials import resolve
+from lakewright.lakekeeper import provider
+from lakewright.lakekeeper.api.client import Client
+from lakewright.lakekeeper.api.errors import Conflict
+from lakewright.lakekeeper.api.retry import RetryPolicy
+from lakewright.lakekeeper.api.server import ServerRef
+from lakewright.lakekeeper.errors import DeletedBehindBack, EvolutionRefused
+from lakewright.lakekeeper.table import TableProvider
+from typing_extensions import override
+
+from .conftest import Props, Resource
+
+COLUMNS: list[Props] = [{"name": "id", "type": "int"}, {"name": "note", "type": "string"}]
+MORE = [*COLUMNS, {"name": "price", "type": "long"}]
+
+
+class Meddling(httpx.HTTPTransport):
+    """The way to the server, on which a job is faster: it acts before each of our first commits arrives."""
+
+    def __init__(self, act: Callable[[], Any], times: int = 1) -> None:
+        super().__init__()
+        self.act, self.left, self.commits = act, times, 0
+
+    @override
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        if request.method == "POST" and b'"requirements"' in request.content:
+            self.commits += 1
+            if self.left:
+                self.left -= 1
+                self.act()
+        return super().handle_request(request)
+
+
+class Job:
+    """Somebody who changes the table beside the stack."""
+
+    def __init__(self, http: httpx.Client, warehouse_id: str) -> None:
+        self._http, self._url = http, f"/catalog/v1/{warehouse_id}/namespaces/sales/tables/orders"
+
+    def fields(self) -> list[Props]:
+        now = self._http.get(self._url).json()["metadata"]
+        return next(one["fields"] for one in now["schemas"] if one["schema-id"] == now["current-schema-id"])
+
+    def columns(self) -> dict[str, int]:
+        return {one["name"]: one["id"] for one in self.fields()}
+
+    def commit(self, fields: list[Props]) -> None:
+        schema = {"type": "struct", "schema-id": 9, "fields": fields}
+        updates = [{"action": "add-schema", "schema": schema}, {"action": "set-current-schema", "schema-id": -1}]
+        self._http.post(self._url, json={"requirements": [], "updates": updates}).raise_for_status()
+
+    def add(self, name: str) -> None:
+        number = max(self.columns().values()) + 1
+        self.commit([*self.fields(), {"id": number, "name": name, "required": False, "type": "string"}])
+
+    def drop(self) -> None:
+        self._http.delete(self._url).raise_for_status()
+
+
+@pytest.fixture
+def job(http: httpx.Client, warehouse: Resource) -> Job:
+    http.post(f"/catalog/v1/{warehouse.id}/namespaces", json={"namespace": ["sales"]}).raise_for_status()
+    return Job(http, warehouse.id)
+
+
+@pytest.fixture
+def orders(server: Props, warehouse: Resource, job: Job) -> Props:
+    return {
+        "server": server,
+        "warehouse_id": warehouse.id,
+        "namespace": "sales",
+        "name": "orders",
+        "columns": COLUMNS,
+    }
+
+
+@pytest.fixture
+def table(orders: Props) -> Resource:
+    resource = Resource(TableProvider())
+    resource.up(**orders)
+    return resource
+
+
+@pytest.fixture
+def through(server: Props, monkeypatch: pytest.MonkeyPatch) -> Callable[[Meddling], Meddling]:
+    def use(way: Meddling) -> Meddling:
+        client = Client(ServerRef(**server), resolve, transport=way, retry=RetryPolicy(first_wait=0.01))
+        monkeypatch.setattr(provider, "shared", lambda *_: client)
+        return way
+
+    return use
+
+
+def test_a_column_that_a_job_adds_meanwhile_is_built_upon(
+    table: Resource, orders: Props, job: Job, through: Any
+) -> None:
+    way = through(Meddling(lambda: job.add("extra")))
+
+    assert table.up(**orders | {"columns": MORE}) == "update"
+
+    assert way.commits == 2
+    assert job.columns() == {"id": 1, "note": 2, "extra": 3, "price": 4}
+    assert table.outs["field_ids"]["price"] == 4
+
+
+def test_a_change_that_a_job_makes_unsafe_meanwhile_is_refused_and_the_jobs_stays(
+    table: Resource, orders: Props, job: Job, through: Any
+) -> None:
+    id_, note = job.fields()
+    through(Meddling(lambda: job.commit([{**id_, "type": "long"}, note])))
+
+    with pytest.raises(EvolutionRefused, match=r"`id`: long -> int would narrow it"):
+        table.up(**orders | {"columns": MORE})
+
+    assert job.columns() == {"id": 1, "note": 2}
+
+
+def test_a_table_that_is_dropped_meanwhile_is_told_so(table: Resource, orders: Props, job: Job, through: Any) -> None:
+    def replace() -> None:
+        job.drop()
+        Resource(TableProvider()).up(**orders)
+
+    through(Meddling(replace))
+
+    with pytest.raises(DeletedBehindBack, match=r"dropped, renamed or made again while it was being changed"):
+        table.up(**orders | {"columns": MORE})
+
+
+def test_jobs_that_are_always_faster_end_in_one_sentence(
+    table: Resource, orders: Props, job: Job, through: Any
+) -> None:
+    names = iter(f"extra{number}" for number in range(99))
+    way = through(Meddling(lambda: job.add(next(names)), times=99))
+
+    with pytest.raises(Conflict, match=r"POST /catalog/v1/.*/tables/orders at http://.* answered 409 CatalogCommit"):
+        table.up(**orders | {"columns": MORE})
+
+    assert way.commits == 5
+    assert "price" not in job.columns()
+
+
+def test_jobs_that_write_rows_or_properties_stand_in_nobodys_way(
+    table: Resource, orders: Props, job: Job, http: httpx.Client, through: Any
+) -> None:
+    update = {"action": "set-properties", "updates": {"written-by": "a job"}}
+    url = f"/catalog/v1/{orders['warehouse_id']}/namespaces/sales/tables/orders"
+    way = through(Meddling(lambda: http.post(url, json={"requirements": [], "updates": [update]}).raise_for_status()))
+
+    table.up(**orders | {"columns": MORE, "properties": {"owner": "sales"}})
+
+    assert way.commits == 1
+    properties = http.get(url).json()["metadata"]["properties"]
+    assert properties == {"written-by": "a job", "owner": "sales"}

@@ -1,0 +1,146 @@
+"""Every fault at every call of a table's creation, evolution, renaming, refresh and removal: nothing is lost."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import count
+from typing import Any
+
+import boto3
+import pytest
+from lakewright.lakekeeper.api.errors import LakekeeperError
+from lakewright.lakekeeper.table import TableProvider
+from lakewright_sandbox.state import Sandbox
+
+from .conftest import Props, Resource
+from .test_faults import BRIEFLY, FAULTS, PATIENCE, Operator, Switched, _complaints, operator, switched
+
+__all__ = ["operator", "switched"]
+
+FULL = bool(os.environ.get("LAKEWRIGHT_FULL"))
+OPERATIONS = ("create", "update", "refresh", "delete")
+_names = (f"t{number}" for number in count())
+
+
+@pytest.fixture(scope="module")
+def warehouse_id(switched: Switched, sandbox: Sandbox) -> str:
+    """On the sandbox's S3, since tables write files; with two namespaces."""
+    key, secret = sandbox.admin.access_key_id, sandbox.admin.secret_access_key.get_secret_value()
+    where = {"endpoint_url": sandbox.aws.endpoint, "region_name": sandbox.aws.region}
+    boto3.client("s3", aws_access_key_id=key, aws_secret_access_key=secret, **where).create_bucket(Bucket="faults")
+    profile = {"type": "s3", "bucket": "faults", "region": sandbox.aws.region, "endpoint": sandbox.aws.endpoint}
+    profile |= {"flavor": "s3-compat", "path-style-access": True, "sts-enabled": False}
+    credential = {"type": "s3", "credential-type": "access-key", "access-key-id": key, "secret-access-key": secret}
+    headers = {"x-project-id": "tables"}
+    switched.http.post("/management/v1/bootstrap", json={"accept-terms-of-use": True})
+    switched.http.post("/management/v1/project", json={"project-name": "tables", "project-id": "tables"})
+    body = {"warehouse-name": "main", "storage-profile": profile, "storage-credential": credential}
+    made = switched.http.post("/management/v1/warehouse", json=body, headers=headers).raise_for_status().json()["id"]
+    for name in ("sales", "old"):
+        switched.http.post(f"/catalog/v1/{made}/namespaces", json={"namespace": [name]}).raise_for_status()
+    return made
+
+
+@dataclass
+class Life:
+    """One life of one table."""
+
+    operator: Operator
+    warehouse_id: str
+
+    def __post_init__(self) -> None:
+        self.name = next(_names)
+        self.resource = Resource(TableProvider())
+        self.declared: Props = {
+            "server": self.operator.server,
+            "warehouse_id": self.warehouse_id,
+            "namespace": "sales",
+            "name": self.name,
+            "columns": [{"name": "id", "type": "int"}, {"name": "note", "type": "string"}],
+            "properties": {"owner": "a", "gone": "b"},
+            "protected": True,
+            "deletion": "purge",
+        }
+        self.changed = self.declared | {
+            "namespace": "old",
+            "name": f"{self.name}-renamed",
+            "columns": [{"name": "id", "type": "long"}, {"name": "text", "type": "string", "renamed_from": "note"}],
+            "partition_by": ["bucket(4, id)"],
+            "properties": {"owner": "c"},
+            "protected": False,
+        }
+
+    def prepared_for(self, operation: str) -> Life:
+        if operation == "delete":
+            self.declared |= {"protected": False}
+        if operation != "create":
+            self.operator.run(self.create)
+        self.operator.switched.calls()
+        return self
+
+    def create(self) -> None:
+        self.resource.up(**self.declared)
+
+    def update(self) -> None:
+        self.resource.up(**self.changed)
+
+    def refresh(self) -> None:
+        assert self.resource.refresh() == "same"
+
+    def delete(self) -> None:
+        self.resource.destroy()
+
+    def check(self, operation: str) -> None:
+        made = [one for one in self._there() if one.partition("-")[0] == self.name]
+        if operation == "delete":
+            assert made == []
+            return
+        assert made == [self.resource.inputs["name"]]
+        self.operator.run(self.refresh)
+        assert self.operator.run(lambda: self.resource.up(**self.resource.inputs)) == "same"
+
+    def _there(self) -> list[str]:
+        root = f"/catalog/v1/{self.warehouse_id}/namespaces"
+        listed = [self.operator.switched.http.get(f"{root}/{name}/tables").json() for name in ("sales", "old")]
+        return [one["name"] for answer in listed for one in answer["identifiers"]]
+
+
+def _matrix() -> Iterator[Any]:
+    for operation in OPERATIONS:
+        for fault in FAULTS if FULL else BRIEFLY:
+            yield pytest.param(operation, fault, id=f"{operation}-{fault}".replace(" ", "-").replace(",", ""))
+
+
+@pytest.mark.parametrize(("operation", "fault"), list(_matrix()))
+def test_at_every_call(operation: str, fault: str, operator: Operator, warehouse_id: str) -> None:
+    clean = Life(operator, warehouse_id).prepared_for(operation)
+    calls = operator.calls_of(getattr(clean, operation))
+    clean.check(operation)
+    assert calls
+    for number in range(1, len(calls) + 1):
+        for times in (1, None) if FULL else BRIEFLY[fault]:
+            _strike(Life(operator, warehouse_id), operation, FAULTS[fault] | {"nth": number, "count": times})
+
+
+def _strike(life: Life, operation: str, rule: Props) -> None:
+    operator, run = life.operator, getattr(life.prepared_for(operation), operation)
+    uuid = life.resource.id
+    operator.switched.install(**rule)
+    failure = _failure_of(operator, run, PATIENCE if rule["action"] == "delay" else 35)
+    operator.switched.install()
+    struck = [one for one in operator.switched.calls() if one["fault"]]
+    if failure:
+        assert _complaints(failure, operator.server["endpoint"], struck) == []
+        operator.run(run)
+    assert uuid in {"", life.resource.id} or operation == "delete"
+    life.check(operation)
+
+
+def _failure_of(operator: Operator, run: Callable[[], Any], patience: float) -> LakekeeperError | None:
+    try:
+        operator.run(run, patience)
+    except LakekeeperError as error:
+        return error
+    return None
