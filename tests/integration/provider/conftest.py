@@ -21,7 +21,7 @@ from lakewright_sandbox.lakekeeper.settings import Settings
 from lakewright_sandbox.state import Sandbox
 from pulumi.dynamic import ResourceProvider
 
-from .ground import AUTHORIZERS, TOKEN, Granting, Ground, granting_server
+from .ground import AUTHORIZERS, TOKEN, Granting, Ground, TokensAsNames, granting_server
 
 Props = dict[str, Any]
 
@@ -179,6 +179,35 @@ def own_ground(granting: Granting, monkeypatch: pytest.MonkeyPatch) -> Iterator[
     monkeypatch.setenv(TOKEN, "operator")
     with granting.client() as client:
         yield Ground(granting, client)
+
+
+@pytest.fixture(scope="session")
+def guarded_endpoint(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A server in this process that enforces rights and probes no storage; `operator` may do everything."""
+    database = tmp_path_factory.mktemp("guarded") / "lakekeeper.db"
+    settings = Settings(database=f"sqlite:///{database}", authorizer="openfga", skip_storage_validation=True)
+    with serving(FaultSwitch(TokensAsNames(create_app(settings)))) as endpoint:
+        asked = {"accept-terms-of-use": True, "is-operator": True}
+        by = {"authorization": "Bearer operator"}
+        httpx.post(f"{endpoint}/management/v1/bootstrap", json=asked, headers=by).raise_for_status()
+        yield endpoint
+
+
+@pytest.fixture
+def guarded(guarded_endpoint: str) -> Iterator[httpx.Client]:
+    """A client of its operator."""
+    with httpx.Client(base_url=guarded_endpoint, headers={"authorization": "Bearer operator"}, timeout=60) as client:
+        yield client
+        client.delete("/sandbox/v1/faults")
+
+
+@pytest.fixture
+def guarded_project(guarded: httpx.Client, unique: str, monkeypatch: pytest.MonkeyPatch) -> Props:
+    """The properties that everything in a project of its own has there, declared by the operator."""
+    monkeypatch.setenv(TOKEN, "operator")
+    guarded.post("/management/v1/project", json={"project-id": unique, "project-name": unique}).raise_for_status()
+    auth = {"kind": "token", "token": f"env:{TOKEN}"}
+    return {"server": {"endpoint": str(guarded.base_url).rstrip("/"), "auth": auth}, "project_id": unique}
 
 
 @pytest.fixture
