@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import configparser
+import os
+import shutil
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -167,21 +171,23 @@ def make_warehouse(aws: Aws) -> Callable[..., str]:
 
 
 class People:
-    """Clients of one server that enforces grants, each with a user's token; `None` sends none."""
+    """A server that enforces grants, and clients of it, each with a user's token; `None` sends none."""
 
-    def __init__(self, endpoint: str) -> None:
-        self._endpoint = endpoint
+    def __init__(self, app: ASGIApp) -> None:
+        self._running = ExitStack()
+        self._endpoint = self._running.enter_context(serving(TokensAsNames(app)))
         self._clients: dict[str | None, httpx.Client] = {}
 
     def __call__(self, name: str | None) -> httpx.Client:
         if name not in self._clients:
             headers = {"authorization": f"Bearer {name}"} if name else {}
-            self._clients[name] = httpx.Client(base_url=self._endpoint, headers=headers, timeout=30)
+            client = httpx.Client(base_url=self._endpoint, headers=headers, timeout=30)
+            self._clients[name] = self._running.enter_context(client)
         return self._clients[name]
 
-    def close(self) -> None:
-        for client in self._clients.values():
-            client.close()
+    def stop(self) -> None:
+        """Ends the server; again does nothing."""
+        self._running.close()
 
 
 class TokensAsNames:
@@ -203,10 +209,10 @@ def start_openfga(aws: Aws, tmp_path_factory: pytest.TempPathFactory) -> Iterato
     with ExitStack() as running:
 
         def start(**settings: Any) -> People:
-            database = f"sqlite:///{tmp_path_factory.mktemp('openfga') / 'lakekeeper.db'}"
-            made = Settings(database=database, aws_endpoint=aws.endpoint, authorizer="openfga", **settings)
-            people = People(running.enter_context(serving(TokensAsNames(create_app(made)))))
-            running.callback(people.close)
+            settings.setdefault("database", f"sqlite:///{tmp_path_factory.mktemp('openfga') / 'lakekeeper.db'}")
+            made = Settings(aws_endpoint=aws.endpoint, authorizer="openfga", **settings)
+            people = People(create_app(made))
+            running.callback(people.stop)
             asked = {"accept-terms-of-use": True, "is-operator": True}
             people("root").post("/management/v1/bootstrap", json=asked).raise_for_status()
             return people
@@ -217,3 +223,24 @@ def start_openfga(aws: Aws, tmp_path_factory: pytest.TempPathFactory) -> Iterato
 @pytest.fixture(scope="session")
 def people(start_openfga: Callable[..., People]) -> People:
     return start_openfga()
+
+
+@pytest.fixture(scope="module")
+def postgres() -> Iterator[str]:
+    """A Postgres server of its own on a socket in a temporary directory. It refuses to run as root."""
+    control, initdb = shutil.which("pg_ctl"), shutil.which("initdb")
+    if control is None or initdb is None:
+        pytest.skip("Postgres is not installed: initdb and pg_ctl are not on the PATH")
+    with tempfile.TemporaryDirectory(prefix="postgres") as directory:
+        user = []
+        if os.geteuid() == 0:
+            user = ["runuser", "-u", "nobody", "--"]
+            shutil.chown(directory, "nobody")
+        data, options = f"{directory}/data", f"-c listen_addresses='' -c unix_socket_directories={directory}"
+        run = partial(subprocess.run, check=True, capture_output=True, cwd=directory)
+        run([*user, initdb, "-D", data, "-U", "lakekeeper", "-A", "trust"])
+        run([*user, control, "-D", data, "-w", "-o", options, "-l", f"{directory}/log", "start"])
+        try:
+            yield f"postgresql://lakekeeper@/postgres?host={directory}"
+        finally:
+            run([*user, control, "-D", data, "-w", "-m", "immediate", "stop"])

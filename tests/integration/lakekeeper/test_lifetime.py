@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-import os
-import shutil
-import subprocess
-import tempfile
 from collections.abc import Iterator
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -193,27 +188,6 @@ def test_everything_is_there_after_a_restart(start_lakekeeper: Any, make_warehou
     assert loaded["metadata"] == table["metadata"]
     update = {"requirements": [], "updates": [{"action": "set-properties", "updates": {"k": "v"}}]}
     assert after.post(f"/catalog/v1/{warehouse}/namespaces/n/tables/t", json=update).status_code == 200
-
-
-@pytest.fixture
-def postgres() -> Iterator[str]:
-    """A Postgres server of its own on a socket in a temporary directory. It refuses to run as root."""
-    control, initdb = shutil.which("pg_ctl"), shutil.which("initdb")
-    if control is None or initdb is None:
-        pytest.skip("Postgres is not installed: initdb and pg_ctl are not on the PATH")
-    with tempfile.TemporaryDirectory(prefix="postgres") as directory:
-        user = []
-        if os.geteuid() == 0:
-            user = ["runuser", "-u", "nobody", "--"]
-            shutil.chown(directory, "nobody")
-        data, options = f"{directory}/data", f"-c listen_addresses='' -c unix_socket_directories={directory}"
-        run = partial(subprocess.run, check=True, capture_output=True, cwd=directory)
-        run([*user, initdb, "-D", data, "-U", "lakekeeper", "-A", "trust"])
-        run([*user, control, "-D", data, "-w", "-o", options, "-l", f"{directory}/log", "start"])
-        try:
-            yield f"postgresql://lakekeeper@/postgres?host={directory}"
-        finally:
-            run([*user, control, "-D", data, "-w", "-m", "immediate", "stop"])
 
 
 def test_postgres_serves_as_well(postgres: str, start_lakekeeper: Any, make_warehouse: Any) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -258,3 +259,24 @@ def test_a_check_is_about_oneself_or_about_another(people: Any, objects: Objects
 def test_on_an_object_that_is_not_there_nobody_has_a_right(people: Any) -> None:
     answer = people("root").get(f"{V1}/permissions/warehouse/{uuid.uuid4()}/assignments")
     assert kind_of(answer) == (401, "Unauthorized")
+
+
+@pytest.mark.skipif(not os.environ.get("LAKEWRIGHT_FULL"), reason="the same once more on Postgres: test-all")
+def test_tuples_on_postgres(start_openfga: Any, postgres: str) -> None:
+    people = start_openfga(database=postgres)
+    root, member = people("root"), people("member")
+    outer, inner = (root.post(f"{V1}/role", json={"name": name}).json()["id"] for name in ("outer", "inner"))
+    assert kind_of(root.post(f"{V1}/role", json={"name": "INNER"})) == (409, "RoleNameAlreadyExists")
+    sourced = {"provider-id": "idp", "source-id": "1"}
+    assert root.post(f"{V1}/role", json={"name": "one"} | sourced).status_code == 201
+    assert kind_of(root.post(f"{V1}/role", json={"name": "two"} | sourced)) == (409, "RoleSourceIdConflict")
+    for role, who in ((outer, {"role": inner}), (inner, {"user": "oidc~member"})):
+        assert change(root, f"{V1}/permissions/role/{role}", writes=[who | {"type": "assignee"}]).status_code == 204
+    describe = {"type": "describe", "role": outer}
+    assert change(root, f"{V1}/permissions/project", writes=[describe]).status_code == 204
+    again = change(root, f"{V1}/permissions/project", writes=[describe])
+    assert kind_of(again) == (409, "TupleAlreadyExistsError")
+    assert member.get(f"{V1}/role").status_code == 200
+    assert root.delete(f"{V1}/role/{outer}").status_code == 204
+    assert kind_of(member.get(f"{V1}/role")) == (403, "ProjectActionForbidden")
+    people.stop()  # before its database goes

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import time
 from collections.abc import Callable
@@ -32,14 +33,16 @@ VOLATILE = {
 # The recorded server's defects, with what is right in their place.
 DEFECTS: dict[tuple[str, str], int] = {('{"namespace": []}', "POST"): 400}
 WAIT_SECONDS = 30
+FULL_ONLY = pytest.mark.skipif(not os.environ.get("LAKEWRIGHT_FULL"), reason="the same once more on Postgres: test-all")
 
 pytestmark = pytest.mark.xdist_group("lakekeeper-recordings")
 
 
-@pytest.fixture(scope="module")
-def differences(aws: Any, start_lakekeeper: Any) -> dict[str, list[str]]:
+@pytest.fixture(scope="module", params=["sqlite", pytest.param("postgres", marks=FULL_ONLY)])
+def differences(request: Any, aws: Any, start_lakekeeper: Any) -> dict[str, list[str]]:
     """Of each recording; they build on one another, so all are replayed, in order, on one server."""
-    client = start_lakekeeper("--no-system-identity", bootstrap=False)
+    database = request.getfixturevalue("postgres") if request.param == "postgres" else None
+    client = start_lakekeeper("--no-system-identity", bootstrap=False, database=database)
 
     def with_admin_keys(body: str) -> str:
         body = body.replace('"aws-access-key-id":"minioadmin"', f'"aws-access-key-id":"{aws.access_key_id}"')
@@ -50,7 +53,9 @@ def differences(aws: Any, start_lakekeeper: Any) -> dict[str, list[str]]:
 
     variables = {"base": str(client.base_url).rstrip("/"), "s3": aws.endpoint}
     replayer = Replayer(client, variables, with_admin_keys)
-    return {recording.name: replayer.replay(recording) for recording in RECORDINGS}
+    found = {recording.name: replayer.replay(recording) for recording in RECORDINGS}
+    start_lakekeeper.stop(client)  # before its database goes
+    return found
 
 
 @pytest.mark.parametrize("recording", [recording.name for recording in RECORDINGS])
