@@ -25,10 +25,15 @@ class BootstrapArgs(OnServer):
     """What is declared of a bootstrap. All of it matters once."""
 
     accept_terms_of_use: Annotated[bool, AfterValidator(_accepted), CreateOnly()]
+    """Must be true: a server cannot be bootstrapped without."""
     is_operator: Annotated[bool, CreateOnly()] = False
+    """Whether the identity that bootstraps becomes the server's operator, not its administrator."""
     user_name: Annotated[str | None, CreateOnly()] = None
+    """Name of the identity, where its token has none."""
     user_email: Annotated[str | None, CreateOnly()] = None
+    """E-mail address of the identity, where its token has none."""
     user_type: Annotated[Literal["human", "application"] | None, CreateOnly()] = None
+    """What the identity is: a person or a service."""
 
 
 class BootstrapProvider(LakekeeperProvider[BootstrapArgs]):

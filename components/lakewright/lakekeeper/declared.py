@@ -92,12 +92,15 @@ class OnServer(Declared):
     """What every object on a server has."""
 
     server: Annotated[ServerRef, StateOnly()]
+    """`endpoint` and `auth` of the server; secrets by reference."""
 
 
 class Deletable(OnServer):
     """An object that holds data, or leads to it."""
 
     deletion: Annotated[Deletion, StateOnly()] = "protect"
+    """What happens to data when the resource goes: `protect` refuses while there is some, `retain` leaves all, `purge`
+    deletes."""
 
 
 def _type_of(value: Any) -> Any:

@@ -24,6 +24,7 @@ class DeletionGuardArgs(Deletable):
     """What is guarded: warehouse ids by warehouse name, and what else may hold something that is not the stack's."""
 
     warehouses: Annotated[dict[str, str], StateOnly()]
+    """Ids of the warehouses to guard, by name."""
     namespaces: Annotated[dict[str, list[str]] | None, StateOnly()] = None
     """The stack's own namespaces by warehouse name; of a warehouse that is named here, others stand in the way."""
     projects: Annotated[dict[str, list[str]] | None, StateOnly()] = None

@@ -27,9 +27,13 @@ class GrantArgs(OnServer):
     """What is declared of a grant. The server has nothing to change about one: another is another."""
 
     on: Annotated[GrantTarget, Replace()]
+    """The object."""
     privilege: Annotated[Privilege, Replace()]
+    """The privilege, in the words of the server's authorizer."""
     user: Annotated[UserId | None, Replace()] = None
+    """Id of the user who gets it."""
     role: Annotated[RoleId | None, Replace()] = None
+    """Id of the role that gets it."""
     declared_as: Annotated[str, StateOnly()] = ""
 
     @model_validator(mode="after")

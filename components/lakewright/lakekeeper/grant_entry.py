@@ -36,8 +36,11 @@ class Entry(Declared):
     """A privilege of a user (its id) or of a role (its id)."""
 
     privilege: Privilege
+    """The privilege, in the words of the server's authorizer."""
     user: UserId | None = None
+    """Id of the user who has it."""
     role: RoleId | None = None
+    """Id of the role that has it."""
 
     @model_validator(mode="after")
     def _one_principal(self) -> Self:

@@ -18,6 +18,7 @@ class OnServer(Declared):
     """The server itself."""
 
     type: Literal["server"]
+    """`server`."""
 
     def __str__(self) -> str:
         return "server"
@@ -27,7 +28,9 @@ class OnProject(Declared):
     """A project."""
 
     type: Literal["project"]
+    """`project`."""
     project_id: ProjectId
+    """Id of the project."""
 
     def __str__(self) -> str:
         return f"project/{self.project_id}"
@@ -37,8 +40,11 @@ class OnRole(Declared):
     """A role itself, not what it may do: who owns it."""
 
     type: Literal["role"]
+    """`role`."""
     project_id: ProjectId
+    """Project of the role."""
     role_id: RoleId
+    """Id of the role."""
 
     def __str__(self) -> str:
         return f"role/{self.role_id}"
@@ -48,7 +54,9 @@ class OnWarehouse(Declared):
     """A warehouse, and all in it."""
 
     type: Literal["warehouse"]
+    """`warehouse`."""
     warehouse_id: str
+    """Id of the warehouse."""
 
     def __str__(self) -> str:
         return f"warehouse/{self.warehouse_id}"
@@ -58,8 +66,11 @@ class OnNamespace(Declared):
     """A namespace, and all in it."""
 
     type: Literal["namespace"]
+    """`namespace`."""
     warehouse_id: str
+    """Warehouse that it is in."""
     namespace: NamespacePath
+    """Its levels with dots between."""
 
     def __str__(self) -> str:
         return f"warehouse/{self.warehouse_id}/namespace/{self.namespace.casefold()}"
@@ -69,9 +80,13 @@ class OnTabular(Declared):
     """A table or view."""
 
     type: TabularType
+    """`table` or `view`."""
     warehouse_id: str
+    """Warehouse that it is in."""
     namespace: NamespacePath
+    """Namespace that it is in."""
     name: Annotated[str, Field(min_length=1)]
+    """Its name."""
 
     def __str__(self) -> str:
         return f"warehouse/{self.warehouse_id}/{self.type}/{self.namespace.casefold()}.{self.name.casefold()}"

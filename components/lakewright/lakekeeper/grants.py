@@ -33,10 +33,14 @@ class GrantsArgs(OnServer):
     """What is declared of all grants on an object."""
 
     on: Annotated[GrantTarget, Replace()]
+    """The object."""
     grants: Annotated[list[Entry], AfterValidator(_each_once), Update(via="grants")] = []
+    """All grants on it."""
     keep_owners: Annotated[bool, Update(via="grants")] = True
+    """Whether owners that are there when the resource is made stay."""
     declared_as: Annotated[str, StateOnly()] = ""
     adopt: Annotated[bool, CreateOnly()] = False
+    """Take over an object that has other grants already: they are taken away."""
 
     @model_validator(mode="after")
     def _no_members(self) -> Self:

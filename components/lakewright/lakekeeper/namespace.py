@@ -40,14 +40,21 @@ class NamespaceArgs(Deletable):
     """What is declared of a namespace."""
 
     warehouse_id: Annotated[str, Replace()]
+    """Warehouse that the namespace is in."""
     name: Annotated[NamespacePath, Replace()]
+    """Its levels with dots between: `sales.daily`."""
     properties: Annotated[
         dict[str, str] | None, AfterValidator(_own_properties), Update(via="properties"), ServerKeeps()
     ] = None
+    """Properties, keys in lower case. Left out: as the server has them."""
     location: Annotated[str | None, AfterValidator(_without_slash), Replace(), ServerKeeps()] = None
+    """Folder of the namespace's tables, within the warehouse. Left out: chosen by the server."""
     protected: Annotated[bool | None, Update(via="protection"), ServerKeeps()] = None
+    """Whether the server refuses to drop it. Left out: as the server has it."""
     managed_access: Annotated[bool | None, Update(via="managed-access"), ServerKeeps()] = None
+    """Whether only those with `manage_grants` give grants in it. OpenFGA only. Left out: as the server has it."""
     adopt: Annotated[bool, CreateOnly()] = False
+    """Take over a namespace of this name that exists with other properties."""
 
     @property
     def path(self) -> Path:

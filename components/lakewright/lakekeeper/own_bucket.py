@@ -18,11 +18,15 @@ class OwnBucket(Declared):
     """A bucket that the stack made and will not empty, and the AWS identity that may look into it; no secret."""
 
     bucket: str
+    """Name of the bucket."""
     region: str
+    """Its region."""
     endpoint: str | None = None
     """A sandbox's, in place of AWS."""
     profile: str | None = None
+    """AWS profile to look with."""
     shared_credentials_file: str | None = None
+    """File that has the profile."""
 
     @property
     def where(self) -> str:

@@ -18,8 +18,11 @@ class ProjectArgs(Deletable):
     """What is declared of a project. Its id is ours to choose, since names are not unique."""
 
     project_id: Annotated[ProjectId, Replace()]
+    """Id of the project, chosen here: names are not unique."""
     name: Annotated[ProjectName, Update(via="rename")]
+    """Name that people see."""
     adopt: Annotated[bool, CreateOnly()] = False
+    """Take over a project of this id that exists under another name."""
 
 
 class ProjectProvider(LakekeeperProvider[ProjectArgs]):

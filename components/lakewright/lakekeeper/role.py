@@ -22,11 +22,17 @@ class RoleArgs(OnServer):
     """What is declared of a role."""
 
     project_id: Annotated[ProjectId, Replace()]
+    """Project that the role belongs to."""
     name: Annotated[str, Field(min_length=1), Update(via="role")]
+    """Name of the role, unique in its project whatever its case."""
     description: Annotated[str | None, Field(min_length=1), Update(via="role")] = None
+    """What the role is for."""
     provider_id: Annotated[str | None, Field(min_length=1), Update(via="source-system"), ServerKeeps()] = None
+    """Identity provider whose role this stands for. From 0.12 on."""
     source_id: Annotated[str | None, Field(min_length=1), Update(via="source-system"), ServerKeeps()] = None
+    """Id of the role at that provider."""
     adopt: Annotated[bool, CreateOnly()] = False
+    """Take over a role of this name that exists."""
 
     @model_validator(mode="after")
     def _source_is_whole(self) -> Self:

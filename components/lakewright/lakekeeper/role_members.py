@@ -30,11 +30,16 @@ class RoleMembersArgs(OnServer):
     """What is declared of a role's members."""
 
     project_id: Annotated[ProjectId, Replace()]
+    """Project that the role belongs to."""
     role_id: Annotated[RoleId, Replace()]
+    """Id of the role."""
     users: Annotated[list[UserId], AfterValidator(_each_once), Update(via="members")] = []
+    """Ids of the users in it."""
     roles: Annotated[list[RoleId], AfterValidator(_each_once), Update(via="members")] = []
+    """Ids of the roles in it."""
     declared_as: Annotated[str, StateOnly()] = ""
     adopt: Annotated[bool, CreateOnly()] = False
+    """Take over a role that has other members already: they are removed."""
 
     @model_validator(mode="after")
     def _not_itself(self) -> Self:

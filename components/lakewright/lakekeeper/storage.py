@@ -27,25 +27,45 @@ class S3Profile(Declared):
     """Storage on S3 or what speaks its protocol."""
 
     type: Literal["s3"] = "s3"
+    """`s3`: Amazon's S3, or what speaks its protocol."""
     bucket: Annotated[BucketName, Replace()]
+    """Name of the bucket."""
     key_prefix: Annotated[KeyPrefix, Replace()] = ""
+    """Folder in the bucket that everything lies under; empty: the whole bucket, which then takes no other warehouse."""
     region: Annotated[Region, Replace()]
+    """Region of the bucket; moves in place where `endpoint` is set and the server is 0.12 or newer."""
     endpoint: StorageEndpoint | None = None
+    """URL of an S3-compatible store; left out: AWS."""
     sts_endpoint: StsEndpoint | None = None
+    """URL of the store's STS, where it is not `endpoint`. From 0.12 on."""
     flavor: Annotated[Literal["aws", "s3-compat"], BeforeValidator(_flavor)] = "aws"
+    """`aws`, or `s3-compat` for all other stores."""
     path_style_access: bool = False
+    """Whether the bucket stands in the path of URLs instead of the host name."""
     assume_role_arn: OptionalRole = None
+    """Role that the server assumes for its own access; also for vending, unless `sts_role_arn` is set."""
     sts_enabled: bool = True
+    """Whether tables are loaded with vended credentials."""
     sts_role_arn: OptionalRole = None
+    """Role that vended credentials are made with."""
     sts_token_validity_seconds: Annotated[int, Field(ge=900, le=43200)] = 3600
+    """Life of a vended credential; not above what the role allows."""
     sts_session_tags: dict[str, str] = {}
+    """Tags of the sessions of both roles."""
     remote_signing_enabled: bool = True
+    """Whether the server signs requests for clients that ask for it."""
     remote_signing_url_style: Literal["auto", "path", "virtual_host"] = "auto"
+    """How the server finds the bucket in a URL that it is to sign."""
     push_s3_delete_disabled: bool = True
+    """Whether clients are told not to delete files, where tables are soft-deleted."""
     aws_kms_key_arn: Annotated[Arn | None, BeforeValidator(_blank_is_none)] = None
+    """KMS key that clients encrypt with; vended credentials may use it."""
     allow_alternative_protocols: bool = False
+    """Whether table locations may begin with `s3a://` or `s3n://`."""
     legacy_md5_behavior: bool = False
+    """Whether requests carry MD5 sums, which old stores ask for."""
     storage_layout: Annotated[StorageLayout | None, ServerKeeps()] = None
+    """Where new tables go below the prefix. Left out: as the server has it. From 0.12 on."""
 
     @model_validator(mode="after")
     def _vending_needs_a_role(self) -> Self:
@@ -91,13 +111,16 @@ class HardDelete(Declared):
     """A dropped table is gone at once."""
 
     type: Literal["hard"] = "hard"
+    """`hard`."""
 
 
 class SoftDelete(Declared):
     """A dropped table can be brought back for some time."""
 
     type: Literal["soft"]
+    """`soft`."""
     expiration_seconds: Seconds
+    """Seconds until a dropped table is gone for good."""
 
 
 DeleteProfile = Annotated[

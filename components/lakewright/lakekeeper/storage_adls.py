@@ -49,15 +49,25 @@ class AdlsProfile(Declared):
     """Storage on ADLS. `account_name` may change in place, as the server allows; see to it that the data moved."""
 
     type: Literal["adls"]
+    """`adls`: Azure Data Lake Storage."""
     account_name: AccountName
+    """Name of the storage account."""
     filesystem: Annotated[Filesystem, Replace()]
+    """Name of the container."""
     key_prefix: Annotated[KeyPrefix, Replace()] = ""
+    """Folder in the container that everything lies under."""
     host: Annotated[Host | None, _none_if(DEFAULT_HOST), Replace()] = None
+    """Host of the storage; left out: Azure's own."""
     authority_host: Annotated[StorageEndpoint | None, _none_if(DEFAULT_AUTHORITY), Replace()] = None
+    """URL of the identity provider; left out: Azure's own."""
     sas_enabled: bool = True
+    """Whether tables are loaded with vended SAS tokens."""
     sas_token_validity_seconds: Annotated[int, Field(ge=1, le=WEEK)] = 3600
+    """Life of a vended SAS token; a week at most."""
     allow_alternative_protocols: bool = False
+    """Whether table locations may begin with `wasbs://`."""
     storage_layout: Annotated[StorageLayout | None, ServerKeeps()] = None
+    """Where new tables go below the prefix. Left out: as the server has it."""
 
     @property
     def roles(self) -> tuple[str, ...]:

@@ -27,9 +27,13 @@ class AccessKey(StorageCredential):
     secrets: ClassVar[tuple[str, ...]] = ("access_key_id", "secret_access_key")
 
     type: Literal["access-key"]
+    """`access-key`."""
     access_key_id: Reference
+    """Reference to the key's id."""
     secret_access_key: Reference
+    """Reference to the key's secret."""
     external_id: ExternalIdValue | None = None
+    """External id that the roles' trust policies ask for."""
 
 
 class SystemIdentity(StorageCredential):
@@ -38,7 +42,9 @@ class SystemIdentity(StorageCredential):
     family: ClassVar[str] = "s3"
 
     type: Literal["aws-system-identity"]
+    """`aws-system-identity`."""
     external_id: ExternalIdValue | None = None
+    """External id that the role's trust policy asks for."""
 
 
 class CloudflareR2(StorageCredential):
@@ -48,10 +54,15 @@ class CloudflareR2(StorageCredential):
     secrets: ClassVar[tuple[str, ...]] = ("access_key_id", "secret_access_key", "token")
 
     type: Literal["cloudflare-r2"]
+    """`cloudflare-r2`."""
     access_key_id: Reference
+    """Reference to the key's id."""
     secret_access_key: Reference
+    """Reference to the key's secret."""
     token: Reference
+    """Reference to the API token that temporary credentials are made with."""
     account_id: NotBlank
+    """Id of the Cloudflare account."""
 
 
 class AzureClient(StorageCredential):
@@ -61,9 +72,13 @@ class AzureClient(StorageCredential):
     secrets: ClassVar[tuple[str, ...]] = ("client_secret",)
 
     type: Literal["client-credentials"]
+    """`client-credentials`."""
     client_id: NotBlank
+    """Id of the application."""
     tenant_id: NotBlank
+    """Id of the directory."""
     client_secret: Reference
+    """Reference to the application's secret."""
 
 
 class AzureSharedKey(StorageCredential):
@@ -73,7 +88,9 @@ class AzureSharedKey(StorageCredential):
     secrets: ClassVar[tuple[str, ...]] = ("key",)
 
     type: Literal["shared-access-key"]
+    """`shared-access-key`."""
     key: Reference
+    """Reference to the account's key."""
 
 
 class AzureSystemIdentity(StorageCredential):
@@ -82,6 +99,7 @@ class AzureSystemIdentity(StorageCredential):
     family: ClassVar[str] = "az"
 
     type: Literal["azure-system-identity"]
+    """`azure-system-identity`."""
 
 
 class GoogleServiceAccount(StorageCredential):
@@ -91,7 +109,9 @@ class GoogleServiceAccount(StorageCredential):
     secrets: ClassVar[tuple[str, ...]] = ("key",)
 
     type: Literal["service-account-key"]
+    """`service-account-key`."""
     key: Reference
+    """Reference to the account's key file, as JSON."""
 
 
 class GoogleSystemIdentity(StorageCredential):
@@ -100,6 +120,7 @@ class GoogleSystemIdentity(StorageCredential):
     family: ClassVar[str] = "gcs"
 
     type: Literal["gcp-system-identity"]
+    """`gcp-system-identity`."""
 
 
 class UndeclaredCredential(StorageCredential):
@@ -108,7 +129,9 @@ class UndeclaredCredential(StorageCredential):
     family: ClassVar[str] = ""
 
     type: Literal["undeclared"]
+    """`undeclared`."""
     kind: str
+    """What the server says of it."""
 
 
 AnyCredential = (

@@ -11,10 +11,15 @@ class GcsProfile(Declared):
     """Storage on GCS."""
 
     type: Literal["gcs"]
+    """`gcs`: Google Cloud Storage."""
     bucket: Annotated[GcsBucketName, Replace()]
+    """Name of the bucket."""
     key_prefix: Annotated[KeyPrefix, Replace()] = ""
+    """Folder in the bucket that everything lies under."""
     sts_enabled: bool = True
+    """Whether tables are loaded with vended credentials."""
     storage_layout: Annotated[StorageLayout | None, ServerKeeps()] = None
+    """Where new tables go below the prefix. Left out: as the server has it."""
 
     @property
     def roles(self) -> tuple[str, ...]:

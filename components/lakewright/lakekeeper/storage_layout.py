@@ -11,8 +11,11 @@ class StorageLayout(Declared):
     """Where new tables go below the warehouse's prefix. Existing ones stay where they are."""
 
     type: Literal["default", "tabular-only", "full-hierarchy"]
+    """`default`, `tabular-only` (all tables side by side) or `full-hierarchy` (folders of namespaces)."""
     tabular: str | None = None
+    """Name of a table's folder, with `{uuid}` or `{name}`."""
     namespace: str | None = None
+    """Name of a namespace's folder, with `{uuid}` or `{name}`."""
 
     @model_validator(mode="after")
     def _templates(self) -> Self:

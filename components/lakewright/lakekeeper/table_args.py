@@ -32,23 +32,33 @@ class TableArgs(Deletable):
     """What is declared of a table."""
 
     warehouse_id: Annotated[str, Replace()]
+    """Warehouse that the table is in."""
     namespace: Annotated[NamespacePath, Update(via="rename")]
+    """Namespace that the table is in, its levels with dots between."""
     name: Annotated[TableName, Update(via="rename")]
+    """Name of the table; renamed in place."""
     columns: Annotated[Columns, Update(via="commit")]
+    """The columns, in order."""
     identifier: Annotated[list[str], Update(via="commit")] = []
     """Columns that together tell rows apart, for engines that update rows; Iceberg does not enforce it."""
     partition_by: Annotated[list[PartitionText], Update(via="commit")] = []
+    """Partition transforms: `days(at)`, `bucket(16, id) as shard`."""
     sort_by: Annotated[list[SortingText], Update(via="commit")] = []
+    """Sort order: `at desc nulls last`."""
     properties: Annotated[TableProperties, Update(via="commit")] = {}
     """Those that are declared; what engines and the server write beside them is theirs."""
     format_version: Annotated[FormatVersion | None, Update(via="commit"), ServerKeeps()] = None
+    """Iceberg format version; only ever raised."""
     location: Annotated[str | None, AfterValidator(_without_slash), Replace(), ServerKeeps()] = None
+    """Folder of the table, within the warehouse. Left out: chosen by the server."""
     protected: Annotated[bool | None, Update(via="protection"), ServerKeeps()] = None
+    """Whether the server refuses to drop it. Left out: as the server has it."""
     dropped_columns: Annotated[list[str], StateOnly()] = []
     """Columns, by path, that may be dropped: no other ever is."""
     undeclared_columns: Annotated[Literal["refuse", "keep"], StateOnly()] = "refuse"
     """What to do about columns that jobs added: `refuse` shows them as drift, `keep` leaves them alone."""
     adopt: Annotated[bool, CreateOnly()] = False
+    """Take over a table of this name that exists, changing it to what is declared."""
 
     @classmethod
     @override

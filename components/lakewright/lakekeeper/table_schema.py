@@ -105,9 +105,11 @@ class Column(_Part):
     """A column, or a field of a nested one."""
 
     name: ColumnName
+    """Name of the column."""
     type: ColumnType
     """A type of Iceberg's, as text or, for nested ones that say more, as a mapping."""
     required: bool = False
+    """Whether it always has a value."""
     doc: str | None = None
     """What it means. Left out, what engines wrote stays."""
     default: bool | int | float | str | None = None
@@ -138,24 +140,33 @@ class StructType(_Part):
     """Columns within a column."""
 
     type: Literal["struct"] = "struct"
+    """`struct`."""
     fields: Columns
+    """The columns within it."""
 
 
 class ListType(_Part):
     """A list of elements of one type."""
 
     type: Literal["list"] = "list"
+    """`list`."""
     element: ColumnType
+    """Type of an element."""
     element_required: bool = False
+    """Whether elements always have a value."""
 
 
 class MapType(_Part):
     """A map from keys to values."""
 
     type: Literal["map"] = "map"
+    """`map`."""
     key: ColumnType
+    """Type of a key."""
     value: ColumnType
+    """Type of a value."""
     value_required: bool = False
+    """Whether values are always there."""
 
 
 for _model in (Column, StructType, ListType, MapType):

@@ -33,13 +33,19 @@ class TaskQueueConfigArgs(OnServer):
     """What is declared of a queue. `config` is what the server's documentation has, under the server's own keys."""
 
     warehouse_id: Annotated[NotBlank | None, Replace()] = None
+    """Warehouse that the queue belongs to."""
     project_id: Annotated[ProjectId | None, Replace()] = None
+    """Project that the queue belongs to: that of `task_log_cleanup`."""
     queue: Annotated[NotBlank, AfterValidator(_current_name), Replace()]
+    """Name of the queue: `soft_deletion`, `tabular_purge`, `task_log_cleanup`, or one that the server adds."""
     config: Annotated[dict[str, Any], Update(via="config")] = {}
+    """The queue's settings, under the server's own keys."""
     max_seconds_since_last_heartbeat: Annotated[
         Annotated[int, Field(ge=1)] | None, Update(via="config"), ServerKeeps()
     ] = None
+    """Seconds without a sign of life after which a task counts as lost. Left out: as the server has it."""
     adopt: Annotated[bool, CreateOnly()] = False
+    """Take over a configuration that somebody else has set."""
 
     @model_validator(mode="after")
     def _belongs_to_one(self) -> Self:

@@ -24,10 +24,15 @@ class UserArgs(OnServer):
     """What is declared of a user."""
 
     user_id: Annotated[UserId, Replace()]
+    """Id as the identity provider's tokens give it: `oidc~SUBJECT` or `kubernetes~UID`."""
     name: Annotated[str, Field(min_length=1), Update(via="user")]
+    """Name that people see."""
     user_type: Annotated[UserType, Update(via="user")]
+    """What the user is: a person or an application."""
     email: Annotated[str | None, Field(min_length=1), Update(via="user")] = None
+    """E-mail address."""
     adopt: Annotated[bool, CreateOnly()] = False
+    """Take over a user who is known under another name."""
 
     @property
     def properties(self) -> dict[str, Any]:

@@ -36,19 +36,30 @@ class WarehouseArgs(Deletable):
     """What is declared of a warehouse."""
 
     project_id: Annotated[ProjectId, Replace()]
+    """Project that the warehouse belongs to."""
     name: Annotated[WarehouseName, Update(via="rename")]
+    """Name of the warehouse, unique in its project whatever its case."""
     storage: Annotated[StorageProfile, Update(via="storage")]
+    """Where the data is: the fields of `S3Profile`, `AdlsProfile` or `GcsProfile`, told apart by `type`."""
     credential: Annotated[Credential | None, Rotate(via="storage-credential")] = None
+    """How the server reaches the storage; secrets by reference. None: the server has to do without."""
     credential_fingerprint: Annotated[str | None, Rotate(via="storage-credential"), ServerKeeps()] = None
     delete_profile: Annotated[DeleteProfile, Update(via="delete-profile")] = HardDelete()
+    """Whether dropped tables can be brought back, and for how long."""
     protected: Annotated[bool, Update(via="protection")] = False
+    """Whether the server refuses to delete the warehouse."""
     active: Annotated[bool, Update(via="status")] = True
+    """Whether the warehouse can be used."""
     allowed_format_versions: Annotated[
         list[FormatVersion] | None, AfterValidator(_sorted), Update(via="format-version-policy"), ServerKeeps()
     ] = None
+    """Iceberg format versions that tables may have. Left out: as the server has it. From 0.13 on."""
     default_format_version: Annotated[FormatVersion | None, Update(via="format-version-policy"), ServerKeeps()] = None
+    """Format version of tables that say none; one of the allowed ones."""
     managed_access: Annotated[bool | None, Update(via="managed-access"), ServerKeeps()] = None
+    """Whether only those with `manage_grants` give grants in it, and owners of objects do not. OpenFGA only."""
     adopt: Annotated[bool, CreateOnly()] = False
+    """Take over a warehouse of this name that exists at the declared place."""
 
     @model_validator(mode="after")
     def _default_is_allowed(self) -> Self:

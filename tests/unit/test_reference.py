@@ -1,0 +1,81 @@
+"""The reference documentation: it is what `make docs` makes, it tells all, and its examples are good declarations."""
+
+from __future__ import annotations
+
+import importlib.util
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+EXAMPLES = sorted((ROOT / "docs" / "examples").glob("*.py"))
+DECLARED = """
+import json, runpy, sys
+import pulumi
+
+class Declared(pulumi.runtime.Mocks):
+    def new_resource(self, args):
+        declared.append((args.typ, args.inputs))
+        return "01a1fcf2-b7e7-781a-879e-a45e6cb252fb", args.inputs
+    def call(self, args):
+        return {}
+
+declared = []
+pulumi.runtime.set_mocks(Declared())
+pulumi.runtime.test(lambda: runpy.run_path(sys.argv[1]))()
+from lakewright import lakekeeper
+from importlib import import_module
+for kind, inputs in declared:
+    name = kind.rpartition(":")[2]
+    module = import_module(getattr(lakekeeper, name).__module__)
+    wanted = {key: value for key, value in inputs.items() if value is not None and key != "__provider"}
+    failures = getattr(module, f"{name}Provider")().check({}, wanted).failures
+    print(json.dumps([name, [f"{one.property}: {one.reason}" for one in failures]]))
+"""
+
+
+@pytest.fixture(scope="module")
+def reference() -> Any:
+    spec = importlib.util.spec_from_file_location("reference", ROOT / "scripts" / "reference.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["reference"] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_it_is_what_the_models_say(reference: Any) -> None:
+    kept = {page.name: page.read_text() for page in (ROOT / "docs" / "reference").glob("*.md")}
+    assert kept == reference.pages(), "run `make docs`"
+
+
+def test_every_resource_has_a_page(reference: Any) -> None:
+    from lakewright import lakekeeper
+
+    assert set(reference.RESOURCES) == {name for name in lakekeeper.__all__ if name[0].isupper()}
+
+
+def test_every_property_is_explained(reference: Any) -> None:
+    pages = [reference._page(name) for name in reference.RESOURCES]
+    assert [
+        f"{page.name}: {group.title}.{one.name}"
+        for page in pages
+        for group in page.groups
+        for one in group.properties
+        if not one.text
+    ] == []
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
+def test_an_example_declares_what_its_provider_takes(example: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", DECLARED, str(example)], capture_output=True, text=True, check=False, cwd=ROOT
+    )
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert lines
+    assert [line for line in lines if not line.endswith("[]]")] == []
