@@ -43,7 +43,8 @@ def as_stranger(resource: Resource, monkeypatch: pytest.MonkeyPatch, unique: str
     name = f"STRANGER_{unique}"  # of this test alone: a client keeps its token
     monkeypatch.setenv(name, f"stranger-{unique}")
     endpoint = resource.outs["server"]["endpoint"]
-    resource.outs |= {"server": {"endpoint": endpoint, "auth": {"kind": "token", "token": f"env:{name}"}}}
+    server = {"endpoint": endpoint, "auth": {"kind": "token", "token": f"env:{name}"}}
+    resource.outs, resource.inputs = resource.outs | {"server": server}, resource.inputs | {"server": server}
 
 
 def test_a_403_about_a_project_means_gone_to_who_sees_every_project(
