@@ -9,6 +9,7 @@ from rich.console import Console
 
 from lakewright_sandbox import lifecycle
 from lakewright_sandbox.errors import SandboxError
+from lakewright_sandbox.lakekeeper.settings import DATABASE_VARIABLE
 from lakewright_sandbox.state import Authz, Sandbox
 
 app = typer.Typer(name="sandbox", help="A laptop's stand-in for the cloud: S3, IAM, STS and a Lakekeeper.")
@@ -22,7 +23,12 @@ def up(
     directory: Dir = lifecycle.DEFAULT_DIR,
     as_json: Json = False,
     database: Annotated[
-        str | None, typer.Option(help="SQLAlchemy URL for the catalog, such as postgresql+psycopg://…; kept.")
+        str | None,
+        typer.Option(
+            envvar=DATABASE_VARIABLE,
+            help="SQLAlchemy URL for the catalog, such as postgresql+psycopg://…; kept. A password in it is safe in the"
+            " variable alone, or in PGPASSWORD or PGPASSFILE: everybody sees a command line.",
+        ),
     ] = None,
     authz: Annotated[
         Authz | None, typer.Option(help="Whether the catalog enforces grants (openfga) or not (allowall); kept.")

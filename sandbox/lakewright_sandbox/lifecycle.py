@@ -7,9 +7,10 @@ import os
 import shutil
 import subprocess
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
+from types import MappingProxyType
 from typing import Literal, NamedTuple, TypeVar
 from urllib.parse import urlsplit
 
@@ -19,6 +20,7 @@ from pydantic import BaseModel
 from lakewright_sandbox import processes, state
 from lakewright_sandbox.credentials import LAKEKEEPER, load_or_create
 from lakewright_sandbox.errors import ProcessFailedError, SandboxMissingError
+from lakewright_sandbox.lakekeeper.settings import DATABASE_VARIABLE
 from lakewright_sandbox.state import Authz, AwsState, LakekeeperState, Layout, Sandbox
 
 AWS_MODULE = "lakewright_sandbox.aws"
@@ -243,10 +245,11 @@ def _start_lakekeeper(
         processes.stop(known.lakekeeper.pid, LAKEKEEPER_MODULE, layout.credentials)
     port = processes.free_port(urlsplit(known.lakekeeper.endpoint).port if known else None)
     endpoint = f"http://127.0.0.1:{port}"
-    arguments = ["--port", str(port), "--database", catalog.database, "--authz", catalog.authz]
+    arguments = ["--port", str(port), "--authz", catalog.authz]
     arguments += ["--aws-endpoint", aws.endpoint]
     arguments += ["--credentials-file", str(layout.credentials), "--profile", LAKEKEEPER]
-    process = _start(LAKEKEEPER_MODULE, arguments, layout, "lakekeeper", undo)
+    variables = {DATABASE_VARIABLE: catalog.database}
+    process = _start(LAKEKEEPER_MODULE, arguments, layout, "lakekeeper", undo, more=variables)
     wait = functools.partial(
         processes.wait_until_healthy,
         process,
@@ -267,10 +270,17 @@ def _start_lakekeeper(
 
 
 def _start(
-    module: str, arguments: list[str], layout: Layout, name: Half, undo: contextlib.ExitStack
+    module: str,
+    arguments: list[str],
+    layout: Layout,
+    name: Half,
+    undo: contextlib.ExitStack,
+    *,
+    more: Mapping[str, str] = MappingProxyType({}),
 ) -> subprocess.Popen[bytes]:
     # The keys of whoever starts the sandbox are not its business: nothing in it may ever reach a real account.
     environment = {key: value for key, value in os.environ.items() if not key.startswith(("AWS_", "MOTO_"))}
+    environment |= more
     process = processes.start(module, arguments, layout.log(name), environment)
 
     def stop_again() -> None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import os
 from pathlib import Path
 
 import uvicorn
 
 from .app import create_app
 from .faults import FaultSwitch
-from .settings import Settings
+from .settings import DATABASE_VARIABLE, Settings
 
 
 def main() -> None:
@@ -17,7 +18,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="lakewright_sandbox.lakekeeper", description="A sandbox Lakekeeper")
     parser.add_argument("--host", default="127.0.0.1")
     parser.add_argument("--port", type=int, default=8181)
-    parser.add_argument("--database", required=True, help="SQLAlchemy URL, sqlite:///FILE or postgresql://...")
+    parser.add_argument(
+        "--database",
+        default=os.environ.get(DATABASE_VARIABLE),
+        help=f"SQLAlchemy URL, sqlite:///FILE or postgresql://...; by default ${DATABASE_VARIABLE}",
+    )
     parser.add_argument("--aws-endpoint", help="what plays AWS (S3 and STS) for profiles without an endpoint")
     parser.add_argument("--credentials-file", type=Path, help="AWS shared-credentials file of the system identity")
     parser.add_argument("--profile", default="lakekeeper", help="the system identity's profile in that file")
@@ -37,6 +42,8 @@ def main() -> None:
         help="whether grants are enforced, as OpenFGA would, or everybody may do everything",
     )
     arguments = parser.parse_args()
+    if not arguments.database:
+        parser.error(f"name the database, by --database or {DATABASE_VARIABLE}")
     settings = Settings(
         database=arguments.database,
         aws_endpoint=arguments.aws_endpoint,

@@ -172,6 +172,18 @@ def test_a_process_that_does_not_come_up_is_told_with_its_log(directory: Path, s
     up(sandbox_command, directory)
 
 
+def test_a_database_from_the_environment_is_used_and_shown_in_no_command_line(
+    directory: Path, tmp_path: Path, sandbox_command: Run
+) -> None:
+    """A URL of a database may have a password in it."""
+    url = f"sqlite:///{tmp_path / 'elsewhere.db'}"
+    done = sandbox_command("up", "--dir", str(directory), env={**os.environ, "LAKEWRIGHT_SANDBOX_DATABASE": url})
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "elsewhere.db").exists()
+    lakekeeper = json.loads((directory / "sandbox.json").read_text())["lakekeeper"]["pid"]
+    assert "elsewhere.db" not in " ".join(processes.command_line(lakekeeper))
+
+
 def running_pids() -> list[int]:
     return [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdecimal()]
 
