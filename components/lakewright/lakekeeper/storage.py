@@ -159,11 +159,9 @@ def profile_observed(found: dict[str, Any], declared: Profile) -> Profile:
 
 def mismatch(profile: Profile, credential: AnyCredential | None) -> str | None:
     """Why a credential and a storage do not go together; None if they do."""
-    if has_unknown([profile.type, getattr(credential, "type", None)]):
+    if has_unknown([credential]) or isinstance(credential, UndeclaredCredential):
         return None
     family = FAMILY[profile.type]
-    if isinstance(credential, UndeclaredCredential):
-        return None
     if credential is None:
         return None if family == "s3" else f"storage of type `{profile.type}` needs a credential"
     if credential.family != family:
