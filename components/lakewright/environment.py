@@ -13,7 +13,7 @@ from lakewright_spark.catalog_auth import CatalogAuth
 from lakewright_spark.catalog_auth import NoAuth as NoJobAuth
 from pydantic import Field, ValidationError
 
-from lakewright.lakekeeper.api.server import Auth, NoAuth
+from lakewright.lakekeeper.api.server import Auth, NoAuth, ServerRef
 from lakewright.spec.computing_unit import Runtime
 from lakewright.spec.part import Part
 from lakewright.spec.problems import Problem, SpecError, problems_of
@@ -22,6 +22,9 @@ from lakewright.types import Arn, Region, ServiceUrl, StorageEndpoint
 
 SANDBOX_VARIABLE = "LAKEWRIGHT_SANDBOX"
 """Names a sandbox's folder, from the project's root if it is relative; wins over the file's `sandbox`."""
+
+_PATHS = (("lakekeeper", "ca_bundle"), ("aws", "shared_credentials_file"), ("kubernetes", "render_to"))
+"""Sections and their keys that are paths."""
 
 DEFAULT_IMAGES: Mapping[Runtime, str] = {
     "spark": "apache/spark:4.1.4-python3",
@@ -38,12 +41,20 @@ class LakekeeperServer(Part):
     """Where jobs find the catalog. Default: the endpoint and `/catalog`."""
     auth: Auth = NoAuth()
     """How the stack proves who it is; references only."""
+    ca_bundle: Path | None = None
+    """A PEM file with authorities to trust besides the usual ones, for Lakekeeper and for the token endpoint."""
     jobs_auth: Annotated[CatalogAuth, Field(discriminator="kind")] = NoJobAuth()
     """How jobs and computing units prove who they are; references only."""
     principal_arn: Arn | None = None
     """The AWS identity that the server assumes warehouses' roles with."""
     bootstrap: bool = False
     """Whether stacks of this environment bootstrap the server if nobody did."""
+
+    @property
+    def reference(self) -> ServerRef:
+        """What a client of it needs: address and references, no secret."""
+        bundle = str(self.ca_bundle) if self.ca_bundle else None
+        return ServerRef(endpoint=self.endpoint, auth=self.auth, ca_bundle=bundle)
 
     @property
     def catalog(self) -> str:
@@ -96,7 +107,7 @@ class Environment(Part):
             document = {**document, "sandbox": str(sandbox)} | {
                 section: {**told[section], **_mapping(document.get(section))} for section in told
             }
-        for section, key in (("aws", "shared_credentials_file"), ("kubernetes", "render_to")):
+        for section, key in _PATHS:
             part = _mapping(document.get(section))
             if isinstance(part.get(key), str):
                 document[section] = {**part, key: str(_anchored(folder, part[key]))}
@@ -149,6 +160,7 @@ def _of_sandbox(folder: Path) -> dict[str, Any]:
                 "catalog_uri": told["lakekeeper"]["catalog_uri"],
                 "principal_arn": aws["catalog_principal_arn"],
                 "bootstrap": True,
+                **_auth_of_sandbox(told.get("tokens")),
             },
             "aws": {
                 "region": aws["region"],
@@ -163,3 +175,17 @@ def _of_sandbox(folder: Path) -> dict[str, Any]:
         raise SpecError(str(state), [Problem("", message)]) from None
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise SpecError(str(state), [Problem("", f"is no sandbox's state ({type(error).__name__})")]) from None
+
+
+def _auth_of_sandbox(tokens: Mapping[str, Any] | None) -> dict[str, Any]:
+    """How stacks and jobs prove who they are, where the sandbox has an identity provider."""
+    if tokens is None:
+        return {}
+    provider = {"kind": "client-credentials", "token_url": tokens["token_url"]}
+    return {
+        "auth": provider
+        | {"client_id": tokens["client_id"], "client_secret": f"file:{tokens['client_secret_file']}"}
+        | {"audience": tokens["audience"]},
+        "jobs_auth": provider
+        | {"client_id": tokens["jobs_client_id"], "client_secret": f"file:{tokens['jobs_client_secret_file']}"},
+    }

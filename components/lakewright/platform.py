@@ -28,7 +28,7 @@ class Platform:
     def server(self) -> dict[str, object]:
         """The `server` of every Lakekeeper resource: address and references, no secret."""
         lakekeeper = self.environment.lakekeeper
-        return {"endpoint": lakekeeper.endpoint, "auth": lakekeeper.auth.model_dump(exclude_none=True)}
+        return lakekeeper.reference.model_dump(exclude_none=True)
 
     @property
     def catalog_uri(self) -> str:

@@ -33,10 +33,14 @@ def up(
     authz: Annotated[
         Authz | None, typer.Option(help="Whether the catalog enforces grants (openfga) or not (allowall); kept.")
     ] = None,
+    auth: Annotated[
+        lifecycle.Auth | None,
+        typer.Option(help="Whether the catalog asks for tokens of the sandbox's own identity provider; kept."),
+    ] = None,
 ) -> None:
     """Start the sandbox, or what is missing of it, and wait until it is healthy."""
     try:
-        result = lifecycle.bring_up(directory, database, authz)
+        result = lifecycle.bring_up(directory, database, authz, auth)
     except SandboxError as error:
         raise _failed(error) from None
     sandbox = result.sandbox
@@ -45,8 +49,8 @@ def up(
         return
     if not result.started:
         typer.echo(f"The sandbox in {sandbox.dir} is running already.")
-    elif len(result.started) == 1:
-        typer.echo(f"Restarted the {result.started[0]} half of the sandbox in {sandbox.dir}.")
+    elif "aws" not in result.started or "lakekeeper" not in result.started:
+        typer.echo(f"Restarted the {' and '.join(result.started)} half of the sandbox in {sandbox.dir}.")
     else:
         typer.echo(f"The sandbox in {sandbox.dir} is up.")
     _show_endpoints(sandbox)
@@ -62,10 +66,13 @@ def status(directory: Dir = lifecycle.DEFAULT_DIR, as_json: Json = False) -> Non
     sandbox = found.sandbox
     if as_json:
         running = {"aws": found.aws_running, "lakekeeper": found.lakekeeper_running}
+        running |= {"tokens": found.tokens_running} if sandbox.tokens else {}
         typer.echo(json.dumps(_with_keys(sandbox) | {"running": running}, indent=2))
     else:
         typer.echo(f"AWS         {_word(found.aws_running)}  {sandbox.aws.endpoint}")
         typer.echo(f"Lakekeeper  {_word(found.lakekeeper_running)}  {sandbox.lakekeeper.endpoint}")
+        if sandbox.tokens:
+            typer.echo(f"Tokens      {_word(found.tokens_running)}  {sandbox.tokens.issuer}")
         if found.aws_running:
             typer.echo(
                 "Buckets, objects and roles live as long as the AWS process: "
@@ -95,6 +102,8 @@ def down(
 def _show_endpoints(sandbox: Sandbox) -> None:
     typer.echo(f"  Lakekeeper   {sandbox.lakekeeper.endpoint}")
     typer.echo(f"  AWS          {sandbox.aws.endpoint}  (S3, IAM, STS; region {sandbox.aws.region})")
+    if sandbox.tokens:
+        typer.echo(f"  tokens       {sandbox.tokens.token_url}  (client `{sandbox.tokens.client_id}`)")
     typer.echo(f"  credentials  {sandbox.credentials_file}  (profiles admin, lakekeeper)")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -17,7 +17,7 @@ _START_SECONDS = 30
 
 
 @contextmanager
-def serving(app: ASGIApp, *, certificate: Path | None = None, key: Path | None = None) -> Iterator[str]:
+def serving(app: ASGIApp, *, certificate: Path | None = None, key: Path | None = None) -> Generator[str, None, None]:
     """The endpoint, on a free loopback port, as long as the block runs; over TLS with a certificate and its key."""
     config = uvicorn.Config(
         app,

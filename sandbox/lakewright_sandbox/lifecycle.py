@@ -2,46 +2,24 @@
 
 import contextlib
 import fcntl
-import functools
-import os
 import shutil
-import subprocess
 import uuid
-from collections.abc import Callable, Iterator, Mapping
-from datetime import UTC, datetime
+from collections.abc import Callable, Generator
 from pathlib import Path
-from types import MappingProxyType
-from typing import Literal, NamedTuple, TypeVar
-from urllib.parse import urlsplit
+from typing import Literal
 
-import httpx
 from pydantic import BaseModel
 
-from lakewright_sandbox import processes, state
-from lakewright_sandbox.credentials import LAKEKEEPER, load_or_create
-from lakewright_sandbox.errors import ProcessFailedError, SandboxMissingError
-from lakewright_sandbox.lakekeeper.settings import DATABASE_VARIABLE
-from lakewright_sandbox.state import Authz, AwsState, LakekeeperState, Layout, Sandbox
+from lakewright_sandbox import halves, state
+from lakewright_sandbox.credentials import load_or_create
+from lakewright_sandbox.errors import SandboxMissingError
+from lakewright_sandbox.halves import Catalog, Half
+from lakewright_sandbox.state import Authz, Layout, Sandbox, TokensState
 
-AWS_MODULE = "lakewright_sandbox.aws"
-LAKEKEEPER_MODULE = "lakewright_sandbox.lakekeeper"
 DEFAULT_DIR = Path(".sandbox")
 
-_REGION = "us-east-1"
-_ACCOUNT_ID = "123456789012"
-_START_SECONDS = 60
-
-Half = Literal["aws", "lakekeeper"]
-
-_State = TypeVar("_State")
-Starting = tuple[_State, Callable[[], None]]  # a half that was started, and what waits until it is healthy
-
-
-class Catalog(NamedTuple):
-    """How the catalog is to be started."""
-
-    database: str
-    authz: Authz
+Auth = Literal["none", "oauth2"]
+"""Whether the catalog asks nobody who they are, or for tokens of the sandbox's own identity provider."""
 
 
 class Status(BaseModel):
@@ -50,11 +28,13 @@ class Status(BaseModel):
     sandbox: Sandbox
     aws_running: bool
     lakekeeper_running: bool
+    tokens_running: bool = True
+    """True as well where there is no identity provider."""
 
     @property
     def running(self) -> bool:
         """Whether all of it is up."""
-        return self.aws_running and self.lakekeeper_running
+        return self.aws_running and self.tokens_running and self.lakekeeper_running
 
 
 class Up(BaseModel):
@@ -64,17 +44,22 @@ class Up(BaseModel):
     started: list[Half]
 
 
-def up(directory: Path = DEFAULT_DIR, database: str | None = None, authz: Authz | None = None) -> Sandbox:
+def up(
+    directory: Path = DEFAULT_DIR, database: str | None = None, authz: Authz | None = None, auth: Auth | None = None
+) -> Sandbox:
     """Brings the sandbox of that directory up; what runs already is left alone.
 
-    `database` is a SQLAlchemy URL for the catalog, kept for the next time; by default a SQLite file in the directory.
-    `authz` is kept too: with `openfga` the catalog enforces grants, by default everybody may do everything.
+    `database` is a SQLAlchemy URL for the catalog, by default a SQLite file in the directory. With `authz="openfga"` it
+    enforces grants, by default everybody may do everything; with `auth="oauth2"` it asks for tokens. All three are kept
+    for the next time.
     Raises ProcessFailedError (with the end of the log), SandboxStateError or CredentialsFileError.
     """
-    return bring_up(directory, database, authz).sandbox
+    return bring_up(directory, database, authz, auth).sandbox
 
 
-def bring_up(directory: Path = DEFAULT_DIR, database: str | None = None, authz: Authz | None = None) -> Up:
+def bring_up(
+    directory: Path = DEFAULT_DIR, database: str | None = None, authz: Authz | None = None, auth: Auth | None = None
+) -> Up:
     """As `up`, and tells what had to be started."""
     layout = Layout(directory)
     layout.root.mkdir(parents=True, exist_ok=True)
@@ -88,18 +73,32 @@ def bring_up(directory: Path = DEFAULT_DIR, database: str | None = None, authz: 
         waits: list[Callable[[], None]] = []
         # If one half does not come up, the other one that was started for it is stopped again.
         with contextlib.ExitStack() as undo:
-            if known and _aws_answers(known, layout):
+            if known and halves.aws_answers(known, layout):
                 aws = known.aws
             else:
-                aws, wait = _start_aws(layout, known, undo)
+                aws, wait = halves.start_aws(layout, known, undo)
                 started.append("aws")
                 waits.append(wait)
-            started_alike = known is not None and known.aws.endpoint == aws.endpoint and not other_database
-            started_alike = started_alike and known is not None and known.lakekeeper.authz == enforced
-            if known and started_alike and _lakekeeper_answers(known, layout):
+            tokens = known.tokens if known else None
+            if (auth or ("oauth2" if tokens else "none")) == "none":
+                tokens = None
+            elif tokens is None or not (known and halves.tokens_answer(known, layout)):
+                tokens, wait = halves.start_tokens(layout, known, undo)
+                started.append("tokens")
+                waits.append(wait)
+            started_alike = (
+                known is not None
+                and known.aws.endpoint == aws.endpoint
+                and _issuer(known.tokens) == _issuer(tokens)
+                and known.lakekeeper.authz == enforced
+                and not other_database
+            )
+            if known and started_alike and halves.lakekeeper_answers(known, layout):
                 lakekeeper = known.lakekeeper
             else:
-                lakekeeper, wait = _start_lakekeeper(layout, known, aws, Catalog(chosen, enforced), undo)
+                lakekeeper, wait = halves.start_lakekeeper(
+                    layout, known, aws, tokens=tokens, how=Catalog(chosen, enforced), undo=undo
+                )
                 started.append("lakekeeper")
                 waits.append(wait)
             sandbox = Sandbox(
@@ -107,6 +106,7 @@ def bring_up(directory: Path = DEFAULT_DIR, database: str | None = None, authz: 
                 dir=layout.root,
                 lakekeeper=lakekeeper,
                 aws=aws,
+                tokens=tokens,
                 credentials_file=layout.credentials,
             )
             # Written before the wait: if this process is killed in it, the next `up` knows what there is to take over.
@@ -117,6 +117,8 @@ def bring_up(directory: Path = DEFAULT_DIR, database: str | None = None, authz: 
             if other_database:
                 state.write_database_url(layout, chosen)
             undo.pop_all()
+            if known and tokens is None:
+                halves.stop_tokens(known, layout)
         return Up(sandbox=sandbox, started=started)
 
 
@@ -126,8 +128,9 @@ def status(directory: Path = DEFAULT_DIR) -> Status:
     sandbox = _existing(layout)
     return Status(
         sandbox=sandbox,
-        aws_running=_aws_answers(sandbox, layout),
-        lakekeeper_running=_lakekeeper_answers(sandbox, layout),
+        aws_running=halves.aws_answers(sandbox, layout),
+        lakekeeper_running=halves.lakekeeper_answers(sandbox, layout),
+        tokens_running=halves.tokens_answer(sandbox, layout),
     )
 
 
@@ -140,16 +143,14 @@ def down(directory: Path = DEFAULT_DIR, purge: bool = False) -> list[Half]:
     layout = Layout(directory)
     _existing(layout)
     with _lock(layout):
-        sandbox = _existing(layout)
-        stopped: list[Half] = []
-        # The catalog first: it must not see its storage go away.
-        if processes.stop(sandbox.lakekeeper.pid, LAKEKEEPER_MODULE, layout.credentials):
-            stopped.append("lakekeeper")
-        if processes.stop(sandbox.aws.pid, AWS_MODULE, layout.credentials):
-            stopped.append("aws")
+        stopped = halves.stop_all(_existing(layout), layout)
         if purge:
             _purge(layout)
     return stopped
+
+
+def _issuer(tokens: TokensState | None) -> str | None:
+    return tokens.issuer if tokens else None
 
 
 def _existing(layout: Layout) -> Sandbox:
@@ -162,7 +163,7 @@ def _existing(layout: Layout) -> Sandbox:
 
 
 @contextlib.contextmanager
-def _lock(layout: Layout) -> Iterator[None]:
+def _lock(layout: Layout) -> Generator[None, None, None]:
     """One `up` or `down` at a time; the others wait. The system drops the lock with its process."""
     with layout.lock.open("a") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
@@ -185,107 +186,7 @@ def _purge(layout: Layout) -> None:
         layout.lock,
     ):
         path.unlink(missing_ok=True)
-    shutil.rmtree(layout.logs, ignore_errors=True)
+    for folder in (layout.logs, layout.clients):
+        shutil.rmtree(folder, ignore_errors=True)
     with contextlib.suppress(OSError):
         layout.root.rmdir()  # stays if somebody else keeps files in it
-
-
-def _aws_answers(sandbox: Sandbox, layout: Layout) -> bool:
-    return processes.is_ours(sandbox.aws.pid, AWS_MODULE, layout.credentials) and processes.healthy(
-        f"{sandbox.aws.endpoint}/moto-api/", _answers_ok
-    )
-
-
-def _lakekeeper_answers(sandbox: Sandbox, layout: Layout) -> bool:
-    return processes.is_ours(sandbox.lakekeeper.pid, LAKEKEEPER_MODULE, layout.credentials) and processes.healthy(
-        f"{sandbox.lakekeeper.endpoint}/health", _reports_ok
-    )
-
-
-def _answers_ok(response: httpx.Response) -> bool:
-    return response.is_success
-
-
-def _reports_ok(response: httpx.Response) -> bool:
-    # Old servers answer 200 with an error in the body.
-    return response.is_success and response.json().get("health") == "ok"
-
-
-def _start_aws(layout: Layout, known: Sandbox | None, undo: contextlib.ExitStack) -> Starting[AwsState]:
-    if known:
-        processes.stop(known.aws.pid, AWS_MODULE, layout.credentials)  # it may hang rather than be gone
-    port = processes.free_port(urlsplit(known.aws.endpoint).port if known else None)
-    endpoint = f"http://127.0.0.1:{port}"
-    arguments = ["--port", str(port), "--credentials-file", str(layout.credentials)]
-    process = _start(AWS_MODULE, arguments, layout, "aws", undo)
-    wait = functools.partial(
-        processes.wait_until_healthy,
-        process,
-        "AWS",
-        url=f"{endpoint}/moto-api/",
-        accept=_answers_ok,
-        log=layout.log("aws"),
-        seconds=_START_SECONDS,
-    )
-    found = AwsState(
-        endpoint=endpoint,
-        region=_REGION,
-        account_id=_ACCOUNT_ID,
-        pid=process.pid,
-        catalog_principal_arn=f"arn:aws:iam::{_ACCOUNT_ID}:user/{LAKEKEEPER}",
-        started_at=datetime.now(UTC).replace(microsecond=0),
-    )
-    return found, wait
-
-
-def _start_lakekeeper(
-    layout: Layout, known: Sandbox | None, aws: AwsState, catalog: Catalog, undo: contextlib.ExitStack
-) -> Starting[LakekeeperState]:
-    if known:
-        processes.stop(known.lakekeeper.pid, LAKEKEEPER_MODULE, layout.credentials)
-    port = processes.free_port(urlsplit(known.lakekeeper.endpoint).port if known else None)
-    endpoint = f"http://127.0.0.1:{port}"
-    arguments = ["--port", str(port), "--authz", catalog.authz]
-    arguments += ["--aws-endpoint", aws.endpoint]
-    arguments += ["--credentials-file", str(layout.credentials), "--profile", LAKEKEEPER]
-    variables = {DATABASE_VARIABLE: catalog.database}
-    process = _start(LAKEKEEPER_MODULE, arguments, layout, "lakekeeper", undo, more=variables)
-    wait = functools.partial(
-        processes.wait_until_healthy,
-        process,
-        "Lakekeeper",
-        url=f"{endpoint}/health",
-        accept=_reports_ok,
-        log=layout.log("lakekeeper"),
-        seconds=_START_SECONDS,
-    )
-    found = LakekeeperState(
-        endpoint=endpoint,
-        catalog_uri=f"{endpoint}/catalog",
-        pid=process.pid,
-        authz=catalog.authz,
-        started_at=datetime.now(UTC).replace(microsecond=0),
-    )
-    return found, wait
-
-
-def _start(
-    module: str,
-    arguments: list[str],
-    layout: Layout,
-    name: Half,
-    undo: contextlib.ExitStack,
-    *,
-    more: Mapping[str, str] = MappingProxyType({}),
-) -> subprocess.Popen[bytes]:
-    # The keys of whoever starts the sandbox are not its business: nothing in it may ever reach a real account.
-    environment = {key: value for key, value in os.environ.items() if not key.startswith(("AWS_", "MOTO_"))}
-    environment |= more
-    process = processes.start(module, arguments, layout.log(name), environment)
-
-    def stop_again() -> None:
-        with contextlib.suppress(ProcessFailedError):
-            processes.stop(process.pid, module, layout.credentials)
-
-    undo.callback(stop_again)
-    return process

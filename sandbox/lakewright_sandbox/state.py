@@ -34,14 +34,32 @@ class AwsState(BaseModel):
     started_at: datetime | None = None
 
 
+class TokensState(BaseModel):
+    """The identity provider's process, and its two clients: who declares, and what runs. Secrets are in the files."""
+
+    issuer: str
+    token_url: str
+    audience: str
+    client_id: str
+    client_secret_file: Path
+    jobs_client_id: str
+    jobs_client_secret_file: Path
+    pid: int
+    started_at: datetime | None = None
+
+
 class Sandbox(BaseModel):
-    """A sandbox that was brought up. No secrets: the keys are in `credentials_file`."""
+    """A sandbox that was brought up. No secrets: the keys are in `credentials_file`.
+
+    `tokens` is there where the catalog checks who calls.
+    """
 
     version: int = 1
     id: str
     dir: Path
     lakekeeper: LakekeeperState
     aws: AwsState
+    tokens: TokensState | None = None
     credentials_file: Path
 
     @property
@@ -59,6 +77,7 @@ class Layout:
         self.lock = self.root / "lock"
         self.logs = self.root / "logs"
         self.credentials = self.root / "credentials"
+        self.clients = self.root / "clients"
         self.database = self.root / "lakekeeper.db"
         self.database_url = self.root / "database-url"
 

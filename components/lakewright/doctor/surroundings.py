@@ -37,12 +37,10 @@ def lakekeeper(environment: Environment) -> Finding:
     from lakewright.lakekeeper.api.client import Client  # noqa: PLC0415 - loaded only where there is something to ask
     from lakewright.lakekeeper.api.errors import LakekeeperError  # noqa: PLC0415
     from lakewright.lakekeeper.api.retry import RetryPolicy  # noqa: PLC0415
-    from lakewright.lakekeeper.api.server import ServerRef  # noqa: PLC0415
 
     named = environment.lakekeeper
-    server = ServerRef(endpoint=named.endpoint, auth=named.auth)
-    client = Client(server, _resolve, retry=RetryPolicy(attempts=1))
     try:
+        client = Client(named.reference, _resolve, retry=RetryPolicy(attempts=1))
         told = client.server()
     except (LakekeeperError, credentials.UnresolvedCredential) as error:
         return Finding("Lakekeeper", "missing", str(error), "start the server, or mend `lakekeeper` of the environment")

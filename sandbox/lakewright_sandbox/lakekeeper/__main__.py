@@ -32,6 +32,10 @@ def main() -> None:
         default=True,
         help="whether warehouses may use the server's own AWS identity",
     )
+    parser.add_argument("--openid-provider-uri", help="an OpenID provider; with it, every call needs one of its tokens")
+    parser.add_argument(
+        "--openid-audience", action="append", default=[], help="an audience to accept; may be given more than once"
+    )
     parser.add_argument(
         "--fault-switch", action="store_true", help="let tests on this machine ask for faults, at /sandbox/v1/faults"
     )
@@ -50,6 +54,8 @@ def main() -> None:
         credentials_file=arguments.credentials_file,
         profile=arguments.profile,
         aws_system_identity=arguments.system_identity,
+        openid_provider_uri=arguments.openid_provider_uri,
+        openid_audiences=tuple(arguments.openid_audience),
         authorizer=arguments.authz,
     )
     app = create_app(settings)

@@ -14,6 +14,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from .authentication import Authentication, TokenVerifier
 from .authz.enforcement import enforce
 from .catalog import routers as catalog_routers
 from .clock import Clock, new_id
@@ -50,6 +51,11 @@ def create_app(settings: Settings, clock: Clock | None = None) -> FastAPI:
             route for route in router.routes if isinstance(route, APIRoute) and has_call(settings.version, route.path)
         ]
         app.include_router(APIRouter(routes=known), dependencies=[Depends(enforce)])
+    if settings.openid_provider_uri:
+        verifier = TokenVerifier(
+            settings.openid_provider_uri, settings.openid_audiences, settings.openid_subject_claims
+        )
+        app.add_middleware(Authentication, verifier=verifier)
     app.add_middleware(CommonHeaders)
     handlers: dict[Any, Any] = {
         ApiError: _answer_api_error,

@@ -20,6 +20,7 @@ class Settings:
 
     `aws_endpoint` plays AWS for storage profiles that name no endpoint of their own. `credentials_file` and
     `profile` name the base identity behind `aws-system-identity`, read again at every use.
+    An OpenID provider turns authentication on; without audiences, those of tokens are not looked at.
     A drop that does not say whether to purge is purged with a delay: Spark's `DROP TABLE ... PURGE` is such a drop,
     after which Spark deletes the files itself and must find them. (The real server polls its queues every 10 s.)
     """
@@ -34,6 +35,9 @@ class Settings:
     require_external_id: bool = True
     skip_storage_validation: bool = False
     instance_admin: bool = False
+    openid_provider_uri: str | None = None
+    openid_audiences: tuple[str, ...] = ()
+    openid_subject_claims: tuple[str, ...] = ("oid", "sub")
     authorizer: Literal["allowall", "openfga"] = "allowall"
     default_project: str = NIL_PROJECT
     reserved_namespaces: tuple[str, ...] = ("system", "examples", "information_schema")

@@ -1,5 +1,6 @@
 """Bearer tokens for requests: none, fixed, from a file, or from an identity provider by OAuth2 client credentials."""
 
+import ssl
 import threading
 import time
 from collections.abc import Callable, Generator
@@ -10,13 +11,19 @@ import httpx
 from typing_extensions import override
 
 from lakewright.lakekeeper.api.errors import NotAuthenticated
+from lakewright.lakekeeper.api.retry import RetryPolicy, TryAgain
 from lakewright.lakekeeper.api.server import Auth, ClientCredentialsAuth, NoAuth, TokenAuth, TokenFileAuth
+from lakewright.lakekeeper.api.tls import hint
 
 Resolve = Callable[[str], str]
 """Turns a reference into its secret."""
 
 EARLY = 0.2
 """A token is renewed when this part of its life is left."""
+
+RETRY = RetryPolicy(attempts=3)
+PASSING = frozenset({408, 429, 500, 502, 503, 504})
+"""What a token endpoint answers when it is not the request's fault."""
 
 
 class Tokens(Protocol):
@@ -75,8 +82,9 @@ class ClientCredentials(Tokens):
         resolve: Resolve,
         http: httpx.Client,
         now: Callable[[], float] = time.monotonic,
+        retry: RetryPolicy = RETRY,
     ) -> None:
-        self._settings, self._resolve, self._http, self._now = settings, resolve, http, now
+        self._settings, self._resolve, self._http, self._now, self._retry = settings, resolve, http, now, retry
         self._lock = threading.Lock()
         self._token, self._renew_at = "", 0.0
 
@@ -101,20 +109,31 @@ class ClientCredentials(Tokens):
         }
         form |= {"scope": settings.scope} if settings.scope else {}
         form |= {"audience": settings.audience} if settings.audience else {}
+        self._token, lifetime = self._retry.run(lambda: self._asked(form))
+        self._renew_at = self._now() + lifetime * (1 - EARLY)
+
+    def _asked(self, form: dict[str, str]) -> tuple[str, float]:
+        """A token and its life in seconds. Asking again does no harm, so whatever may pass is tried again."""
+        settings = self._settings
         try:
             answer = self._http.post(settings.token_url, data=form)
         except httpx.HTTPError as error:
-            raise NotAuthenticated(
-                f"token endpoint {settings.token_url} did not answer: {type(error).__name__}"
+            reason = str(error) if isinstance(error, httpx.ConnectError) else ""
+            because = f" ({reason})" if reason else ""
+            raise TryAgain(
+                NotAuthenticated(
+                    f"token endpoint {settings.token_url} did not answer: {type(error).__name__}{because}."
+                    f"{hint(reason)}"
+                )
             ) from None
         token, lifetime = _token_of(answer)
-        if answer.status_code != 200 or not token:
-            raise NotAuthenticated(
-                f"token endpoint {settings.token_url} gave no token to client {settings.client_id}:"
-                f" it answered {answer.status_code} {_reason(answer)}".rstrip()
-            )
-        self._token = token
-        self._renew_at = self._now() + lifetime * (1 - EARLY)
+        if answer.status_code == 200 and token:
+            return token, lifetime
+        refused = NotAuthenticated(
+            f"token endpoint {settings.token_url} gave no token to client {settings.client_id}:"
+            f" it answered {answer.status_code} {_reason(answer)}".rstrip()
+        )
+        raise TryAgain(refused) if answer.status_code in PASSING else refused
 
 
 def _body(answer: httpx.Response) -> dict[str, Any]:
@@ -152,8 +171,8 @@ class BearerAuth(httpx.Auth):
             yield request
 
 
-def auth_for(auth: Auth, resolve: Resolve) -> httpx.Auth | None:
-    """What httpx is to do for a server's `auth`."""
+def auth_for(auth: Auth, resolve: Resolve, verify: ssl.SSLContext | bool = True) -> httpx.Auth | None:
+    """What httpx is to do for a server's `auth`. `verify` is for the token endpoint."""
     match auth:
         case NoAuth():
             return None
@@ -162,4 +181,4 @@ def auth_for(auth: Auth, resolve: Resolve) -> httpx.Auth | None:
         case TokenFileAuth(path=path):
             return BearerAuth(TokenFile(path))
         case ClientCredentialsAuth():
-            return BearerAuth(ClientCredentials(auth, resolve, httpx.Client(timeout=30)))
+            return BearerAuth(ClientCredentials(auth, resolve, httpx.Client(timeout=30, verify=verify)))

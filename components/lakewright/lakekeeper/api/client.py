@@ -11,6 +11,7 @@ from lakewright.lakekeeper.api import errors, listings, versions
 from lakewright.lakekeeper.api.auth import Resolve, auth_for
 from lakewright.lakekeeper.api.retry import RetryPolicy, TryAgain
 from lakewright.lakekeeper.api.server import ServerRef
+from lakewright.lakekeeper.api.tls import hint, trust
 
 Params = Mapping[str, str | int | bool | list[str]]
 Method = Literal["GET", "HEAD", "POST", "PUT", "DELETE"]
@@ -29,9 +30,11 @@ class Client:
     ) -> None:
         self.endpoint = server.endpoint
         self._retry = retry or RetryPolicy()
+        verify = trust(server.ca_bundle)
         self._http = httpx.Client(
             base_url=server.endpoint,
-            auth=auth_for(server.auth, resolve),
+            auth=auth_for(server.auth, resolve, verify),
+            verify=verify,
             timeout=_waiting(settings.answer_within()),
             transport=transport,
             limits=httpx.Limits(max_connections=64, max_keepalive_connections=64, keepalive_expiry=60),
@@ -109,7 +112,7 @@ class Client:
             raise TryAgain(
                 errors.Unreachable(
                     f"Lakekeeper at {self.endpoint} cannot be reached for {call.method} {path}: {reason}."
-                    " Check the endpoint and that the server runs."
+                    f"{hint(reason) or ' Check the endpoint and that the server runs.'}"
                 )
             ) from None
         except httpx.TimeoutException:

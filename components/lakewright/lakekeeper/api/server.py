@@ -51,3 +51,5 @@ class ServerRef(_Strict):
 
     endpoint: ServiceUrl
     auth: Auth = NoAuth()
+    ca_bundle: str | None = None
+    """Path of a PEM file with authorities to trust besides the usual ones, for the server and the token endpoint."""

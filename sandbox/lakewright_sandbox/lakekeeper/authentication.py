@@ -1,0 +1,114 @@
+"""Who calls: the bearer token of a request, checked against an OpenID provider's keys. Off without a provider."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from typing import Any, cast
+
+import httpx
+import jwt
+from starlette.concurrency import run_in_threadpool
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from .errors import ApiError
+from .requests import Principal
+
+log = logging.getLogger(__name__)
+
+OPEN = frozenset({"/health"})
+"""Paths that ask nobody who they are."""
+
+ALGORITHMS = ["RS256", "RS384", "RS512", "PS256", "ES256", "ES384", "EdDSA"]
+LOOK_AGAIN_SECONDS = 1.0
+"""So often at most the provider's keys are fetched for tokens that no known key has signed."""
+
+
+class TokenVerifier:
+    """Checks signature, issuer, audience and times of JWTs. The provider's keys are fetched when they are needed."""
+
+    def __init__(self, provider: str, audiences: tuple[str, ...], subject_claims: tuple[str, ...]) -> None:
+        self._provider, self._audiences, self._subject_claims = provider.rstrip("/"), audiences, subject_claims
+        self._http = httpx.Client(timeout=10, trust_env=False)
+        self._lock = threading.Lock()
+        self._issuer, self._keys, self._fetched_at = "", dict[str, jwt.PyJWK](), 0.0
+
+    def principal(self, token: str) -> Principal:
+        """Whom the token is for. Raises 401 `AuthenticationFailed`, 503 while the provider cannot be asked."""
+        try:
+            key = self._key_for(jwt.get_unverified_header(token).get("kid", ""))
+            claims = jwt.decode(
+                token,
+                key,
+                algorithms=ALGORITHMS,
+                issuer=self._issuer,
+                audience=self._audiences or None,
+                options={"require": ["exp", "iss"], "verify_aud": bool(self._audiences)},
+            )
+        except (jwt.InvalidTokenError, jwt.PyJWKError) as error:
+            raise _refused(type(error).__name__) from None
+        subject = next((claims[name] for name in self._subject_claims if claims.get(name)), None)
+        if not isinstance(subject, str):
+            raise _refused("NoSubject")
+        return Principal(f"oidc~{subject}", _text(claims, "name", "preferred_username"), _text(claims, "email"))
+
+    def _key_for(self, key_id: str) -> jwt.PyJWK:
+        with self._lock:
+            if key_id not in self._keys and time.monotonic() - self._fetched_at > LOOK_AGAIN_SECONDS:
+                self._fetch()
+            if key_id not in self._keys:
+                raise _refused("UnknownKey")
+            return self._keys[key_id]
+
+    def _fetch(self) -> None:
+        try:
+            found = self._http.get(f"{self._provider}/.well-known/openid-configuration").raise_for_status().json()
+            keys = self._http.get(found["jwks_uri"]).raise_for_status().json()
+            self._keys = {key.key_id or "": key for key in jwt.PyJWKSet.from_dict(keys).keys}
+            self._issuer = str(found["issuer"])
+        except (httpx.HTTPError, ValueError, KeyError, jwt.PyJWTError) as error:
+            log.warning("the OpenID provider %s cannot be asked: %s", self._provider, type(error).__name__)
+            message = "The identity provider cannot be asked for its keys."
+            raise ApiError(503, "AuthenticationBackendError", message) from None
+        self._fetched_at = time.monotonic()
+
+
+class Authentication:
+    """Middleware: puts the caller into the request's state, or answers 401."""
+
+    def __init__(self, app: ASGIApp, verifier: TokenVerifier) -> None:
+        self._app, self._verifier = app, verifier
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or scope["path"] in OPEN:
+            await self._app(scope, receive, send)
+            return
+        try:
+            token = _bearer(scope)
+            principal = await run_in_threadpool(self._verifier.principal, token)
+        except ApiError as refused:
+            await refused.response()(scope, receive, send)
+            return
+        scope.setdefault("state", {})["principal"] = principal
+        await self._app(scope, receive, send)
+
+
+def _bearer(scope: Scope) -> str:
+    headers = cast(list[tuple[bytes, bytes]], scope["headers"])
+    value = next((value for name, value in headers if name == b"authorization"), b"").decode("latin-1")
+    if not value:
+        raise ApiError(401, "MissingAuthorizationHeader", "Authorization header is missing")
+    scheme, _, token = value.partition(" ")
+    if scheme.lower() != "bearer" or not token.strip():
+        raise _refused("NoBearerToken")
+    return token.strip()
+
+
+def _refused(reason: str) -> ApiError:
+    """`reason` is a kind of fault, never a part of the token."""
+    return ApiError(401, "AuthenticationFailed", f"The token was not accepted: {reason}")
+
+
+def _text(claims: dict[str, Any], *names: str) -> str | None:
+    return next((claims[name] for name in names if isinstance(claims.get(name), str)), None)

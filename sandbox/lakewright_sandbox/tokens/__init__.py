@@ -1,0 +1,1 @@
+"""The sandbox's identity provider: signed tokens for OAuth2 client credentials, and the keys to check them."""

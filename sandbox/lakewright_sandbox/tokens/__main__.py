@@ -1,0 +1,35 @@
+"""`python -m lakewright_sandbox.tokens`: runs the identity provider in the foreground until it is told to stop."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+import uvicorn
+
+from .app import IdentityProvider
+from .clients import load_or_create
+from .keys import SigningKey
+
+
+def main() -> None:
+    """Serves until SIGTERM or SIGINT; prints nothing but warnings and errors."""
+    parser = argparse.ArgumentParser(prog="lakewright_sandbox.tokens", description="A sandbox identity provider")
+    parser.add_argument("--port", type=int, required=True)
+    parser.add_argument("--clients", type=Path, required=True, help="folder with the clients' secrets, made if missing")
+    parser.add_argument("--lifetime-seconds", type=float, default=3600, help="of the tokens it gives out")
+    arguments = parser.parse_args()
+    key = SigningKey.load_or_create(arguments.clients / "signing-key.pem")
+    provider = IdentityProvider(load_or_create(arguments.clients), key, arguments.lifetime_seconds)
+    uvicorn.run(
+        provider.app(),
+        host="127.0.0.1",
+        port=arguments.port,
+        log_level="warning",
+        access_log=False,
+        timeout_graceful_shutdown=3,
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,136 @@
+"""The identity provider's endpoints: discovery, the public keys, and tokens for client credentials (RFC 6749, 4.4)."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import math
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import parse_qs, unquote
+
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from .clients import Registered
+from .keys import ALGORITHM, SigningKey
+
+DISCOVERY = "/.well-known/openid-configuration"
+TOKENS = "/token"
+KEYS = "/keys"
+
+
+class RefusedError(Exception):
+    """A refusal in OAuth2's words. The description never repeats a secret."""
+
+    def __init__(self, code: str, description: str, status: int = 400) -> None:
+        super().__init__(description)
+        self.code, self.description, self.status = code, description, status
+
+
+async def _answer_refusal(_request: Request, refused: Exception) -> Response:
+    assert isinstance(refused, RefusedError)
+    headers = {"www-authenticate": "Basic"} if refused.status == 401 else None
+    return JSONResponse({"error": refused.code, "error_description": refused.description}, refused.status, headers)
+
+
+@dataclass
+class IdentityProvider:
+    """Signs tokens for its clients. `lifetime` in seconds is read at each token, so that a test may change it."""
+
+    clients: Mapping[str, Registered]
+    key: SigningKey
+    lifetime: float = 3600
+
+    def app(self) -> Starlette:
+        return Starlette(
+            routes=[
+                Route("/health", self._health),
+                Route(DISCOVERY, self._discovery),
+                Route(KEYS, self._keys),
+                Route(TOKENS, self._token, methods=["POST"]),
+            ],
+            exception_handlers={RefusedError: _answer_refusal},
+        )
+
+    def claims(self, issuer: str, client: Registered, audience: str, scope: str) -> dict[str, Any]:
+        """What a token for that client says, from now on."""
+        now = time.time()
+        return {
+            "iss": issuer,
+            "sub": client.client_id,
+            "aud": audience,
+            "azp": client.client_id,
+            "name": client.client_id,
+            "scope": scope,
+            "iat": int(now),
+            "exp": math.ceil(now + self.lifetime),
+        }
+
+    async def _health(self, _request: Request) -> Response:
+        return JSONResponse({"health": "ok"})
+
+    async def _discovery(self, request: Request) -> Response:
+        issuer = issuer_of(request)
+        return JSONResponse(
+            {
+                "issuer": issuer,
+                "token_endpoint": f"{issuer}{TOKENS}",
+                "jwks_uri": f"{issuer}{KEYS}",
+                "grant_types_supported": ["client_credentials"],
+                "token_endpoint_auth_methods_supported": ["client_secret_post", "client_secret_basic"],
+                "id_token_signing_alg_values_supported": [ALGORITHM],
+                "response_types_supported": ["token"],
+                "subject_types_supported": ["public"],
+            }
+        )
+
+    async def _keys(self, _request: Request) -> Response:
+        return JSONResponse(self.key.public_set())
+
+    async def _token(self, request: Request) -> Response:
+        try:
+            form = {key: values[-1] for key, values in parse_qs((await request.body()).decode()).items()}
+        except UnicodeDecodeError:
+            raise RefusedError("invalid_request", "the body is no form") from None
+        client = self._authenticated(form, request.headers.get("authorization", ""))
+        if form.get("grant_type") != "client_credentials":
+            raise RefusedError("unsupported_grant_type", "only client_credentials is supported")
+        scope = _allowed_scope(client, form.get("scope"))
+        audience = form.get("audience") or form.get("resource") or client.audiences[0]
+        if audience not in client.audiences:
+            raise RefusedError("invalid_target", f"client {client.client_id} may not name the audience {audience}")
+        token = self.key.sign(self.claims(issuer_of(request), client, audience, scope))
+        body = {"access_token": token, "token_type": "Bearer", "expires_in": int(self.lifetime), "scope": scope}
+        return JSONResponse(body, headers={"cache-control": "no-store"})
+
+    def _authenticated(self, form: Mapping[str, str], header: str) -> Registered:
+        """The client by the header (HTTP Basic) or the form."""
+        client_id, secret = form.get("client_id", ""), form.get("client_secret", "")
+        scheme, _, encoded = header.partition(" ")
+        if scheme.lower() == "basic":
+            try:
+                name, _, password = base64.b64decode(encoded, validate=True).decode().partition(":")
+            except (binascii.Error, UnicodeDecodeError):
+                raise RefusedError("invalid_client", "the authorization header cannot be read", 401) from None
+            client_id, secret = unquote(name), unquote(password)
+        client = self.clients.get(client_id)
+        if client is None or not client.has_secret(secret):
+            raise RefusedError("invalid_client", "unknown client, or a wrong secret", 401)
+        return client
+
+
+def issuer_of(request: Request) -> str:
+    """The address under which the client came."""
+    return f"{request.url.scheme}://{request.url.netloc}"
+
+
+def _allowed_scope(client: Registered, asked: str | None) -> str:
+    scopes = asked.split() if asked else list(client.scopes)
+    if refused := [scope for scope in scopes if scope not in client.scopes]:
+        raise RefusedError("invalid_scope", f"client {client.client_id} may not have the scope {refused[0]}")
+    return " ".join(scopes)

@@ -1,0 +1,52 @@
+"""The clients that the identity provider knows: one file with the secret of each, readable by its owner alone."""
+
+from __future__ import annotations
+
+import hmac
+import os
+import secrets
+from dataclasses import dataclass
+from pathlib import Path
+
+from lakewright_sandbox.errors import CredentialsFileError
+
+STACK = "stack"
+JOBS = "jobs"
+NAMES = (STACK, JOBS)
+"""Who declares, and what runs; a file of each, so that `file:PATH` is a reference to its secret."""
+
+
+@dataclass(frozen=True)
+class Registered:
+    """A client: what it may ask tokens for. The first audience is that of tokens which name none."""
+
+    client_id: str
+    secret: str
+    audiences: tuple[str, ...] = ("lakekeeper",)
+    scopes: tuple[str, ...] = ("lakekeeper",)
+
+    def has_secret(self, secret: str) -> bool:
+        return hmac.compare_digest(self.secret.encode(), secret.encode())
+
+
+def load_or_create(folder: Path) -> dict[str, Registered]:
+    """The clients by id. A secret that is not there is made. Raises CredentialsFileError for one that is empty."""
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    found = [Registered(name, _secret(folder / name)) for name in NAMES]
+    return {one.client_id: one for one in found}
+
+
+def _secret(file: Path) -> str:
+    try:
+        secret = file.read_text(encoding="utf-8").strip()
+    except FileNotFoundError:
+        secret = secrets.token_urlsafe(32)
+        temporary = file.with_name(f".{file.name}.{os.getpid()}")
+        with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as written:
+            written.write(secret)
+        temporary.replace(file)
+    if not secret:
+        raise CredentialsFileError(
+            f"{file}: expected the secret of an OAuth2 client. Delete the file to get a new one."
+        )
+    return secret

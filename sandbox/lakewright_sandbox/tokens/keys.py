@@ -1,0 +1,68 @@
+"""The key that tokens are signed with, kept in a file over restarts, and its public half as a JWK set."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from pathlib import Path
+from typing import Any
+
+import jwt
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    PublicFormat,
+    load_pem_private_key,
+)
+from jwt.algorithms import ECAlgorithm
+
+from lakewright_sandbox.errors import CredentialsFileError
+
+ALGORITHM = "ES256"
+
+
+class SigningKey:
+    """An elliptic-curve key (P-256), named by a digest of its public half."""
+
+    def __init__(self, private: ec.EllipticCurvePrivateKey | None = None) -> None:
+        self._private = private or ec.generate_private_key(ec.SECP256R1())
+        public = self._private.public_key()
+        self.id = hashlib.sha256(public.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)).hexdigest()[:16]
+        self._jwk = ECAlgorithm(ECAlgorithm.SHA256).to_jwk(public, as_dict=True)
+
+    @classmethod
+    def load_or_create(cls, file: Path) -> SigningKey:
+        """The key in the file; made where there is none. Raises CredentialsFileError where it is no such key."""
+        try:
+            found = load_pem_private_key(file.read_bytes(), password=None)
+        except FileNotFoundError:
+            key = cls()
+            key.write(file)
+            return key
+        except (ValueError, TypeError) as error:
+            raise _unusable(file, type(error).__name__) from None
+        if not isinstance(found, ec.EllipticCurvePrivateKey):
+            raise _unusable(file, "a key of another kind")
+        return cls(found)
+
+    def write(self, file: Path) -> None:
+        file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        text = self._private.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+        temporary = file.with_name(f".{file.name}.{os.getpid()}")
+        with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as written:
+            written.write(text)
+        temporary.replace(file)
+
+    def sign(self, claims: dict[str, Any]) -> str:
+        return jwt.encode(claims, self._private, algorithm=ALGORITHM, headers={"kid": self.id})
+
+    def public_set(self) -> dict[str, Any]:
+        return {"keys": [self._jwk | {"kid": self.id, "use": "sig", "alg": ALGORITHM}]}
+
+
+def _unusable(file: Path, found: str) -> CredentialsFileError:
+    return CredentialsFileError(
+        f"{file}: expected an EC private key in PEM, found {found}. Delete it to get a new one."
+    )

@@ -1,0 +1,65 @@
+"""`sandbox up --auth oauth2`: an identity provider beside the catalog, which then asks for its tokens."""
+
+from __future__ import annotations
+
+import json
+import stat
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+Run = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture
+def up(directory: Path, sandbox_command: Run) -> Iterator[Callable[..., dict[str, Any]]]:
+    def bring_up(*more: str) -> dict[str, Any]:
+        done = sandbox_command("up", "--dir", str(directory), "--json", *more)
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout)
+
+    return bring_up
+
+
+def token(state: dict[str, Any]) -> str:
+    tokens = state["tokens"]
+    secret = Path(tokens["client_secret_file"]).read_text()
+    form = {"grant_type": "client_credentials", "client_id": tokens["client_id"], "client_secret": secret}
+    return httpx.post(tokens["token_url"], data=form).raise_for_status().json()["access_token"]
+
+
+def info(state: dict[str, Any], with_token: str | None = None) -> int:
+    headers = {"authorization": f"Bearer {with_token}"} if with_token else {}
+    return httpx.get(f"{state['lakekeeper']['endpoint']}/management/v1/info", headers=headers).status_code
+
+
+def test_tokens_are_asked_for_and_stay_good_over_restarts(
+    directory: Path, sandbox_command: Run, up: Callable[..., dict[str, Any]]
+) -> None:
+    state = up("--auth", "oauth2")
+    first = token(state)
+    assert (info(state), info(state, first)) == (401, 200)
+    assert "Tokens      running" in sandbox_command("status", "--dir", str(directory)).stdout
+
+    secrets = [Path(state["tokens"][f"{who}client_secret_file"]) for who in ("", "jobs_")]
+    for file in (*secrets, directory / "clients" / "signing-key.pem"):
+        assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    shown = [(directory / "sandbox.json").read_text(), *(log.read_text() for log in (directory / "logs").iterdir())]
+    assert not any(file.read_text() in text for file in secrets for text in shown)
+
+    assert "Stopped: lakekeeper, tokens, aws." in sandbox_command("down", "--dir", str(directory)).stdout
+    again = up()
+    assert again["tokens"]["issuer"] == state["tokens"]["issuer"]
+    assert (info(again), info(again, first)) == (401, 200)
+
+    assert "tokens" not in up("--auth", "none")
+    assert info(again) == 200
+    with pytest.raises(httpx.ConnectError):
+        httpx.get(f"{state['tokens']['issuer']}/health")
+
+    sandbox_command("down", "--dir", str(directory), "--purge")
+    assert not (directory / "clients").exists()
