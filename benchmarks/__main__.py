@@ -8,13 +8,14 @@ from pathlib import Path
 
 from rich.console import Console
 
-from benchmarks import noop_preview, small_objects, spark_write
+from benchmarks import many_warehouses, noop_preview, small_objects, spark_write
 from benchmarks.ground import ground
 from benchmarks.measure import table
 
 BENCHMARKS = {
     "noop_preview": noop_preview.measure,
     "small_objects": small_objects.measure,
+    "many_warehouses": many_warehouses.measure,
     "spark_write": spark_write.measure,
 }
 RESULTS = Path(__file__).parent / "results.json"

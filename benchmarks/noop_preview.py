@@ -5,28 +5,19 @@ from __future__ import annotations
 import configparser
 import contextlib
 import json
-import os
-import subprocess
-import sys
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import boto3
 import httpx
 
-from benchmarks.ground import EMBEDDED, Ground
+from benchmarks.ground import Ground
 from benchmarks.measure import Row, timed
-from demo.stage import REPOSITORY, STACK
+from benchmarks.stamped import PLUGINS, Times, running_plugins
+from demo.stage import STACK
 
 TIMES = 7
 TARGET = 3.0
-HERE = Path(__file__).parent
-PLUGINS = {
-    "aws": ("-m", "lakewright_sandbox.providers", "aws"),
-    "kubernetes": ("-m", "lakewright_sandbox.providers", "kubernetes"),
-    "pulumi-python": (str(HERE / "dynamic_plugin.py"),),
-}
 
 Read = Callable[[dict[str, Any]], object]
 
@@ -35,50 +26,23 @@ def measure(ground: Ground) -> list[Row]:
     resources = _resources(ground)
     words = ("preview", "--refresh", "--expect-no-changes", "--stack", STACK)
     as_typed = min(timed(lambda: ground.lakewright(*words)) for _ in range(3))
-    stamps = ground.stage.folder / "stamps"
-    work: list[float] = []
-    whole: list[float] = []
+    ours: list[Times] = []
     plainly: list[float] = []
-    with _plugins(ground) as attached:
-        _preview(ground, attached, stamps, words)  # what a plugin imports at its first call is part of its start
+    with running_plugins(ground, *PLUGINS) as stamped:
+        stamped.run(*words)  # what a plugin imports at its first call is part of its start
         for _ in range(TIMES):
-            whole.append(timed(lambda: _preview(ground, attached, stamps, words)))
-            work.append(float(stamps.read_text()))
+            ours.append(stamped.run(*words))
             plainly.append(timed(lambda: Plain(ground).read(resources)))
     # The least of each: what else the machine does only ever adds.
+    work, whole = min(one.work for one in ours), min(one.whole for one in ours)
     note = f"{len(resources)} resources, running plugins; starts and imports are in the rows below"
+    hidden = "of what is not hidden behind these"
     return [
-        Row("no-op preview with refresh", min(work), min(plainly), TARGET, note=note),
-        Row("its process start and imports", min(whole) - min(work), None, None, note="of command line and program"),
-        Row(
-            "its plugins' start", max(0.0, as_typed - min(whole)), None, None, note="of what is not hidden behind these"
-        ),
+        Row("no-op preview with refresh", work, min(plainly), TARGET, note=note),
+        Row("its process start and imports", whole - work, None, None, note="of command line and program"),
+        Row("its plugins' start", max(0.0, as_typed - whole), None, None, note=hidden),
         Row("the whole command", as_typed, None, None, note="as typed, all starts included"),
     ]
-
-
-def _preview(ground: Ground, attached: str, stamps: Path, words: tuple[str, ...]) -> None:
-    settings = ground.stage.settings() | {"PULUMI_DEBUG_PROVIDERS": attached}
-    command = [sys.executable, str(HERE / "stamped_cli.py"), str(stamps), *words, *EMBEDDED]
-    subprocess.run(command, cwd=REPOSITORY, env=os.environ | settings, check=True, capture_output=True)
-
-
-@contextlib.contextmanager
-def _plugins(ground: Ground) -> Iterator[str]:
-    """The plugins, started and waiting: what PULUMI_DEBUG_PROVIDERS says of them."""
-    with contextlib.ExitStack() as running:
-        ports: list[str] = []
-        for name, command in PLUGINS.items():
-            environment = os.environ | ground.stage.settings()
-            plugin = running.enter_context(
-                subprocess.Popen(
-                    [sys.executable, *command], cwd=REPOSITORY, env=environment, stdout=subprocess.PIPE, text=True
-                )
-            )
-            running.callback(plugin.kill)
-            assert plugin.stdout is not None
-            ports.append(f"{name}:{int(plugin.stdout.readline())}")
-        yield ",".join(ports)
 
 
 def _resources(ground: Ground) -> list[dict[str, Any]]:

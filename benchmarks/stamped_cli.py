@@ -1,7 +1,7 @@
 """Runs `lakewright`, and writes the seconds that its work took without its starts: `stamped_cli.py FILE WORD...`.
 
-A preview with refresh works twice: from the refresh's first call to its last, and from the program's first registration
-to the end of the steps. Before and between is Python starting, and modules being imported.
+Work is the refresh, from its first call to its last, and what follows: from the program's first registration to the end
+of the steps, or for `destroy` all of the steps. Before and between is Python starting, and modules being imported.
 """
 
 from __future__ import annotations
@@ -42,5 +42,7 @@ if __name__ == "__main__":
     try:
         main()
     finally:
-        work = _times["refreshed"] - _times["refresh"] + _times["done"] - _times["registered"]
+        work = _times["done"] - _times.get("registered", _times["steps"])
+        if "registered" in _times and "refresh" in _times:
+            work += _times["refreshed"] - _times["refresh"]
         Path(file).write_text(str(work))
