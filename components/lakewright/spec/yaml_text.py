@@ -1,4 +1,7 @@
-"""YAML read as the Pulumi CLI reads it: `on`, `yes` and dates are text, as in YAML 1.2, not PyYAML's 1.1."""
+"""YAML read as the Pulumi CLI reads it: `on`, `yes` and dates are text, as in YAML 1.2, not PyYAML's 1.1.
+
+`lakewright_engine` has a loader of its own: a spec is read where no engine is, and the engine stands alone.
+"""
 
 import re
 from typing import Any, cast

@@ -1,0 +1,55 @@
+"""A program that renders manifests leaves what the real plugin left under the CLI (tests/kubernetes/render)."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+from stackrunner import Stack
+
+CASE = Path(__file__).parents[1] / "kubernetes" / "render"
+KUBECONFIG = "/nonexistent"
+"""The kubeconfig that was in the recorded run's environment."""
+
+RANDOM = re.compile(r"(auto-named|pulumi-kubernetes)-[0-9a-f]{8}")
+
+
+def test_state_and_files_are_as_recorded(tmp_path: Path) -> None:
+    stack = Stack(tmp_path, (CASE / "program.py").read_text())
+    outcome = stack.run("up", env={"KUBECONFIG": KUBECONFIG})
+    assert outcome.exit == 0, outcome.messages
+    assert outcome.outputs == {"namespace": "tenant-a"}
+    assert normal(stack.deployment()["resources"]) == normal(json.loads((CASE / "state.json").read_text()))
+    rendered = stack.program_dir / "rendered"
+    assert manifests(rendered / "1-manifest") == manifests(CASE / "rendered")
+    assert not list((rendered / "0-crd").glob("*"))
+
+    assert stack.run("up", "--refresh", "--expect-no-changes", env={"KUBECONFIG": KUBECONFIG}).exit == 0
+    assert stack.run("destroy").exit == 0
+    assert not [path for path in rendered.rglob("*") if path.is_file()]
+
+
+def manifests(folder: Path) -> dict[str, str]:
+    return {_named(path.name): _named(path.read_text()) for path in folder.iterdir()}
+
+
+def normal(resources: list[dict[str, Any]]) -> dict[str, Any]:
+    """Resources by URN, without times and places, random names and ids blinded."""
+    return {one["urn"]: _normal(one) for one in resources}
+
+
+def _normal(body: dict[str, Any]) -> dict[str, Any]:
+    dropped = ("created", "modified", "sourcePosition", "stackTrace", "dependencies")
+    kept: dict[str, Any] = {key: value for key, value in body.items() if key not in dropped}
+    kept["depends on"] = sorted(body.get("dependencies", []))
+    if body["type"].startswith("pulumi:providers:"):
+        del kept["id"]
+    if "provider" in kept:
+        kept["provider"] = kept["provider"].rpartition("::")[0]
+    return json.loads(_named(json.dumps(kept)))
+
+
+def _named(text: str) -> str:
+    return RANDOM.sub(r"\1-RANDOM", text)
