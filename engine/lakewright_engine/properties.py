@@ -49,7 +49,7 @@ def _signed(fields: dict[str, Value], dependencies: DependencySink | None) -> Va
     if signature == SECRET:
         return secret(fields.get("value"))
     if signature in (ASSET, ARCHIVE):
-        return Asset(hashed(cast("dict[str, Any]", fields)))
+        return Asset(hashed(cast("dict[str, Any]", _wire_form(fields))))
     if signature == RESOURCE:
         return ResourceReference(str(fields.get("urn", "")), fields.get("id"), str(fields.get("packageVersion", "")))
     if signature == OUTPUT:
@@ -59,6 +59,13 @@ def _signed(fields: dict[str, Value], dependencies: DependencySink | None) -> Va
         value = fields.get("value") if "value" in fields else Unknown()
         return secret(value) if fields.get("secret") else value
     raise ValueError(f"a property has the unknown signature {signature!r}")
+
+
+def _wire_form(value: Value) -> Value:
+    """An archive's parts in wire form, each with its hash."""
+    if isinstance(value, Asset):
+        return value.wire
+    return {key: _wire_form(item) for key, item in value.items()} if isinstance(value, dict) else value
 
 
 def secret(value: Value) -> Secret:
@@ -80,8 +87,7 @@ def hashed(wire: dict[str, Any]) -> dict[str, Any]:
             digest.update(file.read_bytes())
     elif isinstance(wire.get("assets"), dict):
         for name, part in sorted(cast("dict[str, Any]", wire["assets"]).items()):
-            inner: dict[str, Any] = part.wire if isinstance(part, Asset) else part
-            digest.update(f"{name}={hashed(inner).get('hash', '')}".encode())
+            digest.update(f"{name}={part['hash']}".encode())
     else:
         digest.update(str(wire.get("uri", "")).encode())
     return {**wire, "hash": digest.hexdigest()}
@@ -133,7 +139,7 @@ def _fill(wire: WireValue, value: Value) -> None:  # noqa: PLR0912 - one branch 
             reference["packageVersion"] = value.version
         _fill(wire, reference)
     else:
-        _fill(wire, cast("Value", {k: v.wire if isinstance(v, Asset) else v for k, v in value.wire.items()}))
+        _fill(wire, cast("Value", value.wire))
 
 
 def rewrite(value: Value, change: Callable[[Value], Value]) -> Value:
@@ -237,8 +243,15 @@ def display(value: Value) -> Any:  # noqa: PLR0911 - one a kind
     if isinstance(value, ResourceReference):
         return {SIGNATURE: RESOURCE, "urn": value.urn, "id": display(value.id)}
     if isinstance(value, Asset):
-        return {key: part for key, part in value.wire.items() if key != "text"}
+        return _without_text(value.wire)
     return value
+
+
+def _without_text(wire: Any) -> Any:
+    """What is shown of an asset or archive: its content may be anything, and long."""
+    if not isinstance(wire, dict):
+        return wire
+    return {key: _without_text(part) for key, part in cast("dict[str, Any]", wire).items() if key != "text"}
 
 
 def blinded(value: Value) -> Any:

@@ -199,3 +199,30 @@ provider = aws.Provider("sandbox", region="{aws.region}", access_key="{admin.acc
     endpoints=[aws.ProviderEndpointArgs(s3=url, iam=url, sts=url)])
 opts = pulumi.ResourceOptions(provider=provider)
 """
+
+
+def test_archives_are_kept_with_their_parts(tmp_path: Path) -> None:
+    stack = Stack(
+        tmp_path,
+        """
+import os
+import pulumi
+from filestore import FileProvider
+from pulumi.dynamic import DiffResult
+class Keeper(FileProvider):
+    def diff(self, _id, olds, news):
+        return DiffResult(changes=None)
+class Thing(pulumi.dynamic.Resource):
+    pass
+parts = {"x.txt": pulumi.StringAsset("x"), "y": pulumi.AssetArchive({"z": pulumi.StringAsset(os.environ["TEXT"])})}
+Thing(Keeper(), "a", {"path": "a.json", "archive": pulumi.AssetArchive(parts)})
+""",
+    )
+    outcome = stack.run("up", env={"TEXT": "one"})
+    assert outcome.exit == 0, outcome.messages
+    (state,) = [one for one in stack.deployment()["resources"] if one["urn"].endswith("::a")]
+    parts = state["inputs"]["archive"]["assets"]
+    assert parts["x.txt"]["text"] == "x"
+    assert parts["y"]["assets"]["z"]["text"] == "one"
+    assert stack.run("preview", env={"TEXT": "one"}).changes == {"same": 2}
+    assert stack.run("preview", env={"TEXT": "two"}).changes == {"same": 1, "update": 1}

@@ -1,4 +1,4 @@
-"""A program that renders manifests leaves what the real plugin left under the CLI (tests/kubernetes/render)."""
+"""A program that renders manifests leaves what the real plugin left under the CLI: tests/kubernetes/render."""
 
 from __future__ import annotations
 
