@@ -7,8 +7,9 @@ from dataclasses import dataclass
 HEADER = """
 import os
 import pulumi
-from filestore import File
+from filestore import File, FileProvider
 from pulumi import Alias, ResourceOptions as Options
+from pulumi.dynamic import CreateResult, DiffResult, Resource, UpdateResult
 step = int(os.environ["STEP"])
 """
 

@@ -15,11 +15,12 @@ from hook_programs import PROGRAMS as HOOK_PROGRAMS
 from lakewright_engine.report import Report
 from lakewright_engine.secrets import PassphraseManager
 from lakewright_engine.signatures import SECRET, SIGNATURE
+from odd_programs import PROGRAMS as ODD_PROGRAMS
 from programs import HEADER, PROGRAMS, Scenario
 from stackrunner import Outcome, Stack
 
 FOLDER = Path(__file__).parent / "recorded"
-SCENARIOS = {**PROGRAMS, **HOOK_PROGRAMS}
+SCENARIOS = {**PROGRAMS, **ODD_PROGRAMS, **HOOK_PROGRAMS}
 
 Recording = list[dict[str, Any]]
 """One object for each command: `command`, `exit`, `steps`, `calls`, `files`, `outputs`, `pending`, `resources`."""
@@ -96,7 +97,7 @@ def _blinded(body: dict[str, Any], secrets: PassphraseManager) -> dict[str, Any]
 
 
 def _plain(key: str, value: Any, secrets: PassphraseManager) -> Any:
-    if key == "__provider":
+    if key == "__provider" and isinstance(value, str):
         return "<provider>"
     if isinstance(value, dict):
         if value.get(SIGNATURE) == SECRET:

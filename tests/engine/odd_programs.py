@@ -1,0 +1,69 @@
+"""Small programs at the edges: nothing in them, options in unusual company, renames over several steps."""
+
+from __future__ import annotations
+
+from programs import Scenario
+
+PROGRAMS = {
+    "an empty program": Scenario("", ("preview", "up", "up", "destroy")),
+    "components and nothing else": Scenario(
+        """
+box = pulumi.ComponentResource("test:index:Box", "box", {"step": 1})
+if step != 2:
+    pulumi.ComponentResource("test:index:Box", "inner", {}, Options(parent=box))
+box.register_outputs({"step": step})
+pulumi.export("step", step)
+""",
+        ("up", "up", "preview", "up --refresh", "destroy"),
+    ),
+    "outputs that change and nothing else": Scenario(
+        """
+pulumi.export("step", step)
+if step < 3:
+    pulumi.export("gone", pulumi.Output.secret([step]))
+""",
+        ("up", "preview", "up", "up --expect-no-changes"),
+    ),
+    "ignored paths within properties": Scenario(
+        """
+class Nested(FileProvider):
+    def diff(self, _id, olds, news):
+        return DiffResult(changes=olds.get("content") != news.get("content"))
+    def create(self, props):
+        return CreateResult(props["path"], {"path": props["path"], "content": props["content"]})
+    def update(self, id_, olds, news):
+        return UpdateResult({"path": news["path"], "content": news["content"]})
+class Thing(Resource, module="store", name="Thing"):
+    pass
+content = {"kept": step, "list": [step, 2], "deep": {"a.b": step, "new" if step > 1 else "old": 1}, "open": 7}
+ignored = ["content.kept", "content.list[0]", 'content.deep["a.b"]', "content.deep.new", "content.deep.old"]
+Thing(Nested(), "a", {"path": "a.json", "content": content}, Options(ignore_changes=ignored if step < 4 else []))
+Thing(Nested(), "b", {"path": "b.json", "content": content}, Options(ignore_changes=["content.*"]))
+Thing(Nested(), "c", {"path": "c.json", "content": content if step != 2 else {}}, Options(ignore_changes=["*"]))
+""",
+        ("up", "preview", "up", "up"),
+    ),
+    "a protected resource that is replaced, renamed and deleted": Scenario(
+        """
+if step < 4:
+    name, aliases = ("a", None) if step < 3 else ("renamed", [Alias(name="a")])
+    path = "a.json" if step != 2 else "other.json"
+    File(name, path, "a", opts=Options(protect=True, aliases=aliases))
+elif step == 5:
+    File("renamed", "a.json", "a")
+""",
+        ("up", "up", "up", "up", "up", "up"),
+    ),
+    "a resource that is renamed at every step": Scenario(
+        """
+names = ["one", "two", "three"]
+name = names[min(step, 3) - 1]
+box = pulumi.ComponentResource("test:index:Box", f"box-{name}", {}, Options(
+    aliases=[Alias(name=f"box-{other}") for other in names if other != name]))
+a = File(f"a-{name}", "a.json", f"a{step}", opts=Options(
+    parent=box, aliases=[Alias(name=f"a-{other}") for other in names if other != name]))
+File("b", "b.json", a.etag, opts=Options(depends_on=[a], deleted_with=a))
+""",
+        ("up", "preview", "up", "up", "up", "destroy"),
+    ),
+}
