@@ -3,6 +3,7 @@
 An engine calls `check` in previews too, and for an object that it does not know yet without old properties.
 """
 
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from lakewright.credentials import UnresolvedCredential
@@ -15,6 +16,15 @@ from lakewright.lakekeeper.notices import tell, warn
 
 if TYPE_CHECKING:
     from lakewright.lakekeeper.provider import LakekeeperProvider
+
+
+@dataclass(frozen=True)
+class Adopting:
+    """What taking an object over changes of it, and why it must not be: each in a few words."""
+
+    changes: list[str]
+    problems: list[str] = field(default_factory=list[str])
+
 
 _leaving: set[str] = set()
 """Ids of what this process was asked to replace. An engine checks the new object while the old one is still there."""
@@ -40,11 +50,14 @@ def foretold(provider: "LakekeeperProvider[Any]", declared: OnServer) -> str | N
         if immutable := fixed(provider, client, there, declared):
             changes = "; ".join(map(str, immutable))
             return f"{what} exists already, and the server cannot change {changes}. Declare what is there."
+        adopting = provider.adopting(found[1], declared)
+        if adopting.problems:
+            return f"{what} exists already, and cannot be taken over as it is declared: {' '.join(adopting.problems)}"
     except (LakekeeperError, UnresolvedCredential) as error:
         warn(f"{what}: whether there is something to adopt cannot be told: {error}")
         return None
-    changes = difference.between(there, declared)
-    tell(f"{what} ({found[0]}) exists already and is adopted; {_listed(changes) or 'nothing of it changes'}")
+    changes = f"this changes: {'; '.join(adopting.changes)}" if adopting.changes else "nothing of it changes"
+    tell(f"{what} ({found[0]}) exists already and is adopted; {changes}")
     return None
 
 
@@ -54,6 +67,7 @@ def fixed(provider: "LakekeeperProvider[Any]", client: Client, there: OnServer, 
     return [change for change in changes if change.known and provider.replaces(change, new, lambda: client)]
 
 
-def _listed(changes: list[Change]) -> str:
-    told = [str(change) for change in changes if difference.needs_calls([change])]
-    return f"this changes: {'; '.join(told)}" if told else ""
+def changes_of(there: OnServer, new: OnServer) -> Adopting:
+    """What taking over changes, property by property."""
+    changes = difference.between(there, new)
+    return Adopting([str(change) for change in changes if difference.needs_calls([change])])

@@ -20,6 +20,7 @@ from pydantic import ValidationError
 
 from lakewright import credentials
 from lakewright.lakekeeper import adoption, difference, errors, settings
+from lakewright.lakekeeper.adoption import Adopting
 from lakewright.lakekeeper.api.client import Client, shared
 from lakewright.lakekeeper.api.errors import AlreadyExists, LakekeeperError, TooSlow, Unconfirmed
 from lakewright.lakekeeper.api.server import ServerRef
@@ -95,6 +96,10 @@ class LakekeeperProvider(ResourceProvider, Generic[D]):
     def existing(self, client: Client, new: D) -> tuple[str, Found[D]] | None:  # noqa: ARG002 - for subclasses
         """What has a declaration's natural key on the server, and its id; for `adopt`."""
         return None
+
+    def adopting(self, there: Found[D], new: D) -> Adopting:
+        """What taking over an existing object changes, and why it must not be."""
+        return adoption.changes_of(there.declared, new)
 
     # Pulumi's hooks.
 

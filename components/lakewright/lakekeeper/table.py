@@ -10,6 +10,7 @@ from pulumi.dynamic import DiffResult, Resource, UpdateResult
 from typing_extensions import override
 
 from lakewright.lakekeeper import difference, table_changes, table_finding, table_removal
+from lakewright.lakekeeper.adoption import Adopting
 from lakewright.lakekeeper.api import tables
 from lakewright.lakekeeper.api.client import Client
 from lakewright.lakekeeper.api.tabulars import Tabular
@@ -38,6 +39,23 @@ class TableProvider(LakekeeperProvider[TableArgs]):
     """Creates, reads, evolves, renames and drops tables. A resource's id is the uuid that the table was made with."""
 
     args = TableArgs
+    natural_key = ("warehouse_id", "namespace", "name")
+
+    def title(self, declared: TableArgs) -> str:
+        return where(declared)
+
+    def existing(self, client: Client, new: TableArgs) -> tuple[str, Found[TableArgs]] | None:
+        there = table_finding.named(client, new.warehouse_id, new.path, new.name)
+        if there is None:
+            return None
+        now = observed(there.metadata, new).model_copy(update={"protected": self._protected(client, there, new)})
+        return there.table_id, Found(now, {"metadata": there.metadata})
+
+    @override
+    def adopting(self, there: Found[TableArgs], new: TableArgs) -> Adopting:
+        needed = commit(there.computed["metadata"], None, new, {})
+        also = ["protected"] if there.declared.protected != new.protected else []
+        return Adopting([*needed.changes, *also], needed.problems)
 
     def make(self, client: Client, new: TableArgs) -> tuple[str, Found[TableArgs]]:
         body = create_request(new)
@@ -57,14 +75,14 @@ class TableProvider(LakekeeperProvider[TableArgs]):
         if there is None:
             active = table_finding.usable(client, state.warehouse_id)
             if active is False:
-                warn(f"{where(client, state)} cannot be seen while its warehouse is inactive")
+                warn(f"{where(state)} cannot be seen while its warehouse is inactive")
                 return Found(state, _computed(known))
             lost = table_finding.elsewhere(client, state.warehouse_id, state.path, table_id) if active else None
             if lost is None:
                 return None
             if isinstance(lost, Tabular):
                 until = table_changes.expiry(client, state.warehouse_id, lost)
-                warn(f"{where(client, state)} was dropped; `up --refresh` brings it back, if it comes before {until}")
+                warn(f"{where(state)} was dropped; `up --refresh` brings it back, if it comes before {until}")
                 return Found(state, {**_computed(known), "drift": [f"dropped; can be brought back until {until}"]})
             there = lost
         return self._seen(client, known, there)
@@ -84,9 +102,7 @@ class TableProvider(LakekeeperProvider[TableArgs]):
         found.computed["field_ids"] = {**ids, **found.computed["field_ids"]}
         found.computed["unsafe"] = sorted({*refused, *cast(list[str], known.outs.get("unsafe") or [])})
         if again:
-            warn(
-                f"{where(client, state)} was dropped and made again: it is {there.table_id} now, was {_table_id(known)}"
-            )
+            warn(f"{where(state)} was dropped and made again: it is {there.table_id} now, was {_table_id(known)}")
             found.computed["drift"] = [f"made again as {there.table_id}"]
         return found
 
@@ -103,7 +119,7 @@ class TableProvider(LakekeeperProvider[TableArgs]):
             if there and there.table_id == _table_id(known):
                 refused = commit(there.metadata, old, new, _ids(known)).problems
                 # A refresh calls this, too: what it found itself is for `up` to refuse.
-                table_changes.refuse(client, new, [one for one in refused if one not in (_olds.get("unsafe") or [])])
+                table_changes.refuse(new, [one for one in refused if one not in (_olds.get("unsafe") or [])])
         result.changes = bool(result.changes or _olds.get("drift"))
         return result
 
@@ -141,12 +157,12 @@ class TableProvider(LakekeeperProvider[TableArgs]):
         if not new.adopt and (moved or differs.changes or differs.problems or written):
             told = "; ".join([*moved, *differs.changes, *differs.problems]) or "data has been written to it"
             raise NotOurs(
-                f"{where(client, new)} exists already, and is not as declared or not new: {told}. Choose another name,"
+                f"{where(new)} exists already, and is not as declared or not new: {told}. Choose another name,"
                 " or take it over with `adopt=True`."
             )
         if moved:
             raise NotOurs(
-                f"{where(client, new)} lies at {location}, declared is {new.location}, and it cannot be moved."
+                f"{where(new)} lies at {location}, declared is {new.location}, and it cannot be moved."
                 " Declare where it is."
             )
         return table_changes.committed(client, there, None, new, {})

@@ -17,15 +17,15 @@ TRIES = 5
 """So often a change is made anew when others were faster or its answer got lost, each time after a look."""
 
 
-def where(client: Client, declared: TableArgs) -> str:
+def where(declared: TableArgs) -> str:
     """A table, as messages name it."""
-    return f"table `{declared.full_name}` in warehouse {declared.warehouse_id} at {client.endpoint}"
+    return f"table `{declared.full_name}` in warehouse {declared.warehouse_id} at {declared.server.endpoint}"
 
 
-def refuse(client: Client, declared: TableArgs, problems: list[str]) -> None:
+def refuse(declared: TableArgs, problems: list[str]) -> None:
     """Raise EvolutionRefused, with all reasons, if there are any."""
     if problems:
-        raise EvolutionRefused(f"{where(client, declared)} was left as it is: {' '.join(problems)}")
+        raise EvolutionRefused(f"{where(declared)} was left as it is: {' '.join(problems)}")
 
 
 def expiry(client: Client, warehouse_id: str, dropped: Tabular) -> str:
@@ -47,7 +47,7 @@ def found_again(client: Client, old: TableArgs, new: TableArgs, table_id: str) -
         lost = _brought_back(client, old, lost)
     if lost is None:
         raise DeletedBehindBack(
-            f"{where(client, old)} ({table_id}) is not there any more, or hidden because the warehouse is inactive."
+            f"{where(old)} ({table_id}) is not there any more, or hidden because the warehouse is inactive."
             " Run `up --refresh`."
         )
     return lost
@@ -58,7 +58,7 @@ def _brought_back(client: Client, old: TableArgs, dropped: Tabular) -> There | N
         tabulars.undrop(client, old.warehouse_id, dropped)
     except AlreadyExists:
         raise NotOurs(
-            f"{where(client, old)} was dropped and cannot be brought back: another one has its name. Rename or drop"
+            f"{where(old)} was dropped and cannot be brought back: another one has its name. Rename or drop"
             " that one, and run `up` again."
         ) from None
     return table_finding.named(client, old.warehouse_id, dropped.namespace, dropped.name)
@@ -75,7 +75,7 @@ def renamed(client: Client, there: There, new: TableArgs) -> There:
         except AlreadyExists:
             raise NotOurs(
                 f"table `{'.'.join(there.path)}.{there.name}` ({there.table_id}) cannot be renamed:"
-                f" {where(client, new)} is taken by another table or view. Choose another name, or drop that one."
+                f" {where(new)} is taken by another table or view. Choose another name, or drop that one."
             ) from None
         except (Unconfirmed, TooSlow, NotFound) as error:
             found = looked(lambda: table_finding.named(client, new.warehouse_id, new.path, new.name), error)
@@ -96,7 +96,7 @@ def committed(client: Client, there: There, old: TableArgs | None, new: TableArg
     """
     for tries_left in reversed(range(TRIES)):
         needed = commit(there.metadata, old, new, ids)
-        refuse(client, new, needed.problems)
+        refuse(new, needed.problems)
         if not needed.updates:
             return there
         try:
@@ -114,7 +114,7 @@ def _read_again(client: Client, there: There, new: TableArgs, after: LakekeeperE
     now = looked(lambda: table_finding.named(client, new.warehouse_id, there.path, there.name), after)
     if now is None or now.table_id != there.table_id:
         raise DeletedBehindBack(
-            f"{where(client, new)} ({there.table_id}) was dropped, renamed or made again while it was being changed."
+            f"{where(new)} ({there.table_id}) was dropped, renamed or made again while it was being changed."
             " Run `up --refresh`."
         )
     return now

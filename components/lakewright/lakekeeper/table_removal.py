@@ -23,12 +23,12 @@ def refuse_replacement(client: Client, old: TableArgs, new: TableArgs, table_id:
     if old.deletion == "retain":
         if old.warehouse_id == new.warehouse_id:
             raise ReplacementRefused(
-                f"{where(client, old)} cannot be replaced ({what}): `deletion: retain` keeps it, and its name stays"
+                f"{where(old)} cannot be replaced ({what}): `deletion: retain` keeps it, and its name stays"
                 " taken. Give the new one another name."
             )
         return
     raise HoldsTables(
-        f"{where(client, old)} would be replaced, since the server cannot change {what}. `deletion` is"
+        f"{where(old)} would be replaced, since the server cannot change {what}. `deletion` is"
         f" `{old.deletion}` in the state: to lose the table, set it to `purge` and run `up` before this change."
     )
 
@@ -44,13 +44,11 @@ def remove(client: Client, state: TableArgs, table_id: str) -> None:
         if isinstance(found, Tabular):  # dropped by somebody else, who can still bring it back
             return
         raise HoldsTables(
-            f"{where(client, state)} is not dropped: its `deletion` is `protect`. Set it to `purge` (drops the table"
+            f"{where(state)} is not dropped: its `deletion` is `protect`. Set it to `purge` (drops the table"
             " with its files) or `retain` (leaves it alone) and run `up` before taking it away."
         )
     if isinstance(found, There) and tables.is_protected(client, state.warehouse_id, found.table_id):
-        raise Protected(
-            f"{where(client, state)} is protected, and was not dropped. Set `protected: false` and run `up` first."
-        )
+        raise Protected(f"{where(state)} is protected, and was not dropped. Set `protected: false` and run `up` first.")
     try:
         _drop(client, state, found)
     except NotFound as missing:
@@ -77,10 +75,9 @@ def _find(client: Client, state: TableArgs, table_id: str) -> There | Tabular | 
         return None
     if not active:
         raise Hidden(
-            f"{where(client, state)} cannot be seen while its warehouse is inactive. Set `active: true` and run `up`"
-            " first."
+            f"{where(state)} cannot be seen while its warehouse is inactive. Set `active: true` and run `up` first."
         )
     found = table_finding.elsewhere(client, state.warehouse_id, state.path, table_id)
     if found is None and there is not None:
-        warn(f"{where(client, state)} is another table now ({there.table_id}, was {table_id}), and is left alone")
+        warn(f"{where(state)} is another table now ({there.table_id}, was {table_id}), and is left alone")
     return found

@@ -343,5 +343,16 @@ def test_what_a_killed_create_left_is_taken_over_and_nothing_else_without_a_word
     assert adopted.up(**other, adopt=True) == "create"
     assert adopted.id == table.id
     assert adopted.refresh() == "same"
-    with pytest.raises(EvolutionRefused, match="`more` is in the table and not declared"):
-        Resource(TableProvider()).up(**orders, adopt=True)
+
+
+def test_a_preview_lists_what_adopting_changes_or_why_it_must_not_be(
+    table: Resource, orders: Props, capsys: pytest.CaptureFixture[str]
+) -> None:
+    wider = orders | {"columns": [*COLUMNS, {"name": "more", "type": "long"}], "sort_by": [], "adopt": True}
+    Resource(TableProvider()).preview(**wider)
+    told = capsys.readouterr().err
+    assert f"({table.id}) exists already and is adopted; this changes: more: added; sort_by: none" in told
+    Resource(TableProvider()).preview(**orders | {"adopt": True})
+    assert "is adopted; nothing of it changes" in capsys.readouterr().err
+    refused = Resource(TableProvider()).failures(**orders | {"columns": COLUMNS[:-1], "adopt": True})["adopt"]
+    assert "cannot be taken over as it is declared: column `lines` is in the table and not declared" in refused
