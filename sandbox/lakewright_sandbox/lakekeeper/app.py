@@ -28,6 +28,7 @@ from .versions import has_call
 
 log = logging.getLogger(__name__)
 
+PERMISSIONS = "/management/v1/permissions/"
 VARY = b"authorization, x-project-id, x-iceberg-access-delegation"
 
 
@@ -47,9 +48,7 @@ def create_app(settings: Settings, clock: Clock | None = None) -> FastAPI:
     app.state.lakekeeper = lakekeeper
     app.state.worker = worker
     for router in (*management_routers(), *catalog_routers()):
-        known = [
-            route for route in router.routes if isinstance(route, APIRoute) and has_call(settings.version, route.path)
-        ]
+        known = [route for route in router.routes if isinstance(route, APIRoute) and _is_mounted(settings, route.path)]
         app.include_router(APIRouter(routes=known), dependencies=[Depends(enforce)])
     if settings.openid_provider_uri:
         verifier = TokenVerifier(
@@ -66,6 +65,11 @@ def create_app(settings: Settings, clock: Clock | None = None) -> FastAPI:
     for kind, handler in handlers.items():
         app.add_exception_handler(kind, handler)
     return app
+
+
+def _is_mounted(settings: Settings, path: str) -> bool:
+    """Whether that version has the call; the permissions API is OpenFGA's alone. The rest are unknown paths."""
+    return has_call(settings.version, path) and (settings.openfga or not path.startswith(PERMISSIONS))
 
 
 async def _answer_api_error(_request: Request, error: ApiError) -> Response:

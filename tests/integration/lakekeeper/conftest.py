@@ -27,6 +27,20 @@ from lakewright_sandbox.lakekeeper.settings import Settings
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 START_SECONDS = 30
+SCHEMA = {"type": "struct", "fields": [{"id": 1, "name": "a", "type": "long", "required": False}]}
+VIEW = {
+    "name": "v",
+    "schema": {**SCHEMA, "schema-id": 0},
+    "properties": {},
+    "view-version": {
+        "version-id": 1,
+        "timestamp-ms": 1,
+        "schema-id": 0,
+        "summary": {},
+        "default-namespace": ["a"],
+        "representations": [{"type": "sql", "sql": "SELECT 1", "dialect": "spark"}],
+    },
+}
 
 
 @dataclass(frozen=True)
@@ -223,6 +237,32 @@ def start_openfga(aws: Aws, tmp_path_factory: pytest.TempPathFactory) -> Iterato
 @pytest.fixture(scope="session")
 def people(start_openfga: Callable[..., People]) -> People:
     return start_openfga()
+
+
+@pytest.fixture(scope="session")
+def shared_warehouse(people: People, make_warehouse: Callable[..., str]) -> str:
+    """Of `root`, with the namespaces `a` and `a.b`, each with a table `t`, and a view `a.v`."""
+    root, made = people("root"), make_warehouse(people("root"), "rights")
+    path = f"/catalog/v1/{made}/namespaces"
+    for namespace in (["a"], ["a", "b"]):
+        assert root.post(path, json={"namespace": namespace}).status_code == 200
+        table = root.post(f"{path}/{'%1F'.join(namespace)}/tables", json={"name": "t", "schema": SCHEMA})
+        assert table.status_code == 200
+    assert root.post(f"{path}/a/views", json=VIEW).status_code == 200
+    return made
+
+
+@pytest.fixture(scope="session")
+def give(people: People) -> Callable[..., None]:
+    """`give("alice", "select", "warehouse/...")`."""
+
+    def give(user: str, relation: str, path: str, *, take: bool = False, headers: Any = None) -> None:
+        side = "deletes" if take else "writes"
+        body = {side: [{"type": relation, "user": f"oidc~{user}"}]}
+        answer = people("root").post(f"/management/v1/permissions/{path}/assignments", json=body, headers=headers)
+        assert answer.status_code == 204, answer.text
+
+    return give
 
 
 @pytest.fixture(scope="module")

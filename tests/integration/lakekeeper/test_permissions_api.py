@@ -98,6 +98,7 @@ def test_permissions_are_not_there_where_everybody_may_do_everything(lakekeeper:
         for answer in (
             lakekeeper.get(f"{V1}/permissions/{path}/assignments"),
             lakekeeper.post(f"{V1}/permissions/{path}/assignments", json={"writes": []}),
+            lakekeeper.put(f"{V1}/permissions/{path}/assignments", json={}),
             lakekeeper.get(f"{V1}/permissions/{path}/access"),
         ):
             assert (answer.status_code, answer.content) == (404, b"")

@@ -1,7 +1,7 @@
 """The permissions API of the OpenFGA authorizer: assignments, managed access and who may do what.
 
-It exists where grants are enforced; elsewhere every path of it is a 404 with an empty body. It does not look whether
-an object exists: on one that does not, nobody has a right.
+It is there where grants are enforced, see `app.py`. It does not look whether an object exists: on one that does not,
+nobody has a right.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from uuid import UUID
 from fastapi import APIRouter, Depends, Query
 from pydantic import Field
 from sqlalchemy.orm import Session
-from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from ..authz import assignments as assigning
@@ -29,13 +28,7 @@ from ..responses import empty, json_response
 from ..server import Lakekeeper, Server
 from ..versions import actions_in
 
-
-async def require_openfga(server: Server) -> None:
-    if not server.authorizer.enforces:
-        raise HTTPException(404)
-
-
-router = APIRouter(prefix="/management/v1/permissions", dependencies=[Depends(require_openfga)])
+router = APIRouter(prefix="/management/v1/permissions")
 
 PATHS = {
     "server": ["/server"],

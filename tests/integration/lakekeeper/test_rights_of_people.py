@@ -1,0 +1,182 @@
+"""Rights of people under OpenFGA: owners, members of roles, users themselves, and those who ask about rights."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable
+from typing import Any
+
+import httpx
+import pytest
+from lakewright_sandbox.lakekeeper.authz.actions import ACTIONS
+
+V1 = "/management/v1"
+SCHEMA = {"type": "struct", "fields": [{"id": 1, "name": "a", "type": "long", "required": False}]}
+
+
+@pytest.fixture
+def warehouse(shared_warehouse: str) -> str:
+    return shared_warehouse
+
+
+def kind_of(answer: httpx.Response) -> tuple[int, str]:
+    return answer.status_code, answer.json()["error"]["type"]
+
+
+def table_id(people: Any, warehouse: str, namespace: str) -> str:
+    shown = people("root").get(f"/catalog/v1/{warehouse}/namespaces/{namespace}/tables/t")
+    return shown.json()["metadata"]["table-uuid"]
+
+
+def test_whoever_makes_an_object_owns_it(people: Any, make_warehouse: Callable[..., str], give: Any) -> None:
+    for relation in ("data_admin", "role_creator"):
+        give("maker", relation, "project")
+    maker, warehouse = people("maker"), make_warehouse(people("maker"), "made")
+    path = f"/catalog/v1/{warehouse}/namespaces"
+    namespace = maker.post(path, json={"namespace": ["n"]}).json()["properties"]["namespace_id"]
+    table = maker.post(f"{path}/n/tables", json={"name": "t", "schema": SCHEMA}).json()["metadata"]["table-uuid"]
+    role = maker.post(f"{V1}/role", json={"name": "made"}).json()["id"]
+    owner = {"type": "ownership", "user": "oidc~maker"}
+    objects = (
+        f"warehouse/{warehouse}",
+        f"namespace/{namespace}",
+        f"warehouse/{warehouse}/table/{table}",
+        f"role/{role}",
+    )
+    for path in objects:
+        assert owner in people("root").get(f"{V1}/permissions/{path}/assignments").json()["assignments"]
+    people("root").post(f"{V1}/project", json={"project-name": "made", "project-id": "made"})
+    shown = people("root").get(f"{V1}/permissions/project/made/assignments").json()["assignments"]
+    assert shown == [{"type": "project_admin", "user": "oidc~root"}]
+
+
+def test_what_was_granted_on_an_object_goes_with_it(people: Any, give: Any) -> None:
+    for project in ("again", "again"):
+        people("root").post(f"{V1}/project", json={"project-name": project, "project-id": project})
+        headers = {"x-project-id": project}
+        assert kind_of(people("early").get(f"{V1}/project", headers=headers)) == (403, "ProjectActionForbidden")
+        give("early", "describe", f"project/{project}")
+        assert people("early").get(f"{V1}/project", headers=headers).is_success
+        assert people("root").delete(f"{V1}/project", headers=headers).status_code == 204
+
+
+def test_a_role_gives_its_members_what_it_was_granted(people: Any, warehouse: str) -> None:
+    root, member = people("root"), people("member")
+    outer, inner = (root.post(f"{V1}/role", json={"name": name}).json()["id"] for name in ("outer", "inner"))
+    root.post(f"{V1}/role/{outer}/members", json={"members": [{"type": "role", "id": inner}]})
+    root.post(f"{V1}/role/{inner}/members", json={"members": [{"type": "user", "id": "oidc~member"}]})
+    writes = {"writes": [{"type": "modify", "role": outer}]}
+    root.post(f"{V1}/permissions/warehouse/{warehouse}/assignments", json=writes)
+    path = f"{V1}/warehouse/{warehouse}/protection"
+    assert member.post(path, json={"protected": False}).is_success
+    assert member.post(path, json={"protected": False}, headers={"x-assume-role": inner}).is_success
+    assert root.delete(f"{V1}/role/{inner}/members/user/oidc~member").status_code == 204
+    assert kind_of(member.post(path, json={"protected": False})) == (404, "NoSuchWarehouseException")
+
+
+def test_members_of_roles_are_the_assignee_tuples(people: Any) -> None:
+    root = people("root")
+    role = root.post(f"{V1}/role", json={"name": "tuples"}).json()["id"]
+    added = root.post(f"{V1}/role/{role}/members", json={"members": [{"type": "user", "id": "oidc~unknown"}]})
+    assert added.status_code == 200  # OpenFGA takes users that nobody has provisioned
+    shown = root.get(f"{V1}/permissions/role/{role}/assignments", params={"relations": "assignee"})
+    assert shown.json()["assignments"] == [{"type": "assignee", "user": "oidc~unknown"}]
+    nobody = {"type": "user", "id": "oidc~unknown", "name": None, "email": None, "user-type": None}
+    assert root.get(f"{V1}/role/{role}/members").json()["members"] == [nobody]
+    transitive = root.get(f"{V1}/role/{role}/members/transitive")
+    assert kind_of(transitive) == (501, "TransitiveRoleMembershipListingNotImplemented")
+
+
+def test_roles_are_changed_by_their_owners_and_read_by_all_of_the_project(people: Any, give: Any) -> None:
+    role = people("root").post(f"{V1}/role", json={"name": "read by all"}).json()["id"]
+    give("colleague", "describe", "project")
+    assert people("colleague").get(f"{V1}/role/{role}").status_code == 200
+    refused = people("colleague").post(f"{V1}/role/{role}", json={"name": "mine"})
+    assert kind_of(refused) == (403, "RoleActionForbidden")
+    assert kind_of(people("nobody").get(f"{V1}/role/{role}")) == (403, "RoleActionForbidden")
+    assert people("nobody").get(f"{V1}/role/{role}/metadata").status_code == 200
+    give("colleague", "ownership", f"role/{role}")
+    assert people("colleague").post(f"{V1}/role/{role}", json={"name": "mine"}).status_code == 200
+
+
+def test_users_provision_themselves_and_are_changed_by_themselves(people: Any, warehouse: str, give: Any) -> None:
+    new = people("newcomer")
+    assert kind_of(new.get(f"{V1}/whoami")) == (404, "UserNotFound")
+    give("newcomer", "describe", f"warehouse/{warehouse}")
+    assert new.get("/catalog/v1/config", params={"warehouse": "rights"}).status_code == 200
+    me = new.get(f"{V1}/whoami").json()
+    assert (me["id"], me["name"], me["last-updated-with"]) == ("oidc~newcomer", "newcomer", "config-call-creation")
+    assert me["is-instance-admin"] is False
+    assert new.post(f"{V1}/user", json={"update-if-exists": True, "name": "New"}).json()["name"] == "New"
+    assert new.put(f"{V1}/user/oidc~newcomer", json={"name": "N", "user-type": "human"}).status_code == 200
+    refused = people("root").get(f"{V1}/user/oidc~newcomer/actions", params={"principalUser": "oidc~stranger"})
+    assert refused.json()["allowed-actions"] == [{"action": "read"}]
+    other = people("stranger").put(f"{V1}/user/oidc~newcomer", json={"name": "X", "user-type": "human"})
+    assert kind_of(other) == (403, "UserActionForbidden")
+    provisioned = people("stranger").post(f"{V1}/user", json={"id": "oidc~z", "name": "Z", "user-type": "human"})
+    assert kind_of(provisioned) == (403, "ServerActionForbidden")
+
+
+def test_credentials_are_vended_as_far_as_the_right_goes(people: Any, warehouse: str, give: Any, aws: Any) -> None:
+    table, headers = table_id(people, warehouse, "a"), {"x-iceberg-access-delegation": "vended-credentials"}
+    path = f"/catalog/v1/{warehouse}/namespaces/a/tables/t"
+
+    def vended(user: str) -> dict[str, str]:
+        return people(user).get(path, headers=headers).json()["config"]
+
+    def put(user: str) -> None:
+        config, location = vended(user), people("root").get(path).json()["metadata"]["location"]
+        keys = {
+            "aws_access_key_id": config["s3.access-key-id"],
+            "aws_secret_access_key": config["s3.secret-access-key"],
+            "aws_session_token": config["s3.session-token"],
+        }
+        bucket, _, prefix = location.removeprefix("s3://").partition("/")
+        aws.client("s3", **keys).put_object(Bucket=bucket, Key=f"{prefix}/data/{user}", Body=b"")
+
+    for user, relation in (("describes", "describe"), ("selects", "select"), ("modifies", "modify")):
+        give(user, relation, f"warehouse/{warehouse}/table/{table}")
+    assert "s3.access-key-id" not in vended("describes")
+    put("modifies")
+    with pytest.raises(Exception, match="AccessDenied"):
+        put("selects")
+
+
+def test_a_batch_of_checks_is_answered_in_order(people: Any, warehouse: str, give: Any) -> None:
+    give("batched", "select", f"warehouse/{warehouse}")
+    table = {"warehouse-id": warehouse, "namespace": ["a"], "table": "t"}
+    identity = {"user": "oidc~batched"}
+    checks = [
+        {"id": "read", "identity": identity, "operation": {"table": table | {"action": "read_data"}}},
+        {"identity": identity, "operation": {"table": table | {"action": "write_data"}}},
+        {"operation": {"server": {"action": "create_project"}}},
+        {"operation": {"warehouse": {"warehouse-id": str(uuid.uuid4()), "action": "use"}}},
+    ]
+    root = people("root")
+    found = root.post(f"{V1}/action/batch-check", json={"checks": checks}).json()["results"]
+    assert found == [{"allowed": True, "id": "read"}, {"allowed": False}, {"allowed": True}, {"allowed": False}]
+    strict = root.post(f"{V1}/action/batch-check", json={"checks": checks, "error-on-not-found": True})
+    assert kind_of(strict) == (404, "NoSuchWarehouseException")
+    curious = people("batched").post(
+        f"{V1}/action/batch-check", json={"checks": [checks[0] | {"identity": {"user": "oidc~root"}}]}
+    )
+    assert kind_of(curious) == (403, "CannotInspectPermissions")
+
+
+def test_where_everybody_may_do_everything_all_actions_are_allowed(lakekeeper: httpx.Client) -> None:
+    found = lakekeeper.get(f"{V1}/server/actions").json()["allowed-actions"]
+    assert {one["action"] for one in found} == set(ACTIONS["server"])
+    both = {"principalUser": "oidc~a", "principalRole": str(uuid.uuid4())}
+    assert kind_of(lakekeeper.get(f"{V1}/server/actions", params=both)) == (400, "InvalidGetAccessQuery")
+    check = {"checks": [{"operation": {"project": {"action": "delete"}}}]}
+    assert lakekeeper.post(f"{V1}/action/batch-check", json=check).json() == {"results": [{"allowed": True}]}
+
+
+def test_nobody_bootstraps_without_a_token(start_openfga: Any) -> None:
+    server = start_openfga()
+    assert kind_of(server(None).post(f"{V1}/bootstrap", json={"accept-terms-of-use": True})) == (
+        401,
+        "AnonymousBootstrap",
+    )
+    again = server("root").post(f"{V1}/bootstrap", json={"accept-terms-of-use": True})
+    assert kind_of(again) == (400, "CatalogAlreadyBootstrapped")
