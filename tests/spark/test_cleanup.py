@@ -1,0 +1,187 @@
+"""Clean-up: tables first, with their files, then their rows; and both kinds of orphans are found."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from lakewright_spark.catalog import CatalogConfig
+from lakewright_spark.errors import CatalogUnreachableError
+from lakewright_spark.registry.records import ExecutionRecord, ExecutionStatus
+from lakewright_spark.registry.registry import ExecutionRegistry
+from lakewright_spark.results.cleanup import YOUNGEST_ORPHAN, Cleaner, failure
+from lakewright_spark.results.schemas import CONSOLE_MESSAGES
+from lakewright_spark.results.tables import ResultTables
+from lakewright_spark.results.uris import Execution, Port, ResultKind, ResultUri
+from lakewright_spark.results.writer import ResultWriter
+
+NOW = datetime.now(UTC)
+HOUR = timedelta(hours=1)
+
+
+@pytest.fixture
+def registry(tmp_path: Path) -> Iterator[ExecutionRegistry]:
+    opened = ExecutionRegistry("acme", f"sqlite:///{tmp_path}/executions.db")
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def workflow() -> int:
+    """A workflow of the test's own: all tests share the warehouse."""
+    return uuid.uuid4().int % 10**9
+
+
+@pytest.fixture
+def cleaner(catalog_config: CatalogConfig, registry: ExecutionRegistry) -> Cleaner:
+    return Cleaner(catalog_config, registry)
+
+
+def ran(
+    cleaner: Cleaner, workflow: int, execution: int, *, note: bool = True, ended: datetime = NOW
+) -> ExecutionRecord:
+    """An execution that wrote a result, a console and statistics; `note` is whether it lived to say so."""
+    registry = cleaner.registry
+    record = registry.begin(workflow, execution, computing_unit="cu", warehouse="results", now=ended - HOUR)
+    for uri in addresses(workflow, execution):
+        ResultWriter(cleaner.config, "results").write_rows(uri, CONSOLE_MESSAGES, [("x",), ("y",)])
+    if note:
+        registry.wrote(workflow, execution, cleaner.written_by(record))
+        registry.finish(workflow, execution, ExecutionStatus.COMPLETED, now=ended)
+    return record
+
+
+def addresses(workflow: int, execution: int) -> list[ResultUri]:
+    run = Execution(workflow, execution, "results")
+    return [run.result(Port("Op-1")), run.console_messages("Op-1"), run.runtime_statistics()]
+
+
+def there(cleaner: Cleaner, workflow: int, execution: int) -> list[ResultKind]:
+    tables = ResultTables(cleaner.config, "results")
+    return [uri.kind for uri in addresses(workflow, execution) if tables.exists(uri)]
+
+
+def test_rows_and_bytes_are_what_the_catalog_says(cleaner: Cleaner, workflow: int) -> None:
+    record = ran(cleaner, workflow, 1)
+    found = cleaner.registry.find(workflow, 1)
+    assert found is not None
+    assert {table.uri for table in found.tables} == set(addresses(workflow, 1))
+    assert [table.rows for table in found.tables] == [2, 2, 2]
+    assert all(table.bytes and table.bytes > 100 for table in found.tables)
+    assert record.workflow == workflow
+
+
+def test_a_new_execution_replaces_the_previous_one_but_for_its_statistics(cleaner: Cleaner, workflow: int) -> None:
+    ran(cleaner, workflow, 1)
+    new = cleaner.registry.begin(workflow, 2, computing_unit="cu", warehouse="results")
+    swept = cleaner.replace_previous(new, stale_before=NOW - HOUR)
+    assert [record.execution for record in swept.executions] == [1]
+    assert there(cleaner, workflow, 1) == [ResultKind.RUNTIME_STATISTICS]
+    old = cleaner.registry.find(workflow, 1)
+    assert old is not None
+    assert old.replaced_at
+    assert [table.uri.kind for table in old.tables] == [ResultKind.RUNTIME_STATISTICS]
+    assert cleaner.replace_previous(new, stale_before=NOW - HOUR).executions == []
+
+
+def test_one_that_runs_is_not_replaced_and_another_units_neither(cleaner: Cleaner, workflow: int) -> None:
+    ran(cleaner, workflow, 1)
+    cleaner.registry.begin(workflow, 2, computing_unit="cu", warehouse="results")
+    new = cleaner.registry.begin(workflow, 3, computing_unit="cu", warehouse="results")
+    assert [r.execution for r in cleaner.replace_previous(new, stale_before=NOW - HOUR).executions] == [1]
+    other = cleaner.registry.begin(workflow, 4, computing_unit="other", warehouse="results")
+    assert cleaner.replace_previous(other, stale_before=NOW + HOUR).executions == []
+    third = cleaner.registry.begin(workflow, 5, computing_unit="cu", warehouse="results")
+    died = cleaner.replace_previous(third, stale_before=datetime.now(UTC) + HOUR)
+    assert [record.execution for record in died.executions] == [2, 3]
+
+
+def test_a_sweep_drops_what_expired_tables_first(cleaner: Cleaner, workflow: int) -> None:
+    ran(cleaner, workflow, 1, ended=NOW - 25 * HOUR)
+    ran(cleaner, workflow, 2, note=False, ended=NOW - 25 * HOUR)  # killed: its row says nothing of its tables
+    ran(cleaner, workflow, 3)
+    dry = Cleaner(cleaner.config, cleaner.registry).sweep(NOW - 24 * HOUR, dry_run=True)
+    assert [record.execution for record in dry.executions] == [1, 2]
+    assert set(dry.tables) == {*addresses(workflow, 1), *addresses(workflow, 2)}
+    assert len(there(cleaner, workflow, 1)) == 3
+    swept = cleaner.sweep(NOW - 24 * HOUR)
+    assert set(swept.tables) == set(dry.tables)
+    assert failure(swept) is None
+    assert (there(cleaner, workflow, 1), there(cleaner, workflow, 2)) == ([], [])
+    assert len(there(cleaner, workflow, 3)) == 3
+    assert [record.execution for record in cleaner.registry.all()] == [3]
+
+
+def test_a_table_that_is_gone_already_does_not_stop_a_sweep(cleaner: Cleaner, workflow: int) -> None:
+    ran(cleaner, workflow, 1, ended=NOW - 25 * HOUR)
+    ResultTables(cleaner.config, "results").drop(addresses(workflow, 1)[0])  # as after a sweep that was killed
+    assert len(cleaner.sweep(NOW - 24 * HOUR).executions) == 1
+    assert there(cleaner, workflow, 1) == []
+
+
+def test_rows_stay_while_the_catalog_is_down(cleaner: Cleaner, workflow: int) -> None:
+    ran(cleaner, workflow, 1, ended=NOW - 25 * HOUR)
+    nobody = cleaner.config.model_copy(update={"uri": "http://127.0.0.1:1/catalog"})
+    with pytest.raises(CatalogUnreachableError):
+        Cleaner(nobody, cleaner.registry).sweep(NOW)
+    assert cleaner.registry.find(workflow, 1) is not None
+    assert len(there(cleaner, workflow, 1)) == 3
+
+
+def test_a_warehouse_that_is_the_tenants_no_more_is_told_and_its_rows_stay(cleaner: Cleaner, workflow: int) -> None:
+    cleaner.registry.begin(workflow, 1, computing_unit="cu", warehouse="sold", now=NOW - 25 * HOUR)
+    cleaner.registry.wrote(workflow, 1, [cleaner.written_by(ran(cleaner, workflow, 2))[0]])
+    swept = cleaner.sweep(NOW - 24 * HOUR)
+    error = failure(swept)
+    assert "execution 1 of workflow" in str(error)
+    assert "has no warehouse 'sold'" in str(error)
+    assert cleaner.registry.find(workflow, 1) is not None
+
+
+def test_orphans_in_either_direction(cleaner: Cleaner, workflow: int) -> None:
+    ran(cleaner, workflow, 1)
+    ran(cleaner, workflow, 2)
+    ran(cleaner, workflow, 3)
+    cleaner.registry.remove(workflow, 1)
+    result = addresses(workflow, 2)[0]
+    ResultTables(cleaner.config, "results").drop(result)
+
+    orphans = cleaner.orphans()
+    assert {uri for uri in orphans.tables if uri.execution.workflow == workflow} == set(addresses(workflow, 1))
+    assert [(record.execution, missing) for record, missing in orphans.rows] == [(2, [result])]
+
+    class Texera:
+        """Knows the first execution."""
+
+        def warehouse_of(self, of: int, execution: int) -> str | None:
+            return "results" if (of, execution) == (workflow, 1) else None
+
+        def all(self) -> Iterator[ExecutionRecord]:
+            yield ran(cleaner, workflow, 4)
+            yield ExecutionRecord(workflow, 1, None, "results", None, ExecutionStatus.COMPLETED, NOW, NOW)
+
+    assert not [uri for uri in cleaner.orphans([Texera()]).tables if uri.execution.workflow == workflow]
+
+    dropped, changed = cleaner.drop_orphans(orphans, younger_stay=timedelta(0))
+    assert [
+        uri for uri in dropped if uri.execution.workflow == workflow
+    ] == []  # all of them are younger than the floor
+    assert [record.execution for record in changed] == [2]
+    assert cleaner.orphans().rows == []
+
+
+def test_orphan_tables_that_are_old_enough_are_dropped(
+    cleaner: Cleaner, workflow: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ran(cleaner, workflow, 1)
+    cleaner.registry.remove(workflow, 1)
+    orphans = cleaner.orphans()
+    mine = [uri for uri in orphans.tables if uri.execution.workflow == workflow]
+    monkeypatch.setattr("lakewright_spark.results.cleanup.YOUNGEST_ORPHAN", -HOUR)
+    dropped, _ = cleaner.drop_orphans(type(orphans)(mine, []), younger_stay=-HOUR)
+    assert set(dropped) == set(addresses(workflow, 1))
+    assert there(cleaner, workflow, 1) == []
+    assert timedelta(0) < YOUNGEST_ORPHAN
