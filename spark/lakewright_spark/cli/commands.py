@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import typer
 
-from lakewright_spark.cli import flights, jars, read
+from lakewright_spark.cli import executions, flights, jars, read, registry, run
 
 
 def register(app: typer.Typer) -> None:
     """Add every command, in the order in which `--help` lists them."""
+    app.command("run")(run.run)
     app.command("read")(read.read)
+    app.add_typer(executions.app, name="executions")
+    app.add_typer(registry.app, name="registry")
     app.command("run-flights")(flights.run_flights)
     app.command("jars")(jars.fetch_jars)

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from pydantic import ValidationError
 
 from lakewright_spark.catalog import CatalogConfig
 from lakewright_spark.errors import ConfigMissingError, WarehouseRefusedError
+
+if TYPE_CHECKING:
+    from lakewright_spark.registry.registry import ExecutionRegistry
 
 ConfigFile = Annotated[
     Path | None,
@@ -21,6 +26,17 @@ ConfigFile = Annotated[
 ]
 Warehouse = Annotated[
     str | None, typer.Option("--warehouse", help="Its name; needed if the configuration has several.")
+]
+RegistryUrl = Annotated[
+    str | None,
+    typer.Option(
+        "--registry",
+        metavar="URL",
+        help="sqlite:///PATH or postgresql://..; else $LAKEWRIGHT_REGISTRY, else a file in the user's data folder.",
+    ),
+]
+NoRegistry = Annotated[
+    bool, typer.Option("--no-registry", help="Keep no registry, as in a computing unit: nothing is replaced then.")
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="One JSON object instead of text.")]
 
@@ -71,3 +87,18 @@ def _told(error: ValidationError) -> str:
     """All that is wrong, without what was found: that may be anything."""
     problems = error.errors(include_url=False, include_input=False)
     return "; ".join(f"{'.'.join(str(step) for step in p['loc']) or 'it'}: {p['msg']}" for p in problems)
+
+
+@contextmanager
+def open_registry(config: CatalogConfig, url: str | None, *, none: bool = False) -> Iterator[ExecutionRegistry | None]:
+    """The tenant's registry of executions, closed after the block. Raises RegistryError."""
+    from lakewright_spark.registry.registry import ExecutionRegistry  # noqa: PLC0415  # `jars` and `read` do without
+
+    if none:
+        yield None
+        return
+    opened = ExecutionRegistry(config.tenant, url)
+    try:
+        yield opened
+    finally:
+        opened.close()

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated
+import os
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lakewright_spark.cli.options import ConfigFile, Warehouse, chosen_warehouse, load_config
+from lakewright_spark.cli.options import ConfigFile, RegistryUrl, Warehouse, load_config, open_registry
 from lakewright_spark.results.uris import ResultNamespaces, ResultUri
+
+if TYPE_CHECKING:
+    from pyarrow import Table
 
 
 def read(
@@ -16,20 +20,34 @@ def read(
     *,
     config: ConfigFile = None,
     warehouse: Warehouse = None,
+    registry: RegistryUrl = None,
     offset: Annotated[int, typer.Option(min=0)] = 0,
     limit: Annotated[int, typer.Option(min=0)] = 20,
+    after: Annotated[str | None, typer.Option(help="A cursor of an earlier answer, or `start`.")] = None,
     count: Annotated[bool, typer.Option("--count", help="Print how many rows there are, and read none.")] = False,
 ) -> None:
-    """Print rows of a result, a JSON object a line, through PyIceberg."""
-    from lakewright_spark.results.reader import ResultReader  # noqa: PLC0415  # pyarrow takes a second to load
+    """Print rows of a result, a JSON object a line, through PyIceberg. With --after, the cursor is the last line.
+
+    The warehouse is the address's; else --warehouse; else the execution's in the registry, if one is named; else the
+    only one.
+    """
+    from lakewright_spark.results.reader import Cursor, ResultReader  # noqa: PLC0415  # pyarrow takes a second to load
 
     uri = ResultUri.parse(address)
     catalog = load_config(config)
-    reader = ResultReader(
-        catalog, chosen_warehouse(catalog, warehouse or uri.warehouse), ResultNamespaces.from_environment()
-    )
-    if count:
-        print(reader.count(uri))
-        return
-    for row in reader.range(uri, offset, limit).to_pylist():
+    named = registry or os.environ.get("LAKEWRIGHT_REGISTRY")
+    with open_registry(catalog, named, none=warehouse is not None or named is None) as executions:
+        reader = ResultReader(catalog, warehouse, ResultNamespaces.from_environment(), executions)
+        if count:
+            print(reader.count(uri))
+        elif after is not None:
+            news = reader.after(uri, None if after == "start" else Cursor.parse(after), limit)
+            _print(news.rows)
+            print(json.dumps({"cursor": str(news.cursor)}))
+        else:
+            _print(reader.range(uri, offset, limit))
+
+
+def _print(rows: Table) -> None:
+    for row in rows.to_pylist():
         print(json.dumps(row, default=str))

@@ -12,7 +12,7 @@ from lakewright_spark.errors import JobFailedError, LakewrightSparkError, NoSuch
 from lakewright_spark.registry.records import ExecutionRecord, Executions, WrittenTable
 from lakewright_spark.registry.registry import ExecutionRegistry
 from lakewright_spark.results.catalog_cache import CATALOGS, CatalogCache
-from lakewright_spark.results.tables import ResultTables
+from lakewright_spark.results.tables import ResultTables, written_tables
 from lakewright_spark.results.uris import ResultKind, ResultNamespaces, ResultUri
 
 YOUNGEST_ORPHAN = timedelta(hours=1)
@@ -130,32 +130,13 @@ class Cleaner:
 
     def written_by(self, record: ExecutionRecord) -> list[WrittenTable]:
         """The tables of an execution as the catalog has them now, with their rows and bytes."""
-        tables = self._in(record.warehouse)
-        found: list[WrittenTable] = []
-        for kind, name in tables.existing():
-            uri = ResultUri.of_table(name, record.warehouse)
-            if (
-                uri
-                and uri.kind is kind
-                and (uri.execution.workflow, uri.execution.execution)
-                == (
-                    record.workflow,
-                    record.execution,
-                )
-            ):
-                snapshot = tables.load(uri).current_snapshot()
-                summary = snapshot.summary if snapshot else None
-                rows, size = (int(summary[key] or 0) if summary else 0 for key in ("total-records", "total-files-size"))
-                found.append(WrittenTable(uri, rows, size))
-        return found
+        return written_tables(self._in(record.warehouse), record.workflow, record.execution)
 
     def _existing(self) -> Existing:
         found: Existing = defaultdict(list)
         for warehouse in self.config.warehouses:
-            for kind, name in self._in(warehouse.name).existing():
-                uri = ResultUri.of_table(name, warehouse.name)
-                if uri and uri.kind is kind:
-                    found[uri.execution.workflow, uri.execution.execution].append(uri)
+            for uri in self._in(warehouse.name).results():
+                found[uri.execution.workflow, uri.execution.execution].append(uri)
         return found
 
     def _drop(self, record: ExecutionRecord, there: Existing, swept: Swept, but_for: ResultKind | None = None) -> bool:

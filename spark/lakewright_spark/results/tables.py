@@ -14,8 +14,9 @@ from pyiceberg.table import Table
 from lakewright_spark.catalog import COMMIT_RETRIES, CatalogConfig
 from lakewright_spark.errors import WarehouseRefusedError
 from lakewright_spark.pyiceberg_catalog import explained
+from lakewright_spark.registry.records import WrittenTable
 from lakewright_spark.results.catalog_cache import CATALOGS, CatalogCache
-from lakewright_spark.results.uris import ResultKind, ResultNamespaces, ResultUri
+from lakewright_spark.results.uris import Execution, ResultKind, ResultNamespaces, ResultUri
 
 PROPERTIES: Mapping[str, str] = {
     **COMMIT_RETRIES,
@@ -85,6 +86,13 @@ class ResultTables:
                     continue
             yield from ((kind, name) for name in sorted(names))
 
+    def results(self) -> Iterator[ResultUri]:
+        """The address of every table that is a result; others may be in the same namespaces."""
+        for kind, name in self.existing():
+            uri = ResultUri.of_table(name, self.warehouse)
+            if uri and uri.kind is kind:
+                yield uri
+
     @contextmanager
     def _asking(self, what: str) -> Iterator[Catalog]:
         catalog = self.catalogs.get(self.config, self.warehouse)
@@ -99,3 +107,18 @@ class ResultTables:
         except NoSuchTableError:
             return False
         return True
+
+
+def size_of(table: Table) -> tuple[int, int]:
+    """Rows and bytes of the table's data, as its current snapshot tells them."""
+    snapshot = table.current_snapshot()
+    summary = snapshot.summary if snapshot else None
+    rows, size = (int(summary[key] or 0) if summary else 0 for key in ("total-records", "total-files-size"))
+    return rows, size
+
+
+def written_tables(tables: ResultTables, workflow: int, execution: int) -> list[WrittenTable]:
+    """What an execution has in the catalog now, with rows and bytes."""
+    run = Execution(workflow, execution, tables.warehouse)
+    uris = [uri for uri in tables.results() if uri.execution == run]
+    return [WrittenTable(uri, *size_of(tables.load(uri))) for uri in uris]

@@ -1,0 +1,79 @@
+"""`lakewright-spark run`"""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from lakewright_spark.cli.durations import duration
+from lakewright_spark.cli.options import AsJson, ConfigFile, NoRegistry, RegistryUrl, load_config, open_registry
+from lakewright_spark.run.authority import warehouse_of_run
+from lakewright_spark.run.facts import RunFacts
+
+
+def run(
+    script: Annotated[Path, typer.Argument(help="A PySpark script.", show_default=False)],
+    arguments: Annotated[list[str] | None, typer.Argument(help="What the script is given.")] = None,
+    *,
+    workflow: Annotated[int, typer.Option(min=0, help="Texera's workflow id.")],
+    execution: Annotated[int, typer.Option(min=0, help="Texera's execution id.")],
+    config: ConfigFile = None,
+    warehouse: Annotated[
+        str | None,
+        typer.Option(help="Where it writes. Default: the unit's only one, else the submitter's own."),
+    ] = None,
+    computing_unit: Annotated[
+        str | None, typer.Option("--computing-unit", envvar="LAKEWRIGHT_COMPUTING_UNIT", help="The unit's name.")
+    ] = None,
+    submitter: Annotated[
+        str | None, typer.Option(envvar="LAKEWRIGHT_SUBMITTER", help="The principal whose run it is.")
+    ] = None,
+    deadline: Annotated[
+        timedelta | None, typer.Option(parser=duration, metavar="DURATION", help="End it after so long, as in 45m.")
+    ] = None,
+    master: Annotated[str | None, typer.Option(help="Spark's master. Default: local[*].")] = None,
+    remote: Annotated[str | None, typer.Option(help="A Spark Connect server, sc://HOST:PORT.")] = None,
+    conf: Annotated[list[str] | None, typer.Option(help="KEY=VALUE of Spark's; repeatable.")] = None,
+    registry: RegistryUrl = None,
+    no_registry: NoRegistry = False,
+    as_json: AsJson = False,
+) -> None:
+    """Run a user's PySpark script as one execution; its results are under the execution's addresses."""
+    catalog = load_config(config)
+    chosen = warehouse_of_run(catalog, submitter, warehouse)
+    facts = RunFacts(
+        workflow=workflow,
+        execution=execution,
+        warehouse=chosen.name,
+        computing_unit=computing_unit,
+        submitter=submitter,
+        deadline=datetime.now(UTC) + deadline if deadline else None,
+        master=master,
+        remote=remote,
+        conf=dict(_pair(text) for text in conf or []),
+    )
+    from lakewright_spark.run.launch import Launch  # noqa: PLC0415  # loads PyIceberg, which a refusal need not wait for
+
+    with open_registry(catalog, registry, none=no_registry) as entered:
+        written = Launch(catalog, facts, script, arguments or [], entered).run()
+    if as_json:
+        told = {str(table.uri): {"rows": table.rows, "bytes": table.bytes} for table in written}
+        print(json.dumps({"workflow": workflow, "execution": execution, "warehouse": chosen.name, "tables": told}))
+        return
+    shown = Table("rows", "written as", box=None, header_style="bold")
+    for table in written:
+        shown.add_row(f"{table.rows:,}", str(table.uri))
+    Console(highlight=False).print(shown)
+
+
+def _pair(text: str) -> tuple[str, str]:
+    key, equals, value = text.partition("=")
+    if not equals or not key:
+        raise typer.BadParameter(f"--conf: expected KEY=VALUE, found {text!r}")
+    return key, value

@@ -1,0 +1,76 @@
+"""The script's process: started in a group of its own, its words passed on line by line, ended in time."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+GRACE_SECONDS = 10.0
+"""Between asking the script to end and ending it."""
+
+
+class Child:
+    """A running script. `line` gets each line that it prints, without its end, on a thread of its own."""
+
+    def __init__(
+        self, script: Path, arguments: Sequence[str], environment: Mapping[str, str], line: Callable[[str], None]
+    ) -> None:
+        command = [sys.executable, "-u", "-m", "lakewright_spark.run.script", str(script), *arguments]
+        # A group of its own: the JVM that it starts ends with it.
+        self._process = subprocess.Popen(
+            command,
+            env={**environment, "PYTHONUNBUFFERED": "1"},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            text=True,
+            errors="replace",
+            start_new_session=True,
+        )
+        self._reader = threading.Thread(target=self._pass_on, args=(line,), daemon=True)
+        self._reader.start()
+
+    def wait(self, seconds: float) -> int | None:
+        """Its exit code, or None if it still runs after so many seconds."""
+        try:
+            code = self._process.wait(max(seconds, 0.0))
+        except subprocess.TimeoutExpired:
+            return None
+        self._reader.join(GRACE_SECONDS)
+        return code
+
+    def end(self) -> None:
+        """Ask it and all that it started to end, and end it if it does not."""
+        for number in (signal.SIGTERM, signal.SIGKILL):
+            try:
+                os.killpg(self._process.pid, number)
+            except ProcessLookupError:
+                break
+            if self._gone_within(GRACE_SECONDS):
+                break
+        self._process.wait()
+        self._reader.join(GRACE_SECONDS)
+
+    def _gone_within(self, seconds: float) -> bool:
+        until = time.monotonic() + seconds
+        while time.monotonic() < until:
+            if self.wait(0.2) is not None and not self._group_lives():
+                return True
+        return False
+
+    def _group_lives(self) -> bool:
+        try:
+            os.killpg(self._process.pid, 0)
+        except (ProcessLookupError, PermissionError):
+            return False
+        return True
+
+    def _pass_on(self, line: Callable[[str], None]) -> None:
+        assert self._process.stdout is not None
+        for text in self._process.stdout:
+            line(text.rstrip("\n"))

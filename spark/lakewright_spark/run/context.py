@@ -1,0 +1,132 @@
+"""What a script has of its execution: a session, and a way to write results under the addresses that are its own.
+
+from lakewright_spark.run.context import current
+
+run = current()
+run.write("Clean-1", run.spark.table("raw.flights").dropna())
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import cache, cached_property
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from lakewright_spark.catalog import CatalogConfig
+from lakewright_spark.cli.options import load_config
+from lakewright_spark.results.reader import ResultReader
+from lakewright_spark.results.schemas import RUNTIME_STATISTICS, Status
+from lakewright_spark.results.tables import ResultTables, size_of
+from lakewright_spark.results.uris import Execution, Port, ResultNamespaces, ResultUri
+from lakewright_spark.results.writer import CommitInterval, ResultStream, ResultWriter
+from lakewright_spark.run.facts import RunFacts
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+@dataclass
+class ExecutionRun:
+    """The execution that this process is. Its session starts when it is first asked for."""
+
+    facts: RunFacts
+    config: CatalogConfig
+    namespaces: ResultNamespaces = field(default_factory=ResultNamespaces.from_environment)
+    _statistics: list[dict[str, object]] = field(default_factory=list, init=False, repr=False)
+
+    @property
+    def addresses(self) -> Execution:
+        return self.facts.addresses
+
+    @cached_property
+    def spark(self) -> SparkSession:
+        """A session with every warehouse of the computing unit; the run's own is the default catalog."""
+        from lakewright_spark.session import spark_session  # noqa: PLC0415  # a script may do without Spark
+
+        facts = self.facts
+        name = f"workflow-{facts.workflow}-execution-{facts.execution}"
+        properties = {"spark.sql.defaultCatalog": facts.warehouse, **facts.conf}
+        return spark_session(
+            self.config, name, master=facts.master, remote=facts.remote, deadline=facts.deadline, properties=properties
+        )
+
+    def write(self, operator: str | Port, frame: DataFrame, *, input_rows: int = 0) -> ResultUri:
+        """Write a frame as the result of an operator, or of one port of it; returns where it is.
+
+        `input_rows` is what the runtime statistics say of what went in.
+        """
+        from lakewright_spark.results.frames import ResultFrames  # noqa: PLC0415  # as above
+
+        uri, began = self._result(operator), time.monotonic_ns()
+        ResultFrames(self.spark, self.config, self.facts.warehouse, self.namespaces).write(uri, frame)
+        self._count(operator, uri, time.monotonic_ns() - began, input_rows)
+        return uri
+
+    @contextmanager
+    def stream(
+        self, operator: str | Port, schema: pa.Schema, *, commit: CommitInterval | None = None
+    ) -> Iterator[ResultStream]:
+        """Write an operator's result row by row; readers see it grow. Needs no session."""
+        uri, began = self._result(operator), time.monotonic_ns()
+        with self._writer(commit).stream(uri, schema) as stream:
+            yield stream
+        self._count(operator, uri, time.monotonic_ns() - began, 0)
+
+    @contextmanager
+    def state(self, port: Port, schema: pa.Schema) -> Iterator[ResultStream]:
+        """Add to the state that a loop carries on: the table is made once and then kept."""
+        with self._writer(None).stream(self.addresses.state(port), schema, reuse=True) as stream:
+            yield stream
+
+    def read(self, uri: ResultUri) -> DataFrame:
+        """A result as a frame, of this execution or of another one in a warehouse of the unit's."""
+        from lakewright_spark.results.frames import ResultFrames  # noqa: PLC0415  # as above
+
+        warehouse = ResultReader(self.config, self.facts.warehouse, self.namespaces).warehouse_of(uri)
+        return ResultFrames(self.spark, self.config, warehouse, self.namespaces).read(uri)
+
+    def close(self) -> None:
+        """Write the runtime statistics, a row for each result, and end the session."""
+        try:
+            if self._statistics:
+                self._writer(None).write_rows(self.addresses.runtime_statistics(), RUNTIME_STATISTICS, self._statistics)
+        finally:
+            if "spark" in self.__dict__:
+                self.spark.stop()
+
+    def _result(self, operator: str | Port) -> ResultUri:
+        return self.addresses.result(operator if isinstance(operator, Port) else Port(operator))
+
+    def _writer(self, commit: CommitInterval | None) -> ResultWriter:
+        return ResultWriter(self.config, self.facts.warehouse, self.namespaces, commit or CommitInterval())
+
+    def _count(self, operator: str | Port, uri: ResultUri, nanoseconds: int, input_rows: int) -> None:
+        rows, size = size_of(ResultTables(self.config, self.facts.warehouse, self.namespaces).load(uri))
+        local = "spark" in self.__dict__ and self.facts.remote is None
+        self._statistics.append(
+            {
+                "operatorId": operator.operator if isinstance(operator, Port) else operator,
+                "time": datetime.now(UTC).replace(tzinfo=None),
+                "inputTupleCnt": input_rows,
+                "inputTupleSize": 0,
+                "outputTupleCnt": rows,
+                "outputTupleSize": size,
+                "dataProcessingTime": nanoseconds,
+                "controlProcessingTime": 0,
+                "idleTime": 0,
+                "numWorkers": self.spark.sparkContext.defaultParallelism if local else 1,
+                "status": int(Status.COMPLETED),
+            }
+        )
+
+
+@cache
+def current() -> ExecutionRun:
+    """The execution that `lakewright-spark run` started this process for. ConfigMissingError if none did."""
+    return ExecutionRun(RunFacts.from_environment(), load_config(None))

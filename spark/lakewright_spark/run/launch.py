@@ -1,0 +1,202 @@
+"""From a request to a finished execution: refuse what cannot go well, enter it, run the script, note what it wrote."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from lakewright_spark.catalog import CatalogConfig
+from lakewright_spark.errors import (
+    ConfigMissingError,
+    DeadlineError,
+    JobFailedError,
+    LakewrightSparkError,
+    ScriptFailedError,
+)
+from lakewright_spark.registry.database import VARIABLE as REGISTRY
+from lakewright_spark.registry.records import ExecutionRecord, ExecutionStatus, WrittenTable
+from lakewright_spark.registry.registry import ExecutionRegistry
+from lakewright_spark.results.catalog_cache import CATALOGS
+from lakewright_spark.results.cleanup import Cleaner, failure
+from lakewright_spark.results.schemas import CONSOLE_MESSAGES
+from lakewright_spark.results.tables import ResultTables, written_tables
+from lakewright_spark.results.uris import ResultNamespaces
+from lakewright_spark.results.writer import ResultStream, ResultWriter
+from lakewright_spark.run.child import Child
+from lakewright_spark.run.facts import VARIABLE, RunFacts
+from lakewright_spark.tokens import check_before_start
+
+HEARTBEAT_SECONDS = 30.0
+STALE = timedelta(minutes=5)
+"""Without a sign of life for so long, an execution is taken to have died."""
+
+CONSOLE = "script"
+"""The operator under which what the script prints is kept."""
+
+
+@dataclass
+class Launch:
+    """One run of a script. `registry` is None in a computing unit, which keeps none."""
+
+    config: CatalogConfig
+    facts: RunFacts
+    script: Path
+    arguments: Sequence[str] = ()
+    registry: ExecutionRegistry | None = None
+    namespaces: ResultNamespaces = field(default_factory=ResultNamespaces.from_environment)
+
+    def run(self) -> list[WrittenTable]:
+        """Run it to its end; the tables that it wrote. Raises this package's errors; before it starts, nothing changed.
+
+        ScriptFailedError if the script ended with an error, DeadlineError if it was ended for its deadline,
+        JobFailedError if somebody ended this process.
+        """
+        self._check()
+        cleaner = Cleaner(self.config, self.registry, self.namespaces) if self.registry else None
+        record = self._enter(cleaner)
+        status, problem = ExecutionStatus.COMPLETED, None
+        try:
+            self._play()
+        except _EndedError:
+            status, problem = ExecutionStatus.KILLED, JobFailedError(f"{_told(self.facts)} was ended from outside")
+        except DeadlineError as error:
+            status, problem = ExecutionStatus.KILLED, error
+        except LakewrightSparkError as error:
+            status, problem = ExecutionStatus.FAILED, error
+        written: list[WrittenTable] = []
+        try:
+            # Whatever happened, what is there is noted: clean-up has to know of it.
+            written = self._written()
+        except LakewrightSparkError as error:
+            if problem is None:
+                status, problem = ExecutionStatus.FAILED, error
+        if self.registry and record:
+            if written:
+                self.registry.wrote(record.workflow, record.execution, written)
+            reason = str(problem) if problem else None
+            self.registry.finish(record.workflow, record.execution, status, error=reason)
+        if problem:
+            raise problem
+        return written
+
+    def _check(self) -> None:
+        if not self.script.is_file():
+            raise ConfigMissingError(f"{self.script}: expected a PySpark script")
+        if self.facts.deadline and self.facts.deadline <= datetime.now(UTC):
+            raise DeadlineError(f"the deadline of {_told(self.facts)} has passed before it started")
+        check_before_start(self.config, self.facts.deadline)
+        CATALOGS.get(self.config, self.facts.warehouse)  # answers, and knows who asks
+
+    def _enter(self, cleaner: Cleaner | None) -> ExecutionRecord | None:
+        facts = self.facts
+        if not self.registry or not cleaner:
+            return None
+        stale = datetime.now(UTC) - STALE
+        again = self.registry.find(facts.workflow, facts.execution)
+        record = self.registry.begin(
+            facts.workflow,
+            facts.execution,
+            computing_unit=facts.computing_unit,
+            warehouse=facts.warehouse,
+            submitter=facts.submitter,
+            stale_before=stale,
+        )
+        try:
+            if again:
+                cleaner.restart(again)
+            if problem := failure(cleaner.replace_previous(record, stale)):
+                raise problem
+        except LakewrightSparkError as error:
+            self.registry.finish(facts.workflow, facts.execution, ExecutionStatus.FAILED, error=str(error))
+            raise
+        return record
+
+    def _play(self) -> None:
+        environment = {key: value for key, value in os.environ.items() if key != REGISTRY}
+        environment |= {VARIABLE: self.facts.model_dump_json(), "LAKEWRIGHT_CATALOG": self.config.to_json()}
+        with ExitStack() as stack:
+            console = stack.enter_context(_Console(self))
+            ended = stack.enter_context(_signals())
+            child = Child(self.script, self.arguments, environment, console.line)
+            stack.callback(child.end)
+            code = self._supervise(child, ended)
+        if code:
+            raise ScriptFailedError(f"{_told(self.facts)}: {self.script} ended with exit code {code}")
+
+    def _supervise(self, child: Child, ended: threading.Event) -> int:
+        beat = datetime.now(UTC)
+        while True:
+            if (code := child.wait(0.5)) is not None:
+                return code
+            now = datetime.now(UTC)
+            if ended.is_set():
+                raise _EndedError
+            if self.facts.deadline and now >= self.facts.deadline:
+                raise DeadlineError(f"{_told(self.facts)} was ended at its deadline, {self.facts.deadline:%F %T} UTC")
+            if self.registry and (now - beat).total_seconds() >= HEARTBEAT_SECONDS:
+                self.registry.alive(self.facts.workflow, self.facts.execution, now)
+                beat = now
+
+    def _written(self) -> list[WrittenTable]:
+        tables = ResultTables(self.config, self.facts.warehouse, self.namespaces)
+        return written_tables(tables, self.facts.workflow, self.facts.execution)
+
+
+class _EndedError(Exception):
+    """Somebody told this process to end."""
+
+
+class _Console:
+    """Shows what the script prints, and keeps it as console messages; nothing is made for a script that is silent."""
+
+    def __init__(self, launch: Launch) -> None:
+        self._uri = launch.facts.addresses.console_messages(CONSOLE)
+        self._writer = ResultWriter(launch.config, launch.facts.warehouse, launch.namespaces)
+        self._stack = ExitStack()
+        self._stream: ResultStream | None = None
+        self._failure: LakewrightSparkError | None = None
+
+    def __enter__(self) -> _Console:
+        return self
+
+    def line(self, text: str) -> None:
+        """Called on the thread that reads the script's output."""
+        print(text, flush=True)
+        if self._failure is None:
+            try:
+                if self._stream is None:
+                    self._stream = self._stack.enter_context(self._writer.stream(self._uri, CONSOLE_MESSAGES))
+                self._stream.append((text,))
+            except LakewrightSparkError as error:
+                self._failure = error  # the script goes on; its run fails in the end
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        # Also of a run that fails: its last words are those that matter.
+        self._stack.close()
+        if self._failure and kind is None:
+            raise self._failure
+
+
+@contextmanager
+def _signals() -> Iterator[threading.Event]:
+    """Set when this process is told to end; only the main thread can be told."""
+    told = threading.Event()
+    if threading.current_thread() is not threading.main_thread():
+        yield told
+        return
+    before = {number: signal.signal(number, lambda *_: told.set()) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        yield told
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _told(facts: RunFacts) -> str:
+    return f"execution {facts.execution} of workflow {facts.workflow}"

@@ -1,0 +1,262 @@
+"""`lakewright-spark run`: a script is one execution, refused before it starts or noted to its end. No JVM in here."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import uuid
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from guarded import token
+from lakewright_spark import cli
+from lakewright_spark.catalog import CatalogConfig, CatalogWarehouse
+from lakewright_spark.catalog_auth import TokenFileAuth
+from lakewright_spark.errors import DeadlineError
+from lakewright_spark.registry.records import ExecutionRecord, ExecutionStatus
+from lakewright_spark.registry.registry import ExecutionRegistry
+from lakewright_spark.results.catalog_cache import CATALOGS
+from lakewright_spark.results.reader import ResultReader
+from lakewright_spark.results.uris import Execution, Port
+from lakewright_spark.run.facts import RunFacts
+from lakewright_spark.run.launch import Launch
+
+STREAM = """
+import sys
+import pyarrow as pa
+from lakewright_spark.run.context import current
+
+run = current()
+with run.stream("Count-1", pa.schema([("number", pa.int64())])) as result:
+    for number in range(int(sys.argv[1])):
+        result.append((number,))
+print("counted", sys.argv[1])
+"""
+
+
+@dataclass
+class Finished:
+    """How a command ended, and what it showed; lines that were wrapped are one."""
+
+    code: int
+    out: str
+    err: str
+
+
+class Runner:
+    """Runs scripts against one tenant, with a registry of its own."""
+
+    def __init__(self, folder: Path, config: CatalogConfig, patch: pytest.MonkeyPatch, shown: Any) -> None:
+        self.folder, self._patch, self._shown = folder, patch, shown
+        self.workflow = uuid.uuid4().int % 10**9
+        self.database = f"sqlite:///{folder}/executions.db"
+        patch.setenv("LAKEWRIGHT_REGISTRY", self.database)
+        self.use(config)
+
+    def use(self, config: CatalogConfig) -> None:
+        self.config = config
+        (self.folder / "catalog.json").write_text(config.to_json())
+
+    def words(self, script: str, *words: str, execution: int = 1, arguments: tuple[str, ...] = ()) -> list[str]:
+        path = self.folder / "script.py"
+        path.write_text(script)
+        which = ["--workflow", str(self.workflow), "--execution", str(execution), "--computing-unit", "notebook"]
+        return ["run", "--config", str(self.folder / "catalog.json"), *which, *words, str(path), *arguments]
+
+    def __call__(self, script: str, *words: str, **more: Any) -> Finished:
+        return self.command(*self.words(script, *words, **more))
+
+    def command(self, *words: str) -> Finished:
+        """The command line in this process, which has everything loaded; scripts have processes of their own."""
+        self._patch.setattr(sys, "argv", ["lakewright-spark", *words])
+        with pytest.raises(SystemExit) as ended:
+            cli.main()
+        shown = self._shown.readouterr()
+        code = ended.value.code
+        return Finished(code if isinstance(code, int) else 0, shown.out, " ".join(shown.err.split()))
+
+    def found(self, execution: int = 1) -> ExecutionRecord | None:
+        registry = ExecutionRegistry(self.config.tenant, self.database)
+        try:
+            return registry.find(self.workflow, execution)
+        finally:
+            registry.close()
+
+
+@pytest.fixture
+def runner(tmp_path: Path, catalog_config: CatalogConfig, monkeypatch: pytest.MonkeyPatch, capfd: Any) -> Runner:
+    return Runner(tmp_path, catalog_config, monkeypatch, capfd)
+
+
+def test_a_script_is_one_execution(runner: Runner) -> None:
+    finished = runner(STREAM, "--json", arguments=("3",))
+    assert finished.code == 0, finished.err
+    run = Execution(runner.workflow, 1, "results")
+    shown, told = finished.out.splitlines()
+    assert shown == "counted 3"
+    uris = {run.result(Port("Count-1")): 3, run.console_messages("script"): 1, run.runtime_statistics(): 1}
+    assert {uri: table["rows"] for uri, table in json.loads(told)["tables"].items()} == {
+        str(uri): rows for uri, rows in uris.items()
+    }
+    reader = ResultReader(runner.config)
+    assert reader.whole(run.console_messages("script"))["message"].to_pylist() == ["counted 3"]
+    (statistics,) = reader.whole(run.runtime_statistics()).to_pylist()
+    assert (statistics["operatorId"], statistics["outputTupleCnt"], statistics["status"]) == ("Count-1", 3, 3)
+    record = runner.found()
+    assert record is not None
+    assert (record.status, record.warehouse, record.computing_unit) == (
+        ExecutionStatus.COMPLETED,
+        "results",
+        "notebook",
+    )
+    assert {table.uri: table.rows for table in record.tables} == uris
+
+
+def test_the_next_execution_replaces_it_and_the_same_number_starts_afresh(runner: Runner) -> None:
+    assert runner(STREAM, arguments=("3",)).code == 0
+    assert runner("print('nothing else')", execution=1).code == 0
+    again = runner.found(1)
+    assert again is not None
+    assert [table.uri.kind.value for table in again.tables] == ["consolemessages"]
+    assert runner(STREAM, execution=2, arguments=("4",)).code == 0
+    old, new = runner.found(1), runner.found(2)
+    assert old is not None
+    assert new is not None
+    assert old.replaced_at
+    assert old.tables == ()
+    assert len(new.tables) == 3
+    # And the commands that look at and clean up what ran:
+    config = ("--config", str(runner.folder / "catalog.json"))
+    listed = json.loads(runner.command("executions", "list", *config, "--json").out)
+    assert [(record["execution"], record["status"]) for record in listed] == [(1, "completed"), (2, "completed")]
+    uri = str(Execution(runner.workflow, 2, "results").result(Port("Count-1")))
+    assert runner.command("read", uri, *config, "--count").out == "4\n"
+    *rows, cursor = runner.command("read", uri, *config, "--after", "start", "--limit", "3").out.splitlines()
+    assert len(rows) == 3
+    rest = runner.command("read", uri, *config, "--after", json.loads(cursor)["cursor"]).out.splitlines()
+    assert [json.loads(row) for row in rest[:-1]] == [{"number": 3}]
+    assert json.loads(runner.command("executions", "orphans", *config, "--json").out)["rows"] == []
+    registry = ExecutionRegistry(runner.config.tenant, runner.database)
+    registry.finish(runner.workflow, 2, ExecutionStatus.COMPLETED, now=datetime.now(UTC) - timedelta(hours=2))
+    registry.close()
+    dry = json.loads(runner.command("executions", "sweep", *config, "--ttl", "1h", "--dry-run", "--json").out)
+    assert uri in dry["tables"]
+    assert runner.command("executions", "sweep", *config, "--ttl", "1h").code == 0
+    assert runner.found(2) is None
+    assert "has no vfs:///wh/results" in runner.command("read", uri, *config).err
+
+
+def test_a_script_that_fails_is_noted_with_what_it_wrote(runner: Runner) -> None:
+    finished = runner(STREAM + "raise SystemExit(5)\n", arguments=("2",))
+    assert finished.code == 8
+    assert "ended with exit code 5" in finished.err
+    record = runner.found()
+    assert record is not None
+    assert record.status is ExecutionStatus.FAILED
+    assert "exit code 5" in str(record.error)
+    assert len(record.tables) == 3
+
+
+def test_a_run_is_ended_at_its_deadline(runner: Runner) -> None:
+    CATALOGS.get(runner.config, "results")  # so that what is short is the script's time
+    script = runner.folder / "script.py"
+    script.write_text("import threading; threading.Event().wait()")
+    soon = datetime.now(UTC) + timedelta(seconds=2)
+    facts = RunFacts(workflow=runner.workflow, execution=1, warehouse="results", deadline=soon)
+    registry = ExecutionRegistry(runner.config.tenant, runner.database)
+    with pytest.raises(DeadlineError, match="was ended at its deadline"):
+        Launch(runner.config, facts, script, registry=registry).run()
+    registry.close()
+    record = runner.found()
+    assert record is not None
+    assert record.status is ExecutionStatus.KILLED
+
+
+def test_a_run_that_is_told_to_end_ends_its_script_and_notes_it(runner: Runner) -> None:
+    script = "import os, threading; print('mine is', os.getpid()); threading.Event().wait()"
+    command = [sys.executable, "-m", "lakewright_spark.cli", *runner.words(script)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as run:
+        assert run.stdout is not None
+        pid = int(run.stdout.readline().rpartition(" ")[2])
+        run.send_signal(signal.SIGTERM)
+        _, errors = run.communicate(timeout=60)
+    assert run.returncode == 1
+    assert "was ended from outside" in errors
+    with pytest.raises(ProcessLookupError):
+        os.kill(pid, 0)
+    record = runner.found()
+    assert record is not None
+    assert record.status is ExecutionStatus.KILLED
+
+
+def test_a_computing_unit_keeps_no_registry_and_a_script_never_sees_one(runner: Runner) -> None:
+    script = "import os; print(sorted(name for name in os.environ if name.startswith('LAKEWRIGHT_')))"
+    finished = runner(script, "--no-registry")
+    assert finished.code == 0, finished.err
+    assert finished.out.splitlines()[0] == "['LAKEWRIGHT_CATALOG', 'LAKEWRIGHT_RUN']"
+    assert not (runner.folder / "executions.db").exists()
+
+
+NEVER = "raise AssertionError('it ran')"
+
+
+def refused(runner: Runner, code: int, *words: str) -> str:
+    """What a run says that is refused: nothing was started, entered or made."""
+    finished = runner(NEVER, *words)
+    assert finished.code == code, finished.err
+    assert "Traceback" not in finished.err
+    assert "it ran" not in finished.err
+    assert runner.found() is None
+    return finished.err
+
+
+def test_a_warehouse_out_of_the_units_list_is_refused(runner: Runner) -> None:
+    assert "has no warehouse 'sales' in this configuration" in refused(runner, 4, "--warehouse", "sales")
+
+
+def test_somebody_elses_warehouse_is_refused(runner: Runner) -> None:
+    (results,) = runner.config.warehouses
+    owned = results.model_copy(update={"owner": "ann"})
+    runner.use(runner.config.model_copy(update={"warehouses": [owned]}))
+    assert "who has no grant to write there" in refused(runner, 4, "--submitter", "ben")
+
+
+def test_a_catalog_that_is_down_is_told(runner: Runner) -> None:
+    runner.use(runner.config.model_copy(update={"uri": "http://127.0.0.1:1/catalog"}))
+    assert "warehouse results of http://127.0.0.1:1/catalog does not answer" in refused(runner, 6)
+
+
+def test_a_warehouse_that_the_catalog_does_not_have_is_told(runner: Runner) -> None:
+    runner.use(runner.config.model_copy(update={"warehouses": [CatalogWarehouse(name="gone", id="1")]}))
+    message = refused(runner, 1)
+    assert "warehouse gone of" in message
+    assert "NoSuchWarehouse" in message
+
+
+def test_a_token_that_ends_before_the_run_does_is_refused(runner: Runner, tmp_path: Path) -> None:
+    file = tmp_path / "token"
+    runner.use(runner.config.model_copy(update={"auth": TokenFileAuth(kind="token-file", path=str(file))}))
+    file.write_text(token(-5))
+    assert "a new one is needed" in refused(runner, 7, "--deadline", "10m")
+    file.write_text(token(300))
+    assert "give a deadline below" in refused(runner, 7, "--deadline", "10m")
+    assert "has no deadline" in refused(runner, 7)
+
+
+def test_a_configuration_that_is_not_there_or_too_new_is_told(runner: Runner) -> None:
+    (runner.folder / "catalog.json").write_text(runner.config.to_json().replace('"version": 1', '"version": 2'))
+    message = refused(runner, 3)
+    assert "is no catalog configuration: version: Input should be 1" in message
+    (runner.folder / "catalog.json").unlink()
+    assert "no catalog configuration at" in refused(runner, 3)
+
+
+def test_words_that_mean_nothing_are_told(runner: Runner) -> None:
+    assert "expected a duration such as 90s" in refused(runner, 2, "--deadline", "soon")
+    assert "expected KEY=VALUE" in refused(runner, 2, "--conf", "spark")

@@ -1,0 +1,61 @@
+"""Where a run writes: Design 1 and Design 2, the submitter's own warehouse, and grants."""
+
+from __future__ import annotations
+
+import pytest
+from lakewright_spark.catalog import CatalogConfig, CatalogWarehouse
+from lakewright_spark.errors import ConfigMissingError, WarehouseRefusedError
+from lakewright_spark.run.authority import warehouse_of_run
+
+ANN = CatalogWarehouse(name="anns", id="1", owner="ann")
+BEN = CatalogWarehouse(name="bens", id="2", owner="ben", writers=("cleo",))
+TEAM = CatalogWarehouse(name="team", id="3")
+
+
+def unit(*warehouses: CatalogWarehouse) -> CatalogConfig:
+    """A computing unit that sees these."""
+    return CatalogConfig(tenant="acme", uri="https://c.example", project_id="acme", warehouses=list(warehouses))
+
+
+@pytest.mark.parametrize(
+    ("warehouses", "submitter", "asked", "expected"),
+    [
+        # Design 1: the unit was bound to a warehouse when it was made.
+        ([TEAM], None, None, "team"),
+        ([TEAM], "ann", "team", "team"),
+        ([ANN], "ann", None, "anns"),
+        # Design 2: each execution chooses, or its submitter's own is taken.
+        ([ANN, BEN, TEAM], "ann", None, "anns"),
+        ([ANN, BEN, TEAM], "ben", None, "bens"),
+        ([ANN, BEN, TEAM], "ann", "team", "team"),
+        # A grant.
+        ([ANN, BEN, TEAM], "cleo", "bens", "bens"),
+    ],
+)
+def test_a_run_writes_to(
+    warehouses: list[CatalogWarehouse], submitter: str | None, asked: str | None, expected: str
+) -> None:
+    assert warehouse_of_run(unit(*warehouses), submitter, asked).name == expected
+
+
+@pytest.mark.parametrize(
+    ("warehouses", "submitter", "asked", "reason"),
+    [
+        ([TEAM], None, "sales", "has no warehouse 'sales'.*it has: team"),  # out of the unit's list
+        ([ANN, BEN], "ann", "bens", "warehouse bens is 'ben''s, and the run is submitted by 'ann'"),
+        ([ANN], "ben", None, "who has no grant to write there"),  # a shared unit that is bound to its owner's
+        ([ANN], None, None, "submitted by nobody in particular"),
+    ],
+)
+def test_a_run_is_refused(
+    warehouses: list[CatalogWarehouse], submitter: str | None, asked: str | None, reason: str
+) -> None:
+    with pytest.raises(WarehouseRefusedError, match=reason):
+        warehouse_of_run(unit(*warehouses), submitter, asked)
+
+
+def test_a_choice_is_asked_for_where_there_is_one() -> None:
+    with pytest.raises(ConfigMissingError, match="give --warehouse: anns, bens, team"):
+        warehouse_of_run(unit(ANN, BEN, TEAM), "dora", None)
+    with pytest.raises(ConfigMissingError, match="several warehouses"):
+        warehouse_of_run(unit(TEAM, ANN, ANN.model_copy(update={"name": "anns2"})), "ann", None)
