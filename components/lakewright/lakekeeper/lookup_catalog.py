@@ -108,7 +108,7 @@ def get_namespaces(
     try:
         found = namespaces.children(client, warehouse_id, tuple(namespace_parts(parent)) if parent else None)
     except NotFound as missing:
-        raise _nothing(client, warehouse_id, parent, missing) from None
+        raise nothing(client, warehouse_id, parent, missing) from None
     entries: list[NamespaceEntry] = []
     for one in sorted(found, key=lambda one: one.path):
         name = ".".join(one.path)
@@ -127,9 +127,9 @@ def get_namespace(*, server: Server, warehouse_id: str, name: str) -> NamespaceI
     try:
         found = namespaces.get(client, warehouse_id, tuple(namespace_parts(name)))
     except NotFound as missing:
-        raise _nothing(client, warehouse_id, name, missing) from None
+        raise nothing(client, warehouse_id, name, missing) from None
     if found is None:
-        raise _nothing(client, warehouse_id, name, None)
+        raise nothing(client, warehouse_id, name, None)
     properties: dict[str, str] = found["properties"]
     namespace_id = namespaces.id_of(found)
     return NamespaceInfo(
@@ -170,7 +170,7 @@ def get_deleted_tables(*, server: Server, warehouse_id: str, namespace: str | No
     try:
         tables = deleted_tables(client, warehouse_id)
     except NotFound as missing:
-        raise _nothing(client, warehouse_id, None, missing) from None
+        raise nothing(client, warehouse_id, None, missing) from None
     return [one for one in tables if namespace is None or one.namespace.casefold() == namespace.casefold()]
 
 
@@ -208,7 +208,7 @@ def _warehouse(found: warehouses.Found) -> WarehouseInfo:
     )
 
 
-def _nothing(client: Client, warehouse_id: str, namespace: str | None, missing: NotFound | None) -> Exception:
+def nothing(client: Client, warehouse_id: str, namespace: str | None, missing: NotFound | None) -> Exception:
     """Why something in a warehouse is not found: an inactive warehouse hides all that is in it."""
     if missing is not None and not missing.kind:
         return missing

@@ -50,7 +50,8 @@ def elsewhere(client: Client, warehouse_id: str, path: Path, table_id: str) -> T
 
 def _listed(client: Client, warehouse_id: str, path: Path, table_id: str) -> Tabular | None:
     try:
-        return next((one for one in tabulars.tables(client, warehouse_id, path) if one.tabular_id == table_id), None)
+        there = tabulars.listed(client, warehouse_id, path, "table")
+        return next((one for one in there if one.tabular_id == table_id), None)
     except NotFound as missing:
         if not missing.kind:
             raise

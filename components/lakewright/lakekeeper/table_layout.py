@@ -9,7 +9,17 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, ValidationInfo
 
-from lakewright.lakekeeper.table_schema import Column, StructType, needs_version_3, observed, type_text
+from lakewright.lakekeeper.table_schema import (
+    Column,
+    StructType,
+    current_schema,
+    ids_by_path,
+    needs_version_3,
+    observed,
+    partition_fields,
+    sort_fields,
+    type_text,
+)
 
 Json = dict[str, Any]
 
@@ -122,6 +132,39 @@ def parse_sorting(text: str) -> Sorting:
     return Sorting(
         column, transform, direction, (found["nulls"] or ("first" if direction == "asc" else "last")).lower()
     )
+
+
+def sort_texts(metadata: Json) -> list[str]:
+    """The sort order that a table has, in words."""
+    names = column_names(metadata)
+    return [
+        str(
+            Sorting(
+                names.get(one.get("source-id", 0), str(one.get("source-id"))),
+                str(one["transform"]),
+                str(one["direction"]),
+                str(one["null-order"]).removeprefix("nulls-"),
+            )
+        )
+        for one in sort_fields(metadata)
+    ]
+
+
+def partitions(metadata: Json) -> list[Partition]:
+    """The fields that new files of a table are divided by, each with its own name if it is an unusual one."""
+    names = column_names(metadata)
+    found: list[Partition] = []
+    for one in partition_fields(metadata):
+        column = names.get(one.get("source-id", 0), str(one.get("source-ids", one.get("source-id"))))
+        usual = Partition(column, str(one["transform"]))
+        named = Partition(column, usual.transform, str(one["name"]))
+        found.append(usual if usual.field_name == one["name"] else named)
+    return found
+
+
+def column_names(metadata: Json) -> dict[int, str]:
+    """The paths of a table's fields, by id."""
+    return {number: path for path, number in ids_by_path(current_schema(metadata)).items()}
 
 
 def _partition_text(text: str, info: ValidationInfo) -> str:

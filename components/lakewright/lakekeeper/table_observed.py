@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, cast
 
 from lakewright.lakekeeper.table_args import TableArgs
-from lakewright.lakekeeper.table_layout import Partition, Sorting, parse_partition
+from lakewright.lakekeeper.table_layout import Partition, column_names, parse_partition, partitions, sort_texts
 from lakewright.lakekeeper.table_schema import (
     OBSERVED,
     Column,
@@ -14,16 +14,13 @@ from lakewright.lakekeeper.table_schema import (
     MapType,
     StructType,
     current_schema,
-    ids_by_path,
-    partition_fields,
-    sort_fields,
 )
 
 
 def observed(metadata: Json, declared: TableArgs) -> TableArgs:
     """What the server answers, as far as the declaration speaks of it; columns that nobody declared show, too."""
     schema = current_schema(metadata)
-    names = {number: path for path, number in ids_by_path(schema).items()}
+    names = column_names(metadata)
     keep = declared.undeclared_columns == "keep"
     columns = [_column(one, _of(declared.columns), keep=keep) for one in _fields(schema, declared.columns, keep=keep)]
     properties = cast(dict[str, str], metadata.get("properties") or {})
@@ -31,8 +28,8 @@ def observed(metadata: Json, declared: TableArgs) -> TableArgs:
     found = {
         "columns": [column.model_dump(exclude_none=True) for column in columns],
         "identifier": _in_order(identifier, declared.identifier),
-        "partition_by": _partition_by(metadata, declared, names),
-        "sort_by": _sort_by(metadata, names),
+        "partition_by": _partition_by(metadata, declared),
+        "sort_by": sort_texts(metadata),
         "properties": {key: value for key, value in properties.items() if key in declared.properties},
         "format_version": metadata["format-version"] if declared.format_version is not None else None,
         "location": str(metadata["location"]).rstrip("/") if declared.location is not None else None,
@@ -94,34 +91,14 @@ def _type(live: Any, declared: Any, *, keep: bool) -> Any:
             }
 
 
-def _partition_by(metadata: Json, declared: TableArgs, names: dict[int, str]) -> list[str]:
+def _partition_by(metadata: Json, declared: TableArgs) -> list[str]:
     wanted = [parse_partition(text) for text in declared.partition_by]
-    found = [_partition(one, wanted, names) for one in partition_fields(metadata)]
+    unnamed = [(one.column, one.transform) for one in wanted if one.name is None]
+    found = [
+        Partition(one.column, one.transform) if (one.column, one.transform) in unnamed else one
+        for one in partitions(metadata)
+    ]
     found = [one for one in found if one.transform != "void" or str(one) in declared.partition_by]
     if metadata["format-version"] == 1 and {str(one) for one in found} == set(declared.partition_by):
         return declared.partition_by  # their places are for good there, so the order says nothing
     return [str(one) for one in found]
-
-
-def _partition(live: Json, wanted: list[Partition], names: dict[int, str]) -> Partition:
-    """With its name where the declaration names it."""
-    column = names.get(live.get("source-id", 0), str(live.get("source-ids", live.get("source-id"))))
-    plain = Partition(column, str(live["transform"]))
-    unnamed = any((one.column, one.transform, one.name) == (column, plain.transform, None) for one in wanted)
-    if unnamed or plain.field_name == live["name"]:
-        return plain
-    return Partition(column, plain.transform, str(live["name"]))
-
-
-def _sort_by(metadata: Json, names: dict[int, str]) -> list[str]:
-    return [
-        str(
-            Sorting(
-                names.get(one.get("source-id", 0), str(one.get("source-id"))),
-                str(one["transform"]),
-                str(one["direction"]),
-                str(one["null-order"]).removeprefix("nulls-"),
-            )
-        )
-        for one in sort_fields(metadata)
-    ]

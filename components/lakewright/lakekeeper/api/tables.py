@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 from urllib.parse import quote
 
 from lakewright.lakekeeper.api import namespaces
@@ -54,9 +54,9 @@ def rename(client: Client, warehouse_id: str, source: tuple[Path, str], destinat
     client.call("POST", f"/catalog/v1/{warehouse_id}/tables/rename", body=body, idempotent=False)
 
 
-def is_protected(client: Client, warehouse_id: str, table_id: str) -> bool:
-    """Whether a table is protected from being dropped."""
-    return bool(client.json("GET", _protection(warehouse_id, table_id))["protected"])
+def is_protected(client: Client, warehouse_id: str, tabular_id: str, kind: Literal["table", "view"] = "table") -> bool:
+    """Whether a table or view is protected from being dropped."""
+    return bool(client.json("GET", _protection(warehouse_id, tabular_id, kind))["protected"])
 
 
 def protect(client: Client, warehouse_id: str, table_id: str, *, protected: bool) -> None:
@@ -64,5 +64,5 @@ def protect(client: Client, warehouse_id: str, table_id: str, *, protected: bool
     client.call("POST", _protection(warehouse_id, table_id), body={"protected": protected})
 
 
-def _protection(warehouse_id: str, table_id: str) -> str:
-    return f"/management/v1/warehouse/{warehouse_id}/table/{table_id}/protection"
+def _protection(warehouse_id: str, tabular_id: str, kind: str = "table") -> str:
+    return f"/management/v1/warehouse/{warehouse_id}/{kind}/{tabular_id}/protection"

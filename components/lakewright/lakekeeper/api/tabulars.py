@@ -39,8 +39,8 @@ def _pages(client: Client, path: str, params: dict[str, Any]) -> Iterator[dict[s
 def live(client: Client, warehouse_id: str, namespace: namespaces.Path) -> list[Tabular]:
     """Tables and views of one namespace."""
     return [
-        *_listed(client, warehouse_id, namespace, "table"),
-        *_listed(client, warehouse_id, namespace, "view"),
+        *listed(client, warehouse_id, namespace, "table"),
+        *listed(client, warehouse_id, namespace, "view"),
     ]
 
 
@@ -49,21 +49,17 @@ def ids(
 ) -> dict[str, str]:
     """Ids of the tables, or views, of one namespace by names in lower case; none if there is no namespace."""
     try:
-        return {one.name.casefold(): one.tabular_id for one in _listed(client, warehouse_id, namespace, kind)}
+        return {one.name.casefold(): one.tabular_id for one in listed(client, warehouse_id, namespace, kind)}
     except NotFound as missing:
         if not missing.kind:
             raise
         return {}
 
 
-def tables(client: Client, warehouse_id: str, namespace: namespaces.Path) -> Iterator[Tabular]:
-    """Tables of one namespace."""
-    return _listed(client, warehouse_id, namespace, "table")
-
-
-def _listed(
+def listed(
     client: Client, warehouse_id: str, namespace: namespaces.Path, kind: Literal["table", "view"]
 ) -> Iterator[Tabular]:
+    """Tables, or views, of one namespace. Raises NotFound if it is not there."""
     path = f"{namespaces.url(warehouse_id, namespace)}/{kind}s"
     for page in _pages(client, path, {"returnUuids": True, "returnProtectionStatus": True}):
         found = cast(list[dict[str, Any]], page["identifiers"])
