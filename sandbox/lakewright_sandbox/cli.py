@@ -31,7 +31,8 @@ def up(
         ),
     ] = None,
     authz: Annotated[
-        Authz | None, typer.Option(help="Whether the catalog enforces grants (openfga) or not (allowall); kept.")
+        Authz | None,
+        typer.Option(help="Whether the catalog enforces grants (openfga), with tokens, or not (allowall); kept."),
     ] = None,
     auth: Annotated[
         lifecycle.Auth | None,

@@ -4,6 +4,7 @@ SandboxError
 ├── CredentialsFileError   the credentials file is there but cannot be used
 ├── SandboxStateError           sandbox.json cannot be read
 ├── SandboxMissingError          no sandbox in that directory
+├── SandboxOptionsError          what was asked for does not go together
 └── ProcessFailedError           a process of the sandbox did not come up
 """
 
@@ -22,6 +23,10 @@ class SandboxStateError(SandboxError):
 
 class SandboxMissingError(SandboxError):
     """There is no sandbox in that directory."""
+
+
+class SandboxOptionsError(SandboxError):
+    """What was asked for does not go together."""
 
 
 class ProcessFailedError(SandboxError):

@@ -12,7 +12,7 @@ from pydantic import BaseModel
 
 from lakewright_sandbox import halves, state
 from lakewright_sandbox.credentials import load_or_create
-from lakewright_sandbox.errors import SandboxMissingError
+from lakewright_sandbox.errors import SandboxMissingError, SandboxOptionsError
 from lakewright_sandbox.halves import Catalog, Half
 from lakewright_sandbox.state import Authz, Layout, Sandbox, TokensState
 
@@ -50,9 +50,9 @@ def up(
     """Brings the sandbox of that directory up; what runs already is left alone.
 
     `database` is a SQLAlchemy URL for the catalog, by default a SQLite file in the directory. With `authz="openfga"` it
-    enforces grants, by default everybody may do everything; with `auth="oauth2"` it asks for tokens. All three are kept
-    for the next time.
-    Raises ProcessFailedError (with the end of the log), SandboxStateError or CredentialsFileError.
+    enforces grants, by default everybody may do everything; with `auth="oauth2"` it asks for tokens, and so it does
+    where it enforces grants. All three are kept for the next time.
+    Raises ProcessFailedError (with the end of the log), SandboxStateError, SandboxOptionsError or CredentialsFileError.
     """
     return bring_up(directory, database, authz, auth).sandbox
 
@@ -69,6 +69,7 @@ def bring_up(
         chosen = database or state.read_database_url(layout)
         other_database = chosen != state.read_database_url(layout)
         enforced = authz or (known.lakekeeper.authz if known else "allowall")
+        wanted = _wanted_auth(auth, known, enforced)
         started: list[Half] = []
         waits: list[Callable[[], None]] = []
         # If one half does not come up, the other one that was started for it is stopped again.
@@ -80,7 +81,7 @@ def bring_up(
                 started.append("aws")
                 waits.append(wait)
             tokens = known.tokens if known else None
-            if (auth or ("oauth2" if tokens else "none")) == "none":
+            if wanted == "none":
                 tokens = None
             elif tokens is None or not (known and halves.tokens_answer(known, layout)):
                 tokens, wait = halves.start_tokens(layout, known, undo)
@@ -120,6 +121,17 @@ def bring_up(
             if known and tokens is None:
                 halves.stop_tokens(known, layout)
         return Up(sandbox=sandbox, started=started)
+
+
+def _wanted_auth(asked: Auth | None, known: Sandbox | None, authz: Authz) -> Auth:
+    """Where grants are enforced, somebody must be somebody: then tokens are asked for unasked."""
+    if authz == "openfga" and asked == "none":
+        raise SandboxOptionsError(
+            "A catalog that enforces grants must know who asks, and without tokens nobody could do anything in it: "
+            "leave out `--auth none`, or add `--authz allowall`."
+        )
+    before = known is not None and known.tokens is not None
+    return asked or ("oauth2" if before or authz == "openfga" else "none")
 
 
 def status(directory: Path = DEFAULT_DIR) -> Status:

@@ -63,3 +63,25 @@ def test_tokens_are_asked_for_and_stay_good_over_restarts(
 
     sandbox_command("down", "--dir", str(directory), "--purge")
     assert not (directory / "clients").exists()
+
+
+def test_a_catalog_that_enforces_grants_asks_for_tokens_too_and_that_is_kept(
+    directory: Path, sandbox_command: Run, up: Callable[..., dict[str, Any]]
+) -> None:
+    for options in (["--authz", "openfga"], []):
+        state = up(*options)
+        catalog = httpx.Client(base_url=f"{state['lakekeeper']['endpoint']}/management/v1")
+        assert catalog.get("info").status_code == 401
+        catalog.headers["authorization"] = f"Bearer {token(state)}"
+        assert catalog.get("info").json()["authz-backend"] == "openfga"
+    body = {"accept-terms-of-use": True, "is-operator": True}
+    assert catalog.post("bootstrap", json=body).status_code == 204
+    assert catalog.get("whoami").json()["id"] == "oidc~stack"
+    operator = {"type": "operator", "user": "oidc~stack"}
+    assert catalog.get("permissions/server/assignments").json() == {"assignments": [operator]}
+
+    refused = sandbox_command("up", "--dir", str(directory), "--auth", "none")
+    assert refused.returncode == 1
+    assert "leave out `--auth none`, or add `--authz allowall`" in refused.stderr
+    state = up("--auth", "none", "--authz", "allowall")
+    assert httpx.get(f"{state['lakekeeper']['endpoint']}/management/v1/info").json()["authz-backend"] == "allow-all"

@@ -131,17 +131,6 @@ def test_a_port_that_somebody_took_meanwhile(directory: Path, sandbox_command: R
         assert buckets(after) == []
 
 
-def test_the_authorizer_is_kept_until_another_is_asked_for(directory: Path, sandbox_command: Run) -> None:
-    for options, backend in (
-        (["--authz", "openfga"], "openfga"),
-        ([], "openfga"),
-        (["--authz", "allowall"], "allow-all"),
-    ):
-        done = sandbox_command("up", "--dir", str(directory), "--json", *options)
-        endpoint = json.loads(done.stdout)["lakekeeper"]["endpoint"]
-        assert httpx.get(f"{endpoint}/management/v1/info").json()["authz-backend"] == backend
-
-
 def test_down_leaves_a_stranger_with_our_old_pid_alone(directory: Path, sandbox_command: Run) -> None:
     state = up(sandbox_command, directory)
     sandbox_command("down", "--dir", str(directory))
