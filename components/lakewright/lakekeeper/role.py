@@ -25,8 +25,8 @@ class RoleArgs(OnServer):
     """Project that the role belongs to."""
     name: Annotated[str, Field(min_length=1), Update(via="role")]
     """Name of the role, unique in its project whatever its case."""
-    description: Annotated[str | None, Field(min_length=1), Update(via="role")] = None
-    """What the role is for."""
+    description: Annotated[str | None, Update(via="role"), ServerKeeps()] = None
+    """What the role is for; empty for none."""
     provider_id: Annotated[str | None, Field(min_length=1), Update(via="source-system"), ServerKeeps()] = None
     """Identity provider whose role this stands for. From 0.12 on."""
     source_id: Annotated[str | None, Field(min_length=1), Update(via="source-system"), ServerKeeps()] = None
@@ -92,7 +92,9 @@ class RoleProvider(LakekeeperProvider[RoleArgs]):
         calls = difference.via(difference.between(_observed(found, new).declared, new))
         try:
             if "role" in calls:
-                roles.replace(client, new.project_id, role_id, new.name, new.description)
+                # What is not declared has to be sent all the same, or the server removes it.
+                description = found.get("description") if new.description is None else new.description
+                roles.replace(client, new.project_id, role_id, new.name, description)
             if "source-system" in calls and new.source:
                 roles.bind(client, new.project_id, role_id, *new.source)
         except AlreadyExists as taken:
@@ -113,7 +115,7 @@ def _require(client: Client, new: RoleArgs) -> None:
 def _create_request(new: RoleArgs) -> dict[str, Any]:
     body = {
         "name": new.name,
-        "description": new.description,
+        "description": new.description or None,
         "provider-id": new.provider_id,
         "source-id": new.source_id,
     }
@@ -129,7 +131,9 @@ def _there(client: Client, new: RoleArgs, but_not: str = "") -> roles.Found | No
 
 def _observed(found: roles.Found, declared: RoleArgs) -> Found[RoleArgs]:
     """What the server answers, in the words of a declaration."""
-    told: dict[str, Any] = {"name": found["name"], "description": found.get("description")}
+    told: dict[str, Any] = {"name": found["name"]}
+    if declared.description is not None:
+        told["description"] = found.get("description") or ""
     if declared.source:
         told |= {"provider_id": found.get("provider-id"), "source_id": found.get("source-id")}
     return Found(declared.model_copy(update=told), _computed(found))
@@ -144,7 +148,10 @@ def _where(client: Client, declared: RoleArgs) -> str:
 
 
 class Role(Resource, module="lakekeeper", name="Role"):
-    """A role of a project, perhaps one that stands for a role (`source_id`) of an identity provider (`provider_id`)."""
+    """A role of a project, perhaps one that stands for a role (`source_id`) of an identity provider (`provider_id`).
+
+    A description that is not declared is whatever the server has; an empty one is none.
+    """
 
     project_id: pulumi.Output[str]
     name: pulumi.Output[str]

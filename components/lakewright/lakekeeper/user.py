@@ -11,8 +11,8 @@ from lakewright.lakekeeper import difference
 from lakewright.lakekeeper.api import users
 from lakewright.lakekeeper.api.client import Client
 from lakewright.lakekeeper.api.errors import NotFound
-from lakewright.lakekeeper.declared import CreateOnly, OnServer, Replace, Update
-from lakewright.lakekeeper.errors import NotOurs
+from lakewright.lakekeeper.declared import CreateOnly, OnServer, Replace, ServerKeeps, Update
+from lakewright.lakekeeper.errors import DeletedBehindBack, NotOurs
 from lakewright.lakekeeper.options import ServerInput, delete_first, given
 from lakewright.lakekeeper.provider import Found, Known, LakekeeperProvider, created_or_there
 from lakewright.types import UserId
@@ -29,16 +29,15 @@ class UserArgs(OnServer):
     """Name that people see."""
     user_type: Annotated[UserType, Update(via="user")]
     """What the user is: a person or an application."""
-    email: Annotated[str | None, Field(min_length=1), Update(via="user")] = None
-    """E-mail address."""
+    email: Annotated[str | None, Update(via="user"), ServerKeeps()] = None
+    """E-mail address; empty for none."""
     adopt: Annotated[bool, CreateOnly()] = False
     """Take over a user who is known under another name."""
 
-    @property
-    def properties(self) -> dict[str, Any]:
-        """As they are sent, all of them: what is left out is removed."""
-        known = {"name": self.name, "user-type": self.user_type}
-        return known | ({"email": self.email} if self.email else {})
+    def properties(self, found: users.Found | None = None) -> dict[str, Any]:
+        """As they are sent, all of them: what is left out is removed, so what is not declared is sent as it is."""
+        email = (found or {}).get("email") if self.email is None else self.email
+        return {"name": self.name, "user-type": self.user_type} | ({"email": email} if email else {})
 
 
 class UserProvider(LakekeeperProvider[UserArgs]):
@@ -48,7 +47,7 @@ class UserProvider(LakekeeperProvider[UserArgs]):
 
     def make(self, client: Client, new: UserArgs) -> tuple[str, Found[UserArgs]]:
         found, _ = created_or_there(
-            lambda: users.create(client, new.user_id, new.properties),
+            lambda: users.create(client, new.user_id, new.properties()),
             lambda: users.get(client, new.user_id),
         )
         if differs := difference.between(_observed(found, new), new):
@@ -58,7 +57,7 @@ class UserProvider(LakekeeperProvider[UserArgs]):
                     f" {', '.join(change.path for change in differs)}: servers make users by themselves when they"
                     " first come. Take it over with `adopt=True`, or leave it to itself: grants need only the id."
                 )
-            users.replace(client, new.user_id, new.properties)
+            users.replace(client, new.user_id, new.properties(found))
         return new.user_id, Found(new)
 
     def find(self, client: Client, known: Known[UserArgs]) -> Found[UserArgs] | None:
@@ -67,7 +66,10 @@ class UserProvider(LakekeeperProvider[UserArgs]):
 
     @override
     def change(self, client: Client, known: Known[UserArgs], new: UserArgs) -> Found[UserArgs]:
-        users.replace(client, known.id, new.properties)
+        found = users.get(client, known.id)
+        if found is None:
+            raise DeletedBehindBack(f"user `{known.id}` is not at {client.endpoint} any more. Run `up --refresh`.")
+        users.replace(client, known.id, new.properties(found))
         return Found(new)
 
     def remove(self, client: Client, known: Known[UserArgs]) -> None:
@@ -80,12 +82,17 @@ class UserProvider(LakekeeperProvider[UserArgs]):
 
 def _observed(found: users.Found, declared: UserArgs) -> UserArgs:
     """What the server answers, in the words of a declaration."""
-    told = {"name": found["name"], "user_type": found["user-type"], "email": found.get("email")}
+    told = {"name": found["name"], "user_type": found["user-type"]}
+    if declared.email is not None:
+        told["email"] = found.get("email") or ""
     return declared.model_copy(update=told)
 
 
 class User(Resource, module="lakekeeper", name="User"):
-    """A user, under the id that the identity provider's tokens give: `oidc~SUBJECT`, `kubernetes~UID`."""
+    """A user, under the id that the identity provider's tokens give: `oidc~SUBJECT`, `kubernetes~UID`.
+
+    An email that is not declared is whatever the server has; an empty one is none.
+    """
 
     user_id: pulumi.Output[str]
     name: pulumi.Output[str]

@@ -73,11 +73,23 @@ def test_a_users_properties_change_in_place_one_by_one(user: Resource, alice: Pr
     assert user.outs[name] == value
 
 
-def test_an_email_that_is_no_longer_declared_is_removed(user: Resource, alice: Props, light: httpx.Client) -> None:
-    del alice["email"]
-    assert user.up(**alice) == "update"
+def test_an_empty_email_is_none_and_an_undeclared_one_is_the_servers(
+    user: Resource, alice: Props, light: httpx.Client
+) -> None:
+    undeclared = {name: value for name, value in alice.items() if name != "email"}
+    assert user.up(**undeclared) == "same"
+    assert user.up(**undeclared | {"name": "Alice B"}) == "update"
+    assert server_user(light, user.id)["email"] == "alice@example.org"
+    assert user.refresh() == "same"
+    assert user.up(**alice | {"email": ""}) == "update"
     assert server_user(light, user.id)["email"] is None
     assert user.refresh() == "same"
+
+
+def test_a_user_deleted_meanwhile_is_not_updated_but_missed(user: Resource, alice: Props, light: httpx.Client) -> None:
+    light.delete(f"/management/v1/user/{user.id}").raise_for_status()
+    with pytest.raises(DeletedBehindBack, match="up --refresh"):
+        user.up(**alice | {"name": "x"})
 
 
 @pytest.mark.parametrize(
@@ -122,9 +134,9 @@ def test_another_user_id_replaces(user: Resource, alice: Props) -> None:
 
 
 def test_all_mistakes_of_a_user_at_once(alice: Props) -> None:
-    wrong = alice | {"user_id": "noidp", "name": "", "user_type": "robot", "email": ""}
+    wrong = alice | {"user_id": "noidp", "name": "", "user_type": "robot"}
     failures = Resource(UserProvider()).failures(**wrong)
-    assert failures.keys() == {"user_id", "name", "user_type", "email"}
+    assert failures.keys() == {"user_id", "name", "user_type"}
     assert "IDP~SUBJECT" in failures["user_id"]
 
 
@@ -145,13 +157,15 @@ def test_a_roles_properties_change_in_place_one_by_one(
     assert role.refresh() == "same"
 
 
-def test_a_description_that_is_no_longer_declared_is_removed_and_a_new_name_keeps_it(
+def test_an_empty_description_is_none_and_an_undeclared_one_is_the_servers(
     role: Resource, analysts: Props, light: httpx.Client
 ) -> None:
-    role.up(**analysts | {"name": "readers"})
+    undeclared = {name: value for name, value in analysts.items() if name != "description"}
+    assert role.up(**undeclared) == "same"
+    assert role.up(**undeclared | {"name": "readers"}) == "update"
     assert server_role(light, role)["description"] == "read"
-    del analysts["description"]
-    assert role.up(**analysts | {"name": "readers"}) == "update"
+    assert role.refresh() == "same"
+    assert role.up(**analysts | {"description": ""}) == "update"
     assert server_role(light, role)["description"] is None
     assert role.refresh() == "same"
 
