@@ -9,6 +9,7 @@ from lakewright_spark.catalog import CatalogConfig
 
 from lakewright import network
 from lakewright.computing_unit import ComputingUnit, TenantNamespace
+from lakewright.grants import grants_for
 from lakewright.lakekeeper import Bootstrap, DeletionGuard, Project
 from lakewright.platform import Platform
 from lakewright.spec import TenantSpec, refuse_unbuilt
@@ -44,10 +45,13 @@ class Tenant(pulumi.ComponentResource):
             for warehouse in spec.warehouses
         }
         tables = tables_for(spec, platform, warehouses, within)
+        grants = grants_for(
+            spec, platform, project_id=project.project_id, warehouses=warehouses, tables=tables, opts=within
+        )
         self.catalog_config = _catalog_config(spec, platform, storage, warehouses)
         compute = _compute(spec, platform, storage, self.catalog_config, within)
 
-        _guard(spec, platform, storage, warehouses, [*tables, *compute], opts=within)
+        _guard(spec, platform, storage, warehouses, [*tables, *grants, *compute], opts=within)
         self.warehouse_ids = {name: warehouse.warehouse_id for name, warehouse in warehouses.items()}
         self.role_arns = {name: warehouse.role_arn for name, warehouse in warehouses.items() if warehouse.role_arn}
         self.computing_units = [unit.name for unit in spec.computing_units]

@@ -28,6 +28,7 @@ def cross_checks(raw: Any) -> Iterator[Finding]:
     yield from _warehouses_of_units(document)
     yield from _sizes_of_units(document)
     yield from _warehouses_of_data(document)
+    yield from _repeated_grants(document)
     yield from table_checks(document)
 
 
@@ -195,6 +196,15 @@ def _warehouses_of_data(document: Mapping[str, Any]) -> Iterator[Finding]:
         named = path.split(".")[0] if path else None
         if named and "*" not in named and named not in known:
             yield ("policies", index, "match"), _no_such(named, known)
+
+
+def _repeated_grants(document: Mapping[str, Any]) -> Iterator[Finding]:
+    seen: list[tuple[int, Mapping[str, Any]]] = []
+    for index, grant in _items(document, "grants"):
+        earlier = next((at for at, other in seen if other == grant), None)
+        if earlier is not None:
+            yield ("grants", index), f"expected each grant once; this is grants.{earlier} again"
+        seen.append((index, grant))
 
 
 def _no_such(name: str, known: list[str]) -> str:

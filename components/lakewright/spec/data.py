@@ -1,4 +1,4 @@
-"""What is declared inside the warehouses: grants, tables, policies and the upkeep of tables."""
+"""What is declared inside the warehouses: policies and the upkeep of tables."""
 
 import re
 from typing import Annotated, Literal
@@ -8,14 +8,7 @@ from pydantic import AfterValidator, Field, model_validator
 from lakewright.spec.part import Part
 from lakewright.spec.quantity import FileSize
 
-_PRINCIPAL = re.compile(r"(user|role):\S+")
 _CRON_FIELD = re.compile(r"[\d*/,-]+|[A-Za-z]{3}(-[A-Za-z]{3})?")
-
-
-def _principal(value: str) -> str:
-    if not _PRINCIPAL.fullmatch(value):
-        raise ValueError("expected `user:IDP~SUBJECT` or `role:NAME`")
-    return value
 
 
 def _table_name(value: str) -> str:
@@ -29,33 +22,6 @@ def _cron(value: str) -> str:
     if len(fields) != 5 or not all(_CRON_FIELD.fullmatch(field) for field in fields):
         raise ValueError("expected a cron schedule of five fields, such as `0 2 * * *` (UTC)")
     return value
-
-
-class GrantTarget(Part):
-    """What a grant is on: the project, a warehouse, or a namespace or table in it."""
-
-    project: Literal[True] | None = None
-    warehouse: str | None = None
-    namespace: str | None = None
-    table: str | None = None
-
-    @model_validator(mode="after")
-    def _one_target(self) -> "GrantTarget":
-        if (self.project is None) == (self.warehouse is None):
-            raise ValueError("expected `project: true` or a `warehouse`, with a `namespace` or a `table` in it perhaps")
-        if self.project and (self.namespace or self.table):
-            raise ValueError("expected a `warehouse` beside a namespace or table")
-        if self.namespace and self.table:
-            raise ValueError("expected `namespace` or `table`, not both")
-        return self
-
-
-class GrantSpec(Part):
-    """A privilege of a user or role."""
-
-    to: Annotated[str, AfterValidator(_principal)]
-    privilege: Literal["ownership", "pass_grants", "manage_grants", "describe", "select", "create", "modify"]
-    on: GrantTarget
 
 
 class Retention(Part):

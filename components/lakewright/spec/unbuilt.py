@@ -9,7 +9,6 @@ from lakewright.spec.table import TableSpec
 from lakewright.spec.tenant import TenantSpec
 
 _UNBUILT = {
-    "grants": "grants are not supported yet",
     "policies": "policies are not supported yet",
     "maintenance": "maintenance is not supported yet",
 }

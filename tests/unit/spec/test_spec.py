@@ -54,8 +54,8 @@ def test_what_is_not_built_is_refused_by_name() -> None:
         refuse_unbuilt(spec)
 
     paths = [problem.path for problem in caught.value.problems]
-    assert paths == ["grants", "policies", "maintenance", "tables.0.policies"]
-    assert "grants are not supported yet" in str(caught.value)
+    assert paths == ["policies", "maintenance", "tables.0.policies"]
+    assert "policies are not supported yet" in str(caught.value)
 
 
 def test_the_demo_tenant_is_valid_and_all_of_it_is_built() -> None:

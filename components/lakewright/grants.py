@@ -1,0 +1,79 @@
+"""A tenant's grants: each privilege that its spec gives, and the roles that are given any."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pulumi
+
+from lakewright.lakekeeper import Grant, Role, Table
+from lakewright.platform import Platform
+from lakewright.spec import TenantSpec
+from lakewright.spec.grant import GrantSpec
+from lakewright.warehouse import TenantWarehouse
+
+
+def grants_for(
+    tenant: TenantSpec,
+    platform: Platform,
+    *,
+    project_id: pulumi.Input[str],
+    warehouses: dict[str, TenantWarehouse],
+    tables: Sequence[Table],
+    opts: pulumi.ResourceOptions,
+) -> list[pulumi.Resource]:
+    """The roles and grants. Each grant is given when all that lies in its warehouse is there, and taken back before."""
+    names = dict.fromkeys(grant.role for grant in tenant.grants if grant.role)
+    kept = pulumi.ResourceOptions(retain_on_delete=any(w.deletion == "retain" for w in tenant.warehouses))
+    roles = {
+        name: Role(
+            f"{tenant.name}-{name}",
+            server=platform.server,
+            project_id=project_id,
+            name=name,
+            # The project is the tenant's own, so that a role of the name is the one that is meant.
+            adopt=True,
+            opts=pulumi.ResourceOptions.merge(opts, kept),
+        )
+        for name in names
+    }
+    made: list[pulumi.Resource] = [*roles.values()]
+    for grant in tenant.grants:
+        warehouse = warehouses.get(grant.on.warehouse or "")
+        own = pulumi.ResourceOptions(
+            depends_on=[*([warehouse] if warehouse else []), *(tables if grant.on.table else [])],
+            retain_on_delete=_retained(tenant, grant),
+        )
+        made.append(
+            Grant(
+                f"{tenant.name}-{grant.to.replace(':', '-')}-{grant.privilege}-{str(grant.on).replace(' ', '-')}",
+                server=platform.server,
+                on=_target(grant, project_id, warehouse),
+                privilege=grant.privilege,
+                user=grant.user,
+                role=roles[grant.role].role_id if grant.role else None,
+                opts=pulumi.ResourceOptions.merge(opts, own),
+            )
+        )
+    return made
+
+
+def _retained(tenant: TenantSpec, grant: GrantSpec) -> bool:
+    """Whether the grant stays with what it is on when the tenant goes."""
+    deletions = {w.name: w.deletion for w in tenant.warehouses}
+    if grant.on.warehouse:
+        return deletions[grant.on.warehouse] == "retain"
+    return "retain" in deletions.values()
+
+
+def _target(grant: GrantSpec, project_id: pulumi.Input[str], warehouse: TenantWarehouse | None) -> dict[str, Any]:
+    """What it is on, as the provider names it."""
+    if warehouse is None:
+        return {"type": "project", "project_id": project_id}
+    inside: dict[str, Any] = {"type": grant.on.kind, "warehouse_id": warehouse.warehouse_id}
+    if grant.on.namespace:
+        inside["namespace"] = grant.on.namespace
+    if grant.on.table:
+        inside["namespace"], inside["name"] = grant.on.table_path
+    return inside

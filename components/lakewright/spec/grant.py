@@ -1,0 +1,120 @@
+"""A privilege that a tenant's spec gives, to whom, and on what."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Literal, Self
+
+from pydantic import AfterValidator, TypeAdapter, model_validator
+
+from lakewright.lakekeeper.api.privileges import RELATIONS
+from lakewright.spec.part import Part
+from lakewright.table_name import parse_parts, quoted
+from lakewright.types import NamespacePath, TableName, UserId
+
+_PRINCIPAL = re.compile(r"(user|role):\S+")
+_USER_ID = TypeAdapter[str](UserId)
+_NAMESPACE = TypeAdapter[str](NamespacePath)
+_TABLE_NAME = TypeAdapter[str](TableName)
+
+Privilege = Literal[
+    "ownership",
+    "pass_grants",
+    "manage_grants",
+    "manage_tags",
+    "describe",
+    "select",
+    "create",
+    "modify",
+    "project_admin",
+    "security_admin",
+    "data_admin",
+    "role_creator",
+    "tag_creator",
+]
+
+
+def _principal(value: str) -> str:
+    if not _PRINCIPAL.fullmatch(value):
+        raise ValueError("expected `user:IDP~SUBJECT` or `role:NAME`")
+    kind, _, name = value.partition(":")
+    if kind == "user":
+        _USER_ID.validate_python(name)
+    return value
+
+
+def _table(value: str) -> str:
+    parts = parse_parts(value)
+    if len(parts) < 2:
+        raise ValueError("expected NAMESPACE.TABLE, the namespace perhaps of several levels")
+    _NAMESPACE.validate_python(".".join(parts[:-1]))
+    _TABLE_NAME.validate_python(parts[-1])
+    return ".".join(quoted(part) for part in parts)
+
+
+class GrantTarget(Part):
+    """What a grant is on: the project, a warehouse, or a namespace or table in it."""
+
+    project: Literal[True] | None = None
+    warehouse: str | None = None
+    namespace: NamespacePath | None = None
+    table: Annotated[str, AfterValidator(_table)] | None = None
+    """NAMESPACE.TABLE in the warehouse; a part with a dot in it stands in quotes."""
+
+    @model_validator(mode="after")
+    def _one_target(self) -> Self:
+        if (self.project is None) == (self.warehouse is None):
+            raise ValueError("expected `project: true` or a `warehouse`, with a `namespace` or a `table` in it perhaps")
+        if self.project and (self.namespace or self.table):
+            raise ValueError("expected a `warehouse` beside a namespace or table")
+        if self.namespace and self.table:
+            raise ValueError("expected `namespace` or `table`, not both")
+        return self
+
+    @property
+    def kind(self) -> Literal["project", "warehouse", "namespace", "table"]:
+        if self.project:
+            return "project"
+        return "table" if self.table else "namespace" if self.namespace else "warehouse"
+
+    @property
+    def table_path(self) -> tuple[str, str]:
+        """The table's namespace and its own name."""
+        *namespace, name = parse_parts(self.table or "")
+        return ".".join(namespace), name
+
+    def __str__(self) -> str:
+        inside = self.table or self.namespace
+        where = f"{self.warehouse}.{inside}" if inside else self.warehouse
+        return f"{self.kind} {where}" if where else self.kind
+
+
+class GrantSpec(Part):
+    """A privilege of a user or role."""
+
+    to: Annotated[str, AfterValidator(_principal)]
+    """`user:IDP~SUBJECT`, or `role:NAME`: a role of the tenant's project, which is made if it is not there."""
+    privilege: Privilege
+    """A relation of Lakekeeper's OpenFGA model."""
+    on: GrantTarget
+
+    @model_validator(mode="after")
+    def _known_there(self) -> Self:
+        known = RELATIONS[self.on.kind]
+        if self.privilege not in known:
+            raise ValueError(
+                f"`{self.privilege}` cannot be granted on a {self.on.kind}; expected one of {', '.join(known)}"
+            )
+        return self
+
+    @property
+    def role(self) -> str | None:
+        """Name of the role that is given the privilege, if it is one."""
+        kind, _, name = self.to.partition(":")
+        return name if kind == "role" else None
+
+    @property
+    def user(self) -> str | None:
+        """Id of the user who is given the privilege, if it is one."""
+        kind, _, name = self.to.partition(":")
+        return name if kind == "user" else None
