@@ -1,0 +1,91 @@
+"""A tenant's grants on a server that enforces them: given with the roles they need, watched, gone with the tenant."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+import yaml
+from lakewright_sandbox.in_process import serving
+from lakewright_sandbox.lakekeeper.app import create_app
+from lakewright_sandbox.lakekeeper.requests import Principal
+from lakewright_sandbox.lakekeeper.settings import Settings
+from lakewright_sandbox.state import Sandbox
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+GRANTS = [
+    {"to": "role:analysts", "privilege": "select", "on": {"warehouse": "executions"}},
+    {"to": "user:oidc~1f2e", "privilege": "modify", "on": {"warehouse": "executions", "namespace": "results"}},
+    {"to": "role:analysts", "privilege": "describe", "on": {"project": True}},
+    {"to": "role:auditors", "privilege": "describe", "on": {"warehouse": "executions", "table": "results.runs"}},
+]
+
+
+class TokensAsNames:
+    """Takes a bearer token for the user's name: that tokens are checked is the question of other tests."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        token = dict(scope.get("headers", [])).get(b"authorization", b"").decode().removeprefix("Bearer ")
+        if token:
+            scope.setdefault("state", {})["principal"] = Principal(f"oidc~{token}", name=token)
+        await self._app(scope, receive, send)
+
+
+@pytest.fixture
+def openfga(sandbox: Sandbox, tmp_path: Path) -> Iterator[httpx.Client]:
+    """Its operator's client to a server that enforces grants, on the sandbox's storage."""
+    settings = Settings(
+        database=f"sqlite:///{tmp_path / 'lakekeeper.db'}",
+        aws_endpoint=sandbox.aws.endpoint,
+        credentials_file=sandbox.credentials_file,
+        aws_system_identity=True,
+        authorizer="openfga",
+    )
+    with serving(TokensAsNames(create_app(settings))) as endpoint:
+        headers = {"authorization": "Bearer operator"}
+        with httpx.Client(base_url=endpoint, headers=headers, timeout=60) as client:
+            accepted = {"accept-terms-of-use": True, "is-operator": True}
+            client.post("/management/v1/bootstrap", json=accepted).raise_for_status()
+            yield client
+
+
+def test_grants_live_with_their_tenant(make_tenant: Any, openfga: httpx.Client, sandbox: Sandbox) -> None:
+    tables = [{"name": "executions.results.runs", "columns": [{"name": "id", "type": "long"}]}]
+    tenant = make_tenant(grants=GRANTS, tables=tables)
+    endpoint = str(openfga.base_url).rstrip("/")
+    auth = {"kind": "token", "token": "env:STACK_TOKEN"}
+    environment: dict[str, Any] = {
+        "sandbox": str(sandbox.dir),
+        "lakekeeper": {"endpoint": endpoint, "catalog_uri": f"{endpoint}/catalog", "auth": auth},
+        "kubernetes": {"render_to": str(tenant.folder / "rendered")},
+    }
+    (tenant.folder / "environments" / "sandbox.yaml").write_text(yaml.safe_dump(environment))
+    tenant.environ["STACK_TOKEN"] = "operator"
+    openfga.headers["x-project-id"] = tenant.name
+
+    made = tenant.up()
+    roles = {one["name"]: one["id"] for one in openfga.get("/management/v1/role").json()["roles"]}
+    assert set(roles) == {"analysts", "auditors"}
+    permissions = "/management/v1/permissions"
+    warehouse = f"{permissions}/warehouse/{made['outputs']['warehouse_ids']['executions']}/assignments"
+    assert {"type": "select", "role": roles["analysts"]} in openfga.get(warehouse).json()["assignments"]
+    of_project = openfga.get(f"{permissions}/project/assignments").json()["assignments"]
+    assert {"type": "describe", "role": roles["analysts"]} in of_project
+
+    taken = {"deletes": [{"type": "select", "role": roles["analysts"]}]}
+    openfga.post(warehouse, json=taken).raise_for_status()
+    drift = tenant.verb("preview", "--refresh")
+    assert [step["name"] for step in drift["steps"] if step["op"] == "create"] == [
+        f"{tenant.name}-role-analysts-select-warehouse-executions"
+    ]
+    assert tenant.up("--refresh")["changes"]["create"] == 1
+    assert tenant.verb("preview", "--refresh", "--expect-no-changes")["changes"].keys() == {"same"}
+
+    tenant.verb("destroy", "--yes")
+    assert openfga.get("/management/v1/project").status_code == 403

@@ -1,0 +1,86 @@
+"""Grants in a spec: to whom, what, and on what."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from lakewright.spec import SpecError, parse_spec
+
+SPEC: dict[str, Any] = {
+    "version": 1,
+    "name": "acme",
+    "owner": "data@acme.example",
+    "environment": "production",
+    "storage": {"main": {"backend": "aws", "bucket": "acme-lake", "region": "us-west-2"}},
+    "warehouses": [{"name": "curated", "namespaces": ["sales"]}],
+}
+SELECT = {"to": "role:analysts", "privilege": "select", "on": {"warehouse": "curated"}}
+
+
+def read(**changes: Any) -> Any:
+    return parse_spec(SPEC | {"grants": [SELECT | changes]}, "the test's spec").grants[0]
+
+
+def mistakes(*grants: Any) -> dict[str, str]:
+    """Each mistake: its path, and what was expected."""
+    with pytest.raises(SpecError) as caught:
+        parse_spec(SPEC | {"grants": list(grants)}, "the test's spec")
+    return {problem.path: problem.expected for problem in caught.value.problems}
+
+
+@pytest.mark.parametrize(
+    ("on", "kind"),
+    [
+        ({"project": True}, "project"),
+        ({"warehouse": "curated"}, "warehouse"),
+        ({"warehouse": "curated", "namespace": "sales.daily"}, "namespace"),
+        ({"warehouse": "curated", "table": "sales.daily.orders"}, "table"),
+    ],
+)
+def test_what_a_grant_is_on(on: dict[str, Any], kind: str) -> None:
+    assert read(on=on).on.kind == kind
+
+
+def test_a_table_is_told_by_its_namespace_and_name() -> None:
+    assert read(on={"warehouse": "curated", "table": "sales.daily.`orders.v2`"}).on.table_path == (
+        "sales.daily",
+        "orders.v2",
+    )
+
+
+def test_to_whom() -> None:
+    assert (read().role, read().user) == ("analysts", None)
+    assert read(to="user:oidc~auth0|1f2e").user == "oidc~auth0|1f2e"
+
+
+@pytest.mark.parametrize(
+    ("change", "path", "expected"),
+    [
+        ({"to": "analysts"}, "grants.0.to", "expected `user:IDP~SUBJECT` or `role:NAME`"),
+        ({"to": "user:alice"}, "grants.0.to", "a user's id is `IDP~SUBJECT`"),
+        ({"privilege": "read"}, "grants.0.privilege", "'select'"),
+        (
+            {"privilege": "create", "on": {"warehouse": "curated", "table": "a.b"}},
+            "grants.0",
+            "on a table; expected one",
+        ),
+        (
+            {"privilege": "ownership", "on": {"project": True}},
+            "grants.0",
+            "on a project; expected one of project_admin",
+        ),
+        ({"privilege": "project_admin"}, "grants.0", "`project_admin` cannot be granted on a warehouse"),
+        ({"on": {}}, "grants.0.on", "expected `project: true` or a `warehouse`"),
+        ({"on": {"project": True, "namespace": "a"}}, "grants.0.on", "expected a `warehouse` beside"),
+        ({"on": {"warehouse": "curated", "table": "orders"}}, "grants.0.on.table", "expected NAMESPACE.TABLE"),
+        ({"on": {"warehouse": "curated", "namespace": "system"}}, "grants.0.on.namespace", "`system` is reserved"),
+        ({"on": {"warehouse": "raw"}}, "grants.0.on.warehouse", "there is no `raw`"),
+    ],
+)
+def test_each_mistake_is_told_with_its_place(change: dict[str, Any], path: str, expected: str) -> None:
+    assert expected in mistakes(SELECT | change)[path]
+
+
+def test_the_same_grant_twice_is_a_mistake() -> None:
+    assert mistakes(SELECT, SELECT)["grants.1"] == "expected each grant once; this is grants.0 again"
