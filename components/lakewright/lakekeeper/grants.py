@@ -61,6 +61,19 @@ class GrantsProvider(LakekeeperProvider[GrantsArgs]):
     """Gives what is declared and takes what is not, in one transaction. The id is the object, in words."""
 
     args = GrantsArgs
+    natural_key = ("on",)
+
+    def title(self, declared: GrantsArgs) -> str:
+        return f"what is granted on {declared.on} at {declared.server.endpoint}"
+
+    def existing(self, client: Client, new: GrantsArgs) -> tuple[str, Found[GrantsArgs]] | None:
+        on = grant_target.resolved_now(client, new.on)
+        there = _relevant(grants.held(client, on) or frozenset()) if on else frozenset[Held]()
+        if on is None or not there:
+            return None
+        kept = _first_kept(client, on, there, new)
+        found = new.model_copy(update={"grants": entries(there - (kept - new.held))})
+        return str(new.on), Found(found, _computed(on, kept))
 
     @override
     def check(self, _olds: dict[str, Any], news: dict[str, Any]) -> CheckResult:

@@ -8,9 +8,9 @@ from pydantic import Field, model_validator
 from typing_extensions import override
 
 from lakewright.lakekeeper import difference
-from lakewright.lakekeeper.api import roles
+from lakewright.lakekeeper.api import projects, roles
 from lakewright.lakekeeper.api.client import Client
-from lakewright.lakekeeper.api.errors import AlreadyExists, NotFound
+from lakewright.lakekeeper.api.errors import AlreadyExists, Forbidden, NotFound
 from lakewright.lakekeeper.declared import CreateOnly, OnServer, Replace, ServerKeeps, Update
 from lakewright.lakekeeper.errors import DeletedBehindBack, NotOurs
 from lakewright.lakekeeper.options import ServerInput, delete_first, given
@@ -52,18 +52,29 @@ class RoleProvider(LakekeeperProvider[RoleArgs]):
     """Creates, reads, changes and deletes roles. The id is the server's."""
 
     args = RoleArgs
+    natural_key = ("project_id", "name", "provider_id", "source_id")
+
+    def title(self, declared: RoleArgs) -> str:
+        return f"role `{declared.name}` of project {declared.project_id} at {declared.server.endpoint}"
+
+    def existing(self, client: Client, new: RoleArgs) -> tuple[str, Found[RoleArgs]] | None:
+        try:
+            found = _there(client, new)
+        except (NotFound, Forbidden):
+            if projects.name_of(client, new.project_id) is not None:
+                raise
+            return None  # the project is still to be made
+        return (str(found["id"]), _observed(found, new)) if found else None
 
     def make(self, client: Client, new: RoleArgs) -> tuple[str, Found[RoleArgs]]:
         _require(client, new)
         found, _ = created_or_there(
             lambda: roles.create(client, new.project_id, _create_request(new)), lambda: _there(client, new)
         )
-        differs = difference.between(_observed(found, new).declared, new)
-        if differs and not new.adopt:
-            raise NotOurs(
-                f"{_where(client, new)} exists already, with other {', '.join(change.path for change in differs)}."
-                " Choose another name, or take it over with `adopt=True`."
-            )
+        there = _observed(found, new).declared
+        if differs := difference.between(there, new):
+            told = f"with other {', '.join(change.path for change in differs)}"
+            self.refuse_unless_adopted(client, there, new, told)
         return str(found["id"]), self._converge(client, found, new)
 
     def find(self, client: Client, known: Known[RoleArgs]) -> Found[RoleArgs] | None:
@@ -76,7 +87,7 @@ class RoleProvider(LakekeeperProvider[RoleArgs]):
         found = roles.get(client, new.project_id, known.id)
         if found is None:
             raise DeletedBehindBack(
-                f"{_where(client, known.declared)} ({known.id}) is not there any more. Run `up --refresh`."
+                f"{self.title(known.declared)} ({known.id}) is not there any more. Run `up --refresh`."
             )
         return self._converge(client, found, new)
 
@@ -141,10 +152,6 @@ def _observed(found: roles.Found, declared: RoleArgs) -> Found[RoleArgs]:
 
 def _computed(found: roles.Found) -> dict[str, Any]:
     return {"ident": found.get("ident")}
-
-
-def _where(client: Client, declared: RoleArgs) -> str:
-    return f"role `{declared.name}` of project {declared.project_id} at {client.endpoint}"
 
 
 class Role(Resource, module="lakekeeper", name="Role"):

@@ -63,6 +63,14 @@ class RoleMembersProvider(LakekeeperProvider[RoleMembersArgs]):
     """Adds and removes members of a role until they are the declared ones. The id is the role's."""
 
     args = RoleMembersArgs
+    natural_key = ("project_id", "role_id")
+
+    def title(self, declared: RoleMembersArgs) -> str:
+        return f"role {declared.role_id} of project {declared.project_id} at {declared.server.endpoint}"
+
+    def existing(self, client: Client, new: RoleMembersArgs) -> tuple[str, Found[RoleMembersArgs]] | None:
+        there = members.of_role(client, new.project_id, new.role_id)
+        return (new.role_id, Found(_observed(there, new))) if there else None
 
     @override
     def check(self, _olds: dict[str, Any], news: dict[str, Any]) -> CheckResult:
@@ -73,10 +81,10 @@ class RoleMembersProvider(LakekeeperProvider[RoleMembersArgs]):
         return claimed(result, place_of_members(declared.server, declared.role_id), declared.claim, "role_id")
 
     def make(self, client: Client, new: RoleMembersArgs) -> tuple[str, Found[RoleMembersArgs]]:
-        there = _members(client, new)
+        there = self._members(client, new)
         if (others := there - new.members) and not new.adopt:
             raise NotOurs(
-                f"{_where(client, new)} has members that are not declared: {_listed(others)}. Declare them, or let them"
+                f"{self.title(new)} has members that are not declared: {_listed(others)}. Declare them, or let them"
                 " be removed with `adopt=True`."
             )
         return new.role_id, self._converge(client, there, new)
@@ -87,7 +95,7 @@ class RoleMembersProvider(LakekeeperProvider[RoleMembersArgs]):
 
     @override
     def change(self, client: Client, known: Known[RoleMembersArgs], new: RoleMembersArgs) -> Found[RoleMembersArgs]:
-        return self._converge(client, _members(client, new), new)
+        return self._converge(client, self._members(client, new), new)
 
     def remove(self, client: Client, known: Known[RoleMembersArgs]) -> None:
         state = known.declared
@@ -97,16 +105,15 @@ class RoleMembersProvider(LakekeeperProvider[RoleMembersArgs]):
         if there is not None:
             members.change(client, state.project_id, state.role_id, [], there & state.members - handed_over)
 
+    def _members(self, client: Client, declared: RoleMembersArgs) -> frozenset[Member]:
+        there = members.of_role(client, declared.project_id, declared.role_id)
+        if there is None:
+            raise DeletedBehindBack(f"{self.title(declared)} is not there. If it was, run `up --refresh`.")
+        return there
+
     def _converge(self, client: Client, there: frozenset[Member], new: RoleMembersArgs) -> Found[RoleMembersArgs]:
         members.change(client, new.project_id, new.role_id, new.members - there, there - new.members)
         return Found(new)
-
-
-def _members(client: Client, declared: RoleMembersArgs) -> frozenset[Member]:
-    there = members.of_role(client, declared.project_id, declared.role_id)
-    if there is None:
-        raise DeletedBehindBack(f"{_where(client, declared)} is not there. If it was, run `up --refresh`.")
-    return there
 
 
 def _observed(there: frozenset[Member], declared: RoleMembersArgs) -> RoleMembersArgs:
@@ -121,10 +128,6 @@ def _observed(there: frozenset[Member], declared: RoleMembersArgs) -> RoleMember
 
 def _listed(some: frozenset[Member]) -> str:
     return ", ".join(f"{kind} {one}" for kind, one in sorted(some))
-
-
-def _where(client: Client, declared: RoleMembersArgs) -> str:
-    return f"role {declared.role_id} of project {declared.project_id} at {client.endpoint}"
 
 
 class RoleMembers(Resource, module="lakekeeper", name="RoleMembers"):

@@ -12,7 +12,7 @@ from lakewright.lakekeeper.api import users
 from lakewright.lakekeeper.api.client import Client
 from lakewright.lakekeeper.api.errors import NotFound
 from lakewright.lakekeeper.declared import CreateOnly, OnServer, Replace, ServerKeeps, Update
-from lakewright.lakekeeper.errors import DeletedBehindBack, NotOurs
+from lakewright.lakekeeper.errors import DeletedBehindBack
 from lakewright.lakekeeper.options import ServerInput, delete_first, given
 from lakewright.lakekeeper.provider import Found, Known, LakekeeperProvider, created_or_there
 from lakewright.types import UserId
@@ -44,19 +44,26 @@ class UserProvider(LakekeeperProvider[UserArgs]):
     """Provisions, reads, changes and deletes users."""
 
     args = UserArgs
+    natural_key = ("user_id",)
+
+    def title(self, declared: UserArgs) -> str:
+        return f"user `{declared.user_id}` at {declared.server.endpoint}"
+
+    def existing(self, client: Client, new: UserArgs) -> tuple[str, Found[UserArgs]] | None:
+        found = users.get(client, new.user_id)
+        return (new.user_id, Found(_observed(found, new))) if found else None
 
     def make(self, client: Client, new: UserArgs) -> tuple[str, Found[UserArgs]]:
         found, _ = created_or_there(
             lambda: users.create(client, new.user_id, new.properties()),
             lambda: users.get(client, new.user_id),
         )
-        if differs := difference.between(_observed(found, new), new):
-            if not new.adopt:
-                raise NotOurs(
-                    f"user `{new.user_id}` exists already at {client.endpoint}, with other"
-                    f" {', '.join(change.path for change in differs)}: servers make users by themselves when they"
-                    " first come. Take it over with `adopt=True`, or leave it to itself: grants need only the id."
-                )
+        there = _observed(found, new)
+        if differs := difference.between(there, new):
+            told = (
+                f"with other {', '.join(change.path for change in differs)} (servers meet users when those first come)"
+            )
+            self.refuse_unless_adopted(client, there, new, told)
             users.replace(client, new.user_id, new.properties(found))
         return new.user_id, Found(new)
 
@@ -68,7 +75,7 @@ class UserProvider(LakekeeperProvider[UserArgs]):
     def change(self, client: Client, known: Known[UserArgs], new: UserArgs) -> Found[UserArgs]:
         found = users.get(client, known.id)
         if found is None:
-            raise DeletedBehindBack(f"user `{known.id}` is not at {client.endpoint} any more. Run `up --refresh`.")
+            raise DeletedBehindBack(f"{self.title(known.declared)} is not there any more. Run `up --refresh`.")
         users.replace(client, known.id, new.properties(found))
         return Found(new)
 

@@ -90,13 +90,17 @@ def test_one_taken_away_by_somebody_is_drift_and_given_again(ground: Ground, spa
 
 
 @pytest.mark.parametrize("kind", ["project", "namespace"])
-def test_what_is_there_and_not_declared_is_taken_away_only_when_told_to(ground: Ground, kind: str) -> None:
+def test_what_is_there_and_not_declared_is_taken_away_only_when_told_to(
+    ground: Ground, kind: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     ground.clear(kind)
     word = ground.own_words(kind)[0]
     ground.grant(kind, word, user=ground.users["eve"])
     with pytest.raises(NotOurs, match=rf"not declared: {word} of user {ground.users['eve']}.*adopt=True"):
         made(ground, kind)
     assert holders(ground, kind) == {ground.users["eve"]}
+    Resource(GrantsProvider()).preview(**declared(ground, kind, adopt=True))
+    assert ground.users["eve"] in capsys.readouterr().err
     adopted = made(ground, kind, adopt=True)
     assert ground.users["eve"] not in holders(ground, kind)
     assert adopted.refresh() == "same"

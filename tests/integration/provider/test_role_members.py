@@ -130,13 +130,19 @@ def test_a_gone_role_has_no_members_and_none_can_be_added(
 
 
 def test_members_that_are_not_declared_are_removed_only_when_told_to(
-    declared: Props, users: dict[str, str], light: httpx.Client, on_server: Any
+    declared: Props,
+    users: dict[str, str],
+    light: httpx.Client,
+    on_server: Any,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     somebody_adds(light, declared, "user", users["eve"])
     with pytest.raises(NotOurs, match=rf"not declared: user {users['eve']}.*adopt=True"):
         Resource(RoleMembersProvider()).up(**declared)
     assert on_server() == {users["eve"]}
     adopted = Resource(RoleMembersProvider())
+    adopted.preview(**declared, adopt=True)
+    assert f"this changes: users: ['{users['eve']}'] -> [" in capsys.readouterr().err
     adopted.up(**declared, adopt=True)
     assert on_server() == {*declared["users"], *declared["roles"]}
     assert adopted.refresh() == "same"

@@ -117,12 +117,23 @@ def test_a_gone_user_is_made_again_and_deleted_without_complaint(
 def test_a_user_whom_the_server_met_before_is_taken_over_only_when_told_to(alice: Props, light: httpx.Client) -> None:
     body = {"id": alice["user_id"], "name": "A. from the token", "user-type": "human"}
     light.post("/management/v1/user", json=body).raise_for_status()
-    with pytest.raises(NotOurs, match=r"with other name, email: .*adopt=True"):
+    with pytest.raises(NotOurs, match=r"with other name, email .*adopt=True"):
         Resource(UserProvider()).up(**alice)
     adopted = Resource(UserProvider())
     adopted.up(**alice, adopt=True)
     assert adopted.refresh() == "same"
     assert server_user(light, adopted.id)["name"] == "Alice"
+
+
+def test_a_preview_tells_what_adoption_would_change(
+    user: Resource, alice: Props, role: Resource, analysts: Props, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert Resource(UserProvider()).preview(**alice | {"name": "Alice B"}, adopt=True) == "create"
+    assert Resource(RoleProvider()).preview(**analysts | {"description": "write"}, adopt=True) == "create"
+    told = capsys.readouterr().err
+    assert f"user `{user.id}` at {alice['server']['endpoint']} ({user.id}) exists already and is adopted" in told
+    assert "this changes: name: 'Alice' -> 'Alice B'" in told
+    assert "this changes: description: 'read' -> 'write'" in told
 
 
 def test_an_equal_user_is_what_a_killed_create_left(user: Resource, alice: Props) -> None:

@@ -70,6 +70,7 @@ def test_grants_live_with_their_tenant(make_tenant: Any, openfga: httpx.Client, 
     openfga.headers["x-project-id"] = tenant.name
 
     made = tenant.up()
+    assert "cannot be told" not in "".join(tenant.said)
     roles = {one["name"]: one["id"] for one in openfga.get("/management/v1/role").json()["roles"]}
     assert set(roles) == {"analysts", "auditors"}
     permissions = "/management/v1/permissions"
