@@ -96,7 +96,7 @@ def _page(name: str) -> Page:
         text=inspect.cleandoc(resource.__doc__ or ""),
         adoption=_adoption(model, getattr(provider, "natural_key", ())),
         example=(EXAMPLES / f"{_slug(name)}.py").read_text(encoding="utf-8").rstrip(),
-        groups=list(_groups(model)) if model else [],
+        groups=list({one.title: one for one in _groups(model)}.values()) if model else [],
         outputs=list(_outputs(resource)),
         look_ups=list(_look_ups(name)),
     )
@@ -219,7 +219,7 @@ def _look_ups(resource: str) -> Iterator[tuple[str, str]]:
     slug = _slug(resource)
     special = {
         "bootstrap": ("get_server_info",),
-        "table": ("get_deleted_tables",),
+        "table": ("get_deleted_tables", "get_view", "get_views"),
         "warehouse": ("get_catalog_config",),
     }
     for name in (f"get_{slug}", f"get_{slug}s", *special.get(slug, ())):
