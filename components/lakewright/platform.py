@@ -71,7 +71,7 @@ class Platform:
             region=region,
             profile=account.profile,
             shared_credentials_files=[str(file)] if file else None,
-            endpoints=[dict.fromkeys(("s3", "iam", "sts", "kms"), endpoint)] if endpoint else None,
+            endpoints=[{"s3": endpoint, "iam": endpoint, "sts": endpoint, "kms": endpoint}] if endpoint else None,
             s3_use_path_style=True if endpoint else None,
             skip_credentials_validation=True if endpoint else None,
             skip_metadata_api_check=True if endpoint else None,
