@@ -5,12 +5,14 @@ from __future__ import annotations
 import argparse
 import os
 from pathlib import Path
+from typing import get_args
 
 import uvicorn
 
 from .app import create_app
 from .faults import FaultSwitch
 from .settings import DATABASE_VARIABLE, Settings
+from .versions import NEWEST, Version
 
 
 def main() -> None:
@@ -31,6 +33,12 @@ def main() -> None:
         action=argparse.BooleanOptionalAction,
         default=True,
         help="whether warehouses may use the server's own AWS identity",
+    )
+    parser.add_argument(
+        "--version",
+        choices=get_args(Version),
+        default=NEWEST,
+        help="the server version to play; the newest is recorded",
     )
     parser.add_argument("--openid-provider-uri", help="an OpenID provider; with it, every call needs one of its tokens")
     parser.add_argument(
@@ -54,6 +62,7 @@ def main() -> None:
         credentials_file=arguments.credentials_file,
         profile=arguments.profile,
         aws_system_identity=arguments.system_identity,
+        version=arguments.version,
         openid_provider_uri=arguments.openid_provider_uri,
         openid_audiences=tuple(arguments.openid_audience),
         authorizer=arguments.authz,

@@ -24,7 +24,7 @@ from .requests import rejected_query
 from .server import Lakekeeper
 from .settings import Settings
 from .tasks import TaskWorker
-from .versions import has_call
+from .versions import error_type, has_call
 
 log = logging.getLogger(__name__)
 
@@ -72,7 +72,8 @@ def _is_mounted(settings: Settings, path: str) -> bool:
     return has_call(settings.version, path) and (settings.openfga or not path.startswith(PERMISSIONS))
 
 
-async def _answer_api_error(_request: Request, error: ApiError) -> Response:
+async def _answer_api_error(request: Request, error: ApiError) -> Response:
+    error.kind = error_type(request.app.state.lakekeeper.settings.version, error.kind)
     return error.response()
 
 

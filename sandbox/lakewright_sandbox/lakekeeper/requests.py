@@ -13,9 +13,10 @@ from typing import Annotated, Any, TypeVar
 
 from fastapi import Depends, Query, Request
 from fastapi.exceptions import RequestValidationError
-from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError, ValidationInfo
 
 from .errors import RequestRejectedError
+from .versions import NEWEST, is_at_least
 
 M = TypeVar("M", bound=BaseModel)
 
@@ -40,6 +41,11 @@ async def principal_of(request: Request) -> Principal | None:
 Caller = Annotated[Principal | None, Depends(principal_of)]
 
 
+def knows(info: ValidationInfo, since: str) -> bool:
+    """In a validator: whether the server that reads this is of that version or newer."""
+    return is_at_least((info.context or {}).get("version", NEWEST), since)
+
+
 class Body(BaseModel):
     """A request body with kebab-case keys. Unknown keys are ignored, as the server does."""
 
@@ -50,18 +56,20 @@ def read_body(model: type[M]) -> Any:
     """A dependency that reads the request's JSON body as `model`."""
 
     async def read(request: Request) -> M:
-        return parse(model, await request.body(), request.headers.get("content-type", ""))
+        version = request.app.state.lakekeeper.settings.version
+        return parse(model, await request.body(), request.headers.get("content-type", ""), version)
 
     reader: Callable[[Request], Awaitable[M]] = read
     return Depends(reader)
 
 
-def parse(model: type[M], raw: bytes, content_type: str) -> M:
+def parse(model: type[M], raw: bytes, content_type: str, version: str = NEWEST) -> M:
+    """Models see the server's version in their validators' context: what an old one does not know, it drops."""
     media_type = content_type.split(";", maxsplit=1)[0].strip().lower()
     if not re.fullmatch(r"application/(json|[\w.-]+\+json)", media_type):
         raise RequestRejectedError(415, "Expected request with `Content-Type: application/json`")
     try:
-        return model.model_validate_json(raw, strict=True)
+        return model.model_validate_json(raw, strict=True, context={"version": version})
     except ValidationError as error:
         raise _rejection(raw, error) from None
 

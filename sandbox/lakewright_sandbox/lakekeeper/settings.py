@@ -11,7 +11,6 @@ from .versions import NEWEST, Version, is_at_least
 NIL_PROJECT = "00000000-0000-0000-0000-000000000000"
 DATABASE_VARIABLE = "LAKEWRIGHT_SANDBOX_DATABASE"
 """Names the database where the command line does not: a URL may have a password in it, which `ps` would show."""
-VERSION = "0.13.1"
 
 
 @dataclass(frozen=True)

@@ -6,10 +6,10 @@ import re
 from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
-from pydantic import AliasChoices, Field, field_validator, model_validator
+from pydantic import AliasChoices, Field, ValidationInfo, field_validator, model_validator
 
 from .errors import ApiError
-from .requests import Body
+from .requests import Body, knows
 
 TEMPLATE_VARIABLE = re.compile(r"\{(uuid|name)\}")
 
@@ -56,6 +56,12 @@ class S3Profile(Body):
     remote_signing_enabled: bool = True
     legacy_md5_behavior: bool | None = None
     storage_layout: StorageLayout | None = None
+
+    @model_validator(mode="after")
+    def _drop_what_is_not_known_yet(self, info: ValidationInfo) -> S3Profile:
+        if not knows(info, "0.12"):
+            self.sts_endpoint = self.storage_layout = None
+        return self
 
     def normalised(self) -> S3Profile:
         """The profile as the server keeps it. Raises the server's 400 for what it refuses."""
@@ -107,10 +113,13 @@ class S3Profile(Body):
         mine, others = _segments(self.key_prefix), _segments(other.key_prefix)
         return mine[: len(others)] == others or others[: len(mine)] == mine
 
-    def updated_by(self, new: S3Profile) -> S3Profile:
-        """The profile after an update; raises 400 `UpdateError` for a field that may not change."""
+    def updated_by(self, new: S3Profile, *, region_moves: bool) -> S3Profile:
+        """The profile after an update; raises 400 `UpdateError` for a field that may not change.
+
+        With `region_moves`, a region beside an endpoint may.
+        """
         fixed = {"bucket": (self.bucket, new.bucket), "key_prefix": (self.key_prefix, new.key_prefix)}
-        if new.endpoint is None:
+        if new.endpoint is None or not region_moves:
             fixed["region"] = (self.region, new.region)
         for field, (before, after) in fixed.items():
             if before != after:
@@ -137,9 +146,14 @@ class S3Credential(Body):
     account_id: str | None = None
 
     @model_validator(mode="after")
-    def _one_spelling(self) -> S3Credential:
+    def _one_spelling(self, info: ValidationInfo) -> S3Credential:
         if self.credential_type == "aws-system-identity":
             return self
+        if not knows(info, "0.12"):
+            prefix = "aws_" if self.credential_type == "access-key" else ""
+            for name in (f"{prefix}access_key_id", f"{prefix}secret_access_key"):
+                if getattr(self, name) is None:
+                    raise ValueError(f"missing field `{name.replace('_', '-')}`")
         for name in ("access_key_id", "secret_access_key"):
             new, old = getattr(self, name), getattr(self, f"aws_{name}")
             if new is not None and old is not None:

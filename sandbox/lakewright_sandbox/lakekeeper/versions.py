@@ -1,13 +1,16 @@
-"""Since which version the server has what: calls, actions, relations. What a version has not, it does not know."""
+"""What server versions differ in: since when there is what, and how it was called before."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
-from typing import Literal
+from collections.abc import Iterable, Mapping
+from typing import Any, Literal
 
 Version = Literal["0.11", "0.13", "0.14"]
 NEWEST: Version = "0.14"
+
+REPORTED: dict[Version, str] = {"0.11": "0.11.6", "0.13": "0.13.3", "0.14": "0.13.1"}
+"""What a server says it is. The newest is a build between releases, as it was recorded: it names the one before."""
 
 _V1 = "/management/v1"
 
@@ -16,7 +19,23 @@ CALLS = {
     rf"{_V1}/role/\{{role_id\}}/(members|member-of)(/.*)?": "0.13",
     rf"{_V1}/user/\{{user_id\}}/roles(/.*)?": "0.13",
     rf"{_V1}/(.*/)?grants(/.*)?": "0.14",
+    rf"{_V1}/warehouse/\{{warehouse_id\}}/(format-version-policy|managed-by)": "0.13",
+    rf"{_V1}/warehouse-creation-validation": "0.14",
+    rf"{_V1}/warehouse/\{{warehouse_id\}}/storage/validate-.*": "0.14",
+    rf"{_V1}/warehouse/\{{warehouse_id\}}/namespace/\{{namespace_id\}}/move": "0.14",
 }
+# Of a warehouse's answers, and of the storage profile in them.
+WAREHOUSE_FIELDS = {
+    "storage-credential-type": "0.12",
+    "managed-by": "0.13",
+    "allowed-format-versions": "0.13",
+    "default-format-version": "0.13",
+}
+PROFILE_FIELDS = {"sts-endpoint": "0.12", "storage-layout": "0.12"}
+INFO_FIELDS = {"lakekeeper-version": "0.12"}
+# Until when a type of error had another name.
+ERROR_TYPES = {"NoSuchWarehouseException": ("0.12", "WarehouseNotFound")}
+QUEUES = {"soft_deletion": ("0.14", "tabular_expiration")}
 # By kind of object and name.
 ACTIONS = {
     "project": {"create_tag": "0.14", "list_tags": "0.14"},
@@ -41,6 +60,35 @@ RELATIONS = {
     "table": {"manage_tags": "0.14"},
     "view": {"manage_tags": "0.14", "select": "0.12"},
 }
+
+
+def fields_in(version: str, body: Mapping[str, Any], since: Mapping[str, str]) -> dict[str, Any]:
+    """A body without the fields that the version does not know."""
+    return {name: value for name, value in body.items() if is_at_least(version, since.get(name, "0"))}
+
+
+def error_type(version: str, kind: str) -> str:
+    return _before(ERROR_TYPES, version, kind)
+
+
+def queue_name(version: str, queue: str) -> str:
+    """A queue as the version calls it."""
+    return _before(QUEUES, version, queue)
+
+
+def queue_called(version: str, name: str) -> str | None:
+    """The queue that a request of this version means by a name. The newest knows the older names as well."""
+    for queue, (since, before) in QUEUES.items():
+        if name == before or (name == queue and is_at_least(version, since)):
+            return queue
+        if name == queue:
+            return None
+    return name
+
+
+def _before(names: Mapping[str, tuple[str, str]], version: str, name: str) -> str:
+    since, before = names.get(name, ("0", name))
+    return name if is_at_least(version, since) else before
 
 
 def is_at_least(version: str, wanted: str) -> bool:

@@ -65,12 +65,14 @@ def get_config(
         raise ApiError(404, "NoSuchWarehouseException", f"A warehouse '{name}' does not exist")
     if caller is not None:
         _provision(server, caller)
+    lifetime = {"idempotency-key-lifetime": f"PT{server.settings.idempotency_seconds // 60}M"}
+    told, overridden = server.settings.since("0.14"), server.settings.since("0.12")
     return json_response(
         {
-            "overrides": {"uri": f"{base}/catalog"},
-            "defaults": _defaults(found, server.settings.page_size_default),
+            "overrides": {"uri": f"{base}/catalog", **(lifetime if overridden and not told else {})},
+            "defaults": _defaults(server, found),
             "endpoints": ENDPOINTS,
-            "idempotency-key-lifetime": f"PT{server.settings.idempotency_seconds // 60}M",
+            **(lifetime if told else {}),
         }
     )
 
@@ -83,11 +85,11 @@ def _provision(server: Lakekeeper, caller: Principal) -> None:
             provision(server, session, caller, UserDetails(), "config-call-creation")
 
 
-def _defaults(warehouse: Warehouse, page_size: int) -> dict[str, Any]:
+def _defaults(server: Lakekeeper, warehouse: Warehouse) -> dict[str, Any]:
     profile = warehouse.storage_profile
-    defaults = {"prefix": warehouse.id, "rest-page-size": str(page_size)}
+    defaults = {"prefix": warehouse.id, "rest-page-size": str(server.settings.page_size_default)}
     if warehouse.delete_profile["type"] == "soft" and profile["push-s3-delete-disabled"]:
         defaults["s3.delete-enabled"] = "false"
-    if profile["aws-kms-key-arn"]:
+    if profile["aws-kms-key-arn"] and server.settings.since("0.13"):
         defaults |= {"s3.sse.type": "kms", "s3.sse.key": profile["aws-kms-key-arn"]}
     return defaults

@@ -108,15 +108,16 @@ class TabularAccess:
 
     def _signing_config(self) -> dict[str, str]:
         endpoint = f"v1/signer/{self.warehouse_id}/tabular-id/{self.tabular_id}/v1/aws/s3/sign"
-        return {
+        config = {
             "s3.remote-signing-enabled": "true",
             "s3.signer": "S3V4RestSigner",
             "py-io-impl": "pyiceberg.io.fsspec.FsspecFileIO",
             "s3.signer.uri": f"{self.base_uri}/catalog/",
             "s3.signer.endpoint": endpoint,
-            "signer.uri": f"{self.base_uri}/catalog/",
-            "signer.endpoint": endpoint,
         }
+        if not self.server.settings.since("0.13"):
+            return config
+        return config | {"signer.uri": f"{self.base_uri}/catalog/", "signer.endpoint": endpoint}
 
 
 def _path_segment(text: str) -> str:

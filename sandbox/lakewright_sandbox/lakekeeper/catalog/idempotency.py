@@ -86,9 +86,9 @@ class IdempotentRequest:
 
 async def idempotent_request(request: Request, server: Server, warehouse: WarehouseId) -> IdempotentRequest:
     keys = request.headers.getlist("idempotency-key")
-    if len(keys) > 1:
+    if len(keys) > 1 and server.settings.since("0.12"):
         raise ApiError(400, "DuplicateIdempotencyKey", "More than one `Idempotency-Key` header was sent.")
-    key = keys[0] if keys else None
+    key = keys[0] if keys and server.settings.since("0.12") else None
     if key is not None:
         try:
             key = str(UUID(key))

@@ -12,9 +12,14 @@ from ..storage_profile import S3Profile
 SCHEMES = {"s3": True, "s3a": False, "s3n": False}
 
 
-def namespace_location(profile: S3Profile, parent: Namespace | None, name: str, row_id: str) -> str:
-    """The warehouse's base, unless the storage layout gives namespaces a directory of their own."""
+def namespace_location(profile: S3Profile, parent: Namespace | None, name: str, row_id: str, *, flat: bool) -> str:
+    """The warehouse's base, unless the storage layout gives namespaces a directory of their own.
+
+    Without a layout, old servers do (not `flat`).
+    """
     layout = profile.storage_layout
+    if layout is None and not flat:
+        return f"{profile.base_location}/{row_id}"
     above = parent.properties["location"].rstrip("/") if parent else profile.base_location
     if layout is None or layout.type != "full-hierarchy" or layout.namespace is None:
         return profile.base_location

@@ -91,7 +91,9 @@ def _create(server: Lakekeeper, warehouse_id: str, body: CreateNamespace) -> dic
             if "location" in properties:
                 properties["location"] = f"{checked_location(profile, properties['location'])}/"
             else:
-                properties["location"] = namespace_location(profile, parent, path[-1], row_id)
+                properties["location"] = namespace_location(
+                    profile, parent, path[-1], row_id, flat=server.settings.since("0.13")
+                )
             row = Namespace(
                 id=row_id,
                 warehouse_id=warehouse_id,

@@ -16,10 +16,11 @@ from ..models import Project, ServerRow, User
 from ..requests import Body, Caller, read_body
 from ..responses import empty, json_response
 from ..server import Server
-from ..settings import VERSION
+from ..task_queue import PURGE, SOFT_DELETION
 from ..users import UserDetails, UserType, provision, shown, user_missing
+from ..versions import INFO_FIELDS, REPORTED, fields_in, queue_name
 
-QUEUES = ["soft_deletion", "tabular_purge", "task_log_cleanup"]
+QUEUES = [SOFT_DELETION, PURGE, "task_log_cleanup"]
 
 router = APIRouter()
 
@@ -40,7 +41,7 @@ def health(server: Server) -> Response:
         "services": {"catalog": pools, "secrets": pools, "auth": authorizer if server.authorizer.enforces else []},
         "maintenance_mode": "off",
     }
-    return json_response(body, 200 if status == "ok" else 503)
+    return json_response(body, 503 if status == "error" and server.settings.since("0.13") else 200)
 
 
 @router.get("/management/v1/info")
@@ -48,21 +49,21 @@ def info(server: Server) -> Response:
     with server.database.read() as session:
         bootstrapped = session.scalars(select(ServerRow.bootstrapped)).one()
     license_status = {"issuer": None, "audience": "lakekeeper-core", "license-type": "Apache-2.0", "valid": True}
-    return json_response(
-        {
-            "version": VERSION,
-            "lakekeeper-version": VERSION,
-            "bootstrapped": bootstrapped,
-            "server-id": server.server_id,
-            "default-project-id": server.settings.default_project,
-            "authz-backend": "openfga" if server.authorizer.enforces else "allow-all",
-            "aws-system-identities-enabled": server.settings.aws_system_identity,
-            "azure-system-identities-enabled": False,
-            "gcp-system-identities-enabled": False,
-            "queues": QUEUES,
-            "license-status": license_status,
-        }
-    )
+    version = server.settings.version
+    body = {
+        "version": REPORTED[version],
+        "lakekeeper-version": REPORTED[version],
+        "bootstrapped": bootstrapped,
+        "server-id": server.server_id,
+        "default-project-id": server.settings.default_project,
+        "authz-backend": "openfga" if server.authorizer.enforces else "allow-all",
+        "aws-system-identities-enabled": server.settings.aws_system_identity,
+        "azure-system-identities-enabled": False,
+        "gcp-system-identities-enabled": False,
+        "queues": [queue_name(version, queue) for queue in QUEUES],
+        "license-status": license_status,
+    }
+    return json_response(fields_in(version, body, INFO_FIELDS))
 
 
 class BootstrapRequest(Body):

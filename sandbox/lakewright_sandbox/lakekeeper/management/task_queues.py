@@ -15,8 +15,8 @@ from ..requests import Body, read_body
 from ..responses import empty, json_response
 from ..server import Lakekeeper, ProjectId, Server, find_warehouse
 from ..task_queue import PURGE, SOFT_DELETION
+from ..versions import queue_called, queue_name
 
-RENAMED = {"tabular_expiration": SOFT_DELETION}
 WAREHOUSE_QUEUES = (SOFT_DELETION, PURGE)
 LOG_CLEANUP = "task_log_cleanup"
 
@@ -32,16 +32,18 @@ class SetQueueConfig(Body):
 def get_config(server: Server, warehouse_id: UUID, queue: str) -> Response:
     with server.database.read() as session:
         find_warehouse(session, str(warehouse_id), active=True)
-    return _shown(server, str(warehouse_id), RENAMED.get(queue, queue))
+    return _shown(server, str(warehouse_id), queue_called(server.settings.version, queue) or queue)
 
 
 @router.post("/warehouse/{warehouse_id}/task-queue/{queue}/config")
 def set_config(
     server: Server, warehouse_id: UUID, queue: str, body: Annotated[SetQueueConfig, read_body(SetQueueConfig)]
 ) -> Response:
-    name = RENAMED.get(queue, queue)
-    if name not in WAREHOUSE_QUEUES:
-        raise ApiError(400, "QueueNotFound", f"Queue '{queue}' not found! Existing queues: {list(WAREHOUSE_QUEUES)}")
+    version = server.settings.version
+    name = queue_called(version, queue)
+    if name is None or name not in WAREHOUSE_QUEUES:
+        known = [queue_name(version, one) for one in WAREHOUSE_QUEUES]
+        raise ApiError(400, "QueueNotFound", f"Queue '{queue}' not found! Existing queues: {known}")
     with server.database.read() as session:
         find_warehouse(session, str(warehouse_id), active=True)
     return _store(server, str(warehouse_id), name, body)
@@ -72,7 +74,7 @@ def _shown(server: Lakekeeper, scope: str, queue: str) -> Response:
         row = session.get(TaskQueueConfig, (scope, queue))
     return json_response(
         {
-            "queue-config": {**(row.config if row else {}), "queue-name": queue},
+            "queue-config": {**(row.config if row else {}), "queue-name": queue_name(server.settings.version, queue)},
             "max-seconds-since-last-heartbeat": row.max_seconds_since_last_heartbeat if row else None,
         }
     )

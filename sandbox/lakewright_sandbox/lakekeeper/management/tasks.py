@@ -19,7 +19,7 @@ from ..requests import Body, read_body
 from ..responses import empty, json_response
 from ..server import Server, find_warehouse
 from ..task_queue import SOFT_DELETION
-from .task_queues import RENAMED
+from ..versions import queue_called, queue_name
 
 router = APIRouter(prefix="/management/v1/warehouse/{warehouse_id}")
 
@@ -72,7 +72,9 @@ def list_tasks(server: Server, warehouse_id: UUID, body: Annotated[ListTasks, re
     if body.status:
         query = query.where(Task.status.in_(body.status))
     if body.queue_name:
-        query = query.where(Task.queue.in_([RENAMED.get(name, name) for name in body.queue_name]))
+        query = query.where(
+            Task.queue.in_([queue_called(server.settings.version, name) or "" for name in body.queue_name])
+        )
     if body.entities:
         wanted = [str(entity.table_id or entity.view_id) for entity in body.entities]
         query = query.where(Task.entity_id.in_(wanted))
@@ -86,7 +88,7 @@ def list_tasks(server: Server, warehouse_id: UUID, body: Annotated[ListTasks, re
         find_warehouse(session, str(warehouse_id), active=True)
         rows = session.scalars(query.order_by(Task.created_at.desc(), Task.id.desc()).limit(page.size)).all()
     token = page_token(rows[-1].created_at, rows[-1].id) if rows else None
-    return json_response({"tasks": [_shown(row) for row in rows], "next-page-token": token})
+    return json_response({"tasks": [_shown(row, server.settings.version) for row in rows], "next-page-token": token})
 
 
 @router.get("/task/by-id/{task_id}")
@@ -97,7 +99,7 @@ def get_task(server: Server, warehouse_id: UUID, task_id: UUID) -> Response:
     if row is None or row.warehouse_id != str(warehouse_id):
         raise ApiError(404, "TaskNotFound", f"Task with id {task_id} not found.")
     detail = {"task-data": row.payload, "execution-details": None, "message": row.message, "attempts": []}
-    return json_response(_shown(row) | detail)
+    return json_response(_shown(row, server.settings.version) | detail)
 
 
 @router.post("/task/control")
@@ -129,12 +131,12 @@ def control_tasks(
     return empty()
 
 
-def _shown(row: Task) -> dict[str, Any]:
+def _shown(row: Task, version: str) -> dict[str, Any]:
     return {
         "task-id": row.id,
         "project-id": row.project_id,
         "warehouse-id": row.warehouse_id,
-        "queue-name": row.queue,
+        "queue-name": queue_name(version, row.queue),
         "entity": {"type": row.entity_kind, f"{row.entity_kind}-id": row.entity_id},
         "entity-name": row.entity_name,
         "status": row.status,

@@ -118,7 +118,7 @@ def _update_report(
     if profile is None:
         checks.append(Check("profile-compatible", skipped=MALFORMED))
     else:
-        checks.append(attempt("profile-compatible", lambda: current.updated_by(profile)))
+        checks.append(attempt("profile-compatible", lambda: current.updated_by(profile, region_moves=True)))
     checks += [
         attempt("spec-mutable", lambda: check_managed(server, warehouse)),
         Check("format-version-policy-consistent", skipped=ONLY_CREATE),

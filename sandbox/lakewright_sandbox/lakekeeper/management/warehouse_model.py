@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, AliasChoices, Field
+from pydantic import AfterValidator, AliasChoices, Field, ValidationInfo, model_validator
 
 from ..clock import optional_timestamp
 from ..errors import ApiError
 from ..models import Warehouse
-from ..requests import Body
+from ..requests import Body, knows
 from ..server import checked_project_id
 from ..storage_profile import S3Credential, S3Profile
+from ..versions import PROFILE_FIELDS, WAREHOUSE_FIELDS, fields_in
 
 ALL_FORMAT_VERSIONS = [1, 2, 3]
 
@@ -49,6 +50,13 @@ class CreateWarehouse(Body):
     default_format_version: int | None = None
     managed_by: Literal["self-managed", "instance-admin"] = "self-managed"
 
+    @model_validator(mode="after")
+    def _drop_what_is_not_known_yet(self, info: ValidationInfo) -> CreateWarehouse:
+        if not knows(info, "0.13"):
+            self.allowed_format_versions = self.default_format_version = None
+            self.managed_by = "self-managed"
+        return self
+
 
 def check_name(name: str) -> None:
     if not name:
@@ -71,14 +79,14 @@ def check_format_versions(allowed: list[int] | None, default: int | None) -> lis
     return versions
 
 
-def shown(warehouse: Warehouse) -> dict[str, Any]:
+def shown(warehouse: Warehouse, version: str) -> dict[str, Any]:
     """The warehouse as answers show it: never a key, only the credential's kind."""
     body: dict[str, Any] = {
         "id": warehouse.id,
         "warehouse-id": warehouse.id,
         "name": warehouse.name,
         "project-id": warehouse.project_id,
-        "storage-profile": warehouse.storage_profile,
+        "storage-profile": fields_in(version, warehouse.storage_profile, PROFILE_FIELDS),
     }
     if warehouse.credential_type:
         body["storage-credential-type"] = {"type": "s3", "credential-type": warehouse.credential_type}
@@ -91,4 +99,4 @@ def shown(warehouse: Warehouse) -> dict[str, Any]:
     }
     if warehouse.default_format_version is not None:
         body["default-format-version"] = warehouse.default_format_version
-    return body | {"updated-at": optional_timestamp(warehouse.updated_at)}
+    return fields_in(version, body, WAREHOUSE_FIELDS) | {"updated-at": optional_timestamp(warehouse.updated_at)}

@@ -60,7 +60,7 @@ def _change(
         change(session, warehouse)
         if session.is_modified(warehouse):
             warehouse.updated_at = server.clock.now()
-        return json_response(shown(warehouse))
+        return json_response(shown(warehouse, server.settings.version))
 
 
 @router.post("/rename")
@@ -93,7 +93,8 @@ def update_storage(
     _validate(server, warehouse_id, lambda _: WarehouseStorage(new, body.storage_credential))
 
     def change(session: Session, warehouse: Warehouse) -> None:
-        profile = S3Profile.model_validate(warehouse.storage_profile).updated_by(new).stored()
+        old = S3Profile.model_validate(warehouse.storage_profile)
+        profile = old.updated_by(new, region_moves=server.settings.since("0.12")).stored()
         if profile != warehouse.storage_profile:
             warehouse.storage_profile = profile
         _replace_secret(session, warehouse, body.storage_credential)

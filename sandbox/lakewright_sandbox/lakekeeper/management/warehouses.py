@@ -22,6 +22,7 @@ from ..statistics import take_statistics
 from ..storage import WarehouseStorage
 from ..storage_profile import S3Profile, for_credential
 from ..validation import raise_failed
+from ..versions import queue_name
 from .warehouse_model import CreateWarehouse, check_format_versions, check_name, shown
 
 router = APIRouter(prefix="/management/v1")
@@ -93,7 +94,7 @@ def _insert(
     except IntegrityError:
         message = f"A warehouse with the name '{warehouse.name}' already exists in project with id '{project}'"
         raise ApiError(409, "WarehouseAlreadyExists", message, during) from None
-    return shown(warehouse)
+    return shown(warehouse, server.settings.version)
 
 
 @router.get("/warehouse")
@@ -108,13 +109,13 @@ def list_warehouses(
     with server.database.read() as session:
         found = session.scalars(query.order_by(Warehouse.created_at, Warehouse.id)).all()
         found = server.authorizer.listed(session, found, lambda one: Target("warehouse", one.id))
-    return json_response({"warehouses": [shown(warehouse) for warehouse in found]})
+    return json_response({"warehouses": [shown(warehouse, server.settings.version) for warehouse in found]})
 
 
 @router.get("/warehouse/{warehouse_id}")
 def get_warehouse(server: Server, warehouse_id: UUID) -> Response:
     with server.database.read() as session:
-        return json_response(shown(find_warehouse(session, str(warehouse_id))))
+        return json_response(shown(find_warehouse(session, str(warehouse_id)), server.settings.version))
 
 
 @router.delete("/warehouse/{warehouse_id}")
@@ -125,7 +126,10 @@ def delete_warehouse(server: Server, warehouse_id: UUID, force: Flag = False) ->
         check_managed(server, warehouse)
         unfinished = select(Task.queue).where(Task.warehouse_id == warehouse.id, Task.status.in_(ACTIVE_TASK))
         if queues := Counter(session.scalars(unfinished)):
-            count = ", ".join(f"{number} Tasks in queue '{queue}'" for queue, number in sorted(queues.items()))
+            count = ", ".join(
+                f"{number} Tasks in queue '{queue_name(server.settings.version, queue)}'"
+                for queue, number in sorted(queues.items())
+            )
             message = "Warehouse has unfinished tasks. Cannot delete warehouse until all tasks are finished."
             raise ApiError(409, "WarehouseHasUnfinishedTasks", message, f"Unfinished tasks: {count}", during)
         if warehouse.protected and not force:
