@@ -177,6 +177,11 @@ _WIRE = {
 
 def credential_request(credential: AnyCredential, secret: Callable[[str], str]) -> dict[str, Any]:
     """A credential as it is sent: the one place where its secrets are read. Raises UnresolvedCredential."""
+    if isinstance(credential, UndeclaredCredential):
+        raise UnresolvedCredential(
+            f"a credential of type `{credential.kind}` that somebody else has set is known by its type alone; declare"
+            " the one to use"
+        )
     body: dict[str, Any] = {"type": credential.family, "credential-type": credential.type}
     for name, value in credential.model_dump(exclude={"type"}, exclude_none=True).items():
         wire = _WIRE.get((credential.type, name), name.replace("_", "-"))

@@ -9,8 +9,9 @@ from pulumi.dynamic import CheckResult, Resource
 from lakewright import credentials
 from lakewright.lakekeeper import preflight, warehouse_changes, warehouse_removal
 from lakewright.lakekeeper.api import managed_access as managed
-from lakewright.lakekeeper.api import warehouses
+from lakewright.lakekeeper.api import projects, warehouses
 from lakewright.lakekeeper.api.client import Client
+from lakewright.lakekeeper.api.errors import Forbidden, NotFound
 from lakewright.lakekeeper.difference import Change
 from lakewright.lakekeeper.errors import DeletedBehindBack, NotOurs
 from lakewright.lakekeeper.notices import warn
@@ -67,7 +68,12 @@ class WarehouseProvider(LakekeeperProvider[WarehouseArgs]):
         return f"warehouse `{declared.name}` in project {declared.project_id} at {declared.server.endpoint}"
 
     def existing(self, client: Client, new: WarehouseArgs) -> tuple[str, Found[WarehouseArgs]] | None:
-        found = warehouses.named(client, new.project_id, new.name)
+        try:
+            found = warehouses.named(client, new.project_id, new.name)
+        except (NotFound, Forbidden):
+            if projects.name_of(client, new.project_id) is not None:
+                raise
+            return None  # the project is still to be made
         if found is None:
             return None
         there = self._observed(client, found, new).declared.model_copy(update={"credential": None})

@@ -11,6 +11,7 @@ import httpx
 from lakewright.lakekeeper.bootstrap import BootstrapProvider
 from lakewright.lakekeeper.namespace import NamespaceProvider
 from lakewright.lakekeeper.project import ProjectProvider
+from lakewright.lakekeeper.task_queue_config import TaskQueueConfigProvider
 from lakewright.lakekeeper.warehouse import WarehouseProvider
 from lakewright_sandbox.lakekeeper.models import Base, Namespace, Project, Secret, ServerRow, Warehouse
 from lakewright_sandbox.lakekeeper.server import Lakekeeper
@@ -152,6 +153,13 @@ CASES = [
             "active": False,
         },
         lambda world: {"credential": access_key("NEW_KEY")},
+    ),
+    Case(
+        "queue",
+        TaskQueueConfigProvider,
+        lambda world: {"warehouse_id": world.bystander, "queue": "tabular_purge", "config": {"a": 1}},
+        lambda world: {"config": {"a": 2}, "max_seconds_since_last_heartbeat": 60},
+        stays=True,
     ),
     Case(
         "namespace",

@@ -10,6 +10,8 @@ import pytest
 from lakewright.lakekeeper.declared import UNKNOWN
 from lakewright.lakekeeper.namespace import NamespaceProvider
 from lakewright.lakekeeper.project import ProjectProvider
+from lakewright.lakekeeper.role import RoleProvider
+from lakewright.lakekeeper.user import UserProvider
 from lakewright.lakekeeper.warehouse import WarehouseProvider
 
 from .conftest import Props, Resource
@@ -65,6 +67,12 @@ def test_nothing_is_said_where_nothing_is_there_or_nothing_is_adopted(main: Prop
     assert said() == ""
 
 
+def test_nothing_is_said_while_the_project_is_still_to_be_made(main: Props, guarded_project: Props, said: Any) -> None:
+    for place in (main, main | guarded_project):
+        Resource(WarehouseProvider()).preview(**place | {"project_id": "still-to-be-made"})
+    assert said() == ""
+
+
 def test_what_is_about_to_be_replaced_is_not_adopted(main: Props, said: Any) -> None:
     """An engine checks the new object as if there were none, while the old one is still there."""
     warehouse = Resource(WarehouseProvider())
@@ -88,6 +96,20 @@ def test_a_namespace_and_a_project(main: Props, light_project: Props, light: htt
     assert "nothing of it changes" in said()
     Resource(ProjectProvider()).preview(**light_project, name="tenant", adopt=True)
     assert "this changes: name: " in said()
+
+
+def test_a_user_and_a_role(light_project: Props, light: httpx.Client, unique: str, said: Any) -> None:
+    server, user = light_project["server"], {"id": f"oidc~{unique}", "name": "Ann", "user-type": "human"}
+    light.post("/management/v1/user", json=user).raise_for_status()
+    declared = {"user_id": user["id"], "name": "Anna", "user_type": "human"}
+    Resource(UserProvider()).preview(server=server, **declared, adopt=True)
+    assert "this changes: name: 'Ann' -> 'Anna'" in said()
+    headers = {"x-project-id": light_project["project_id"]}
+    light.post("/management/v1/role", json={"name": "analysts"}, headers=headers).raise_for_status()
+    Resource(RoleProvider()).preview(**light_project, name="Analysts", description="all", adopt=True)
+    told = said()
+    assert "note: role `Analysts` of project" in told
+    assert "this changes: name: 'analysts' -> 'Analysts'" in told
 
 
 def test_what_is_not_known_yet_is_not_looked_for(main: Props, said: Any) -> None:
