@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import uuid
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -280,4 +281,8 @@ def test_tuples_on_postgres(start_openfga: Any, postgres: str) -> None:
     assert member.get(f"{V1}/role").status_code == 200
     assert root.delete(f"{V1}/role/{outer}").status_code == 204
     assert kind_of(member.get(f"{V1}/role")) == (403, "ProjectActionForbidden")
+    tuples = {"type": "describe", "user": "oidc~at-once"}
+    with ThreadPoolExecutor(8) as pool:
+        found = pool.map(lambda _: change(root, f"{V1}/permissions/project", writes=[tuples]).status_code, range(8))
+    assert sorted(found) == [204, *[409] * 7]
     people.stop()  # before its database goes

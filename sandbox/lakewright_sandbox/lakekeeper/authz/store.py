@@ -6,6 +6,7 @@ from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 from sqlalchemy import ColumnElement, Select, and_, delete, or_, select
+from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
 from ..clock import new_id
@@ -43,21 +44,23 @@ def find(session: Session, relation: Relation) -> Grant | None:
 
 
 def add(session: Session, relation: Relation, now: int) -> bool:
-    """False where the grant is there already."""
+    """False where the grant is there already, be it since a moment ago."""
     if find(session, relation) is not None:
         return False
-    session.add(
-        Grant(
-            id=new_id(),
-            object_kind=relation.target.kind,
-            object_id=relation.target.id,
-            relation=relation.name,
-            subject_kind=relation.subject.kind,
-            subject_id=relation.subject.id,
-            created_at=now,
-        )
+    row = Grant(
+        id=new_id(),
+        object_kind=relation.target.kind,
+        object_id=relation.target.id,
+        relation=relation.name,
+        subject_kind=relation.subject.kind,
+        subject_id=relation.subject.id,
+        created_at=now,
     )
-    session.flush()
+    try:
+        with session.begin_nested():
+            session.add(row)
+    except IntegrityError:
+        return False
     return True
 
 
