@@ -26,7 +26,7 @@ from lakewright_sandbox.lakekeeper.requests import Principal
 from lakewright_sandbox.lakekeeper.settings import Settings
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-START_SECONDS = 30
+START_SECONDS = 60
 SCHEMA = {"type": "struct", "fields": [{"id": 1, "name": "a", "type": "long", "required": False}]}
 VIEW = {
     "name": "v",
