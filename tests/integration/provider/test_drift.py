@@ -160,6 +160,46 @@ def test_a_credential_where_none_is_declared(full: Props, light: httpx.Client) -
     assert warehouse.refresh() == "same"
 
 
+AS_TYPED: dict[str, Props] = {
+    "slashes around the prefix": {"key_prefix": "/main/"},
+    "an address without its slash": {"endpoint": "http://s3.test:9000"},
+    "a host in capitals": {"endpoint": "HTTP://S3.Test:9000/"},
+    "a default port": {"endpoint": "https://s3.test:443"},
+    "blank roles": {"assume_role_arn": " ", "sts_role_arn": ""},
+    "a blank key": {"aws_kms_key_arn": " "},
+    "an older word": {"flavor": "minio"},
+    "versions in disorder": {},
+    "nothing but what is needed": {},
+}
+
+
+@pytest.mark.parametrize("how", AS_TYPED)
+def test_what_the_server_normalises_is_no_drift(how: str, light_declared: Props) -> None:
+    declared = light_declared | {"storage": light_declared["storage"] | AS_TYPED[how]}
+    if how == "versions in disorder":
+        declared["allowed_format_versions"] = [3, 1, 3]
+    warehouse = Resource(WarehouseProvider())
+    assert warehouse.up(**declared) == "create"
+    assert warehouse.refresh() == "same"
+    assert warehouse.up(**declared) == "same"
+
+
+def test_what_an_r2_key_forces_on_its_profile_is_no_drift(
+    light_declared: Props, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("R2_TOKEN", "token")
+    storage = light_declared["storage"] | {"endpoint": "https://account.r2.test"}
+    key = light_declared["credential"] | {"type": "cloudflare-r2", "token": "env:R2_TOKEN", "account_id": "account"}
+    declared = light_declared | {"storage": storage, "credential": key}
+    warehouse = Resource(WarehouseProvider())
+    assert warehouse.up(**declared) == "create"
+    assert (warehouse.refresh(), warehouse.up(**declared)) == ("same", "same")
+    monkeypatch.setenv("R2_TOKEN", "another")
+    assert warehouse.up(**declared) == "update"
+    assert warehouse.up(**light_declared | {"storage": storage}) == "update"  # to another kind, and nothing else
+    assert warehouse.refresh() == "same"
+
+
 def test_a_warehouse_that_is_deleted(warehouse: Resource, full: Props, light: httpx.Client) -> None:
     light.delete(f"{ROOT}/{warehouse.id}").raise_for_status()
     assert warehouse.refresh() == "delete"

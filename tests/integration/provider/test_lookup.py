@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from typing import Any
@@ -156,6 +157,16 @@ def test_a_token_is_read_when_it_is_used(light_server: Props, monkeypatch: pytes
         get_server_info(server=by_token)
     monkeypatch.setenv("LOOK_UP_TOKEN", "a-token")
     assert get_server_info(server=by_token).bootstrapped
+
+
+def test_a_program_takes_a_token_out_of_its_stacks_configuration(
+    light_server: Props, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    by_config = {**light_server, "auth": {"kind": "token", "token": "config:look-up-token"}}
+    with pytest.raises(UnresolvedCredential, match="run `lakewright config set --secret look-up-token`"):
+        get_server_info(server=by_config)
+    monkeypatch.setenv("PULUMI_CONFIG", json.dumps({f"{pulumi.get_project()}:look-up-token": "a-token"}))
+    assert get_server_info(server=by_config).bootstrapped
 
 
 def test_a_wrong_argument_of_a_twin_fails_at_its_line(light_server: Props) -> None:
