@@ -9,11 +9,26 @@ from typing import Any
 
 import httpx
 from lakewright.lakekeeper.bootstrap import BootstrapProvider
+from lakewright.lakekeeper.grant import GrantProvider
+from lakewright.lakekeeper.grants import GrantsProvider
 from lakewright.lakekeeper.namespace import NamespaceProvider
 from lakewright.lakekeeper.project import ProjectProvider
+from lakewright.lakekeeper.role import RoleProvider
+from lakewright.lakekeeper.role_members import RoleMembersProvider
 from lakewright.lakekeeper.task_queue_config import TaskQueueConfigProvider
+from lakewright.lakekeeper.user import UserProvider
 from lakewright.lakekeeper.warehouse import WarehouseProvider
-from lakewright_sandbox.lakekeeper.models import Base, Namespace, Project, Secret, ServerRow, Warehouse
+from lakewright_sandbox.lakekeeper.models import (
+    Base,
+    Grant,
+    Namespace,
+    Project,
+    Role,
+    Secret,
+    ServerRow,
+    User,
+    Warehouse,
+)
 from lakewright_sandbox.lakekeeper.server import Lakekeeper
 from pulumi.dynamic import ResourceProvider
 from sqlalchemy import delete, func, select
@@ -22,6 +37,8 @@ from .conftest import Props
 
 SECRETS = {"TOKEN": "t0ken-value", "KEY_ID": "AKIAXKEYID", "KEY": "s3cret-value", "NEW_KEY": "n3w-s3cret-value"}
 """Environment variables that hold secrets, none of which any message may show."""
+
+USERS = ("oidc~ann", "oidc~ben", "oidc~cy")
 
 _numbers = count(1)
 
@@ -43,6 +60,7 @@ class World:
     lakekeeper: Lakekeeper
     project: str = field(default_factory=lambda: f"run-{next(_numbers)}")
     bystander: str = ""
+    role: str = ""
 
     def __post_init__(self) -> None:
         self.reopen()
@@ -50,6 +68,12 @@ class World:
         self.post("/management/v1/project", {"project-id": self.project, "project-name": "run"})
         self.bystander = self.make_warehouse("bystander")
         self.post(f"/catalog/v1/{self.bystander}/namespaces", {"namespace": ["kept"], "properties": {"owner": "x"}})
+        for user in USERS:
+            person = {"id": user, "name": user, "user-type": "human", "update-if-exists": True}
+            self.post("/management/v1/user", person)
+        self.role = str(self.post("/management/v1/role", {"name": "kept"})["id"])
+        kept = {"writes": [{"privilege": "use", "principal": {"user": USERS[0]}}]}
+        self.post(f"/management/v1/warehouse/{self.bystander}/grants", kept)
 
     def post(self, path: str, body: Props) -> Props:
         answer = self.http.post(path, json=body, headers={"x-project-id": self.project})
@@ -71,13 +95,18 @@ class World:
             session.execute(delete(Project).where(Project.id == self.lakekeeper.settings.default_project))
 
     def everything(self) -> dict[str, Any]:
-        """What the server holds of this run, and the ids of all its projects and the number of its secrets."""
+        """What the server holds of this run, all its grants, projects and users, and how many secrets it keeps."""
         with self.lakekeeper.database.read() as session:
             warehouses = session.scalars(select(Warehouse).where(Warehouse.project_id == self.project)).all()
             ids = [one.id for one in warehouses]
             namespaces = session.scalars(select(Namespace).where(Namespace.warehouse_id.in_(ids))).all()
+            roles = session.scalars(select(Role).where(Role.project_id == self.project)).all()
+            grants = session.scalars(select(Grant)).all()
             return {
                 "projects": set(session.scalars(select(Project.id))),
+                "users": set(session.scalars(select(User.id))),
+                "grants": {(one.object_id, one.relation, one.subject_id) for one in grants},
+                "roles": {one.id: _columns(one) for one in roles},
                 "secrets": session.scalar(select(func.count()).select_from(Secret)),
                 "warehouses": {one.id: _columns(one) for one in warehouses},
                 "namespaces": {one.id: _columns(one) for one in namespaces},
@@ -101,6 +130,8 @@ class Case:
     changed: Callable[[World], Props] | None = None
     fill: Callable[[World, str], None] = lambda _world, _id: None
     wipe: Callable[[World], None] = lambda _world: None
+    grants: int = 0
+    """So many entries are granted by what is declared, and by what it is changed to."""
     stays: bool = False
     """Deleting the resource leaves the object."""
 
@@ -173,5 +204,46 @@ CASES = [
         },
         lambda world: {"properties": {"owner": "b", "new": "c"}, "protected": False},
         fill=lambda world, _id: world.make_namespaces(world.bystander, "own.a", "own.a.b"),
+    ),
+    Case(
+        "user",
+        UserProvider,
+        lambda world: {"user_id": f"oidc~{world.project}", "name": "Dee", "user_type": "human"},
+        lambda world: {"name": "Dee Dee", "email": "dee@x.example"},
+    ),
+    Case(
+        "role",
+        RoleProvider,
+        lambda world: {"project_id": world.project, "name": "own", "description": "a"},
+        lambda world: {"name": "other", "description": "b", "provider_id": "okta", "source_id": "7"},
+    ),
+    Case(
+        "members",
+        RoleMembersProvider,
+        lambda world: {"project_id": world.project, "role_id": world.role, "users": USERS[:2], "declared_as": "m"},
+        lambda world: {"users": USERS[1:]},
+        grants=2,
+    ),
+    Case(
+        "grant",
+        GrantProvider,
+        lambda world: {
+            "on": {"type": "warehouse", "warehouse_id": world.bystander},
+            "privilege": "use",
+            "user": USERS[1],
+            "declared_as": "g",
+        },
+        grants=1,
+    ),
+    Case(
+        "grants",
+        GrantsProvider,
+        lambda world: {
+            "on": {"type": "project", "project_id": world.project},
+            "grants": [{"privilege": "rename", "user": user} for user in USERS[:2]],
+            "declared_as": "gs",
+        },
+        lambda world: {"grants": [{"privilege": "delete", "user": user} for user in USERS[1:]]},
+        grants=2,
     ),
 ]

@@ -189,8 +189,11 @@ class Run:
         again.up(**self.resource.inputs)  # what a lost state would make of it
         assert again.id == self.resource.id
         now = self.world.everything()
-        made = {kind: now[kind].keys() - self.before[kind].keys() for kind in ("warehouses", "namespaces")}
-        assert len(now["projects"] - self.before["projects"]) + sum(map(len, made.values())) <= 1
+        made = {kind: now[kind].keys() - self.before[kind].keys() for kind in ("warehouses", "namespaces", "roles")}
+        made_ids = [now[kind] - self.before[kind] for kind in ("projects", "users")]
+        assert sum(map(len, [*made_ids, *made.values()])) <= 1
+        assert self.before["grants"] <= now["grants"]
+        assert len(now["grants"] - self.before["grants"]) == self.case.grants
         assert now["secrets"] - self.before["secrets"] == bool(self.declared.get("credential"))
         assert {kind: {key: now[kind].get(key) for key in self.before[kind]} for kind in made} == {
             kind: self.before[kind] for kind in made
