@@ -1,0 +1,225 @@
+"""A server's words for no, each taken in its own way: gone, refused, taken, in the way, to be tried again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import httpx
+import pytest
+from lakewright.credentials import resolve
+from lakewright.lakekeeper import provider
+from lakewright.lakekeeper.api import errors
+from lakewright.lakekeeper.api.client import Client
+from lakewright.lakekeeper.api.retry import RetryPolicy
+from lakewright.lakekeeper.api.server import ServerRef
+from lakewright.lakekeeper.errors import NotOurs
+from lakewright.lakekeeper.namespace import NamespaceProvider
+from lakewright.lakekeeper.project import ProjectProvider
+from lakewright.lakekeeper.warehouse import WarehouseProvider
+
+from .conftest import Props, Resource
+
+ROOT = "/management/v1/warehouse"
+
+
+@pytest.fixture(autouse=True)
+def _impatient(light_endpoint: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tries again at once, and waits for nothing that does not come."""
+    client = Client(ServerRef(endpoint=light_endpoint), resolve, retry=RetryPolicy(first_wait=0.01))
+    monkeypatch.setattr(provider, "shared", lambda *_: client)
+    monkeypatch.setenv("LAKEWRIGHT_PURGE_WAIT", "0.1")
+
+
+@pytest.fixture
+def warehouse(light_warehouse: Resource) -> Resource:
+    return light_warehouse
+
+
+@pytest.fixture
+def declared(light_declared: Props) -> Props:
+    return light_declared
+
+
+def stored(declared: Props, **changes: Any) -> Props:
+    return declared | {"storage": declared["storage"] | changes}
+
+
+def test_deleting_a_warehouse_that_is_gone_is_no_error(warehouse: Resource, light: httpx.Client) -> None:
+    light.delete(f"{ROOT}/{warehouse.id}").raise_for_status()
+    warehouse.destroy()
+
+
+def refuse(light: httpx.Client, method: str, path: str, status: int, kind: str) -> None:
+    rule = {"method": method, "path": path, "action": "answer", "status": status, "type": kind, "count": None}
+    light.put("/sandbox/v1/faults", json=[rule]).raise_for_status()
+
+
+@pytest.mark.parametrize(
+    ("status", "kind", "error"),
+    [
+        (403, "WarehouseManaged", errors.Forbidden),
+        (403, "WarehouseActionForbidden", errors.Forbidden),
+        (409, "WarehouseProtected", errors.Protected),
+        (409, "WarehouseHasUnfinishedTasks", errors.Busy),
+        (409, "WarehouseNotEmpty", errors.NotEmpty),
+    ],
+)
+def test_what_stands_in_the_way_of_deleting_a_warehouse(
+    warehouse: Resource, light: httpx.Client, status: int, kind: str, error: type[Exception]
+) -> None:
+    refuse(light, "DELETE", f"{ROOT}/*", status, kind)
+    with pytest.raises(error):
+        warehouse.destroy()
+
+
+def test_a_warehouse_with_a_namespace_in_it_is_not_deleted(warehouse: Resource, light: httpx.Client) -> None:
+    light.post(f"/catalog/v1/{warehouse.id}/namespaces", json={"namespace": ["sales"]}).raise_for_status()
+    with pytest.raises(errors.NotEmpty, match="namespaces that are not declared: sales"):
+        warehouse.destroy()
+
+
+READ_OF = {
+    "project": ("/management/v1/project", "ProjectActionForbidden"),
+    "warehouse": (f"{ROOT}*", "WarehouseActionForbidden"),
+    "namespace": ("/catalog/v1/*/namespaces*", "NamespaceActionForbidden"),
+}
+
+
+@pytest.fixture
+def read(declared: Props, warehouse: Resource) -> Callable[[str], Resource]:
+    def one(kind: str) -> Resource:
+        server, project_id = declared["server"], declared["project_id"]
+        if kind == "project":
+            project = Resource(ProjectProvider())
+            project.up(server=server, project_id=project_id, name=project_id)
+            return project
+        if kind == "namespace":
+            namespace = Resource(NamespaceProvider())
+            namespace.up(server=server, warehouse_id=warehouse.id, name="sales", properties={"owner": "a"})
+            return namespace
+        return warehouse
+
+    return one
+
+
+@pytest.mark.parametrize("kind", ["warehouse", "namespace"])
+def test_an_action_that_is_denied_is_an_error_that_names_it(read: Any, light: httpx.Client, kind: str) -> None:
+    resource = read(kind)
+    path, forbidden = READ_OF[kind]
+    refuse(light, "GET", path, 403, forbidden)
+    with pytest.raises(errors.Forbidden, match=f"answered 403 {forbidden}"):
+        resource.refresh()
+
+
+@pytest.mark.parametrize(
+    ("kind", "gone"),
+    [
+        ("project", "ProjectNotFound"),
+        ("warehouse", "NoSuchWarehouseException"),
+        ("warehouse", "WarehouseNotFound"),
+        ("namespace", "NoSuchNamespaceException"),
+    ],
+)
+def test_what_is_missing_is_gone_under_each_of_its_names(read: Any, light: httpx.Client, kind: str, gone: str) -> None:
+    resource = read(kind)
+    path = READ_OF[kind][0]
+    rules = [
+        {"method": "GET", "path": one, "action": "answer", "status": 404, "type": gone, "count": None}
+        for one in (path, "/management/v1/project-list", f"{ROOT}*")
+    ]
+    light.put("/sandbox/v1/faults", json=rules).raise_for_status()
+    assert resource.refresh() == "delete"
+
+
+@pytest.mark.parametrize("kind", ["project", "warehouse", "namespace"])
+def test_a_404_that_no_lakekeeper_answered_is_an_error(read: Any, light: httpx.Client, kind: str) -> None:
+    resource = read(kind)
+    rules = [
+        {"method": "GET", "path": path, "action": "answer", "status": 404, "body": "text", "count": None}
+        for path in (READ_OF[kind][0], "/management/v1/project-list")
+    ]
+    light.put("/sandbox/v1/faults", json=rules).raise_for_status()
+    with pytest.raises(errors.NotFound):
+        resource.refresh()
+
+
+@pytest.mark.parametrize("taken", ["WarehouseAlreadyExists", "WarehouseNameAlreadyExists"])
+def test_a_taken_name_of_a_warehouse_is_looked_at_under_both_its_types(
+    warehouse: Resource, declared: Props, light: httpx.Client, taken: str
+) -> None:
+    refuse(light, "POST", ROOT, 409, taken)
+    again = Resource(WarehouseProvider())
+    again.up(**declared)
+    assert again.id == warehouse.id
+    with pytest.raises(NotOurs, match="exists already"):
+        Resource(WarehouseProvider()).up(**stored(declared, key_prefix="elsewhere"))
+
+
+def test_an_overlap_with_another_warehouse_says_so(warehouse: Resource, declared: Props) -> None:
+    within = stored(declared, key_prefix="main/within") | {"name": "within"}
+    with pytest.raises(
+        errors.AlreadyExists, match=r"400 CreateWarehouseStorageProfileOverlap: .*existing warehouse main"
+    ):
+        Resource(WarehouseProvider()).up(**within)
+
+
+def test_an_immutable_field_that_the_server_refuses_all_the_same_is_told_in_its_words(
+    warehouse: Resource, declared: Props, light: httpx.Client
+) -> None:
+    refuse(light, "POST", f"{ROOT}/*/storage", 400, "UpdateError")
+    with pytest.raises(errors.Refused, match="400 UpdateError"):
+        warehouse.up(**stored(declared, sts_token_validity_seconds=900))
+
+
+@pytest.mark.parametrize(
+    ("status", "kind"),
+    [
+        (503, "CatalogBackendError"),
+        (503, "AuthorizationBackendError"),
+        (503, "MaintenanceModeError"),
+        (409, "CatalogBackendError"),
+        (409, "ConcurrentUpdateError"),
+        (409, "RequestInProgress"),
+        (408, "RequestTimeout"),
+    ],
+)
+def test_what_passes_is_tried_again(
+    warehouse: Resource, declared: Props, light: httpx.Client, status: int, kind: str
+) -> None:
+    path = f"{ROOT}/*/protection"
+    rule = {"method": "POST", "path": path, "action": "answer", "status": status, "type": kind, "count": 2}
+    light.put("/sandbox/v1/faults", json=[rule]).raise_for_status()
+    assert warehouse.up(**declared | {"protected": True}) == "update"
+    assert light.get(f"{ROOT}/{warehouse.id}").json()["protected"] is True
+
+
+@pytest.mark.parametrize("kind", ["MissingAuthorizationHeader", "AuthenticationFailed", "AuthenticationRequired"])
+def test_401_says_where_to_look_under_each_of_its_types(warehouse: Resource, light: httpx.Client, kind: str) -> None:
+    refuse(light, "GET", f"{ROOT}*", 401, kind)
+    with pytest.raises(errors.NotAuthenticated, match=f"401 {kind}: .* Check `auth`"):
+        warehouse.refresh()
+
+
+@pytest.mark.parametrize(
+    ("kind", "error"),
+    [
+        ("NamespaceNotEmptyException", errors.NotEmpty),
+        ("NamespaceNotEmpty", errors.NotEmpty),
+        ("NamespaceProtected", errors.Protected),
+        ("ChildNamespaceProtected", errors.Protected),
+        ("ChildTabularProtected", errors.Protected),
+    ],
+)
+def test_what_stands_in_the_way_of_dropping_a_namespace(
+    read: Any, light: httpx.Client, kind: str, error: type[Exception]
+) -> None:
+    namespace = read("namespace")
+    refuse(light, "DELETE", "/catalog/v1/*/namespaces/*", 409, kind)
+    with pytest.raises(error, match=kind):
+        namespace.destroy()
+
+
+def test_a_project_that_holds_a_warehouse_is_not_deleted(read: Any) -> None:
+    with pytest.raises(errors.NotEmpty, match="ProjectNotEmpty"):
+        read("project").destroy()
