@@ -89,21 +89,18 @@ class TableProvider(LakekeeperProvider[TableArgs]):
 
     def _seen(self, client: Client, known: Known[TableArgs], there: There) -> Found[TableArgs]:
         state, again = known.declared, there.table_id != _table_id(known)
+        where_now = {"namespace": ".".join(there.path), "name": there.name}
         now = observed(there.metadata, state).model_copy(
-            update={
-                "namespace": ".".join(there.path),
-                "name": there.name,
-                "protected": self._protected(client, there, state),
-            }
+            update=where_now | {"protected": self._protected(client, there, state), "location": state.location}
         )
         ids = {} if again else _ids(known)
         refused = commit(there.metadata, now, state, ids).problems
         found = _found(now, there)
         found.computed["field_ids"] = {**ids, **found.computed["field_ids"]}
         found.computed["unsafe"] = sorted({*refused, *cast(list[str], known.outs.get("unsafe") or [])})
+        found.computed["drift"] = table_changes.unsaid(there, state, again=again)
         if again:
             warn(f"{where(state)} was dropped and made again: it is {there.table_id} now, was {_table_id(known)}")
-            found.computed["drift"] = [f"made again as {there.table_id}"]
         return found
 
     @override

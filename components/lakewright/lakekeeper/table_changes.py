@@ -28,6 +28,13 @@ def refuse(declared: TableArgs, problems: list[str]) -> None:
         raise EvolutionRefused(f"{where(declared)} was left as it is: {' '.join(problems)}")
 
 
+def unsaid(there: There, state: TableArgs, *, again: bool) -> list[str]:
+    """Drift that no property shows: of the uuid, and of the place, which a declaration changes by replacing alone."""
+    location = str(there.metadata["location"]).rstrip("/")
+    moved = [f"moved to {location}"] if state.location not in {None, location} else []
+    return [*([f"made again as {there.table_id}"] if again else []), *moved]
+
+
 def expiry(client: Client, warehouse_id: str, dropped: Tabular) -> str:
     """Until when (UTC) a soft-deleted table can be brought back."""
     found = tabulars.deleted(client, warehouse_id)

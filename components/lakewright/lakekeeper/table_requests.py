@@ -69,6 +69,10 @@ def commit(metadata: Json, old: TableArgs | None, new: TableArgs, ids: dict[str,
     _schema(made, metadata, schema)
     _partitioning(made, metadata, new, schema)
     _sort_order(made, metadata, new, schema)
+    location = str(metadata["location"]).rstrip("/")
+    if old is not None and new.location not in {None, location}:  # a job moved it; another declared one replaces
+        made.updates.append({"action": "set-location", "location": new.location})
+        made.changes.append(f"location: {location} -> {new.location}")
     _properties(made, cast(dict[str, str], metadata.get("properties") or {}), old, new)
     return made
 

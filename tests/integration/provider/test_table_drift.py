@@ -1,0 +1,145 @@
+"""Each property of a table that jobs change behind the stack's back: shown by a refresh, and healed or refused."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import httpx
+import pytest
+from lakewright.lakekeeper.errors import EvolutionRefused
+from lakewright.lakekeeper.table import TableProvider
+
+from .conftest import Props, Resource
+
+COLUMNS: list[Props] = [
+    {"name": "id", "type": "int", "required": True, "doc": "of the order"},
+    {"name": "day", "type": "date"},
+    {"name": "rate", "type": "double", "default": 1.5},
+]
+Fields = list[Props]
+
+
+@pytest.fixture
+def orders(warehouse: Resource, server: Props, storage: Props, http: httpx.Client) -> Props:
+    http.post(f"/catalog/v1/{warehouse.id}/namespaces", json={"namespace": ["sales"]}).raise_for_status()
+    return {
+        "server": server,
+        "warehouse_id": warehouse.id,
+        "namespace": "sales",
+        "name": "orders",
+        "columns": COLUMNS,
+        "identifier": ["id"],
+        "partition_by": ["days(day)"],
+        "sort_by": ["id"],
+        "properties": {"owner": "sales"},
+        "location": f"s3://{storage['bucket']}/main/orders",
+        "format_version": 3,
+    }
+
+
+class Job:
+    """Somebody who commits to the table."""
+
+    def __init__(self, http: httpx.Client, orders: Props) -> None:
+        self._http, self._url = http, f"/catalog/v1/{orders['warehouse_id']}/namespaces/sales/tables/orders"
+
+    def now(self) -> Props:
+        """What a declaration speaks of, without the ids that evolution counts up."""
+        found = self._http.get(self._url).raise_for_status().json()["metadata"]
+        current = {
+            "schemas": ("schema-id", "current-schema-id"),
+            "partition-specs": ("spec-id", "default-spec-id"),
+            "sort-orders": ("order-id", "default-sort-order-id"),
+        }
+        picked = {
+            many: next(one for one in found[many] if one[key] == found[chosen]) | {key: 0}
+            for many, (key, chosen) in current.items()
+        }
+        return picked | {key: found.get(key) for key in ("properties", "location", "format-version", "table-uuid")}
+
+    def commit(self, *updates: Props) -> None:
+        self._http.post(self._url, json={"requirements": [], "updates": updates}).raise_for_status()
+
+    def change(self, change: Callable[[Fields], Fields], **others: Any) -> None:
+        before = self.now()["schemas"]
+        fields = change(json.loads(json.dumps(before["fields"])))
+        schema = before | {"schema-id": 9, "fields": fields} | others
+        self.commit({"action": "add-schema", "schema": schema}, {"action": "set-current-schema", "schema-id": -1})
+
+
+def field(position: int, **changes: Any) -> Callable[[Fields], Fields]:
+    return lambda fields: [one | changes if at == position else one for at, one in enumerate(fields)]
+
+
+HEALED: dict[str, Callable[[Job], None]] = {
+    "a description": lambda job: job.change(field(0, doc="of something else")),
+    "a default": lambda job: job.change(field(2, **{"write-default": 2.5})),
+    "a name": lambda job: job.change(field(1, name="when")),
+    "the order": lambda job: job.change(lambda fields: fields[::-1]),
+    "a column dropped": lambda job: job.change(lambda fields: fields[:2]),
+    "a column made required": lambda job: job.change(field(1, required=True)),
+    "the identifier": lambda job: job.change(lambda fields: fields, **{"identifier-field-ids": []}),
+    "partitions": lambda job: job.commit(
+        {"action": "add-spec", "spec": {"spec-id": 9, "fields": []}}, {"action": "set-default-spec", "spec-id": -1}
+    ),
+    "the sort order": lambda job: job.commit(
+        {"action": "add-sort-order", "sort-order": {"order-id": 0, "fields": []}},
+        {"action": "set-default-sort-order", "sort-order-id": -1},
+    ),
+    "a property": lambda job: job.commit({"action": "set-properties", "updates": {"owner": "a job"}}),
+    "a property removed": lambda job: job.commit({"action": "remove-properties", "removals": ["owner"]}),
+    "the place": lambda job: job.commit({"action": "set-location", "location": f"{job.now()['location']}-moved"}),
+}
+
+REFUSED: dict[str, tuple[Callable[[Job], None], str]] = {
+    "a column widened": (lambda job: job.change(field(0, type="long")), "`id`: long -> int would narrow it"),
+    "a column made optional": (
+        lambda job: job.change(field(0, required=False), **{"identifier-field-ids": []}),
+        "`id` would become required",
+    ),
+    "a column added": (
+        lambda job: job.change(lambda fields: [*fields, {"id": 9, "name": "x", "required": False, "type": "int"}]),
+        "`x` is in the table and not declared",
+    ),
+    "a nested type": (
+        lambda job: job.change(field(1, type={"type": "list", "element-id": 9, "element": "date"})),
+        "`day`: list<date> -> date is another type",
+    ),
+}
+
+
+@pytest.mark.parametrize("what", HEALED)
+def test_shown_and_healed(what: str, orders: Props, http: httpx.Client) -> None:
+    table, job = Resource(TableProvider()), Job(http, orders)
+    table.up(**orders)
+    before = job.now()
+    HEALED[what](job)
+    assert job.now() != before
+
+    assert table.refresh() == "update"
+    assert table.preview(**orders) == "update"
+    assert table.up(**orders) == "update"
+
+    assert job.now() == before
+    assert table.refresh() == "same"
+    assert table.up(**orders) == "same"
+
+
+@pytest.mark.parametrize("what", REFUSED)
+def test_shown_and_refused_with_the_reason(what: str, orders: Props, http: httpx.Client) -> None:
+    table, job = Resource(TableProvider()), Job(http, orders)
+    orders |= {"partition_by": []}
+    table.up(**orders)
+    act, reason = REFUSED[what]
+    act(job)
+    before = job.now()
+
+    assert table.refresh() == "update"
+    assert table.preview(**orders) == "update"
+    with pytest.raises(EvolutionRefused) as caught:
+        table.up(**orders)
+
+    assert reason in str(caught.value)
+    assert job.now() == before

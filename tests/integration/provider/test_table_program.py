@@ -1,0 +1,53 @@
+"""A table in a program of its own, on both engines: drift that `up` will not undo is shown, and refused by `up`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from .conftest import Props, Resource
+from .test_program import FAILED, Stack, said
+
+PROGRAM = """
+import json, os
+from lakewright.lakekeeper import Table
+
+declared = json.loads(os.environ["DECLARED"])
+Table("orders", namespace="sales", name="orders", **declared)
+"""
+COLUMNS = [{"name": "id", "type": "long", "required": True}, {"name": "note", "type": "string"}]
+
+
+@pytest.fixture(params=["embedded", pytest.param("pulumi", marks=pytest.mark.pulumi_cli)])
+def stack(request: Any, tmp_path: Path, server: Props, warehouse: Resource, http: httpx.Client) -> Stack:
+    http.post(f"/catalog/v1/{warehouse.id}/namespaces", json={"namespace": ["sales"]}).raise_for_status()
+    made = Stack(tmp_path, request.param, {"server": server, "warehouse_id": warehouse.id, "columns": COLUMNS})
+    (tmp_path / "__main__.py").write_text(PROGRAM)
+    return made
+
+
+def test_a_column_of_a_jobs_is_drift_and_no_failure_until_up(
+    stack: Stack, warehouse: Resource, http: httpx.Client
+) -> None:
+    stack.run("up")
+    url = f"/catalog/v1/{warehouse.id}/namespaces/sales/tables/orders"
+    fields = http.get(url).json()["metadata"]["schemas"][0]["fields"]
+    extra = {"id": 3, "name": "extra", "required": False, "type": "string"}
+    schema = {"type": "struct", "schema-id": 1, "fields": [*fields, extra]}
+    updates = [{"action": "add-schema", "schema": schema}, {"action": "set-current-schema", "schema-id": -1}]
+    http.post(url, json={"requirements": [], "updates": updates}).raise_for_status()
+
+    drift = stack.run("preview", "--refresh", "--expect-no-changes", exits=[7])
+    (step,) = (one for one in drift["steps"] if one["op"] == "update")
+    assert (step["name"], "columns" in step["keys"]) == ("orders", True)
+    refused = said(stack.run("up", "--refresh", exits=FAILED))
+    assert "EvolutionRefused: table `sales.orders`" in refused
+    assert "`extra` is in the table and not declared" in refused
+    assert "lakewright/lakekeeper" not in refused  # no traceback of the provider
+
+    narrowed = [{"name": "id", "type": "int", "required": True}, *COLUMNS[1:]]
+    unsafe = said(stack.run("preview", columns=narrowed, exits=FAILED))
+    assert "`id`: long -> int would narrow it" in unsafe
