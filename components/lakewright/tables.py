@@ -36,7 +36,7 @@ def tables_for(
                 identifier=spec.identifier,
                 partition_by=spec.partition_by,
                 sort_by=spec.sort_by,
-                properties=spec.properties,
+                properties={**spec.properties, **spec.policies.properties()},
                 format_version=spec.format_version,
                 protected=spec.protected,
                 dropped_columns=spec.dropped_columns,

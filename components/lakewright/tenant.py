@@ -120,6 +120,7 @@ def _catalog_config(
                 catalog_warehouse(warehouse, storage[spec.storage_of(warehouse)], ids[warehouse.name])
                 for warehouse in spec.warehouses
             ],
+            policies=tuple(spec.policies),
         )
 
     return pulumi.Output.all(**{name: warehouse.warehouse_id for name, warehouse in warehouses.items()}).apply(of)

@@ -23,6 +23,7 @@ from pydantic import (
 from lakewright_spark import catalog_kinds
 from lakewright_spark.catalog_auth import CatalogAuth, NoAuth, S3Keys
 from lakewright_spark.catalog_kinds import COMMIT_RETRIES, DELEGATION_HEADER, DELEGATION_VALUES, Delegation, Kind
+from lakewright_spark.catalog_policies import PolicyPattern
 
 __all__ = [
     "COMMIT_RETRIES",
@@ -102,6 +103,8 @@ class CatalogConfig(_Part):
     truststore: Annotated[str | None, _LATER] = None
     """Path of the same as a PKCS 12 truststore on every machine of a cluster; one machine makes its own."""
     warehouses: list[CatalogWarehouse]
+    policies: Annotated[tuple[PolicyPattern, ...], _LATER] = ()
+    """Policies of tables by pattern: a later one wins over an earlier one, and a table's own over all."""
 
     @model_validator(mode="after")
     def _suits_its_kind(self) -> CatalogConfig:

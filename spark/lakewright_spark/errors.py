@@ -15,7 +15,8 @@ LakewrightSparkError           1
 ├── IdentityError              7   the catalog does not accept who asks, or the proof is missing or expired
 ├── ScriptFailedError          8   the user's script ended with an error
 ├── DeadlineError              9   a run passed its deadline
-└── RegistryError             10   the registry of executions cannot be used, or refuses
+├── RegistryError             10   the registry of executions cannot be used, or refuses
+└── PolicyRefusedError        11   a table policy that is none, or does not suit the table
 
 2 is the command line's own: a word or an option that there is not.
 """
@@ -107,3 +108,9 @@ class RegistryError(LakewrightSparkError):
     """The registry of executions cannot be used, or refuses what was asked."""
 
     exit_code = 10
+
+
+class PolicyRefusedError(LakewrightSparkError):
+    """A table policy that is out of range, cannot be read, or does not suit the table's columns and partitions."""
+
+    exit_code = 11

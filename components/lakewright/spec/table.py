@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Annotated, Literal, Self
 
+from lakewright_spark.catalog_policies import PREFIX, TablePolicies
+from lakewright_spark.catalog_retention import retention_mistakes
 from pydantic import AfterValidator, TypeAdapter, model_validator
 
-from lakewright.lakekeeper.table_layout import PartitionText, SortingText, layout_mistakes
+from lakewright.lakekeeper.table_layout import PartitionText, SortingText, layout_mistakes, parse_partition
 from lakewright.lakekeeper.table_properties import TableProperties
 from lakewright.lakekeeper.table_schema import Columns
-from lakewright.spec.data import TablePolicies
 from lakewright.spec.part import Part
 from lakewright.table_name import QualifiedName, parse_table_name
 from lakewright.types import Deletion, FormatVersion, TableName
@@ -50,6 +51,7 @@ class TableSpec(Part):
     undeclared_columns: Literal["refuse", "keep"] = "refuse"
     """What to do about columns that jobs added: show them as drift, or leave them alone."""
     policies: TablePolicies = TablePolicies()
+    """The table's own, which win over those of `policies` by pattern; kept as its properties."""
 
     @property
     def path(self) -> QualifiedName:
@@ -67,6 +69,15 @@ class TableSpec(Part):
         )
         if self.renamed_from and parse_table_name(self.renamed_from).warehouse != self.path.warehouse:
             mistakes = [*mistakes, "`renamed_from` must be in the same warehouse: a table cannot leave it"]
-        if told := "; ".join(mistakes):
+        if told := "; ".join([*mistakes, *self._policy_mistakes()]):
             raise ValueError(told)
         return self
+
+    def _policy_mistakes(self) -> list[str]:
+        own = [f"`{name}` is for `policies` to say" for name in sorted(self.properties) if name.startswith(PREFIX)]
+        if self.policies.retention is None:
+            return own
+        columns = {column.name: str(column.type) for column in self.columns}
+        partitions = [parse_partition(text) for text in self.partition_by]
+        layout = [(one.column, one.transform) for one in partitions]
+        return [*own, *retention_mistakes(self.policies.retention, columns, layout)]

@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from typing import Annotated, Any, Literal
 
+from lakewright_spark.catalog_policies import PolicyPattern
 from pydantic import AfterValidator, BeforeValidator, Field, ModelWrapValidatorHandler, ValidationError, model_validator
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from lakewright.spec.computing_unit import ComputingUnitSpec
 from lakewright.spec.cross_checks import cross_checks
-from lakewright.spec.data import MaintenanceSpec, PolicySpec
+from lakewright.spec.data import MaintenanceSpec
 from lakewright.spec.grant import GrantSpec
 from lakewright.spec.part import Part, restated
 from lakewright.spec.quantity import text_of_number
@@ -56,8 +57,8 @@ class TenantSpec(Part):
     computing_units: list[ComputingUnitSpec] = []
     grants: list[GrantSpec] = []
     tables: list[TableSpec] = []
-    policies: list[PolicySpec] = []
-    """For tables that jobs make; a table's own properties win."""
+    policies: list[PolicyPattern] = []
+    """Of tables by pattern, whoever makes them: a later one wins over an earlier one, a table's own over all."""
     maintenance: MaintenanceSpec | None = None
 
     @model_validator(mode="wrap")

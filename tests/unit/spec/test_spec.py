@@ -54,8 +54,41 @@ def test_what_is_not_built_is_refused_by_name() -> None:
         refuse_unbuilt(spec)
 
     paths = [problem.path for problem in caught.value.problems]
-    assert paths == ["policies", "maintenance", "tables.0.policies"]
-    assert "policies are not supported yet" in str(caught.value)
+    assert paths == ["maintenance"]
+    assert "maintenance is not supported yet" in str(caught.value)
+
+
+def test_a_retention_that_does_not_suit_its_table_is_refused() -> None:
+    table: dict[str, Any] = {
+        "name": "executions.sales.orders",
+        "columns": [{"name": "day", "type": "date"}],
+        "partition_by": ["months(day)"],
+        "policies": {"retention": {"keep": 4, "column": "day"}},
+    }
+    warehouse = {"name": "executions", "namespaces": ["sales"]}
+
+    found = mistakes(small(warehouses=[warehouse], tables=[table]))
+
+    assert "expected `unit: month`, as of the partitions of `day`; found `day`" in found["tables.0"]
+    table["policies"]["retention"]["unit"] = "month"
+    spec = parse_spec(small(warehouses=[warehouse], tables=[table]), "spec")
+    assert spec.tables[0].policies.properties() == {
+        "lakewright.policy.retention": '{"keep": 4, "unit": "month", "column": "day", "backup": false}'
+    }
+
+
+def test_policies_of_a_pattern_are_checked_too() -> None:
+    policies = [
+        {"match": "executions.*.*", "history": {"versions": 1}},
+        {"match": "nowhere.*.*", "sharing": True},
+        {"match": "executions.orders", "sharing": True},
+    ]
+
+    assert list(mistakes(small(policies=policies))) == [
+        "policies.0.history.versions",
+        "policies.2.match",
+        "policies.1.match",
+    ]
 
 
 def test_the_demo_tenant_is_valid_and_all_of_it_is_built() -> None:

@@ -1,0 +1,45 @@
+"""Which policies hold for a table: its own properties, else the last pattern that says something. Pure functions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from lakewright_spark.catalog_policies import POLICIES, PolicyPattern, TablePolicies, property_of
+from lakewright_spark.table_identifier import TableIdentifier
+
+THE_TABLE = "the table"
+
+
+@dataclass(frozen=True)
+class Resolved:
+    """The policies of one table, and where each is from: `the table`, or the pattern's own text."""
+
+    policies: TablePolicies
+    sources: Mapping[str, str]
+
+
+def resolve(table: TableIdentifier, properties: Mapping[str, str], patterns: Sequence[PolicyPattern]) -> Resolved:
+    """What holds for a table with these properties; each policy is taken as a whole from one place.
+
+    ValueError if a property of a policy's name does not hold one.
+    """
+    found = TablePolicies()
+    sources: dict[str, str] = {}
+    for pattern in patterns:
+        if pattern.matches(table.warehouse, table.namespace, table.name):
+            found = pattern.over(found)
+            sources |= dict.fromkeys(_said(pattern), pattern.match)
+    own = TablePolicies.from_properties(properties)
+    return Resolved(own.over(found), sources | dict.fromkeys(_said(own), THE_TABLE))
+
+
+def property_name(policy: str) -> str:
+    """The property of a policy by its name as people write it, `orphan-files`; ValueError if there is none such."""
+    if (name := policy.replace("-", "_")) not in POLICIES:
+        raise ValueError(f"expected one of {', '.join(sorted(one.replace('_', '-') for one in POLICIES))}")
+    return property_of(name)
+
+
+def _said(policies: TablePolicies) -> list[str]:
+    return [name for name in POLICIES if getattr(policies, name) is not None]

@@ -1,0 +1,182 @@
+"""Table policies: what is valid, how tables keep them, and which one holds where several speak of a table."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from lakewright_spark.catalog import CatalogConfig, CatalogWarehouse
+from lakewright_spark.catalog_policies import PolicyPattern, RetentionPolicy, TablePolicies
+from lakewright_spark.catalog_retention import cutoff, retention_mistakes
+from lakewright_spark.date_pattern import checked_pattern, formatted
+from lakewright_spark.errors import BadAddressError
+from lakewright_spark.policies.resolution import resolve
+from lakewright_spark.table_identifier import TableIdentifier, literal
+from pydantic import ValidationError
+
+ORDERS = TableIdentifier("curated", ("sales", "daily"), "orders")
+NOW = datetime(2026, 3, 31, 13, 45, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("policies", "expected"),
+    [
+        ({"retention": {"keep": 0, "column": "day"}}, "greater than or equal to 1"),
+        ({"retention": {"keep": 1, "unit": "week", "column": "day"}}, "'hour', 'day', 'month' or 'year'"),
+        ({"retention": {"keep": 1, "column": "day", "pattern": "dd-MM-yyyy"}}, "yyyy, MM, dd, HH in this order"),
+        ({"retention": {"keep": 1, "unit": "hour", "column": "day", "pattern": ""}}, "tells the hour"),
+        ({"history": {}}, "max_age_days"),
+        ({"history": {"max_age_days": 4}}, "less than or equal to 3"),
+        ({"history": {"versions": 101}}, "less than or equal to 100"),
+        ({"history": {"versions": 1}}, "greater than or equal to 2"),
+        ({"orphan_files": {"older_than_days": 0}}, "greater than or equal to 1"),
+        ({"compaction": {"strategy": "z-order"}}, "expected `columns`"),
+        ({"compaction": {"target_file_size": "a lot"}}, "byte string"),
+        ({"column_tags": {"email": ["SECRET"]}}, "'PII' or 'HC'"),
+        ({"lock": {"since": "2026-01-01T00:00:00"}}, "with a zone"),
+        ({"maintenance": {"disabled_jobs": ["vacuum"]}}, "'retention'"),
+        ({"retentions": {}}, "unknown key retentions; expected some of retention, history"),
+    ],
+)
+def test_what_is_out_of_range_is_refused(policies: dict[str, Any], expected: str) -> None:
+    with pytest.raises(ValidationError) as caught:
+        TablePolicies.model_validate(policies)
+    assert expected in str(caught.value)
+
+
+def test_a_table_keeps_a_policy_a_property_and_gives_them_back() -> None:
+    policies = TablePolicies.model_validate(
+        {
+            "retention": {"keep": 400, "column": "day"},
+            "orphan_files": {"older_than_days": 2},
+            "compaction": {"strategy": "z-order", "columns": ["a", "b"], "target_file_size": "64MiB"},
+            "column_tags": {"email": ["PII", "HC"]},
+            "replica": True,
+            "lock": {"since": "2026-01-01T00:00:00Z", "expires_in_days": 3},
+            "maintenance": {"disabled_jobs": ["compaction"]},
+        }
+    )
+    properties = policies.properties()
+    assert properties["lakewright.policy.orphan-files"] == '{"older_than_days": 2}'
+    assert properties["lakewright.policy.replica"] == "true"
+    assert TablePolicies.from_properties({**properties, "write.format.default": "parquet"}) == policies
+    with pytest.raises(ValueError, match=r"lakewright.policy.history: expected JSON"):
+        TablePolicies.from_properties({"lakewright.policy.history": "three days"})
+
+
+@pytest.mark.parametrize(
+    ("match", "found"),
+    [
+        ("curated.sales.daily.orders", True),
+        ("*.sales.*.ord*", True),
+        ("Curated.SALES.daily.*", True),
+        ("curated.*.orders", False),
+        ("curated.sales.daily.order", False),
+        ("curated.sales.daily.(.*)", False),
+    ],
+)
+def test_a_pattern_matches_level_by_level(match: str, found: bool) -> None:
+    assert PolicyPattern(match=match).matches("curated", ("sales", "daily"), "orders") is found
+
+
+def test_a_pattern_has_at_least_three_levels_and_quotes_dots() -> None:
+    assert PolicyPattern(match="w.`a.b`.t").matches("w", ("a.b",), "t")
+    for match in ("w.t", "w..t", ".w.n.t", "w.n.t."):
+        with pytest.raises(ValidationError, match=r"expected (WAREHOUSE|text between)"):
+            PolicyPattern(match=match)
+
+
+def test_the_table_wins_over_patterns_and_a_later_pattern_over_an_earlier_one() -> None:
+    patterns = [
+        PolicyPattern.model_validate({"match": "*.*.*.*", "history": {"versions": 9}, "sharing": True}),
+        PolicyPattern.model_validate({"match": "curated.*.*.*", "history": {"max_age_days": 2}}),
+        PolicyPattern.model_validate({"match": "other.*.*.*", "history": {"max_age_days": 1}}),
+    ]
+    resolved = resolve(ORDERS, {"lakewright.policy.sharing": "false"}, patterns)
+    assert resolved.policies == TablePolicies.model_validate({"history": {"max_age_days": 2}, "sharing": False})
+    assert resolved.sources == {"history": "curated.*.*.*", "sharing": "the table"}
+
+
+def test_patterns_travel_in_the_catalog_configuration() -> None:
+    config = CatalogConfig.model_validate(
+        {
+            "tenant": "acme",
+            "uri": "https://lakekeeper.example/catalog",
+            "project_id": "acme",
+            "warehouses": [CatalogWarehouse(name="curated", id="1")],
+            "policies": [{"match": "curated.*.*", "history": {"versions": 2}}],
+        }
+    )
+    assert json.loads(config.to_json())["policies"] == [{"match": "curated.*.*", "history": {"versions": 2}}]
+    assert CatalogConfig.from_json(config.to_json()) == config
+    assert "policies" not in json.loads(config.model_copy(update={"policies": ()}).to_json())
+
+
+COLUMNS = {"ts": "timestamptz", "day": "string", "n": "int"}
+BY_DAY = [("ts", "day"), ("n", "bucket[4]")]
+
+
+@pytest.mark.parametrize(
+    ("retention", "partitions", "mistake"),
+    [
+        ({"column": "ts"}, BY_DAY, None),
+        ({"column": "ts", "unit": "hour"}, BY_DAY, "expected `unit: day`"),
+        ({"column": "day"}, BY_DAY, "expected the column that time partitions are made of, ts"),
+        ({"column": "ts", "pattern": ""}, BY_DAY, "expected no `pattern`"),
+        ({"column": "day", "pattern": ""}, [("day", "identity")], None),
+        ({"column": "day"}, [("day", "identity")], "expected `pattern`"),
+        ({"column": "ts", "pattern": ""}, [], "`ts` is timestamptz"),
+        ({"column": "when"}, BY_DAY, "there is no `when`"),
+    ],
+)
+def test_retention_suits_the_partitions(
+    retention: dict[str, Any], partitions: list[tuple[str, str]], mistake: str | None
+) -> None:
+    found = retention_mistakes(RetentionPolicy(keep=1, **retention), COLUMNS, partitions)
+    assert found == [] if mistake is None else mistake in found[0]
+
+
+@pytest.mark.parametrize(
+    ("unit", "keep", "expected"),
+    [
+        ("hour", 14, "2026-03-30T23:00"),
+        ("day", 31, "2026-02-28T00:00"),
+        ("month", 4, "2025-11-01T00:00"),
+        ("year", 2, "2024-01-01T00:00"),
+    ],
+)
+def test_whole_units_are_kept_beside_the_one_that_has_begun(unit: Any, keep: int, expected: str) -> None:
+    found = cutoff(RetentionPolicy(keep=keep, unit=unit, column="ts"), NOW)
+    assert found == datetime.fromisoformat(expected).replace(tzinfo=UTC)
+
+
+_moments = st.datetimes(datetime(1000, 1, 1), datetime(9999, 12, 31), timezones=st.just(UTC))  # noqa: DTZ001
+
+
+@given(_moments, _moments, st.sampled_from(["yyyy-MM-dd", "yyyyMMddHH", "yyyy-MM-dd'T'HH", "yyyy''MM", "yyyy"]))
+def test_texts_of_a_pattern_sort_as_the_dates_do(one: datetime, other: datetime, pattern: str) -> None:
+    checked_pattern(pattern, "year")
+    if one < other:
+        assert formatted(one, pattern) <= formatted(other, pattern)
+
+
+@pytest.mark.parametrize("pattern", ["yy-MM", "MM", "yyyy-dd", "yyyy-MM-dd'T", "yyyy[-MM]", "yyyy-MM-dd hh", "--"])
+def test_patterns_whose_texts_do_not_sort_are_refused(pattern: str) -> None:
+    with pytest.raises(ValueError, match="pattern"):
+        checked_pattern(pattern, "year")
+
+
+def test_a_table_s_name_is_read_and_quoted_for_spark() -> None:
+    assert TableIdentifier.parse("w", "a.`b.c`.it's").within == ("a", "b.c", "it's")
+    odd = TableIdentifier("w", ("a",), "x`y'z.")
+    assert odd.sql == "`w`.`a`.`x``y'z.`"
+    assert odd.argument == literal("`a`.`x``y'z.`") == r"'`a`.`x``y\'z.`'"
+    assert TableIdentifier.parse("w", "a.`x``y'z.`") == odd
+    assert str(odd) == "w.a.`x``y'z.`"
+    for text in ("orders", "a.", ".a", "a..b", "a.`b", ""):
+        with pytest.raises(BadAddressError, match=r"expected NAMESPACE\.TABLE"):
+            TableIdentifier.parse("w", text)
