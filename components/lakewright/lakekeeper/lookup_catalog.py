@@ -113,7 +113,7 @@ def get_namespaces(
     for one in sorted(found, key=lambda one: one.path):
         name = ".".join(one.path)
         entry = NamespaceEntry(
-            warehouse_id=warehouse_id, namespace_id=one.namespace_id, name=name, protected=one.protected
+            warehouse_id=warehouse_id, namespace_id=one.namespace_id, name=name, protected=bool(one.protected)
         )
         entries.append(entry)
         if recursive:

@@ -20,7 +20,9 @@ class Listed:
 
     path: Path
     namespace_id: str
-    protected: bool
+    """Empty where the list does not tell."""
+    protected: bool | None
+    """None where the list does not tell."""
 
 
 def id_of(found: dict[str, Any]) -> str:
@@ -71,7 +73,7 @@ def children(client: Client, warehouse_id: str, parent: Path | None = None) -> l
         page = client.json("GET", url(warehouse_id), params=params)
         paths = cast(list[list[str]], page["namespaces"])
         ids = cast(list[str], page.get("namespace-uuids") or [""] * len(paths))
-        protection = cast(list[bool], page.get("protection-status") or [False] * len(paths))
+        protection = cast(list[bool | None], page.get("protection-status") or [None] * len(paths))
         listed += [Listed(tuple(p), i, s) for p, i, s in zip(paths, ids, protection, strict=True)]
         token = page.get("next-page-token") or None
     return listed
