@@ -10,6 +10,7 @@ from rich.console import Console
 from lakewright_sandbox import lifecycle
 from lakewright_sandbox.errors import SandboxError
 from lakewright_sandbox.lakekeeper.settings import DATABASE_VARIABLE
+from lakewright_sandbox.lakekeeper.versions import Version
 from lakewright_sandbox.state import Authz, Sandbox
 
 app = typer.Typer(name="sandbox", help="A laptop's stand-in for the cloud: S3, IAM, STS and a Lakekeeper.")
@@ -21,6 +22,7 @@ Json = Annotated[bool, typer.Option("--json", help="Print one JSON object, with 
 @app.command()
 def up(
     directory: Dir = lifecycle.DEFAULT_DIR,
+    *,
     as_json: Json = False,
     database: Annotated[
         str | None,
@@ -38,10 +40,15 @@ def up(
         lifecycle.Auth | None,
         typer.Option(help="Whether the catalog asks for tokens of the sandbox's own identity provider; kept."),
     ] = None,
+    version: Annotated[
+        Version | None, typer.Option(help="The Lakekeeper version that the catalog plays; kept.")
+    ] = None,
 ) -> None:
     """Start the sandbox, or what is missing of it, and wait until it is healthy."""
     try:
-        result = lifecycle.bring_up(directory, database, authz, auth)
+        result = lifecycle.bring_up(
+            directory, lifecycle.Wishes(database=database, authz=authz, auth=auth, version=version)
+        )
     except SandboxError as error:
         raise _failed(error) from None
     sandbox = result.sandbox

@@ -17,6 +17,7 @@ from lakewright_sandbox import processes
 from lakewright_sandbox.credentials import LAKEKEEPER
 from lakewright_sandbox.errors import ProcessFailedError
 from lakewright_sandbox.lakekeeper.settings import DATABASE_VARIABLE
+from lakewright_sandbox.lakekeeper.versions import Version
 from lakewright_sandbox.state import Authz, AwsState, LakekeeperState, Layout, Sandbox, TokensState
 from lakewright_sandbox.tokens.clients import JOBS, STACK, Registered
 
@@ -39,6 +40,7 @@ class Catalog(NamedTuple):
 
     database: str
     authz: Authz
+    version: Version
 
 
 def aws_answers(sandbox: Sandbox, layout: Layout) -> bool:
@@ -170,7 +172,7 @@ def start_lakekeeper(
         processes.stop(known.lakekeeper.pid, LAKEKEEPER_MODULE, layout.credentials)
     port = processes.free_port(urlsplit(known.lakekeeper.endpoint).port if known else None)
     endpoint = f"http://127.0.0.1:{port}"
-    arguments = ["--port", str(port), "--authz", how.authz]
+    arguments = ["--port", str(port), "--authz", how.authz, "--version", how.version]
     arguments += ["--aws-endpoint", aws.endpoint]
     arguments += ["--credentials-file", str(layout.credentials), "--profile", LAKEKEEPER]
     if tokens:
@@ -193,6 +195,7 @@ def start_lakekeeper(
         catalog_uri=f"{endpoint}/catalog",
         pid=process.pid,
         authz=how.authz,
+        version=how.version,
         started_at=datetime.now(UTC).replace(microsecond=0),
     )
     return found, wait

@@ -14,6 +14,7 @@ from lakewright_sandbox import halves, state
 from lakewright_sandbox.credentials import load_or_create
 from lakewright_sandbox.errors import SandboxMissingError, SandboxOptionsError
 from lakewright_sandbox.halves import Catalog, Half
+from lakewright_sandbox.lakekeeper.versions import NEWEST, Version
 from lakewright_sandbox.state import Authz, Layout, Sandbox, TokensState
 
 DEFAULT_DIR = Path(".sandbox")
@@ -44,32 +45,47 @@ class Up(BaseModel):
     started: list[Half]
 
 
+class Wishes(BaseModel, frozen=True):
+    """What somebody may ask of a sandbox; each is kept for the next time, and None is what was asked for last.
+
+    `database` is a SQLAlchemy URL for the catalog, by default a SQLite file in the directory. With `authz="openfga"` it
+    enforces grants, by default everybody may do everything; with `auth="oauth2"` it asks for tokens. `version` is the
+    Lakekeeper version that it plays.
+    """
+
+    database: str | None = None
+    authz: Authz | None = None
+    auth: Auth | None = None
+    version: Version | None = None
+
+
 def up(
     directory: Path = DEFAULT_DIR, database: str | None = None, authz: Authz | None = None, auth: Auth | None = None
 ) -> Sandbox:
-    """Brings the sandbox of that directory up; what runs already is left alone.
+    """Brings the sandbox of that directory up, as `Wishes` say; what runs already is left alone.
 
-    `database` is a SQLAlchemy URL for the catalog, by default a SQLite file in the directory. With `authz="openfga"` it
-    enforces grants, by default everybody may do everything; with `auth="oauth2"` it asks for tokens, and so it does
-    where it enforces grants. All three are kept for the next time.
-    Raises ProcessFailedError (with the end of the log), SandboxStateError, SandboxOptionsError or CredentialsFileError.
+    Raises ProcessFailedError (with the end of the log), SandboxStateError or CredentialsFileError.
     """
-    return bring_up(directory, database, authz, auth).sandbox
+    return bring_up(directory, Wishes(database=database, authz=authz, auth=auth)).sandbox
 
 
-def bring_up(
-    directory: Path = DEFAULT_DIR, database: str | None = None, authz: Authz | None = None, auth: Auth | None = None
-) -> Up:
+def bring_up(directory: Path = DEFAULT_DIR, wishes: Wishes | None = None) -> Up:
     """As `up`, and tells what had to be started."""
+    wishes = wishes or Wishes()
     layout = Layout(directory)
     layout.root.mkdir(parents=True, exist_ok=True)
     with _lock(layout):
         known = state.read(layout)
         load_or_create(layout.credentials)
-        chosen = database or state.read_database_url(layout)
+        chosen = wishes.database or state.read_database_url(layout)
         other_database = chosen != state.read_database_url(layout)
-        enforced = authz or (known.lakekeeper.authz if known else "allowall")
-        wanted = _wanted_auth(auth, known, enforced)
+        before = known.lakekeeper if known else None
+        how = Catalog(
+            chosen,
+            wishes.authz or (before.authz if before else "allowall"),
+            wishes.version or (before.version if before else NEWEST),
+        )
+        wanted = _wanted_auth(wishes.auth, known, how.authz)
         started: list[Half] = []
         waits: list[Callable[[], None]] = []
         # If one half does not come up, the other one that was started for it is stopped again.
@@ -91,15 +107,13 @@ def bring_up(
                 known is not None
                 and known.aws.endpoint == aws.endpoint
                 and _issuer(known.tokens) == _issuer(tokens)
-                and known.lakekeeper.authz == enforced
+                and (known.lakekeeper.authz, known.lakekeeper.version) == (how.authz, how.version)
                 and not other_database
             )
             if known and started_alike and halves.lakekeeper_answers(known, layout):
                 lakekeeper = known.lakekeeper
             else:
-                lakekeeper, wait = halves.start_lakekeeper(
-                    layout, known, aws, tokens=tokens, how=Catalog(chosen, enforced), undo=undo
-                )
+                lakekeeper, wait = halves.start_lakekeeper(layout, known, aws, tokens=tokens, how=how, undo=undo)
                 started.append("lakekeeper")
                 waits.append(wait)
             sandbox = Sandbox(

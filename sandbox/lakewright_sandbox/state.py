@@ -9,17 +9,19 @@ from pydantic import BaseModel, ValidationError
 
 from lakewright_sandbox.credentials import ADMIN, AccessKey, load
 from lakewright_sandbox.errors import SandboxStateError
+from lakewright_sandbox.lakekeeper.versions import NEWEST, Version
 
 Authz = Literal["allowall", "openfga"]
 
 
 class LakekeeperState(BaseModel):
-    """The catalog's process. `authz` is how it was asked to treat grants."""
+    """The catalog's process: how it was asked to treat grants, and the version that it plays."""
 
     endpoint: str
     catalog_uri: str
     pid: int
     authz: Authz = "allowall"
+    version: Version = NEWEST
     started_at: datetime | None = None
 
 

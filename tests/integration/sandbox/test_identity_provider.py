@@ -56,8 +56,10 @@ def test_tokens_are_asked_for_and_stay_good_over_restarts(
     assert again["tokens"]["issuer"] == state["tokens"]["issuer"]
     assert (info(again), info(again, first)) == (401, 200)
 
-    assert "tokens" not in up("--auth", "none")
-    assert info(again) == 200
+    older = up("--auth", "none", "--version", "0.11")
+    assert "tokens" not in older
+    answer = httpx.get(f"{older['lakekeeper']['endpoint']}/management/v1/info").json()
+    assert (older["lakekeeper"]["version"], answer["version"]) == ("0.11", "0.11.6")
     with pytest.raises(httpx.ConnectError):
         httpx.get(f"{state['tokens']['issuer']}/health")
 
