@@ -8,7 +8,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from benchmarks import many_warehouses, noop_preview, small_objects, spark_write
+from benchmarks import many_warehouses, noop_preview, results_io, small_objects, spark_write
 from benchmarks.ground import ground
 from benchmarks.measure import table
 
@@ -17,6 +17,7 @@ BENCHMARKS = {
     "small_objects": small_objects.measure,
     "many_warehouses": many_warehouses.measure,
     "spark_write": spark_write.measure,
+    "results_io": results_io.measure,
 }
 RESULTS = Path(__file__).parent / "results.json"
 

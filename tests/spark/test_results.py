@@ -18,7 +18,7 @@ from lakewright_spark.errors import (
     RowsMovedError,
     WarehouseRefusedError,
 )
-from lakewright_spark.results import file_index
+from lakewright_spark.results import file_index, freshness
 from lakewright_spark.results.reader import Cursor, ResultReader
 from lakewright_spark.results.schemas import CONSOLE_MESSAGES, LOOP_STATE, RUNTIME_STATISTICS, Status
 from lakewright_spark.results.tables import ResultTables
@@ -226,6 +226,25 @@ def test_two_writers_of_one_table_lose_nothing(
     assert sorted(numbers(reader.whole(uri))) == [*range(8), *range(100, 108)]
 
 
+def test_credentials_that_are_about_to_end_are_asked_for_again(
+    writer: ResultWriter, reader: ResultReader, uri: ResultUri
+) -> None:
+    table = writer.tables.create(uri, SCHEMA)
+    name = "s3.session-token-expires-at-ms"
+    first, end = table.io, int(table.io.properties[name]) / 1000
+    assert freshness.refreshed(table).io is first
+    assert freshness.refreshed(table, now=end - freshness.LEAD_SECONDS - 1).io is first
+    assert freshness.refreshed(table, now=end - freshness.LEAD_SECONDS + 1).io is not first
+    # A stream that is open for longer than they live asks for them by itself.
+    with writer.stream(uri, SCHEMA) as stream:
+        opened = stream._table.io
+        opened.properties[name] = "0"
+        stream.extend(ROWS)
+        stream.flush()
+        assert stream._table.io is not opened
+    assert reader.count(uri) == 10
+
+
 class Executions:
     """Knows one execution, which wrote to the warehouse `elsewhere`."""
 
@@ -242,7 +261,7 @@ def test_the_warehouse_is_the_addresss_else_the_executions_else_the_only_one(cat
     assert reader.warehouse_of(Execution(3, 1).result(port)) == "elsewhere"
     assert reader.warehouse_of(Execution(3, 2).result(port)) == "results"
     assert ResultReader(catalog_config).warehouse_of(Execution(3, 2).result(port)) == "results"
-    with pytest.raises(ConfigMissingError, match=r"names no warehouse.*results, elsewhere"):
+    with pytest.raises(ConfigMissingError, match=r"names no warehouse.*give --warehouse: results, elsewhere"):
         ResultReader(two).warehouse_of(Execution(3, 2).result(port))
     with pytest.raises(WarehouseRefusedError, match="no warehouse 'curated'"):
         ResultReader(two).count(Execution(3, 2, "curated").result(port))

@@ -24,6 +24,7 @@ from lakewright_spark.registry.registry import ExecutionRegistry
 from lakewright_spark.results.catalog_cache import CATALOGS
 from lakewright_spark.results.reader import ResultReader
 from lakewright_spark.results.uris import Execution, Port
+from lakewright_spark.run import script
 from lakewright_spark.run.facts import RunFacts
 from lakewright_spark.run.launch import Launch
 
@@ -193,6 +194,25 @@ def test_a_run_that_is_told_to_end_ends_its_script_and_notes_it(runner: Runner) 
     record = runner.found()
     assert record is not None
     assert record.status is ExecutionStatus.KILLED
+
+
+def test_spark_submit_runs_it_as_well(runner: Runner) -> None:
+    """What spark-submit is given is this file with options; here Python stands in, for a script without Spark."""
+    path = runner.folder / "script.py"
+    path.write_text(STREAM)
+    which = ["--config", str(runner.folder / "catalog.json"), "--workflow", str(runner.workflow), "--execution", "7"]
+
+    def submitted(warehouse: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, script.__file__, *which, "--warehouse", warehouse, str(path), "2"]
+        return subprocess.run(command, capture_output=True, text=True, check=False)
+
+    finished = submitted("results")
+    assert finished.returncode == 0, finished.stderr
+    uri = Execution(runner.workflow, 7, "results").result(Port("Count-1"))
+    assert ResultReader(runner.config).count(uri) == 2
+    finished = submitted("sales")
+    assert finished.returncode == 4
+    assert finished.stderr.startswith("script.py: tenant spark-tests has no warehouse 'sales'")
 
 
 def test_a_computing_unit_keeps_no_registry_and_a_script_never_sees_one(runner: Runner) -> None:

@@ -24,6 +24,7 @@ class ResultFrames:
 
     def write(self, uri: ResultUri, frame: DataFrame) -> None:
         """Make the table anew with these rows, in one commit; a table that was there is dropped with its files."""
+        self._tables.prepare(uri)
         if self._tables.exists(uri):
             self.spark.catalog.refreshTable(self.identifier(uri))  # else Spark's cache keeps the table for a while
             self._tables.drop(uri)

@@ -124,7 +124,7 @@ class ResultReader:
             names = [warehouse.name for warehouse in self.config.warehouses]
             if len(names) != 1:
                 listed = ", ".join(names) or "none"
-                raise ConfigMissingError(f"{uri} names no warehouse, nor does anything else; there are: {listed}")
+                raise ConfigMissingError(f"{uri} names no warehouse, and nobody knows it: give --warehouse: {listed}")
             name = names[0]
         try:
             return self.config.warehouse(name).name

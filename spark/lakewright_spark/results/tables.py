@@ -53,12 +53,20 @@ class ResultTables:
         with self._asking(str(uri)) as catalog:
             return catalog.table_exists(identifier)
 
+    def prepare(self, uri: ResultUri) -> None:
+        """Make the namespace, unless there is a stack that declares what a warehouse holds: Lakekeeper's."""
+        if self.config.kind != "lakekeeper":
+            namespace, _ = self.identifier(uri)
+            with self._asking(str(uri)) as catalog:
+                catalog.create_namespace_if_not_exists(namespace)
+
     def create(self, uri: ResultUri, schema: pa.Schema, *, reuse: bool = False) -> Table:
         """The table, made anew: one that was there is dropped with its files. With `reuse` that one is taken as it is.
 
         All columns optional, field ids from 1 on, no partitions: as Texera makes them.
         """
         identifier = self.identifier(uri)
+        self.prepare(uri)
         optional = pa.schema([field.with_nullable(True) for field in schema])
         with self._asking(str(uri)) as catalog:
             if not reuse:

@@ -1,0 +1,171 @@
+"""Results through our writer and reader, against PyIceberg alone on the same catalog; pages; memory of a long stream."""
+
+from __future__ import annotations
+
+import resource
+import statistics
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+from lakewright_spark.catalog import CatalogConfig
+from lakewright_spark.pyiceberg_catalog import open_catalog
+from lakewright_spark.results.file_index import plan
+from lakewright_spark.results.reader import ResultReader
+from lakewright_spark.results.tables import PROPERTIES
+from lakewright_spark.results.uris import Execution, Port, ResultUri
+from lakewright_spark.results.writer import CommitInterval, ResultWriter
+from pyiceberg.catalog import Catalog
+from pyiceberg.expressions import AlwaysTrue
+from pyiceberg.io.pyarrow import ArrowScan
+
+from benchmarks.ground import Ground
+from benchmarks.measure import Row, timed
+
+TIMES = 7
+COMMITS, ROWS_A_COMMIT = 10, 100_000
+FILES, FILES_A_COMMIT, ROWS_A_FILE = 1000, 20, 4096
+PAGE = 20_000
+STREAM_ROWS = 10_000_000
+TARGET, PAGE_TARGET, MEMORY_TARGET = 1.1, 1.5, 600.0
+
+
+def measure(ground: Ground) -> list[Row]:
+    bench = Bench(ground.catalog)
+    return [*bench.writing(), *bench.reading(), *bench.paging(), _memory(ground.catalog)]
+
+
+def batch(rows: int, start: int = 0) -> pa.RecordBatch:
+    """Rows such as an operator yields: a number, a category, a text, a measurement. About 40 bytes each."""
+    numbers = range(start, start + rows)
+    return pa.record_batch(
+        {
+            "number": pa.array(numbers, pa.int64()),
+            "category": pa.array([number % 97 for number in numbers], pa.int32()),
+            "text": pa.array([f"row {number}" for number in numbers]),
+            "value": pa.array([number * 0.5 for number in numbers]),
+        }
+    )
+
+
+@dataclass
+class Bench:
+    """What is compared, on one warehouse: `plain` is a catalog without anything of ours."""
+
+    config: CatalogConfig
+    plain: Catalog = field(init=False)
+    execution: int = 0
+
+    def __post_init__(self) -> None:
+        self.warehouse = self.config.warehouses[0].name
+        self.plain = open_catalog(self.config, self.warehouse)
+        self.writer = ResultWriter(
+            self.config, self.warehouse, commit=CommitInterval(rows=ROWS_A_COMMIT, bytes=None, seconds=None)
+        )
+        self.reader = ResultReader(self.config, self.warehouse)
+        self.parts = [batch(ROWS_A_COMMIT, start=number * ROWS_A_COMMIT) for number in range(COMMITS)]
+
+    def new(self) -> ResultUri:
+        self.execution += 1
+        return Execution(900, self.execution).result(Port("Bench-1"))
+
+    def writing(self) -> Iterator[Row]:
+        """The same rows in as many commits, on tables with the same properties."""
+
+        def ours() -> None:
+            with self.writer.stream(self.new(), self.parts[0].schema) as stream:
+                for part in self.parts:
+                    stream.append_batch(part)
+
+        def by_hand() -> None:
+            identifier = self.writer.tables.identifier(self.new())
+            table = self.plain.create_table(identifier, self.parts[0].schema, properties=dict(PROPERTIES))
+            for part in self.parts:
+                table.append(pa.Table.from_batches([part]))
+
+        note = f"{COMMITS} commits of {ROWS_A_COMMIT:,} rows, by batches"
+        yield _against("result writer", ours, by_hand, TARGET, note)
+
+    def reading(self) -> Iterator[Row]:
+        uri = self.new()
+        with self.writer.stream(uri, self.parts[0].schema) as stream:
+            for part in self.parts:
+                stream.append_batch(part)
+        identifier = self.writer.tables.identifier(uri)
+        note = f"{COMMITS} files, {COMMITS * ROWS_A_COMMIT:,} rows; each time from the catalog on"
+        yield _against(
+            "result reader, whole",
+            lambda: ResultReader(self.config, self.warehouse).whole(uri),
+            lambda: self.plain.load_table(identifier).scan().to_arrow(),
+            TARGET,
+            note,
+        )
+
+    def paging(self) -> Iterator[Row]:
+        """A page against reading just the files that hold it, by somebody who knows which these are."""
+        uri = self.new()
+        one = batch(ROWS_A_FILE)
+        table = self.writer.tables.create(uri, one.schema)
+        with table.transaction() as change:
+            change.set_properties({"write.target-file-size-bytes": str(one.nbytes)})
+        for _ in range(FILES // FILES_A_COMMIT):
+            table.append(pa.Table.from_batches([one] * FILES_A_COMMIT))
+        files: list[object] = []
+        by_hand = timed(lambda: files.extend(table.scan().plan_files()))
+        first = timed(lambda: self.reader.count(uri))
+        yield Row("range(): first planning", first, by_hand, None, note=f"{len(files):,} files; afterwards it is kept")
+        offset = FILES * ROWS_A_FILE // 2 + 100
+        tasks, _ = plan(table).page(offset, PAGE)
+        scan = ArrowScan(table.metadata, table.io, table.schema(), AlwaysTrue())
+        note = f"{PAGE:,} rows out of {FILES * ROWS_A_FILE:,}: {len(tasks)} of {len(files):,} files"
+        yield _against(
+            "range(): a page",
+            lambda: self.reader.range(uri, offset, PAGE),
+            lambda: scan.to_table(tasks),
+            PAGE_TARGET,
+            note,
+        )
+
+
+def _against(name: str, ours: Callable[[], object], theirs: Callable[[], object], target: float, note: str) -> Row:
+    """Medians of both, taken in turns, each first every other time, after one of each to warm up."""
+    seconds: dict[str, list[float]] = {"ours": [], "theirs": []}
+    actions = {"ours": ours, "theirs": theirs}
+    for number in range(TIMES + 1):
+        for who in sorted(actions, reverse=bool(number % 2)):
+            taken = timed(actions[who])
+            if number:
+                seconds[who].append(taken)
+    mine, reference = (statistics.median(seconds[who]) for who in ("ours", "theirs"))
+    return Row(name, mine, reference, target, note=f"{note}; reference: PyIceberg alone; median of {TIMES}")
+
+
+def _memory(config: CatalogConfig) -> Row:
+    """The most memory that a process takes that yields ten million rows one by one."""
+    command = [sys.executable, "-m", "benchmarks.results_io", str(STREAM_ROWS)]
+    finished = subprocess.run(command, input=config.to_json(), capture_output=True, text=True, check=True)
+    seconds, mebibytes = map(float, finished.stdout.split()[-2:])
+    note = f"{STREAM_ROWS:,} rows one by one in {seconds:.0f} s; peak of the process; reference: the limit"
+    return Row("streaming write, memory", mebibytes, MEMORY_TARGET, 1.0, unit="MiB", note=note)
+
+
+def _stream(rows: int) -> None:
+    """Writes so many rows to the catalog on standard input; prints seconds, and the peak of its memory in MiB."""
+    config = CatalogConfig.from_json(sys.stdin.read())
+    writer = ResultWriter(config, config.warehouses[0].name)
+    uri = Execution(901, 1).result(Port("Stream-1"))
+    taken = timed(
+        lambda: writer.write_rows(
+            uri, batch(1).schema, ((number, number % 97, f"row {number}", number * 0.5) for number in range(rows))
+        )
+    )
+    counted = ResultReader(config, writer.warehouse).count(uri)
+    if counted != rows:
+        raise SystemExit(f"expected {rows} rows, found {counted}")
+    print(taken, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
+
+
+if __name__ == "__main__":
+    _stream(int(sys.argv[1]))

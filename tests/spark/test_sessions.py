@@ -1,0 +1,101 @@
+"""Sessions as scripts get them, each in a process of its own: over own TLS with tokens that end, and on a database."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from certificates import make
+from databases import postgres
+from guarded import Gate, serving
+from lakewright_sandbox.state import Sandbox
+from lakewright_spark.catalog import CatalogConfig
+from lakewright_spark.catalog_auth import ClientCredentialsAuth, PasswordAuth
+from lakewright_spark.results.reader import ResultReader
+from lakewright_spark.results.uris import Execution, Port
+from test_kinds import in_database
+
+pytestmark = pytest.mark.spark
+
+LIFE = 20
+"""Seconds that a token lives."""
+
+LONG = f"""
+import time
+from lakewright_spark.run.context import current
+
+run = current()
+uri = run.write("Numbers-1", run.spark.range(100))
+until = time.monotonic() + {LIFE} * 1.5
+while time.monotonic() < until:  # on with the same session, past the life of its first token
+    assert run.read(uri).count() == 100
+print("still here")
+"""
+
+SHORT = """
+from lakewright_spark.run.context import current
+
+run = current()
+print(run.read(run.write("Numbers-1", run.spark.range(100))).count(), "rows")
+"""
+
+
+def run(script: str, config: CatalogConfig, folder: Path, *words: str, **variables: str) -> str:
+    """Runs it as an execution, and gives what it printed and Spark's log of events."""
+    (folder / "script.py").write_text(script)
+    (folder / "catalog.json").write_text(config.to_json())
+    (folder / "events").mkdir()
+    command = [sys.executable, "-m", "lakewright_spark.cli", "run", "--config", str(folder / "catalog.json")]
+    command += ["--workflow", "5", "--execution", "1", "--no-registry", *words]
+    conf = {"spark.eventLog.enabled": "true", "spark.eventLog.compress": "false"}
+    conf["spark.eventLog.dir"] = (folder / "events").as_uri()
+    for key, value in conf.items():
+        command += ["--conf", f"{key}={value}"]
+    environment = os.environ | variables
+    finished = subprocess.run(
+        [*command, str(folder / "script.py")], env=environment, capture_output=True, text=True, check=False
+    )
+    assert finished.returncode == 0, finished.stderr[-3000:]
+    events = "".join(path.read_text() for path in (folder / "events").rglob("*") if path.is_file())
+    assert "SparkListenerEnvironmentUpdate" in events
+    return finished.stdout + finished.stderr + events
+
+
+def test_a_session_outlives_its_tokens_over_tls_of_its_own(
+    catalog_config: CatalogConfig, sandbox: Sandbox, tmp_path: Path
+) -> None:
+    authority, certificate = make(tmp_path)
+    with serving(Gate(sandbox.lakekeeper.endpoint, life=LIFE), certificate) as gate:
+        auth = ClientCredentialsAuth(
+            kind="client-credentials", token_url=gate.token_url, client_id="job", client_secret="env:JOB_SECRET"
+        )
+        changes = {"uri": gate.catalog_uri, "auth": auth, "ca_bundle": str(authority)}
+        config = catalog_config.model_copy(update=changes)
+        shown = run(LONG, config, tmp_path, "--warehouse", "results", JOB_SECRET="s3cr3t")
+    assert "still here" in shown
+    assert "s3cr3t" not in shown
+    assert not [token for token in gate.tokens if token and token in shown]
+    assert len({token for token in gate.tokens if token}) > 2
+    uri = Execution(5, 1, "results").result(Port("Numbers-1"))
+    assert ResultReader(catalog_config).count(uri) == 100
+
+
+def test_a_catalog_in_a_database_as_texera_has_it(
+    sandbox: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with postgres() as url:
+        auth = PasswordAuth(kind="password", user="lakewright", password="env:DB_PASSWORD")
+        monkeypatch.setenv("DB_PASSWORD", "p4ssw0rd")
+        uri = url.replace("lakewright@", "")
+        config = in_database(sandbox, uri, monkeypatch).model_copy(update={"auth": auth})
+        shown = run(SHORT, config, tmp_path)
+        assert "100 rows" in shown
+        assert "p4ssw0rd" not in shown
+        assert sandbox.admin.secret_access_key.get_secret_value() not in shown
+        execution = Execution(5, 1, "texera_iceberg")
+        reader = ResultReader(config)
+        assert reader.whole(execution.result(Port("Numbers-1")))["id"].to_pylist() == list(range(100))
+        assert reader.whole(execution.console_messages("script"))["message"].to_pylist() == ["100 rows"]
