@@ -1,4 +1,4 @@
-"""Results through our writer and reader, against PyIceberg alone on the same catalog; pages; memory of a long stream."""
+"""Results through our writer and reader, against PyIceberg alone; pages of many files; memory of a long stream."""
 
 from __future__ import annotations
 
