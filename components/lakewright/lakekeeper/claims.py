@@ -2,14 +2,19 @@
 
 An engine checks every declared resource in one process, in previews as well; so two that would undo each other's work
 are seen there before any call. It also tells what is handed over within one program: what another resource of the run
-declares is not taken away by one that leaves. Resources of other stacks are not seen: what those give is drift here.
+declares is not taken away by one that leaves. Objects that are still to be made have no id to be told by: those the
+program itself tells apart, by the outputs that stand for the ids. Resources of other stacks are not seen: what those
+give is drift here.
 """
 
 import threading
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
-from lakewright.lakekeeper.api.privileges import Held
+import pulumi
+
+from lakewright.lakekeeper.api.privileges import ASSIGNEE, Held
 
 OWNED = {"Grants": "all grants", "RoleMembers": "all members"}
 """Resources that are the only ones to say what there is, and of what."""
@@ -80,3 +85,33 @@ def _reason(claim: Claim, other: Claim) -> str:
 
 of_process = Claims()
 """Of a provider's process: one run of one program."""
+
+
+class Declarations:
+    """What the resources of one program say they are on, as far as that stands for ids that are not known yet."""
+
+    def __init__(self) -> None:
+        self._claims = Claims()
+        self._kept_alive: list[pulumi.Output[Any]] = []
+        """As long as an output lives, no other one has its identity."""
+
+    def declare(self, claim: Claim, on: pulumi.Input[Mapping[str, Any]], relation: pulumi.Input[str] = "") -> None:
+        """Raises pulumi.RunError for two resources that cannot be beside each other."""
+        parts: dict[str, Any] = dict(on) if isinstance(on, Mapping) else {"": on}
+        if relation == ASSIGNEE:
+            parts["relation"] = ASSIGNEE
+        outputs = [cast(pulumi.Output[Any], part) for part in parts.values() if isinstance(part, pulumi.Output)]
+        if not outputs:
+            return  # all is known, and told apart when it is checked
+        self._kept_alive += outputs
+        place = tuple(sorted((name, _told(part)) for name, part in parts.items()))
+        if reason := self._claims.conflict(place, claim):
+            raise pulumi.RunError(f"{claim.resource} {claim.name}: {reason}")
+
+
+def _told(part: Any) -> str:
+    return f"output {id(cast(object, part))}" if isinstance(part, pulumi.Output) else str(part).casefold()
+
+
+of_program = Declarations()
+"""Of a program's process."""

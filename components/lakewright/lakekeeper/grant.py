@@ -122,5 +122,6 @@ class Grant(Resource, module="lakekeeper", name="Grant"):
         role: pulumi.Input[str] | None = None,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
+        claims.of_program.declare(Claim("Grant", resource_name), on, privilege)
         props = given(server=server, on=on, privilege=privilege, user=user, role=role, declared_as=resource_name)
         super().__init__(GrantProvider(), resource_name, props, delete_first(opts))

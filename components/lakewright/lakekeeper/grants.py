@@ -201,6 +201,7 @@ class Grants(Resource, module="lakekeeper", name="Grants"):
         adopt: bool = False,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
+        claims.of_program.declare(Claim("Grants", resource_name), on)
         props = given(
             server=server,
             on=on,

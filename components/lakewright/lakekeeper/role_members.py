@@ -150,6 +150,8 @@ class RoleMembers(Resource, module="lakekeeper", name="RoleMembers"):
         adopt: bool = False,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
+        role = {"type": "role", "project_id": project_id, "role_id": role_id}
+        claims.of_program.declare(Claim("RoleMembers", resource_name), role, ASSIGNEE)
         props = given(
             server=server,
             project_id=project_id,

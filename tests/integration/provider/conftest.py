@@ -97,6 +97,12 @@ def _dropped(value: Any) -> Any:
     return value
 
 
+@pytest.fixture(autouse=True)
+def _a_run_of_its_own() -> None:
+    """What another test declared is not declared beside."""
+    claims.of_process.forget()
+
+
 @pytest.fixture
 def http(sandbox: Sandbox) -> httpx.Client:
     """A client of somebody else: who changes things behind the stack's back."""
@@ -165,7 +171,6 @@ def shared_ground(granting: Granting) -> Iterator[Ground]:
 @pytest.fixture
 def ground(shared_ground: Ground, monkeypatch: pytest.MonkeyPatch) -> Iterator[Ground]:
     """Something of every kind to grant on, shared by tests that leave it as it is; users who hold nothing yet."""
-    claims.of_process.forget()
     monkeypatch.setenv(TOKEN, "operator")
     shared_ground.new_users()
     yield shared_ground
@@ -175,7 +180,6 @@ def ground(shared_ground: Ground, monkeypatch: pytest.MonkeyPatch) -> Iterator[G
 @pytest.fixture
 def own_ground(granting: Granting, monkeypatch: pytest.MonkeyPatch) -> Iterator[Ground]:
     """The same, of one test alone."""
-    claims.of_process.forget()
     monkeypatch.setenv(TOKEN, "operator")
     with granting.client() as client:
         yield Ground(granting, client)

@@ -74,9 +74,10 @@ class TokensAsNames:
 
 
 @contextmanager
-def granting_server(authorizer: str, storage: Sandbox, directory: Path) -> Iterator[Granting]:
-    """In this process; it counts the calls and has faults to switch on."""
-    settings = Settings(database=f"sqlite:///{directory / 'lakekeeper.db'}", authorizer=AUTHORIZERS[authorizer])
+def granting_server(authorizer: str, storage: Sandbox, directory: Path, **others: Any) -> Iterator[Granting]:
+    """In this process; it counts the calls and has faults to switch on. `others`: more of its settings."""
+    database = f"sqlite:///{directory / 'lakekeeper.db'}"
+    settings = Settings(database=database, authorizer=AUTHORIZERS[authorizer], **others)
     with serving(FaultSwitch(TokensAsNames(create_app(settings)))) as endpoint:
         running = Granting(authorizer, endpoint, storage)
         with running.client() as client:

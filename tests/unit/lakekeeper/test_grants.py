@@ -1,0 +1,144 @@
+"""Grants without a server: paths, words by version, what resources of one run claim."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import httpx
+import pytest
+from lakewright.lakekeeper.api import grants, permissions
+from lakewright.lakekeeper.api.client import Client
+from lakewright.lakekeeper.api.errors import Forbidden, NotAuthenticated
+from lakewright.lakekeeper.api.privileges import Held, Object
+from lakewright.lakekeeper.api.retry import RetryPolicy
+from lakewright.lakekeeper.api.server import ServerRef
+from lakewright.lakekeeper.api.versions import server_of
+from lakewright.lakekeeper.claims import Claim, Claims
+
+ANN = Held("select", "user", "oidc~ann")
+WAREHOUSE = Object("warehouse", warehouse_id="w", project_id="p")
+
+OBJECTS = [
+    Object("server"),
+    Object("project", project_id="p"),
+    WAREHOUSE,
+    Object("namespace", "n", "p", "w"),
+    Object("table", "t", "p", "w"),
+    Object("view", "v", "p", "w"),
+    Object("role", "r", "p"),
+]
+
+
+@pytest.mark.parametrize(
+    ("on", "expected"),
+    zip(
+        OBJECTS,
+        ["server", "project", "warehouse/w", "namespace/n", "warehouse/w/table/t", "warehouse/w/view/v", "role/r"],
+        strict=True,
+    ),
+    ids=lambda one: one.kind if isinstance(one, Object) else None,
+)
+def test_the_path_of_an_objects_tuples(on: Object, expected: str) -> None:
+    assert permissions.path(on) == f"/management/v1/permissions/{expected}"
+
+
+@pytest.mark.parametrize(
+    ("on", "expected"),
+    zip(
+        OBJECTS[:-1],
+        ["server", "project", "warehouse/w", "warehouse/w/namespace/n", "warehouse/w/table/t", "warehouse/w/view/v"],
+        strict=True,
+    ),
+    ids=lambda one: one.kind if isinstance(one, Object) else None,
+)
+def test_the_path_of_an_objects_grants(on: Object, expected: str) -> None:
+    assert grants.path(on) == f"/management/v1/{expected}/grants"
+
+
+@pytest.mark.parametrize(
+    ("kind", "word", "since"),
+    [
+        ("project", "tag_creator", "0.14.0"),
+        ("warehouse", "manage_tags", "0.14.0"),
+        ("namespace", "manage_tags", "0.14.0"),
+        ("table", "manage_tags", "0.14.0"),
+        ("view", "manage_tags", "0.14.0"),
+        ("view", "select", "0.12.0"),
+        ("table", "select", "0.11.0"),
+        ("server", "operator", "0.11.0"),
+        ("role", "assignee", "0.11.0"),
+    ],
+)
+def test_each_relation_is_known_from_its_version_on(kind: Any, word: str, since: str) -> None:
+    versions = ["0.11.0", "0.12.0", "0.13.0", "0.14.0"]
+    known = [version for version in versions if word in server_of("x", {"version": version}).relations(kind)]
+    assert known == versions[versions.index(since) :]
+
+
+def client(answers: list[tuple[int, Any]], asked: list[Any]) -> Client:
+    """Of a server with OpenFGA that answers in this order."""
+    info = {"version": "0.13.3", "authz-backend": "openfga"}
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        if request.url.path.endswith("/info"):
+            return httpx.Response(200, json=info)
+        asked.append((request.method, json.loads(request.content or b"null")))
+        status, body = answers.pop(0)
+        return httpx.Response(status, json=body)
+
+    server = ServerRef(endpoint="http://lake.test")
+    return Client(server, str, retry=RetryPolicy(first_wait=0), transport=httpx.MockTransport(answer))
+
+
+def error(kind: str, status: int) -> tuple[int, Any]:
+    return status, {"error": {"message": "no", "type": kind, "code": status, "stack": []}}
+
+
+def held(*some: Held) -> tuple[int, Any]:
+    return 200, {"assignments": [{"type": one.privilege, one.kind: one.principal} for one in some]}
+
+
+def test_a_rejected_batch_is_read_and_sent_again_without_what_is_done() -> None:
+    asked: list[Any] = []
+    bob = Held("describe", "role", "r")
+    answers = [held(), error("TupleAlreadyExistsError", 409), held(ANN), (204, None)]
+    done = grants.converge(client(answers, asked), WAREHOUSE, lambda _: ({ANN, bob}, set()))
+    assert done == {ANN, bob}
+    assert [body for method, body in asked if method == "POST"] == [
+        {"writes": [{"type": "describe", "role": "r"}, {"type": "select", "user": "oidc~ann"}], "deletes": []},
+        {"writes": [{"type": "describe", "role": "r"}], "deletes": []},
+    ]
+
+
+def test_nothing_is_sent_when_nothing_differs() -> None:
+    asked: list[Any] = []
+    grants.converge(client([held(ANN)], asked), WAREHOUSE, lambda _: ({ANN}, {Held("modify", "user", "oidc~x")}))
+    assert [method for method, _ in asked] == ["GET"]
+
+
+def test_to_give_what_is_there_and_take_what_is_not_are_successes() -> None:
+    grants.add(client([error("TupleAlreadyExistsError", 409)], []), WAREHOUSE, ANN)
+    grants.remove(client([error("TupleNotFoundError", 404)], []), WAREHOUSE, ANN)
+
+
+def test_may_not_grant_is_told_from_not_authenticated() -> None:
+    with pytest.raises(Forbidden, match="manage_grants"):
+        grants.add(
+            client([error("Unauthorized", 401), (404, None)] * 2, []), Object("server"), Held("admin", "user", "a~b")
+        )
+    with pytest.raises(NotAuthenticated):
+        grants.add(client([error("AuthenticationFailed", 401)] * 2, []), WAREHOUSE, ANN)
+
+
+def test_claims_of_one_run() -> None:
+    claims, here, there = Claims(), ("http://lake.test", "warehouse/w"), ("http://lake.test", "warehouse/v")
+    owner, first = Claim("Grants", "all", frozenset({ANN})), Claim("Grant", "first", frozenset({ANN}))
+    assert claims.conflict(here, first) is None
+    assert claims.conflict(here, Claim("Grant", "second")) is None
+    assert "take away what Grant `first` gives" in str(claims.conflict(here, owner))
+    assert claims.conflict(there, owner) is None
+    assert claims.of_others(there, first) == {ANN}
+    assert claims.of_others(there, owner) == frozenset()
+    claims.forget()
+    assert claims.conflict(here, owner) is None
