@@ -32,10 +32,12 @@ OBJECTS = [
 
 @pytest.mark.parametrize(
     ("on", "expected"),
-    zip(
-        OBJECTS,
-        ["server", "project", "warehouse/w", "namespace/n", "warehouse/w/table/t", "warehouse/w/view/v", "role/r"],
-        strict=True,
+    tuple(
+        zip(
+            OBJECTS,
+            ["server", "project", "warehouse/w", "namespace/n", "warehouse/w/table/t", "warehouse/w/view/v", "role/r"],
+            strict=True,
+        )
     ),
     ids=lambda one: one.kind if isinstance(one, Object) else None,
 )
@@ -45,10 +47,19 @@ def test_the_path_of_an_objects_tuples(on: Object, expected: str) -> None:
 
 @pytest.mark.parametrize(
     ("on", "expected"),
-    zip(
-        OBJECTS[:-1],
-        ["server", "project", "warehouse/w", "warehouse/w/namespace/n", "warehouse/w/table/t", "warehouse/w/view/v"],
-        strict=True,
+    tuple(
+        zip(
+            OBJECTS[:-1],
+            [
+                "server",
+                "project",
+                "warehouse/w",
+                "warehouse/w/namespace/n",
+                "warehouse/w/table/t",
+                "warehouse/w/view/v",
+            ],
+            strict=True,
+        )
     ),
     ids=lambda one: one.kind if isinstance(one, Object) else None,
 )
