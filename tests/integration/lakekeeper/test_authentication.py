@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
-import ipaddress
 import threading
 import time
 from collections.abc import Iterator
@@ -13,74 +11,10 @@ from typing import Any
 
 import httpx
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
-from cryptography.x509.oid import NameOID
-from lakewright.credentials import resolve
-from lakewright.lakekeeper.api.client import Client
-from lakewright.lakekeeper.api.errors import NotAuthenticated, Unreachable
-from lakewright.lakekeeper.api.retry import RetryPolicy
-from lakewright.lakekeeper.api.server import ServerRef
-from lakewright_sandbox.in_process import serving
-from lakewright_sandbox.lakekeeper.app import create_app
-from lakewright_sandbox.lakekeeper.faults import FaultSwitch
-from lakewright_sandbox.lakekeeper.settings import Settings
-from lakewright_sandbox.tokens.app import IdentityProvider
-from lakewright_sandbox.tokens.clients import Registered
+from lakewright.lakekeeper.api.errors import NotAuthenticated
 from lakewright_sandbox.tokens.keys import SigningKey
 
-SECRET = "s3cret-of-the-client"
-INFO = "/management/v1/info"
-CLIENT = Registered("ci", SECRET, audiences=("lakekeeper", "other"), scopes=("lake", "house"))
-
-
-class World:
-    """An identity provider, a Lakekeeper that trusts it, and how a client reaches both."""
-
-    def __init__(self, folder: Path, stack: ExitStack, **tls: Path) -> None:
-        self.provider = IdentityProvider({"ci": CLIENT}, SigningKey())
-        asked: list[str] = []
-        self.asked, app = asked, self.provider.app()
-
-        async def counted(scope: Any, receive: Any, send: Any) -> None:
-            if scope["type"] == "http" and scope["path"] == "/token":
-                asked.append(scope["path"])
-            await app(scope, receive, send)
-
-        self.issuer = stack.enter_context(serving(counted, **tls))
-        plain = stack.enter_context(serving(self.provider.app())) if tls else self.issuer
-        settings = Settings(
-            database=f"sqlite:///{folder / 'lakekeeper.db'}",
-            skip_storage_validation=True,
-            openid_provider_uri=plain,
-            openid_audiences=("lakekeeper",),
-        )
-        self.trusted_issuer = plain
-        self.endpoint = stack.enter_context(serving(FaultSwitch(create_app(settings)), **tls))
-
-    def token(self, **claims: Any) -> str:
-        """A token of the provider, with other claims; those that are None are left out."""
-        whole = self.provider.claims(self.trusted_issuer, CLIENT, "lakekeeper", "lake") | claims
-        return self.provider.key.sign({name: value for name, value in whole.items() if value is not None})
-
-    def ask(self, token: str | None) -> httpx.Response:
-        headers = {} if token is None else {"authorization": f"Bearer {token}"}
-        return httpx.get(f"{self.endpoint}{INFO}", headers=headers)
-
-    def reference(self, **changes: Any) -> dict[str, Any]:
-        auth = {
-            "kind": "client-credentials",
-            "token_url": f"{self.issuer}/token",
-            "client_id": "ci",
-            "client_secret": "env:CI_SECRET",
-        }
-        return {"endpoint": self.endpoint, "auth": auth | changes}
-
-    def client(self, reference: dict[str, Any] | None = None) -> Client:
-        server = ServerRef.model_validate(reference or self.reference())
-        return Client(server, resolve, retry=RetryPolicy(attempts=2, first_wait=0.001))
+from .guarded_world import CLIENT, INFO, SECRET, World
 
 
 @pytest.fixture(scope="module")
@@ -276,89 +210,3 @@ def test_a_service_accounts_token_file_is_read_at_every_use(world: World, tmp_pa
 def test_a_static_token_is_sent_as_it_is(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TOKEN", world.token())
     world.client({"endpoint": world.endpoint, "auth": {"kind": "token", "token": "env:TOKEN"}}).server_now()
-
-
-# A certificate authority of one's own.
-
-
-@pytest.fixture(scope="module")
-def authority(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """A self-made authority's certificate, and one for 127.0.0.1 that it signed."""
-    folder = tmp_path_factory.mktemp("authority")
-    ca_key, key = (ec.generate_private_key(ec.SECP256R1()) for _ in range(2))
-    ca_name, name = (x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, text)]) for text in ("Test CA", "lake"))
-    now = datetime.datetime.now(datetime.UTC)
-
-    def signed(subject: x509.Name, public: Any, *extensions: tuple[x509.ExtensionType, bool]) -> x509.Certificate:
-        builder = x509.CertificateBuilder(ca_name, subject, public, x509.random_serial_number())
-        builder = builder.not_valid_before(now - datetime.timedelta(minutes=1))
-        builder = builder.not_valid_after(now + datetime.timedelta(hours=1))
-        for extension, critical in extensions:
-            builder = builder.add_extension(extension, critical)
-        identifier = x509.AuthorityKeyIdentifier.from_issuer_public_key(ca_key.public_key())
-        return builder.add_extension(identifier, critical=False).sign(ca_key, hashes.SHA256())
-
-    usage = x509.KeyUsage(
-        digital_signature=True,
-        key_cert_sign=True,
-        crl_sign=True,
-        content_commitment=False,
-        key_encipherment=False,
-        data_encipherment=False,
-        key_agreement=False,
-        encipher_only=False,
-        decipher_only=False,
-    )
-    ca = signed(
-        ca_name,
-        ca_key.public_key(),
-        (x509.BasicConstraints(ca=True, path_length=None), True),
-        (usage, True),
-        (x509.SubjectKeyIdentifier.from_public_key(ca_key.public_key()), False),
-    )
-    loopback = x509.IPAddress(ipaddress.ip_address("127.0.0.1"))
-    leaf = signed(name, key.public_key(), (x509.SubjectAlternativeName([loopback]), False))
-    files = {part: folder / f"{part}.pem" for part in ("ca", "certificate", "key")}
-    files["ca"].write_bytes(ca.public_bytes(Encoding.PEM))
-    files["certificate"].write_bytes(leaf.public_bytes(Encoding.PEM))
-    files["key"].write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
-    return files
-
-
-@pytest.fixture
-def private_world(authority: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
-    """Server and token endpoint over TLS, with certificates that nobody else trusts."""
-    monkeypatch.setenv("CI_SECRET", SECRET)
-    with ExitStack() as stack:
-        yield World(tmp_path, stack, certificate=authority["certificate"], key=authority["key"])
-
-
-def test_an_authority_of_ones_own_is_trusted_where_it_is_named(
-    private_world: World, authority: dict[str, Path]
-) -> None:
-    reference = private_world.reference()
-    reference["auth"] = {"kind": "token", "token": "env:TOKEN"}
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("TOKEN", private_world.token())
-        private_world.client(reference | {"ca_bundle": str(authority["ca"])}).server_now()
-        with pytest.raises(Unreachable, match=r"CERTIFICATE_VERIFY_FAILED.* name its authority by `ca_bundle`"):
-            private_world.client(reference).server_now()
-
-
-def test_the_token_endpoint_is_trusted_by_the_same_authority(private_world: World, authority: dict[str, Path]) -> None:
-    reference = private_world.reference()
-    client = private_world.client(reference | {"ca_bundle": str(authority["ca"])})
-    with pytest.raises(NotAuthenticated, match="401 AuthenticationFailed"):
-        client.server_now()  # the server asks for tokens of another issuer; ours came over TLS
-    assert len(private_world.asked) == 2
-    with pytest.raises(NotAuthenticated, match=r"token endpoint https://.*name its authority by `ca_bundle`"):
-        private_world.client(reference).server_now()
-
-
-@pytest.mark.parametrize(("text", "says"), [(None, "FileNotFoundError"), ("no PEM", "no certificate in it")])
-def test_a_bundle_that_cannot_be_used_is_named(world: World, tmp_path: Path, text: str | None, says: str) -> None:
-    file = tmp_path / "ca.pem"
-    if text:
-        file.write_text(text)
-    with pytest.raises(Unreachable, match=rf"`ca_bundle` .*ca\.pem cannot be used: {says}"):
-        world.client(world.reference() | {"ca_bundle": str(file)})

@@ -1,5 +1,6 @@
 """One HTTP client per server and process: sends calls, again where that is safe, and turns refusals into errors."""
 
+import json
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Literal, cast
@@ -172,7 +173,7 @@ def _without_secrets(message: str, headers: httpx.Headers, body: object) -> str:
     """A message without what was sent in confidence: there are gateways that answer with the request itself."""
     for secret in [headers.get("authorization", "").removeprefix("Bearer "), *_confidential(body)]:
         if secret:
-            message = message.replace(secret, "[secret]")
+            message = message.replace(secret, "[secret]").replace(json.dumps(secret)[1:-1], "[secret]")
     return message
 
 

@@ -1,0 +1,71 @@
+"""A Lakekeeper that asks for tokens, and the identity provider whose tokens it takes."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import httpx
+from lakewright.credentials import resolve
+from lakewright.lakekeeper.api.client import Client
+from lakewright.lakekeeper.api.retry import RetryPolicy
+from lakewright.lakekeeper.api.server import ServerRef
+from lakewright_sandbox.in_process import serving
+from lakewright_sandbox.lakekeeper.app import create_app
+from lakewright_sandbox.lakekeeper.faults import FaultSwitch
+from lakewright_sandbox.lakekeeper.settings import Settings
+from lakewright_sandbox.tokens.app import IdentityProvider
+from lakewright_sandbox.tokens.clients import Registered
+from lakewright_sandbox.tokens.keys import SigningKey
+
+SECRET = "s3cret-of-the-client"
+INFO = "/management/v1/info"
+CLIENT = Registered("ci", SECRET, audiences=("lakekeeper", "other"), scopes=("lake", "house"))
+
+
+class World:
+    """An identity provider, a Lakekeeper that trusts it, and how a client reaches both."""
+
+    def __init__(self, folder: Path, stack: ExitStack, **tls: Path) -> None:
+        self.provider = IdentityProvider({"ci": CLIENT}, SigningKey())
+        asked: list[str] = []
+        self.asked, app = asked, self.provider.app()
+
+        async def counted(scope: Any, receive: Any, send: Any) -> None:
+            if scope["type"] == "http" and scope["path"] == "/token":
+                asked.append(scope["path"])
+            await app(scope, receive, send)
+
+        self.issuer = stack.enter_context(serving(counted, **tls))
+        plain = stack.enter_context(serving(self.provider.app())) if tls else self.issuer
+        settings = Settings(
+            database=f"sqlite:///{folder / 'lakekeeper.db'}",
+            skip_storage_validation=True,
+            openid_provider_uri=plain,
+            openid_audiences=("lakekeeper",),
+        )
+        self.trusted_issuer = plain
+        self.endpoint = stack.enter_context(serving(FaultSwitch(create_app(settings)), **tls))
+
+    def token(self, **claims: Any) -> str:
+        """A token of the provider, with other claims; those that are None are left out."""
+        whole = self.provider.claims(self.trusted_issuer, CLIENT, "lakekeeper", "lake") | claims
+        return self.provider.key.sign({name: value for name, value in whole.items() if value is not None})
+
+    def ask(self, token: str | None) -> httpx.Response:
+        headers = {} if token is None else {"authorization": f"Bearer {token}"}
+        return httpx.get(f"{self.endpoint}{INFO}", headers=headers)
+
+    def reference(self, **changes: Any) -> dict[str, Any]:
+        auth = {
+            "kind": "client-credentials",
+            "token_url": f"{self.issuer}/token",
+            "client_id": "ci",
+            "client_secret": "env:CI_SECRET",
+        }
+        return {"endpoint": self.endpoint, "auth": auth | changes}
+
+    def client(self, reference: dict[str, Any] | None = None) -> Client:
+        server = ServerRef.model_validate(reference or self.reference())
+        return Client(server, resolve, retry=RetryPolicy(attempts=2, first_wait=0.001))
