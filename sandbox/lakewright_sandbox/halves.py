@@ -55,14 +55,14 @@ def tokens_answer(sandbox: Sandbox, layout: Layout) -> bool:
     if sandbox.tokens is None:
         return True
     return processes.is_ours(sandbox.tokens.pid, TOKENS_MODULE, layout.clients) and processes.healthy(
-        f"{sandbox.tokens.issuer}/health", _reports_ok
+        f"{sandbox.tokens.issuer}/health", reports_ok
     )
 
 
 def lakekeeper_answers(sandbox: Sandbox, layout: Layout) -> bool:
     """Whether the catalog is up."""
     return processes.is_ours(sandbox.lakekeeper.pid, LAKEKEEPER_MODULE, layout.credentials) and processes.healthy(
-        f"{sandbox.lakekeeper.endpoint}/health", _reports_ok
+        f"{sandbox.lakekeeper.endpoint}/health", reports_ok
     )
 
 
@@ -87,8 +87,8 @@ def _answers_ok(response: httpx.Response) -> bool:
     return response.is_success
 
 
-def _reports_ok(response: httpx.Response) -> bool:
-    # Old servers answer 200 with an error in the body.
+def reports_ok(response: httpx.Response) -> bool:
+    """Whether an answer of `/health` says that all is well: old servers answer 200 with an error in the body."""
     return response.is_success and response.json().get("health") == "ok"
 
 
@@ -140,7 +140,7 @@ def start_tokens(layout: Layout, known: Sandbox | None, undo: contextlib.ExitSta
         process,
         "identity provider",
         url=f"{issuer}/health",
-        accept=_reports_ok,
+        accept=reports_ok,
         log=layout.log("tokens"),
         seconds=_START_SECONDS,
     )
@@ -186,7 +186,7 @@ def start_lakekeeper(
         process,
         "Lakekeeper",
         url=f"{endpoint}/health",
-        accept=_reports_ok,
+        accept=reports_ok,
         log=layout.log("lakekeeper"),
         seconds=_START_SECONDS,
     )

@@ -11,6 +11,7 @@ from typing import Any
 import httpx
 import pytest
 from fastapi import FastAPI
+from lakewright_sandbox import halves
 from lakewright_sandbox.in_process import serving
 from lakewright_sandbox.lakekeeper.app import create_app
 from lakewright_sandbox.lakekeeper.settings import Settings
@@ -228,6 +229,7 @@ def test_row_health_of_an_unhealthy_server(old: Old, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(old.app.state.lakekeeper.database, "read", broken)
     answer = old.http.get("/health")
     assert (answer.status_code, answer.json()["health"]) == (503 if old.since("0.12.4") else 200, "error")
+    assert not halves.reports_ok(answer)
 
 
 def test_row_info_keys(old: Old) -> None:
