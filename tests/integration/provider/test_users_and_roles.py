@@ -7,6 +7,7 @@ from typing import Any
 import httpx
 import pytest
 from lakewright.lakekeeper import get_role, get_roles, get_user, get_users
+from lakewright.lakekeeper.api import listings
 from lakewright.lakekeeper.api.errors import Forbidden, InvalidLookUp, NotFound, NothingFound, Refused
 from lakewright.lakekeeper.errors import DeletedBehindBack, NotOurs
 from lakewright.lakekeeper.role import RoleProvider
@@ -321,3 +322,18 @@ def test_roles_are_looked_up_by_each_of_their_keys(role: Resource, analysts: Pro
         get_role(**at, name="editors")
     with pytest.raises(InvalidLookUp, match="by `role_id`, by `name`, or by"):
         get_role(**at)
+
+
+def test_a_refresh_of_many_users_and_roles_is_one_list_of_each(
+    alice: Props, analysts: Props, light: httpx.Client
+) -> None:
+    users, roles = [Resource(UserProvider()) for _ in range(3)], [Resource(RoleProvider()) for _ in range(3)]
+    for number, (user, role) in enumerate(zip(users, roles, strict=True)):
+        user.up(**alice | {"user_id": f"{alice['user_id']}-{number}"})
+        role.up(**analysts | {"name": f"analysts-{number}"})
+    listings.forget()
+    light.delete("/sandbox/v1/calls")
+    assert all(one.provider.read(one.id, one.outs).id for one in (*users, *roles))
+    calls = light.get("/sandbox/v1/calls").json()["calls"]
+    pages = [one["path"] for one in calls if "pageToken=M" not in one["query"]]
+    assert sorted(pages) == ["/management/v1/role", "/management/v1/user"]
