@@ -12,9 +12,14 @@ from lakewright.lakekeeper.bootstrap import BootstrapProvider
 from lakewright.lakekeeper.declared import UNKNOWN, Replace, Rotate, StateOnly, Update, has_unknown
 from lakewright.lakekeeper.deletion_guard import DeletionGuardProvider
 from lakewright.lakekeeper.external_id import ExternalIdProvider
+from lakewright.lakekeeper.grant import GrantProvider
+from lakewright.lakekeeper.grants import GrantsProvider
 from lakewright.lakekeeper.namespace import NamespaceProvider
 from lakewright.lakekeeper.project import ProjectProvider
+from lakewright.lakekeeper.role import RoleProvider
+from lakewright.lakekeeper.role_members import RoleMembersProvider
 from lakewright.lakekeeper.task_queue_config import TaskQueueConfigProvider
+from lakewright.lakekeeper.user import UserProvider
 from lakewright.lakekeeper.warehouse import WarehouseProvider
 from lakewright.lakekeeper.warehouse_model import WarehouseArgs
 from pulumi.dynamic import ResourceProvider
@@ -181,6 +186,11 @@ def test_what_is_left_to_the_server_or_matters_once_is_no_change() -> None:
         BootstrapProvider,
         DeletionGuardProvider,
         ExternalIdProvider,
+        GrantProvider,
+        GrantsProvider,
+        RoleMembersProvider,
+        RoleProvider,
+        UserProvider,
         NamespaceProvider,
         ProjectProvider,
         TaskQueueConfigProvider,
