@@ -8,7 +8,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from benchmarks import many_warehouses, noop_preview, results_io, small_objects, spark_write
+from benchmarks import many_warehouses, noop_preview, projects_roles, results_io, small_objects, spark_write
 from benchmarks.ground import ground
 from benchmarks.measure import table
 
@@ -16,6 +16,7 @@ BENCHMARKS = {
     "noop_preview": noop_preview.measure,
     "small_objects": small_objects.measure,
     "many_warehouses": many_warehouses.measure,
+    "projects_roles": projects_roles.measure,
     "spark_write": spark_write.measure,
     "results_io": results_io.measure,
 }
