@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import os
+import socket
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
+import pyspark
 import pytest
 from certificates import make
 from databases import postgres
 from guarded import Gate, serving
 from lakewright_sandbox.state import Sandbox
-from lakewright_spark.catalog import CatalogConfig
+from lakewright_spark import jars
+from lakewright_spark.catalog import ICEBERG_EXTENSIONS, CatalogConfig
 from lakewright_spark.catalog_auth import ClientCredentialsAuth, PasswordAuth
 from lakewright_spark.results.reader import ResultReader
 from lakewright_spark.results.uris import Execution, Port
+from lakewright_spark.session import SMALL_JOB
 from test_kinds import in_database
 
 pytestmark = pytest.mark.spark
@@ -29,7 +35,7 @@ from lakewright_spark.run.context import current
 
 run = current()
 uri = run.write("Numbers-1", run.spark.range(100))
-until = time.monotonic() + {LIFE} * 1.5
+until = time.monotonic() + {LIFE} * 1.2
 while time.monotonic() < until:  # on with the same session, past the life of its first token
     assert run.read(uri).count() == 100
 print("still here")
@@ -99,3 +105,51 @@ def test_a_catalog_in_a_database_as_texera_has_it(
         reader = ResultReader(config)
         assert reader.whole(execution.result(Port("Numbers-1")))["id"].to_pylist() == list(range(100))
         assert reader.whole(execution.console_messages("script"))["message"].to_pylist() == ["100 rows"]
+
+
+CONNECTED = """
+from lakewright_spark.run.context import current
+
+run = current()
+assert "connect" in type(run.spark).__module__
+print(run.read(run.write("Connected-1", run.spark.range(100))).count(), "rows")
+"""
+
+
+@contextmanager
+def connect_server(folder: Path) -> Iterator[str]:
+    """What a computing unit runs, with the extensions and jars that are the server's; its address."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    properties = {**SMALL_JOB, **jars.spark_properties(), "spark.sql.extensions": ICEBERG_EXTENSIONS}
+    properties["spark.connect.grpc.binding.port"] = str(port)
+    (folder / "server.properties").write_text("".join(f"{key} {value}\n" for key, value in properties.items()))
+    home = Path(pyspark.__file__).parent
+    command = [str(home / "bin" / "spark-submit"), "--properties-file", str(folder / "server.properties")]
+    command += ["--class", "org.apache.spark.sql.connect.service.SparkConnectServer", "spark-internal"]
+    environment = {name: value for name, value in os.environ.items() if name != "JAVA_TOOL_OPTIONS"}
+    with (folder / "server.log").open("w") as log:
+        server = subprocess.Popen(command, env=environment, stdout=log, stderr=log)
+        try:
+            while server.poll() is None:  # pytest's time-out ends a wait in vain
+                with socket.socket() as probe:
+                    if probe.connect_ex(("127.0.0.1", port)) == 0:
+                        break
+            assert server.poll() is None, (folder / "server.log").read_text()[-3000:]
+            yield f"sc://127.0.0.1:{port}"
+        finally:
+            server.terminate()
+            server.wait()
+
+
+def test_a_client_of_spark_connect(catalog_config: CatalogConfig, tmp_path: Path) -> None:
+    (tmp_path / "script.py").write_text(CONNECTED)
+    (tmp_path / "catalog.json").write_text(catalog_config.to_json())
+    with connect_server(tmp_path) as address:
+        command = [sys.executable, "-m", "lakewright_spark.cli", "run", "--config", str(tmp_path / "catalog.json")]
+        command += ["--workflow", "6", "--execution", "1", "--no-registry", "--remote", address]
+        finished = subprocess.run([*command, str(tmp_path / "script.py")], capture_output=True, text=True, check=False)
+    assert finished.returncode == 0, finished.stderr[-3000:]
+    assert finished.stdout.startswith("100 rows")
+    assert ResultReader(catalog_config).count(Execution(6, 1, "results").result(Port("Connected-1"))) == 100

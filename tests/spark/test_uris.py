@@ -57,6 +57,8 @@ def test_every_address_can_be_read_back(
     port = Port(operator, internal=inner)
     for uri in (run.result(port), run.state(port), run.runtime_statistics(), run.console_messages(operator)):
         assert ResultUri.parse(str(uri)) == uri
+        assert ResultUri.of_table(uri.table, warehouse) == uri
+        assert uri.execution == run
 
 
 @pytest.mark.parametrize(

@@ -12,9 +12,12 @@ LEAD_SECONDS = 300.0
 _EXPIRY = "s3.session-token-expires-at-ms"
 
 
-def refreshed(table: Table, now: float | None = None) -> Table:
-    """The same table, loaded again if its credentials end within LEAD_SECONDS. `now` in seconds since the epoch."""
+def ending(table: Table, now: float | None = None) -> bool:
+    """Whether its credentials end within LEAD_SECONDS. `now` in seconds since the epoch."""
     end = table.io.properties.get(_EXPIRY)
-    if end is None or int(end) / 1000 - (time.time() if now is None else now) > LEAD_SECONDS:
-        return table
-    return table.refresh()
+    return end is not None and int(end) / 1000 - (time.time() if now is None else now) <= LEAD_SECONDS
+
+
+def refreshed(table: Table, now: float | None = None) -> Table:
+    """The same table, loaded again if its credentials are ending."""
+    return table.refresh() if ending(table, now) else table

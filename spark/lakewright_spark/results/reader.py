@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import threading
+import time
 from collections import OrderedDict
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -18,11 +19,15 @@ from lakewright_spark.errors import BadAddressError, ConfigMissingError, RowsMov
 from lakewright_spark.pyiceberg_catalog import explained
 from lakewright_spark.results.catalog_cache import CATALOGS, CatalogCache
 from lakewright_spark.results.file_index import FileIndex, appends_since, plan
+from lakewright_spark.results.freshness import ending
 from lakewright_spark.results.tables import ResultTables
 from lakewright_spark.results.uris import ResultNamespaces, ResultUri
 
 INDEXES = 128
 """Tables whose planned files a reader keeps in mind."""
+
+SEEN_SECONDS = 5.0
+"""As often as a writer commits by default."""
 
 _CURSOR = re.compile(r"([0-9a-f-]{36})\.(\d*)\.(\d+)")
 
@@ -54,6 +59,15 @@ class News:
     cursor: Cursor
 
 
+@dataclass(frozen=True)
+class _Seen:
+    """A table as it was at a moment of the monotonic clock."""
+
+    table: Table
+    index: FileIndex
+    at: float
+
+
 class KnowsWarehouses(Protocol):
     """Who knows in which warehouse an execution wrote, such as a registry of executions."""
 
@@ -76,6 +90,7 @@ class ResultReader:
     _indexes: OrderedDict[tuple[str, str], FileIndex] = field(
         default_factory=OrderedDict, init=False, repr=False, compare=False
     )
+    _seen: dict[tuple[str, str], _Seen] = field(default_factory=dict, init=False, repr=False, compare=False)
     _lock: threading.Lock = field(default_factory=threading.Lock, init=False, repr=False, compare=False)
 
     def count(self, uri: ResultUri) -> int:
@@ -83,7 +98,17 @@ class ResultReader:
         return self._index(uri, self.table(uri)).rows
 
     def range(self, uri: ResultUri, offset: int, limit: int) -> pa.Table:
-        """Up to `limit` rows from row `offset` (0 is the first) on; only files that hold some of them are read."""
+        """Up to `limit` rows from row `offset` (0 is the first) on; only files that hold some of them are read.
+
+        A page of rows that this reader saw to be there within the last SEEN_SECONDS is read without asking the catalog
+        again: rows are appended only, so it would say the same, unless the result was made anew just now.
+        """
+        if seen := self._seen_lately(uri, offset + limit):
+            tasks, before = seen.index.page(offset, limit)
+            try:
+                return self._read(uri, seen.table, tasks, offset - before, limit)
+            except OSError:
+                self._forget(uri)  # made anew, and its files are gone
         table = self.table(uri)
         tasks, before = self._index(uri, table).page(offset, limit)
         return self._read(uri, table, tasks, offset - before, limit)
@@ -139,11 +164,25 @@ class ResultReader:
         with explained(self.config, warehouse, str(uri)):
             index = plan(table, known)
         with self._lock:
+            self._seen[key] = _Seen(table, index, time.monotonic())
             self._indexes[key] = index
             self._indexes.move_to_end(key)
             while len(self._indexes) > INDEXES:
                 self._indexes.popitem(last=False)
         return index
+
+    def _seen_lately(self, uri: ResultUri, rows: int) -> _Seen | None:
+        """What was seen lately, if so many rows were there, and its credentials are still good."""
+        oldest = time.monotonic() - SEEN_SECONDS
+        with self._lock:
+            for key in [key for key, seen in self._seen.items() if seen.at < oldest]:
+                del self._seen[key]  # nothing holds credentials that nobody uses
+            seen = self._seen.get((self.warehouse_of(uri), uri.path))
+        return seen if seen and seen.index.rows >= rows and not ending(seen.table) else None
+
+    def _forget(self, uri: ResultUri) -> None:
+        with self._lock:
+            self._seen.pop((self.warehouse_of(uri), uri.path), None)
 
     def _read(self, uri: ResultUri, table: Table, tasks: list[FileScanTask], skip: int, limit: int | None) -> pa.Table:
         wanted = None if limit is None else skip + limit
