@@ -48,9 +48,9 @@ def test_a_call_without_a_token_is_refused(world: World) -> None:
 @pytest.mark.parametrize(
     "claims",
     [
-        {"exp": int(time.time()) - 1},
+        {"exp": 1_000_000_000},
         {"exp": None},
-        {"nbf": int(time.time()) + 600},
+        {"nbf": 4_000_000_000},
         {"iss": "http://somebody.else"},
         {"iss": None},
         {"aud": "other"},
