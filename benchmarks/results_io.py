@@ -24,7 +24,7 @@ from pyiceberg.io.pyarrow import ArrowScan
 from benchmarks.ground import Ground
 from benchmarks.measure import Row, timed
 
-TIMES = 7
+TIMES = 9
 COMMITS, ROWS_A_COMMIT = 10, 100_000
 FILES, FILES_A_COMMIT, ROWS_A_FILE = 1000, 20, 4096
 PAGE = 20_000

@@ -29,8 +29,10 @@ def made_from(pem: Path) -> Path:
         raise ConfigMissingError(f"ca_bundle {pem}: expected a PEM file with certificates, found none")
     java = _java_home()
     name = hashlib.sha256(f"{java}\n{text}".encode()).hexdigest()[:32]
-    store = Path(tempfile.gettempdir()) / f"lakewright-truststore-{os.getuid()}-{name}.p12"
+    # Not in a folder that others may write to: who makes this file says whom the job trusts.
+    store = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "lakewright" / f"trust-{name}.p12"
     if not store.is_file():
+        store.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         with tempfile.TemporaryDirectory(dir=store.parent) as folder:
             fresh = Path(folder) / "truststore"
             shutil.copyfile(java / "lib" / "security" / "cacerts", fresh)

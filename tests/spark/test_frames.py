@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 
+import pyarrow.compute as pc
 import pytest
 from lakewright_spark.catalog import CatalogConfig
 from lakewright_spark.errors import RowsDeletedError, RowsMovedError, WarehouseRefusedError
@@ -50,6 +52,24 @@ def test_a_frame_is_a_result_and_a_result_is_a_frame(
     ResultWriter(catalog_config, "results").write_rows(uri, schema, [(5,), (6,)])
     frames.spark.catalog.refreshTable(frames.identifier(uri))
     assert sorted(row.number for row in frames.read(uri).collect()) == [5, 6]
+
+
+@pytest.mark.skipif(not os.environ.get("LAKEWRIGHT_FULL"), reason="five million rows: test-all")
+def test_five_million_rows_come_back_whole_and_by_page(frames: ResultFrames, reader: ResultReader) -> None:
+    uri = Execution(1, 2).result(PORT)
+    made = frames.spark.range(0, 5_000_000, numPartitions=8)
+    made = made.selectExpr("id", "id % 97 AS category", "cast(floor(rand(7) * 1000000) AS bigint) AS amount")
+    frames.write(uri, made)
+    expected = frames.read(uri).agg({"id": "sum", "amount": "sum"}).collect()[0]
+    whole = reader.whole(uri)
+    assert whole.num_rows == reader.count(uri) == 5_000_000
+    assert whole["id"].to_pylist() == list(range(5_000_000))
+    assert (pc.sum(whole["id"]).as_py(), pc.sum(whole["amount"]).as_py()) == (
+        expected["sum(id)"],
+        expected["sum(amount)"],
+    )
+    for offset in (0, 624_990, 4_999_990):
+        assert reader.range(uri, offset, 20).equals(whole.slice(offset, 20))
 
 
 def test_one_session_can_write_a_result_twice(frames: ResultFrames, reader: ResultReader) -> None:

@@ -24,7 +24,9 @@ from lakewright_spark.results.uris import Execution, Port
 from lakewright_spark.session import SMALL_JOB
 from test_kinds import in_database
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
+
+FULL_ONLY = pytest.mark.skipif(not os.environ.get("LAKEWRIGHT_FULL"), reason="a JVM for each kind of session: test-all")
 
 LIFE = 20
 """Seconds that a token lives."""
@@ -89,6 +91,7 @@ def test_a_session_outlives_its_tokens_over_tls_of_its_own(
     assert ResultReader(catalog_config).count(uri) == 100
 
 
+@FULL_ONLY
 def test_a_catalog_in_a_database_as_texera_has_it(
     sandbox: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -143,6 +146,7 @@ def connect_server(folder: Path) -> Iterator[str]:
             server.wait()
 
 
+@FULL_ONLY
 def test_a_client_of_spark_connect(catalog_config: CatalogConfig, tmp_path: Path) -> None:
     (tmp_path / "script.py").write_text(CONNECTED)
     (tmp_path / "catalog.json").write_text(catalog_config.to_json())

@@ -1,0 +1,55 @@
+"""A truststore that Java reads, out of a PEM file: Java's own authorities and one's own."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from lakewright_spark.errors import ConfigMissingError
+from lakewright_spark.truststore import PASSWORD, made_from
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "spark"))
+from certificates import make
+
+pytestmark = pytest.mark.skipif(shutil.which("keytool") is None, reason="needs Java")
+
+
+@pytest.fixture(autouse=True)
+def _cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+
+
+def test_every_certificate_of_the_file_is_in_it_beside_javas_own(tmp_path: Path) -> None:
+    bundle = tmp_path / "bundle.pem"
+    parts = []
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        parts.append(make(tmp_path / name)[0].read_text())
+    bundle.write_text("\n".join(parts))
+    store = made_from(bundle)
+    listed = subprocess.run(
+        ["keytool", "-list", "-keystore", str(store), "-storepass", PASSWORD],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    assert "lakewright-0" in listed
+    assert "lakewright-1" in listed
+    assert len(listed.splitlines()) > 20
+    made = store.stat().st_mtime_ns
+    assert made_from(bundle) == store
+    assert store.stat().st_mtime_ns == made
+
+
+def test_what_is_no_pem_file_is_told(tmp_path: Path) -> None:
+    with pytest.raises(ConfigMissingError, match="expected a PEM file that can be read"):
+        made_from(tmp_path / "missing.pem")
+    (tmp_path / "empty.pem").write_text("nothing")
+    with pytest.raises(ConfigMissingError, match="with certificates, found none"):
+        made_from(tmp_path / "empty.pem")
+    (tmp_path / "broken.pem").write_text("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n")
+    with pytest.raises(ConfigMissingError, match="keytool does not take lakewright-0"):
+        made_from(tmp_path / "broken.pem")
