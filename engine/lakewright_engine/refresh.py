@@ -60,11 +60,14 @@ def _read(deployment: Deployment, step: Step, old: ResourceState) -> None:
     new = replace(
         old, id=object_id, outputs=outputs, inputs=inputs if inputs is not None else old.inputs, init_errors=init_errors
     )
-    if not same(dict(new.inputs), dict(old.inputs)) or not same(dict(new.outputs), dict(old.outputs)):
+    unchanged = same(dict(new.outputs), dict(old.outputs))
+    if not unchanged or not same(dict(new.inputs), dict(old.inputs)):
         new.modified = now()
+    elif inputs is not None and object_id == old.id and init_errors == old.init_errors:
+        return  # all of it is as the state has it: the provider need not be asked what differs
     step.new = new
     if old.external:
-        step.result = "same" if same(dict(new.outputs), dict(old.outputs)) else "update"
+        step.result = "same" if unchanged else "update"
         return
     # Read as "what would it take to come back": turned round, it is what happened to the object.
     diff = resource_diff(provider, new.urn, new, old.inputs, old.ignore_changes)

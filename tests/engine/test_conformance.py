@@ -59,11 +59,11 @@ def key(step: dict[str, str]) -> tuple[str, ...]:
 
 
 def messages_match(outcome: Outcome, wanted: list[str]) -> bool:
-    """Every error that was recorded is told, in the same words.
+    """Every error that was recorded is told, in the same words; a line of the recording is the error's first one.
 
     Of a provider's traceback only the beginning was recorded; it is told as its last line, of the same resource.
     """
-    told = {message.removeprefix("error: ") for message in outcome.messages}
+    told = {message.removeprefix("error: ").partition("\n")[0] for message in outcome.messages}
     errors = {line.split("error: ", 1)[1] for line in wanted if "error: " in line}
     tracebacks = {error for error in errors if error.startswith("Traceback")}
     failed = {line.split()[2] for line in wanted if " **creating failed** error: Traceback" in line}
