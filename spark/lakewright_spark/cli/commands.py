@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from lakewright_spark.cli import executions, flights, jars, policy, read, registry, run
+from lakewright_spark.cli import executions, flights, jars, job, policy, read, registry, run
 
 
 def register(app: typer.Typer) -> None:
@@ -13,6 +13,7 @@ def register(app: typer.Typer) -> None:
     app.command("read")(read.read)
     app.add_typer(executions.app, name="executions")
     app.add_typer(registry.app, name="registry")
+    app.command("job")(job.job)
     app.add_typer(policy.app, name="policy")
     app.command("run-flights")(flights.run_flights)
     app.command("jars")(jars.fetch_jars)

@@ -1,0 +1,88 @@
+"""`compaction`: small files into large ones, in order if the policy says so; no row is changed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from pyspark.sql import SparkSession
+
+from lakewright_spark.catalog_policies import CompactionPolicy, TablePolicies
+from lakewright_spark.errors import PolicyRefusedError
+from lakewright_spark.maintenance.iceberg import IcebergTable
+from lakewright_spark.maintenance.job import Metrics, options
+from lakewright_spark.table_identifier import TableIdentifier, literal, quoted
+
+SMALLEST, LARGEST = 0.75, 1.8
+"""Files between these parts of the target size are left as they are: Iceberg's own defaults."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CompactionMetrics(Metrics):
+    """Data files before and after, and the bytes that were written anew."""
+
+    rewritten: int = 0
+    added: int = 0
+    bytes: int = 0
+    failed: int = 0
+    """Files whose group could not be written or committed; the other groups are."""
+
+
+def run(
+    spark: SparkSession, table: TableIdentifier, policy: TablePolicies, *, dry_run: bool, now: datetime
+) -> CompactionMetrics:
+    """Rewrite what is too small or too large, where there are enough such files in a partition to pay.
+
+    PolicyRefusedError if a column of the policy is not there, or the table has no order of its own to sort by.
+    """
+    del now  # Sizes alone decide.
+    compaction = policy.compaction or CompactionPolicy()
+    opened = IcebergTable.open(spark, table)
+    order = _order(opened, compaction)
+    files, size = _worth(opened, compaction)
+    if dry_run or not files:
+        return CompactionMetrics(rewritten=files, bytes=size, dry_run=dry_run)
+    commits = compaction.partial_progress_commits
+    values = {
+        "target-file-size-bytes": int(compaction.target_file_size),
+        "min-input-files": compaction.min_input_files,
+        "partial-progress.enabled": str(commits > 0).lower(),
+        **({"partial-progress.max-commits": commits} if commits else {}),
+    }
+    strategy = "binpack" if compaction.strategy == "bin-pack" else "sort"
+    arguments = {"strategy": literal(strategy), "options": options(values)}
+    sorting = {"sort_order": literal(order)} if order else {}
+    row = opened.call("rewrite_data_files", **arguments, **sorting).collect()[0]
+    return CompactionMetrics(
+        rewritten=row.rewritten_data_files_count,
+        added=row.added_data_files_count,
+        bytes=row.rewritten_bytes_count,
+        failed=row.failed_data_files_count,
+    )
+
+
+def _order(opened: IcebergTable, compaction: CompactionPolicy) -> str:
+    """The order as the procedure takes it; empty for none, or for the table's own."""
+    if unknown := sorted(set(compaction.columns) - opened.columns().keys()):
+        raise PolicyRefusedError(f"table {opened.table}: compaction: there is no column {', '.join(unknown)}")
+    if compaction.strategy == "sort" and not compaction.columns and opened.java.sortOrder().isUnsorted():
+        raise PolicyRefusedError(
+            f"table {opened.table}: compaction: expected `columns` to sort by, since the table has no sort order"
+        )
+    names = ", ".join(quoted(name) for name in compaction.columns)
+    return f"zorder({names})" if compaction.strategy == "z-order" else names
+
+
+def _worth(opened: IcebergTable, compaction: CompactionPolicy) -> tuple[int, int]:
+    """Number and bytes of files that are out of size, in partitions where there are enough of them."""
+    target = int(compaction.target_file_size)
+    fields = [field.name for field in opened.spark.table(opened.metadata("data_files")).schema]
+    partition = "spec_id, partition" if "partition" in fields else "spec_id"
+    row = opened.spark.sql(
+        "SELECT coalesce(sum(n), 0) AS files, coalesce(sum(size), 0) AS bytes FROM (SELECT count(*) AS n, "  # noqa: S608
+        f"sum(file_size_in_bytes) AS size FROM {opened.metadata('data_files')} "
+        f"WHERE file_size_in_bytes < {int(SMALLEST * target)} OR file_size_in_bytes > {int(LARGEST * target)} "
+        f"GROUP BY {partition} HAVING count(*) >= {compaction.min_input_files} "
+        f"OR max(file_size_in_bytes) > {int(LARGEST * target)})"
+    ).collect()[0]
+    return row.files, row.bytes

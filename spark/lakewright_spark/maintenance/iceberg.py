@@ -1,0 +1,113 @@
+"""The table as Iceberg's Java library has it: its files, properties and procedures, as jobs need them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+
+from lakewright_spark.errors import JobFailedError, NoSuchResultError
+from lakewright_spark.table_identifier import TableIdentifier, quoted
+
+
+@dataclass(frozen=True)
+class IcebergTable:
+    """A table as it was when it was opened. `java` is Iceberg's own `Table`."""
+
+    spark: SparkSession
+    table: TableIdentifier
+    java: Any
+
+    @classmethod
+    def open(cls, spark: SparkSession, table: TableIdentifier) -> IcebergTable:
+        """Its newest state, whatever Spark remembers of it. NoSuchResultError, JobFailedError."""
+        jvm: Any = spark._jvm
+        try:
+            spark.catalog.refreshTable(table.sql)
+            java = jvm.org.apache.iceberg.spark.Spark3Util.loadIcebergTable(
+                spark._jsparkSession,
+                table.sql,
+            )
+            java.refresh()
+        except (Py4JJavaError, PySparkException) as error:
+            reason = first_line(error)
+            missing = "TABLE_OR_VIEW_NOT_FOUND" in reason or "NoSuchTable" in reason or "NoSuchNamespace" in reason
+            kind = NoSuchResultError if missing else JobFailedError
+            raise kind(f"table {table} cannot be opened: {reason}") from error
+        return cls(spark, table, java)
+
+    @property
+    def uuid(self) -> str:
+        """Tells it from a table that was made again under its name."""
+        return self.java.uuid().toString()
+
+    @property
+    def location(self) -> str:
+        return self.java.location().rstrip("/")
+
+    @property
+    def keeps_garbage(self) -> bool:
+        """Whether `gc.enabled` forbids to delete files: others may use them, too."""
+        return self.java.properties().get("gc.enabled") == "false"
+
+    @property
+    def deletes_files(self) -> bool:
+        """Whether this session's way to the storage deletes at all: a catalog with soft delete tells clients not to."""
+        return self.java.io().properties().get("s3.delete-enabled") != "false"
+
+    def columns(self) -> dict[str, str]:
+        """Iceberg's type of each top-level column."""
+        return {field.name(): field.type().toString() for field in self.java.schema().columns()}
+
+    def partitions(self) -> list[tuple[str, str]]:
+        """Column and transform of each partition field."""
+        schema = self.java.schema()
+        fields = self.java.spec().fields()
+        return [(schema.findColumnName(one.sourceId()), one.transform().toString()) for one in fields]
+
+    def metadata(self, name: str) -> str:
+        """One of the table's metadata tables, such as `snapshots`, for Spark SQL."""
+        return f"{self.table.sql}.{name}"
+
+    def call(self, procedure: str, **arguments: str) -> DataFrame:
+        """Run one of Iceberg's procedures; values are Spark SQL already."""
+        given = ", ".join(f"{name} => {value}" for name, value in {"table": self.table.argument, **arguments}.items())
+        return self.spark.sql(f"CALL {quoted(self.table.warehouse)}.system.{procedure}({given})")
+
+    def write(self, path: str, text: str) -> None:
+        """Put a file of the table's, with the table's own credentials."""
+        stream = self.java.io().newOutputFile(path).createOrOverwrite()
+        try:
+            stream.write(bytearray(text.encode()))
+        finally:
+            stream.close()
+
+    def read(self, path: str) -> str:
+        stream = self.java.io().newInputFile(path).newStream()
+        try:
+            return bytes(stream.readAllBytes()).decode()
+        finally:
+            stream.close()
+
+    def listed(self, folder: str) -> list[str]:
+        """The files whose path begins with this one, by the table's own credentials."""
+        found = self.java.io().listPrefix(folder).iterator()
+        paths: list[str] = []
+        while found.hasNext():
+            paths.append(found.next().location())
+        return paths
+
+
+def instant(moment: datetime) -> str:
+    """An instant as a literal of Spark SQL."""
+    return f"TIMESTAMP '{moment.astimezone(UTC):%Y-%m-%d %H:%M:%S.%f}+00:00'"
+
+
+def first_line(error: Exception) -> str:
+    """What Spark or Iceberg said, in one line."""
+    text = error.java_exception.toString() if isinstance(error, Py4JJavaError) else str(error)
+    return (text.strip().splitlines() or [type(error).__name__])[0]

@@ -1,0 +1,50 @@
+"""What every maintenance job has in common: its metrics, and the reasons to leave a table alone. Pure functions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Literal, Protocol
+
+from pyspark.sql import SparkSession
+
+from lakewright_spark.catalog_policies import Job, TablePolicies
+from lakewright_spark.table_identifier import TableIdentifier
+
+_OF_THE_PRIMARY = frozenset({"retention", "snapshot-expiration", "compaction", "rewrite-manifests"})
+_CHANGES_NOTHING = frozenset({"statistics", "orphan-files"})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Metrics:
+    """What a job did; with `dry_run`, what it would have done. Bytes and counts of the job's own are in subclasses."""
+
+    state: Literal["SUCCEEDED", "SKIPPED"] = "SUCCEEDED"
+    reason: str = ""
+    """Why it was skipped, or what whoever reads this should know."""
+    dry_run: bool = False
+
+
+class JobRun(Protocol):
+    """One job on one table. `now` is the instant (UTC) that ages are counted from."""
+
+    def __call__(
+        self, spark: SparkSession, table: TableIdentifier, policy: TablePolicies, *, dry_run: bool, now: datetime
+    ) -> Metrics: ...
+
+
+def reason_to_skip(job: Job, policy: TablePolicies, now: datetime) -> str | None:
+    """Why a job leaves the table alone, whatever state that is in; None if it may run."""
+    switches = policy.maintenance
+    if switches and (switches.disabled or job in switches.disabled_jobs):
+        return "maintenance is switched off" if switches.disabled else f"{job} is switched off"
+    if policy.lock and policy.lock.holds(now) and job not in _CHANGES_NOTHING:
+        return f"locked since {policy.lock.since.isoformat()}" + (f": {told}" if (told := policy.lock.message) else "")
+    if policy.replica and job in _OF_THE_PRIMARY:
+        return "a replica: this is done where it is copied from"
+    return None
+
+
+def options(values: dict[str, Any]) -> str:
+    """Options of a procedure, as Spark SQL's map of texts."""
+    return "map(" + ", ".join(f"'{key}', '{value}'" for key, value in values.items()) + ")"

@@ -1,0 +1,53 @@
+"""`orphan-files`: find files that no snapshot refers to, and record them as candidates. It deletes nothing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as f
+
+from lakewright_spark.catalog_policies import TablePolicies
+from lakewright_spark.maintenance.candidates import CANDIDATES, age_limit, recorded, unreferenced
+from lakewright_spark.maintenance.iceberg import IcebergTable, instant
+from lakewright_spark.maintenance.job import Metrics
+from lakewright_spark.table_identifier import TableIdentifier
+
+
+@dataclass(frozen=True, kw_only=True)
+class OrphanFilesMetrics(Metrics):
+    """Candidates now, and how many of them this run found."""
+
+    candidates: int = 0
+    new: int = 0
+
+
+def run(
+    spark: SparkSession, table: TableIdentifier, policy: TablePolicies, *, dry_run: bool, now: datetime
+) -> OrphanFilesMetrics:
+    """Record what is unreferenced and older than the policy's age; the floor is a day, of a replica three."""
+    opened = IcebergTable.open(spark, table)
+    if opened.keeps_garbage:
+        return OrphanFilesMetrics(state="SKIPPED", reason="the table has gc.enabled=false", dry_run=dry_run)
+    found = unreferenced(opened, age_limit(policy, now)).cache()
+    try:
+        candidates = found.count()
+        if dry_run:
+            return OrphanFilesMetrics(candidates=candidates, new=candidates, dry_run=True)
+        if not candidates:
+            return OrphanFilesMetrics()
+        fresh = found.join(recorded(opened), "file_path", "left_anti").cache()
+        try:
+            if new := fresh.count():
+                fresh.select(
+                    f.lit(str(table)).alias("table_name"),
+                    f.lit(opened.uuid).alias("table_uuid"),
+                    "file_path",
+                    f.expr(instant(now)).alias("first_seen"),
+                ).coalesce(1).writeTo(CANDIDATES.make(spark, table.warehouse)).append()
+        finally:
+            fresh.unpersist()
+        return OrphanFilesMetrics(candidates=candidates, new=new)
+    finally:
+        found.unpersist()

@@ -1,0 +1,64 @@
+"""`lakewright-spark job` as a person runs it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from lakewright_spark.catalog import CatalogConfig
+from lakewright_spark.catalog_policies import PolicyPattern
+from lakewright_spark.cli import app
+from typer.testing import CliRunner
+
+from .conftest import Maintained
+
+pytestmark = pytest.mark.spark
+
+PATTERN = {"match": "*.maintained.switched", "maintenance": {"disabled_jobs": ["compaction"]}}
+
+
+@pytest.fixture
+def config(tenant: CatalogConfig, tmp_path: Path) -> Path:
+    path = tmp_path / "catalog.json"
+    path.write_text(tenant.model_copy(update={"policies": (PolicyPattern.model_validate(PATTERN),)}).to_json())
+    return path
+
+
+def command(config: Path, *arguments: str) -> list[str]:
+    return ["job", *arguments, "--config", str(config), "--warehouse", "soft"]
+
+
+@pytest.mark.skipif(not os.environ.get("LAKEWRIGHT_FULL"), reason="a JVM of its own: test-all")
+def test_a_job_runs_with_the_right_to_delete(made: Callable[..., Maintained], config: Path) -> None:
+    table = made("from_the_shell", "(n int) USING iceberg", "soft")
+    for number in range(2):
+        table.do(f"INSERT OVERWRITE THIS VALUES ({number})")
+    arguments = command(config, "snapshot-expiration", "--table", "maintained.from_the_shell", "--json")
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
+    program = [sys.executable, "-m", "lakewright_spark.cli", *arguments]
+    done = subprocess.run(program, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-2000:]
+    found = json.loads(done.stdout.splitlines()[-1])
+    assert (found["state"], found["snapshots"], found["files_left"]) == ("SUCCEEDED", 0, False), (
+        "younger than the policy"
+    )
+
+
+def test_a_job_that_is_switched_off_by_a_pattern_needs_no_spark(made: Callable[..., Maintained], config: Path) -> None:
+    made("switched", "(n int) USING iceberg", "soft")
+    done = CliRunner().invoke(app, command(config, "compaction", "--table", "maintained.switched"))
+    assert done.stdout == "compaction of soft.maintained.switched: skipped, compaction is switched off\n"
+    made("wid_1_eid_2_runtimestatistics", "(n int) USING iceberg", "soft")
+    done = CliRunner().invoke(app, command(config, "compaction", "--table", "maintained.wid_1_eid_2_runtimestatistics"))
+    assert "skipped, a result of execution 2: no registry says that it has ended" in done.stdout
+
+
+def test_a_job_that_is_none_is_refused(config: Path) -> None:
+    done = CliRunner().invoke(app, command(config, "vacuum", "--table", "a.b"))
+    assert done.exit_code == 2
+    assert "snapshot-expiration" in done.output

@@ -1,0 +1,196 @@
+"""Each maintenance job on a real table: what it does, what it would do, and what it leaves alone."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from lakewright_spark.errors import JobFailedError, NoSuchResultError, PolicyRefusedError
+from lakewright_spark.table_identifier import TableIdentifier
+
+from .conftest import DAY, Maintained
+
+pytestmark = pytest.mark.spark
+
+Made = Callable[..., Maintained]
+
+
+class TestRetention:
+    def test_whole_partitions_past_the_policy_go(self, made: Made) -> None:
+        table = made("events", "(ts timestamp, n int) USING iceberg PARTITIONED BY (days(ts))")
+        table.do("INSERT INTO THIS SELECT timestamp'2026-01-01 12:00:00' + make_interval(0,0,0,id), id FROM range(5)")
+        table.allow(retention={"keep": 2, "column": "ts", "backup": True})
+        table.now = table.now.replace(year=2026, month=1, day=5, hour=9)
+        before = table.objects()
+        dry = table.job("retention", dry_run=True)
+        assert (dry.files, dry.rows, dry.before) == (2, 2, "TIMESTAMP '2026-01-03 00:00:00.000000+00:00'")
+        assert len(table.column("SELECT n FROM THIS")) == 5
+        done = table.job("retention")
+        assert (done.files, done.rows, done.bytes) == (2, 2, dry.bytes)
+        assert sorted(table.column("SELECT n FROM THIS")) == [2, 3, 4]
+        assert table.job("retention").files == 0
+        self._backup_outlives_other_jobs(table, before, done.manifest)
+
+    def _backup_outlives_other_jobs(self, table: Maintained, before: dict[str, str], manifest: str) -> None:
+        table.now += 365 * DAY
+        expired = table.job("snapshot-expiration")
+        assert (expired.snapshots, expired.files_left) == (1, True)
+        table.job("orphan-files")
+        table.now += 10 * DAY
+        table.job("staged-files")
+        left = table.objects()
+        assert manifest in left
+        data = {path for path in before if "/data/" in path}
+        assert data <= left.keys()
+
+    def test_a_text_column_is_compared_by_its_pattern(self, made: Made) -> None:
+        table = made("logs", "(day string, n int) USING iceberg PARTITIONED BY (day)")
+        table.do("INSERT INTO THIS VALUES ('20251231', 1), ('20260101', 2), (NULL, 3)")
+        table.now = table.now.replace(year=2026, month=2, day=1)
+        table.allow(retention={"keep": 1, "unit": "month", "column": "day", "pattern": "yyyyMMdd"})
+        assert table.job("retention").rows == 1
+        assert sorted(table.column("SELECT n FROM THIS")) == [2, 3]
+
+    def test_a_file_with_rows_of_both_sides_is_not_cut(self, made: Made) -> None:
+        table = made("mixed", "(day string, n int) USING iceberg")
+        table.do("INSERT INTO THIS SELECT /*+ COALESCE(1) */ * FROM VALUES ('2020-01-01', 1), ('2099-01-01', 2)")
+        table.allow(retention={"keep": 1, "column": "day", "pattern": ""})
+        with pytest.raises(JobFailedError, match=r"1 files hold rows before and after '"):
+            table.job("retention")
+        table.allow(retention={"keep": 1, "column": "n", "pattern": ""})
+        with pytest.raises(PolicyRefusedError, match="`n` is int"):
+            table.job("retention")
+        assert len(table.column("SELECT n FROM THIS")) == 2
+
+
+class TestSnapshots:
+    def test_age_and_number_but_never_a_branch_or_a_tag(self, made: Made) -> None:
+        table = made("history", "(n int) USING iceberg")
+        for number in range(4):
+            table.do(f"INSERT INTO THIS VALUES ({number})")
+            if number == 0:
+                table.do("ALTER TABLE THIS CREATE TAG first")
+        table.do("ALTER TABLE THIS CREATE BRANCH work")
+        table.do("INSERT INTO THIS.branch_work VALUES (9)")
+        table.do("INSERT OVERWRITE THIS VALUES (100)")
+        table.allow(history={"versions": 3})
+        table.now -= 30 * DAY
+        assert table.job("snapshot-expiration").snapshots == 0, "younger than an hour"
+        table.now += timedelta(hours=2)
+        assert table.job("snapshot-expiration", dry_run=True).snapshots == 1
+        assert table.job("snapshot-expiration").snapshots == 1
+        table.now += 4 * DAY
+        dry = table.job("snapshot-expiration", dry_run=True)
+        count = len(table.column("SELECT snapshot_id FROM THIS.snapshots"))
+        done = table.job("snapshot-expiration")
+        left = len(table.column("SELECT snapshot_id FROM THIS.snapshots"))
+        assert dry.snapshots == done.snapshots == count - left > 0
+        assert left == 3, "main, work and first"
+        assert table.column("SELECT n FROM THIS VERSION AS OF 'first'") == [0]
+        assert sorted(table.column("SELECT n FROM THIS VERSION AS OF 'work'")) == [0, 1, 2, 3, 9]
+
+    def test_a_catalog_with_soft_delete_keeps_files_until_a_job_may_delete(self, made: Made) -> None:
+        table = made("kept", "(n int) USING iceberg", warehouse="soft")
+        for number in range(2):
+            table.do(f"INSERT OVERWRITE THIS VALUES ({number})")
+        before = table.objects()
+        expired = table.job("snapshot-expiration")
+        assert (expired.snapshots, expired.files_left, expired.data_files) == (1, True, 0)
+        assert before.keys() <= table.objects().keys()
+        assert table.job("orphan-files").candidates == 3, "a data file, its manifest and the list"
+        table.now += 4 * DAY
+        with pytest.raises(JobFailedError, match=r"3 files are due.*s3.delete-enabled=true"):
+            table.job("staged-files")
+        assert before.keys() <= table.objects().keys()
+        as_jobs_do = TableIdentifier("softly", ("maintained",), "kept")
+        assert table.job("staged-files", table=as_jobs_do).deleted == 3
+        assert len(before.keys() - table.objects().keys()) == 3
+        assert table.column("SELECT n FROM THIS") == [1]
+
+
+class TestOrphans:
+    def test_two_runs_and_their_times_lie_between_a_find_and_its_deletion(self, made: Made) -> None:
+        table = made("lossy", "AS SELECT 1 AS n")
+        lost = table.lose("lost.parquet")
+        table.allow(orphan_files={"older_than_days": 1}, staged_files={"older_than_days": 2})
+        later, table.now = table.now, table.now - 30 * DAY
+        assert table.job("orphan-files").candidates == 0, "younger than a day"
+        table.now = later
+        found = table.job("orphan-files")
+        assert (found.candidates, found.new) == (1, 1)
+        assert table.job("orphan-files").new == 0
+        assert table.job("staged-files").waiting == 1
+        table.now += 3 * DAY
+        assert table.job("staged-files", dry_run=True).deleted == 1
+        assert lost in table.objects()
+        before = table.objects()
+        done = table.job("staged-files")
+        assert (done.deleted, done.waiting) == (1, 0)
+        assert before.keys() - table.objects().keys() == {lost}
+        assert table.column("SELECT n FROM THIS") == [1]
+
+    def test_a_replica_waits_three_days_and_a_table_without_gc_is_left_alone(self, made: Made) -> None:
+        table = made("copied", "AS SELECT 1 AS n")
+        table.lose("lost.parquet")
+        table.allow(orphan_files={"older_than_days": 1}, replica=True)
+        table.now += -30 * DAY + 2 * DAY
+        assert table.job("orphan-files").candidates == 0
+        table.now += 2 * DAY
+        assert table.job("orphan-files", dry_run=True).candidates == 1
+        assert table.job("snapshot-expiration").reason == "a replica: this is done where it is copied from"
+        table.do("ALTER TABLE THIS SET TBLPROPERTIES ('gc.enabled' = 'false')")
+        assert table.job("orphan-files").reason == "the table has gc.enabled=false"
+
+
+class TestLayout:
+    @pytest.mark.parametrize(
+        "policy",
+        [
+            {},
+            {"strategy": "sort", "columns": ["n"], "partial_progress_commits": 0},
+            {"strategy": "z-order", "columns": ["n", "k"]},
+        ],
+    )
+    def test_compaction_keeps_every_row(self, made: Made, policy: dict[str, Any]) -> None:
+        table = made("small", "(n int, k int) USING iceberg")
+        for number in range(3):
+            table.do(f"INSERT INTO THIS VALUES ({9 - number}, 1)")
+        table.allow(compaction={"min_input_files": 4, **policy})
+        assert table.job("compaction").rewritten == 0
+        table.allow(compaction={"min_input_files": 2, **policy})
+        assert table.job("compaction", dry_run=True).rewritten == 3
+        done = table.job("compaction")
+        assert (done.rewritten, done.added, done.failed) == (3, 1, 0)
+        rows = table.column("SELECT n FROM THIS")
+        assert sorted(rows) == [7, 8, 9]
+        assert rows == sorted(rows) or policy == {}
+        table.allow(compaction={"strategy": "sort", "min_input_files": 2})
+        with pytest.raises(PolicyRefusedError, match="no sort order"):
+            table.job("compaction")
+
+    def test_manifests_and_statistics(self, made: Made) -> None:
+        table = made("counted", "(n int, k string) USING iceberg PARTITIONED BY (k)")
+        table.do("INSERT INTO THIS VALUES (1, 'a'), (2, 'b')")
+        table.do("INSERT INTO THIS VALUES (3, 'a')")
+        assert table.job("rewrite-manifests", dry_run=True).rewritten == 2
+        assert (table.job("rewrite-manifests").rewritten, table.job("rewrite-manifests").rewritten) == (2, 0)
+        assert table.job("statistics", dry_run=True).commits == 3
+        first, again = table.job("statistics"), table.job("statistics")
+        assert (first.rows, first.data_files, first.partitions, first.snapshots, first.commits) == (3, 3, 2, 3, 3)
+        assert again.commits == 0
+        name = f"WHERE table_name = '{table.table}'"
+        rows = table.do(f"SELECT * FROM results.ops.table_statistics {name}").collect()
+        assert [(row.row_count, row.data_files, row.manifests) for row in rows] == [(3, 3, 1)] * 2
+        parts = table.do(f"SELECT DISTINCT partition, row_count FROM results.ops.partition_statistics {name}").collect()
+        assert sorted((json.loads(row.partition)["k"], row.row_count) for row in parts) == [("a", 2), ("b", 1)]
+        operations = table.column(f"SELECT operation FROM results.ops.commit_statistics {name} ORDER BY committed_at")
+        assert operations == ["append", "append", "replace"]
+
+
+def test_a_table_that_is_not_there_is_told(made: Made) -> None:
+    table = made("there", "AS SELECT 1 AS n")
+    with pytest.raises(NoSuchResultError, match=r"table results.maintained.`no.thing` cannot be opened"):
+        table.job("statistics", table=TableIdentifier("results", ("maintained",), "no.thing"))

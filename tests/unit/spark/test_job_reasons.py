@@ -1,0 +1,43 @@
+"""The reasons for which a job leaves a table alone."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from lakewright_spark.catalog_policies import JOBS, Job, TablePolicies
+from lakewright_spark.maintenance.job import options, reason_to_skip
+from lakewright_spark.maintenance.jobs import RUNS
+
+NOW = datetime(2026, 1, 10, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("policies", "job", "reason"),
+    [
+        ({}, "compaction", None),
+        ({"maintenance": {"disabled": True}}, "statistics", "maintenance is switched off"),
+        ({"maintenance": {"disabled_jobs": ["compaction"]}}, "compaction", "compaction is switched off"),
+        ({"maintenance": {"disabled_jobs": ["compaction"]}}, "retention", None),
+        (
+            {"lock": {"since": "2026-01-08T00:00:00Z", "message": "audit"}},
+            "staged-files",
+            "locked since 2026-01-08T00:00:00+00:00: audit",
+        ),
+        ({"lock": {"since": "2026-01-08T00:00:00Z", "expires_in_days": 2}}, "staged-files", None),
+        ({"lock": {"since": "2026-01-08T00:00:00Z"}}, "statistics", None),
+        ({"replica": True}, "retention", "a replica: this is done where it is copied from"),
+        ({"replica": True}, "orphan-files", None),
+    ],
+)
+def test_switches_locks_and_replicas(policies: dict[str, Any], job: Job, reason: str | None) -> None:
+    assert reason_to_skip(job, TablePolicies.model_validate(policies), NOW) == reason
+
+
+def test_every_job_that_a_policy_can_name_runs() -> None:
+    assert tuple(RUNS) == JOBS
+
+
+def test_options_are_a_map_of_texts() -> None:
+    assert options({"min-input-files": 5, "a": "b"}) == "map('min-input-files', '5', 'a', 'b')"
