@@ -92,7 +92,7 @@ def test_a_warehouse_by_role_vends_for_its_tables(lakekeeper: httpx.Client, role
         ("wrong", {}, (412, "ShortTermCredentialError")),
         ("right", {"assume-role-arn": "arn:aws:iam::123456789012:role/missing"}, (412, "ShortTermCredentialError")),
         ("right", {"key-prefix": "outside"}, (400, "PermissionDenied")),
-        ("right", {"bucket": "not-there"}, (400, "PermissionDenied")),
+        ("right", {"bucket": "not-there"}, (400, "NotFound")),
         ("right", {"assume-role-arn": None}, (400, "Invalidsts-role-arn")),
         ("right", {"assume-role-arn": "role"}, (400, "Invalidassume-role-arn")),
         ("right", {"endpoint": "ftp://127.0.0.1"}, (400, "InvalidS3Endpoint")),
