@@ -7,11 +7,17 @@ import shutil
 from collections import Counter
 from collections.abc import Iterator
 
+import hypothesis
 import pytest
 from lakewright_sandbox import lifecycle
 from lakewright_sandbox.state import Sandbox
 
 NEEDS_PULUMI = "needs the Pulumi CLI, which is not on the PATH"
+
+# The same examples every time, so that nobody's change fails by chance; new ones are looked for by `make test-all`.
+hypothesis.settings.register_profile("same", derandomize=True, deadline=None)
+hypothesis.settings.register_profile("new", deadline=None)
+hypothesis.settings.load_profile("new" if os.environ.get("LAKEWRIGHT_FULL") else "same")
 
 
 @pytest.fixture(scope="session")

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from lakewright_engine import yaml_edit
 from lakewright_engine.errors import ProjectError, UnsupportedFeature
@@ -163,6 +163,7 @@ trees = st.recursive(
 )
 
 
+@example(before={"a": "\x85"}, path=["b"], value="\u2028")
 @given(before=st.dictionaries(names, trees, max_size=4), path=st.lists(names, min_size=1, max_size=2), value=trees)
 def test_an_edit_says_what_was_asked_for(before: dict, path: list[str], value: object) -> None:
     edited = yaml.safe_load(yaml_edit.with_entry(yaml_edit.dumped(before), path, value))
