@@ -138,7 +138,7 @@ class NamespaceProvider(LakekeeperProvider[NamespaceArgs]):
         if state.deletion == "retain":
             return
         try:
-            contents.delete_namespace(client, state.warehouse_id, state.path)
+            seen = contents.delete_namespace(client, state.warehouse_id, state.path)
         except NotEmpty:
             if state.deletion == "purge":
                 contents.purge(client, state.warehouse_id, state.path)
@@ -151,7 +151,7 @@ class NamespaceProvider(LakekeeperProvider[NamespaceArgs]):
                 f"{self.title(state)} is not dropped: it holds {contents.described(tables)}. Drop them, or set"
                 " `deletion` to `purge` (or `retain`) and run `up` first."
             ) from None
-        if state.deletion == "protect" and _inactive(client, state.warehouse_id):
+        if not seen and state.deletion == "protect" and _inactive(client, state.warehouse_id):
             raise CannotCount(
                 f"{self.title(state)} cannot be dropped while its warehouse is inactive. Set `active: true` and run"
                 " `up` first."

@@ -101,18 +101,21 @@ def purge(client: Client, warehouse_id: str, path: Path | None = None) -> None:
             delete_namespace(client, warehouse_id, one.path, with_content=True)
 
 
-def delete_namespace(client: Client, warehouse_id: str, path: Path, *, with_content: bool = False) -> None:
-    """Drop a namespace, waiting for expirations that are running in it."""
+def delete_namespace(client: Client, warehouse_id: str, path: Path, *, with_content: bool = False) -> bool:
+    """Drop a namespace, waiting for expirations that are running in it; whether it was there to be seen."""
 
-    def attempt() -> None:
-        _ignoring_missing(lambda: namespaces.delete(client, warehouse_id, path, with_content=with_content))
+    def attempt() -> bool:
+        return _ignoring_missing(lambda: namespaces.delete(client, warehouse_id, path, with_content=with_content))
 
-    until(attempt, lambda error: isinstance(error, Busy), seconds=60, every=0.2)
+    return until(attempt, lambda error: isinstance(error, Busy), seconds=60, every=0.2)
 
 
-def _ignoring_missing(call: Callable[[], None]) -> None:
+def _ignoring_missing(call: Callable[[], None]) -> bool:
+    """Whether the object was there."""
     try:
         call()
     except NotFound as missing:
         if not missing.kind:
             raise
+        return False
+    return True
