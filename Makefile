@@ -20,7 +20,7 @@ $(READY): requirements.lock $(wildcard */pyproject.toml) scripts/setup.sh
 check: $(READY)  ## Format, lint, types, import rules, spelling; changes nothing
 	ruff format --check .
 	ruff check .
-	pyright
+	pyright --project .
 	lint-imports
 	codespell
 

@@ -7,7 +7,8 @@ from google.protobuf import empty_pb2
 from pulumi.runtime.proto.provider_pb2_grpc import ResourceProviderServicer
 
 
-def _attach(*_: Any) -> empty_pb2.Empty:
+def _attach(self: ResourceProviderServicer, request: Any, context: Any) -> empty_pb2.Empty:
+    _ = self, request, context
     return empty_pb2.Empty()
 
 

@@ -92,7 +92,7 @@ def _token_endpoint() -> Iterator[str]:
             self.end_headers()
             self.wfile.write(body)
 
-        def log_message(self, *_: object) -> None:
+        def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the library's name
             """Nothing."""
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Endpoint)

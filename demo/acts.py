@@ -57,7 +57,7 @@ def tamper(stage: Stage) -> None:
     """Two changes that somebody makes by hand, past the stack."""
     declared = warehouse(stage)
     sandbox_state = json.loads((stage.sandbox / "sandbox.json").read_text())
-    headers = {"x-project-id": catalog(stage).project_id}
+    headers = {"x-project-id": str(catalog(stage).project_id)}
     with httpx.Client(base_url=sandbox_state["lakekeeper"]["endpoint"], headers=headers, timeout=30) as server:
         profile = {"type": "soft", "expiration-seconds": SOFT_DELETE_DAYS * 86400}
         server.post(

@@ -33,7 +33,8 @@ class ReferencedClientCredentials(OAuth2AuthManager):
         try:
             return super().auth_header()
         except requests.HTTPError as error:
-            raise IdentityError(f"{self._told}: it answered {error.response.status_code}") from None
+            status = error.response.status_code if error.response is not None else "an error"
+            raise IdentityError(f"{self._told}: it answered {status}") from None
         except requests.RequestException as error:
             raise IdentityError(f"{self._told}: {type(error).__name__}") from None
         except (KeyError, ValueError):

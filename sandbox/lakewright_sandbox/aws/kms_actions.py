@@ -43,7 +43,7 @@ def arn(key: str, region: str) -> str:
 def uses(step: Step, request: HttpRequest, region: str) -> list[tuple[str, str]]:
     """Actions and keys that a step on an object needs beyond S3's own, as S3 documents for SSE-KMS."""
     bucket = s3().buckets.get(step.bucket or "")
-    if bucket is None or step.key is None:
+    if bucket is None or step.bucket is None or step.key is None:
         return []
     if step.action == "s3:PutObject":
         rule = ((bucket.encryption or {}).get("Rule") or {}).get("ApplyServerSideEncryptionByDefault") or {}

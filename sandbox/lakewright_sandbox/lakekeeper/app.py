@@ -12,6 +12,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
+from starlette.routing import BaseRoute
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from .authentication import Authentication, TokenVerifier
@@ -48,7 +49,9 @@ def create_app(settings: Settings, clock: Clock | None = None) -> FastAPI:
     app.state.lakekeeper = lakekeeper
     app.state.worker = worker
     for router in (*management_routers(), *catalog_routers()):
-        known = [route for route in router.routes if isinstance(route, APIRoute) and _is_mounted(settings, route.path)]
+        known: list[BaseRoute] = [
+            route for route in router.routes if isinstance(route, APIRoute) and _is_mounted(settings, route.path)
+        ]
         app.include_router(APIRouter(routes=known), dependencies=[Depends(enforce)])
     if settings.openid_provider_uri:
         verifier = TokenVerifier(

@@ -19,12 +19,15 @@ Selection = TypeVar("Selection", bound=Select[*tuple[Any, ...]])
 
 
 class Row(Protocol):
-    """What a listing is ordered by: the time a row was made, then its id."""
+    """What a listing is ordered by: the time a row was made (an int), then its id (a str).
+
+    `Any`, as SQLAlchemy's columns are descriptors, which no protocol's plain type fits.
+    """
 
     @property
-    def created_at(self) -> int: ...
+    def created_at(self) -> Any: ...
     @property
-    def id(self) -> str: ...
+    def id(self) -> Any: ...
 
 
 Dated = TypeVar("Dated", bound=Row)

@@ -160,7 +160,7 @@ class ExecutionRegistry:
             rows = session.scalars(query.options(selectinload(ExecutionRow.tables)).order_by(ExecutionRow.id))
             return [_record(row) for row in rows]
 
-    def _one(self, workflow: int, execution: int) -> Select[tuple[ExecutionRow]]:
+    def _one(self, workflow: int, execution: int) -> Select[ExecutionRow]:
         return select(ExecutionRow).where(
             ExecutionRow.tenant == self.tenant, ExecutionRow.workflow == workflow, ExecutionRow.execution == execution
         )

@@ -143,8 +143,10 @@ class ResultReader:
     def warehouse_of(self, uri: ResultUri) -> str:
         """The warehouse that the address is read from; it must be in the configuration."""
         run = uri.execution
-        known = uri.warehouse or (self.executions and self.executions.warehouse_of(run.workflow, run.execution))
-        name = known or self.warehouse
+        name = uri.warehouse
+        if name is None and self.executions is not None:
+            name = self.executions.warehouse_of(run.workflow, run.execution)
+        name = name or self.warehouse
         if name is None:
             names = [warehouse.name for warehouse in self.config.warehouses]
             if len(names) != 1:
