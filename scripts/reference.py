@@ -66,6 +66,11 @@ class Page:
     outputs: list[Property]
     look_ups: list[tuple[str, str]]
 
+    @property
+    def slug(self) -> str:
+        """Name of its files."""
+        return _slug(self.name)
+
 
 def pages() -> dict[str, str]:
     """The reference: text by file name."""
@@ -78,7 +83,7 @@ def pages() -> dict[str, str]:
         keep_trailing_newline=True,
     )
     page, index = templates.get_template("reference.md.j2"), templates.get_template("reference_index.md.j2")
-    return {f"{_slug(one.name)}.md": page.render(page=one) for one in found} | {"README.md": index.render(pages=found)}
+    return {f"{one.slug}.md": page.render(page=one) for one in found} | {"README.md": index.render(pages=found)}
 
 
 def _slug(name: str) -> str:

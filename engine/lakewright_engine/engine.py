@@ -22,7 +22,7 @@ from lakewright_engine.journal import Journal
 from lakewright_engine.launch import Child
 from lakewright_engine.model import PendingOperation, Properties, ResourceState, Snapshot
 from lakewright_engine.monitor import Engine, Monitor
-from lakewright_engine.operation import Operation, Result
+from lakewright_engine.operation import UNEXPECTED_CHANGES, Operation, Result
 from lakewright_engine.planner import Planner
 from lakewright_engine.properties import blinded
 from lakewright_engine.recovery import recover, refuse_unfindable
@@ -31,7 +31,6 @@ from lakewright_engine.registry import Registry
 from lakewright_engine.state import ORGANIZATION, FileBackend, no_such_stack
 from lakewright_engine.urns import ROOT_STACK_TYPE
 
-UNEXPECTED_CHANGES = 7
 _NO_CHANGE = ("same", "read", "read-replacement", "discard", "discard-replaced")
 _REPORTED = 32
 _HOST = Path(__file__).with_name("program_host.py")

@@ -7,6 +7,9 @@ from typing import Any
 
 from lakewright_engine.project import Project
 
+UNEXPECTED_CHANGES = 7
+"""Exit code where no changes were expected, and some were found; the CLI's."""
+
 
 @dataclass(frozen=True)
 class Operation:

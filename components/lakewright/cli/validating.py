@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from lakewright.lakekeeper.preflight import Report
 
 NOTHING = "nothing to validate: the program declares no warehouse whose server is known"
-UNEXPECTED_CHANGES = 7
 
 
 @dataclass
@@ -29,7 +28,9 @@ class Validating:
     reports: list[Report] = field(default_factory=list["Report"])
 
     def run(self, operation: Operation, on_event: Callable[[EngineEvent], None], /) -> Result:
-        from lakewright.lakekeeper.preflight import report  # noqa: PLC0415 - `--help` needs none of it
+        from lakewright_engine.operation import UNEXPECTED_CHANGES  # noqa: PLC0415 - `--help` needs none of it
+
+        from lakewright.lakekeeper.preflight import report  # noqa: PLC0415
 
         with tempfile.TemporaryDirectory(prefix="lakewright-") as folder:
             file = Path(folder) / "reports"

@@ -136,6 +136,17 @@ class Operator:
         finally:
             client.close()
 
+    def struck(self, operation: Callable[[], Any], rule: Props) -> tuple[LakekeeperError | None, list[Props]]:
+        """Runs an operation under a fault: how it failed, if it did, and the calls that were struck."""
+        self.switched.install(**rule)
+        failure: LakekeeperError | None = None
+        try:
+            self.run(operation, PATIENCE if rule["action"] == "delay" else 35)
+        except LakekeeperError as error:
+            failure = error
+        self.switched.install()
+        return failure, [one for one in self.switched.calls() if one["fault"]]
+
     def calls_of(self, operation: Callable[[], Any]) -> list[Props]:
         self.switched.calls()
         self.run(operation)
@@ -239,14 +250,7 @@ def test_at_every_call(case: Case, operation: str, fault: str, operator: Operato
 
 def _strike(case: Case, operation: str, operator: Operator, rule: Props) -> None:
     run = Run(case, operator).prepared_for(operation)
-    operator.switched.install(**rule)
-    failure: LakekeeperError | None = None
-    try:
-        operator.run(getattr(run, operation), PATIENCE if rule["action"] == "delay" else 35)
-    except LakekeeperError as error:
-        failure = error
-    operator.switched.install()
-    struck = [one for one in operator.switched.calls() if one["fault"]]
+    failure, struck = operator.struck(getattr(run, operation), rule)
     if failure:
         assert _complaints(failure, operator.server["endpoint"], struck) == []
         operator.run(getattr(run, operation))

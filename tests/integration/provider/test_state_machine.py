@@ -14,7 +14,6 @@ import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule, run_state_machine_as_test
-from lakewright.lakekeeper.api.errors import LakekeeperError
 from lakewright.lakekeeper.namespace import NamespaceProvider
 from lakewright.lakekeeper.project import ProjectProvider
 from lakewright.lakekeeper.role import RoleProvider
@@ -160,13 +159,8 @@ class Lives(RuleBasedStateMachine):
 
     @rule(fault=FAULTS, nth=st.integers(1, 25), times=st.sampled_from([1, 2, None]))
     def up_under_a_fault(self, fault: Props, nth: int, times: int | None) -> None:
-        self.operator.switched.install(**fault, nth=nth, count=times)
-        failure: LakekeeperError | None = None
-        try:
-            self.operator.run(lambda: self.stack.up(self.declared))
-        except LakekeeperError as error:
-            failure = error
-        self.operator.switched.install()
+        struck = fault | {"nth": nth, "count": times}
+        failure, _ = self.operator.struck(lambda: self.stack.up(self.declared), struck)
         assert failure is None or self.operator.server["endpoint"] in str(failure)
         self.up()
 

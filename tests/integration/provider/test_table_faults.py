@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import count
 from typing import Any
 
 import boto3
 import pytest
-from lakewright.lakekeeper.api.errors import LakekeeperError
 from lakewright.lakekeeper.table import TableProvider
 from lakewright_sandbox.state import Sandbox
 
 from .conftest import Props, Resource
-from .test_faults import BRIEFLY, FAULTS, PATIENCE, Operator, Switched, _complaints, operator, switched
+from .test_faults import BRIEFLY, FAULTS, Operator, Switched, _complaints, operator, switched
 
 __all__ = ["operator", "switched"]
 
@@ -127,20 +126,9 @@ def test_at_every_call(operation: str, fault: str, operator: Operator, warehouse
 def _strike(life: Life, operation: str, rule: Props) -> None:
     operator, run = life.operator, getattr(life.prepared_for(operation), operation)
     uuid = life.resource.id
-    operator.switched.install(**rule)
-    failure = _failure_of(operator, run, PATIENCE if rule["action"] == "delay" else 35)
-    operator.switched.install()
-    struck = [one for one in operator.switched.calls() if one["fault"]]
+    failure, struck = operator.struck(run, rule)
     if failure:
         assert _complaints(failure, operator.server["endpoint"], struck) == []
         operator.run(run)
     assert uuid in {"", life.resource.id} or operation == "delete"
     life.check(operation)
-
-
-def _failure_of(operator: Operator, run: Callable[[], Any], patience: float) -> LakekeeperError | None:
-    try:
-        operator.run(run, patience)
-    except LakekeeperError as error:
-        return error
-    return None

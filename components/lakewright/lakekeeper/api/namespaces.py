@@ -7,6 +7,7 @@ from urllib.parse import quote
 from lakewright.lakekeeper.api import listings
 from lakewright.lakekeeper.api.client import Client
 from lakewright.lakekeeper.api.errors import NotFound
+from lakewright.lakekeeper.api.paging import BY_PAGE, Params, pages
 
 Path = tuple[str, ...]
 
@@ -60,22 +61,14 @@ def get(client: Client, warehouse_id: str, path: Path) -> dict[str, Any] | None:
 def children(client: Client, warehouse_id: str, parent: Path | None = None) -> list[Listed]:
     """The namespaces one level below another, or the outermost ones."""
     listed: list[Listed] = []
-    token: str | None = ""
-    while token is not None:
-        params: dict[str, str | int | bool | list[str]] = {
-            "pageToken": token,
-            "pageSize": 1000,
-            "returnUuids": True,
-            "returnProtectionStatus": True,
-        }
-        if parent:
-            params["parent"] = joined(parent)
-        page = client.json("GET", url(warehouse_id), params=params)
+    params: Params = {**BY_PAGE, "returnUuids": True, "returnProtectionStatus": True}
+    if parent:
+        params["parent"] = joined(parent)
+    for page in pages(client, url(warehouse_id), params):
         paths = cast(list[list[str]], page["namespaces"])
         ids = cast(list[str], page.get("namespace-uuids") or [""] * len(paths))
         protection = cast(list[bool | None], page.get("protection-status") or [None] * len(paths))
         listed += [Listed(tuple(p), i, s) for p, i, s in zip(paths, ids, protection, strict=True)]
-        token = page.get("next-page-token") or None
     return listed
 
 

@@ -10,11 +10,17 @@ T = TypeVar("T")
 PAGE_SIZE = 1000
 
 
+Params = dict[str, str | int | bool | list[str]]
+
+BY_PAGE: Params = {"pageToken": ""}
+"""The catalog's lists come in pages only to those who ask for it."""
+
+
 def pages(
-    client: Client, path: str, *, project: str | None = None, most: int | None = None
+    client: Client, path: str, more: Params | None = None, *, project: str | None = None, most: int | None = None
 ) -> Iterator[dict[str, Any]]:
-    """The pages of a management list, at most so many; a short or empty page is no sign of the end, only its token."""
-    params: dict[str, str | int | bool | list[str]] = {"pageSize": PAGE_SIZE}
+    """The pages of a list, at most so many; a short or empty page is no sign of the end, only its token."""
+    params: Params = {"pageSize": PAGE_SIZE, **(more or {})}
     count = 0
     while most is None or count < most:
         page = client.json("GET", path, project=project, params=params)

@@ -8,6 +8,7 @@ from urllib.parse import quote
 from lakewright.lakekeeper.api import namespaces
 from lakewright.lakekeeper.api.client import Client
 from lakewright.lakekeeper.api.errors import NotFound
+from lakewright.lakekeeper.api.paging import BY_PAGE, pages
 
 Kind = Literal["table", "view", "generic-table"]
 
@@ -26,14 +27,6 @@ class Tabular:
 
     def __str__(self) -> str:
         return ".".join((*self.namespace, self.name))
-
-
-def _pages(client: Client, path: str, params: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    token: str | None = ""
-    while token is not None:
-        page = client.json("GET", path, params={**params, "pageToken": token, "pageSize": 1000})
-        yield page
-        token = page.get("next-page-token") or None
 
 
 def live(client: Client, warehouse_id: str, namespace: namespaces.Path) -> list[Tabular]:
@@ -61,7 +54,7 @@ def listed(
 ) -> Iterator[Tabular]:
     """Tables, or views, of one namespace. Raises NotFound if it is not there."""
     path = f"{namespaces.url(warehouse_id, namespace)}/{kind}s"
-    for page in _pages(client, path, {"returnUuids": True, "returnProtectionStatus": True}):
+    for page in pages(client, path, {**BY_PAGE, "returnUuids": True, "returnProtectionStatus": True}):
         found = cast(list[dict[str, Any]], page["identifiers"])
         ids = cast(list[str], page.get("table-uuids") or page.get("view-uuids") or [""] * len(found))
         protection = cast(list[bool], page.get("protection-status") or [False] * len(found))
@@ -72,7 +65,7 @@ def listed(
 def deleted(client: Client, warehouse_id: str) -> list[dict[str, Any]]:
     """Soft-deleted tables and views of an active warehouse, as the server answers them."""
     path = f"/management/v1/warehouse/{warehouse_id}/deleted-tabulars"
-    return [one for page in _pages(client, path, {}) for one in cast(list[dict[str, Any]], page["tabulars"])]
+    return [one for page in pages(client, path, BY_PAGE) for one in cast(list[dict[str, Any]], page["tabulars"])]
 
 
 def dropped(client: Client, warehouse_id: str) -> list[Tabular]:
