@@ -128,10 +128,11 @@ def wanted_on_server(declared: Declared) -> Props:
 
 
 def _shown(kind: str, props: Props) -> Props:
+    if kind == "role":
+        return {"name": props["name"], "description": props["description"] or None}
     keys = {
         "project": ("name",),
         "user": ("name",),
-        "role": ("name", "description"),
         "namespace": ("properties", "protected"),
     }
     if kind in keys:

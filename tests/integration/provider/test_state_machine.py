@@ -75,7 +75,7 @@ class Lives(RuleBasedStateMachine):
         self.declare_warehouse("w0", "p0", "one", "KEY", **more)
         self.declare_warehouse("w1", "p0", "one", None, **more)
         self.declare_namespace("w0", "a", {"owner": "x"}, False)
-        self.declare_role("p0", name, None)
+        self.declare_role("p0", name, "")
         self.declare_user("u0", name)
 
     @rule(slot=st.sampled_from(PROJECTS), name=NAMES)
@@ -117,8 +117,9 @@ class Lives(RuleBasedStateMachine):
         made_in = {"warehouse_id": ("warehouse", warehouse)}
         self.declared["namespace", f"{warehouse}.{name}"] = Object(NamespaceProvider, props, parent, made_in)
 
-    @rule(project=st.sampled_from(PROJECTS), name=NAMES, description=st.sampled_from([None, "d", "e"]))
-    def declare_role(self, project: str, name: str, description: str | None) -> None:
+    @rule(project=st.sampled_from(PROJECTS), name=NAMES, description=st.sampled_from(["", "d", "e"]))
+    def declare_role(self, project: str, name: str, description: str) -> None:
+        """Always with a description, if an empty one: without, it would be whatever the server has."""
         if ("project", project) in self.declared:
             props = {"project_id": f"{self.tag}-{project}", "name": name, "description": description}
             self.declared["role", project] = Object(RoleProvider, props, needs=("project", project))
