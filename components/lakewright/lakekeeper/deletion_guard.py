@@ -94,9 +94,7 @@ def _noting(uncounted: list[str]) -> Generator[None]:
 def _strangers(client: Client, project_id: str, ours: list[str]) -> list[str]:
     try:
         found = warehouses.all_of(client, project_id)
-    except NotFound as missing:
-        if not missing.kind:
-            raise
+    except NotFound:
         return []
     names = sorted(str(one["name"]) for one in found if warehouses.id_of(one) not in ours)
     if not names:

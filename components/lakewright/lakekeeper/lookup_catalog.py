@@ -107,8 +107,8 @@ def get_namespaces(
     client = reach(server)
     try:
         found = namespaces.children(client, warehouse_id, tuple(namespace_parts(parent)) if parent else None)
-    except NotFound as missing:
-        raise nothing(client, warehouse_id, parent, missing) from None
+    except NotFound:
+        raise nothing(client, warehouse_id, parent) from None
     entries: list[NamespaceEntry] = []
     for one in sorted(found, key=lambda one: one.path):
         name = ".".join(one.path)
@@ -126,10 +126,10 @@ def get_namespace(*, server: Server, warehouse_id: str, name: str) -> NamespaceI
     client = reach(server)
     try:
         found = namespaces.get(client, warehouse_id, tuple(namespace_parts(name)))
-    except NotFound as missing:
-        raise nothing(client, warehouse_id, name, missing) from None
+    except NotFound:
+        raise nothing(client, warehouse_id, name) from None
     if found is None:
-        raise nothing(client, warehouse_id, name, None)
+        raise nothing(client, warehouse_id, name)
     properties: dict[str, str] = found["properties"]
     namespace_id = namespaces.id_of(found)
     return NamespaceInfo(
@@ -147,9 +147,7 @@ def get_catalog_config(*, server: Server, warehouse: str, project_id: str | None
     client = reach(server)
     try:
         found = catalog_config.get(client, warehouse, project_id)
-    except NotFound as missing:
-        if not missing.kind:
-            raise
+    except NotFound:
         where = f"project {project_id}" if project_id else "the default project"
         raise NothingFound(
             f"no active warehouse `{warehouse}` is in {where} at {client.endpoint}, or it is hidden from this identity"
@@ -169,8 +167,8 @@ def get_deleted_tables(*, server: Server, warehouse_id: str, namespace: str | No
     client = reach(server)
     try:
         tables = deleted_tables(client, warehouse_id)
-    except NotFound as missing:
-        raise nothing(client, warehouse_id, None, missing) from None
+    except NotFound:
+        raise nothing(client, warehouse_id, None) from None
     return [one for one in tables if namespace is None or one.namespace.casefold() == namespace.casefold()]
 
 
@@ -208,10 +206,8 @@ def _warehouse(found: warehouses.Found) -> WarehouseInfo:
     )
 
 
-def nothing(client: Client, warehouse_id: str, namespace: str | None, missing: NotFound | None) -> Exception:
+def nothing(client: Client, warehouse_id: str, namespace: str | None) -> Exception:
     """Why something in a warehouse is not found: an inactive warehouse hides all that is in it."""
-    if missing is not None and not missing.kind:
-        return missing
     warehouse = warehouses.get(client, warehouse_id)
     if warehouse is None:
         return NothingFound(f"warehouse {warehouse_id} is not at {client.endpoint}, or hidden from this identity")

@@ -150,8 +150,8 @@ def _entries(
     try:
         found = list(tabulars.listed(client, warehouse_id, path, kind))
         below = namespaces.children(client, warehouse_id, path) if recursive else []
-    except NotFound as missing:
-        raise nothing(client, warehouse_id, namespace, missing) from None
+    except NotFound:
+        raise nothing(client, warehouse_id, namespace) from None
     entries = [
         TabularEntry(
             warehouse_id=warehouse_id,

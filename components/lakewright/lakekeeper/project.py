@@ -63,9 +63,8 @@ class ProjectProvider(LakekeeperProvider[ProjectArgs]):
             return
         try:
             projects.delete(client, known.id)
-        except NotFound as missing:
-            if not missing.kind:
-                raise
+        except NotFound:
+            pass
         except Forbidden:
             if projects.name_of(client, known.id) is not None:
                 raise

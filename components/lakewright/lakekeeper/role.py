@@ -1,5 +1,6 @@
 """Role: a name within a project that privileges are given to, and that users and other roles are members of."""
 
+import contextlib
 from typing import Annotated, Any, Self
 
 import pulumi
@@ -92,11 +93,8 @@ class RoleProvider(LakekeeperProvider[RoleArgs]):
         return self._converge(client, found, new)
 
     def remove(self, client: Client, known: Known[RoleArgs]) -> None:
-        try:
+        with contextlib.suppress(NotFound):
             roles.delete(client, known.declared.project_id, known.id)
-        except NotFound as missing:
-            if not missing.kind:
-                raise
 
     def _converge(self, client: Client, found: roles.Found, new: RoleArgs) -> Found[RoleArgs]:
         role_id = str(found["id"])

@@ -52,9 +52,7 @@ def _listed(client: Client, warehouse_id: str, path: Path, table_id: str) -> Tab
     try:
         there = tabulars.listed(client, warehouse_id, path, "table")
         return next((one for one in there if one.tabular_id == table_id), None)
-    except NotFound as missing:
-        if not missing.kind:
-            raise
+    except NotFound:
         return None
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+
 from lakewright.lakekeeper import table_finding
 from lakewright.lakekeeper.api import tables, tabulars
 from lakewright.lakekeeper.api.client import Client
@@ -49,11 +51,8 @@ def remove(client: Client, state: TableArgs, table_id: str) -> None:
         )
     if isinstance(found, There) and tables.is_protected(client, state.warehouse_id, found.table_id):
         raise Protected(f"{where(state)} is protected, and was not dropped. Set `protected: false` and run `up` first.")
-    try:
+    with contextlib.suppress(NotFound):
         _drop(client, state, found)
-    except NotFound as missing:
-        if not missing.kind:
-            raise
 
 
 def _drop(client: Client, state: TableArgs, found: There | Tabular) -> None:

@@ -47,9 +47,7 @@ def dropped(warehouse: Warehouse) -> list[Dropped]:
     """What can be brought back in a warehouse, last ones first. Raises NothingFound if that cannot be seen."""
     try:
         return [Dropped(warehouse, one) for one in deleted_tables(warehouse.client, warehouse.warehouse_id)]
-    except NotFound as missing:
-        if not missing.kind:
-            raise
+    except NotFound:
         raise NothingFound(f"{warehouse} is gone, inactive, or hidden from this identity") from None
 
 
@@ -80,9 +78,7 @@ def bring_back(wanted: Dropped) -> None:
             f"{wanted} is not brought back: {by} in {warehouse} has its name by now. Rename that one"
             " (`ALTER TABLE ... RENAME TO ...`) or drop it, and run this again."
         ) from None
-    except NotFound as missing:
-        if not missing.kind:
-            raise
+    except NotFound:
         raise NothingFound(f"{wanted} is gone for good: its time was up, or it was purged") from None
 
 

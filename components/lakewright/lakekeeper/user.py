@@ -1,5 +1,6 @@
 """User: somebody who may be given privileges, known to the whole server."""
 
+import contextlib
 from typing import Annotated, Any, Literal
 
 import pulumi
@@ -80,11 +81,8 @@ class UserProvider(LakekeeperProvider[UserArgs]):
         return Found(new)
 
     def remove(self, client: Client, known: Known[UserArgs]) -> None:
-        try:
+        with contextlib.suppress(NotFound):
             users.delete(client, known.id)
-        except NotFound as missing:
-            if not missing.kind:
-                raise
 
 
 def _observed(found: users.Found, declared: UserArgs) -> UserArgs:

@@ -1,5 +1,6 @@
 """How a warehouse goes: what stands in the way of deleting or replacing it, and how it is emptied."""
 
+import contextlib
 from typing import Protocol
 
 from lakewright.lakekeeper import settings
@@ -88,11 +89,8 @@ def remove(client: Client, warehouse_id: str, name: str, deletion: Deletion) -> 
 
 
 def _delete(client: Client, warehouse_id: str) -> None:
-    try:
+    with contextlib.suppress(NotFound):
         warehouses.delete(client, warehouse_id)
-    except NotFound as missing:
-        if not missing.kind:
-            raise
 
 
 def _explained(client: Client, warehouse_id: str, name: str, refused: NotEmpty | Busy) -> Exception:

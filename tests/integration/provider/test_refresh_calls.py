@@ -13,7 +13,7 @@ from lakewright.credentials import resolve
 from lakewright.lakekeeper import provider
 from lakewright.lakekeeper.api import listings
 from lakewright.lakekeeper.api.client import Client
-from lakewright.lakekeeper.api.errors import Forbidden, NotFound, TooSlow, Unconfirmed
+from lakewright.lakekeeper.api.errors import Forbidden, NoSuchPath, TooSlow, Unconfirmed
 from lakewright.lakekeeper.api.retry import RetryPolicy
 from lakewright.lakekeeper.api.server import ServerRef
 from lakewright.lakekeeper.namespace import NamespaceProvider
@@ -126,7 +126,7 @@ def impatient(light_project: Props, monkeypatch: pytest.MonkeyPatch) -> None:
     ("fault", "error"),
     [
         ({"status": 403, "type": "WarehouseActionForbidden"}, Forbidden),
-        ({"status": 404, "body": "text"}, NotFound),  # some proxy: no Lakekeeper says so
+        ({"status": 404, "body": "text"}, NoSuchPath),
         ({"status": 408}, TooSlow),
         ({"status": 502, "body": "text"}, Unconfirmed),
     ],

@@ -140,7 +140,7 @@ def test_a_404_that_no_lakekeeper_answered_is_an_error(read: Any, light: httpx.C
         for path in (READ_OF[kind][0], "/management/v1/project-list")
     ]
     light.put("/sandbox/v1/faults", json=rules).raise_for_status()
-    with pytest.raises(errors.NotFound):
+    with pytest.raises(errors.NoSuchPath):
         resource.refresh()
 
 

@@ -8,7 +8,7 @@ import httpx
 import pytest
 from lakewright.lakekeeper import get_role, get_roles, get_user, get_users
 from lakewright.lakekeeper.api import listings
-from lakewright.lakekeeper.api.errors import Forbidden, InvalidLookUp, NotFound, NothingFound, Refused
+from lakewright.lakekeeper.api.errors import Forbidden, InvalidLookUp, NoSuchPath, NothingFound, Refused
 from lakewright.lakekeeper.errors import DeletedBehindBack, NotOurs
 from lakewright.lakekeeper.role import RoleProvider
 from lakewright.lakekeeper.user import UserProvider
@@ -277,7 +277,7 @@ def test_half_a_source_and_lakekeepers_own_are_refused(analysts: Props) -> None:
     assert "Lakekeeper's own" in Resource(RoleProvider()).failures(**wrong)[""]
 
 
-@pytest.mark.parametrize(("status", "error"), [(404, NotFound), (403, Forbidden), (500, Refused)])
+@pytest.mark.parametrize(("status", "error"), [(404, NoSuchPath), (403, Forbidden), (500, Refused)])
 def test_an_answer_that_is_not_the_servers_or_a_refusal_is_not_a_gone_user(
     user: Resource, light: httpx.Client, status: int, error: type[Exception]
 ) -> None:

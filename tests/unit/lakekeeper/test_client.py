@@ -9,6 +9,7 @@ from lakewright.lakekeeper.api.errors import (
     Busy,
     Forbidden,
     LakekeeperError,
+    NoSuchPath,
     NotAuthenticated,
     NotFound,
     Refused,
@@ -124,7 +125,7 @@ def test_the_servers_own_waiting_time_is_kept_to(monkeypatch: pytest.MonkeyPatch
         (refusal(404, "NoSuchWarehouseException", "gone"), NotFound, "404 NoSuchWarehouseException: gone"),
         (refusal(403, "WarehouseActionForbidden", "may not"), Forbidden, "403 WarehouseActionForbidden: may not"),
         (refusal(409, "WarehouseHasUnfinishedTasks", "1 task"), Busy, "409 WarehouseHasUnfinishedTasks: 1 task"),
-        (httpx.Response(404), NotFound, "404: no reason given"),
+        (httpx.Response(404), NoSuchPath, "404: no reason given"),
         (
             httpx.Response(422, text="missing field", headers={"content-type": "text/plain"}),
             Refused,

@@ -114,8 +114,6 @@ def _ignoring_missing(call: Callable[[], None]) -> bool:
     """Whether the object was there."""
     try:
         call()
-    except NotFound as missing:
-        if not missing.kind:
-            raise
+    except NotFound:
         return False
     return True

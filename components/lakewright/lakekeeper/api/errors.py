@@ -12,7 +12,8 @@ LakekeeperError
 +-- InvalidLookUp          a look-up whose arguments are wrong
 +-- Refused                any other answer that says no; `type` is the server's own word for it
     +-- Forbidden          403, and the 401 of somebody who is known but may not grant
-    +-- NotFound           404
+    +-- NotFound           404, in the server's words
+    +-- NoSuchPath         404 without them: a gateway's, or for a path that this server does not have
     +-- AlreadyExists      a create whose name, id or place is taken
     +-- NotEmpty           409: a project, warehouse or namespace still holds something
     +-- Protected          409: protection is on
@@ -138,6 +139,10 @@ class NotFound(Refused):
     """404: missing, or hidden from this identity."""
 
 
+class NoSuchPath(Refused):
+    """404 that says nothing of what is there: a gateway answered, or the server's version lacks the path."""
+
+
 class AlreadyExists(Refused):
     """The name, id or place is taken."""
 
@@ -180,8 +185,10 @@ def refusal(call: Call, status: int, kind: str, message: str) -> LakekeeperError
 
 
 def _refused_as(status: int, kind: str) -> type[Refused]:
-    if status in {403, 404}:
-        return Forbidden if status == 403 else NotFound
+    if status == 403:
+        return Forbidden
+    if status == 404:
+        return NotFound if kind else NoSuchPath
     known = [(ALREADY_EXISTS, AlreadyExists), (NOT_EMPTY, NotEmpty), (PROTECTED, Protected), (UNFINISHED_TASKS, Busy)]
     if status == 409:
         known += [(CONCURRENT, Busy), (CONFLICTS, Conflict)]

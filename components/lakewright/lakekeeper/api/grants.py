@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from lakewright.lakekeeper.api import listings, permissions, projects, roles, warehouses
 from lakewright.lakekeeper.api.client import Client
-from lakewright.lakekeeper.api.errors import Forbidden, KeepsNoGrants, NotFound, NotGrantable, Refused
+from lakewright.lakekeeper.api.errors import Forbidden, KeepsNoGrants, NoSuchPath, NotFound, NotGrantable, Refused
 from lakewright.lakekeeper.api.paging import pages, parts
 from lakewright.lakekeeper.api.privileges import RELATIONS, Held, Object
 
@@ -26,9 +26,9 @@ def held(client: Client, on: Object) -> frozenset[Held] | None:
     """All that is held on an object itself; None if the object is not there."""
     try:
         return permissions.held(client, on) if _has_tuples(client, on) else _listed(client, on)
-    except NotFound as missing:
-        if not missing.kind:
-            raise _keeps_none(client, on) from None
+    except NoSuchPath:
+        raise _keeps_none(client, on) from None
+    except NotFound:
         return None
     except Forbidden:
         if not _is_gone(client, on):
@@ -54,9 +54,8 @@ def remove(client: Client, on: Object, one: Held) -> None:
     """Take one privilege away. One that is not held, or on an object that is gone, is a success."""
     try:
         _send(client, on, [], [one])
-    except NotFound as missing:
-        if not missing.kind:
-            raise
+    except NotFound:
+        pass
     except Forbidden:
         if not _is_gone(client, on):
             raise
@@ -169,10 +168,8 @@ def _apply(client: Client, on: Object, writes: Iterable[Held], deletes: Iterable
     body = {"writes": [_entry(one) for one in writes], "deletes": [_entry(one) for one in deletes]}
     try:
         client.call("POST", path(on), project=on.project_id, body=body)
-    except NotFound as missing:
-        if not missing.kind:
-            raise _keeps_none(client, on) from None
-        raise
+    except NoSuchPath:
+        raise _keeps_none(client, on) from None
     except Refused as refused:
         match refused.kind:
             case "InvalidGrantPrivilege":

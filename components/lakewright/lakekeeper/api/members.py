@@ -26,9 +26,7 @@ def of_role(client: Client, project_id: str, role_id: str) -> frozenset[Member] 
             for page in pages(client, _url(role_id), project=project_id)
             for one in cast(list[dict[str, Any]], page["members"])
         )
-    except NotFound as missing:
-        if not missing.kind:
-            raise
+    except NotFound:
         return None
 
 

@@ -52,9 +52,7 @@ def get(client: Client, warehouse_id: str, path: Path) -> dict[str, Any] | None:
     """A namespace with its properties, or None if it (or its warehouse) is not there."""
     try:
         return client.json("GET", url(warehouse_id, path), params={"returnUuid": True})
-    except NotFound as missing:
-        if not missing.kind:
-            raise
+    except NotFound:
         return None
 
 

@@ -34,9 +34,7 @@ def name_of(client: Client, project_id: str) -> str | None:
     """Name of a project, or None if there is no such project."""
     try:
         return str(client.json("GET", f"{ROOT}/project", project=project_id)["project-name"])
-    except NotFound as missing:
-        if not missing.kind:  # no Lakekeeper answered: never take that for "gone"
-            raise
+    except NotFound:
         return None
     except Forbidden:
         # OpenFGA is asked before the catalog, and knows nothing of a project that is not there.

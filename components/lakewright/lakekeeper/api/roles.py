@@ -22,9 +22,7 @@ def get(client: Client, project_id: str, role_id: str) -> Found | None:
     """A role of a project by id, or None if the project has none such."""
     try:
         return client.json("GET", f"{ROOT}/{role_id}", project=project_id)
-    except NotFound as missing:
-        if not missing.kind:  # no Lakekeeper answered: never take that for "gone"
-            raise
+    except NotFound:
         return None
 
 

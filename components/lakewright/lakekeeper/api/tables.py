@@ -33,9 +33,7 @@ def load(client: Client, warehouse_id: str, namespace: Path, name: str) -> Metad
     path = url(warehouse_id, namespace, name)
     try:
         return client.json("GET", path, params={"snapshots": "refs"}, headers=NO_CREDENTIALS)["metadata"]
-    except NotFound as missing:
-        if not missing.kind:  # no Lakekeeper answered: never take that for "gone"
-            raise
+    except NotFound:
         return None
 
 

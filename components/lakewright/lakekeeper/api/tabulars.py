@@ -43,9 +43,7 @@ def ids(
     """Ids of the tables, or views, of one namespace by names in lower case; none if there is no namespace."""
     try:
         return {one.name.casefold(): one.tabular_id for one in listed(client, warehouse_id, namespace, kind)}
-    except NotFound as missing:
-        if not missing.kind:
-            raise
+    except NotFound:
         return {}
 
 

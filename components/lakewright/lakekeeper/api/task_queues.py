@@ -42,9 +42,7 @@ def get(client: Client, scope: Scope, queue: str) -> QueueConfig | None:
     """A queue's configuration, or None if the project, or an active warehouse, is not there."""
     try:
         found = client.json("GET", _path(client, scope, queue), project=scope.project_id)
-    except NotFound as missing:
-        if not missing.kind:
-            raise
+    except NotFound:
         return None
     config: dict[str, Any] = found.get("queue-config") or {}
     return QueueConfig(
@@ -63,9 +61,7 @@ def put(client: Client, scope: Scope, queue: str, wanted: QueueConfig) -> bool:
         body["max-seconds-since-last-heartbeat"] = wanted.max_seconds_since_last_heartbeat
     try:
         client.call("POST", _path(client, scope, queue), project=scope.project_id, body=body)
-    except NotFound as missing:
-        if not missing.kind:
-            raise
+    except NotFound:
         return False
     return True
 

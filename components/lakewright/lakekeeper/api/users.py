@@ -30,9 +30,7 @@ def get(client: Client, user_id: str) -> Found | None:
     """A user by id, or None if there is none."""
     try:
         return client.json("GET", _url(user_id))
-    except NotFound as missing:
-        if not missing.kind:  # no Lakekeeper answered: never take that for "gone"
-            raise
+    except NotFound:
         return None
 
 
@@ -67,7 +65,5 @@ def ourselves(client: Client) -> str | None:
         if client.server().authz_backend == "allow-all":
             return None
         raise
-    except NotFound as missing:
-        if not missing.kind:
-            raise
+    except NotFound:
         return None

@@ -20,7 +20,5 @@ def load(client: Client, warehouse_id: str, namespace: Path, name: str) -> Metad
     path = f"{namespaces.url(warehouse_id, namespace)}/views/{quote(name, safe='')}"
     try:
         return client.json("GET", path, headers=NO_CREDENTIALS)["metadata"]
-    except NotFound as missing:
-        if not missing.kind:
-            raise
+    except NotFound:
         return None

@@ -27,9 +27,7 @@ def get(client: Client, warehouse_id: str) -> Found | None:
     """A warehouse by id, or None if there is none (or none that we may see)."""
     try:
         return client.json("GET", f"{ROOT}/{warehouse_id}")
-    except NotFound as missing:
-        if not missing.kind:  # no Lakekeeper answered: never take that for "gone"
-            raise
+    except NotFound:
         return None
 
 
