@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Annotated, Any, cast
 
 import yaml
 from lakewright_spark.catalog_auth import CatalogAuth
 from lakewright_spark.catalog_auth import NoAuth as NoJobAuth
-from pydantic import Field, ValidationError
+from pydantic import AfterValidator, Field, ValidationError
 
 from lakewright.lakekeeper.api.server import Auth, NoAuth, ServerRef
 from lakewright.spec.computing_unit import Runtime
@@ -33,6 +33,18 @@ DEFAULT_IMAGES: Mapping[Runtime, str] = {
 """Images of computing units by runtime. Platforms set their own, with Iceberg's jars in and by digest."""
 
 
+def _absolute(path: str) -> str:
+    # Not a path of this machine, so that neither what it is relative to nor whether it is there can be known here.
+    if not PurePosixPath(path).is_absolute():
+        raise ValueError(
+            "expected an absolute path, as in `/etc/ssl/certs/platform.pem`, on the machines that run jobs"
+        )
+    return path
+
+
+PathOfJobs = Annotated[str, AfterValidator(_absolute)]
+
+
 class LakekeeperServer(Part):
     """The Lakekeeper that serves the tenants."""
 
@@ -45,6 +57,10 @@ class LakekeeperServer(Part):
     """A PEM file with authorities to trust besides the usual ones, for Lakekeeper and for the token endpoint."""
     jobs_auth: Annotated[CatalogAuth, Field(discriminator="kind")] = NoJobAuth()
     """How jobs and computing units prove who they are; references only."""
+    jobs_ca_bundle: PathOfJobs | None = None
+    """Where jobs and computing units have a PEM file with the authorities of catalog and storage: all that they trust."""
+    jobs_truststore: PathOfJobs | None = None
+    """Where they have the same for Java, as a PKCS 12 truststore. Needed where executors run on other machines."""
     principal_arn: Arn | None = None
     """The AWS identity that the server assumes warehouses' roles with."""
     bootstrap: bool = False

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import PurePosixPath
 
-from lakewright_spark.catalog import CatalogConfig
+from lakewright_spark.catalog import CatalogConfig, trust_variables
+from lakewright_spark.truststore import java_options
 
 from lakewright.spec import PRESETS
 from lakewright.spec.computing_unit import Runtime
@@ -49,12 +51,20 @@ RUNTIMES: Mapping[Runtime, RuntimeFacts] = {
 
 def catalog_files(catalog: CatalogConfig) -> dict[str, str]:
     """The files under CONFIG_DIR: the contract, and Spark's and PyIceberg's forms of it."""
-    properties = "".join(f"{key} {value}\n" for key, value in catalog.spark_properties().items())
     return {
         "catalog.json": catalog.to_json(),
-        "spark.properties": properties,
+        "spark.properties": spark_defaults(catalog),
         ".pyiceberg.yaml": catalog.pyiceberg_yaml(),
     }
+
+
+def spark_defaults(catalog: CatalogConfig) -> str:
+    """The text of a spark-defaults.conf. Java reads no PEM: authorities of one's own need a truststore."""
+    properties = catalog.spark_properties()
+    if catalog.truststore:
+        trust = java_options(PurePosixPath(catalog.truststore))
+        properties |= {"spark.driver.extraJavaOptions": trust, "spark.executor.extraJavaOptions": trust}
+    return "".join(f"{key} {value}\n" for key, value in properties.items())
 
 
 def environment(runtime: Runtime, catalog: CatalogConfig) -> dict[str, str]:
@@ -64,6 +74,7 @@ def environment(runtime: Runtime, catalog: CatalogConfig) -> dict[str, str]:
         "PYICEBERG_HOME": CONFIG_DIR,
         "HOME": SCRATCH_DIR,
         "TMPDIR": SCRATCH_DIR,
+        **trust_variables(catalog),
     }
     if runtime == "spark":
         return {**common, "SPARK_LOCAL_DIRS": SCRATCH_DIR}

@@ -109,15 +109,18 @@ def _catalog_config(
     spec: TenantSpec, platform: Platform, storage: dict[str, Storage], warehouses: dict[str, TenantWarehouse]
 ) -> pulumi.Output[CatalogConfig]:
     """What jobs need to know; complete as soon as the warehouses have their ids."""
+    lakekeeper = platform.environment.lakekeeper
 
     def of(ids: dict[str, str]) -> CatalogConfig:
         return CatalogConfig(
             tenant=spec.name,
             uri=platform.catalog_uri,
             project_id=spec.name,
-            auth=platform.environment.lakekeeper.jobs_auth,
+            auth=lakekeeper.jobs_auth,
+            ca_bundle=lakekeeper.jobs_ca_bundle,
+            truststore=lakekeeper.jobs_truststore,
             warehouses=[
-                catalog_warehouse(warehouse, storage[spec.storage_of(warehouse)], ids[warehouse.name])
+                catalog_warehouse(spec, warehouse, storage[spec.storage_of(warehouse)], ids[warehouse.name])
                 for warehouse in spec.warehouses
             ],
             policies=tuple(spec.policies),

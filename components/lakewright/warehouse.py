@@ -13,6 +13,7 @@ from lakewright.lakekeeper import ExternalId, Namespace, Warehouse
 from lakewright.platform import Platform
 from lakewright.spec import ExistingStorage, S3Storage, TenantSpec, WarehouseSpec
 from lakewright.storage import Storage
+from lakewright.writers import writers
 
 _SECONDS_PER_DAY = 86_400
 
@@ -139,7 +140,7 @@ def delete_profile(spec: WarehouseSpec) -> Mapping[str, Any]:
     return {"type": "soft", "expiration_seconds": spec.soft_delete_days * _SECONDS_PER_DAY}
 
 
-def catalog_warehouse(spec: WarehouseSpec, storage: Storage, warehouse_id: str) -> CatalogWarehouse:
+def catalog_warehouse(tenant: TenantSpec, spec: WarehouseSpec, storage: Storage, warehouse_id: str) -> CatalogWarehouse:
     """The warehouse as jobs see it. Regions are no secret; keys come from the catalog."""
     options = {"s3.region": storage.region, "client.region": storage.region}
     if storage.endpoint:
@@ -152,6 +153,8 @@ def catalog_warehouse(spec: WarehouseSpec, storage: Storage, warehouse_id: str) 
         delegation=spec.delegation,
         namespaces=spec.namespace_paths,
         s3=options,
+        owner=spec.owner,
+        writers=writers(tenant, spec),
     )
 
 

@@ -33,6 +33,7 @@ __all__ = [
     "CatalogWarehouse",
     "Delegation",
     "Kind",
+    "trust_variables",
 ]
 
 ICEBERG_EXTENSIONS = "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"
@@ -78,7 +79,7 @@ class CatalogWarehouse(_Part):
     s3_keys: Annotated[S3Keys | None, _LATER] = None
     """For catalogs that vend no credentials. Default: those that AWS's own chain finds."""
     owner: Annotated[str | None, _LATER] = None
-    """The principal whose runs write here. Default: nobody in particular, so every run of the tenant may."""
+    """The principal whose runs write here, `user:IDP~SUBJECT` or `role:NAME`. Default: every run of the tenant may."""
     writers: Annotated[tuple[str, ...], _LATER] = ()
     """Other principals whose runs may write here, by a grant."""
 
@@ -165,8 +166,7 @@ class CatalogConfig(_Part):
         `LAKEWRIGHT_CATALOG`, or in the file that `pyiceberg_yaml` writes.
         """
         variables = {"LAKEWRIGHT_CATALOG": json.dumps(self.model_dump(mode="json"), separators=(",", ":"))}
-        if self.ca_bundle:
-            variables |= dict.fromkeys(("AWS_CA_BUNDLE", "REQUESTS_CA_BUNDLE", "SSL_CERT_FILE"), self.ca_bundle)
+        variables |= trust_variables(self)
         left_out = self.without_variables()
         for warehouse in self.warehouses:
             if warehouse.name not in left_out:
@@ -194,6 +194,12 @@ class CatalogConfig(_Part):
     def load(cls, path: Path) -> CatalogConfig:
         """Read a file that holds `to_json`'s text."""
         return cls.from_json(path.read_text(encoding="utf-8"))
+
+
+def trust_variables(config: CatalogConfig) -> dict[str, str]:
+    """The variables by which Python's libraries trust the configuration's own certificate authorities."""
+    names = ("AWS_CA_BUNDLE", "REQUESTS_CA_BUNDLE", "SSL_CERT_FILE")
+    return dict.fromkeys(names, config.ca_bundle) if config.ca_bundle else {}
 
 
 def _variable(name: str) -> str:

@@ -8,7 +8,7 @@ import re
 import shutil
 import subprocess
 import tempfile
-from pathlib import Path
+from pathlib import Path, PurePath
 
 from lakewright_spark.errors import ConfigMissingError
 
@@ -43,7 +43,7 @@ def made_from(pem: Path) -> Path:
     return store
 
 
-def java_options(store: Path) -> str:
+def java_options(store: PurePath) -> str:
     """The options by which a JVM trusts it."""
     return f"-Djavax.net.ssl.trustStore={store} -Djavax.net.ssl.trustStorePassword={PASSWORD}"
 

@@ -11,6 +11,7 @@ from pydantic import ValidationError
 
 from lakewright.cli.errors import UsageError
 from lakewright.cli.options import existing_stack
+from lakewright.runtimes import spark_defaults
 
 FORMATS = ("json", "spark", "pyiceberg", "env")
 OUTPUT = "catalog_config"
@@ -48,7 +49,7 @@ def rendered(config: CatalogConfig, form: str) -> str:
     """The configuration as a file's text: JSON, spark-defaults.conf, .pyiceberg.yaml, or a shell's exports."""
     match form:
         case "spark":
-            return "".join(f"{name} {value}\n" for name, value in config.spark_properties().items())
+            return spark_defaults(config)
         case "pyiceberg":
             return config.pyiceberg_yaml()
         case "env":

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, TypeAdapter, model_validator
 
 from lakewright.lakekeeper.api.privileges import RELATIONS
 from lakewright.spec.part import Part
+from lakewright.spec.principal import Principal
 from lakewright.table_name import parse_parts, quoted
-from lakewright.types import NamespacePath, TableName, UserId
+from lakewright.types import NamespacePath, TableName
 
-_PRINCIPAL = re.compile(r"(user|role):\S+")
-_USER_ID = TypeAdapter[str](UserId)
 _NAMESPACE = TypeAdapter[str](NamespacePath)
 _TABLE_NAME = TypeAdapter[str](TableName)
 
@@ -32,15 +30,6 @@ Privilege = Literal[
     "role_creator",
     "tag_creator",
 ]
-
-
-def _principal(value: str) -> str:
-    if not _PRINCIPAL.fullmatch(value):
-        raise ValueError("expected `user:IDP~SUBJECT` or `role:NAME`")
-    kind, _, name = value.partition(":")
-    if kind == "user":
-        _USER_ID.validate_python(name)
-    return value
 
 
 def _table(value: str) -> str:
@@ -92,7 +81,7 @@ class GrantTarget(Part):
 class GrantSpec(Part):
     """A privilege of a user or role."""
 
-    to: Annotated[str, AfterValidator(_principal)]
+    to: Principal
     """`user:IDP~SUBJECT`, or `role:NAME`: a role of the tenant's project, which is made if it is not there."""
     privilege: Privilege
     """A relation of Lakekeeper's OpenFGA model."""

@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Discriminator, Field, Tag
 
 from lakewright.spec.part import Part
+from lakewright.spec.principal import Principal
 from lakewright.types import Deletion, FormatVersion, KeyPrefix, NamespacePath
 
 PRESETS: dict[str, tuple[str, ...]] = {
@@ -53,6 +54,9 @@ class WarehouseSpec(Part):
     name: CatalogName
     storage: str | None = None
     """Name of the storage; needed when there are several."""
+    owner: Principal | None = None
+    """Whose runs write here: `user:IDP~SUBJECT` or `role:NAME`, and those to whom `grants` give both `create` and
+    `modify` on the warehouse or the project. Default: every run of the tenant."""
     key_prefix: Annotated[KeyPrefix, Field(min_length=1)] | None = None
     """Default: TENANT/WAREHOUSE."""
     namespaces: Namespaces = []

@@ -32,7 +32,11 @@ def run(
         str | None, typer.Option("--computing-unit", envvar="LAKEWRIGHT_COMPUTING_UNIT", help="The unit's name.")
     ] = None,
     submitter: Annotated[
-        str | None, typer.Option(envvar="LAKEWRIGHT_SUBMITTER", help="The principal whose run it is.")
+        str | None,
+        typer.Option(
+            envvar="LAKEWRIGHT_SUBMITTER",
+            help="Whose run it is, as owners and grants are written: user:IDP~SUBJECT or role:NAME.",
+        ),
     ] = None,
     deadline: Annotated[
         timedelta | None, typer.Option(parser=duration, metavar="DURATION", help="End it after so long, as in 45m.")

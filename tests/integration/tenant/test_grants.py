@@ -14,12 +14,16 @@ from lakewright_sandbox.lakekeeper.app import create_app
 from lakewright_sandbox.lakekeeper.requests import Principal
 from lakewright_sandbox.lakekeeper.settings import Settings
 from lakewright_sandbox.state import Sandbox
+from lakewright_spark.errors import WarehouseRefusedError
+from lakewright_spark.run.authority import warehouse_of_run
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 GRANTS = [
     {"to": "role:analysts", "privilege": "select", "on": {"warehouse": "executions"}},
     {"to": "user:oidc~1f2e", "privilege": "modify", "on": {"warehouse": "executions", "namespace": "results"}},
     {"to": "role:analysts", "privilege": "describe", "on": {"project": True}},
+    {"to": "user:oidc~ben", "privilege": "create", "on": {"warehouse": "executions"}},
+    {"to": "user:oidc~ben", "privilege": "modify", "on": {"warehouse": "executions"}},
     {"to": "role:auditors", "privilege": "describe", "on": {"warehouse": "executions", "table": "results.runs"}},
 ]
 
@@ -57,7 +61,8 @@ def openfga(sandbox: Sandbox, tmp_path: Path) -> Iterator[httpx.Client]:
 
 def test_grants_live_with_their_tenant(make_tenant: Any, openfga: httpx.Client, sandbox: Sandbox) -> None:
     tables = [{"name": "executions.results.runs", "columns": [{"name": "id", "type": "long"}]}]
-    tenant = make_tenant(grants=GRANTS, tables=tables)
+    owned = {"name": "executions", "namespaces": ["results"], "deletion": "purge", "owner": "user:oidc~ann"}
+    tenant = make_tenant(grants=GRANTS, tables=tables, warehouses=[owned])
     endpoint = str(openfga.base_url).rstrip("/")
     auth = {"kind": "token", "token": "env:STACK_TOKEN"}
     environment: dict[str, Any] = {
@@ -78,6 +83,13 @@ def test_grants_live_with_their_tenant(make_tenant: Any, openfga: httpx.Client, 
     assert {"type": "select", "role": roles["analysts"]} in openfga.get(warehouse).json()["assignments"]
     of_project = openfga.get(f"{permissions}/project/assignments").json()["assignments"]
     assert {"type": "describe", "role": roles["analysts"]} in of_project
+
+    jobs_know = tenant.catalog_config()
+    for submitter in ("user:oidc~ann", "user:oidc~ben"):
+        assert warehouse_of_run(jobs_know, submitter, None).name == "executions"
+    for submitter in ("user:oidc~1f2e", "role:analysts", None):
+        with pytest.raises(WarehouseRefusedError, match="who has no grant to write there"):
+            warehouse_of_run(jobs_know, submitter, "executions")
 
     taken = {"deletes": [{"type": "select", "role": roles["analysts"]}]}
     openfga.post(warehouse, json=taken).raise_for_status()

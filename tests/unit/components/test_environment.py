@@ -50,6 +50,19 @@ def test_a_sandbox_says_where_everything_is(tmp_path: Path) -> None:
     assert environment.kubernetes.clients_namespace == "jobs"
 
 
+def test_a_path_of_jobs_is_not_one_of_this_machine(tmp_path: Path) -> None:
+    file = tmp_path / "here.yaml"
+    text = (
+        "lakekeeper: {{endpoint: https://catalog.example, jobs_ca_bundle: {path}, jobs_truststore: /etc/trust.p12}}\n"
+    )
+    file.write_text(text.format(path="/etc/trust.pem"))
+
+    assert Environment.load(file, environ={}).lakekeeper.jobs_ca_bundle == "/etc/trust.pem"
+    file.write_text(text.format(path="trust.pem"))
+    with pytest.raises(SpecError, match=r"lakekeeper.jobs_ca_bundle: expected an absolute path"):
+        Environment.load(file, environ={})
+
+
 def test_the_variable_names_another_sandbox(tmp_path: Path) -> None:
     other = _sandbox(tmp_path / "other")
     file = tmp_path / "here.yaml"

@@ -111,6 +111,16 @@ def test_a_unit_reads_the_catalog_from_files() -> None:
     assert "curated" in files[".pyiceberg.yaml"]
 
 
+def test_a_unit_trusts_the_authorities_of_its_platform() -> None:
+    own = CATALOG.model_copy(update={"ca_bundle": "/etc/trust.pem", "truststore": "/etc/trust.p12"})
+
+    assert environment("texera", own)["REQUESTS_CA_BUNDLE"] == "/etc/trust.pem"
+    assert "REQUESTS_CA_BUNDLE" not in environment("texera", CATALOG)
+    for process in ("driver", "executor"):
+        expected = f"spark.{process}.extraJavaOptions -Djavax.net.ssl.trustStore=/etc/trust.p12"
+        assert expected in catalog_files(own)["spark.properties"]
+
+
 def test_another_catalog_restarts_the_pod() -> None:
     def annotations(catalog: CatalogConfig) -> Any:
         spec = manifests.deployment_spec(TENANT, SPARK, catalog, "image")

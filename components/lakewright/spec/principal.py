@@ -1,0 +1,26 @@
+"""Who is meant: a user or a role, as grants and owners of warehouses name them."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated
+
+from pydantic import AfterValidator, TypeAdapter
+
+from lakewright.types import UserId
+
+_PRINCIPAL = re.compile(r"(user|role):\S+")
+_USER_ID = TypeAdapter[str](UserId)
+
+
+def _principal(value: str) -> str:
+    if not _PRINCIPAL.fullmatch(value):
+        raise ValueError("expected `user:IDP~SUBJECT` or `role:NAME`")
+    kind, _, name = value.partition(":")
+    if kind == "user":
+        _USER_ID.validate_python(name)
+    return value
+
+
+Principal = Annotated[str, AfterValidator(_principal)]
+"""`user:IDP~SUBJECT`, or `role:NAME` of the tenant's project."""
