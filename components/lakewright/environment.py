@@ -58,7 +58,7 @@ class LakekeeperServer(Part):
     jobs_auth: Annotated[CatalogAuth, Field(discriminator="kind")] = NoJobAuth()
     """How jobs and computing units prove who they are; references only."""
     jobs_ca_bundle: PathOfJobs | None = None
-    """Where jobs and computing units have a PEM file with the authorities of catalog and storage: all that they trust."""
+    """Where jobs and computing units have a PEM file with all authorities that they trust: catalog's and storage's."""
     jobs_truststore: PathOfJobs | None = None
     """Where they have the same for Java, as a PKCS 12 truststore. Needed where executors run on other machines."""
     principal_arn: Arn | None = None
