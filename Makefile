@@ -7,6 +7,8 @@ SHELL := bash
 BIN := .venv/bin
 READY := .venv/.ready
 export PATH := $(CURDIR)/$(BIN):$(PATH)
+# Tests, demo and benchmarks start hundreds of short processes: none of them should compile its imports anew.
+unexport PYTHONDONTWRITEBYTECODE
 
 help:  ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | awk -F'\t' '{printf "  make %-10s %s\n", $$1, $$2}'
