@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 from lakewright_spark import jars, truststore
 from lakewright_spark.catalog import CatalogConfig
 from lakewright_spark.errors import ConfigMissingError, IdentityError
+from lakewright_spark.masters import cluster_properties
 from lakewright_spark.tokens import check_before_start
 
 SMALL_JOB: Mapping[str, str] = {
@@ -78,16 +79,20 @@ def spark_session(
     """
     check_before_start(config, deadline)
     secrets = config.spark_secrets()
+    properties = properties or {}
     if remote:
-        return _connect(config, app, remote, secrets, properties or {})
+        return _connect(config, app, remote, secrets, properties)
     builder = SparkSession.builder.appName(app)
     if "PYSPARK_GATEWAY_PORT" in os.environ:
         made = {**ALWAYS, **config.spark_properties()}
     else:
         master = master or "local[*]"
-        made = spark_properties(config, master=master, event_log=event_log)
+        made = cluster_properties(master, properties) | spark_properties(config, master=master, event_log=event_log)
         builder = builder.master(master)
-    for key, value in {**made, **secrets, **(properties or {})}.items():
+        if options := _trust(config, local=master.startswith("local")):
+            # Options of one's own for a JVM take nothing away from whom it trusts.
+            properties = {k: f"{v} {options}" if k in _JVM_OPTIONS else v for k, v in properties.items()}
+    for key, value in {**made, **secrets, **properties}.items():
         builder = builder.config(key, value)
     return builder.getOrCreate()
 

@@ -6,13 +6,14 @@ import os
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pyspark
 import pytest
 from certificates import make
+from cluster import SMALL, standalone
 from databases import postgres
 from guarded import Gate, serving
 from lakewright_sandbox.state import Sandbox
@@ -120,12 +121,12 @@ print(run.read(run.write("Connected-1", run.spark.range(100))).count(), "rows")
 
 
 @contextmanager
-def connect_server(folder: Path) -> Iterator[str]:
+def connect_server(folder: Path, more: Mapping[str, str] | None = None) -> Iterator[str]:
     """What a computing unit runs, with the extensions and jars that are the server's; its address."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    properties = {**SMALL_JOB, **jars.spark_properties(), "spark.sql.extensions": ICEBERG_EXTENSIONS}
+    properties = {**SMALL_JOB, **jars.spark_properties(), "spark.sql.extensions": ICEBERG_EXTENSIONS, **(more or {})}
     properties["spark.connect.grpc.binding.port"] = str(port)
     (folder / "server.properties").write_text("".join(f"{key} {value}\n" for key, value in properties.items()))
     home = Path(pyspark.__file__).parent
@@ -147,10 +148,15 @@ def connect_server(folder: Path) -> Iterator[str]:
 
 
 @FULL_ONLY
-def test_a_client_of_spark_connect(catalog_config: CatalogConfig, tmp_path: Path) -> None:
+@pytest.mark.parametrize("place", ["one machine", "a cluster"])
+def test_a_client_of_spark_connect(catalog_config: CatalogConfig, tmp_path: Path, place: str) -> None:
     (tmp_path / "script.py").write_text(CONNECTED)
     (tmp_path / "catalog.json").write_text(catalog_config.to_json())
-    with connect_server(tmp_path) as address:
+    with ExitStack() as stack:
+        more = {}
+        if place == "a cluster":
+            more = SMALL | {"spark.master": stack.enter_context(standalone(tmp_path)).master}
+        address = stack.enter_context(connect_server(tmp_path, more))
         command = [sys.executable, "-m", "lakewright_spark.cli", "run", "--config", str(tmp_path / "catalog.json")]
         command += ["--workflow", "6", "--execution", "1", "--no-registry", "--remote", address]
         finished = subprocess.run([*command, str(tmp_path / "script.py")], capture_output=True, text=True, check=False)

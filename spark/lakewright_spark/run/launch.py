@@ -19,6 +19,7 @@ from lakewright_spark.errors import (
     LakewrightSparkError,
     ScriptFailedError,
 )
+from lakewright_spark.masters import cluster_properties
 from lakewright_spark.registry.database import VARIABLE as REGISTRY
 from lakewright_spark.registry.records import ExecutionRecord, ExecutionStatus, WrittenTable
 from lakewright_spark.registry.registry import ExecutionRegistry
@@ -91,6 +92,8 @@ class Launch:
         if self.facts.deadline and self.facts.deadline <= datetime.now(UTC):
             raise DeadlineError(f"the deadline of {_told(self.facts)} has passed before it started")
         check_before_start(self.config, self.facts.deadline)
+        if self.facts.master:
+            cluster_properties(self.facts.master, self.facts.conf)
         CATALOGS.get(self.config, self.facts.warehouse)  # answers, and knows who asks
 
     def _enter(self, cleaner: Cleaner | None) -> ExecutionRecord | None:

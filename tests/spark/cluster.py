@@ -1,0 +1,97 @@
+"""A standalone Spark cluster on loopback: a master and its workers, each a process and a group of its own."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyspark
+
+SMALL: dict[str, str] = {
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.memory": "1g",
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    "spark.executor.memory": "600m",
+    "spark.executor.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    "spark.sql.shuffle.partitions": "4",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.log.level": "ERROR",
+    "spark.cores.max": "2",
+    # Who asks a dead executor for its part of a shuffle hears it in seconds.
+    "spark.shuffle.io.retryWait": "500ms",
+    # A job begins when both executors are there, not with the one that came first.
+    "spark.scheduler.minRegisteredResourcesRatio": "1.0",
+    "spark.scheduler.maxRegisteredResourcesWaitingTime": "120s",
+}
+"""What a job on such a cluster is told: small machines, and no host names."""
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """Its address, and the process group of each worker, in which its executors are, too."""
+
+    master: str
+    workers: tuple[int, ...]
+
+
+@contextmanager
+def standalone(folder: Path, workers: int = 2) -> Iterator[Cluster]:
+    """A cluster whose processes know nothing: no key, no catalog, no jar of Iceberg's."""
+    with ExitStack() as stack:
+        words = ["org.apache.spark.deploy.master.Master", "--host", "127.0.0.1", "--port", "0", "--webui-port", "0"]
+        master, log = _started(stack, words, folder / "master.log")
+        address = _told(master, log, r"Starting Spark master at (spark://\S+)")
+        common = ["org.apache.spark.deploy.worker.Worker", "--host", "127.0.0.1", "--port", "0", "--webui-port", "0"]
+        common += ["--cores", "1", "--memory", "700m"]
+        started = [
+            _started(stack, [*common, "--work-dir", str(folder / f"worker-{n}"), address], folder / f"worker-{n}.log")
+            for n in range(workers)
+        ]
+        for process, log in started:
+            _told(process, log, r"(Successfully registered with master)")
+        yield Cluster(address, tuple(process.pid for process, _ in started))
+
+
+def unprivileged() -> dict[str, str]:
+    """This process's environment without whatever may open a store or a catalog."""
+    return {name: value for name, value in os.environ.items() if not name.startswith(("AWS_", "PYICEBERG_", "SPARK_"))}
+
+
+def _started(stack: ExitStack, words: list[str], log: Path) -> tuple[subprocess.Popen[bytes], Path]:
+    home = Path(pyspark.__file__).parent
+    options = {"SPARK_DAEMON_MEMORY": "200m", "SPARK_DAEMON_JAVA_OPTS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
+    environment = {"PATH": os.environ["PATH"], "SPARK_HOME": str(home), **options}
+    environment |= {"JAVA_HOME": os.environ["JAVA_HOME"]} if "JAVA_HOME" in os.environ else {}
+    with log.open("wb") as shown:
+        process = subprocess.Popen(
+            [str(home / "bin" / "spark-class"), *words],
+            env=environment,
+            cwd=log.parent,
+            stdout=shown,
+            stderr=shown,
+            start_new_session=True,
+        )
+    stack.callback(_end, process)
+    return process, log
+
+
+def _told(process: subprocess.Popen[bytes], log: Path, pattern: str) -> str:
+    """What the log says there; pytest's time-out ends a wait in vain."""
+    while process.poll() is None:
+        if found := re.search(pattern, log.read_text()):
+            return found[1]
+    raise AssertionError(log.read_text()[-3000:])
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    with suppress(ProcessLookupError):  # a test may have killed it
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()

@@ -1,0 +1,121 @@
+"""Jobs on a standalone cluster: executors in other JVMs have catalog and credentials; a killed worker loses nothing."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from certificates import make
+from cluster import SMALL, Cluster, standalone, unprivileged
+from guarded import Gate, serving
+from lakewright_sandbox.state import Sandbox
+from lakewright_spark import truststore
+from lakewright_spark.catalog import CatalogConfig
+from lakewright_spark.catalog_auth import ClientCredentialsAuth
+from lakewright_spark.pyiceberg_catalog import open_catalog
+from lakewright_spark.results.reader import ResultReader
+from lakewright_spark.results.uris import Execution, Port
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
+
+FULL_ONLY = pytest.mark.skipif(not os.environ.get("LAKEWRIGHT_FULL"), reason="a second cluster: test-all")
+LIFE = 20
+"""Seconds that a token lives."""
+
+SCRIPT = Path(__file__).parent / "cluster_job.py"
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[Cluster]:
+    with standalone(tmp_path) as standing:
+        yield standing
+
+
+def run(script: Path, *words: str, config: CatalogConfig, cluster: Cluster, folder: Path, execution: int) -> str:
+    """Runs it as an execution on the cluster, which is given the configuration and nothing else; what it printed."""
+    (folder / "catalog.json").write_text(config.to_json())
+    command = [sys.executable, "-m", "lakewright_spark.cli", "run", "--config", str(folder / "catalog.json")]
+    command += ["--workflow", "8", "--execution", str(execution), "--no-registry", "--master", cluster.master]
+    for key, value in SMALL.items():
+        command += ["--conf", f"{key}={value}"]
+    finished = subprocess.run(
+        [*command, str(script), *words], env=unprivileged(), capture_output=True, text=True, check=False
+    )
+    assert finished.returncode == 0, finished.stderr[-4000:]
+    return finished.stdout
+
+
+@pytest.mark.parametrize("stage", ["write", pytest.param("shuffle", marks=FULL_ONLY)])
+def test_executors_elsewhere_write_and_read_and_one_may_die(
+    catalog_config: CatalogConfig, cluster: Cluster, tmp_path: Path, stage: str
+) -> None:
+    where = {"config": catalog_config, "cluster": cluster, "folder": tmp_path, "execution": 1}
+    shown = run(SCRIPT, str(cluster.workers[0]), stage, **where)
+    told = json.loads(shown.splitlines()[0])
+    assert len(set(told["computed_by"])) == 2
+    assert len(set(told["read_by"])) == 2
+    assert told["driver"] not in {*told["computed_by"], *told["read_by"]}
+    done, of = told["killed_after"]
+    assert 0 < done < of, "the worker was killed in the middle of the job"
+    assert (told["executors_before"], told["executors_after"]) == (2, 1)
+    found = ResultReader(catalog_config).whole(Execution(8, 1, "results").result(Port("Survived-1")))
+    assert sorted(found["id"].to_pylist()) == list(range(told["rows"])), "every row is there, and there once"
+
+
+LONG = f"""
+import time
+from lakewright_spark.run.context import current
+
+run = current()
+uri = run.write("Long-1", run.spark.range(0, 1000, 1, 4))
+until = time.monotonic() + {LIFE} * 1.2
+while time.monotonic() < until:
+    assert run.read(uri).selectExpr("sum(id)").collect()[0][0] == 499500
+print("still here")
+"""
+
+
+@FULL_ONLY
+def test_tls_of_ones_own_and_tokens_that_end(
+    catalog_config: CatalogConfig, sandbox: Sandbox, cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    authority, certificate = make(tmp_path)
+    (tmp_path / "script.py").write_text(LONG)
+    monkeypatch.setenv("JOB_SECRET", "s3cr3t")
+    with serving(Gate(sandbox.lakekeeper.endpoint, life=LIFE), certificate) as gate:
+        auth = ClientCredentialsAuth(
+            kind="client-credentials", token_url=gate.token_url, client_id="job", client_secret="env:JOB_SECRET"
+        )
+        changes = {"ca_bundle": str(authority), "truststore": str(truststore.made_from(authority))}
+        config = catalog_config.model_copy(update={"uri": gate.catalog_uri, "auth": auth, **changes})
+        where = {"config": config, "cluster": cluster, "folder": tmp_path, "execution": 2}
+        assert "still here" in run(tmp_path / "script.py", **where)
+        assert len(set(gate.tokens) - {None}) > 2
+    for log in tmp_path.rglob("std*"):
+        assert "s3cr3t" not in log.read_text()
+
+
+@FULL_ONLY
+def test_maintenance_on_a_cluster(catalog_config: CatalogConfig, cluster: Cluster, tmp_path: Path) -> None:
+    schema = pa.schema([pa.field("n", pa.int64())])
+    catalog = open_catalog(catalog_config, "results")
+    catalog.create_namespace_if_not_exists("clustered")
+    table = catalog.create_table("clustered.small", schema)
+    for number in range(6):
+        table.append(pa.table({"n": [number]}, schema=schema))
+    (tmp_path / "catalog.json").write_text(catalog_config.to_json())
+    (tmp_path / "spark-defaults.conf").write_text("".join(f"{key} {value}\n" for key, value in SMALL.items()))
+    environment = unprivileged() | {"SPARK_CONF_DIR": str(tmp_path)}
+    for job, expected in (("compaction", ("rewritten", 6)), ("orphan-files", ("candidates", 0))):
+        command = [sys.executable, "-m", "lakewright_spark.cli", "job", job, "--table", "clustered.small", "--json"]
+        command += ["--config", str(tmp_path / "catalog.json"), "--master", cluster.master]
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr[-3000:]
+        assert expected in json.loads(done.stdout.splitlines()[-1]).items()
+    assert sorted(catalog.load_table("clustered.small").scan().to_arrow()["n"].to_pylist()) == list(range(6))

@@ -1,0 +1,71 @@
+"""What a session is told of its master: one machine, a standalone cluster, Kubernetes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from lakewright_spark.catalog import CatalogConfig, CatalogWarehouse
+from lakewright_spark.errors import ConfigMissingError
+from lakewright_spark.masters import cluster_properties
+from lakewright_spark.session import SMALL_JOB, spark_properties
+
+IMAGE = {"spark.kubernetes.container.image": "registry.example/spark:4.1.4"}
+CONFIG = CatalogConfig(
+    tenant="acme",
+    uri="https://c.example/catalog",
+    project_id="acme",
+    warehouses=[CatalogWarehouse(name="executions", id="1")],
+)
+
+
+@pytest.fixture
+def pod(tmp_path: Path) -> Path:
+    (tmp_path / "namespace").write_text("tenant-acme\n")
+    return tmp_path
+
+
+def test_a_cluster_needs_no_more_than_its_address(pod: Path) -> None:
+    for master in ("local", "local[2]", "local[*]", "spark://one:7077,two:7077"):
+        assert cluster_properties(master, {}, {"HOSTNAME": "driver"}, pod) == {}
+
+
+def test_executors_on_kubernetes_end_with_the_pod_that_started_them(pod: Path) -> None:
+    assert cluster_properties("k8s://https://api.example:6443", IMAGE, {"HOSTNAME": "notebook-0"}, pod) == {
+        "spark.kubernetes.namespace": "tenant-acme",
+        "spark.kubernetes.driver.pod.name": "notebook-0",
+    }
+    elsewhere = {**IMAGE, "spark.kubernetes.namespace": "jobs"}
+    told = cluster_properties("k8s://https://api.example", elsewhere, {"HOSTNAME": "notebook-0"}, pod)
+    assert "spark.kubernetes.driver.pod.name" not in told, "a pod cannot own others in another namespace"
+
+
+def test_outside_of_kubernetes_the_users_own_context_decides(tmp_path: Path) -> None:
+    assert cluster_properties("k8s://https://api.example", IMAGE, {"HOSTNAME": "laptop"}, tmp_path / "none") == {}
+
+
+def test_what_spark_would_find_out_late_is_refused_at_once(pod: Path) -> None:
+    with pytest.raises(ConfigMissingError, match=r"give spark\.kubernetes\.container\.image=IMAGE"):
+        cluster_properties("k8s://https://api.example", {}, {}, pod)
+    for wrong in ("yarn", "spark://one", "k8s://", "http://one:7077", "local[]", ""):
+        with pytest.raises(ConfigMissingError, match=r"expected local\[N\], spark://HOST:PORT or k8s://URL"):
+            cluster_properties(wrong, {}, {}, pod)
+
+
+@pytest.mark.parametrize("master", ["spark://one:7077", "k8s://https://api.example"])
+def test_executors_elsewhere_get_catalogs_and_jars_but_no_laptops_settings(master: str) -> None:
+    told, local = spark_properties(CONFIG, master=master), spark_properties(CONFIG)
+    only_local = {key for key in SMALL_JOB if key not in told}
+    assert only_local == set(SMALL_JOB)
+    assert told == {key: value for key, value in local.items() if key not in only_local}
+    assert told["spark.sql.catalog.executions.warehouse"] == "acme/executions"
+    assert {"spark.jars", "spark.jars.packages"} & told.keys()
+
+
+def test_own_authorities_on_a_cluster_are_a_truststore_on_every_machine() -> None:
+    bundle = CONFIG.model_copy(update={"ca_bundle": "/etc/authority.pem"})
+    with pytest.raises(ConfigMissingError, match="set `truststore` to its path"):
+        spark_properties(bundle, master="spark://one:7077")
+    told = spark_properties(bundle.model_copy(update={"truststore": "/etc/trust.p12"}), master="spark://one:7077")
+    for key in ("spark.driver.extraJavaOptions", "spark.executor.extraJavaOptions"):
+        assert "-Djavax.net.ssl.trustStore=/etc/trust.p12" in told[key]
