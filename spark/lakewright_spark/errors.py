@@ -16,7 +16,11 @@ LakewrightSparkError           1
 ├── ScriptFailedError          8   the user's script ended with an error
 ├── DeadlineError              9   a run passed its deadline
 ├── RegistryError             10   the registry of executions cannot be used, or refuses
-└── PolicyRefusedError        11   a table policy that is none, or does not suit the table
+├── PolicyRefusedError        11   a table policy that is none, or does not suit the table
+├── MaintenanceFailedError    12   jobs that failed, were cancelled, or could not be decided on; the others ran
+├── LeaseHeldError            13   another runner maintains the warehouse
+├── LeaseLostError            13   ... since this one gave no sign for too long
+└── StoppedError              14   the process was told to end before its work was done
 
 2 is the command line's own: a word or an option that there is not.
 """
@@ -114,3 +118,27 @@ class PolicyRefusedError(LakewrightSparkError):
     """A table policy that is out of range, cannot be read, or does not suit the table's columns and partitions."""
 
     exit_code = 11
+
+
+class MaintenanceFailedError(LakewrightSparkError):
+    """Some maintenance jobs failed, were cancelled, or could not be decided on; the others ran."""
+
+    exit_code = 12
+
+
+class LeaseHeldError(LakewrightSparkError):
+    """Another runner maintains the warehouse."""
+
+    exit_code = 13
+
+
+class LeaseLostError(LakewrightSparkError):
+    """A warehouse's lease is another runner's by now, or may be, since it could not be renewed in time."""
+
+    exit_code = 13
+
+
+class StoppedError(LakewrightSparkError):
+    """The process was told to end before its work was done."""
+
+    exit_code = 14

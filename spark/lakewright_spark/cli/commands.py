@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from lakewright_spark.cli import executions, flights, jars, job, policy, read, registry, run
+from lakewright_spark.cli import executions, flights, jars, job, maintain, policy, read, registry, run, runs
 
 
 def register(app: typer.Typer) -> None:
@@ -14,6 +14,8 @@ def register(app: typer.Typer) -> None:
     app.add_typer(executions.app, name="executions")
     app.add_typer(registry.app, name="registry")
     app.command("job")(job.job)
+    app.command("maintain")(maintain.maintain)
+    app.add_typer(runs.app, name="runs")
     app.add_typer(policy.app, name="policy")
     app.command("run-flights")(flights.run_flights)
     app.command("jars")(jars.fetch_jars)

@@ -64,6 +64,14 @@ def chosen_warehouse(config: CatalogConfig, name: str | None) -> str:
         raise WarehouseRefusedError(error.args[0]) from None
 
 
+def key_and_value(text: str) -> tuple[str, str]:
+    """Read KEY=VALUE of Spark's; typer's BadParameter for anything else."""
+    key, equals, value = text.partition("=")
+    if not equals or not key:
+        raise typer.BadParameter(f"--conf: expected KEY=VALUE, found {text!r}")
+    return key, value
+
+
 def _found(path: Path | None) -> CatalogConfig:
     text, file = os.environ.get("LAKEWRIGHT_CATALOG"), os.environ.get("LAKEWRIGHT_CATALOG_FILE")
     if path is None and not text and file:

@@ -12,7 +12,15 @@ from rich.console import Console
 from rich.table import Table
 
 from lakewright_spark.cli.durations import duration
-from lakewright_spark.cli.options import AsJson, ConfigFile, NoRegistry, RegistryUrl, load_config, open_registry
+from lakewright_spark.cli.options import (
+    AsJson,
+    ConfigFile,
+    NoRegistry,
+    RegistryUrl,
+    key_and_value,
+    load_config,
+    open_registry,
+)
 from lakewright_spark.run.authority import warehouse_of_run
 from lakewright_spark.run.facts import RunFacts
 
@@ -60,7 +68,7 @@ def run(
         deadline=datetime.now(UTC) + deadline if deadline else None,
         master=master,
         remote=remote,
-        conf=dict(_pair(text) for text in conf or []),
+        conf=dict(key_and_value(text) for text in conf or []),
     )
     from lakewright_spark.run.launch import Launch  # noqa: PLC0415  # loads PyIceberg, which a refusal need not wait for
 
@@ -74,10 +82,3 @@ def run(
     for table in written:
         shown.add_row(f"{table.rows:,}", str(table.uri))
     Console(highlight=False).print(shown)
-
-
-def _pair(text: str) -> tuple[str, str]:
-    key, equals, value = text.partition("=")
-    if not equals or not key:
-        raise typer.BadParameter(f"--conf: expected KEY=VALUE, found {text!r}")
-    return key, value

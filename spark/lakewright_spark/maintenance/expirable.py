@@ -6,6 +6,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from lakewright_spark.catalog_policies import HistoryPolicy
+
+DEFAULT_AGE = timedelta(days=3)
+FLOOR = timedelta(hours=1)
+"""A snapshot younger than this stays, however many there are: whoever began to read it may still do so."""
+
 
 @dataclass(frozen=True)
 class Snapshot:
@@ -55,6 +61,25 @@ def expirable(
             kept.add(one.id)
     kept |= {one.id for one in known.values() if one.id not in reachable and one.committed_at >= older_than}
     return known.keys() - kept
+
+
+def steps(history: HistoryPolicy | None) -> list[tuple[timedelta, int]]:
+    """Age and number for each call of an expiration: nothing past the age is kept for its number's sake."""
+    age = timedelta(days=history.max_age_days) if history and history.max_age_days else DEFAULT_AGE
+    return [(age, 1), *([(FLOOR, history.versions)] if history and history.versions else [])]
+
+
+def expiring(
+    snapshots: Iterable[Snapshot], refs: Iterable[Ref], history: HistoryPolicy | None, now: datetime
+) -> set[int]:
+    """The ids of those that go by a policy: past its age (default: three days), then beyond its number of versions."""
+    snapshots, refs = list(snapshots), list(refs)
+    taken: set[int] = set()
+    for age, retained in steps(history):
+        left = [one for one in snapshots if one.id not in taken]
+        kept = [ref for ref in refs if ref.snapshot not in taken]
+        taken |= expirable(left, kept, older_than=now - age, retain_last=retained, now=now)
+    return taken
 
 
 def _line(known: Mapping[int, Snapshot], head: Snapshot) -> Iterable[Snapshot]:

@@ -7,15 +7,11 @@ from datetime import datetime, timedelta
 
 from pyspark.sql import SparkSession
 
-from lakewright_spark.catalog_policies import HistoryPolicy, TablePolicies
-from lakewright_spark.maintenance.expirable import Ref, Snapshot, expirable
+from lakewright_spark.catalog_policies import TablePolicies
+from lakewright_spark.maintenance.expirable import Ref, Snapshot, expiring, steps
 from lakewright_spark.maintenance.iceberg import IcebergTable, instant
 from lakewright_spark.maintenance.job import Metrics
 from lakewright_spark.table_identifier import TableIdentifier
-
-DEFAULT_AGE = timedelta(days=3)
-FLOOR = timedelta(hours=1)
-"""A snapshot younger than this stays, however many there are: whoever began to read it may still do so."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,26 +35,15 @@ def run(
     if opened.keeps_garbage:
         return SnapshotExpirationMetrics(state="SKIPPED", reason="the table has gc.enabled=false", dry_run=dry_run)
     snapshots, refs = _history(opened)
-    steps = _steps(policy.history)
-    taken: set[int] = set()
-    for age, retained in steps:
-        left = [one for one in snapshots if one.id not in taken]
-        kept = [ref for ref in refs if ref.snapshot not in taken]
-        taken |= expirable(left, kept, older_than=now - age, retain_last=retained, now=now)
+    taken = expiring(snapshots, refs, policy.history, now)
     # A backup lives in files that only old snapshots refer to, and a storage that may not be deleted from keeps all.
     leaves = not opened.deletes_files or bool(policy.retention and policy.retention.backup)
     found = SnapshotExpirationMetrics(snapshots=len(taken), files_left=leaves, dry_run=dry_run)
     if dry_run or not taken:
         return found
-    for age, retained in steps:
+    for age, retained in steps(policy.history):
         found = _expired(opened, found, now - age, retained)
     return found
-
-
-def _steps(history: HistoryPolicy | None) -> list[tuple[timedelta, int]]:
-    """Age and number for each call: nothing past the age is kept for its number's sake."""
-    age = timedelta(days=history.max_age_days) if history and history.max_age_days else DEFAULT_AGE
-    return [(age, 1), *([(FLOOR, history.versions)] if history and history.versions else [])]
 
 
 def _expired(

@@ -15,6 +15,7 @@ from lakewright_sandbox.state import Sandbox
 from lakewright_spark.catalog import CatalogConfig, CatalogWarehouse
 from lakewright_spark.catalog_policies import Job, TablePolicies
 from lakewright_spark.maintenance import jobs
+from lakewright_spark.scheduler.application import FAIR
 from lakewright_spark.session import spark_session
 from lakewright_spark.table_identifier import TableIdentifier
 from pyspark.sql import SparkSession
@@ -60,7 +61,9 @@ def spark(tenant: CatalogConfig) -> Iterator[SparkSession]:
         for key, value in tenant.spark_properties().items()
         if key.startswith("spark.sql.catalog.soft")
     }
-    session = spark_session(tenant, "maintenance", properties={**as_jobs_do, **jobs.session_properties("softly")})
+    session = spark_session(
+        tenant, "maintenance", properties={**FAIR, **as_jobs_do, **jobs.session_properties("softly")}
+    )
     # Iceberg refuses to look for orphans of the last day but in tests; here a day passes by telling jobs so.
     session._jsparkSession.sessionState().conf().setConfString("spark.testing", "true")
     for warehouse in ("results", "soft"):

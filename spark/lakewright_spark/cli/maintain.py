@@ -1,0 +1,125 @@
+"""`lakewright-spark maintain`: what is due on all tables, in one Spark application."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from contextlib import ExitStack
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, cast
+
+import typer
+from rich.console import Console
+
+from lakewright_spark.catalog_policies import JOBS, Job
+from lakewright_spark.cli.durations import duration
+from lakewright_spark.cli.options import (
+    AsJson,
+    ConfigFile,
+    RegistryUrl,
+    chosen_warehouse,
+    key_and_value,
+    load_config,
+    open_registry,
+)
+
+if TYPE_CHECKING:
+    from lakewright_spark.scheduler.outcome import Outcome
+
+
+def _job(name: str) -> str:
+    if name not in JOBS:
+        raise typer.BadParameter(f"expected one of {', '.join(JOBS)}, found {name!r}")
+    return name
+
+
+def _regex(text: str) -> re.Pattern[str]:
+    try:
+        return re.compile(text)
+    except re.error as error:
+        raise typer.BadParameter(f"expected a regular expression, found {text!r}: {error}") from None
+
+
+def maintain(
+    *,
+    config: ConfigFile = None,
+    warehouse: Annotated[list[str] | None, typer.Option(help="Its name; repeatable. Default: every one.")] = None,
+    namespace: Annotated[
+        re.Pattern[str] | None,
+        typer.Option(parser=_regex, metavar="REGEX", help="Of the whole namespace, levels joined by a dot."),
+    ] = None,
+    table: Annotated[
+        re.Pattern[str] | None, typer.Option(parser=_regex, metavar="REGEX", help="Of the table's whole name.")
+    ] = None,
+    job: Annotated[
+        list[str] | None, typer.Option(parser=_job, metavar="JOB", help=f"Repeatable, of {', '.join(JOBS)}.")
+    ] = None,
+    parallel: Annotated[int, typer.Option(min=1, max=64, help="Tables at the same time.")] = 4,
+    deadline: Annotated[
+        timedelta | None, typer.Option(parser=duration, metavar="DURATION", help="Stop after so long, as in 4h.")
+    ] = None,
+    task_timeout: Annotated[
+        timedelta, typer.Option(parser=duration, metavar="DURATION", help="For one job of one table.")
+    ] = "15m",  # type: ignore[assignment]  # typer parses it
+    grace: Annotated[
+        timedelta, typer.Option(parser=duration, metavar="DURATION", help="From SIGTERM until what runs is cancelled.")
+    ] = "2m",  # type: ignore[assignment]
+    lease: Annotated[
+        timedelta,
+        typer.Option(
+            parser=duration, metavar="DURATION", help="A runner that is silent for so long is taken for dead."
+        ),
+    ] = "3m",  # type: ignore[assignment]
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Tell what each job would do, and do nothing.")] = False,
+    registry: RegistryUrl = None,
+    metrics: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Append a JSON object a line for each run.", dir_okay=False)
+    ] = None,
+    master: Annotated[str | None, typer.Option(help="Spark's master. Default: local[*].")] = None,
+    conf: Annotated[list[str] | None, typer.Option(help="KEY=VALUE of Spark's; repeatable.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Run the jobs that tables are due for, by their policies, metadata and earlier runs; several tables at a time.
+
+    One runner at a time works on a warehouse. Each run is a row of `ops.job_runs`; see `lakewright-spark runs`.
+    """
+    catalog = load_config(config)
+    names = [chosen_warehouse(catalog, name) for name in dict.fromkeys(warehouse or [])]
+    if names:
+        catalog = catalog.for_warehouses(names)
+    ends = datetime.now(UTC) + deadline if deadline else None
+    properties = dict(key_and_value(text) for text in conf or [])
+    from lakewright_spark.scheduler import application, progress, signals, telemetry  # noqa: PLC0415  # load PySpark
+
+    wanted = tuple(cast(list[Job], job)) if job else JOBS
+    named = registry or os.environ.get("LAKEWRIGHT_REGISTRY")
+    with ExitStack() as stack:
+        observers = [stack.enter_context(progress.shown(Console(stderr=True)))]
+        observers += stack.enter_context(telemetry.observers(metrics))
+        control = stack.enter_context(signals.control())
+        maintenance = application.Maintenance(
+            catalog,
+            application.Filters(namespace, table, wanted),
+            application.Limits(parallel, task_timeout, grace, ends),
+            dry_run=dry_run,
+            registry=stack.enter_context(open_registry(catalog, named, none=named is None)),
+            master=master,
+            properties=properties,
+            lease_life=lease,
+            observers=observers,
+            control=control,
+        )
+        outcome = maintenance.run()
+    print(json.dumps(outcome.as_json()) if as_json else _told(outcome))
+    if error := outcome.error():
+        raise error
+
+
+def _told(outcome: Outcome) -> str:
+    counts = ", ".join(f"{number} {state.lower()}" for state, number in sorted(outcome.counts().items()))
+    held = [decision for plan in outcome.plans for one in plan.tables for decision in one.decisions]
+    off = sum(one.verdict == "held" for one in held)
+    more = f"; {off} more are due and held back by switches, locks or running executions" if off else ""
+    return f"{outcome.tables} tables{' (dry run)' if outcome.dry_run else ''}: {counts or 'nothing is due'}{more}"

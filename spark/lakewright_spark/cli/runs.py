@@ -1,0 +1,119 @@
+"""`lakewright-spark runs`: what maintenance did, from `ops.job_runs`."""
+
+from __future__ import annotations
+
+import json
+import re
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from lakewright_spark.catalog_policies import JOBS
+from lakewright_spark.cli.durations import duration
+from lakewright_spark.cli.options import AsJson, ConfigFile, chosen_warehouse, load_config
+from lakewright_spark.errors import NoSuchResultError
+
+if TYPE_CHECKING:
+    from lakewright_spark.scheduler.records import RunRecord
+
+app = typer.Typer(no_args_is_help=True, help=__doc__)
+_STATES = ("QUEUED", "RUNNING", "SUCCEEDED", "FAILED", "CANCELLED", "SKIPPED")
+
+Warehouses = Annotated[list[str] | None, typer.Option("--warehouse", help="Its name; repeatable. Default: every one.")]
+
+
+def _state(text: str) -> str:
+    if text.upper() not in _STATES:
+        raise typer.BadParameter(f"expected one of {', '.join(_STATES)}, found {text!r}")
+    return text.upper()
+
+
+def _job(name: str) -> str:
+    if name not in JOBS:
+        raise typer.BadParameter(f"expected one of {', '.join(JOBS)}, found {name!r}")
+    return name
+
+
+def _run_id(text: str) -> str:
+    if not re.fullmatch(r"[0-9a-f]{4,32}", text):
+        raise typer.BadParameter(f"expected 4 to 32 hexadecimal digits, found {text!r}")
+    return text
+
+
+@app.callback()
+def _group() -> None:
+    """What maintenance did."""
+
+
+@app.command("list")
+def list_runs(
+    *,
+    config: ConfigFile = None,
+    warehouse: Warehouses = None,
+    job: Annotated[str | None, typer.Option(parser=_job, metavar="JOB")] = None,
+    table: Annotated[str | None, typer.Option(metavar="NAMESPACE.TABLE", help="Its whole name.")] = None,
+    state: Annotated[str | None, typer.Option(parser=_state, metavar="STATE", help=", ".join(_STATES))] = None,
+    since: Annotated[
+        timedelta, typer.Option(parser=duration, metavar="DURATION", help="Queued no longer ago than this.")
+    ] = "7d",  # type: ignore[assignment]  # typer parses it
+    as_json: AsJson = False,
+) -> None:
+    """Runs, the first queued first."""
+    found = [
+        run
+        for run in _runs(config, warehouse, since)
+        if (job is None or run.job == job)
+        and (state is None or run.state.value == state)
+        and (table is None or str(run.table) in {table, f"{run.table.warehouse}.{table}"})
+    ]
+    if as_json:
+        from lakewright_spark.scheduler.outcome import told  # noqa: PLC0415  # as below
+
+        print(json.dumps([told(run) for run in found]))
+        return
+    shown = Table("run", "queued (UTC)", "job", "table", "state", "seconds", "reason", box=None, header_style="bold")
+    for run in found:
+        seconds = "" if run.seconds is None else f"{run.seconds:.1f}"
+        reason = "" if run.state.value == "SUCCEEDED" else run.reason
+        queued = f"{run.queued_at:%Y-%m-%d %H:%M}"
+        shown.add_row(run.id[:8], queued, run.job, str(run.table), run.state.value, seconds, reason)
+    Console(highlight=False).print(shown)
+
+
+@app.command()
+def show(
+    run: Annotated[str, typer.Argument(parser=_run_id, metavar="RUN", help="Its id, or the beginning of it.")],
+    *,
+    config: ConfigFile = None,
+    warehouse: Warehouses = None,
+    as_json: AsJson = False,
+) -> None:
+    """All that is known of one run."""
+    from lakewright_spark.scheduler.outcome import told  # noqa: PLC0415  # as below
+
+    found = [one for one in _runs(config, warehouse, None) if one.id.startswith(run)]
+    if len(found) != 1:
+        raise NoSuchResultError(f"expected one run whose id begins with {run}, found {len(found)}")
+    values = told(found[0])
+    if as_json:
+        print(json.dumps(values))
+        return
+    for key, value in values.items():
+        print(f"{key:12} {json.dumps(value) if isinstance(value, dict) else '' if value is None else value}")
+
+
+def _runs(config: ConfigFile, warehouses: list[str] | None, since: timedelta | None) -> list[RunRecord]:
+    from lakewright_spark.pyiceberg_catalog import explained, open_catalog  # noqa: PLC0415  # loads pyarrow
+    from lakewright_spark.scheduler import job_runs  # noqa: PLC0415
+
+    catalog = load_config(config)
+    earliest = datetime.now(UTC) - since if since else None
+    found: list[RunRecord] = []
+    for name in [chosen_warehouse(catalog, one) for one in warehouses or [w.name for w in catalog.warehouses]]:
+        opened = open_catalog(catalog, name)
+        with explained(catalog, name, "ops.job_runs"):
+            found += job_runs.runs(opened, name, earliest)
+    return [run for run in found if earliest is None or run.queued_at >= earliest]

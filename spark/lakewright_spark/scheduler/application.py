@@ -1,0 +1,177 @@
+"""One run of the scheduler: leases, plans, one Spark application for the work of all warehouses, what came of it."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import socket
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+
+from pyiceberg.catalog import Catalog
+from pyspark.sql import SparkSession
+
+from lakewright_spark.catalog import CatalogConfig
+from lakewright_spark.errors import LeaseHeldError
+from lakewright_spark.maintenance.jobs import session_properties
+from lakewright_spark.pyiceberg_catalog import explained, open_catalog
+from lakewright_spark.registry.registry import ExecutionRegistry
+from lakewright_spark.scheduler import recovery
+from lakewright_spark.scheduler.filters import Filters
+from lakewright_spark.scheduler.heartbeat import Heartbeat
+from lakewright_spark.scheduler.history import histories
+from lakewright_spark.scheduler.lease import LIFE, Lease
+from lakewright_spark.scheduler.outcome import Outcome
+from lakewright_spark.scheduler.plan import WarehousePlan, plan
+from lakewright_spark.scheduler.recorder import EVERY, Recorder
+from lakewright_spark.scheduler.records import RunRecord
+from lakewright_spark.scheduler.supervisor import Control, Limits, Observer, Supervisor
+from lakewright_spark.scheduler.work import TableWork
+from lakewright_spark.session import spark_session
+
+FAIR = {"spark.scheduler.mode": "FAIR"}
+
+
+def this_runner() -> str:
+    """A name for this process that no other has."""
+    return f"{socket.gethostname()}/{os.getpid()}/{secrets.token_hex(4)}"
+
+
+def _utc_now() -> datetime:
+    return datetime.now(UTC)
+
+
+@dataclass
+class Maintenance:
+    """What is wanted. `config` has the warehouses that are meant, and no others."""
+
+    config: CatalogConfig
+    filters: Filters = field(default_factory=Filters)
+    limits: Limits = field(default_factory=Limits)
+    dry_run: bool = False
+    registry: ExecutionRegistry | None = None
+    """Says which executions still run; without one, results are not compacted."""
+    master: str | None = None
+    properties: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Spark's, beside those of the catalogs."""
+    lease_life: timedelta = LIFE
+    record_every: float = EVERY
+    """Seconds."""
+    observers: Sequence[Observer] = ()
+    control: Control = field(default_factory=Control)
+    clock: Callable[[], datetime] = _utc_now
+    """What ages are counted by, and runs are told by; leases go by the real one."""
+    session: SparkSession | None = None
+    """One that is there already, and stays; by default one is made when there is work."""
+    runner: str = field(default_factory=this_runner)
+
+    def run(self) -> Outcome:
+        """Do what is due. Raises this package's errors if nothing could be begun; else the outcome tells all."""
+        outcome = Outcome(self.runner, self.dry_run)
+        with ExitStack() as stack:
+            catalogs = {one.name: open_catalog(self.config, one.name) for one in self.config.warehouses}
+            if not self.dry_run:
+                catalogs = stack.enter_context(self._leased(catalogs, outcome))
+            plans = [self._planned(name, catalog) for name, catalog in catalogs.items()]
+            outcome.planned(plans)
+            works = [work for one in plans for work in self._works(one)]
+            observers: list[Observer] = [outcome, *self.observers]
+            if not self.dry_run:
+                recorder = Recorder(self.config, catalogs, self.clock, every=self.record_every)
+                stack.callback(lambda: recorder.close(frozenset(self.control.lost)))
+                observers.insert(0, recorder)
+                self._tell(observers, works)
+                recorder.start()
+            else:
+                self._tell(observers, works)
+            if works:
+                self._work(works, observers, outcome)
+        outcome.lost = dict(self.control.lost)
+        return outcome
+
+    def _tell(self, observers: Sequence[Observer], works: Sequence[TableWork]) -> None:
+        for run in (run for work in works for run in work.runs):
+            for observer in observers:
+                observer(run)
+
+    def _work(self, works: Sequence[TableWork], observers: Sequence[Observer], outcome: Outcome) -> None:
+        with self._spark() as spark:
+            supervisor = Supervisor(spark, self.limits, self.control, observers, self.clock, self.dry_run)
+            supervisor.run(works)
+            outcome.why_stopped = supervisor.why_stopped
+
+    @contextmanager
+    def _leased(self, catalogs: Mapping[str, Catalog], outcome: Outcome) -> Iterator[dict[str, Catalog]]:
+        """The catalogs of the warehouses that are ours for the block. LeaseHeldError if not one of them is."""
+        taken: list[Lease] = []
+        heartbeat: Heartbeat | None = None
+        try:
+            for name, catalog in catalogs.items():
+                lease = Lease(self.config, name, catalog, self.runner, self.lease_life)
+                try:
+                    lease.take(datetime.now(UTC))
+                except LeaseHeldError as error:
+                    outcome.held[name] = str(error)
+                else:
+                    taken.append(lease)
+            if not taken:
+                raise LeaseHeldError("; ".join(outcome.held.values()))
+            heartbeat = Heartbeat(taken, self.control)
+            heartbeat.start()
+            yield {lease.warehouse: lease.catalog for lease in taken}
+        finally:
+            (heartbeat or Heartbeat(taken, self.control)).close()
+
+    def _planned(self, warehouse: str, catalog: Catalog) -> WarehousePlan:
+        now = self.clock()
+        with explained(self.config, warehouse, "tables in ops"):
+            if not self.dry_run:
+                recovery.close_runs_of_the_dead(catalog, warehouse, self.runner, now)
+            known = histories(catalog, now)
+        return plan(
+            self.config,
+            warehouse,
+            catalog,
+            filters=self.filters,
+            histories=known,
+            now=now,
+            registry=self.registry,
+            stop=self.control.ended,
+        )
+
+    def _works(self, found: WarehousePlan) -> Iterator[TableWork]:
+        now = self.clock()
+        for one in found.tables:
+            runs = tuple(
+                RunRecord(
+                    runner=self.runner,
+                    table=one.facts.table,
+                    table_uuid=one.facts.uuid,
+                    job=decision.job,
+                    reason=decision.reason,
+                    snapshot=one.facts.snapshot,
+                    queued_at=now,
+                )
+                for decision in one.due
+            )
+            if runs:
+                yield TableWork(one.facts.table, one.policies, runs)
+
+    @contextmanager
+    def _spark(self) -> Iterator[SparkSession]:
+        if self.session is not None:
+            yield self.session
+            return
+        names = [one.name for one in self.config.warehouses]
+        ours = {key: value for name in names for key, value in session_properties(name).items()}
+        properties = {**FAIR, **ours, **self.properties}
+        deadline = self.limits.deadline
+        spark = spark_session(
+            self.config, "lakewright-maintain", master=self.master, deadline=deadline, properties=properties
+        )
+        try:
+            yield spark
+        finally:
+            spark.stop()

@@ -1,0 +1,88 @@
+"""What a table's metadata says of it, as far as it decides which jobs are due; no file of the table is read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from pyiceberg.table import Table
+from pyiceberg.table.refs import SnapshotRef
+
+from lakewright_spark.maintenance.expirable import Ref, Snapshot
+from lakewright_spark.table_identifier import TableIdentifier
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableFacts:
+    """A table as its metadata had it. Times are UTC."""
+
+    table: TableIdentifier
+    uuid: str
+    properties: Mapping[str, str]
+    snapshots: tuple[Snapshot, ...] = ()
+    refs: tuple[Ref, ...] = ()
+    snapshot: int | None = None
+    """The current one; None for a table that was never written."""
+    changed_at: datetime | None = None
+    """When rows last came or went; rewritten files are no change."""
+    touched_at: datetime
+    """When anything about it last changed."""
+    data_files: int | None = None
+    """None where the last commit did not say."""
+    data_bytes: int | None = None
+
+    @property
+    def keeps_garbage(self) -> bool:
+        """Whether `gc.enabled` forbids to delete files."""
+        return self.properties.get("gc.enabled") == "false"
+
+
+def table_facts(table: TableIdentifier, loaded: Table) -> TableFacts:
+    """The facts of a table that PyIceberg loaded."""
+    metadata = loaded.metadata
+    current = loaded.current_snapshot()
+    totals = current.summary.additional_properties if current and current.summary else {}
+    return TableFacts(
+        table=table,
+        uuid=str(metadata.table_uuid),
+        properties=dict(metadata.properties),
+        snapshots=tuple(
+            Snapshot(one.snapshot_id, one.parent_snapshot_id, _instant(one.timestamp_ms)) for one in metadata.snapshots
+        ),
+        refs=tuple(_ref(name, ref) for name, ref in metadata.refs.items()),
+        snapshot=current.snapshot_id if current else None,
+        changed_at=max(_changes(loaded), default=None),
+        touched_at=_instant(metadata.last_updated_ms),
+        data_files=_number(totals.get("total-data-files")),
+        data_bytes=_number(totals.get("total-files-size")),
+    )
+
+
+def _changes(loaded: Table) -> Iterator[datetime]:
+    for one in loaded.metadata.snapshots:
+        if one.summary is None or one.summary.operation.value != "replace":
+            yield _instant(one.timestamp_ms)
+
+
+def _ref(name: str, ref: SnapshotRef) -> Ref:
+    return Ref(
+        name,
+        ref.snapshot_ref_type.value.upper(),
+        ref.snapshot_id,
+        max_age=_span(ref.max_ref_age_ms),
+        min_snapshots=ref.min_snapshots_to_keep,
+        max_snapshot_age=_span(ref.max_snapshot_age_ms),
+    )
+
+
+def _instant(milliseconds: int) -> datetime:
+    return datetime.fromtimestamp(milliseconds / 1000, UTC)
+
+
+def _span(milliseconds: int | None) -> timedelta | None:
+    return None if milliseconds is None else timedelta(milliseconds=milliseconds)
+
+
+def _number(text: str | None) -> int | None:
+    return int(text) if text is not None and text.isdigit() else None

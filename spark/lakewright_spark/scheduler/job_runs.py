@@ -1,0 +1,114 @@
+"""`ops.job_runs`: every run of a job, as rows that are only added. The newest row of a run says how it stands."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import UTC, datetime
+from typing import Any, cast
+
+import pyarrow as pa
+from pyiceberg.catalog import Catalog
+from pyiceberg.expressions import AlwaysTrue
+from pyiceberg.partitioning import PartitionField, PartitionSpec
+from pyiceberg.schema import Schema
+from pyiceberg.transforms import IdentityTransform
+from pyiceberg.types import DoubleType, LongType, NestedField, StringType, TimestamptzType
+
+from lakewright_spark.catalog import COMMIT_RETRIES
+from lakewright_spark.catalog_policies import Job, RetentionPolicy, TablePolicies
+from lakewright_spark.scheduler.ops import found, made
+from lakewright_spark.scheduler.records import RunRecord, RunState
+from lakewright_spark.table_identifier import TableIdentifier
+
+NAME = "job_runs"
+_TEXT, _TIME = StringType(), TimestamptzType()
+SCHEMA = Schema(
+    NestedField(1, "day", _TEXT, doc="UTC day on which the run was queued, yyyy-MM-dd; the partition"),
+    NestedField(2, "run_id", _TEXT, doc="32 hexadecimal digits; several rows of one run have the same"),
+    NestedField(3, "runner", _TEXT, doc="HOST/PROCESS/digits of who ran it"),
+    NestedField(4, "table_name", _TEXT, doc="WAREHOUSE.NAMESPACE.TABLE, a part with a dot in it in backquotes"),
+    NestedField(5, "table_uuid", _TEXT, doc="tells a table from one that is made later under its name"),
+    NestedField(6, "job", _TEXT, doc="retention, snapshot-expiration, orphan-files, staged-files, compaction, .."),
+    NestedField(7, "state", _TEXT, doc="QUEUED, RUNNING, SUCCEEDED, FAILED, CANCELLED, SKIPPED"),
+    NestedField(8, "reason", _TEXT, doc="why it was due; of a run that did not succeed, why not"),
+    NestedField(9, "snapshot_id", LongType(), doc="the table's current snapshot when it was decided"),
+    NestedField(10, "queued_at", _TIME, doc="when it was decided"),
+    NestedField(11, "started_at", _TIME),
+    NestedField(12, "finished_at", _TIME),
+    NestedField(13, "seconds", DoubleType(), doc="from started_at to finished_at"),
+    NestedField(14, "metrics", _TEXT, doc="the job's own numbers, as a JSON object"),
+    NestedField(15, "recorded_at", _TIME, doc="when this row was written"),
+)
+_PARTITIONS = PartitionSpec(PartitionField(1, 1000, IdentityTransform(), "day"))
+_KEPT = TablePolicies(retention=RetentionPolicy(keep=90, unit="day", column="day", pattern=""))
+PROPERTIES = {
+    **COMMIT_RETRIES,
+    **_KEPT.properties(),
+    "write.metadata.delete-after-commit.enabled": "true",
+    "comment": "Runs of maintenance jobs; rows are only added, the newest one of a run says how it stands",
+}
+
+
+def append(catalog: Catalog, records: Sequence[RunRecord], now: datetime) -> None:
+    """Add a row for each in one commit. Raises what PyIceberg raises."""
+    table = made(catalog, NAME, SCHEMA, PROPERTIES, _PARTITIONS)
+    table.append(pa.Table.from_pylist([_row(one, now) for one in records], table.schema().as_arrow()))
+
+
+def since(earliest: datetime) -> str:
+    """What PyIceberg takes to leave out days before this instant."""
+    return f"day >= '{earliest.astimezone(UTC):%Y-%m-%d}'"
+
+
+def runs(catalog: Catalog, warehouse: str, earliest: datetime | None = None) -> list[RunRecord]:
+    """How each run stands that was queued on this day or later, the first queued first."""
+    table = found(catalog, NAME)
+    if table is None:
+        return []
+    rows = sorted(
+        table.scan(since(earliest) if earliest else AlwaysTrue()).to_arrow().to_pylist(),
+        key=lambda row: row["recorded_at"],
+    )
+    newest = {row["run_id"]: row for row in rows}
+    return sorted(_records(warehouse, newest.values()), key=lambda one: (one.queued_at, one.table.within))
+
+
+def _row(one: RunRecord, now: datetime) -> dict[str, Any]:
+    return {
+        "day": f"{one.queued_at.astimezone(UTC):%Y-%m-%d}",
+        "run_id": one.id,
+        "runner": one.runner,
+        "table_name": str(one.table),
+        "table_uuid": one.table_uuid,
+        "job": one.job,
+        "state": one.state.value,
+        "reason": one.reason,
+        "snapshot_id": one.snapshot,
+        "queued_at": one.queued_at,
+        "started_at": one.started_at,
+        "finished_at": one.finished_at,
+        "seconds": one.seconds,
+        "metrics": json.dumps(dict(one.metrics)),
+        "recorded_at": now,
+    }
+
+
+def _records(warehouse: str, rows: Iterable[dict[str, Any]]) -> Iterator[RunRecord]:
+    for row in rows:
+        whole = TableIdentifier.parse(warehouse, row["table_name"])
+        yield RunRecord(
+            id=row["run_id"],
+            runner=row["runner"],
+            # The warehouse's own name, whatever it was called when the row was written.
+            table=TableIdentifier(warehouse, whole.namespace[1:], whole.name),
+            table_uuid=row["table_uuid"],
+            job=cast(Job, row["job"]),
+            state=RunState(row["state"]),
+            reason=row["reason"],
+            snapshot=row["snapshot_id"],
+            queued_at=row["queued_at"],
+            started_at=row["started_at"],
+            finished_at=row["finished_at"],
+            metrics=json.loads(row["metrics"]),
+        )

@@ -1,0 +1,107 @@
+"""What came of one run of the scheduler, and the error that it ends with."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from lakewright_spark.errors import (
+    DeadlineError,
+    LakewrightSparkError,
+    LeaseHeldError,
+    LeaseLostError,
+    MaintenanceFailedError,
+    StoppedError,
+)
+from lakewright_spark.scheduler.plan import WarehousePlan
+from lakewright_spark.scheduler.records import RunRecord, RunState
+from lakewright_spark.table_identifier import TableIdentifier
+
+
+@dataclass
+class Outcome:
+    """An observer of runs, too: it keeps how each stands."""
+
+    runner: str
+    dry_run: bool = False
+    plans: list[WarehousePlan] = field(default_factory=list[WarehousePlan])
+    runs: dict[str, RunRecord] = field(default_factory=dict[str, RunRecord])
+    held: dict[str, str] = field(default_factory=dict[str, str])
+    """Warehouse -> who maintains it."""
+    lost: dict[str, str] = field(default_factory=dict[str, str])
+    why_stopped: str | None = None
+
+    def __call__(self, run: RunRecord) -> None:
+        self.runs[run.id] = run
+
+    def planned(self, plans: Iterable[WarehousePlan]) -> None:
+        self.plans = list(plans)
+
+    @property
+    def problems(self) -> dict[TableIdentifier, str]:
+        """Tables about which nothing could be decided."""
+        return {table: reason for one in self.plans for table, reason in one.problems.items()}
+
+    @property
+    def tables(self) -> int:
+        return sum(len(one.tables) + len(one.problems) for one in self.plans)
+
+    def counts(self) -> dict[str, int]:
+        """How many runs are in each state."""
+        return dict(Counter(run.state.value for run in self.runs.values()))
+
+    def in_state(self, *states: RunState) -> list[RunRecord]:
+        return [run for run in self.runs.values() if run.state in states]
+
+    def error(self) -> LakewrightSparkError | None:
+        """What the command ends with: the reason why it stopped before its end counts for more than failed runs."""
+        undone = len(self.in_state(RunState.CANCELLED))
+        if self.why_stopped:
+            kind = DeadlineError if "deadline" in self.why_stopped else StoppedError
+            return kind(f"{self.why_stopped}: {undone} runs were cancelled or not begun; the next run does them")
+        if self.lost:
+            return LeaseLostError(f"{'; '.join(self.lost.values())}: {undone} runs were cancelled or not begun")
+        failed = self.in_state(RunState.FAILED, RunState.CANCELLED)
+        if failed or self.problems:
+            told = [f"{run}: {run.reason}" for run in failed] + list(self.problems.values())
+            more = f"; and {len(told) - 3} more, see `lakewright-spark runs list`" if len(told) > 3 else ""
+            return MaintenanceFailedError(
+                f"{len(failed)} of {len(self.runs)} runs failed, {len(self.problems)} tables have policies that cannot "
+                f"be read: {'; '.join(told[:3])}{more}"
+            )
+        return LeaseHeldError("; ".join(self.held.values())) if self.held else None
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "runner": self.runner,
+            "dry_run": self.dry_run,
+            "tables": self.tables,
+            "states": self.counts(),
+            "runs": [told(run) for run in self.runs.values()],
+            "held": self.held,
+            "lost": self.lost,
+            "undecided": {str(table): reason for table, reason in self.problems.items()},
+            "stopped": self.why_stopped,
+        }
+
+
+def told(run: RunRecord) -> dict[str, Any]:
+    """A run as JSON."""
+    return {
+        "id": run.id,
+        "runner": run.runner,
+        "warehouse": run.table.warehouse,
+        "table": str(run.table),
+        "table_uuid": run.table_uuid,
+        "job": run.job,
+        "state": run.state.value,
+        "reason": run.reason,
+        "snapshot": run.snapshot,
+        "queued_at": run.queued_at.isoformat(),
+        "started_at": run.started_at and run.started_at.isoformat(),
+        "finished_at": run.finished_at and run.finished_at.isoformat(),
+        "seconds": run.seconds,
+        "metrics": dict(run.metrics),
+    }

@@ -1,0 +1,76 @@
+"""Writes runs to `ops.job_runs` beside the work: what is queued at once, then at most every 30 seconds, and at exit."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+from datetime import datetime
+
+from pyiceberg.catalog import Catalog
+
+from lakewright_spark.catalog import CatalogConfig
+from lakewright_spark.errors import LakewrightSparkError
+from lakewright_spark.pyiceberg_catalog import explained
+from lakewright_spark.scheduler import job_runs
+from lakewright_spark.scheduler.records import RunRecord
+
+EVERY = 30.0
+"""Seconds between two commits to one warehouse."""
+
+
+class Recorder:
+    """An observer of runs. What cannot be written is kept and tried again; `close` raises if it never could be."""
+
+    def __init__(
+        self,
+        config: CatalogConfig,
+        catalogs: Mapping[str, Catalog],
+        clock: Callable[[], datetime],
+        *,
+        every: float = EVERY,
+    ) -> None:
+        self._config, self._catalogs, self._clock, self._every = config, catalogs, clock, every
+        self._lock, self._closed = threading.Lock(), threading.Event()
+        self._pending: dict[str, RunRecord] = {}
+        self._thread = threading.Thread(target=self._beat, name="job_runs", daemon=True)
+
+    def __call__(self, run: RunRecord) -> None:
+        with self._lock:
+            self._pending[run.id] = run
+
+    def start(self) -> None:
+        """Write what is there, and from now on every so many seconds what came since."""
+        self._thread.start()
+
+    def close(self, forgotten: frozenset[str] = frozenset()) -> None:
+        """Write the rest; nothing of `forgotten` warehouses, which somebody else records by now."""
+        self._closed.set()
+        if self._thread.is_alive():
+            self._thread.join()
+        with self._lock:
+            kept = {key: run for key, run in self._pending.items() if run.table.warehouse not in forgotten}
+            self._pending = kept
+        if failures := self._flush():
+            raise failures[0]
+
+    def _beat(self) -> None:
+        while True:
+            self._flush()
+            if self._closed.wait(self._every):
+                return
+
+    def _flush(self) -> list[LakewrightSparkError]:
+        with self._lock:
+            pending, self._pending = self._pending, {}
+        failures: list[LakewrightSparkError] = []
+        for warehouse in dict.fromkeys(run.table.warehouse for run in pending.values()):
+            rows = [run for run in pending.values() if run.table.warehouse == warehouse]
+            try:
+                with explained(self._config, warehouse, "ops.job_runs"):
+                    job_runs.append(self._catalogs[warehouse], rows, self._clock())
+            except LakewrightSparkError as error:
+                failures.append(error)
+                with self._lock:
+                    # What came meanwhile is newer.
+                    self._pending = {run.id: run for run in rows} | self._pending
+        return failures

@@ -1,0 +1,177 @@
+"""Runs the work of many tables at once, watches over it, and tells what becomes of each run."""
+
+from __future__ import annotations
+
+import dataclasses
+import queue
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Protocol
+
+from pyspark.sql import SparkSession
+
+from lakewright_spark.scheduler.records import RunRecord, RunState
+from lakewright_spark.scheduler.work import Event, TableThread, TableWork
+
+TICK = 0.5
+"""Seconds between two looks at time-outs, the deadline and who wants it to stop."""
+ANSWER = 20.0
+"""Seconds that a cancelled run has to come back in; then it is left to itself."""
+
+
+class Observer(Protocol):
+    """Is told of each run whenever its state changes, always on the same thread."""
+
+    def __call__(self, run: RunRecord) -> None: ...
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How much at once, and how long."""
+
+    parallel: int = 4
+    """Tables at the same time."""
+    task_timeout: timedelta = timedelta(minutes=15)
+    """For one run: OpenHouse's."""
+    grace: timedelta = timedelta(seconds=120)
+    """What runs when the process is told to end has so long until it is cancelled: OpenHouse's."""
+    deadline: datetime | None = None
+    """No run begins after this instant, and those that still run are cancelled."""
+
+
+@dataclass
+class Control:
+    """How others tell the supervisor to stop: set from signal handlers and other threads."""
+
+    ended: threading.Event = field(default_factory=threading.Event)
+    """All work, after the grace."""
+    lost: dict[str, str] = field(default_factory=dict[str, str])
+    """Warehouse -> why its work has to stop at once."""
+
+
+@dataclass
+class _Active:
+    """A table that is worked on."""
+
+    thread: TableThread
+    waiting: deque[RunRecord]
+    run: RunRecord | None = None
+    began: float = 0.0
+    cancelled: str | None = None
+    """Why the present run is cancelled."""
+    give_up: float = 0.0
+
+
+@dataclass
+class Supervisor:
+    """One use only. `clock` is what ages and records are told by; time-outs go by the machine's steady clock."""
+
+    spark: SparkSession
+    limits: Limits
+    control: Control
+    observers: Sequence[Observer]
+    clock: Callable[[], datetime]
+    dry_run: bool = False
+    why_stopped: str | None = None
+    """Why not all of the work was begun or brought to its end; None if it was."""
+
+    def __post_init__(self) -> None:
+        self._events: queue.SimpleQueue[Event] = queue.SimpleQueue()
+        self._active: dict[TableThread, _Active] = {}
+        self._cancel_all_at: float | None = None
+
+    def run(self, works: Iterable[TableWork]) -> None:
+        """Returns when each run has ended, or was given up."""
+        waiting = deque(works)
+        while waiting or self._active:
+            self._watch(waiting)
+            while waiting and len(self._active) < self.limits.parallel:
+                self._start(waiting.popleft())
+            self._listen()
+
+    def _start(self, work: TableWork) -> None:
+        slot = min(set(range(self.limits.parallel)) - {one.thread.slot for one in self._active.values()})
+        thread = TableThread(self.spark, work, slot, self._events, self.clock, self.dry_run)
+        self._active[thread] = _Active(thread, deque(work.runs))
+        thread.start()
+
+    def _listen(self) -> None:
+        try:
+            event = self._events.get(timeout=TICK)
+            while True:
+                # One that was given up may still say something: what became of it is told already.
+                if active := self._active.get(event.worker):
+                    self._heard(active, event)
+                event = self._events.get_nowait()
+        except queue.Empty:
+            return
+
+    def _heard(self, active: _Active, event: Event) -> None:
+        if event.what == "left":
+            del self._active[event.worker]
+            self._drop(active.waiting, active.cancelled or self.why_stopped or "its thread ended")
+            return
+        assert event.run
+        run = event.run
+        if event.what == "began":
+            active.waiting.popleft()
+            active.run, active.began, active.cancelled = run, time.monotonic(), None
+        else:
+            active.run = None
+            if active.cancelled and run.state is not RunState.SUCCEEDED:
+                run = dataclasses.replace(run, state=RunState.CANCELLED, reason=active.cancelled)
+        self._tell(run)
+
+    def _watch(self, waiting: deque[TableWork]) -> None:
+        now = time.monotonic()
+        deadline = self.limits.deadline
+        if deadline and self.clock() >= deadline and self._cancel_all_at is None:
+            self._stop(f"the deadline, {deadline:%Y-%m-%d %H:%M:%S} UTC, passed", at=now)
+        if self.control.ended.is_set() and self._cancel_all_at is None:
+            self._stop("the process was told to end", at=now + self.limits.grace.total_seconds())
+        lost = dict(self.control.lost)
+        for work in [one for one in waiting if self.why_stopped or one.table.warehouse in lost]:
+            waiting.remove(work)
+            self._drop(work.runs, lost.get(work.table.warehouse) or self.why_stopped or "")
+        for active in list(self._active.values()):
+            warehouse = active.thread.work.table.warehouse
+            if warehouse in lost:
+                active.thread.stop.set()
+                self._cancel(active, lost[warehouse], now)
+            elif self.why_stopped:
+                active.thread.stop.set()
+                if self._cancel_all_at is not None and now >= self._cancel_all_at:
+                    self._cancel(active, self.why_stopped, now)
+            if active.run and now - active.began > self.limits.task_timeout.total_seconds():
+                self._cancel(active, f"it passed its time-out of {self.limits.task_timeout}", now)
+
+    def _stop(self, why: str, at: float) -> None:
+        self.why_stopped, self._cancel_all_at = why, at
+
+    def _cancel(self, active: _Active, why: str, now: float) -> None:
+        """Once more at every look: a job of several Spark jobs has begun its next one meanwhile."""
+        if active.run is None:
+            return
+        if active.cancelled is None:
+            active.cancelled, active.give_up = why, now + ANSWER
+        self.spark.sparkContext.cancelJobsWithTag(active.run.id)
+        if now > active.give_up:
+            active.thread.stop.set()
+            reason = f"{active.cancelled}; it did not answer, so that a commit of it may still come"
+            run = dataclasses.replace(active.run, state=RunState.CANCELLED, reason=reason, finished_at=self.clock())
+            self._tell(run)
+            self._drop(active.waiting, active.cancelled)
+            active.run = None
+            del self._active[active.thread]
+
+    def _drop(self, runs: Iterable[RunRecord], why: str) -> None:
+        for run in runs:
+            self._tell(dataclasses.replace(run, state=RunState.CANCELLED, reason=f"not begun: {why}"))
+
+    def _tell(self, run: RunRecord) -> None:
+        for observer in self.observers:
+            observer(run)

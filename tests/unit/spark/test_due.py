@@ -1,0 +1,122 @@
+"""Which jobs a table is due for."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from lakewright_spark.catalog_policies import JOBS, Job, TablePolicies
+from lakewright_spark.maintenance.expirable import Ref, Snapshot
+from lakewright_spark.scheduler.due import PAUSE, History, decide
+from lakewright_spark.scheduler.facts import TableFacts
+from lakewright_spark.table_identifier import TableIdentifier
+
+NOW = datetime(2026, 1, 10, tzinfo=UTC)
+HOUR = timedelta(hours=1)
+MiB = 2**20
+
+
+def facts(**more: Any) -> TableFacts:
+    """Written an hour ago, by ten files of a mebibyte each."""
+    at = NOW - HOUR
+    known: dict[str, Any] = {
+        "table": TableIdentifier("w", ("a",), "t"),
+        "uuid": "u",
+        "properties": {},
+        "snapshots": (Snapshot(1, None, at),),
+        "refs": (Ref("main", "BRANCH", 1),),
+        "snapshot": 1,
+        "changed_at": at,
+        "touched_at": at,
+        "data_files": 10,
+        "data_bytes": 10 * MiB,
+    }
+    return TableFacts(**{**known, **more})
+
+
+EMPTY = {"snapshots": (), "refs": (), "snapshot": None, "changed_at": None, "data_files": None, "data_bytes": None}
+LONG_AGO = (Snapshot(1, None, NOW - 9 * 24 * HOUR), Snapshot(2, 1, NOW - HOUR))
+
+
+def due(found: TableFacts, policies: TablePolicies | None = None, history: History | None = None) -> set[Job]:
+    decisions = decide(found, policies or TablePolicies(), history or History(), NOW)
+    return {one.job for one in decisions if one.verdict == "due"}
+
+
+def done(job: Job, ago: timedelta) -> History:
+    return History({job: NOW - ago})
+
+
+def test_a_new_table_is_looked_through_once() -> None:
+    assert due(facts()) == {"orphan-files", "compaction", "rewrite-manifests", "statistics"}
+    assert due(facts(**EMPTY)) == {"orphan-files", "statistics"}
+
+
+def test_jobs_come_in_their_order_and_only_those_that_are_asked_for() -> None:
+    assert tuple(one.job for one in decide(facts(), TablePolicies(), History(), NOW)) == JOBS
+    asked = decide(facts(), TablePolicies(), History(), NOW, jobs=["compaction", "retention"])
+    assert [one.job for one in asked] == ["retention", "compaction"]
+
+
+@pytest.mark.parametrize(
+    ("job", "policies", "found", "history", "expected"),
+    [
+        ("retention", {}, {}, History(), False),
+        ("retention", {"retention": {"keep": 1, "column": "d"}}, {}, History(), True),
+        ("retention", {"retention": {"keep": 1, "column": "d"}}, EMPTY, History(), False),
+        ("retention", {"retention": {"keep": 1, "column": "d"}}, {}, done("retention", PAUSE - HOUR), False),
+        (
+            "retention",
+            {"retention": {"keep": 1, "column": "d", "unit": "hour"}},
+            {},
+            done("retention", HOUR),
+            True,
+        ),
+        ("snapshot-expiration", {}, {"snapshots": LONG_AGO, "refs": (Ref("main", "BRANCH", 2),)}, History(), True),
+        (
+            "snapshot-expiration",
+            {},
+            {
+                "snapshots": LONG_AGO,
+                "refs": (Ref("main", "BRANCH", 2),),
+                "properties": {"gc.enabled": "false"},
+            },
+            History(),
+            False,
+        ),
+        (
+            "snapshot-expiration",
+            {},
+            {"snapshots": LONG_AGO, "refs": (Ref("main", "BRANCH", 2), Ref("v1", "TAG", 1))},
+            History(),
+            False,
+        ),
+        ("orphan-files", {}, {}, done("orphan-files", PAUSE), True),
+        ("orphan-files", {}, {}, done("orphan-files", PAUSE - HOUR), False),
+        ("staged-files", {}, {}, History({}, NOW - timedelta(days=3)), True),
+        ("staged-files", {}, {}, History({}, NOW - timedelta(days=2)), False),
+        ("staged-files", {"staged_files": {"older_than_days": 1}}, {}, History({}, NOW - timedelta(days=2)), True),
+        ("compaction", {}, {"data_files": 4}, History(), False),
+        ("compaction", {}, {"data_files": 1, "data_bytes": 2000 * MiB}, History(), True),
+        ("compaction", {}, {"data_files": 10, "data_bytes": 4500 * MiB}, History(), False),
+        ("compaction", {}, {}, done("compaction", HOUR / 2), False),
+        ("compaction", {}, {}, done("compaction", 2 * HOUR), True),
+        ("rewrite-manifests", {}, {}, done("rewrite-manifests", 2 * HOUR), False),
+        ("rewrite-manifests", {}, {}, done("rewrite-manifests", PAUSE), True),
+        ("statistics", {}, {}, done("statistics", PAUSE), True),
+        ("statistics", {}, {"touched_at": NOW - 2 * PAUSE}, done("statistics", PAUSE), False),
+    ],
+)
+def test_what_makes_a_job_due(
+    job: Job, policies: dict[str, Any], found: dict[str, Any], history: History, expected: bool
+) -> None:
+    assert (job in due(facts(**found), TablePolicies.model_validate(policies), history)) == expected
+
+
+def test_what_is_due_and_not_allowed_is_held_and_says_why() -> None:
+    policies = TablePolicies.model_validate({"maintenance": {"disabled_jobs": ["statistics"]}})
+    decisions = {one.job: one for one in decide(facts(), policies, History(), NOW, busy="execution 7 runs")}
+    assert (decisions["statistics"].verdict, decisions["statistics"].reason) == ("held", "statistics is switched off")
+    assert (decisions["compaction"].verdict, decisions["compaction"].reason) == ("held", "execution 7 runs")
+    assert decisions["retention"].verdict == "not due", "what is not due needs no permission"
