@@ -10,7 +10,6 @@ from lakewright.environment import Environment
 from lakewright.platform import NO_PRINCIPAL, NO_REGION
 from lakewright.spec import Problem, SpecError, TenantSpec, parse_spec
 from lakewright.spec.cross_checks import made_storages, makes_roles
-from lakewright.spec.unbuilt import unbuilt
 
 
 def read_declaration(
@@ -21,7 +20,6 @@ def read_declaration(
     if not isinstance(raw, dict):
         raise SpecError(source, problems)
     document = cast(dict[str, Any], raw)
-    problems += unbuilt(document)
     environment = None
     name = document.get("environment")
     # A name that is wrong itself is told already, and is no file to look for.

@@ -98,6 +98,8 @@ class Cluster(Part):
     """The namespace whose pods may connect to computing units."""
     images: dict[Runtime, str] = {}
     """Images by runtime, for units that name none."""
+    maintenance_image: str | None = None
+    """For the jobs of `maintenance`: with `lakewright-spark` and its jars in. Default: the image for `spark`."""
 
     def image(self, runtime: Runtime) -> str:
         return self.images.get(runtime) or DEFAULT_IMAGES[runtime]

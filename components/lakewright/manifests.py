@@ -115,13 +115,7 @@ def deployment_spec(tenant: TenantSpec, unit: ComputingUnitSpec, catalog: Catalo
             "serviceAccountName": unit.name,
             "automountServiceAccountToken": False,
             "enableServiceLinks": False,
-            "securityContext": {
-                "runAsNonRoot": True,
-                "runAsUser": facts.user,
-                "runAsGroup": facts.user,
-                "fsGroup": facts.user,
-                "seccompProfile": {"type": "RuntimeDefault"},
-            },
+            "securityContext": pod_security(facts.user),
             "containers": [_container(unit, catalog, image)],
             "volumes": _volumes(unit, catalog),
         },
@@ -147,11 +141,7 @@ def _container(unit: ComputingUnitSpec, catalog: CatalogConfig, image: str) -> d
         "env": [{"name": name, "value": value} for name, value in variables.items()],
         "ports": [{"name": facts.port_name, "containerPort": facts.port, "protocol": "TCP"}],
         "resources": {"requests": amounts, "limits": amounts},
-        "securityContext": {
-            "allowPrivilegeEscalation": False,
-            "readOnlyRootFilesystem": True,
-            "capabilities": {"drop": ["ALL"]},
-        },
+        "securityContext": container_security(),
         # Two minutes to start, then ready within 10 s and restarted after 60 s without an answer.
         "startupProbe": {**listening, "periodSeconds": 5, "failureThreshold": 24},
         "readinessProbe": {**listening, "periodSeconds": 10},
@@ -161,11 +151,7 @@ def _container(unit: ComputingUnitSpec, catalog: CatalogConfig, image: str) -> d
             {"name": "scratch", "mountPath": SCRATCH_DIR},
             {"name": "scratch", "mountPath": "/tmp", "subPath": "tmp"},  # noqa: S108 - in the pod
             *([{"name": "shm", "mountPath": "/dev/shm"}] if unit.size.shm else []),  # noqa: S108
-            *(
-                [{"name": "token", "mountPath": str(PurePosixPath(catalog.auth.path).parent), "readOnly": True}]
-                if isinstance(catalog.auth, TokenFileAuth)
-                else []
-            ),
+            *token_mounts(catalog),
         ],
     }
 
@@ -177,12 +163,39 @@ def _volumes(unit: ComputingUnitSpec, catalog: CatalogConfig) -> list[dict[str, 
     ]
     if unit.size.shm:
         volumes.append({"name": "shm", "emptyDir": {"medium": "Memory", "sizeLimit": unit.size.shm}})
-    if isinstance(catalog.auth, TokenFileAuth):
-        # For the catalog alone: the cluster's API does not accept a token of another audience.
-        token = {
-            "audience": AUDIENCE,
-            "expirationSeconds": _TOKEN_SECONDS,
-            "path": PurePosixPath(catalog.auth.path).name,
-        }
-        volumes.append({"name": "token", "projected": {"sources": [{"serviceAccountToken": token}]}})
-    return volumes
+    return volumes + token_volumes(catalog, _TOKEN_SECONDS)
+
+
+def pod_security(user: int) -> dict[str, Any]:
+    """What the namespace demands of a pod."""
+    return {
+        "runAsNonRoot": True,
+        "runAsUser": user,
+        "runAsGroup": user,
+        "fsGroup": user,
+        "seccompProfile": {"type": "RuntimeDefault"},
+    }
+
+
+def container_security() -> dict[str, Any]:
+    """What the namespace demands of a container, and a root file system that nobody writes to."""
+    return {
+        "allowPrivilegeEscalation": False,
+        "readOnlyRootFilesystem": True,
+        "capabilities": {"drop": ["ALL"]},
+    }
+
+
+def token_mounts(catalog: CatalogConfig) -> list[dict[str, Any]]:
+    """Where the catalog's token is, if the pod shows one."""
+    if not isinstance(catalog.auth, TokenFileAuth):
+        return []
+    return [{"name": "token", "mountPath": str(PurePosixPath(catalog.auth.path).parent), "readOnly": True}]
+
+
+def token_volumes(catalog: CatalogConfig, seconds: int) -> list[dict[str, Any]]:
+    """A token for the catalog alone, of that life: the cluster's API does not accept one of another audience."""
+    if not isinstance(catalog.auth, TokenFileAuth):
+        return []
+    token = {"audience": AUDIENCE, "expirationSeconds": seconds, "path": PurePosixPath(catalog.auth.path).name}
+    return [{"name": "token", "projected": {"sources": [{"serviceAccountToken": token}]}}]

@@ -6,13 +6,15 @@ from collections.abc import Sequence
 
 import pulumi
 from lakewright_spark.catalog import CatalogConfig
+from lakewright_spark.catalog_auth import ClientCredentialsAuth
 
 from lakewright import network
 from lakewright.computing_unit import ComputingUnit, TenantNamespace
 from lakewright.grants import grants_for
 from lakewright.lakekeeper import Bootstrap, DeletionGuard, Project
+from lakewright.maintenance import Maintenance, server_queues
 from lakewright.platform import Platform
-from lakewright.spec import TenantSpec, refuse_unbuilt
+from lakewright.spec import TenantSpec
 from lakewright.storage import Storage, storage_for
 from lakewright.tables import tables_for
 from lakewright.warehouse import TenantWarehouse, catalog_warehouse
@@ -27,7 +29,6 @@ class Tenant(pulumi.ComponentResource):
     computing_units: list[str]
 
     def __init__(self, spec: TenantSpec, platform: Platform, opts: pulumi.ResourceOptions | None = None) -> None:
-        refuse_unbuilt(spec)
         super().__init__("lakewright:index:Tenant", spec.name, {}, opts)
         within = pulumi.ResourceOptions(parent=self)
 
@@ -51,7 +52,9 @@ class Tenant(pulumi.ComponentResource):
         self.catalog_config = _catalog_config(spec, platform, storage, warehouses)
         compute = _compute(spec, platform, storage, self.catalog_config, within)
 
-        _guard(spec, platform, storage, warehouses, [*tables, *grants, *compute], opts=within)
+        queues = server_queues(spec, platform, warehouses, within)
+
+        _guard(spec, platform, storage, warehouses, [*tables, *grants, *compute, *queues], opts=within)
         self.warehouse_ids = {name: warehouse.warehouse_id for name, warehouse in warehouses.items()}
         self.role_arns = {name: warehouse.role_arn for name, warehouse in warehouses.items() if warehouse.role_arn}
         self.computing_units = [unit.name for unit in spec.computing_units]
@@ -123,7 +126,7 @@ def _catalog_config(
                 catalog_warehouse(spec, warehouse, storage[spec.storage_of(warehouse)], ids[warehouse.name])
                 for warehouse in spec.warehouses
             ],
-            policies=tuple(spec.policies),
+            policies=(*(spec.maintenance.defaults() if spec.maintenance else ()), *spec.policies),
         )
 
     return pulumi.Output.all(**{name: warehouse.warehouse_id for name, warehouse in warehouses.items()}).apply(of)
@@ -136,8 +139,8 @@ def _compute(
     catalog: pulumi.Output[CatalogConfig],
     opts: pulumi.ResourceOptions,
 ) -> list[pulumi.Resource]:
-    """The computing units and the namespace that they share; a tenant without units needs no cluster."""
-    if not spec.computing_units:
+    """Computing units, maintenance, and the namespace that they share; a tenant with neither needs no cluster."""
+    if not spec.computing_units and spec.maintenance is None:
         return []
     cluster = platform.environment.kubernetes
     on_cluster = pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(providers=[platform.kubernetes()]))
@@ -145,16 +148,37 @@ def _compute(
     made: list[pulumi.Resource] = [namespace]
     for unit in spec.computing_units:
         sees = unit.sees(spec.warehouse_names)
-        stores = [storage[spec.storage_of(w)] for w in spec.warehouses if w.name in sees]
         made.append(
             ComputingUnit(
                 spec,
                 unit,
                 catalog=catalog.apply(lambda config, names=sees: config.for_warehouses(names)),
                 image=unit.image or cluster.image(unit.runtime),
-                urls=[platform.catalog_uri, *(network.s3_url(store.endpoint, store.region) for store in stores)],
+                urls=_ways_out(spec, platform, storage, sees),
                 clients_namespace=cluster.clients_namespace,
                 opts=pulumi.ResourceOptions.merge(on_cluster, pulumi.ResourceOptions(depends_on=[namespace])),
             )
         )
+    if spec.maintenance:
+        made.append(
+            Maintenance(
+                spec,
+                spec.maintenance,
+                catalog=catalog,
+                image=spec.maintenance.image or cluster.maintenance_image or cluster.image("spark"),
+                urls=_ways_out(spec, platform, storage, spec.warehouse_names),
+                opts=pulumi.ResourceOptions.merge(on_cluster, pulumi.ResourceOptions(depends_on=[namespace])),
+            )
+        )
     return made
+
+
+def _ways_out(spec: TenantSpec, platform: Platform, storage: dict[str, Storage], warehouses: list[str]) -> list[str]:
+    """The addresses that a pod with these warehouses needs: the catalog, who gives out its tokens, and the storage."""
+    auth = platform.environment.lakekeeper.jobs_auth
+    stores = [storage[spec.storage_of(warehouse)] for warehouse in spec.warehouses if warehouse.name in warehouses]
+    return [
+        platform.catalog_uri,
+        *([auth.token_url] if isinstance(auth, ClientCredentialsAuth) else []),
+        *(network.s3_url(store.endpoint, store.region) for store in stores),
+    ]

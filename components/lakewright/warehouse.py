@@ -155,6 +155,7 @@ def catalog_warehouse(tenant: TenantSpec, spec: WarehouseSpec, storage: Storage,
         s3=options,
         owner=spec.owner,
         writers=writers(tenant, spec),
+        server_jobs=tenant.maintenance.server_jobs(spec.name) if tenant.maintenance else (),
     )
 
 

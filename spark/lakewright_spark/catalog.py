@@ -23,7 +23,7 @@ from pydantic import (
 from lakewright_spark import catalog_kinds
 from lakewright_spark.catalog_auth import CatalogAuth, NoAuth, S3Keys
 from lakewright_spark.catalog_kinds import COMMIT_RETRIES, DELEGATION_HEADER, DELEGATION_VALUES, Delegation, Kind
-from lakewright_spark.catalog_policies import PolicyPattern
+from lakewright_spark.catalog_policies import Job, PolicyPattern
 
 __all__ = [
     "COMMIT_RETRIES",
@@ -82,6 +82,8 @@ class CatalogWarehouse(_Part):
     """The principal whose runs write here, `user:IDP~SUBJECT` or `role:NAME`. Default: every run of the tenant may."""
     writers: Annotated[tuple[str, ...], _LATER] = ()
     """Other principals whose runs may write here, by a grant."""
+    server_jobs: Annotated[tuple[Job, ...], _LATER] = ()
+    """What the catalog's server does itself; jobs leave it alone."""
 
 
 class CatalogConfig(_Part):

@@ -166,7 +166,7 @@ class TablePolicies(_Policy):
 
     def properties(self) -> dict[str, str]:
         """The table properties that say the same."""
-        told = self.model_dump(mode="json")
+        told = self.model_dump(mode="json", include=set(POLICIES))
         return {property_of(name): json.dumps(told[name]) for name in POLICIES if name in told}
 
     @classmethod
@@ -189,6 +189,13 @@ class TablePolicies(_Policy):
 
 
 POLICIES: tuple[str, ...] = tuple(TablePolicies.model_fields)
+
+
+class PoliciesInForce(TablePolicies):
+    """What holds for one table, together with what the catalog's server does to it by itself."""
+
+    done_by_server: dict[Job, str] = {}
+    """The server's jobs, and where each is said to be."""
 
 
 def property_of(policy: str) -> str:

@@ -20,7 +20,8 @@ LakewrightSparkError           1
 ├── MaintenanceFailedError    12   jobs that failed, were cancelled, or could not be decided on; the others ran
 ├── LeaseHeldError            13   another runner maintains the warehouse
 ├── LeaseLostError            13   ... since this one gave no sign for too long
-└── StoppedError              14   the process was told to end before its work was done
+├── StoppedError              14   the process was told to end before its work was done
+└── JobRefusedError           15   a job that is not the jobs' to do: the catalog's server does it
 
 2 is the command line's own: a word or an option that there is not.
 """
@@ -142,3 +143,9 @@ class StoppedError(LakewrightSparkError):
     """The process was told to end before its work was done."""
 
     exit_code = 14
+
+
+class JobRefusedError(LakewrightSparkError):
+    """A maintenance job that the catalog's server does itself, in this warehouse or on this table."""
+
+    exit_code = 15

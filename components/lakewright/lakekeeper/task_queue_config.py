@@ -5,13 +5,15 @@ from datetime import timedelta
 from typing import Annotated, Any, Self
 
 import pulumi
-from pulumi.dynamic import Resource
+from pulumi.dynamic import CheckFailure, CheckResult, Resource
 from pydantic import AfterValidator, Field, TypeAdapter, ValidationError, model_validator
 from typing_extensions import override
 
+from lakewright.credentials import UnresolvedCredential
 from lakewright.lakekeeper import difference
 from lakewright.lakekeeper.api import task_queues, warehouses
 from lakewright.lakekeeper.api.client import Client
+from lakewright.lakekeeper.api.errors import LakekeeperError
 from lakewright.lakekeeper.api.task_queues import LOG_CLEANUP, SOFT_DELETION, QueueConfig, Scope
 from lakewright.lakekeeper.declared import CreateOnly, OnServer, Replace, ServerKeeps, Update, has_unknown
 from lakewright.lakekeeper.errors import DeletedBehindBack
@@ -22,6 +24,8 @@ from lakewright.lakekeeper.warehouse_changes import awake
 from lakewright.types import NotBlank, ProjectId
 
 _DURATION = TypeAdapter(timedelta)
+_EVERYWHERE = frozenset({SOFT_DELETION, "tabular_purge", LOG_CLEANUP})
+"""Queues of every server; others are those of an edition."""
 
 
 def _current_name(queue: str) -> str:
@@ -73,6 +77,25 @@ class TaskQueueConfigProvider(LakekeeperProvider[TaskQueueConfigArgs]):
 
     args = TaskQueueConfigArgs
     natural_key = ("warehouse_id", "project_id", "queue")
+
+    @override
+    def check(self, _olds: dict[str, Any], news: dict[str, Any]) -> CheckResult:
+        """A queue that not every server has is looked for before anything is made."""
+        found = super().check(_olds, news)
+        if found.failures or "server" in _olds:
+            return found
+        declared = self.args.from_state(found.inputs)
+        if has_unknown([declared.queue, declared.server]) or declared.queue in _EVERYWHERE:
+            return found
+        try:
+            there = self.client(declared.server).server().queues
+        except (LakekeeperError, UnresolvedCredential) as error:
+            warn(f"{self.title(declared)}: whether the server has the queue cannot be told: {error}")
+            return found
+        if declared.queue in there:
+            return found
+        reason = f"the server at {declared.server.endpoint} has no queue `{declared.queue}`; it has {', '.join(there)}"
+        return CheckResult(news, [CheckFailure("queue", reason)])
 
     def title(self, declared: TaskQueueConfigArgs) -> str:
         return f"configuration of queue `{declared.queue}` of {declared.scope} at {declared.server.endpoint}"

@@ -1,12 +1,12 @@
 """The one description of a tenant, as a person writes it under `lakewright:tenant`; all mistakes are told at once."""
 
 from lakewright.spec.computing_unit import ComputingUnitSpec, Size
+from lakewright.spec.maintenance import MaintenanceSpec
 from lakewright.spec.problems import Problem, SpecError
 from lakewright.spec.reading import SPEC_KEY, parse_spec, read_stack_file
 from lakewright.spec.storage import AwsStorage, ExistingStorage, S3Storage, StorageSpec
 from lakewright.spec.table import TableSpec
 from lakewright.spec.tenant import TenantSpec
-from lakewright.spec.unbuilt import refuse_unbuilt
 from lakewright.spec.warehouse import PRESETS, WarehouseSpec
 
 __all__ = [
@@ -15,6 +15,7 @@ __all__ = [
     "AwsStorage",
     "ComputingUnitSpec",
     "ExistingStorage",
+    "MaintenanceSpec",
     "Problem",
     "S3Storage",
     "Size",
@@ -25,5 +26,4 @@ __all__ = [
     "WarehouseSpec",
     "parse_spec",
     "read_stack_file",
-    "refuse_unbuilt",
 ]

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from itertools import combinations
 from typing import Any, cast
 
+from lakewright.spec.maintenance_checks import maintenance_checks
 from lakewright.spec.problems import Path
 from lakewright.spec.quantity import bytes_of
 from lakewright.spec.table_checks import table_checks
@@ -30,6 +31,7 @@ def cross_checks(raw: Any) -> Iterator[Finding]:
     yield from _warehouses_of_data(document)
     yield from _repeated_grants(document)
     yield from table_checks(document)
+    yield from maintenance_checks(document, _names(document, "warehouses"), _names(document, "computing_units"))
 
 
 def made_storages(document: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:

@@ -11,8 +11,8 @@ from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from lakewright.spec.computing_unit import ComputingUnitSpec
 from lakewright.spec.cross_checks import cross_checks
-from lakewright.spec.data import MaintenanceSpec
 from lakewright.spec.grant import GrantSpec
+from lakewright.spec.maintenance import MaintenanceSpec
 from lakewright.spec.part import Part, restated
 from lakewright.spec.quantity import text_of_number
 from lakewright.spec.storage import StorageSpec

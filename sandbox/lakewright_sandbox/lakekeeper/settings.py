@@ -20,6 +20,8 @@ class Settings:
     `aws_endpoint` plays AWS for storage profiles that name no endpoint of their own. `credentials_file` and
     `profile` name the base identity behind `aws-system-identity`, read again at every use.
     An OpenID provider turns authentication on; without audiences, those of tokens are not looked at.
+    With `maintenance_queues` the server has the queues of Lakekeeper's enterprise edition, whose configuration is kept
+    and whose work is not done.
     A drop that does not say whether to purge is purged with a delay: Spark's `DROP TABLE ... PURGE` is such a drop,
     after which Spark deletes the files itself and must find them. (The real server polls its queues every 10 s.)
     """
@@ -45,6 +47,7 @@ class Settings:
     task_poll_seconds: float = 0.2
     unasked_purge_delay_seconds: int = 5
     idempotency_seconds: int = 1800
+    maintenance_queues: bool = False
 
     def since(self, version: str) -> bool:
         """Whether the server that is played is of that version or newer."""

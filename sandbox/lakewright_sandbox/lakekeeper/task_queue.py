@@ -8,9 +8,17 @@ from sqlalchemy.orm import Session
 from .clock import new_id
 from .models import ACTIVE_TASK, Namespace, Tabular, Task, Warehouse
 from .server import Lakekeeper
+from .settings import Settings
 
 SOFT_DELETION = "soft_deletion"
 PURGE = "tabular_purge"
+MAINTENANCE = ("expire_snapshots", "remove_orphan_files")
+"""Queues of the enterprise edition."""
+
+
+def warehouse_queues(settings: Settings) -> tuple[str, ...]:
+    """The queues that warehouses of this server have."""
+    return (SOFT_DELETION, PURGE, *(MAINTENANCE if settings.maintenance_queues else ()))
 
 
 def schedule_purge(

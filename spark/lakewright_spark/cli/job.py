@@ -20,6 +20,7 @@ from lakewright_spark.cli.options import (
     load_config,
     open_registry,
 )
+from lakewright_spark.errors import JobRefusedError
 from lakewright_spark.table_identifier import TableIdentifier
 
 if TYPE_CHECKING:
@@ -48,11 +49,13 @@ def job(
     chosen = chosen_warehouse(catalog, warehouse)
     identifier = TableIdentifier.parse(chosen, table)
     # A job that is switched off need not wait for a JVM.
-    from lakewright_spark.maintenance.job import Metrics, reason_to_skip  # noqa: PLC0415
+    from lakewright_spark.maintenance.job import Metrics, reason_of_server, reason_to_skip  # noqa: PLC0415
     from lakewright_spark.maintenance.running import reason_to_wait  # noqa: PLC0415
     from lakewright_spark.policies.tables import PolicyTables  # noqa: PLC0415
 
     policy = PolicyTables(catalog, chosen).show(identifier).policies
+    if reason := reason_of_server(cast(Job, name), policy):
+        raise JobRefusedError(f"{name} of {identifier}: {reason}; one of both may do it: see `maintenance` in the spec")
     now = datetime.now(UTC)
     reason = reason_to_skip(cast(Job, name), policy, now)
     if reason is None and name == "compaction":

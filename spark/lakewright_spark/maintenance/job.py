@@ -8,7 +8,7 @@ from typing import Any, Literal, Protocol
 
 from pyspark.sql import SparkSession
 
-from lakewright_spark.catalog_policies import Job, TablePolicies
+from lakewright_spark.catalog_policies import Job, PoliciesInForce, TablePolicies
 from lakewright_spark.table_identifier import TableIdentifier
 
 _OF_THE_PRIMARY = frozenset({"retention", "snapshot-expiration", "compaction", "rewrite-manifests"})
@@ -35,6 +35,8 @@ class JobRun(Protocol):
 
 def reason_to_skip(job: Job, policy: TablePolicies, now: datetime) -> str | None:
     """Why a job leaves the table alone, whatever state that is in; None if it may run."""
+    if reason := reason_of_server(job, policy):
+        return reason
     switches = policy.maintenance
     if switches and (switches.disabled or job in switches.disabled_jobs):
         return "maintenance is switched off" if switches.disabled else f"{job} is switched off"
@@ -43,6 +45,12 @@ def reason_to_skip(job: Job, policy: TablePolicies, now: datetime) -> str | None
     if policy.replica and job in _OF_THE_PRIMARY:
         return "a replica: this is done where it is copied from"
     return None
+
+
+def reason_of_server(job: Job, policy: TablePolicies) -> str | None:
+    """Why a job is not the jobs' to do: the catalog's server does it."""
+    where = policy.done_by_server.get(job) if isinstance(policy, PoliciesInForce) else None
+    return f"the catalog's server does {job} itself, by {where}" if where else None
 
 
 def options(values: dict[str, Any]) -> str:

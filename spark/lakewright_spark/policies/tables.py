@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pydantic import ValidationError
 from pyiceberg.catalog import Catalog
 from pyiceberg.table import Table
 
 from lakewright_spark.catalog import CatalogConfig
-from lakewright_spark.catalog_policies import PREFIX, TablePolicies
+from lakewright_spark.catalog_policies import POLICIES, PREFIX, PoliciesInForce, TablePolicies
 from lakewright_spark.catalog_retention import retention_mistakes
+from lakewright_spark.catalog_server_side import done_by_server
 from lakewright_spark.errors import PolicyRefusedError
 from lakewright_spark.policies.resolution import Resolved, property_name, resolve
 from lakewright_spark.pyiceberg_catalog import explained, open_catalog
@@ -32,11 +33,17 @@ class PolicyTables:
         return self.of(table, found.properties)
 
     def of(self, table: TableIdentifier, properties: dict[str, str]) -> Resolved:
-        """What holds for a table with these properties."""
+        """What holds for a table with these properties, and what the catalog's server does to it by itself."""
         try:
-            return resolve(table, properties, self.config.policies)
+            found = resolve(table, properties, self.config.policies)
         except ValueError as error:
             raise PolicyRefusedError(f"table {table}: {told(error)}") from None
+        server = self.config.warehouse(self.warehouse).server_jobs if self.config.kind == "lakekeeper" else ()
+        known = properties if self.config.kind == "lakekeeper" else {}
+        held = {name: getattr(found.policies, name) for name in POLICIES}
+        return replace(
+            found, policies=PoliciesInForce.model_construct(**held, done_by_server=done_by_server(server, known))
+        )
 
     def set(self, table: TableIdentifier, policy: str, text: str) -> TablePolicies:
         """Give the table a policy of its own, from JSON; what holds for it then."""
@@ -94,7 +101,9 @@ def shown(resolved: Resolved) -> dict[str, dict[str, object]]:
     """What holds, by policy: its value and where it is from; for JSON."""
     properties = resolved.policies.properties()
     values = {key.removeprefix(PREFIX): json.loads(text) for key, text in properties.items()}
-    return {name: {"value": value, "from": resolved.sources[name.replace("-", "_")]} for name, value in values.items()}
+    told = {name: {"value": value, "from": resolved.sources[name.replace("-", "_")]} for name, value in values.items()}
+    by_server = resolved.policies.done_by_server if isinstance(resolved.policies, PoliciesInForce) else {}
+    return told | {f"{job} by the server": {"value": True, "from": where} for job, where in by_server.items()}
 
 
 def told(error: ValueError) -> str:

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 from lakewright.lakekeeper.errors import DeletedBehindBack, NotOurs
 from lakewright.lakekeeper.task_queue_config import TaskQueueConfigProvider
+from lakewright.lakekeeper.warehouse import WarehouseProvider
+from lakewright_sandbox.in_process import serving
+from lakewright_sandbox.lakekeeper.app import create_app
+from lakewright_sandbox.lakekeeper.settings import Settings
 
 from .conftest import Props, Resource
 
@@ -17,6 +23,18 @@ def queue(light_project: Props, light_warehouse: Resource) -> Props:
     """The configuration of a warehouse's queue, as a program declares it."""
     place = {"server": light_project["server"], "warehouse_id": light_warehouse.id, "queue": "soft_deletion"}
     return {**place, "max_seconds_since_last_heartbeat": 120}
+
+
+@pytest.fixture
+def enterprise(tmp_path: Path, unique: str) -> Iterator[Props]:
+    """A project on a server that has queues for maintenance."""
+    settings = Settings(
+        database=f"sqlite:///{tmp_path / 'lakekeeper.db'}", skip_storage_validation=True, maintenance_queues=True
+    )
+    with serving(create_app(settings)) as endpoint, httpx.Client(base_url=endpoint, timeout=60) as client:
+        client.post("/management/v1/bootstrap", json={"accept-terms-of-use": True}).raise_for_status()
+        client.post("/management/v1/project", json={"project-id": unique, "project-name": unique}).raise_for_status()
+        yield {"server": {"endpoint": endpoint}, "project_id": unique}
 
 
 @pytest.fixture
@@ -116,6 +134,22 @@ def test_the_older_name_of_a_queue_is_the_same_queue(queue: Props) -> None:
 )
 def test_a_queue_belongs_to_a_warehouse_or_to_a_project(queue: Props, change: Props, says: str) -> None:
     assert says in Resource(TaskQueueConfigProvider()).failures(**queue | change)[""]
+
+
+def test_a_queue_that_the_server_has_not_is_refused_in_the_preview(queue: Props) -> None:
+    failures = Resource(TaskQueueConfigProvider()).failures(**queue | {"queue": "expire_snapshots"})
+    assert "has no queue `expire_snapshots`; it has soft_deletion, tabular_purge, task_log_cleanup" in failures["queue"]
+
+
+def test_the_queues_of_another_edition_are_set_like_others(enterprise: Props, light_declared: Props) -> None:
+    warehouse = Resource(WarehouseProvider())
+    warehouse.up(**{**light_declared, **enterprise})
+    config = {"enable-expire-snapshots": True, "min-snapshots-to-keep": 3}
+    place = {"server": enterprise["server"], "warehouse_id": warehouse.id}
+
+    resource = made({**place, "queue": "expire_snapshots", "config": config})
+    assert resource.refresh() == "same"
+    assert resource.up(**place, queue="expire_snapshots", config={"enable-expire-snapshots": False}) == "update"
 
 
 def test_another_queue_replaces_and_the_old_one_stays_as_it_is(queue: Props, light: httpx.Client) -> None:

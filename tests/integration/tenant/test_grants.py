@@ -1,4 +1,4 @@
-"""A tenant's grants on a server that enforces them: given with the roles they need, watched, gone with the tenant."""
+"""A tenant's grants, and whose its upkeep is, on a server that has all that: given, watched, gone with the tenant."""
 
 from __future__ import annotations
 
@@ -26,6 +26,12 @@ GRANTS = [
     {"to": "user:oidc~ben", "privilege": "modify", "on": {"warehouse": "executions"}},
     {"to": "role:auditors", "privilege": "describe", "on": {"warehouse": "executions", "table": "results.runs"}},
 ]
+QUEUES = ("expire_snapshots", "remove_orphan_files")
+MAINTENANCE = {
+    "schedule": "0 2 * * *",
+    "parallel": 2,
+    "server": {"executions": {"expire_snapshots": {"max-snapshot-age-ms": 86_400_000}, "remove_orphan_files": False}},
+}
 
 
 class TokensAsNames:
@@ -50,6 +56,7 @@ def openfga(sandbox: Sandbox, tmp_path: Path) -> Iterator[httpx.Client]:
         credentials_file=sandbox.credentials_file,
         aws_system_identity=True,
         authorizer="openfga",
+        maintenance_queues=True,
     )
     with serving(TokensAsNames(create_app(settings))) as endpoint:
         headers = {"authorization": "Bearer operator"}
@@ -62,7 +69,7 @@ def openfga(sandbox: Sandbox, tmp_path: Path) -> Iterator[httpx.Client]:
 def test_grants_live_with_their_tenant(make_tenant: Any, openfga: httpx.Client, sandbox: Sandbox) -> None:
     tables = [{"name": "executions.results.runs", "columns": [{"name": "id", "type": "long"}]}]
     owned = {"name": "executions", "namespaces": ["results"], "deletion": "purge", "owner": "user:oidc~ann"}
-    tenant = make_tenant(grants=GRANTS, tables=tables, warehouses=[owned])
+    tenant = make_tenant(grants=GRANTS, tables=tables, warehouses=[owned], maintenance=MAINTENANCE)
     endpoint = str(openfga.base_url).rstrip("/")
     auth = {"kind": "token", "token": "env:STACK_TOKEN"}
     environment: dict[str, Any] = {
@@ -90,6 +97,14 @@ def test_grants_live_with_their_tenant(make_tenant: Any, openfga: httpx.Client, 
     for submitter in ("user:oidc~1f2e", "role:analysts", None):
         with pytest.raises(WarehouseRefusedError, match="who has no grant to write there"):
             warehouse_of_run(jobs_know, submitter, "executions")
+
+    # Whose the snapshots are is told to both: to the server, and to jobs.
+    queues = f"/management/v1/warehouse/{made['outputs']['warehouse_ids']['executions']}/task-queue"
+    expiry, orphans = (openfga.get(f"{queues}/{name}/config").json() for name in QUEUES)
+    assert expiry["queue-config"]["enable-expire-snapshots"] is True
+    assert expiry["queue-config"]["max-snapshot-age-ms"] == 86_400_000
+    assert orphans["queue-config"]["enable-remove-orphan-files"] is False
+    assert jobs_know.warehouse("executions").server_jobs == ("snapshot-expiration",)
 
     taken = {"deletes": [{"type": "select", "role": roles["analysts"]}]}
     openfga.post(warehouse, json=taken).raise_for_status()

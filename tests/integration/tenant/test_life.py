@@ -91,7 +91,7 @@ def test_drift_is_named_exactly_and_healed(make_tenant: Callable[..., Any], lake
 
 
 def test_units_are_rendered_each_with_what_it_may_use(make_tenant: Callable[..., Any]) -> None:
-    tenant = make_tenant(computing_units=UNITS)
+    tenant = make_tenant(computing_units=UNITS, maintenance={"schedule": "0 2 * * *", "jobs": ["statistics"]})
     tenant.up()
 
     rendered = {
@@ -108,12 +108,19 @@ def test_units_are_rendered_each_with_what_it_may_use(make_tenant: Callable[...,
             for kind in ("ServiceAccount", "NetworkPolicy", "Service", "Deployment")
             for name in ("notebook", "workflows")
         ),
+        *((kind, "maintenance") for kind in ("ServiceAccount", "NetworkPolicy", "CronJob")),
+        ("ConfigMap", "maintenance-catalog"),
         ("ConfigMap", "notebook-catalog"),
         ("ConfigMap", "workflows-catalog"),
     }
     assert rendered["ServiceAccount", "notebook"]["automountServiceAccountToken"] is False
+    nightly = rendered["CronJob", "maintenance"]["spec"]
+    assert (nightly["schedule"], nightly["concurrencyPolicy"]) == ("0 2 * * *", "Forbid")
+    (container,) = nightly["jobTemplate"]["spec"]["template"]["spec"]["containers"]
+    assert container["args"][-2:] == ["--job", "statistics"]
     identity = tenant.up()["outputs"]["warehouse_ids"]["executions"]
-    assert identity in rendered["ConfigMap", "notebook-catalog"]["data"]["catalog.json"]
+    for name in ("notebook-catalog", "maintenance-catalog"):
+        assert identity in rendered["ConfigMap", name]["data"]["catalog.json"]
 
 
 def test_a_changed_spec_changes_what_it_says_and_nothing_else(make_tenant: Callable[..., Any]) -> None:

@@ -80,7 +80,7 @@ def test_a_bad_spec_is_told_in_full_before_any_call(
         ],
         warehouses=[{"name": "executions", "key_prefix": "a"}, {"name": "second", "key_prefix": "a/b"}],
         grants=[{"to": "analysts", "privilege": "select", "on": {"warehouse": "executions"}}],
-        maintenance={"schedule": "0 2 * * *"},
+        maintenance={"schedule": "0 2 * * *", "server": {"nowhere": {"expire_snapshots": True}}},
     )
     environment(tenant, f"lakekeeper: {{endpoint: '{refusing.endpoint}'}}\naws: {{endpoint: '{refusing.endpoint}'}}\n")
 
@@ -94,7 +94,7 @@ def test_a_bad_spec_is_told_in_full_before_any_call(
         "computing_units.1.warehouse: expected one of the warehouses",
         "warehouses.1.key_prefix: expected a prefix apart",
         "grants.0.to: expected `user:IDP~SUBJECT`",
-        "maintenance is not supported yet",
+        "maintenance.server.nowhere: expected one of the warehouses",
         "storage.main.region: required",
         "lakekeeper.principal_arn: required",
     ):
@@ -102,17 +102,6 @@ def test_a_bad_spec_is_told_in_full_before_any_call(
     assert "Traceback" not in said
     assert refusing.requests == []
     assert held(tenant) <= {"Stack"}
-
-
-def test_what_is_not_built_is_refused_before_any_call(make_tenant: Callable[..., Any], refusing: Listener) -> None:
-    tenant = make_tenant(maintenance={"schedule": "0 2 * * *"})
-    environment(tenant, f"lakekeeper: {{endpoint: '{refusing.endpoint}'}}\n")
-
-    done = tenant.run("up", "--yes", "--engine", "embedded")
-
-    assert done.returncode == 1
-    assert "maintenance is not supported yet" in done.stdout + done.stderr
-    assert refusing.requests == []
 
 
 def test_without_its_environment_a_stack_says_which_there_are(make_tenant: Callable[..., Any]) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from lakewright_spark.catalog import CatalogConfig
 from lakewright_spark.catalog_policies import PolicyPattern
-from lakewright_spark.cli import app
+from lakewright_spark.cli import app, main
 from typer.testing import CliRunner
 
 from .conftest import Maintained
@@ -56,6 +56,19 @@ def test_a_job_that_is_switched_off_by_a_pattern_needs_no_spark(made: Callable[.
     made("wid_1_eid_2_runtimestatistics", "(n int) USING iceberg", "soft")
     done = CliRunner().invoke(app, command(config, "compaction", "--table", "maintained.wid_1_eid_2_runtimestatistics"))
     assert "skipped, a result of execution 2: no registry says that it has ended" in done.stdout
+
+
+def test_a_job_that_the_server_does_is_refused(
+    made: Callable[..., Maintained], config: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made("served", "(n int) USING iceberg TBLPROPERTIES ('lakekeeper.history.expire.enabled' = 'true')", "soft")
+    words = command(config, "snapshot-expiration", "--table", "maintained.served")
+    monkeypatch.setattr(sys, "argv", ["lakewright-spark", *words])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 15
+    said = " ".join(capsys.readouterr().err.split())
+    assert "snapshot-expiration of soft.maintained.served: the catalog's server does snapshot-expiration itself" in said
 
 
 def test_a_job_that_is_none_is_refused(config: Path) -> None:

@@ -39,11 +39,11 @@ def mistakes(folder: Path, spec: Any, environment: str) -> list[str]:
 
 
 def test_what_the_spec_and_the_environment_lack_is_told_together(tmp_path: Path) -> None:
-    found = mistakes(tmp_path, small(colour="blue", maintenance={"schedule": "0 2 * * *"}), BARE)
+    found = mistakes(tmp_path, small(colour="blue", maintenance={"schedule": "2 o'clock"}), BARE)
 
     assert found == [
+        "maintenance.schedule",
         "colour",
-        "maintenance",
         "storage.main.region",
         "environment here: lakekeeper.principal_arn",
     ]

@@ -16,11 +16,9 @@ from ..models import Project, ServerRow, User
 from ..requests import Body, Caller, read_body
 from ..responses import empty, json_response
 from ..server import Server
-from ..task_queue import PURGE, SOFT_DELETION
+from ..task_queue import warehouse_queues
 from ..users import UserDetails, UserType, provision, shown, user_missing
 from ..versions import INFO_FIELDS, REPORTED, fields_in, queue_name
-
-QUEUES = [SOFT_DELETION, PURGE, "task_log_cleanup"]
 
 router = APIRouter()
 
@@ -60,7 +58,7 @@ def info(server: Server) -> Response:
         "aws-system-identities-enabled": server.settings.aws_system_identity,
         "azure-system-identities-enabled": False,
         "gcp-system-identities-enabled": False,
-        "queues": [queue_name(version, queue) for queue in QUEUES],
+        "queues": [queue_name(version, queue) for queue in (*warehouse_queues(server.settings), "task_log_cleanup")],
         "license-status": license_status,
     }
     return json_response(fields_in(version, body, INFO_FIELDS))

@@ -14,10 +14,9 @@ from ..models import Project, TaskQueueConfig
 from ..requests import Body, read_body
 from ..responses import empty, json_response
 from ..server import Lakekeeper, ProjectId, Server, find_warehouse
-from ..task_queue import PURGE, SOFT_DELETION
+from ..task_queue import warehouse_queues
 from ..versions import queue_called, queue_name
 
-WAREHOUSE_QUEUES = (SOFT_DELETION, PURGE)
 LOG_CLEANUP = "task_log_cleanup"
 
 router = APIRouter(prefix="/management/v1")
@@ -41,8 +40,9 @@ def set_config(
 ) -> Response:
     version = server.settings.version
     name = queue_called(version, queue)
-    if name is None or name not in WAREHOUSE_QUEUES:
-        known = [queue_name(version, one) for one in WAREHOUSE_QUEUES]
+    queues = warehouse_queues(server.settings)
+    if name is None or name not in queues:
+        known = [queue_name(version, one) for one in queues]
         raise ApiError(400, "QueueNotFound", f"Queue '{queue}' not found! Existing queues: {known}")
     with server.database.read() as session:
         find_warehouse(session, str(warehouse_id), active=True)

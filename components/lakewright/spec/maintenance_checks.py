@@ -1,0 +1,64 @@
+"""What must fit together in a spec's maintenance: one owner for each job in each warehouse. Never raises."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, cast
+
+from lakewright_spark.catalog_server_side import QUEUES
+
+from lakewright.spec.problems import Path
+
+OBJECTS = "maintenance"
+"""Name of the Kubernetes objects that run the jobs."""
+
+Finding = tuple[Path, str]
+
+
+def maintenance_checks(document: Mapping[str, Any], warehouses: list[str], units: list[str]) -> Iterator[Finding]:
+    """Contradictions between the section and the rest of the document, and within it."""
+    maintenance = _mapping(document.get("maintenance"))
+    if maintenance and OBJECTS in units:
+        place = ("computing_units", units.index(OBJECTS), "name")
+        yield place, f"expected another name: `{OBJECTS}` is what the jobs of `maintenance` have"
+    jobs = [job for job in _list(maintenance.get("jobs")) if isinstance(job, str)]
+    if twice := sorted({job for job in jobs if jobs.count(job) > 1}):
+        yield ("maintenance", "jobs"), f"expected each job once; found {', '.join(twice)} again"
+    servers = _mapping(maintenance.get("server"))
+    for warehouse, said in servers.items():
+        if warehouse not in warehouses:
+            there = ", ".join(warehouses) or "none"
+            yield ("maintenance", "server", warehouse), f"expected one of the warehouses {there}; there is none such"
+        for queue in QUEUES:
+            both = [job for job in queue.jobs if job in jobs]
+            if both and _mapping(said).get(queue.name) not in (None, False):
+                yield (
+                    ("maintenance", "server", warehouse, queue.name),
+                    f"expected one owner: `maintenance.jobs` has {', '.join(both)}; take it out there, or say `false`",
+                )
+    yield from _tables(document, servers)
+
+
+def _tables(document: Mapping[str, Any], servers: Mapping[str, Any]) -> Iterator[Finding]:
+    """A table whose own property turns on at the server what the jobs do in its warehouse."""
+    if not document.get("maintenance"):
+        return
+    for index, table in enumerate(_list(document.get("tables"))):
+        properties = _mapping(_mapping(table).get("properties"))
+        warehouse = str(_mapping(table).get("name") or "").split(".")[0]
+        for queue in QUEUES:
+            owned = _mapping(servers.get(warehouse)).get(queue.name) not in (None, False)
+            if str(properties.get(queue.override)).lower() == "true" and not owned:
+                yield (
+                    ("tables", index, "properties", queue.override),
+                    f"expected one owner: in warehouse {warehouse} the jobs do {', '.join(queue.jobs)}, unless"
+                    f" `maintenance.server.{warehouse}.{queue.name}` says that the server does",
+                )
+
+
+def _mapping(value: object) -> Mapping[str, Any]:
+    return cast(Mapping[str, Any], value) if isinstance(value, Mapping) else {}
+
+
+def _list(value: object) -> list[Any]:
+    return cast(list[Any], value) if isinstance(value, list) else []

@@ -1,0 +1,104 @@
+"""The manifests of a tenant's maintenance: restricted, one run at a time, without a key, with a token that lasts."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from lakewright import maintenance_manifests, manifests
+from lakewright.runtimes import catalog_files
+from lakewright.spec import MaintenanceSpec, TenantSpec, parse_spec
+from lakewright_spark.catalog import CatalogConfig, CatalogWarehouse
+from lakewright_spark.catalog_auth import TokenFileAuth
+
+CATALOG = CatalogConfig(
+    tenant="acme",
+    uri="https://lakekeeper.example/catalog",
+    project_id="acme",
+    warehouses=[CatalogWarehouse(name="executions", id="0198")],
+)
+
+
+def _tenant(**maintenance: Any) -> tuple[TenantSpec, MaintenanceSpec]:
+    tenant = parse_spec(
+        {
+            "version": 1,
+            "environment": "production",
+            "name": "acme",
+            "owner": "data@acme.example",
+            "labels": {"cost-center": "4711"},
+            "storage": {"main": {"backend": "aws", "bucket": "acme-lakehouse"}},
+            "warehouses": [{"name": "executions"}],
+            "maintenance": {"schedule": "0 2 * * *", **maintenance},
+        },
+        "spec",
+    )
+    assert tenant.maintenance is not None
+    return tenant, tenant.maintenance
+
+
+def _spec(catalog: CatalogConfig = CATALOG, **maintenance: Any) -> dict[str, Any]:
+    return maintenance_manifests.cron_job_spec(*_tenant(**maintenance), catalog, "example/jobs@sha256:0")
+
+
+def _pod(spec: dict[str, Any]) -> dict[str, Any]:
+    return spec["jobTemplate"]["spec"]["template"]["spec"]
+
+
+def test_one_run_at_a_time_at_its_time() -> None:
+    spec = _spec(deadline="90m")
+
+    assert (spec["schedule"], spec["timeZone"], spec["concurrencyPolicy"]) == ("0 2 * * *", "Etc/UTC", "Forbid")
+    job = spec["jobTemplate"]["spec"]
+    assert job["backoffLimit"] == 0
+    assert job["activeDeadlineSeconds"] == 90 * 60 + 600
+    assert _pod(spec)["restartPolicy"] == "Never"
+
+
+def test_the_run_is_told_what_the_spec_says() -> None:
+    (container,) = _pod(_spec(parallel=8, jobs=["retention", "compaction"]))["containers"]
+
+    assert container["command"] == ["lakewright-spark", "maintain"]
+    told = "--config /etc/lakewright/catalog.json --parallel 8 --deadline 4h --job retention --job compaction"
+    assert " ".join(container["args"]) == told
+
+
+def test_the_pod_keeps_the_restricted_standard() -> None:
+    pod = _pod(_spec(size={"cpu": 4, "memory": "8Gi"}))
+    (container,) = pod["containers"]
+
+    assert pod["securityContext"] == manifests.pod_security(185)
+    assert container["securityContext"] == manifests.container_security()
+    assert pod["automountServiceAccountToken"] is False
+    assert container["resources"]["limits"] == {"cpu": "4", "memory": "8Gi", "ephemeral-storage": "10Gi"}
+    assert container["resources"]["requests"] == container["resources"]["limits"]
+    assert not [volume for volume in pod["volumes"] if "hostPath" in volume]
+    assert {"name": "catalog", "mountPath": "/etc/lakewright", "readOnly": True} in container["volumeMounts"]
+
+
+def test_no_key_and_no_database_setting_reaches_the_jobs() -> None:
+    text = json.dumps([_spec(), catalog_files(CATALOG)]).lower()
+
+    for word in ("access-key", "accesskey", "secret", "password", "jdbc", "postgres", "registry"):
+        assert word not in text, word
+
+
+def test_the_token_outlives_the_run() -> None:
+    """Spark takes one token for the whole run, and refuses to start if it would not last until the deadline."""
+    path = "/var/run/secrets/lakekeeper/token"
+    pod = _pod(_spec(CATALOG.model_copy(update={"auth": TokenFileAuth(kind="token-file", path=path)}), deadline="2h"))
+
+    (volume,) = [one for one in pod["volumes"] if one["name"] == "token"]
+    token = volume["projected"]["sources"][0]["serviceAccountToken"]
+    assert token == {"audience": "lakekeeper", "expirationSeconds": 2 * 3600 + 600, "path": "token"}
+
+
+def test_nobody_reaches_the_jobs_and_they_reach_little() -> None:
+    tenant, _ = _tenant()
+    policy = maintenance_manifests.network_policy(tenant, ["https://10.1.2.3:9000"])["spec"]
+
+    assert "ingress" not in policy
+    assert policy["policyTypes"] == ["Ingress", "Egress"]
+    assert [rule["ports"][0]["port"] for rule in policy["egress"]] == [53, 9000]
+    assert policy["podSelector"]["matchLabels"].items() <= maintenance_manifests.labels(tenant).items()
+    assert maintenance_manifests.labels(tenant)["cost-center"] == "4711"

@@ -1,0 +1,137 @@
+"""A tenant's maintenance: when, what, and who owns what the server can do as well."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+from lakewright.spec import MaintenanceSpec, SpecError, TenantSpec, parse_spec
+
+AT_TWO = {"schedule": "0 2 * * *"}
+
+
+def tenant(maintenance: Any, **changes: Any) -> TenantSpec:
+    """A tenant with two warehouses."""
+    return parse_spec(
+        {
+            "version": 1,
+            "environment": "sandbox",
+            "name": "acme",
+            "owner": "data@acme.example",
+            "storage": {"main": {"backend": "aws", "bucket": "acme-lakehouse"}},
+            "warehouses": [{"name": "executions", "namespaces": ["sales"]}, {"name": "curated"}],
+            "maintenance": maintenance,
+            **changes,
+        },
+        "spec",
+    )
+
+
+def maintenance(**changes: Any) -> MaintenanceSpec:
+    found = tenant(AT_TWO | changes).maintenance
+    assert found is not None
+    return found
+
+
+def mistakes(maintenance: Any, **changes: Any) -> dict[str, str]:
+    with pytest.raises(SpecError) as caught:
+        tenant(maintenance, **changes)
+    return {problem.path: problem.expected for problem in caught.value.problems}
+
+
+def test_a_schedule_is_enough() -> None:
+    said = maintenance()
+
+    assert (said.jobs, said.parallel, said.deadline) == (None, 4, "4h")
+    assert said.defaults() == ()
+    assert said.server_jobs("executions") == ()
+
+
+@pytest.mark.parametrize(
+    "schedule", ["0 2 * * *", "*/15 * * * *", "0 2 1-5,10 jan-mar mon,wed", "5 4 * * sun", "0 0-23/2 * * 1-5"]
+)
+def test_schedules(schedule: str) -> None:
+    assert maintenance(schedule=schedule).schedule == schedule
+
+
+@pytest.mark.parametrize(
+    ("change", "path", "says"),
+    [
+        ({"schedule": "0 2 * *"}, "schedule", "five fields.*found 4"),
+        ({"schedule": "60 2 * * *"}, "schedule", "minute: expected numbers from 0 to 59"),
+        ({"schedule": "0 5-2 * * *"}, "schedule", "hour: expected"),
+        ({"schedule": "*/0 2 * * *"}, "schedule", "minute: expected"),
+        ({"schedule": "@daily"}, "schedule", "five fields"),
+        ({"jobs": ["vacuum"]}, "jobs.0", "expected 'retention'"),
+        ({"jobs": []}, "jobs", "at least 1"),
+        ({"jobs": ["retention", "retention"]}, "jobs", "each job once"),
+        ({"parallel": 0}, "parallel", "greater than or equal to 1"),
+        ({"deadline": "2d"}, "deadline", "ten minutes to a day"),
+        ({"deadline": "5m"}, "deadline", "ten minutes to a day"),
+        ({"size": {"memory": "4GiB"}}, "size.memory", "Kubernetes' spelling"),
+        ({"compaction": {"min_input_files": 1}}, "compaction.min_input_files", "greater than or equal to 2"),
+        ({"server": {"nowhere": {}}}, "server.nowhere", "executions, curated"),
+        ({"server": {"curated": {"expire_snapshots": "yes"}}}, "server.curated.expire_snapshots", "boolean"),
+        ({"server": {"curated": {"vacuum": True}}}, "server.curated.vacuum", "expire_snapshots, remove_orphan_files"),
+        (
+            {"server": {"curated": {"expire_snapshots": {"enable-expire-snapshots": True}}}},
+            "server.curated.expire_snapshots",
+            "write `true` or `false` in their place",
+        ),
+        (
+            {"jobs": ["retention", "staged-files"], "server": {"curated": {"remove_orphan_files": True}}},
+            "server.curated.remove_orphan_files",
+            "expected one owner: `maintenance.jobs` has staged-files",
+        ),
+    ],
+)
+def test_each_mistake_is_told_with_its_place(change: dict[str, Any], path: str, says: str) -> None:
+    found = mistakes(AT_TWO | change)
+    at = next((place for place in found if place.startswith(f"maintenance.{path}")), None)
+    assert at is not None, found
+    assert re.search(says, found[at]), found
+
+
+def test_a_table_does_not_turn_on_at_the_server_what_the_jobs_do() -> None:
+    on = {"lakekeeper.history.expire.enabled": "true"}
+    table = {"name": "executions.sales.orders", "columns": [{"name": "n", "type": "int"}], "properties": on}
+    server = {"executions": {"expire_snapshots": True}}
+
+    found = mistakes(AT_TWO, tables=[table])
+    assert "expected one owner" in found["tables.0.properties.lakekeeper.history.expire.enabled"]
+    assert tenant(AT_TWO | {"server": server}, tables=[table]).tables
+
+
+def test_a_unit_has_not_the_name_of_the_jobs() -> None:
+    unit = {"name": "maintenance", "runtime": "spark", "warehouse": "curated"}
+    assert "computing_units.0.name" in mistakes(AT_TWO, computing_units=[unit])
+    assert tenant(None, computing_units=[unit]).computing_units
+
+
+def test_what_the_server_does_is_turned_on_there_and_left_alone_here() -> None:
+    said = maintenance(
+        server={
+            "executions": {"expire_snapshots": {"max-snapshot-age-ms": 86_400_000}, "remove_orphan_files": True},
+            "curated": {"expire_snapshots": False},
+        }
+    )
+
+    assert said.server_jobs("executions") == ("snapshot-expiration", "orphan-files", "staged-files")
+    assert said.server_jobs("curated") == ()
+    assert said.server["executions"].queues == {
+        "expire_snapshots": {"enable-expire-snapshots": True, "max-snapshot-age-ms": 86_400_000},
+        "remove_orphan_files": {"enable-remove-orphan-files": True},
+    }
+    assert said.server["curated"].queues == {"expire_snapshots": {"enable-expire-snapshots": False}}
+
+
+def test_defaults_hold_for_tables_of_every_depth() -> None:
+    patterns = maintenance(orphan_files={"older_than_days": 9}, compaction={"target_file_size": "256MiB"}).defaults()
+
+    for namespace in (("a",), ("a", "b", "c", "d", "e")):
+        (pattern,) = [one for one in patterns if one.matches("executions", namespace, "t")]
+        assert pattern.orphan_files is not None
+        assert pattern.orphan_files.older_than_days == 9
+        assert pattern.compaction is not None
+        assert pattern.compaction.target_file_size == 2**28
