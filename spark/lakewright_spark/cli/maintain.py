@@ -24,6 +24,7 @@ from lakewright_spark.cli.options import (
     load_config,
     open_registry,
 )
+from lakewright_spark.errors import JobRefusedError
 
 if TYPE_CHECKING:
     from lakewright_spark.scheduler.outcome import Outcome
@@ -89,6 +90,13 @@ def maintain(
     names = [chosen_warehouse(catalog, name) for name in dict.fromkeys(warehouse or [])]
     if names:
         catalog = catalog.for_warehouses(names)
+    for one in catalog.warehouses:
+        # Asked for by name, it is refused; what nobody asked for, each table's decision says.
+        if served := [name for name in job or [] if name in one.server_jobs]:
+            raise JobRefusedError(
+                f"{', '.join(served)} of warehouse {one.name}: the catalog's server does it itself, by "
+                "`maintenance.server` of the tenant's spec; leave out the job, or the warehouse"
+            )
     ends = datetime.now(UTC) + deadline if deadline else None
     properties = dict(key_and_value(text) for text in conf or [])
     from lakewright_spark.scheduler import application, progress, signals, telemetry  # noqa: PLC0415  # load PySpark

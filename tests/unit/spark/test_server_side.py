@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
+from lakewright_spark import cli
 from lakewright_spark.catalog import CatalogConfig, CatalogWarehouse
 from lakewright_spark.catalog_policies import Job
 from lakewright_spark.maintenance.job import reason_to_skip
@@ -55,3 +58,19 @@ def test_the_reason_says_where_it_is_declared() -> None:
     assert str(reason_to_skip("staged-files", found.policies, now)).endswith(f"by the table's property {ORPHANS}")
     assert shown(found)["staged-files by the server"] == {"value": True, "from": f"the table's property {ORPHANS}"}
     assert found.policies.properties() == {}
+
+
+def test_the_scheduler_refuses_a_job_of_the_server_by_name_before_it_starts_anything(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    warehouses = [CatalogWarehouse(name="w", id="1", server_jobs=("snapshot-expiration",))]
+    config = CatalogConfig(tenant="acme", uri="https://c.example", project_id="acme", warehouses=warehouses)
+    (tmp_path / "catalog.json").write_text(config.to_json())
+    words = ["maintain", "--config", str(tmp_path / "catalog.json"), "--job", "snapshot-expiration"]
+    monkeypatch.setattr(sys, "argv", ["lakewright-spark", *words])
+    with pytest.raises(SystemExit) as ended:
+        cli.main()
+    assert ended.value.code == 15
+    assert "snapshot-expiration of warehouse w: the catalog's server does it itself" in " ".join(
+        capsys.readouterr().err.split()
+    )
