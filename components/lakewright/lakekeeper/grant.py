@@ -102,8 +102,9 @@ class Grant(Resource, module="lakekeeper", name="Grant"):
     """A privilege of a user (`user`: its id) or role (`role`: its id) on an object.
 
     `on` is one of `{"type": "server"}`, `{"type": "project", "project_id"}`, `{"type": "role", "project_id",
-    "role_id"}`, `{"type": "warehouse", "warehouse_id"}`, `{"type": "namespace", "warehouse_id", "namespace"}` and
-    `{"type": "table" or "view", "warehouse_id", "namespace", "name"}`. Not beside `Grants` on the same object.
+    "role_id"}`, `{"type": "tag", "project_id", "name"}`, `{"type": "warehouse", "warehouse_id"}`, `{"type":
+    "namespace", "warehouse_id", "namespace"}` and `{"type": "table" or "view" or "generic-table", "warehouse_id",
+    "namespace", "name"}`. Not beside `Grants` on the same object.
     """
 
     on: pulumi.Output[dict[str, Any]]

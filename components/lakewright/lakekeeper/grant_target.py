@@ -4,14 +4,14 @@ from typing import Annotated, Literal
 
 from pydantic import Field, Tag
 
-from lakewright.lakekeeper.api import listings, namespaces, tabulars, warehouses
+from lakewright.lakekeeper.api import listings, namespaces, tabulars, tags, warehouses
 from lakewright.lakekeeper.api.client import Client
 from lakewright.lakekeeper.api.privileges import Object
 from lakewright.lakekeeper.declared import Declared, one_of
 from lakewright.lakekeeper.errors import Hidden, TargetMissing
 from lakewright.types import NamespacePath, ProjectId, RoleId, namespace_parts
 
-TabularType = Literal["table", "view"]
+TabularType = Literal["table", "view", "generic-table"]
 
 
 class OnServer(Declared):
@@ -50,6 +50,20 @@ class OnRole(Declared):
         return f"role/{self.role_id}"
 
 
+class OnTag(Declared):
+    """A tag of a project: who may apply it. From 0.14 on."""
+
+    type: Literal["tag"]
+    """`tag`."""
+    project_id: ProjectId
+    """Project of the tag."""
+    name: Annotated[str, Field(min_length=1)]
+    """Its name."""
+
+    def __str__(self) -> str:
+        return f"project/{self.project_id}/tag/{self.name.casefold()}"
+
+
 class OnWarehouse(Declared):
     """A warehouse, and all in it."""
 
@@ -77,10 +91,10 @@ class OnNamespace(Declared):
 
 
 class OnTabular(Declared):
-    """A table or view."""
+    """A table, a view, or a generic table (which is no Iceberg table; from 0.13 on)."""
 
     type: TabularType
-    """`table` or `view`."""
+    """`table`, `view` or `generic-table`."""
     warehouse_id: str
     """Warehouse that it is in."""
     namespace: NamespacePath
@@ -96,11 +110,13 @@ GrantTarget = Annotated[
     Annotated[OnServer, Tag("server")]
     | Annotated[OnProject, Tag("project")]
     | Annotated[OnRole, Tag("role")]
+    | Annotated[OnTag, Tag("tag")]
     | Annotated[OnWarehouse, Tag("warehouse")]
     | Annotated[OnNamespace, Tag("namespace")]
     | Annotated[OnTabular, Tag("table")]
-    | Annotated[OnTabular, Tag("view")],
-    one_of("server", "project", "role", "warehouse", "namespace", "table", "view"),
+    | Annotated[OnTabular, Tag("view")]
+    | Annotated[OnTabular, Tag("generic-table")],
+    one_of("server", "project", "role", "tag", "warehouse", "namespace", "table", "view", "generic-table"),
 ]
 """`{"type": "warehouse", "warehouse_id": ...}` and the like."""
 
@@ -108,8 +124,10 @@ GrantTarget = Annotated[
 def resolved(client: Client, on: GrantTarget) -> Object | None:
     """The object by the server's ids, as a refresh sees it; None if it is not there.
 
-    Raises Hidden if that cannot be told, because the warehouse is inactive.
+    Raises Hidden if that cannot be told, because the warehouse is inactive, and UnsupportedServer for a kind of object
+    that the server's version does not have.
     """
+    client.server().require_kind(on.type)
     match on:
         case OnServer():
             return Object("server")
@@ -117,20 +135,32 @@ def resolved(client: Client, on: GrantTarget) -> Object | None:
             return Object("project", project_id=on.project_id)
         case OnRole():
             return Object("role", on.role_id, project_id=on.project_id)
+        case OnTag():
+            return _tag(client, on)
         case OnWarehouse():
             return _in_warehouse(client, Object("warehouse", warehouse_id=on.warehouse_id))
         case OnNamespace() | OnTabular():
-            kind = "namespace" if isinstance(on, OnNamespace) else on.type
-            object_id = _namespace_id(client, on) if isinstance(on, OnNamespace) else _tabular_id(client, on)
-            if object_id:
-                return _in_warehouse(client, Object(kind, object_id, warehouse_id=on.warehouse_id))
-            found = warehouses.get(client, on.warehouse_id)
-            if found is not None and found["status"] != "active":
-                raise Hidden(
-                    f"{on} at {client.endpoint} cannot be seen while its warehouse is inactive. Set `active: true` and"
-                    " run `up` first."
-                )
-            return None
+            return _inside(client, on)
+
+
+def _tag(client: Client, on: OnTag) -> Object | None:
+    key = (client, "tag", on.project_id, on.name.casefold())
+    found = listings.shared(key, lambda: tags.id_of(client, on.project_id, on.name))
+    return Object("tag", found, project_id=on.project_id) if found else None
+
+
+def _inside(client: Client, on: OnNamespace | OnTabular) -> Object | None:
+    kind = "namespace" if isinstance(on, OnNamespace) else on.type
+    object_id = _namespace_id(client, on) if isinstance(on, OnNamespace) else _tabular_id(client, on)
+    if object_id:
+        return _in_warehouse(client, Object(kind, object_id, warehouse_id=on.warehouse_id))
+    found = warehouses.get(client, on.warehouse_id)
+    if found is not None and found["status"] != "active":
+        raise Hidden(
+            f"{on} at {client.endpoint} cannot be seen while its warehouse is inactive. Set `active: true` and"
+            " run `up` first."
+        )
+    return None
 
 
 def resolved_now(client: Client, on: GrantTarget) -> Object | None:

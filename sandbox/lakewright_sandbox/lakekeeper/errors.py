@@ -54,9 +54,14 @@ def namespace_missing(name: str, warehouse_id: str) -> ApiError:
     return ApiError(404, "NoSuchNamespaceException", message, "Namespace not found or access denied")
 
 
+def camel(kind: str) -> str:
+    """A kind of object as types of errors are named after it: `GenericTable`."""
+    return "".join(part.capitalize() for part in kind.split("-"))
+
+
 def tabular_missing(kind: str) -> ApiError:
-    """`kind` is `table` or `view`."""
-    return ApiError(404, f"NoSuch{kind.capitalize()}Exception", "Error getting tabular from catalog")
+    """`kind` is `table`, `view` or `generic-table`."""
+    return ApiError(404, f"NoSuch{camel(kind)}Exception", "Error getting tabular from catalog")
 
 
 def project_missing(project_id: str) -> ApiError:

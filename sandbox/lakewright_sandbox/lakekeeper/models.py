@@ -59,10 +59,28 @@ class Role(Base):
     updated_at: Mapped[int | None]
 
 
+class TagDefinition(Base):
+    """A tag of a project's vocabulary."""
+
+    __tablename__ = "tag_definition"
+    __table_args__ = (UniqueConstraint("project_id", "name_key", name="tag_definition_name"),)
+    id: Mapped[str] = mapped_column(String(36), primary_key=True)
+    project_id: Mapped[str] = mapped_column(ForeignKey("project.id", ondelete="CASCADE"))
+    name: Mapped[str]
+    name_key: Mapped[str]
+    description: Mapped[str | None]
+    scope: Mapped[list[str]]
+    value_kind: Mapped[str] = mapped_column(String(16))
+    allowed_values: Mapped[list[str] | None] = mapped_column(JSON)
+    created_at: Mapped[int]
+    updated_at: Mapped[int | None]
+
+
 class Grant(Base):
     """A relation of a user or role to an object: privilege, ownership, membership. OpenFGA calls it a tuple.
 
-    `object_kind` is `server`, `project`, `warehouse`, `namespace`, `table`, `view` or `role`.
+    `object_kind` is `server`, `project`, `role`, `tag-definition`, or what is in a project: `warehouse`, `namespace`,
+    `table`, `view`, `generic-table`.
     """
 
     __tablename__ = "privilege_grant"
@@ -133,7 +151,7 @@ class Namespace(Base):
 
 
 class Tabular(Base):
-    """A table or a view. `metadata_location` is null while a table is only staged.
+    """A table, a view or a generic table. `metadata_location` is null while a table is only staged.
 
     A name is taken by live tabulars only: a soft-deleted one gives it free.
     """
@@ -153,7 +171,7 @@ class Tabular(Base):
     id: Mapped[str] = mapped_column(String(36), primary_key=True)
     warehouse_id: Mapped[str] = mapped_column(ForeignKey("warehouse.id"))
     namespace_id: Mapped[str] = mapped_column(ForeignKey("namespace.id"))
-    kind: Mapped[str] = mapped_column(String(8))
+    kind: Mapped[str] = mapped_column(String(16))
     name: Mapped[str]
     name_key: Mapped[str]
     location: Mapped[str]

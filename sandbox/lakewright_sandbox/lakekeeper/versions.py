@@ -19,6 +19,9 @@ CALLS = {
     rf"{_V1}/role/\{{role_id\}}/(members|member-of)(/.*)?": "0.13",
     rf"{_V1}/user/\{{user_id\}}/roles(/.*)?": "0.13",
     rf"{_V1}/(.*/)?grants(/.*)?": "0.14",
+    rf"{_V1}/(permissions/tag|tag-definition)(/.*)?": "0.14",
+    rf"{_V1}/(permissions/)?warehouse/\{{warehouse_id\}}/generic-table/.*": "0.13",
+    r"/lakekeeper/v1/.*": "0.13",
     rf"{_V1}/warehouse/\{{warehouse_id\}}/(format-version-policy|managed-by)": "0.13",
     rf"{_V1}/warehouse-creation-validation": "0.14",
     rf"{_V1}/warehouse/\{{warehouse_id\}}/storage/validate-.*": "0.14",
@@ -49,6 +52,7 @@ ACTIONS = {
     },
     "table": {"manage_tags": "0.14"},
     "view": {"manage_tags": "0.14", "select": "0.12"},
+    "generic-table": {"manage_tags": "0.14"},
     "role": {"read_role_assignments": "0.13", "manage_role_assignments": "0.13", "update_source_system": "0.13"},
     "user": {"read_role_assignments": "0.13"},
 }
@@ -59,6 +63,7 @@ RELATIONS = {
     "namespace": {"manage_tags": "0.14"},
     "table": {"manage_tags": "0.14"},
     "view": {"manage_tags": "0.14", "select": "0.12"},
+    "generic-table": {"manage_tags": "0.14"},
 }
 
 

@@ -21,7 +21,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 Props = dict[str, Any]
 
-KINDS = ("server", "project", "warehouse", "namespace", "table", "view", "role")
+KINDS = ("server", "project", "warehouse", "namespace", "table", "view", "generic-table", "role", "tag")
 SCHEMA = {"type": "struct", "fields": [{"id": 1, "name": "id", "required": True, "type": "long"}]}
 
 WORDS = {
@@ -29,12 +29,16 @@ WORDS = {
         "server": ("list_users", "create_project"),
         "view": ("get_metadata", "commit"),
         **dict.fromkeys(("project", "warehouse", "namespace", "table"), ("get_metadata", "delete")),
-        "table": ("get_metadata", "read_data"),
+        **dict.fromkeys(("table", "generic-table"), ("get_metadata", "read_data")),
+        "tag": ("read", "apply"),
     },
     "openfga": {
         "server": ("admin", "operator"),
         "role": ("ownership", "assignee"),
-        **dict.fromkeys(("project", "warehouse", "namespace", "table", "view"), ("describe", "select")),
+        "tag": ("apply", "ownership"),
+        **dict.fromkeys(
+            ("project", "warehouse", "namespace", "table", "view", "generic-table"), ("describe", "select")
+        ),
     },
 }
 """Two privileges on each kind of object, as the authorizers call them."""
@@ -87,7 +91,7 @@ def granting_server(authorizer: str, storage: Sandbox, directory: Path, **others
 
 
 class Ground:
-    """A project, and in it a warehouse, a namespace, a table, a view and a role; and users."""
+    """A project, and in it a warehouse, a namespace, a table of each kind, a view, a role and a tag; and users."""
 
     OWNER = frozenset({"oidc~operator"})
 
@@ -104,6 +108,10 @@ class Ground:
         self.make_namespace()
         self.make_table()
         self._view()
+        files = {"name": "Files", "format": "lance"}
+        self.post(f"/lakekeeper/v1/{self.warehouse_id}/namespaces/Sales/generic-tables", files)
+        tag = {"name": "Personal", "scope": ["table"], "value-kind": "marker"}
+        self.tag_id = str(self.post("/management/v1/tag-definition", tag)["id"])
 
     def new_users(self) -> dict[str, str]:
         """Ids of users who hold nothing yet, by their names."""
@@ -134,10 +142,12 @@ class Ground:
             "server": {},
             "project": {"project_id": self.project_id},
             "role": {"project_id": self.project_id, "role_id": self.role_id},
+            "tag": {"project_id": self.project_id, "name": "personal"},
             "warehouse": {"warehouse_id": self.warehouse_id},
             "namespace": {"warehouse_id": self.warehouse_id, "namespace": "sales"},
             "table": {"warehouse_id": self.warehouse_id, "namespace": "sales", "name": "orders"},
             "view": {"warehouse_id": self.warehouse_id, "namespace": "sales", "name": "daily"},
+            "generic-table": {"warehouse_id": self.warehouse_id, "namespace": "sales", "name": "files"},
         }[kind]
 
     def holders(self, kind: str, privilege: str) -> set[tuple[str, str]]:
@@ -164,16 +174,23 @@ class Ground:
 
     def grants_path(self, kind: str) -> str:
         """Where this authorizer's grants on the object of that kind are."""
-        inside = {"namespace": self.namespace_id, "table": self.table_id, "view": self.view_id}
+        inside = {
+            "namespace": self.namespace_id,
+            "table": self.table_id,
+            "view": self.view_id,
+            "generic-table": self.generic_table_id,
+        }
         warehouse = f"warehouse/{self.warehouse_id}"
         if self.authorizer != "openfga":
-            path = {"server": "server", "project": "project", "warehouse": warehouse}.get(kind)
+            tag = f"tag-definition/{self.tag_id}"
+            path = {"server": "server", "project": "project", "warehouse": warehouse, "tag": tag}.get(kind)
             return f"/management/v1/{path or f'{warehouse}/{kind}/{inside[kind]()}'}/grants"
         path = {
             "server": "server",
             "project": "project",
             "warehouse": warehouse,
             "role": f"role/{self.role_id}",
+            "tag": f"tag/{self.tag_id}",
             "namespace": f"namespace/{self.namespace_id()}",
         }.get(kind)
         return f"/management/v1/permissions/{path or f'{warehouse}/{kind}/{inside[kind]()}'}/assignments"
@@ -187,6 +204,10 @@ class Ground:
 
     def view_id(self) -> str:
         return self._tabular_id("view")
+
+    def generic_table_id(self) -> str:
+        path = f"/lakekeeper/v1/{self.warehouse_id}/namespaces/Sales/generic-tables"
+        return str(self.http.get(path).raise_for_status().json()["identifiers"][0]["id"])
 
     def _tabular_id(self, kind: str) -> str:
         path = f"/catalog/v1/{self.warehouse_id}/namespaces/Sales/{kind}s"

@@ -52,6 +52,42 @@ def test_the_guard_counts_and_names_tables_soft_deleted_ones_too(
         guard.destroy()
 
 
+@pytest.fixture
+def generic(http: httpx.Client, warehouse: Resource) -> str:
+    """Where the generic tables of a namespace are, with two in it, of which one is soft-deleted."""
+    http.post(f"/catalog/v1/{warehouse.id}/namespaces", json={"namespace": ["files"]}).raise_for_status()
+    path = f"/lakekeeper/v1/{warehouse.id}/namespaces/files/generic-tables"
+    for name in ("vectors", "old"):
+        http.post(path, json={"name": name, "format": "lance"}).raise_for_status()
+    soft = {"delete-profile": {"type": "soft", "expiration-seconds": 86400}}
+    http.post(f"/management/v1/warehouse/{warehouse.id}/delete-profile", json=soft).raise_for_status()
+    http.delete(f"{path}/old").raise_for_status()
+    return path
+
+
+@pytest.mark.usefixtures("generic")
+def test_the_guard_counts_tables_that_are_no_iceberg_tables(guard: Resource) -> None:
+    names = r"files\.old \(soft-deleted\), files\.vectors"
+    with pytest.raises(HoldsTables, match=rf"`main` holds 2 tables, 1 of them soft-deleted: {names}"):
+        guard.destroy()
+
+
+def test_purge_takes_them_along_unless_one_is_protected(
+    warehouse: Resource, declared: Props, http: httpx.Client, generic: str
+) -> None:
+    table = http.get(generic).json()["identifiers"][0]["id"]
+    protection = f"/management/v1/warehouse/{warehouse.id}/generic-table/{table}/protection"
+    http.post(protection, json={"protected": True}).raise_for_status()
+    warehouse.up(**declared, deletion="purge")
+    with pytest.raises(Protected, match=r"protected: files\.vectors"):
+        warehouse.destroy()
+    assert http.get(f"{generic}/vectors").status_code == 200
+    http.post(protection, json={"protected": False}).raise_for_status()
+    gone = warehouse.id
+    warehouse.destroy()
+    assert not there(http, gone)
+
+
 def test_the_guard_lets_an_empty_warehouse_go_and_one_that_is_gone(
     guard: Resource, warehouse: Resource, http: httpx.Client
 ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 
@@ -151,3 +152,20 @@ def test_the_grants_api_has_none_on_roles(project: StartProject) -> None:
 
 def at_role(at: Props, role: Resource) -> Props:
     return {"project_id": at["project_id"], "role_id": role.id}
+
+
+@pytest.mark.parametrize(
+    ("version", "on", "said"),
+    [
+        ("0.11", {"type": "generic-table", "namespace": "n", "name": "t"}, "generic-table needs Lakekeeper 0.13"),
+        ("0.13", {"type": "tag", "name": "pii"}, "tag needs Lakekeeper 0.14"),
+    ],
+)
+@pytest.mark.parametrize("authorizer", ["allow-all", "openfga"])
+def test_a_grant_on_what_the_version_does_not_have_says_which_has_it(
+    project: StartProject, authorizer: str, version: str, on: Props, said: str
+) -> None:
+    at = project(authorizer, version)
+    place = {"project_id": at["project_id"]} if on["type"] == "tag" else {"warehouse_id": str(uuid.uuid4())}
+    with pytest.raises(UnsupportedServer, match=f"a {said} or newer; .* runs {version}"):
+        Resource(GrantProvider()).up(server=at["server"], on=on | place, privilege="ownership", user="oidc~ann")

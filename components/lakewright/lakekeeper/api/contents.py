@@ -34,7 +34,7 @@ def described(found: list[Tabular]) -> str:
     dropped = sum(1 for one in found if one.dropped)
     names = sorted(f"{one} (soft-deleted)" if one.dropped else str(one) for one in found)
     listed = ", ".join(names[:NAMED]) + (f" and {len(names) - NAMED} more" if len(names) > NAMED else "")
-    noun = "table" if all(one.kind == "table" for one in found) else "table or view"
+    noun = "table or view" if any(one.kind == "view" for one in found) else "table"
     count = f"{len(found)} {noun if len(found) == 1 else noun.replace(' or view', 's and view') + 's'}"
     return f"{count}{f', {dropped} of them soft-deleted' if dropped else ''}: {listed}"
 
@@ -92,12 +92,12 @@ def purge(client: Client, warehouse_id: str, path: Path | None = None) -> None:
     # What was soft-deleted is brought back first: only a drop of its own says that its files are to go, and go now. One
     # after the other, since several of them may have had the same name.
     for one in found.tabulars:
-        if one.dropped and one.kind != "generic-table":
+        if one.dropped:
             _ignoring_missing(lambda one=one: tabulars.undrop(client, warehouse_id, one))
             _ignoring_missing(lambda one=one: tabulars.drop(client, warehouse_id, one))
     depth = len(path) + 1 if path else 1
     for one in found.namespaces:
-        if len(one.path) == depth:  # takes along what is deeper, and kinds of tables that have no listing here
+        if len(one.path) == depth:  # takes along what is deeper
             delete_namespace(client, warehouse_id, one.path, with_content=True)
 
 

@@ -6,7 +6,7 @@ Both may be there. The tuples then go first: they are the same, every version ha
 from collections.abc import Callable, Iterable
 from typing import Any, cast
 
-from lakewright.lakekeeper.api import listings, permissions, projects, roles, warehouses
+from lakewright.lakekeeper.api import listings, permissions, projects, roles, tags, warehouses
 from lakewright.lakekeeper.api.client import Client
 from lakewright.lakekeeper.api.errors import Forbidden, KeepsNoGrants, NoSuchPath, NotFound, NotGrantable, Refused
 from lakewright.lakekeeper.api.paging import pages, parts
@@ -90,6 +90,8 @@ def _is_gone(client: Client, on: Object) -> bool:
                 return False
             case "project":
                 return projects.name_of(client, on.project_id or "") is None
+            case "tag":
+                return not tags.is_there(client, on.project_id or "", on.object_id)
             case "role":
                 return roles.get(client, on.project_id or "", on.object_id) is None
             case _:
@@ -150,6 +152,8 @@ def path(on: Object) -> str:
     match on.kind:
         case "server" | "project" | "role":
             return f"{root}/{on.kind}/grants"
+        case "tag":
+            return f"{root}/tag-definition/{on.object_id}/grants"
         case "warehouse":
             return f"{root}/warehouse/{on.warehouse_id}/grants"
         case _:

@@ -19,9 +19,9 @@ def path(on: Object) -> str:
             return f"{ROOT}/{on.kind}"
         case "warehouse":
             return f"{ROOT}/warehouse/{on.warehouse_id}"
-        case "namespace" | "role":
+        case "namespace" | "role" | "tag":
             return f"{ROOT}/{on.kind}/{on.object_id}"
-        case "table" | "view":
+        case "table" | "view" | "generic-table":
             return f"{ROOT}/warehouse/{on.warehouse_id}/{on.kind}/{on.object_id}"
 
 

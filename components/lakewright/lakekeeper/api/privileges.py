@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
-ObjectKind = Literal["server", "project", "warehouse", "namespace", "table", "view", "role"]
+ObjectKind = Literal["server", "project", "warehouse", "namespace", "table", "view", "generic-table", "role", "tag"]
 PrincipalKind = Literal["user", "role"]
 
 ASSIGNEE = "assignee"
@@ -29,14 +29,18 @@ RELATIONS: dict[ObjectKind, tuple[str, ...]] = {
     "namespace": _ON_NAMESPACES,
     "table": _ON_TABLES,
     "view": _ON_TABLES,
+    "generic-table": _ON_TABLES,
     "role": (ASSIGNEE, "ownership"),
+    "tag": ("ownership", "apply"),
 }
 """What OpenFGA's model of Lakekeeper knows on each kind of object, in the newest version."""
 
 OWNERS: dict[ObjectKind, frozenset[str]] = {
     "server": frozenset({"admin", "operator"}),
     "project": frozenset({"project_admin"}),
-    **dict.fromkeys(("warehouse", "namespace", "table", "view", "role"), frozenset({"ownership"})),
+    **dict.fromkeys(
+        ("warehouse", "namespace", "table", "view", "generic-table", "role", "tag"), frozenset({"ownership"})
+    ),
 }
 """What the server gives to whoever makes an object (or bootstraps it): without it, nobody might manage the object."""
 
@@ -47,7 +51,7 @@ class Object:
 
     kind: ObjectKind
     object_id: str = ""
-    """Of a namespace, table, view or role."""
+    """Of a namespace, table, view, generic table, role or tag."""
     project_id: str | None = None
     """Its project; None for the server itself."""
     warehouse_id: str = ""

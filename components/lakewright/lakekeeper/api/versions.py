@@ -24,9 +24,12 @@ FIELD_SINCE: dict[str, Version] = {
 RELATION_SINCE: dict[tuple[ObjectKind, str], Version] = {
     ("view", "select"): (0, 12),
     ("project", "tag_creator"): (0, 14),
-    **{(kind, "manage_tags"): (0, 14) for kind in ("warehouse", "namespace", "table", "view")},
+    **{(kind, "manage_tags"): (0, 14) for kind in ("warehouse", "namespace", "table", "view", "generic-table")},
 }
 """Relations of OpenFGA's model that servers before these versions do not know."""
+
+KIND_SINCE: dict[str, Version] = {"generic-table": (0, 13), "tag": (0, 14)}
+"""Kinds of objects that servers before these versions do not have."""
 
 
 @dataclass(frozen=True)
@@ -76,6 +79,19 @@ class Server:
     def has_role_members(self) -> bool:
         """Whether roles have members under any authorizer; before, under OpenFGA alone."""
         return self.version >= (0, 13)
+
+    def has(self, kind: ObjectKind) -> bool:
+        """Whether it knows such objects."""
+        return self.version >= KIND_SINCE.get(kind, OLDEST)
+
+    def require_kind(self, kind: ObjectKind) -> None:
+        """Refuse a kind of objects that this server does not know. Raises UnsupportedServer."""
+        if not self.has(kind):
+            since = KIND_SINCE[kind]
+            raise UnsupportedServer(
+                f"a {kind} needs Lakekeeper {since[0]}.{since[1]} or newer; {self.endpoint} runs {self.version_text}."
+                " Remove it or upgrade the server."
+            )
 
     def relations(self, kind: ObjectKind) -> tuple[str, ...]:
         """What OpenFGA lets be granted on such objects."""

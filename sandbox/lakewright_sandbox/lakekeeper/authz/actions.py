@@ -110,6 +110,17 @@ VIEW = {
     "manage_tags": "manage_tags",
     READ_GRANTS: "read_assignments",
 }
+GENERIC_TABLE = {name: relation for name, relation in TABLE.items() if name != "commit"}
+TAG = {
+    "read": "visible",
+    "update": "ownership",
+    "delete": "ownership",
+    "apply": "apply",
+    "remove": "apply",
+    "read_attachments": "visible",
+    "include_in_list": "visible",
+    READ_GRANTS: "read_assignments",
+}
 ROLE = {
     "read": "visible",
     "read_metadata": "anyone",
@@ -133,6 +144,8 @@ ACTIONS = {
     "namespace": NAMESPACE,
     "table": TABLE,
     "view": VIEW,
+    "generic-table": GENERIC_TABLE,
+    "tag-definition": TAG,
     "role": ROLE,
     "user": USER,
 }

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from ..server import Lakekeeper
 
 MAX_TUPLES = 100
-BELOW_WAREHOUSE = ("namespace", "table", "view")
+BELOW_WAREHOUSE = ("namespace", "table", "view", "generic-table")
 
 
 def require(server: Lakekeeper, session: Session, target: Target, relation: str) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from sqlalchemy.orm import Session
 
-from ..errors import ApiError, namespace_missing, tabular_missing, warehouse_missing
+from ..errors import ApiError, camel, namespace_missing, tabular_missing, warehouse_missing
 from ..identities import Subject
 from ..models import Namespace
 from .caller import actor
@@ -82,11 +82,11 @@ class Authorizer:
                 return tabular_missing(kind)
 
 
-HIDDEN = ("warehouse", "namespace", "table", "view")
+HIDDEN = ("warehouse", "namespace", "table", "view", "generic-table")
 
 
 def forbidden(target: Target, action: str) -> ApiError:
     """403, named after the kind of object: `WarehouseActionForbidden`."""
-    kind = target.kind.capitalize()
+    kind = camel(target.kind)
     message = f"{kind} action `{action}` forbidden on {target.kind} `{target.id}`"
     return ApiError(403, f"{kind}ActionForbidden", message)

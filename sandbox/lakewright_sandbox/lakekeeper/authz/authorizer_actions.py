@@ -34,6 +34,7 @@ AUTHORIZER_ACTIONS = {
     "namespace": {name: relation for name, relation in _GRANT_OBJECT.items() if name != "change_ownership"},
     "table": _GRANT_TABULAR,
     "view": _GRANT_TABULAR,
+    "generic-table": {name: relation for name, relation in _GRANT_TABULAR.items() if name != "grant_create"},
     "role": {
         "assume": "assignee",
         "can_grant_assignee": "grant_assignee",

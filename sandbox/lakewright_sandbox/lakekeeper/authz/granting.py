@@ -69,6 +69,8 @@ def resource(session: Session, target: Target) -> dict[str, str]:
     shown = {"type": target.kind}
     if target.kind == "server":
         return shown
+    if target.kind == "tag-definition":
+        return shown | {"tag-definition-id": target.id}
     row = session.get(Namespace if target.kind == "namespace" else Tabular, target.id)
     if row is not None:
         shown["warehouse-id"] = row.warehouse_id

@@ -1,6 +1,6 @@
-"""What lies in what, as rights are inherited: table and view, namespace, warehouse, project, server.
+"""What lies in what, as rights are inherited: tables and views, namespace, warehouse, project, server.
 
-Roles lie in their project, users in the server.
+Roles and tag definitions lie in their project, users in the server.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from sqlalchemy.orm import Session
 
-from ..models import Namespace, Project, Role, Tabular, Warehouse
+from ..models import Namespace, Project, Role, Tabular, TagDefinition, Warehouse
 from .store import Target
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ def parent_of(server: Lakekeeper, session: Session, target: Target) -> Target | 
     if target.kind == "user" or (target.kind == "project" and session.get(Project, target.id)):
         return Target("server", server.server_id)
     above: Target | None = None
-    if target.kind in ("table", "view") and (tabular := session.get(Tabular, target.id)):
+    if target.kind in ("table", "view", "generic-table") and (tabular := session.get(Tabular, target.id)):
         above = Target("namespace", tabular.namespace_id)
     elif target.kind == "namespace" and (namespace := session.get(Namespace, target.id)):
         parent = namespace.parent_id
@@ -31,6 +31,8 @@ def parent_of(server: Lakekeeper, session: Session, target: Target) -> Target | 
         above = Target("project", warehouse.project_id)
     elif target.kind == "role" and (role := session.get(Role, target.id)):
         above = Target("project", role.project_id)
+    elif target.kind == "tag-definition" and (tag := session.get(TagDefinition, target.id)):
+        above = Target("project", tag.project_id)
     return above
 
 

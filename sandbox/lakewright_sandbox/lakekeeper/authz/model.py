@@ -115,6 +115,14 @@ TABULAR: Rules = {
     "manage_tags": (DIRECT, "^manage_tags"),
     "visible": ("describe",),
 }
+TAG: Rules = {
+    "ownership": (DIRECT,),
+    "apply": (DIRECT, "ownership"),
+    "grant_apply": ("ownership", "^security_admin"),
+    "grant_ownership": ("grant_apply",),
+    "read_assignments": ("grant_apply",),
+    "visible": ("apply", "^visible"),
+}
 ROLE: Rules = {
     "ownership": (DIRECT,),
     "assignee": (DIRECT, "ownership"),
@@ -136,6 +144,8 @@ RULES = {
     "namespace": NAMESPACE,
     "table": TABULAR,
     "view": TABULAR,
+    "generic-table": TABULAR,
+    "tag-definition": TAG,
     "role": ROLE,
     "user": USER,
 }

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
 Need = tuple[Target, str]
 
+TABULARS = {"table": "table", "view": "view", "generic_table": "generic-table"}
+"""Kinds by the parameters of paths that name them."""
+
 
 class CatalogNames:
     """The names in one warehouse, in one session. What is not there needs no right: its handler answers 404."""
@@ -30,8 +33,8 @@ class CatalogNames:
         yield self._warehouse, "use"
         if "namespace" in params:
             path = namespace_of(params["namespace"])
-            kind = next((kind for kind in ("table", "view") if kind in params), None)
-            yield from self._tabular(path, params[kind], kind, action) if kind else self._namespace(path, action)
+            found = next(((kind, params[name]) for name, kind in TABULARS.items() if name in params), None)
+            yield from self._tabular(path, found[1], found[0], action) if found else self._namespace(path, action)
         elif action == "list_namespaces":
             yield from self._namespace(namespace_of(parent), action) if parent else [(self._warehouse, action)]
         else:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 MANAGEMENT = "/management/v1"
 CATALOG = "/catalog/v1/{prefix}"
+GENERIC = "/lakekeeper/v1/{prefix}"
 
 _WAREHOUSE = f"{MANAGEMENT}/warehouse/{{warehouse_id}}"
 _NAMESPACE = f"{_WAREHOUSE}/namespace/{{namespace_id}}"
@@ -36,6 +37,8 @@ PROJECT = {
     f"GET {MANAGEMENT}/warehouse": "list_warehouses",
     f"POST {MANAGEMENT}/role": "create_role",
     f"GET {MANAGEMENT}/role": "list_roles",
+    f"POST {MANAGEMENT}/tag-definition": "create_tag",
+    f"GET {MANAGEMENT}/tag-definition": "list_tags",
     f"POST {MANAGEMENT}/search/role": "search_roles",
 }
 SERVER = {
@@ -79,10 +82,12 @@ PATH = {
     f"POST {_NAMESPACE}/protection": "set_protection",
     f"POST {_NAMESPACE}/move": "move",
     **{
-        f"{method} {_WAREHOUSE}/{kind}/{{{kind}_id}}/protection": action
-        for kind in ("table", "view")
+        f"{method} {_WAREHOUSE}/{kind}/{{{kind.replace('-', '_')}_id}}/protection": action
+        for kind in ("table", "view", "generic-table")
         for method, action in (("GET", "get_metadata"), ("POST", "set_protection"))
     },
+    f"GET {MANAGEMENT}/tag-definition/{{tag_definition_id}}": "read",
+    f"DELETE {MANAGEMENT}/tag-definition/{{tag_definition_id}}": "delete",
     f"GET {_ROLE}": "read",
     f"GET {_ROLE}/metadata": "read_metadata",
     f"POST {_ROLE}": "update",
@@ -102,6 +107,7 @@ PATH = {
 }
 
 _IN_NAMESPACE = f"{CATALOG}/namespaces/{{namespace}}"
+_GENERIC = f"{GENERIC}/namespaces/{{namespace}}/generic-tables"
 # About what the names in the path stand for. Creating, renaming and committing name more in the body; see `named.py`.
 NAMED = {
     "GET /catalog/v1/config": "get_config",
@@ -128,6 +134,11 @@ NAMED = {
     },
     f"GET {_IN_NAMESPACE}/tables/{{table}}/credentials": "read_data",
     f"POST {_IN_NAMESPACE}/tables/{{table}}/metrics": "get_metadata",
+    f"GET {_GENERIC}": "list_generic_tables",
+    f"POST {_GENERIC}": "create_generic_table",
+    f"GET {_GENERIC}/{{generic_table}}": "get_metadata",
+    f"DELETE {_GENERIC}/{{generic_table}}": "drop",
+    f"POST {GENERIC}/generic-tables/rename": "rename",
     f"POST {CATALOG}/tables/rename": "rename",
     f"POST {CATALOG}/views/rename": "rename",
     f"POST {CATALOG}/transactions/commit": "commit",

@@ -26,9 +26,11 @@ RELATIONS = {
     "namespace": _OBJECT,
     "table": _TABULAR,
     "view": _TABULAR,
+    "generic-table": _TABULAR,
+    "tag-definition": ["ownership", "apply"],
     "role": ["assignee", "ownership"],
 }
-GRANTABLE = ("server", "project", "warehouse", "namespace", "table", "view")
+GRANTABLE = ("server", "project", "warehouse", "namespace", "table", "view", "generic-table", "tag-definition")
 
 CATEGORIES = {
     "administration": (
@@ -38,7 +40,7 @@ CATEGORIES = {
     "metadata": ("manage_tags", "describe"),
     "read": ("select",),
     "create": ("create",),
-    "write": ("modify",),
+    "write": ("modify", "apply"),
 }
 DESCRIPTIONS = {
     "admin": "Administer the server, and take the right to administer any project.",
@@ -56,6 +58,7 @@ DESCRIPTIONS = {
     "select": "Read the object's data.",
     "create": "Create objects inside this one.",
     "modify": "Change the object and its contents.",
+    "apply": "Attach the tag to what one may tag.",
 }
 
 

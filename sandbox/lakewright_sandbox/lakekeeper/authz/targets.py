@@ -11,7 +11,7 @@ from sqlalchemy.orm import Session
 
 from ..errors import ApiError, RequestRejectedError, namespace_missing, project_missing, tabular_missing
 from ..identities import checked_user_id
-from ..models import Namespace, Project, Role, Tabular
+from ..models import Namespace, Project, Role, Tabular, TagDefinition
 from ..requests import uuid_fault
 from ..server import Lakekeeper, ProjectId, find_warehouse
 from .store import Target
@@ -23,8 +23,18 @@ PATHS = {
     "namespace": "/warehouse/{warehouse_id}/namespace/{namespace_id}",
     "table": "/warehouse/{warehouse_id}/table/{table_id}",
     "view": "/warehouse/{warehouse_id}/view/{view_id}",
+    "generic-table": "/warehouse/{warehouse_id}/generic-table/{generic_table_id}",
+    "tag-definition": "/tag-definition/{tag_definition_id}",
 }
-INNERMOST_FIRST = ("view", "table", "namespace", "warehouse", "role", "user", "project")
+INNERMOST_FIRST = (
+    *("generic-table", "view", "table", "namespace", "warehouse"),
+    *("tag-definition", "role", "user", "project"),
+)
+
+
+def id_name(kind: str) -> str:
+    """The parameter of a path that names an object of the kind."""
+    return f"{kind.replace('-', '_')}_id"
 
 
 class Named:
@@ -35,7 +45,7 @@ class Named:
 
     def target(self, server: Lakekeeper) -> Target:
         """Whether it is there or not."""
-        return Target(self.kind, server.server_id if self.kind == "server" else self.ids[f"{self.kind}_id"])
+        return Target(self.kind, server.server_id if self.kind == "server" else self.ids[id_name(self.kind)])
 
     def find(self, server: Lakekeeper, session: Session) -> Target:
         """Raises 404 for what is not there."""
@@ -52,9 +62,13 @@ class Named:
                 role = session.get(Role, ids["role_id"])
                 if role is None or role.project_id != self.project:
                     raise role_missing(ids["role_id"], self.project)
-            case "table" | "view" as kind:
+            case "tag-definition":
+                tag = session.get(TagDefinition, ids["tag_definition_id"])
+                if tag is None or tag.project_id != self.project:
+                    raise tag_definition_missing(ids["tag_definition_id"])
+            case "table" | "view" | "generic-table" as kind:
                 find_warehouse(session, ids["warehouse_id"])
-                tabular = session.get(Tabular, ids[f"{kind}_id"])
+                tabular = session.get(Tabular, ids[id_name(kind)])
                 if tabular is None or tabular.kind != kind or tabular.warehouse_id != ids["warehouse_id"]:
                     raise tabular_missing(kind)
             case _:
@@ -65,9 +79,9 @@ class Named:
 async def named_object(request: Request, project: ProjectId) -> Named:
     """The innermost object of the path. Ids must be UUIDs but for projects' and users'."""
     given = request.path_params
-    ids = {name: _checked(name, given[name]) for kind in INNERMOST_FIRST if (name := f"{kind}_id") in given}
+    ids = {name: _checked(name, given[name]) for kind in INNERMOST_FIRST if (name := id_name(kind)) in given}
     path = request.scope["route"].path
-    kind = next((kind for kind in INNERMOST_FIRST if f"{kind}_id" in ids), None)
+    kind = next((kind for kind in INNERMOST_FIRST if id_name(kind) in ids), None)
     if kind is None:
         kind = "server" if "/server" in path else "project"
         ids["project_id"] = project
@@ -98,6 +112,10 @@ def find_namespace_by_id(session: Session, namespace_id: str, warehouse_id: str 
     if row is None or warehouse_id not in (None, row.warehouse_id):
         raise namespace_missing(namespace_id, warehouse_id or "")
     return row
+
+
+def tag_definition_missing(definition_id: str) -> ApiError:
+    return ApiError(404, "TagDefinitionNotFound", f"Tag definition `{definition_id}` not found or access denied")
 
 
 def role_missing(role_id: object, project: str) -> ApiError:

@@ -1,9 +1,9 @@
-"""The Iceberg REST catalog, `/catalog/v1`: one file per kind of object."""
+"""The Iceberg REST catalog, `/catalog/v1`, and `/lakekeeper/v1` beside it: one file per kind of object."""
 
 from fastapi import APIRouter
 
-from . import commits, config, namespaces, signing, tables, views
+from . import commits, config, generic_tables, namespaces, signing, tables, views
 
 
 def routers() -> list[APIRouter]:
-    return [module.router for module in (config, signing, namespaces, tables, commits, views)]
+    return [module.router for module in (config, signing, namespaces, tables, commits, views, generic_tables)]

@@ -43,7 +43,7 @@ def drop_namespace(
             if purge and tabular.metadata_location:
                 schedule_purge(server, session, warehouse, tabular)
         forget_objects(session, "namespace", ids)
-        for kind in ("table", "view"):
+        for kind in ("table", "view", "generic-table"):
             forget_objects(session, kind, [tabular.id for tabular in tabulars])
         session.execute(delete(Tabular).where(Tabular.namespace_id.in_(ids)))
         session.execute(delete(Namespace).where(Namespace.id.in_(ids)))

@@ -147,6 +147,14 @@ for _kind, _paths in PATHS.items():
             router.add_api_route(f"{_path}/authorizer-actions", get_authorizer_actions, methods=["GET"])
 
 
+# These came after `access` was deprecated.
+_GENERIC_TABLE = "/warehouse/{warehouse_id}/generic-table/{generic_table_id}"
+for _path in (_GENERIC_TABLE, "/tag/{tag_definition_id}"):
+    router.add_api_route(f"{_path}/assignments", get_assignments, methods=["GET"])
+    router.add_api_route(f"{_path}/assignments", update_assignments, methods=["POST"])
+router.add_api_route(f"{_GENERIC_TABLE}/authorizer-actions", get_authorizer_actions, methods=["GET"])
+
+
 @router.get("/warehouse/{warehouse_id}")
 def get_warehouse(server: Server, named: NamedObject) -> Response:
     with server.database.read() as session:

@@ -12,7 +12,7 @@ from starlette.responses import Response
 from ..authz.store import Target, forget_objects
 from ..clock import new_id
 from ..errors import ApiError, project_missing
-from ..models import Project, Role, TaskQueueConfig, Warehouse
+from ..models import Project, Role, TagDefinition, TaskQueueConfig, Warehouse
 from ..requests import Body, read_body
 from ..responses import empty, json_response
 from ..server import ProjectId, Server, checked_project_id
@@ -77,6 +77,10 @@ def delete_project(server: Server, project_id: str) -> Response:
             raise ApiError(409, "ProjectNotEmpty", "Project is not empty")
         for config in session.scalars(select(TaskQueueConfig).where(TaskQueueConfig.scope == project_id)):
             session.delete(config)
+        tags = session.scalars(select(TagDefinition).where(TagDefinition.project_id == project_id)).all()
+        forget_objects(session, "tag-definition", [tag.id for tag in tags])
+        for tag in tags:
+            session.delete(tag)
         forget_objects(session, "project", [project_id])
         session.delete(project)
     return empty()

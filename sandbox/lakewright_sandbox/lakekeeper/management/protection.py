@@ -1,4 +1,4 @@
-"""Protection against deletion, of namespaces, tables and views."""
+"""Protection against deletion, of namespaces, tables, views and generic tables."""
 
 from __future__ import annotations
 
@@ -78,3 +78,15 @@ def set_view(
     server: Server, warehouse_id: UUID, view_id: UUID, body: Annotated[Protection, read_body(Protection)]
 ) -> Response:
     return _set(server, warehouse_id, "view", view_id, body)
+
+
+@router.get("/generic-table/{generic_table_id}/protection")
+def get_generic_table(server: Server, warehouse_id: UUID, generic_table_id: UUID) -> Response:
+    return _get(server, warehouse_id, "generic-table", generic_table_id)
+
+
+@router.post("/generic-table/{generic_table_id}/protection")
+def set_generic_table(
+    server: Server, warehouse_id: UUID, generic_table_id: UUID, body: Annotated[Protection, read_body(Protection)]
+) -> Response:
+    return _set(server, warehouse_id, "generic-table", generic_table_id, body)

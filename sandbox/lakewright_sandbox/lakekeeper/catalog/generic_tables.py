@@ -1,0 +1,108 @@
+"""Generic tables: what is no Iceberg table (Lance, CSV), by name, format and place. Engines write them by themselves.
+
+They have an API root of their own. Nothing is vended for them here: this server keeps what they are, and their rights.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query
+from pydantic import Field
+from sqlalchemy import select
+from starlette.responses import Response
+
+from ..authz.store import Target
+from ..models import Tabular
+from ..paging import Page
+from ..requests import Body, Flag, read_body
+from ..responses import json_response
+from ..server import find_warehouse
+from .call import Call, Listing
+from .locations import checked_location, tabular_location
+from .scope import NamespacePath, find_namespace, find_tabular
+from .tabulars import NewTabular, RenameRequest, check_new_name, drop_tabular, new_tabular, rename_tabular
+
+KIND = "generic-table"
+PATH = "/namespaces/{namespace}/generic-tables"
+ONE = f"{PATH}/{{generic_table}}"
+
+router = APIRouter(prefix="/lakekeeper/v1/{prefix}")
+
+
+class CreateGenericTable(Body):
+    name: str
+    format: str
+    base_location: str | None = None
+    doc: str | None = None
+    properties: dict[str, str] = Field(default_factory=dict)
+    table_schema: Any = Field(default=None, alias="schema")
+    statistics: Any = None
+
+
+@router.post(PATH)
+def create(
+    call: Call, namespace: NamespacePath, body: Annotated[CreateGenericTable, read_body(CreateGenericTable)]
+) -> Response:
+    with call.server.database.read() as session:
+        opened = call.open(session)
+        inside = opened.namespace(namespace)
+        check_new_name(session, inside, body.name, "Table")
+    row = new_tabular(KIND, inside, body.name, call.server.clock.now())
+    profile = opened.storage.profile
+    chosen = checked_location(profile, body.base_location) if body.base_location else None
+    row.location = chosen or tabular_location(profile, inside, body.name, row.id)
+    row.metadata_location = row.location  # of its own it has none; a table without one would count as staged
+    row.document = json.dumps(body.model_dump(by_alias=True, exclude_none=True, exclude={"name", "base_location"}))
+    NewTabular(call.server, row, None, check_location=bool(chosen)).insert()
+    return _shown(row)
+
+
+@router.get(PATH)
+def list_all(call: Call, namespace: NamespacePath, listing: Listing) -> Response:
+    page = Page.asked(call.server.settings, listing.page_token, listing.page_size)
+    with call.server.database.read() as session:
+        find_warehouse(session, call.warehouse_id, active=True)
+        inside = find_namespace(session, call.warehouse_id, namespace)
+        query = select(Tabular).where(
+            Tabular.namespace_id == inside.id, Tabular.kind == KIND, Tabular.deleted_at.is_(None)
+        )
+        rows = session.scalars(page.of(query, Tabular.created_at, Tabular.id)).all()
+        token = page.next_token(rows)
+        seen = call.server.authorizer.listed(session, rows, lambda row: Target(KIND, row.id))
+    identifiers = [
+        {"namespace": inside.path, "name": row.name, "format": json.loads(row.document)["format"], "id": row.id}
+        for row in seen
+    ]
+    return json_response({"identifiers": identifiers} | ({"next-page-token": token} if token else {}))
+
+
+@router.get(ONE)
+def load(call: Call, namespace: NamespacePath, generic_table: str) -> Response:
+    with call.server.database.read() as session:
+        find_warehouse(session, call.warehouse_id, active=True)
+        row = find_tabular(session, find_namespace(session, call.warehouse_id, namespace), generic_table, KIND)
+    return _shown(row)
+
+
+@router.post("/generic-tables/rename")
+def rename(call: Call, body: Annotated[RenameRequest, read_body(RenameRequest)]) -> Response:
+    return rename_tabular(call, KIND, body)
+
+
+@router.delete(ONE)
+def drop(
+    call: Call,
+    namespace: NamespacePath,
+    generic_table: str,
+    *,
+    purge: Annotated[Flag | None, Query(alias="purgeRequested")] = None,
+    force: Flag = False,
+) -> Response:
+    return drop_tabular(call, namespace, generic_table, KIND, purge=purge, force=force)
+
+
+def _shown(row: Tabular) -> Response:
+    table = {"name": row.name, "base-location": row.location, **json.loads(row.document)}
+    return json_response({"table": table, "protected": row.protected})

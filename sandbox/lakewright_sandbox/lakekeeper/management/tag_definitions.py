@@ -1,0 +1,115 @@
+"""Tag definitions: a project's vocabulary of tags. What is tagged is not kept here, only who may apply which tag."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+from uuid import UUID
+
+from fastapi import APIRouter, Query
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+from starlette.responses import Response
+
+from ..authz.store import Target, forget_objects
+from ..authz.targets import tag_definition_missing
+from ..clock import new_id, optional_timestamp, timestamp
+from ..errors import ApiError, project_missing
+from ..models import Project, TagDefinition
+from ..paging import AskedPage
+from ..requests import Body, read_body
+from ..responses import empty, json_response
+from ..server import ProjectId, Server
+
+Scope = Literal["warehouse", "namespace", "table", "view", "generic-table", "column"]
+
+router = APIRouter(prefix="/management/v1/tag-definition")
+
+
+class CreateTagDefinition(Body):
+    name: str
+    scope: list[Scope]
+    value_kind: Literal["marker", "free-text", "enumerated"]
+    description: str | None = None
+    allowed_values: list[str] | None = None
+
+
+@router.post("")
+def create(
+    server: Server, project: ProjectId, body: Annotated[CreateTagDefinition, read_body(CreateTagDefinition)]
+) -> Response:
+    row = TagDefinition(
+        id=new_id(),
+        project_id=project,
+        name=body.name,
+        name_key=body.name.casefold(),
+        description=body.description,
+        scope=list(body.scope),
+        value_kind=body.value_kind,
+        allowed_values=body.allowed_values,
+        created_at=server.clock.now(),
+        updated_at=None,
+    )
+    with server.database.write() as session:
+        if session.get(Project, project) is None:
+            raise project_missing(project)
+        if session.scalars(_named(project, body.name)).first():
+            raise ApiError(409, "TagDefinitionNameAlreadyExists", f"A tag `{body.name}` exists in the project.")
+        session.add(row)
+        session.flush()
+        server.authorizer.created(session, Target("tag-definition", row.id))
+    return json_response(_shown(row) | {"allowed-values": row.allowed_values}, 201)
+
+
+@router.get("")
+def list_all(
+    server: Server, project: ProjectId, page: AskedPage, name: Annotated[str | None, Query()] = None
+) -> Response:
+    query = _named(project, name) if name is not None else _of(project)
+    with server.database.read() as session:
+        rows = session.scalars(page.of(query, TagDefinition.created_at, TagDefinition.id)).all()
+        token = page.next_token(rows)
+        seen = server.authorizer.listed(session, rows, lambda row: Target("tag-definition", row.id))
+    return json_response({"tag-definitions": [_shown(row) for row in seen], "next-page-token": token})
+
+
+@router.get("/{tag_definition_id}")
+def get(server: Server, project: ProjectId, tag_definition_id: UUID) -> Response:
+    with server.database.read() as session:
+        row = _find(session, project, tag_definition_id)
+    return json_response(_shown(row) | {"allowed-values": row.allowed_values})
+
+
+@router.delete("/{tag_definition_id}")
+def delete(server: Server, project: ProjectId, tag_definition_id: UUID) -> Response:
+    with server.database.write() as session:
+        row = _find(session, project, tag_definition_id)
+        forget_objects(session, "tag-definition", [row.id])
+        session.delete(row)
+    return empty()
+
+
+def _of(project: str) -> Any:
+    return select(TagDefinition).where(TagDefinition.project_id == project)
+
+
+def _named(project: str, name: str) -> Any:
+    return _of(project).where(TagDefinition.name_key == name.casefold())
+
+
+def _find(session: Session, project: str, definition_id: UUID) -> TagDefinition:
+    row = session.get(TagDefinition, str(definition_id))
+    if row is None or row.project_id != project:
+        raise tag_definition_missing(str(definition_id))
+    return row
+
+
+def _shown(row: TagDefinition) -> dict[str, Any]:
+    return {
+        "id": row.id,
+        "name": row.name,
+        "description": row.description,
+        "scope": row.scope,
+        "value-kind": row.value_kind,
+        "created-at": timestamp(row.created_at),
+        "updated-at": optional_timestamp(row.updated_at),
+    }
