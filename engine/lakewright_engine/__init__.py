@@ -20,6 +20,7 @@ def run(operation: Operation, on_event: Callable[[EngineEvent], None]) -> Result
 
     Raises EngineError when it cannot begin: an unknown or locked stack, a wrong passphrase, an unsupported option.
     """
+    _prepare_key(operation)
     python = operation.project.python
     with ForkServer(str(python) if python is not None else sys.executable) as forks:
         # Half a second of imports, which reading or editing a stack's state and settings does not need; here they go
@@ -27,3 +28,10 @@ def run(operation: Operation, on_event: Callable[[EngineEvent], None]) -> Result
         from lakewright_engine.engine import run as run_operation  # noqa: PLC0415
 
         return run_operation(operation, on_event, forks)
+
+
+def _prepare_key(operation: Operation) -> None:
+    """Lets the key of the stack's secrets be derived beside the imports, where the operation will need it."""
+    project, stack = operation.project, operation.stack
+    if not operation.is_dry and project.backend().exists(project.name, stack):
+        project.secrets(stack).prepare()

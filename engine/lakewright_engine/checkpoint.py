@@ -9,9 +9,11 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import operator
 import struct
 from dataclasses import fields, replace
 from datetime import UTC, datetime
+from functools import cache
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, cast
 
@@ -119,26 +121,27 @@ class Codec:
         """The deployment's JSON text, its schema version and its features."""
         writer = _Writer(manager, self._ciphertexts)
         written: dict[int, _Written] = {}
-        features: set[str] = {"snippets-prototype"} if self._kept.get("snippets") else set()
-        texts: list[str] = []
-        for resource in snapshot.resources:
-            known = self._written.get(id(resource))
-            if known is None or not known.holds(resource, manager.salt):
-                known = _Written(resource, manager.salt, writer)
-            written[id(resource)] = known
-            features |= known.features
-            texts.append(known.text)
+
+        def known(resource: ResourceState) -> _Written:
+            found = written.get(id(resource)) or self._written.get(id(resource))
+            if found is None or not found.holds(resource, manager.salt):
+                found = _Written(resource, manager.salt, writer)
+            written[id(resource)] = found
+            return found
+
+        texts = [known(resource).text for resource in snapshot.resources]
+        features = {"snippets-prototype"} if self._kept.get("snippets") else set[str]()
+        features |= {feature for resource in written.values() for feature in resource.features}
+        pending = [
+            f'{{"resource":{known(operation.resource).text},"type":{_dump(operation.type)}}}'
+            for operation in snapshot.pending_operations
+        ]
         self._written = written
         parts = {"manifest": _dump(_manifest()), "secrets_providers": _dump(_providers(manager))}
         if texts:
             parts["resources"] = f"[{','.join(texts)}]"
-        if snapshot.pending_operations:
-            parts["pending_operations"] = _dump(
-                [
-                    {"resource": writer.resource(operation.resource), "type": operation.type}
-                    for operation in snapshot.pending_operations
-                ]
-            )
+        if pending:
+            parts["pending_operations"] = f"[{','.join(pending)}]"
         parts["metadata"] = _dump(snapshot.metadata)
         parts |= {key: _dump(value) for key, value in self._kept.items()}
         text = "{" + ",".join(f'"{key}":{part}' for key, part in parts.items()) + "}"
@@ -172,7 +175,7 @@ class _Written:
         """Whether the text still says what the resource is: no field assigned since, and none changed in place."""
         return (
             salt == self._salt
-            and all(now is then for now, then in zip(vars(resource).values(), self._values, strict=True))
+            and all(map(operator.is_, vars(resource).values(), self._values))
             and vars(resource) == vars(self._copy)
         )
 
@@ -314,8 +317,13 @@ def _copied(value: Any) -> Any:
     return value
 
 
+@cache
+def _sdk() -> str:
+    return version("pulumi")
+
+
 def _manifest() -> dict[str, Json]:
-    engine = f"v{version('pulumi')}"
+    engine = f"v{_sdk()}"
     return {
         "time": f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%S.%f}".rstrip("0").rstrip(".") + "Z",
         "magic": hashlib.sha256(engine.encode()).hexdigest(),

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor
+from queue import SimpleQueue
 
 from lakewright_engine.deployment import Deployment
 from lakewright_engine.errors import EngineError, Stopped, UnsupportedFeature
@@ -22,23 +23,25 @@ def delete_unwanted(deployment: Deployment, wanted: set[str]) -> None:
     deployment.condemn({step.urn for step in steps if step.op in ("delete", "discard")})
     waiting = _dependents(steps)
     with ThreadPoolExecutor(max_workers=deployment.parallel, thread_name_prefix="delete") as pool:
-        running: dict[Future[None], int] = {}
+        ended: SimpleQueue[tuple[int, Future[None]]] = SimpleQueue()
 
-        def start_ready() -> None:
+        def start_ready() -> int:
             ready = [index for index, dependents in waiting.items() if not dependents]
             for index in ready:
                 del waiting[index]
-                running[pool.submit(_delete, deployment, steps[index])] = index
+                future = pool.submit(_delete, deployment, steps[index])
+                future.add_done_callback(lambda done, index=index: ended.put((index, done)))
+            return len(ready)
 
-        start_ready()
+        running = start_ready()
         while running:
-            for future in wait(running, return_when=FIRST_COMPLETED).done:
-                index = running.pop(future)
-                future.result()
-                for dependents in waiting.values():
-                    dependents.discard(index)
+            index, future = ended.get()
+            future.result()
+            running -= 1
+            for dependents in waiting.values():
+                dependents.discard(index)
             if not deployment.stopped.is_set():
-                start_ready()
+                running += start_ready()
 
 
 def refuse_delete_hooks(deployment: Deployment) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.markup import escape
+from rich.text import Text
 
 from lakewright_engine.property_diff import changes, shown
 from lakewright_engine.report import Report, StepReport, message_of
@@ -132,4 +133,7 @@ class Display:
         self._live.update(escape(f"{self._title} … {done} done{rest}"))
 
     def _line(self, markup: str) -> None:
-        self._console.print(markup, highlight=False, soft_wrap=True)
+        if self._console.is_terminal:
+            self._console.print(markup, highlight=False, soft_wrap=True)
+        else:  # the same text, without the cost of laying it out
+            self._console.file.write(f"{Text.from_markup(markup).plain}\n")

@@ -46,7 +46,7 @@ def run(operation: Operation, on_event: OnEvent, forks: ForkServer) -> Result:
     backend = project.backend()
     if not backend.exists(project.name, stack):
         raise no_such_stack(stack)
-    if _is_dry(operation):
+    if operation.is_dry:
         return _Run(operation, backend, on_event, forks, None).carry_out()
     secrets = project.secrets(stack)
     secrets.unlock()  # a wrong passphrase must not come up when the first secret is to be saved
@@ -54,10 +54,6 @@ def run(operation: Operation, on_event: OnEvent, forks: ForkServer) -> Result:
         return _Run(
             operation, backend, on_event, forks, lambda now: backend.save(project.name, stack, now, secrets)
         ).carry_out()
-
-
-def _is_dry(operation: Operation) -> bool:
-    return operation.verb == "preview" or operation.preview_only
 
 
 class _Run:
@@ -76,13 +72,13 @@ class _Run:
         self._base = backend.load(project.name, stack) or Snapshot()
         self._before = self._base.resources
         config = project.configuration(stack)
-        self._events = Events(on_event, planning=_is_dry(operation), refreshing=operation.verb == "refresh")
+        self._events = Events(on_event, planning=operation.is_dry, refreshing=operation.verb == "refresh")
         self._deployment = Deployment(
             project=project.name,
             stack=stack,
             organization=ORGANIZATION,
             root=project.root,
-            dry_run=_is_dry(operation),
+            dry_run=operation.is_dry,
             parallel=operation.parallel,
             config=config.values,
             secret_keys=config.secret_keys,
@@ -227,7 +223,7 @@ class _Run:
             "organization": ORGANIZATION,
             "root": str(operation.project.root),
             "parallel": operation.parallel,
-            "dry_run": _is_dry(operation),
+            "dry_run": operation.is_dry,
             "debug": os.environ.get("LAKEWRIGHT_DEBUG", "") not in ("", "0"),
         }
 

@@ -124,13 +124,14 @@ class Events:
     def _metadata(step: Step, op: str) -> dict[str, Any]:
         state, diff = step.state, step.diff
         detailed = diff.detailed
+        old = _state(step.old)
         return {
             "op": op,
             "urn": state.urn,
             "type": state.type,
             "provider": state.provider,
-            "old": _state(step.old),
-            "new": _state(step.new),
+            "old": old,
+            "new": old if step.new is step.old else _state(step.new),
             "keys": diff.replace_keys or None,
             "diffs": diff.keys or None,
             "detailedDiff": {p: {"diffKind": k, "inputDiff": i} for p, (k, i) in detailed.items()}

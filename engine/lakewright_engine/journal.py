@@ -10,6 +10,9 @@ from lakewright_engine.model import PendingOperation, ResourceState, Snapshot
 
 Save = Callable[[Snapshot], None]
 
+MOMENT = 0.003
+"""Seconds that a save waits for what steps beside it have to say, so that one save serves them all."""
+
 
 class Journal:
     """Starts from the last snapshot: new states come in the order they are finished, old ones stay until done with.
@@ -140,6 +143,7 @@ class Journal:
         while True:
             with self._changed:
                 self._changed.wait_for(lambda: self._closing or self._version > self._saved)
+                self._changed.wait_for(lambda: self._closing, timeout=MOMENT)
                 version = self._version
                 if version == self._saved:
                     return

@@ -26,6 +26,11 @@ class Operation:
     parallel: int = 16
     targets: tuple[str, ...] = ()
 
+    @property
+    def is_dry(self) -> bool:
+        """Whether it only says what would happen."""
+        return self.verb == "preview" or self.preview_only
+
 
 @dataclass
 class Result:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from typing import Any
 
 DependencySink = Callable[[str], None]
+
+_SCALARS = frozenset({str, int, float, bool, type(None)})
+"""Most values are one of these, with nothing in them: asked first, for speed."""
 
 
 def from_struct(struct: Struct, dependencies: DependencySink | None = None) -> Properties:
@@ -144,6 +147,8 @@ def _fill(wire: WireValue, value: Value) -> None:  # noqa: PLR0912 - one branch 
 
 def rewrite(value: Value, change: Callable[[Value], Value]) -> Value:
     """Applies `change` to every value, inner ones first."""
+    if type(value) in _SCALARS:
+        return change(value)
     if isinstance(value, dict):
         return change({key: rewrite(item, change) for key, item in value.items()})
     if isinstance(value, list):
@@ -166,6 +171,8 @@ def plain(properties: Properties) -> Properties:
 
 def flat_references(properties: Properties) -> Properties:
     """Resource references as ids (a component's as its URN)."""
+    if not _holds(properties, ResourceReference):
+        return properties
 
     def flatten(value: Value) -> Value:
         if isinstance(value, ResourceReference):
@@ -175,26 +182,27 @@ def flat_references(properties: Properties) -> Properties:
     return {key: rewrite(value, flatten) for key, value in properties.items()}
 
 
-def walk(value: Value) -> Iterator[Value]:
-    yield value
-    if isinstance(value, dict):
-        for item in value.values():
-            yield from walk(item)
-    elif isinstance(value, list):
-        for item in value:
-            yield from walk(item)
-    elif isinstance(value, Secret):
-        yield from walk(value.value)
-    elif isinstance(value, ResourceReference):
-        yield from walk(value.id)
-
-
 def has_secret(value: Value) -> bool:
-    return any(isinstance(item, Secret) for item in walk(value))
+    return _holds(value, Secret)
 
 
 def has_unknown(value: Value) -> bool:
-    return any(isinstance(item, Unknown) for item in walk(value))
+    return _holds(value, Unknown)
+
+
+def _holds(value: Value, kind: type) -> bool:
+    """Whether there is a value of this kind in it, however deep."""
+    if type(value) in _SCALARS:
+        return False
+    if isinstance(value, kind):
+        return True
+    if isinstance(value, dict):
+        return any(_holds(item, kind) for item in value.values() if type(item) not in _SCALARS)
+    if isinstance(value, list):
+        return any(_holds(item, kind) for item in value if type(item) not in _SCALARS)
+    if isinstance(value, Secret):
+        return _holds(value.value, kind)
+    return isinstance(value, ResourceReference) and _holds(value.id, kind)
 
 
 def same(left: Value, right: Value) -> bool:
@@ -207,9 +215,7 @@ def same(left: Value, right: Value) -> bool:
         return len(left) == len(right) and all(same(a, b) for a, b in zip(left, right, strict=True))
     if isinstance(left, Asset) and isinstance(right, Asset):
         return left.wire.get("hash") == right.wire.get("hash")
-    if isinstance(left, bool) != isinstance(right, bool):
-        return False
-    return left == right
+    return isinstance(left, bool) == isinstance(right, bool) and left == right
 
 
 def mark_secrets(outputs: Properties, inputs: Properties) -> Properties:
@@ -232,6 +238,8 @@ def mark_keys(outputs: Properties, keys: list[str]) -> Properties:
 
 def display(value: Value) -> Any:  # noqa: PLR0911 - one a kind
     """JSON for events and people: secrets blinded, unknowns as their placeholder."""
+    if type(value) in _SCALARS:
+        return value
     if isinstance(value, Secret):
         return {SIGNATURE: SECRET, "ciphertext": "[secret]"}
     if isinstance(value, Unknown):
@@ -256,6 +264,8 @@ def _without_text(wire: Any) -> Any:
 
 def blinded(value: Value) -> Any:
     """What a person may see of an output: `[secret]` in place of a secret."""
+    if type(value) in _SCALARS:
+        return value
     if isinstance(value, Secret):
         return "[secret]"
     if isinstance(value, dict):

@@ -18,8 +18,8 @@ from lakewright_engine import wire
 from lakewright_engine.errors import ProviderError
 from lakewright_engine.forkserver import ForkServer
 from lakewright_engine.launch import Child, StartedChild, tied_command
-from lakewright_engine.model import Properties, ResourceState, Unknown, Value
-from lakewright_engine.properties import walk, without_secrets
+from lakewright_engine.model import Properties, ResourceState, Value
+from lakewright_engine.properties import has_unknown, without_secrets
 from lakewright_engine.providers import Provider
 from lakewright_engine.urns import is_provider_type, provider_package
 
@@ -179,7 +179,7 @@ def require_sandbox_target(package: str, inputs: Properties) -> None:
             )
         return
     endpoints = without_secrets(inputs.get("endpoints"))
-    if any(isinstance(item, Unknown) for item in walk(endpoints)):
+    if has_unknown(endpoints):
         return
     urls = list(_urls(endpoints))
     if not urls or not all(_is_loopback(url) for url in urls):

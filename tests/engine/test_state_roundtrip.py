@@ -1,6 +1,7 @@
 """Whatever a checkpoint can hold comes back from it as it went in."""
 
 import json
+from datetime import datetime
 
 import pytest
 from hypothesis import given, settings
@@ -74,7 +75,9 @@ def test_every_snapshot_comes_back(manager: PassphraseManager, snapshot: Snapsho
 def test_writing_again_writes_the_same(manager: PassphraseManager, snapshot: Snapshot) -> None:
     codec = Codec("dev")
     first, second = (json.loads(codec.encode(snapshot, manager)[0]) for _ in range(2))
-    assert first["manifest"].pop("time") <= second["manifest"].pop("time")
+    assert datetime.fromisoformat(first["manifest"].pop("time")) <= datetime.fromisoformat(
+        second["manifest"].pop("time")
+    )
     assert first == second
 
 

@@ -160,7 +160,6 @@ def _run(choice: Choice, operation: Operation, *, diff: bool, as_json: bool) -> 
     from lakewright_engine.report import Report  # noqa: PLC0415
     from rich.console import Console  # noqa: PLC0415
 
-    dry = operation.verb == "preview" or operation.preview_only
     if as_json:
         report = Report()
         try:
@@ -174,7 +173,7 @@ def _run(choice: Choice, operation: Operation, *, diff: bool, as_json: bool) -> 
         print(json.dumps(printed, indent=2, ensure_ascii=False))
         return result
     console = Console(soft_wrap=True)
-    display = Display(console, operation.verb, operation.stack, dry=dry, diff=diff)
+    display = Display(console, operation.verb, operation.stack, dry=operation.is_dry, diff=diff)
     with display:
         result = choice.engine.run(operation, display)
     display.summary(result.outputs)
