@@ -72,6 +72,8 @@ def explained(config: CatalogConfig, warehouse: str, what: str = "") -> Iterator
         raise NoSuchResultError(f"{where} has no {what or 'such table'}: {_first_line(error)}") from error
     except _DOWN as error:
         raise CatalogUnreachableError(f"{where} does not answer: {_first_line(error)}") from error
+    except OSError as error:
+        raise CatalogUnreachableError(f"{where}: its storage fails: {_first_line(error)}") from error
     except iceberg.RESTError as error:
         raise JobFailedError(f"{where} refused {what or 'the request'}: {_first_line(error)}") from error
 

@@ -80,7 +80,7 @@ class Maintenance:
             observers: list[Observer] = [outcome, *self.observers]
             if not self.dry_run:
                 recorder = Recorder(self.config, catalogs, self.clock, every=self.record_every)
-                stack.callback(lambda: recorder.close(frozenset(self.control.lost)))
+                stack.callback(lambda: outcome.warnings.extend(recorder.close(frozenset(self.control.lost))))
                 observers.insert(0, recorder)
                 self._tell(observers, works)
                 recorder.start()
@@ -122,7 +122,7 @@ class Maintenance:
             heartbeat.start()
             yield {lease.warehouse: lease.catalog for lease in taken}
         finally:
-            (heartbeat or Heartbeat(taken, self.control)).close()
+            outcome.warnings += (heartbeat or Heartbeat(taken, self.control)).close()
 
     def _planned(self, warehouse: str, catalog: Catalog) -> WarehousePlan:
         now = self.clock()

@@ -23,14 +23,21 @@ class Heartbeat:
         if self._leases:
             self._thread.start()
 
-    def close(self) -> None:
-        """Stop renewing, and give back what is still ours."""
+    def close(self) -> list[str]:
+        """Stop renewing, and give back what is still ours; what could not be given back, in sentences."""
         self._closed.set()
         if self._thread.is_alive():
             self._thread.join()
+        left: list[str] = []
         for lease in self._leases:
             if lease.warehouse not in self._control.lost:
-                lease.release(datetime.now(UTC))
+                try:
+                    lease.release(datetime.now(UTC))
+                except LakewrightSparkError as error:
+                    left.append(
+                        f"the lease could not be given back and expires at {lease.expires_at:%H:%M:%S}: {error}"
+                    )
+        return left
 
     def _run(self) -> None:
         every = min(lease.life for lease in self._leases).total_seconds() / 6
@@ -44,7 +51,7 @@ class Heartbeat:
             lease.renew(datetime.now(UTC))
         except LeaseLostError as error:
             self._control.lost[lease.warehouse] = str(error)
-        except LakewrightSparkError as error:
+        except Exception as error:  # noqa: BLE001  # whatever it is, work must not outlive the lease
             # From its expiry on another may have it, whom we could not see: the work has to have stopped by then.
             if datetime.now(UTC) >= lease.expires_at - lease.life / 6:
                 self._control.lost[lease.warehouse] = (

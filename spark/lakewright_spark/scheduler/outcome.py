@@ -9,6 +9,7 @@ from typing import Any
 
 from lakewright_spark.errors import (
     DeadlineError,
+    JobFailedError,
     LakewrightSparkError,
     LeaseHeldError,
     LeaseLostError,
@@ -32,6 +33,8 @@ class Outcome:
     """Warehouse -> who maintains it."""
     lost: dict[str, str] = field(default_factory=dict[str, str])
     why_stopped: str | None = None
+    warnings: list[str] = field(default_factory=list[str])
+    """What could not be put on record, and leases that could not be given back."""
 
     def __call__(self, run: RunRecord) -> None:
         self.runs[run.id] = run
@@ -71,7 +74,9 @@ class Outcome:
                 f"{len(failed)} of {len(self.runs)} runs failed, {len(self.problems)} tables have policies that cannot "
                 f"be read: {'; '.join(told[:3])}{more}"
             )
-        return LeaseHeldError("; ".join(self.held.values())) if self.held else None
+        if self.held:
+            return LeaseHeldError("; ".join(self.held.values()))
+        return JobFailedError("; ".join(self.warnings)) if self.warnings else None
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -84,6 +89,7 @@ class Outcome:
             "lost": self.lost,
             "undecided": {str(table): reason for table, reason in self.problems.items()},
             "stopped": self.why_stopped,
+            "warnings": self.warnings,
         }
 
 

@@ -9,7 +9,6 @@ from datetime import datetime
 from pyiceberg.catalog import Catalog
 
 from lakewright_spark.catalog import CatalogConfig
-from lakewright_spark.errors import LakewrightSparkError
 from lakewright_spark.pyiceberg_catalog import explained
 from lakewright_spark.scheduler import job_runs
 from lakewright_spark.scheduler.records import RunRecord
@@ -19,7 +18,7 @@ EVERY = 30.0
 
 
 class Recorder:
-    """An observer of runs. What cannot be written is kept and tried again; `close` raises if it never could be."""
+    """An observer of runs. What cannot be written is kept and tried again; `close` tells what never could be."""
 
     def __init__(
         self,
@@ -42,16 +41,18 @@ class Recorder:
         """Write what is there, and from now on every so many seconds what came since."""
         self._thread.start()
 
-    def close(self, forgotten: frozenset[str] = frozenset()) -> None:
-        """Write the rest; nothing of `forgotten` warehouses, which somebody else records by now."""
+    def close(self, forgotten: frozenset[str] = frozenset()) -> list[str]:
+        """Write the rest; nothing of `forgotten` warehouses, which somebody else records by now.
+
+        What could not be written, in sentences.
+        """
         self._closed.set()
         if self._thread.is_alive():
             self._thread.join()
         with self._lock:
             kept = {key: run for key, run in self._pending.items() if run.table.warehouse not in forgotten}
             self._pending = kept
-        if failures := self._flush():
-            raise failures[0]
+        return self._flush()
 
     def _beat(self) -> None:
         while True:
@@ -59,17 +60,17 @@ class Recorder:
             if self._closed.wait(self._every):
                 return
 
-    def _flush(self) -> list[LakewrightSparkError]:
+    def _flush(self) -> list[str]:
         with self._lock:
             pending, self._pending = self._pending, {}
-        failures: list[LakewrightSparkError] = []
+        failures: list[str] = []
         for warehouse in dict.fromkeys(run.table.warehouse for run in pending.values()):
             rows = [run for run in pending.values() if run.table.warehouse == warehouse]
             try:
                 with explained(self._config, warehouse, "ops.job_runs"):
                     job_runs.append(self._catalogs[warehouse], rows, self._clock())
-            except LakewrightSparkError as error:
-                failures.append(error)
+            except Exception as error:  # noqa: BLE001  # of whatever kind: the work goes on, the rows are kept
+                failures.append(f"{len(rows)} runs are not in ops.job_runs: {error}")
                 with self._lock:
                     # What came meanwhile is newer.
                     self._pending = {run.id: run for run in rows} | self._pending

@@ -2,48 +2,26 @@
 
 from __future__ import annotations
 
-import dataclasses
-import re
+import threading
 import uuid
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 import pytest
 from lakewright_spark.catalog import CatalogConfig
-from lakewright_spark.catalog_policies import JOBS
+from lakewright_spark.catalog_policies import JOBS, Job
+from lakewright_spark.errors import DeadlineError, LeaseHeldError, LeaseLostError, MaintenanceFailedError, StoppedError
+from lakewright_spark.maintenance import jobs
+from lakewright_spark.maintenance.job import JobRun
 from lakewright_spark.pyiceberg_catalog import open_catalog
-from lakewright_spark.scheduler import job_runs
-from lakewright_spark.scheduler.application import Maintenance
-from lakewright_spark.scheduler.filters import Filters
+from lakewright_spark.scheduler.lease import Lease
 from lakewright_spark.scheduler.records import RunRecord, RunState
+from lakewright_spark.scheduler.supervisor import Control, Limits
 from pyspark.sql import SparkSession
 
+from .scheduling import Place, endless
+
 pytestmark = pytest.mark.spark
-
-
-@dataclasses.dataclass
-class Place:
-    """Namespaces of one test, and the scheduler on them."""
-
-    config: CatalogConfig
-    spark: SparkSession
-    name: str
-
-    def table(self, name: str, files: int = 6, rest: str = "") -> str:
-        sql = f"results.{self.name}.{name}"
-        self.spark.sql(f"CREATE TABLE {sql} (n int) USING iceberg {rest}")
-        for number in range(files):
-            self.spark.sql(f"INSERT INTO {sql} VALUES ({number})")
-        return sql
-
-    def maintenance(self, **more: Any) -> Maintenance:
-        wanted = Filters(re.compile(rf"{self.name}(\..*)?"), more.pop("table", None), more.pop("jobs", JOBS))
-        return Maintenance(self.config, wanted, session=self.spark, **more)
-
-    def recorded(self) -> list[RunRecord]:
-        runs = job_runs.runs(open_catalog(self.config, "results"), "results")
-        return [run for run in runs if run.table.namespace[0] == self.name]
 
 
 @pytest.fixture
@@ -79,3 +57,134 @@ def test_what_is_due_is_done_once_and_recorded(place: Place) -> None:
     assert (compacted.metrics["rewritten"], compacted.metrics["added"]) == (6, 1)
     again = place.maintenance(clock=lambda: datetime.now(UTC) + timedelta(minutes=1)).run()
     assert again.runs == {}, "and nothing of it is due again"
+
+
+ONE: tuple[Job, ...] = ("statistics",)
+TWO: tuple[Job, ...] = ("orphan-files", "statistics")
+
+
+@pytest.fixture
+def endless_orphan_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    runs: dict[Job, JobRun] = {**jobs.RUNS, "orphan-files": endless}
+    monkeypatch.setattr(jobs, "RUNS", runs)
+
+
+class Clock:
+    """Goes on by itself, and by two hours once a run of this job has begun."""
+
+    def __init__(self, job: Job) -> None:
+        self.job, self.ahead = job, timedelta()
+
+    def now(self) -> datetime:
+        return datetime.now(UTC) + self.ahead
+
+    def __call__(self, run: RunRecord) -> None:
+        if (run.job, run.state) == (self.job, RunState.RUNNING):
+            self.ahead = timedelta(hours=2)
+
+
+class Stops:
+    """An observer that does something once a run of this job has begun."""
+
+    def __init__(self, job: Job, action: threading.Event | Lease) -> None:
+        self.job, self.action = job, action
+
+    def __call__(self, run: RunRecord) -> None:
+        if (run.job, run.state) != (self.job, RunState.RUNNING):
+            return
+        if isinstance(self.action, Lease):
+            # By a clock that is ahead: another runner takes the present one for dead.
+            self.action.take(datetime.now(UTC) + timedelta(hours=1))
+        else:
+            self.action.set()
+
+
+def states(outcome_runs: dict[str, RunRecord]) -> dict[tuple[str, str], tuple[str, str]]:
+    return {(run.table.name, run.job): (run.state.value, run.reason) for run in outcome_runs.values()}
+
+
+def test_a_run_past_its_time_is_cancelled_and_the_next_goes_on(place: Place, endless_orphan_files: None) -> None:
+    place.table("one", files=1)
+    limits = Limits(task_timeout=timedelta(seconds=1))
+    outcome = place.maintenance(jobs=TWO, limits=limits).run()
+    found = states(outcome.runs)
+    assert found["one", "orphan-files"] == ("CANCELLED", "it passed its time-out of 0:00:01")
+    assert found["one", "statistics"][0] in {"SUCCEEDED", "CANCELLED"}
+    error = outcome.error()
+    assert isinstance(error, MaintenanceFailedError)
+    assert "orphan-files of results" in str(error)
+    assert states({run.id: run for run in place.recorded()}) == found
+
+
+def test_at_the_deadline_what_runs_is_cancelled_and_the_rest_left(place: Place, endless_orphan_files: None) -> None:
+    place.table("one", files=1)
+    place.table("two", files=1)
+    clock = Clock("orphan-files")
+    limits = Limits(parallel=1, deadline=datetime.now(UTC) + timedelta(hours=1))
+    outcome = place.maintenance(jobs=TWO, limits=limits, observers=[clock], clock=clock.now).run()
+    found = states(outcome.runs)
+    assert {state for state, _ in found.values()} == {"CANCELLED"}
+    assert found["one", "orphan-files"][1].startswith("the deadline, ")
+    assert found["two", "statistics"][1].startswith("not begun: the deadline, ")
+    assert isinstance(outcome.error(), DeadlineError)
+    assert {run.state for run in place.recorded()} == {RunState.CANCELLED}
+
+
+def test_what_runs_when_the_process_is_told_to_end_may_finish(place: Place) -> None:
+    place.table("one", files=1)
+    control = Control()
+    told = Stops("orphan-files", control.ended)
+    outcome = place.maintenance(jobs=TWO, control=control, observers=[told]).run()
+    found = states(outcome.runs)
+    assert found["one", "orphan-files"][0] == "SUCCEEDED"
+    assert found["one", "statistics"] == ("CANCELLED", "not begun: the process was told to end")
+    assert isinstance(outcome.error(), StoppedError)
+
+
+def test_after_the_grace_it_is_cancelled(place: Place, endless_orphan_files: None) -> None:
+    place.table("one", files=1)
+    control = Control()
+    told = Stops("orphan-files", control.ended)
+    limits = Limits(grace=timedelta(seconds=1))
+    outcome = place.maintenance(jobs=TWO, control=control, observers=[told], limits=limits).run()
+    assert states(outcome.runs)["one", "orphan-files"] == ("CANCELLED", "the process was told to end")
+
+
+def test_a_second_runner_is_refused_and_changes_nothing(place: Place) -> None:
+    place.table("one", files=1)
+    other = Lease(place.config, "results", open_catalog(place.config, "results"), "other/1/aa")
+    other.take(datetime.now(UTC))
+    try:
+        with pytest.raises(LeaseHeldError, match="maintained by other/1/aa"):
+            place.maintenance(jobs=ONE).run()
+    finally:
+        other.release(datetime.now(UTC))
+    assert place.recorded() == []
+    assert place.maintenance(jobs=ONE).run().counts() == {"SUCCEEDED": 1}
+
+
+def test_a_lost_lease_stops_the_work(place: Place, endless_orphan_files: None) -> None:
+    place.table("one", files=1)
+    other = Lease(place.config, "results", open_catalog(place.config, "results"), "other/1/aa")
+    thief = Stops("orphan-files", other)
+    try:
+        outcome = place.maintenance(jobs=TWO, lease_life=timedelta(seconds=3), observers=[thief]).run()
+    finally:
+        other.release(datetime.now(UTC))
+    found = states(outcome.runs)
+    assert found["one", "orphan-files"][0] == "CANCELLED"
+    assert "taken by another" in found["one", "orphan-files"][1]
+    assert isinstance(outcome.error(), LeaseLostError)
+    assert all(not run.state.ended for run in place.recorded()), "what became of it is the new holder's to say"
+    again = place.maintenance(jobs=ONE).run()
+    assert again.counts() == {"SUCCEEDED": 1}
+    assert {run.state for run in place.recorded() if run.job == "orphan-files"} <= {RunState.FAILED, RunState.CANCELLED}
+
+
+def test_a_table_whose_policy_cannot_be_read_is_told_and_left(place: Place) -> None:
+    place.table("one", files=1)
+    place.table("odd", files=1, rest="TBLPROPERTIES ('lakewright.policy.history' = '{\"versions\": 0}')")
+    outcome = place.maintenance(jobs=ONE).run()
+    assert [table.name for table in outcome.problems] == ["odd"]
+    assert [run.table.name for run in outcome.in_state(RunState.SUCCEEDED)] == ["one"]
+    assert isinstance(outcome.error(), MaintenanceFailedError)

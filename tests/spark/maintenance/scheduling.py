@@ -1,0 +1,54 @@
+"""What tests of the scheduler share: a place of one test's own, and jobs that take as long as the test wants."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from datetime import datetime
+from typing import Any
+
+from lakewright_spark.catalog import CatalogConfig
+from lakewright_spark.catalog_policies import JOBS, TablePolicies
+from lakewright_spark.maintenance.job import Metrics
+from lakewright_spark.pyiceberg_catalog import open_catalog
+from lakewright_spark.scheduler import job_runs
+from lakewright_spark.scheduler.application import Maintenance
+from lakewright_spark.scheduler.filters import Filters
+from lakewright_spark.scheduler.records import RunRecord
+from lakewright_spark.table_identifier import TableIdentifier
+from pyspark.sql import SparkSession
+
+
+@dataclasses.dataclass
+class Place:
+    """Namespaces of one test, and the scheduler on them."""
+
+    config: CatalogConfig
+    spark: SparkSession
+    name: str
+
+    def table(self, name: str, files: int = 6, rest: str = "") -> str:
+        """A table of so many files, a row each."""
+        sql = f"results.{self.name}.{name}"
+        self.spark.sql(f"CREATE TABLE {sql} (n int) USING iceberg {rest}")
+        for number in range(files):
+            self.spark.sql(f"INSERT INTO {sql} VALUES ({number})")
+        return sql
+
+    def maintenance(self, **more: Any) -> Maintenance:
+        wanted = Filters(re.compile(rf"{self.name}(\..*)?"), more.pop("table", None), more.pop("jobs", JOBS))
+        return Maintenance(self.config, wanted, session=self.spark, **more)
+
+    def recorded(self) -> list[RunRecord]:
+        runs = job_runs.runs(open_catalog(self.config, "results"), "results")
+        return [run for run in runs if run.table.namespace[0] == self.name]
+
+
+def endless(
+    spark: SparkSession, table: TableIdentifier, policy: TablePolicies, *, dry_run: bool, now: datetime
+) -> Metrics:
+    """A job that never ends, in Spark jobs of about a minute each."""
+    del table, policy, now
+    while True:
+        spark.range(20_000_000_000).selectExpr("sum(id * 3 % 7)").collect()
+    return Metrics(dry_run=dry_run)

@@ -1,0 +1,97 @@
+"""`lakewright-spark maintain` and `runs`: what is refused before anything starts, and what is shown."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import uuid
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from click.testing import Result
+from lakewright_spark.catalog import CatalogConfig
+from lakewright_spark.cli import app
+from lakewright_spark.errors import LakewrightSparkError
+from lakewright_spark.pyiceberg_catalog import open_catalog
+from lakewright_spark.scheduler import job_runs
+from lakewright_spark.scheduler.records import RunRecord, RunState
+from lakewright_spark.table_identifier import TableIdentifier
+from typer.testing import CliRunner
+
+
+@pytest.fixture
+def config(catalog_config: CatalogConfig, tmp_path: Path) -> Path:
+    path = tmp_path / "catalog.json"
+    path.write_text(catalog_config.to_json())
+    return path
+
+
+def invoke(config: Path, *words: str) -> Result:
+    return CliRunner().invoke(app, [*words, "--config", str(config)])
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "told"),
+    [
+        (["--table", "(orders"], 2, "regular expression"),
+        (["--namespace", "*"], 2, "regular expression"),
+        (["--job", "vacuum"], 2, "snapshot-expiration"),
+        (["--parallel", "0"], 2, "greater than or equal to 1"),
+        (["--deadline", "soon"], 2, "expected a duration"),
+        (["--warehouse", "nowhere"], 4, "has no warehouse 'nowhere' in this configuration; it has: results"),
+        (["--conf", "spark"], 2, "KEY=VALUE"),
+    ],
+)
+def test_what_cannot_be_is_refused_before_anything_starts(config: Path, words: list[str], code: int, told: str) -> None:
+    done = invoke(config, "maintain", *words)
+    if isinstance(done.exception, LakewrightSparkError):
+        assert (done.exception.exit_code, told in str(done.exception)) == (code, True)
+    else:
+        assert done.exit_code == code
+        assert told in " ".join(done.output.replace("│", " ").split())
+
+
+def test_where_nothing_is_due_no_jvm_is_started(config: Path) -> None:
+    done = invoke(config, "maintain", "--namespace", "there_is_none_such")
+    assert (done.exit_code, done.stdout) == (0, "0 tables: nothing is due\n")
+    found = json.loads(invoke(config, "maintain", "--namespace", "none", "--json", "--dry-run").stdout)
+    assert (found["tables"], found["runs"], found["dry_run"]) == (0, [], True)
+
+
+def test_a_catalog_that_is_down_is_told(config: Path, catalog_config: CatalogConfig) -> None:
+    config.write_text(catalog_config.model_copy(update={"uri": "http://127.0.0.1:9/catalog"}).to_json())
+    done = invoke(config, "maintain")
+    assert isinstance(done.exception, LakewrightSparkError)
+    assert done.exception.exit_code == 6
+
+
+def test_runs_are_listed_and_shown(config: Path, catalog_config: CatalogConfig) -> None:
+    catalog = open_catalog(catalog_config, "results")
+    now = datetime.now(UTC)
+    table = TableIdentifier("results", ("a.b",), f"t_{uuid.uuid4().hex[:6]}")
+    queued = RunRecord(runner="h/1/a", table=table, table_uuid="u", job="compaction", reason="new", queued_at=now)
+    began = dataclasses.replace(queued, state=RunState.RUNNING, started_at=now)
+    ended = dataclasses.replace(
+        began,
+        state=RunState.FAILED,
+        reason="no space",
+        finished_at=now + timedelta(seconds=2),
+        metrics={"rewritten": 3},
+    )
+    other = dataclasses.replace(queued, id=uuid.uuid4().hex, job="statistics")
+    for number, rows in enumerate([[queued, other], [began], [ended]]):
+        job_runs.append(catalog, rows, now + timedelta(seconds=number))
+    name = str(table).partition(".")[2]
+    found = json.loads(invoke(config, "runs", "list", "--table", name, "--json").stdout)
+    assert {(run["job"], run["state"]) for run in found} == {("compaction", "FAILED"), ("statistics", "QUEUED")}
+    listed = invoke(config, "runs", "list", "--table", name, "--state", "failed", "--job", "compaction").stdout
+    assert ended.id[:8] in listed
+    assert other.id[:8] not in listed
+    shown = json.loads(invoke(config, "runs", "show", ended.id[:12], "--json").stdout)
+    assert (shown["table"], shown["seconds"], shown["metrics"]) == (str(table), 2, {"rewritten": 3})
+    assert "no space" in invoke(config, "runs", "show", ended.id).stdout
+    assert invoke(config, "runs", "list", "--state", "lost").exit_code == 2
+    missing = invoke(config, "runs", "show", "0" * 32)
+    assert isinstance(missing.exception, LakewrightSparkError)
+    assert missing.exception.exit_code == 5

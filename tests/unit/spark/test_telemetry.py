@@ -1,0 +1,109 @@
+"""What is told of runs: to OpenTelemetry by OpenHouse's names, as JSON lines, on a terminal and elsewhere."""
+
+from __future__ import annotations
+
+import dataclasses
+import io
+import json
+import os
+import signal
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from lakewright_spark.errors import ConfigMissingError
+from lakewright_spark.scheduler import progress, signals, telemetry
+from lakewright_spark.scheduler.records import RunRecord, RunState
+from lakewright_spark.table_identifier import TableIdentifier
+from opentelemetry.sdk.metrics import MeterProvider
+from opentelemetry.sdk.metrics.export import InMemoryMetricReader
+from rich.console import Console
+
+NOW = datetime(2026, 1, 10, tzinfo=UTC)
+QUEUED = RunRecord(
+    runner="host/1/aa", table=TableIdentifier("w", ("a",), "t"), table_uuid="u", job="compaction", queued_at=NOW
+)
+RUNNING = dataclasses.replace(QUEUED, state=RunState.RUNNING, started_at=NOW + timedelta(seconds=5))
+ENDED = dataclasses.replace(
+    RUNNING,
+    state=RunState.SUCCEEDED,
+    finished_at=NOW + timedelta(seconds=7),
+    metrics={"rewritten": 6, "added": 1, "failed": 0, "dry_run": False},
+)
+FAILED = dataclasses.replace(ENDED, state=RunState.FAILED, reason="the storage is down", metrics={})
+RUN = (QUEUED, RUNNING, ENDED)
+
+
+def test_opentelemetry_counts_and_times_runs() -> None:
+    reader = InMemoryMetricReader()
+    metrics = telemetry.Metrics(MeterProvider([reader]))
+    for run in RUN:
+        metrics(run)
+    data = reader.get_metrics_data()
+    assert data is not None
+    points: dict[str, list[Any]] = {
+        metric.name: list(metric.data.data_points) for metric in data.resource_metrics[0].scope_metrics[0].metrics
+    }
+    (completed,) = points["maintenance_job_completed"]
+    assert (completed.value, dict(completed.attributes)) == (
+        1,
+        {"entity_name": "w.a.t", "entity_type": "TABLE", "job_type": "compaction", "job_state": "SUCCEEDED"},
+    )
+    assert points["running_job_count"][0].value == 0
+    assert points["run_duration_job"][0].sum == 2
+    assert points["queued_time"][0].sum == 5
+    effects = {point.attributes["effect"]: point.value for point in points["maintenance_job_effect"]}
+    assert effects == {"rewritten": 6, "added": 1}
+
+
+def test_a_json_line_for_each_run_that_ended(tmp_path: Path) -> None:
+    file = tmp_path / "runs.jsonl"
+    for run in (ENDED, FAILED):
+        with telemetry.observers(file, {}) as found:
+            for observer in found:
+                observer(RUNNING)
+                observer(run)
+    lines = [json.loads(line) for line in file.read_text().splitlines()]
+    assert [(line["state"], line["table"], line["seconds"]) for line in lines] == [
+        ("SUCCEEDED", "w.a.t", 2),
+        ("FAILED", "w.a.t", 2),
+    ]
+
+
+def test_the_environment_chooses_the_exporter(capfd: pytest.CaptureFixture[str]) -> None:
+    with telemetry.observers(None, {}) as found:
+        assert found == []
+    with telemetry.observers(None, {"OTEL_METRICS_EXPORTER": "console"}) as found:
+        found[0](RUNNING)
+    assert "maintenance_job_triggered" in capfd.readouterr().out
+    with pytest.raises(ConfigMissingError, match=r"expected one of console, none, otlp.*found 'abacus'"):
+        telemetry.observers(None, {"OTEL_METRICS_EXPORTER": "abacus"}).__enter__()
+    with pytest.raises(ConfigMissingError, match=r"--metrics .*: expected a file"):
+        telemetry.observers(Path("/nowhere/at/all"), {}).__enter__()
+
+
+def test_lines_where_there_is_no_terminal_and_a_bar_where_there_is() -> None:
+    plain = io.StringIO()
+    with progress.shown(Console(file=plain, force_terminal=False)) as observer:
+        for run in (*RUN, FAILED):
+            observer(run)
+    assert plain.getvalue().splitlines() == [
+        "succeeded compaction of w.a.t in 2.0 s: rewritten 6, added 1",
+        "failed compaction of w.a.t in 2.0 s: the storage is down",
+    ]
+    drawn = io.StringIO()
+    with progress.shown(Console(file=drawn, force_terminal=True, width=100)) as observer:
+        for run in RUN:
+            observer(run)
+    assert "1/1" in drawn.getvalue()
+    assert "succeeded" not in drawn.getvalue()
+
+
+def test_a_signal_is_a_wish() -> None:
+    before = signal.getsignal(signal.SIGTERM)
+    with signals.control() as control:
+        assert not control.ended.is_set()
+        os.kill(os.getpid(), signal.SIGTERM)
+        assert control.ended.wait(5)
+    assert signal.getsignal(signal.SIGTERM) is before
