@@ -15,7 +15,7 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from .authentication import Authentication, TokenVerifier
+from .authentication import Authentication, verifiers_of
 from .authz.enforcement import enforce
 from .catalog import routers as catalog_routers
 from .clock import Clock, new_id
@@ -53,11 +53,8 @@ def create_app(settings: Settings, clock: Clock | None = None) -> FastAPI:
             route for route in router.routes if isinstance(route, APIRoute) and _is_mounted(settings, route.path)
         ]
         app.include_router(APIRouter(routes=known), dependencies=[Depends(enforce)])
-    if settings.openid_provider_uri:
-        verifier = TokenVerifier(
-            settings.openid_provider_uri, settings.openid_audiences, settings.openid_subject_claims
-        )
-        app.add_middleware(Authentication, verifier=verifier)
+    if verifiers := verifiers_of(settings):
+        app.add_middleware(Authentication, verifiers=verifiers)
     app.add_middleware(CommonHeaders)
     handlers: dict[Any, Any] = {
         ApiError: _answer_api_error,

@@ -5,6 +5,8 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, cast
 
 import httpx
@@ -14,6 +16,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from .errors import ApiError
 from .requests import Principal
+from .settings import Settings
 
 log = logging.getLogger(__name__)
 
@@ -25,11 +28,19 @@ LOOK_AGAIN_SECONDS = 1.0
 """So often at most the provider's keys are fetched for tokens that no known key has signed."""
 
 
-class TokenVerifier:
-    """Checks signature, issuer, audience and times of JWTs. The provider's keys are fetched when they are needed."""
+Claims = dict[str, Any]
 
-    def __init__(self, provider: str, audiences: tuple[str, ...], subject_claims: tuple[str, ...]) -> None:
-        self._provider, self._audiences, self._subject_claims = provider.rstrip("/"), audiences, subject_claims
+
+class TokenVerifier:
+    """Checks signature, issuer, audience and times of JWTs. The provider's keys are fetched when they are needed.
+
+    Users are called `IDP~SUBJECT`; `subject` finds theirs in a token's claims, or None.
+    """
+
+    def __init__(
+        self, idp: str, provider: str, audiences: tuple[str, ...], subject: Callable[[Claims], str | None]
+    ) -> None:
+        self._idp, self._provider, self._audiences, self._subject = idp, provider.rstrip("/"), audiences, subject
         self._http = httpx.Client(timeout=10, trust_env=False)
         self._lock = threading.Lock()
         self._issuer, self._keys, self._fetched_at = "", dict[str, jwt.PyJWK](), 0.0
@@ -48,10 +59,10 @@ class TokenVerifier:
             )
         except (jwt.InvalidTokenError, jwt.PyJWKError) as error:
             raise _refused(type(error).__name__) from None
-        subject = next((claims[name] for name in self._subject_claims if claims.get(name)), None)
-        if not isinstance(subject, str):
+        subject = self._subject(claims)
+        if subject is None:
             raise _refused("NoSubject")
-        return Principal(f"oidc~{subject}", _text(claims, "name", "preferred_username"), _text(claims, "email"))
+        return Principal(f"{self._idp}~{subject}", _text(claims, "name", "preferred_username"), _text(claims, "email"))
 
     def _key_for(self, key_id: str) -> jwt.PyJWK:
         with self._lock:
@@ -74,11 +85,35 @@ class TokenVerifier:
         self._fetched_at = time.monotonic()
 
 
+def verifiers_of(settings: Settings) -> list[TokenVerifier]:
+    """Whose tokens are accepted; nobody is asked who they are where there is none."""
+    found: list[TokenVerifier] = []
+    if settings.openid_provider_uri:
+        subject = partial(_named, settings.openid_subject_claims)
+        found.append(TokenVerifier("oidc", settings.openid_provider_uri, settings.openid_audiences, subject))
+    if settings.kubernetes_issuer:
+        subject = partial(_service_account, settings.kubernetes_subject)
+        found.append(TokenVerifier("kubernetes", settings.kubernetes_issuer, settings.kubernetes_audiences, subject))
+    return found
+
+
+def _named(names: tuple[str, ...], claims: Claims) -> str | None:
+    return _text({"subject": next((claims[name] for name in names if claims.get(name)), None)}, "subject")
+
+
+def _service_account(source: str, claims: Claims) -> str | None:
+    cluster = claims.get("kubernetes.io")
+    account = cast(Claims, cluster).get("serviceaccount") if isinstance(cluster, dict) else None
+    if not isinstance(account, dict):
+        return None
+    return _text(cast(Claims, account), "uid") if source == "uid" else _text(claims, "sub")
+
+
 class Authentication:
     """Middleware: puts the caller into the request's state, or answers 401."""
 
-    def __init__(self, app: ASGIApp, verifier: TokenVerifier) -> None:
-        self._app, self._verifier = app, verifier
+    def __init__(self, app: ASGIApp, verifiers: Sequence[TokenVerifier]) -> None:
+        self._app, self._verifiers = app, verifiers
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http" or scope["path"] in OPEN:
@@ -86,12 +121,23 @@ class Authentication:
             return
         try:
             token = _bearer(scope)
-            principal = await run_in_threadpool(self._verifier.principal, token)
+            principal = await run_in_threadpool(self._principal, token)
         except ApiError as refused:
             await refused.response()(scope, receive, send)
             return
         scope.setdefault("state", {})["principal"] = principal
         await self._app(scope, receive, send)
+
+    def _principal(self, token: str) -> Principal:
+        """By the first who knows the token; what the last one finds wrong with it is told."""
+        *others, last = self._verifiers
+        for verifier in others:
+            try:
+                return verifier.principal(token)
+            except ApiError as refused:
+                if refused.status != 401:
+                    raise
+        return last.principal(token)
 
 
 def _bearer(scope: Scope) -> str:

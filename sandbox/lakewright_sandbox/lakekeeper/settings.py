@@ -19,7 +19,8 @@ class Settings:
 
     `aws_endpoint` plays AWS for storage profiles that name no endpoint of their own. `credentials_file` and
     `profile` name the base identity behind `aws-system-identity`, read again at every use.
-    An OpenID provider turns authentication on; without audiences, those of tokens are not looked at.
+    An OpenID provider turns authentication on, a Kubernetes cluster does, and both may be there; without audiences,
+    those of tokens are not looked at. (The real server asks the cluster about each token; here its keys are enough.)
     With `maintenance_queues` the server has the queues of Lakekeeper's enterprise edition, whose configuration is kept
     and whose work is not done.
     A drop that does not say whether to purge is purged with a delay: Spark's `DROP TABLE ... PURGE` is such a drop,
@@ -39,6 +40,9 @@ class Settings:
     openid_provider_uri: str | None = None
     openid_audiences: tuple[str, ...] = ()
     openid_subject_claims: tuple[str, ...] = ("oid", "sub")
+    kubernetes_issuer: str | None = None
+    kubernetes_audiences: tuple[str, ...] = ()
+    kubernetes_subject: Literal["uid", "username"] = "uid"
     authorizer: Literal["allowall", "openfga"] = "allowall"
     default_project: str = NIL_PROJECT
     reserved_namespaces: tuple[str, ...] = ("system", "examples", "information_schema")

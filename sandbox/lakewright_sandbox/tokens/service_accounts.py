@@ -1,0 +1,37 @@
+"""Tokens of Kubernetes service accounts, as a cluster projects them into pods: a cluster is an issuer, too."""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class ServiceAccount:
+    """A service account; one that is deleted and made again has another uid."""
+
+    namespace: str
+    name: str
+    uid: str
+
+    @property
+    def username(self) -> str:
+        return f"system:serviceaccount:{self.namespace}:{self.name}"
+
+    def claims(self, issuer: str, audience: str, lifetime: float = 3600) -> dict[str, Any]:
+        """What its token says, from now on for so many seconds."""
+        now = time.time()
+        return {
+            "iss": issuer,
+            "sub": self.username,
+            "aud": [audience],
+            "iat": int(now),
+            "nbf": int(now),
+            "exp": math.ceil(now + lifetime),
+            "kubernetes.io": {
+                "namespace": self.namespace,
+                "serviceaccount": {"name": self.name, "uid": self.uid},
+            },
+        }
