@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from lakewright_spark.cli import executions, flights, jars, job, maintain, policy, read, registry, run, runs
+from lakewright_spark.cli import executions, flights, jars, job, maintain, policy, read, registry, run, runs, usage
 
 
 def register(app: typer.Typer) -> None:
@@ -17,5 +17,6 @@ def register(app: typer.Typer) -> None:
     app.command("maintain")(maintain.maintain)
     app.add_typer(runs.app, name="runs")
     app.add_typer(policy.app, name="policy")
+    app.command("usage")(usage.usage)
     app.command("run-flights")(flights.run_flights)
     app.command("jars")(jars.fetch_jars)

@@ -12,6 +12,7 @@ from pyiceberg.exceptions import NoSuchNamespaceError, NoSuchTableError
 
 from lakewright_spark.catalog import CatalogConfig
 from lakewright_spark.pyiceberg_catalog import explained
+from lakewright_spark.pyiceberg_walk import namespaces
 from lakewright_spark.scheduler.facts import TableFacts, table_facts
 from lakewright_spark.scheduler.filters import Filters
 from lakewright_spark.table_identifier import TableIdentifier
@@ -36,22 +37,13 @@ def tables(
 
 
 def _names(warehouse: str, catalog: Catalog, filters: Filters) -> Iterator[TableIdentifier]:
-    for namespace in _namespaces(catalog, ()):
+    for namespace in namespaces(catalog):
         if filters.wants_namespace(namespace):
             with suppress(NoSuchNamespaceError):
                 for identifier in catalog.list_tables(namespace):
                     table = TableIdentifier(warehouse, tuple(identifier[:-1]), identifier[-1])
                     if filters.wants(table):
                         yield table
-
-
-def _namespaces(catalog: Catalog, parent: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
-    with suppress(NoSuchNamespaceError):
-        for one in catalog.list_namespaces(parent):
-            # A catalog in a database answers with every level below, a service with the next one.
-            if len(one) == len(parent) + 1:
-                yield tuple(one)
-                yield from _namespaces(catalog, tuple(one))
 
 
 def _facts(catalog: Catalog, table: TableIdentifier) -> TableFacts | None:

@@ -1,0 +1,123 @@
+"""`lakewright-spark usage`: what the tenant's tables amount to, by warehouse and owner."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.filesize import decimal
+from rich.table import Table
+
+from lakewright_spark.cli.durations import duration
+from lakewright_spark.cli.options import AsJson, ConfigFile, chosen_warehouse, load_config
+from lakewright_spark.errors import JobFailedError
+
+if TYPE_CHECKING:
+    from lakewright_spark.usage.report import Growth, Total, UsageReport
+    from lakewright_spark.usage.table import TableSize
+
+_COLUMNS = ("live", "reclaimable", "growth", "files", "snapshots")
+
+
+def usage(
+    *,
+    config: ConfigFile = None,
+    warehouse: Annotated[list[str] | None, typer.Option(help="Its name; repeatable. Default: every one.")] = None,
+    window: Annotated[
+        timedelta, typer.Option(parser=duration, metavar="DURATION", help="Growth since the first statistics in it.")
+    ] = "30d",  # type: ignore[assignment]  # typer parses it
+    tables: Annotated[bool, typer.Option("--tables", help="Each table and view, too.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Bytes, files and snapshots of every table, through PyIceberg; growth where the `statistics` job has run.
+
+    Reclaimable is what expiring all older snapshots would free; files that no snapshot refers to are not counted.
+    """
+    catalog = load_config(config)
+    names = [chosen_warehouse(catalog, name) for name in dict.fromkeys(warehouse or [])]
+    from lakewright_spark.usage.report import usage as measured  # noqa: PLC0415  # loads PyIceberg
+
+    report = measured(catalog.for_warehouses(names) if names else catalog, datetime.now(UTC), window)
+    if as_json:
+        print(json.dumps(told(report)))
+    else:
+        _show(report, each=tables)
+    if unread := [f"{table} ({why})" for one in report.warehouses for table, why in one.unread]:
+        raise JobFailedError(f"not counted, since they could not be read: {', '.join(unread)}")
+
+
+def told(report: UsageReport) -> dict[str, Any]:
+    """The report for JSON; bytes are numbers, times ISO 8601."""
+    from lakewright_spark.usage.report import total  # noqa: PLC0415  # as above
+
+    return {
+        "tenant": report.tenant,
+        "at": report.at.isoformat(),
+        "total": _total(report.total),
+        "owners": [{"owner": owner, **_total(one)} for owner, one in report.owners.items()],
+        "warehouses": [
+            {
+                "warehouse": one.warehouse,
+                "owner": one.owner,
+                **_total(total([one])),
+                "each_table": [
+                    {"table": str(table.table), **_size(table.size), "growth": _growth(table.growth)}
+                    for table in one.tables
+                ],
+                "each_view": [str(view) for view in one.views],
+                "unread": {str(table): why for table, why in one.unread},
+            }
+            for one in report.warehouses
+        ],
+    }
+
+
+def _size(size: TableSize) -> dict[str, Any]:
+    return {
+        "bytes_live": size.bytes_live,
+        "bytes_reclaimable": size.bytes_reclaimable,
+        "files": size.files,
+        "snapshots": size.snapshots,
+    }
+
+
+def _total(total: Total) -> dict[str, Any]:
+    return {"tables": total.tables, "views": total.views, **_size(total), "growth": _growth(total.growth)}
+
+
+def _growth(growth: Growth | None) -> dict[str, Any] | None:
+    return {"bytes": growth.bytes, "since": growth.since.isoformat()} if growth else None
+
+
+def _show(report: UsageReport, *, each: bool) -> None:
+    from lakewright_spark.usage.report import total  # noqa: PLC0415  # as above
+
+    shown = Table("", "owner", "tables", "views", *_COLUMNS, box=None, header_style="bold")
+    for warehouse in report.warehouses:
+        whole = total([warehouse])
+        shown.add_row(warehouse.warehouse, warehouse.owner or "", str(whole.tables), str(whole.views), *_cells(whole))
+        if each:
+            for table in warehouse.tables:
+                shown.add_row(f"  {table.table}", "", "", "", *_cells(table.size, table.growth))
+            for view in warehouse.views:
+                shown.add_row(f"  {view}", "", "", "view")
+    for owner, whole in report.owners.items():
+        if owner is not None:
+            shown.add_row(f"all of {owner}", owner, str(whole.tables), str(whole.views), *_cells(whole))
+    whole = report.total
+    shown.add_row(f"tenant {report.tenant}", "", str(whole.tables), str(whole.views), *_cells(whole), style="bold")
+    Console(highlight=False).print(shown)
+
+
+def _cells(size: TableSize, growth: Growth | None = None) -> list[str]:
+    grown = getattr(size, "growth", None) or growth
+    return [
+        decimal(size.bytes_live),
+        decimal(size.bytes_reclaimable),
+        f"{'-' if grown.bytes < 0 else '+'}{decimal(abs(grown.bytes))} since {grown.since:%F}" if grown else "",
+        f"{size.files:,}",
+        f"{size.snapshots:,}",
+    ]

@@ -1,0 +1,156 @@
+"""The usage report of a tenant: its warehouses, whose they are, and the tables and views in them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from pyiceberg.catalog import Catalog
+from pyiceberg.exceptions import NoSuchNamespaceError, NoSuchTableError
+
+from lakewright_spark.catalog import CatalogConfig
+from lakewright_spark.pyiceberg_catalog import explained, open_catalog
+from lakewright_spark.pyiceberg_walk import namespaces
+from lakewright_spark.table_identifier import TableIdentifier
+from lakewright_spark.usage.growth import Earlier, earlier
+from lakewright_spark.usage.table import TableSize, measured
+
+AT_ONCE = 8
+"""Tables that are measured at the same time."""
+
+WINDOW = timedelta(days=30)
+
+
+@dataclass(frozen=True)
+class Growth:
+    """How many bytes the current snapshots have more than they had at a time; below zero, fewer."""
+
+    bytes: int
+    since: datetime
+
+
+@dataclass(frozen=True)
+class TableUsage:
+    """One table. `growth` is None where no statistics tell of an earlier size."""
+
+    table: TableIdentifier
+    size: TableSize
+    growth: Growth | None = None
+
+
+@dataclass(frozen=True)
+class WarehouseUsage:
+    """One warehouse, and whose it is; None where it is the tenant's as a whole."""
+
+    warehouse: str
+    owner: str | None
+    tables: tuple[TableUsage, ...]
+    views: tuple[TableIdentifier, ...]
+    unread: tuple[tuple[TableIdentifier, str], ...] = ()
+    """Tables whose metadata or manifests could not be read, and why."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Total(TableSize):
+    """Several tables together."""
+
+    tables: int = 0
+    views: int = 0
+    growth: Growth | None = None
+    """Of those tables of which statistics tell, since the earliest of their times."""
+
+
+@dataclass(frozen=True)
+class UsageReport:
+    """One tenant's, at a time (UTC)."""
+
+    tenant: str
+    at: datetime
+    warehouses: tuple[WarehouseUsage, ...]
+
+    @property
+    def total(self) -> Total:
+        return total(self.warehouses)
+
+    @property
+    def owners(self) -> dict[str | None, Total]:
+        """Each owner's warehouses together, in the order of the warehouses."""
+        names = dict.fromkeys(warehouse.owner for warehouse in self.warehouses)
+        return {name: total(one for one in self.warehouses if one.owner == name) for name in names}
+
+
+def usage(config: CatalogConfig, now: datetime, window: timedelta = WINDOW) -> UsageReport:
+    """Measure every table of the configuration's warehouses; growth is that of the window before `now` (UTC).
+
+    A table that is dropped meanwhile is left out. Raises CatalogUnreachableError, IdentityError, JobFailedError.
+    """
+    return UsageReport(
+        config.tenant, now, tuple(_warehouse(config, one.name, one.owner, now - window) for one in config.warehouses)
+    )
+
+
+def total(warehouses: Iterable[WarehouseUsage]) -> Total:
+    """Everything in these warehouses together."""
+    found = Total()
+    for warehouse in warehouses:
+        found = replace(found, views=found.views + len(warehouse.views))
+        for one in warehouse.tables:
+            found = replace(
+                found,
+                bytes_live=found.bytes_live + one.size.bytes_live,
+                bytes_reclaimable=found.bytes_reclaimable + one.size.bytes_reclaimable,
+                bytes_current=found.bytes_current + one.size.bytes_current,
+                files=found.files + one.size.files,
+                snapshots=found.snapshots + one.size.snapshots,
+                tables=found.tables + 1,
+                growth=_both(found.growth, one.growth),
+            )
+    return found
+
+
+def _both(one: Growth | None, other: Growth | None) -> Growth | None:
+    if one is None or other is None:
+        return one or other
+    return Growth(one.bytes + other.bytes, min(one.since, other.since))
+
+
+def _warehouse(config: CatalogConfig, name: str, owner: str | None, since: datetime) -> WarehouseUsage:
+    catalog = open_catalog(config, name)
+    with explained(config, name):
+        before = earlier(catalog, since)
+        spaces = sorted(namespaces(catalog))
+        views = tuple(TableIdentifier(name, one[:-1], one[-1]) for space in spaces for one in _views(catalog, space))
+        names = [TableIdentifier(name, one[:-1], one[-1]) for space in spaces for one in _tables(catalog, space)]
+        with ThreadPoolExecutor(AT_ONCE, thread_name_prefix="usage") as pool:
+            found = list(pool.map(lambda table: _measured(catalog, table, before), names))
+    tables = tuple(one for one in found if isinstance(one, TableUsage))
+    unread = tuple((table, one) for table, one in zip(names, found, strict=True) if isinstance(one, str))
+    return WarehouseUsage(name, owner, tables, views, unread)
+
+
+def _tables(catalog: Catalog, namespace: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+    with suppress(NoSuchNamespaceError):
+        yield from sorted(catalog.list_tables(namespace))
+
+
+def _views(catalog: Catalog, namespace: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+    # Not every catalog knows of views.
+    with suppress(NoSuchNamespaceError, NotImplementedError):
+        yield from sorted(catalog.list_views(namespace))
+
+
+def _measured(catalog: Catalog, name: TableIdentifier, before: Mapping[str, Earlier]) -> TableUsage | str | None:
+    """The usage; why it is not known; or None if the table is gone."""
+    try:
+        table = catalog.load_table(name.within)
+    except NoSuchTableError:
+        return None
+    try:
+        size = measured(table)
+    except OSError as error:
+        return f"{type(error).__name__}: a file of its metadata cannot be read"
+    then = before.get(str(table.metadata.table_uuid))
+    return TableUsage(name, size, Growth(size.bytes_current - then.bytes, then.at) if then else None)

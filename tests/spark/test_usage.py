@@ -1,0 +1,215 @@
+"""`lakewright-spark usage` on real tables: what it counts is what S3 holds. No JVM in here."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pyarrow as pa
+import pytest
+from lakewright_spark.catalog import CatalogConfig
+from lakewright_spark.cli import app
+from lakewright_spark.pyiceberg_catalog import open_catalog
+from lakewright_spark.table_identifier import TableIdentifier
+from lakewright_spark.usage.report import UsageReport, WarehouseUsage, total, usage
+from lakewright_spark.usage.table import TableSize
+from pyiceberg.catalog import Catalog
+from pyiceberg.table import Table
+from typer.testing import CliRunner
+
+ROWS = pa.table({"n": pa.array(range(1000), pa.int64())})
+NAMESPACES = ["usage", "usage.deep"]
+STATISTICS = "ops.table_statistics"
+
+
+@pytest.fixture
+def catalog(catalog_config: CatalogConfig) -> Iterator[Catalog]:
+    """The warehouse's catalog, with namespaces of two levels; the test's tables go after it."""
+    catalog = open_catalog(catalog_config, "results")
+    for name in (*NAMESPACES, "ops"):
+        catalog.create_namespace_if_not_exists(name)
+    others = catalog.table_exists(STATISTICS)
+    yield catalog
+    if not others and catalog.table_exists(STATISTICS):
+        catalog.drop_table(STATISTICS)
+    for name in reversed(NAMESPACES):
+        for table in catalog.list_tables(name):
+            catalog.drop_table(table)
+        for view in catalog.list_views(name):
+            catalog.drop_view(view)
+        catalog.drop_namespace(name)
+
+
+def written(catalog: Catalog, name: str, appends: int = 1) -> Table:
+    table = catalog.create_table(name, schema=ROWS.schema)
+    for _ in range(appends):
+        table.append(ROWS)
+    return table
+
+
+def files(table: Table) -> dict[str, int]:
+    """Address -> bytes of the data files under the table's location, as S3 lists them."""
+    from pyarrow.fs import FileSelector
+
+    io = table.io
+    place = table.location().removeprefix("s3://")
+    found = io.fs_by_scheme("s3", None).get_file_info(FileSelector(f"{place}/data", recursive=True))
+    return {f"s3://{one.path}": one.size for one in found if one.is_file}
+
+
+def measured(config: CatalogConfig, name: str, now: datetime | None = None) -> Any:
+    (warehouse,) = usage(config, now or datetime.now(UTC)).warehouses
+    return next(one for one in warehouse.tables if one.table.within == tuple(name.split(".")))
+
+
+def test_what_is_counted_is_what_s3_holds(catalog: Catalog, catalog_config: CatalogConfig) -> None:
+    table = written(catalog, "usage.deep.grown", appends=3)
+    before = files(table)
+    assert len(before) == 3
+    assert measured(catalog_config, "usage.deep.grown").size == TableSize(
+        bytes_live=sum(before.values()),
+        bytes_current=sum(before.values()),
+        bytes_reclaimable=0,
+        files=3,
+        snapshots=3,
+    )
+    table.overwrite(ROWS.slice(0, 10))
+    new = {path: size for path, size in files(table).items() if path not in before}
+    size = measured(catalog_config, "usage.deep.grown").size
+    assert (size.bytes_live, size.files) == (sum(new.values()), 1)
+    assert size.bytes_reclaimable == sum(before.values())
+
+
+def test_what_a_tag_keeps_is_not_to_be_reclaimed(catalog: Catalog, catalog_config: CatalogConfig) -> None:
+    table = written(catalog, "usage.tagged")
+    snapshot = table.current_snapshot()
+    assert snapshot is not None
+    table.manage_snapshots().create_tag(snapshot.snapshot_id, "first").commit()
+    kept = sum(files(table).values())
+    table.overwrite(ROWS)
+    size = measured(catalog_config, "usage.tagged").size
+    assert (size.bytes_reclaimable, size.files) == (0, 2)
+    assert size.bytes_live == kept + size.bytes_current == sum(files(table).values())
+
+
+def test_a_table_that_was_never_written_has_nothing(catalog: Catalog, catalog_config: CatalogConfig) -> None:
+    written(catalog, "usage.empty", appends=0)
+    assert measured(catalog_config, "usage.empty").size == TableSize()
+
+
+def test_growth_is_since_the_first_statistics_of_the_window(catalog: Catalog, catalog_config: CatalogConfig) -> None:
+    table = written(catalog, "usage.growing", appends=2)
+    written(catalog, "usage.unknown")
+    now, uuid = datetime.now(UTC), str(table.metadata.table_uuid)
+    ages = {60: 7, 20: 100, 5: 200}  # days -> bytes
+    at = [now - timedelta(days=days) for days in ages]
+    statistics = {
+        "table_uuid": pa.array([uuid] * 3),
+        "collected_at": pa.array(at, pa.timestamp("us", "UTC")),
+        "data_bytes": pa.array([size - 1 for size in ages.values()], pa.int64()),
+        "delete_bytes": pa.array([1, 1, 1], pa.int64()),
+    }
+    kept = pa.table(statistics)
+    catalog.create_table_if_not_exists(STATISTICS, schema=kept.schema).append(kept)
+
+    found = measured(catalog_config, "usage.growing", now)
+    assert found.growth.bytes == sum(files(table).values()) - 100
+    assert found.growth.since == at[1]
+    assert measured(catalog_config, "usage.unknown", now).growth is None
+    (warehouse,) = usage(catalog_config, now).warehouses
+    here = tuple(one for one in warehouse.tables if one.table.namespace == ("usage",))
+    assert total([replace(warehouse, tables=here)]).growth == found.growth, "of the tables of which statistics tell"
+
+
+def test_views_are_listed_and_owners_have_their_sums(
+    catalog: Catalog, catalog_config: CatalogConfig, tmp_path: Path
+) -> None:
+    written(catalog, "usage.seen")
+    _view(catalog_config, "usage", "seeing")
+    (results,) = catalog_config.warehouses
+    owned = catalog_config.model_copy(update={"warehouses": [results.model_copy(update={"owner": "user:oidc~ann"})]})
+    path = tmp_path / "catalog.json"
+    path.write_text(owned.to_json())
+
+    told = json.loads(_command("usage", "--json", "--config", str(path)))
+    (warehouse,) = told["warehouses"]
+    assert warehouse["owner"] == "user:oidc~ann"
+    assert "results.usage.seeing" in warehouse["each_view"]
+    (seen,) = [one for one in warehouse["each_table"] if one["table"] == "results.usage.seen"]
+    assert seen["files"] == 1
+    summed = sum(one["bytes_live"] for one in warehouse["each_table"])
+    assert told["total"]["bytes_live"] == warehouse["bytes_live"] == summed
+    (owner,) = told["owners"]
+    assert (owner["owner"], owner["bytes_live"], owner["views"]) == ("user:oidc~ann", summed, warehouse["views"])
+
+    shown = _command("usage", "--tables", "--config", str(path))
+    assert "results.usage.seen" in shown
+    assert "all of user:oidc~ann" in shown
+    assert "tenant spark-tests" in shown
+
+
+def test_a_table_whose_files_are_gone_is_named_and_the_others_are_counted(
+    catalog: Catalog, catalog_config: CatalogConfig, tmp_path: Path
+) -> None:
+    broken = written(catalog, "usage.broken")
+    written(catalog, "usage.sound")
+    snapshot = broken.current_snapshot()
+    assert snapshot is not None
+    broken.io.delete(snapshot.manifest_list)
+    path = tmp_path / "catalog.json"
+    path.write_text(catalog_config.to_json())
+
+    done = CliRunner().invoke(app, ["usage", "--json", "--config", str(path)])
+    assert "results.usage.broken" in str(done.exception)
+    (warehouse,) = json.loads(done.stdout)["warehouses"]
+    assert list(warehouse["unread"]) == ["results.usage.broken"]
+    assert "results.usage.sound" in {one["table"] for one in warehouse["each_table"]}
+
+
+def test_owners_are_added_up_over_their_warehouses() -> None:
+    def warehouse(name: str, owner: str | None, *sizes: int) -> WarehouseUsage:
+        from lakewright_spark.usage.report import TableUsage
+
+        tables = [TableUsage(TableIdentifier(name, ("n",), str(at)), TableSize(files=n)) for at, n in enumerate(sizes)]
+        return WarehouseUsage(name, owner, tuple(tables), ())
+
+    parts = (warehouse("a", "ann", 1, 2), warehouse("b", None, 4), warehouse("c", "ann", 8))
+    report = UsageReport("acme", datetime.now(UTC), parts)
+
+    assert {owner: one.files for owner, one in report.owners.items()} == {"ann": 11, None: 4}
+    assert (report.total.files, report.total.tables) == (15, 4)
+
+
+def _command(*words: str) -> str:
+    done = CliRunner(env={"COLUMNS": "200"}).invoke(app, list(words))
+    assert done.exit_code == 0, done.output
+    return done.stdout
+
+
+def _view(config: CatalogConfig, namespace: str, name: str) -> None:
+    """PyIceberg makes no views; this is what Spark sends."""
+    (warehouse,) = config.warehouses
+    body = {
+        "name": name,
+        "schema": {
+            "type": "struct",
+            "schema-id": 0,
+            "fields": [{"id": 0, "name": "n", "required": False, "type": "long"}],
+        },
+        "view-version": {
+            "version-id": 1,
+            "timestamp-ms": 1,
+            "schema-id": 0,
+            "summary": {},
+            "default-namespace": [namespace],
+            "representations": [{"type": "sql", "sql": "SELECT n FROM seen", "dialect": "spark"}],
+        },
+        "properties": {},
+    }
+    answer = httpx.post(f"{config.uri}/v1/{warehouse.id}/namespaces/{namespace}/views", json=body, timeout=60)
+    assert answer.status_code == 200, answer.text
