@@ -18,6 +18,8 @@ from lakewright.lakekeeper.api.server import ServerRef
 from lakewright.types import Deletion
 
 UNKNOWN = Unknown()
+_SCALARS = frozenset({str, int, float, bool, type(None)})
+"""Most values are one of these, with nothing in them: asked first, for speed."""
 
 
 @dataclass(frozen=True)
@@ -124,6 +126,8 @@ def _nests_declared(annotation: Any) -> bool:
 
 def has_unknown(value: Any) -> bool:
     """Whether a value, or anything in it, is not known yet."""
+    if type(value) in _SCALARS:
+        return False
     if isinstance(value, dict):
         return any(has_unknown(item) for item in cast(dict[str, Any], value).values())
     if isinstance(value, list | tuple):
@@ -133,6 +137,8 @@ def has_unknown(value: Any) -> bool:
 
 def tidied(value: Any) -> Any:
     """Values as they were before the engine: it makes floats of integers, and adds keys of its own."""
+    if type(value) is str:
+        return value
     if isinstance(value, dict):
         items = cast(dict[str, Any], value).items()
         return {key: tidied(item) for key, item in items if item is not None and not key.startswith("__")}
