@@ -24,7 +24,6 @@ def grants_for(
     opts: pulumi.ResourceOptions,
 ) -> list[pulumi.Resource]:
     """The roles and grants. Each grant is given when all that lies in its warehouse is there, and taken back before."""
-    names = dict.fromkeys(grant.role for grant in tenant.grants if grant.role)
     kept = pulumi.ResourceOptions(retain_on_delete=any(w.deletion == "retain" for w in tenant.warehouses))
     roles = {
         name: Role(
@@ -36,7 +35,7 @@ def grants_for(
             adopt=True,
             opts=pulumi.ResourceOptions.merge(opts, kept),
         )
-        for name in names
+        for name in role_names(tenant)
     }
     made: list[pulumi.Resource] = [*roles.values()]
     for grant in tenant.grants:
@@ -57,6 +56,11 @@ def grants_for(
             )
         )
     return made
+
+
+def role_names(tenant: TenantSpec) -> list[str]:
+    """The roles that a tenant's grants name, each once."""
+    return list(dict.fromkeys(grant.role for grant in tenant.grants if grant.role))
 
 
 def _retained(tenant: TenantSpec, grant: GrantSpec) -> bool:

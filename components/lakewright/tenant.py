@@ -10,7 +10,7 @@ from lakewright_spark.catalog_auth import ClientCredentialsAuth
 
 from lakewright import network
 from lakewright.computing_unit import ComputingUnit, TenantNamespace
-from lakewright.grants import grants_for
+from lakewright.grants import grants_for, role_names
 from lakewright.lakekeeper import Bootstrap, DeletionGuard, Project
 from lakewright.maintenance import Maintenance, server_queues
 from lakewright.platform import Platform
@@ -100,6 +100,7 @@ def _guard(
         warehouses={warehouse.name: warehouses[warehouse.name].warehouse_id for warehouse in protected},
         namespaces={warehouse.name: warehouse.namespace_paths for warehouse in protected},
         projects={spec.name: ids} if protected and not retained else None,
+        roles={spec.name: role_names(spec)},
         buckets=buckets,
         deletion="protect",
         opts=pulumi.ResourceOptions.merge(

@@ -9,9 +9,9 @@ from pulumi.dynamic import Resource
 from typing_extensions import override
 
 from lakewright.lakekeeper import own_bucket, warehouse_removal
-from lakewright.lakekeeper.api import contents, warehouses
+from lakewright.lakekeeper.api import contents, projects, roles, warehouses
 from lakewright.lakekeeper.api.client import Client
-from lakewright.lakekeeper.api.errors import NotFound
+from lakewright.lakekeeper.api.errors import Forbidden, NotFound
 from lakewright.lakekeeper.declared import Deletable, StateOnly
 from lakewright.lakekeeper.errors import CannotCount, HoldsTables, StillHeld
 from lakewright.lakekeeper.options import ServerInput, given
@@ -29,6 +29,8 @@ class DeletionGuardArgs(Deletable):
     """The stack's own namespaces by warehouse name; of a warehouse that is named here, others stand in the way."""
     projects: Annotated[dict[str, list[str]] | None, StateOnly()] = None
     """The stack's own warehouse ids by id of a project that goes with them; others in it stand in the way."""
+    roles: Annotated[dict[str, list[str]] | None, StateOnly()] = None
+    """Names of the stack's own roles by id of such a project; of one that is named here, others stand in the way."""
     buckets: Annotated[list[OwnBucket] | None, StateOnly()] = None
     """Buckets that go with the stack and are not emptied for it."""
 
@@ -67,7 +69,8 @@ class DeletionGuardProvider(LakekeeperProvider[DeletionGuardArgs]):
                 elif own is not None:
                     others += warehouse_removal.in_the_way(client, warehouse_id, name, own)
         for project_id, ours in sorted((state.projects or {}).items()):
-            others += _strangers(client, project_id, ours)
+            own_roles = None if state.roles is None else state.roles.get(project_id)
+            others += _strangers(client, project_id, ours, own_roles)
         for bucket in state.buckets or []:
             with _noting(uncounted):
                 if content := own_bucket.held(bucket):
@@ -91,18 +94,29 @@ def _noting(uncounted: list[str]) -> Generator[None]:
         uncounted.append(str(error))
 
 
-def _strangers(client: Client, project_id: str, ours: list[str]) -> list[str]:
+def _strangers(client: Client, project_id: str, ours: list[str], our_roles: list[str] | None) -> list[str]:
+    """What others made in a project, all of which the server wants gone before the project; nothing of one gone."""
     try:
-        found = warehouses.all_of(client, project_id)
-    except NotFound:
-        return []
-    names = sorted(str(one["name"]) for one in found if warehouses.id_of(one) not in ours)
-    if not names:
+        found = {
+            "warehouses": [one for one in warehouses.all_of(client, project_id) if warehouses.id_of(one) not in ours]
+        }
+        if our_roles is not None:
+            known = {name.casefold() for name in our_roles}
+            found["roles"] = [one for one in roles.all_of(client, project_id) if _name(one).casefold() not in known]
+    except (NotFound, Forbidden):
+        if projects.name_of(client, project_id) is not None:
+            raise
         return []
     return [
-        f"at {client.endpoint} project {project_id} holds warehouses that the stack does not declare"
-        f" (only deleting them helps): {', '.join(names)}"
+        f"at {client.endpoint} project {project_id} holds {kind} that the stack does not declare"
+        f" (only deleting them helps): {', '.join(sorted(map(_name, strangers)))}"
+        for kind, strangers in found.items()
+        if strangers
     ]
+
+
+def _name(found: dict[str, Any]) -> str:
+    return str(found["name"])
 
 
 class DeletionGuard(Resource, module="lakekeeper", name="DeletionGuard"):
@@ -119,6 +133,7 @@ class DeletionGuard(Resource, module="lakekeeper", name="DeletionGuard"):
         warehouses: pulumi.Input[Mapping[str, pulumi.Input[str]]],
         namespaces: pulumi.Input[Mapping[str, Sequence[str]]] | None = None,
         projects: pulumi.Input[Mapping[str, Sequence[pulumi.Input[str]]]] | None = None,
+        roles: pulumi.Input[Mapping[str, Sequence[str]]] | None = None,
         buckets: pulumi.Input[Sequence[Mapping[str, Any]]] | None = None,
         deletion: pulumi.Input[Deletion] | None = None,
         opts: pulumi.ResourceOptions | None = None,
@@ -128,6 +143,7 @@ class DeletionGuard(Resource, module="lakekeeper", name="DeletionGuard"):
             warehouses=warehouses,
             namespaces=namespaces,
             projects=projects,
+            roles=roles,
             buckets=buckets,
             deletion=deletion,
         )

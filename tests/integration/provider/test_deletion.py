@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -260,6 +261,29 @@ def test_the_guard_names_what_would_stop_a_destroy_half_way(
     assert "warehouse `main` is protected" in said
     assert "namespaces that the stack does not declare: stray" in said
     assert f"project {project_id} holds warehouses that the stack does not declare" in said
+
+
+def test_the_guard_names_roles_that_others_made(
+    guard: Resource, warehouse: Resource, server: Props, project_id: str, http: httpx.Client
+) -> None:
+    """A project with a role in it is not deleted; upper and lower case are the same to the server."""
+    ids = {}
+    for name in ("Analysts", "strangers", "Others"):
+        made = http.post("/management/v1/role", json={"name": name}, headers={"x-project-id": project_id})
+        ids[name] = made.raise_for_status().json()["id"]
+    declared: Props = {"server": server, "warehouses": {"main": warehouse.id}, "projects": {project_id: [warehouse.id]}}
+    guard.up(**declared, roles={project_id: ["analysts"]})
+    told = "holds roles that the stack does not declare (only deleting them helps): Others, strangers"
+    with pytest.raises(StillHeld, match=re.escape(f"project {project_id} {told}.")):
+        guard.destroy()
+    for name in ("strangers", "Others"):
+        http.delete(f"/management/v1/role/{ids[name]}", headers={"x-project-id": project_id}).raise_for_status()
+    guard.destroy()
+
+
+def test_the_guard_looks_for_strangers_in_no_project_that_is_gone(guard: Resource, server: Props) -> None:
+    guard.up(server=server, warehouses={}, projects={"gone": []}, roles={"gone": []})
+    guard.destroy()
 
 
 def test_the_guard_refuses_when_a_bucket_cannot_be_looked_into(
