@@ -9,12 +9,13 @@ from typing import Any
 import httpx
 from pulumi.dynamic import ResourceProvider
 
+from . import random_tables
 from .conftest import Props, Resource
 
 Key = tuple[str, str]
 """Kind and slot."""
 
-ORDER = ("project", "user", "role", "warehouse", "namespace")
+ORDER = ("project", "user", "role", "warehouse", "namespace", "table")
 
 
 @dataclass
@@ -95,6 +96,9 @@ class Stack:
                     "forget the key": call("POST", f"{path}/storage-credential", {"new-storage-credential": None}),
                     "delete": lambda: _delete_warehouse(http, at),
                 }
+            case "table":
+                warehouse = self._state[wanted.made_in["warehouse_id"]].id
+                return random_tables.Jobs(http, warehouse, self._state[key].outs).drifts()
             case _:
                 warehouse = self._state[wanted.made_in["warehouse_id"]].id
                 path = f"/catalog/v1/{warehouse}/namespaces/{wanted.props['name'].replace('.', '%1F')}"
@@ -130,6 +134,8 @@ def wanted_on_server(declared: Declared) -> Props:
 def _shown(kind: str, props: Props) -> Props:
     if kind == "role":
         return {"name": props["name"], "description": props["description"] or None}
+    if kind == "table":
+        return random_tables.wanted(props)
     keys = {
         "project": ("name",),
         "user": ("name",),
@@ -144,7 +150,7 @@ def _shown(kind: str, props: Props) -> Props:
         "credential": props["credential"]["type"] if props["credential"] else None,
         "delete_profile": props["delete_profile"],
         "protected": props["protected"],
-        "versions": props["allowed_format_versions"] or [1, 2, 3],
+        "versions": props["allowed_format_versions"],
         "status": "active",
     }
 
@@ -205,5 +211,8 @@ def _in_warehouse(http: httpx.Client, warehouse: str, slot: str, parent: str = "
         protection = http.get(f"/management/v1/warehouse/{warehouse}/namespace/{answer['namespace-uuid']}/protection")
         own = {key: value for key, value in answer["properties"].items() if key not in ("location", "namespace_id")}
         found["namespace", f"{slot}.{name}"] = {"properties": own, "protected": protection.json()["protected"]}
+        for table in random_tables.found(http, warehouse, path):
+            assert ("table", f"{slot}.{name}") not in found, "a table is there twice"
+            found["table", f"{slot}.{name}"] = table
         found |= _in_warehouse(http, warehouse, slot, name)
     return found

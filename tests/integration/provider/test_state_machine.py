@@ -17,12 +17,15 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition,
 from lakewright.lakekeeper.namespace import NamespaceProvider
 from lakewright.lakekeeper.project import ProjectProvider
 from lakewright.lakekeeper.role import RoleProvider
+from lakewright.lakekeeper.table import TableProvider
 from lakewright.lakekeeper.user import UserProvider
 from lakewright.lakekeeper.warehouse import WarehouseProvider
+from lakewright_sandbox.state import Sandbox
 
 from .conftest import Props
 from .fault_cases import access_key, storage
 from .random_stack import Declared, Object, Stack, found_on_server, wanted_on_server
+from .random_tables import AGES, REAL_KEY, make_bucket, real_storage
 from .test_faults import FULL, Operator, operator, switched
 
 __all__ = ["operator", "switched"]
@@ -33,6 +36,8 @@ _tags = count(1)
 PROJECTS = ("p0", "p1")
 WAREHOUSES = ("w0", "w1", "w2")
 NAMESPACES = ("a", "a.x", "b")
+ON_S3 = "w0"
+"""The warehouse that has real storage, and the tables."""
 NAMES = st.sampled_from(["north", "South", "ost"])
 TEXTS = st.dictionaries(st.sampled_from(["owner", "team"]), st.sampled_from(["x", "y"]), max_size=2)
 DELETION = st.sampled_from([{"type": "hard"}, {"type": "soft", "expiration_seconds": 60}])
@@ -52,9 +57,10 @@ FAULTS = st.sampled_from(
 
 
 class Lives(RuleBasedStateMachine):
-    """One stack on a server that others use too. `operator` is set by the test."""
+    """One stack on a server that others use too. `operator` and `sandbox` are set by the test."""
 
     operator: Operator
+    sandbox: Sandbox
 
     def __init__(self) -> None:
         super().__init__()
@@ -63,18 +69,24 @@ class Lives(RuleBasedStateMachine):
         self.http.post("/management/v1/bootstrap", json={"accept-terms-of-use": True})
         self.declared: Declared = {}
         self.stack = Stack(self.operator.server)
+        self.ages: dict[str, int] = {}
         self.settled = True
         """Nothing was changed behind the stack's back since the last `up`."""
+        self.guarded: set[str] = set()
+        """The warehouses that were protected by the last `up`, or held something that was: they stay where they are."""
+        self.hiding = False
+        """A warehouse may be inactive, so that a refresh cannot see what is in it, and says so."""
 
     # What a program says.
 
     @initialize(name=NAMES, delete_profile=DELETION)
     def begin(self, name: str, delete_profile: Props) -> None:
-        more = {"delete_profile": delete_profile, "protected": False, "allowed_format_versions": None}
+        more = {"delete_profile": delete_profile, "protected": False, "allowed_format_versions": [1, 2, 3]}
         self.declare_project("p0", name)
         self.declare_warehouse("w0", "p0", "one", "KEY", **more)
         self.declare_warehouse("w1", "p0", "one", None, **more)
         self.declare_namespace("w0", "a", {"owner": "x"}, False)
+        self.declare_table("a", "orders", {"owner": "x"}, 0)
         self.declare_role("p0", name, "")
         self.declare_user("u0", name)
 
@@ -90,19 +102,20 @@ class Lives(RuleBasedStateMachine):
         key=st.sampled_from(["KEY", "NEW_KEY", None]),
         delete_profile=DELETION,
         protected=st.booleans(),
-        allowed_format_versions=st.sampled_from([None, [2], [2, 3]]),
+        allowed_format_versions=st.sampled_from([[1, 2, 3], [2], [2, 3]]),
     )
     def declare_warehouse(self, slot: str, project: str, prefix: str, key: str | None, **more: Any) -> None:
+        """Always with its format versions: without, they would be whatever the server has."""
         if ("project", project) not in self.declared:
             return
         before = self.declared.get(("warehouse", slot))
-        if before and (before.props["protected"] or not self.settled):
+        if before and (slot in self.guarded or not self.settled):
             project, prefix = before.needs[1], before.props["storage"]["key_prefix"].rpartition("/")[2]
         props = {
             "project_id": f"{self.tag}-{project}",
             "name": f"{slot}-{prefix}",
-            "storage": storage(f"{self.tag}/{slot}/{prefix}"),
-            "credential": access_key(key) if key else None,
+            "storage": self._storage(slot, f"{self.tag}/{slot}/{prefix}"),
+            "credential": REAL_KEY if slot == ON_S3 else access_key(key) if key else None,
             "deletion": "purge",
             **more,
         }
@@ -116,6 +129,21 @@ class Lives(RuleBasedStateMachine):
         props = {"name": name, "properties": texts, "protected": protected, "deletion": "purge"}
         made_in = {"warehouse_id": ("warehouse", warehouse)}
         self.declared["namespace", f"{warehouse}.{name}"] = Object(NamespaceProvider, props, parent, made_in)
+
+    @rule(
+        namespace=st.sampled_from(NAMESPACES),
+        name=st.sampled_from(["orders", "Parts"]),
+        texts=TEXTS,
+        years=st.integers(0, 2),
+    )
+    def declare_table(self, namespace: str, name: str, texts: Props, years: int) -> None:
+        slot = f"{ON_S3}.{namespace}"
+        if ("namespace", slot) in self.declared:
+            self.ages[slot] = min(self.ages.get(slot, 0) + years, len(AGES) - 1)
+            props = {"namespace": namespace, "name": name, "properties": {"owner": "x", **texts}, "protected": False}
+            props |= AGES[self.ages[slot]] | {"deletion": "purge"}
+            made_in = {"warehouse_id": ("warehouse", ON_S3)}
+            self.declared["table", slot] = Object(TableProvider, props, ("namespace", slot), made_in)
 
     @rule(project=st.sampled_from(PROJECTS), name=NAMES, description=st.sampled_from(["", "d", "e"]))
     def declare_role(self, project: str, name: str, description: str) -> None:
@@ -147,15 +175,19 @@ class Lives(RuleBasedStateMachine):
             return
         key = data.draw(st.sampled_from(there))
         drifts = self.stack.drifts(self.http, key, self.declared[key], name)
-        drifts[data.draw(st.sampled_from(sorted(drifts)))]()
+        what = data.draw(st.sampled_from(sorted(drifts)))
+        drifts[what]()
+        self.hiding |= what == "deactivate"
         self.settled = False
 
     # What an operator does.
 
     @rule()
     def up(self) -> None:
-        self.operator.run(lambda: self.stack.up(self.declared))
-        self.settled = True
+        for _ in range(2 if self.hiding else 1):  # the first one activates the warehouse, and then all is seen
+            self.operator.run(lambda: self.stack.up(self.declared))
+        self.settled, self.hiding = True, False
+        self.guarded = {key[1].partition(".")[0] for key, one in self.declared.items() if one.props.get("protected")}
         assert found_on_server(self.http, self.tag) == wanted_on_server(self.declared)
 
     @rule(fault=FAULTS, nth=st.integers(1, 25), times=st.sampled_from([1, 2, None]))
@@ -175,6 +207,9 @@ class Lives(RuleBasedStateMachine):
         self.declared.clear()
         self.up()
 
+    def _storage(self, slot: str, prefix: str) -> Props:
+        return real_storage(self.sandbox, prefix) if slot == ON_S3 else storage(prefix)
+
     def teardown(self) -> None:
         self.operator.switched.install()
         self.up()
@@ -182,8 +217,12 @@ class Lives(RuleBasedStateMachine):
 
 
 @pytest.mark.timeout(7200 if FULL else 300)
-def test_after_each_up_the_server_equals_the_declaration(operator: Operator) -> None:
-    Lives.operator = operator
+def test_after_each_up_the_server_equals_the_declaration(
+    operator: Operator, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in make_bucket(sandbox).items():
+        monkeypatch.setenv(name, value)
+    Lives.operator, Lives.sandbox = operator, sandbox
     run_state_machine_as_test(
         Lives,
         settings=settings(
