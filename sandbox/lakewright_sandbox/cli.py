@@ -13,7 +13,9 @@ from lakewright_sandbox.lakekeeper.settings import DATABASE_VARIABLE
 from lakewright_sandbox.lakekeeper.versions import Version
 from lakewright_sandbox.state import Authz, Sandbox
 
-app = typer.Typer(name="sandbox", help="A laptop's stand-in for the cloud: S3, IAM, STS and a Lakekeeper.")
+app = typer.Typer(
+    name="sandbox", add_completion=False, help="A laptop's stand-in for the cloud: S3, IAM, STS and a Lakekeeper."
+)
 
 Dir = Annotated[Path, typer.Option("--dir", help="Where the sandbox keeps its data, keys and logs.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object, with the admin keys.")]

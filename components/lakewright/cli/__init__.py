@@ -41,11 +41,11 @@ class LazyGroup(TyperGroup):
         return [*COMMANDS, *(name for name in _plugged_in() if name not in COMMANDS)]
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ARG002 - the names are Typer's
-        """For `--help`: a stand-in that knows the command's line."""
+        """For `--help`: a stand-in that knows the command's line; another package's command knows its own."""
         if cmd_name in COMMANDS:
             return TyperCommand(cmd_name, help=COMMANDS[cmd_name][1])
         if cmd_name in _plugged_in():
-            return TyperCommand(cmd_name, help=f"From {_plugged_in()[cmd_name].partition('.')[0]}.")
+            return load_command(cmd_name)
         return None
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
