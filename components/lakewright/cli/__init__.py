@@ -6,7 +6,7 @@ import os
 import sys
 import traceback
 from importlib import import_module
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
 import typer
@@ -41,11 +41,11 @@ class LazyGroup(TyperGroup):
         return [*COMMANDS, *(name for name in _plugged_in() if name not in COMMANDS)]
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ARG002 - the names are Typer's
-        """For `--help`: a stand-in that knows the command's line; another package's command knows its own."""
+        """For `--help`: a stand-in that knows the command's line; for another package's command, that package's."""
         if cmd_name in COMMANDS:
             return TyperCommand(cmd_name, help=COMMANDS[cmd_name][1])
-        if cmd_name in _plugged_in():
-            return load_command(cmd_name)
+        if point := _plugged_in().get(cmd_name):
+            return TyperCommand(cmd_name, help=point.dist.metadata["Summary"] if point.dist else None)
         return None
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
@@ -55,7 +55,7 @@ class LazyGroup(TyperGroup):
 
 def load_command(name: str) -> Any:
     """Imports a command."""
-    place = COMMANDS[name][0] if name in COMMANDS else _plugged_in()[name]
+    place = COMMANDS[name][0] if name in COMMANDS else _plugged_in()[name].value
     module, _, attribute = place.partition(":")
     found: Any = getattr(import_module(module), attribute)
     if not isinstance(found, typer.Typer):
@@ -67,8 +67,8 @@ def load_command(name: str) -> Any:
     return command
 
 
-def _plugged_in() -> dict[str, str]:
-    return {point.name: point.value for point in entry_points(group=ENTRY_POINTS)}
+def _plugged_in() -> dict[str, EntryPoint]:
+    return {point.name: point for point in entry_points(group=ENTRY_POINTS)}
 
 
 app = typer.Typer(
