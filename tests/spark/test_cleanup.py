@@ -7,16 +7,22 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import httpx
+import pyarrow as pa
 import pytest
+from lakewright_sandbox.in_process import serving
+from lakewright_sandbox.state import Sandbox
 from lakewright_spark.catalog import CatalogConfig
 from lakewright_spark.errors import CatalogUnreachableError
 from lakewright_spark.registry.records import ExecutionRecord, ExecutionStatus
 from lakewright_spark.registry.registry import ExecutionRegistry
 from lakewright_spark.results.cleanup import YOUNGEST_ORPHAN, Cleaner, failure
+from lakewright_spark.results.reader import ResultReader
 from lakewright_spark.results.schemas import CONSOLE_MESSAGES
 from lakewright_spark.results.tables import ResultTables
 from lakewright_spark.results.uris import Execution, Port, ResultKind, ResultUri
 from lakewright_spark.results.writer import ResultWriter
+from storm import Storm
 
 NOW = datetime.now(UTC)
 HOUR = timedelta(hours=1)
@@ -185,3 +191,21 @@ def test_orphan_tables_that_are_old_enough_are_dropped(
     assert set(dropped) == set(addresses(workflow, 1))
     assert there(cleaner, workflow, 1) == []
     assert timedelta(0) < YOUNGEST_ORPHAN
+
+
+def test_a_drop_says_that_it_purges_and_spares_the_table_that_comes_after_it(
+    catalog_config: CatalogConfig, sandbox: Sandbox, workflow: int
+) -> None:
+    way = Storm(sandbox.lakekeeper.endpoint)
+    with serving(way) as endpoint:
+        config = catalog_config.model_copy(update={"uri": f"{endpoint}/catalog"})
+        writer, uri = ResultWriter(config, "results"), Execution(workflow, 1, "results").result(Port("Again-1"))
+        writer.write(uri, pa.table({"n": [1]}))
+        writer.write(uri, pa.table({"n": [2]}))  # drops it, and makes it again at once
+    drops = [line for line in way.lines if line.startswith("DELETE")]
+    assert drops
+    assert all(line.lower().endswith("?purgerequested=true") for line in drops)
+    tasks = f"{sandbox.lakekeeper.endpoint}/management/v1/warehouse/{config.warehouses[0].id}/task/list"
+    while httpx.post(tasks, json={"status": ["SCHEDULED", "RUNNING"]}, timeout=60).json()["tasks"]:
+        pass  # the server purges in the background
+    assert ResultReader(catalog_config).whole(uri)["n"].to_pylist() == [2]

@@ -1,0 +1,23 @@
+"""A job in a process of its own, to be killed. Arguments: configuration, table, policies, job, now."""
+
+from __future__ import annotations
+
+import sys
+from datetime import datetime
+from pathlib import Path
+
+from lakewright_spark.catalog import CatalogConfig
+from lakewright_spark.catalog_policies import TablePolicies
+from lakewright_spark.maintenance import jobs
+from lakewright_spark.session import spark_session
+from lakewright_spark.table_identifier import TableIdentifier
+
+config = CatalogConfig.load(Path(sys.argv[1]))
+table = TableIdentifier.parse(config.warehouses[0].name, sys.argv[2])
+policy = TablePolicies.model_validate_json(sys.argv[3])
+spark = spark_session(config, "dying")
+# As in the other tests of jobs: a day passes by telling them so.
+spark._jsparkSession.sessionState().conf().setConfString("spark.testing", "true")
+print("begins", flush=True)
+jobs.run(sys.argv[4], spark, table, policy, dry_run=False, now=datetime.fromisoformat(sys.argv[5]))  # pyright: ignore
+print("ended", flush=True)

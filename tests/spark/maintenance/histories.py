@@ -1,0 +1,208 @@
+"""Random lives of a table: what happens to it before, between and during jobs, and every file that it refers to."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from itertools import count
+from typing import Any
+
+import pyarrow as pa
+from lakewright_spark.catalog import CatalogConfig
+from lakewright_spark.pyiceberg_catalog import open_catalog
+from pyiceberg.exceptions import CommitFailedException
+from pyiceberg.io.pyarrow import _dataframe_to_data_files
+from pyiceberg.manifest import DataFile
+from pyiceberg.table import Table
+
+from .conftest import Maintained, s3
+
+STEPS = ("append", "overwrite", "delete", "branch", "tag", "write branch", "roll back", "fail")
+MEANWHILE = ("nothing", "append", "append and tag", "begin and end")
+"""What another process does while a job runs: `begin and end` is a write that is longer than the job."""
+
+ROWS = pa.schema([pa.field("n", pa.int32())])
+
+
+@dataclass
+class History:
+    """A table with a second client, which knows nothing of jobs and of what Spark remembers."""
+
+    table: Maintained
+    config: CatalogConfig
+    held: list[tuple[int, Sequence[DataFile]]] = field(default_factory=list)
+    """Writes that have put their files, and not committed them: their row, and the files."""
+    added: list[int] = field(default_factory=list)
+    """Rows that were committed to `main` beside jobs."""
+    _rows: Iterator[int] = field(default_factory=lambda: count(10_000))
+    _manifests: dict[str, set[str]] = field(default_factory=dict)
+    """What each manifest refers to: files that never change."""
+
+    @property
+    def other(self) -> Table:
+        """The table as it is now, through a catalog of the caller's own."""
+        name = self.table.table
+        return open_catalog(self.config, name.warehouse).load_table((*name.namespace, name.name))
+
+    def take(self, step: str, number: int) -> None:
+        """One step of its life; those that need something which is not there do nothing."""
+        table = self.table
+        table.spark.catalog.refreshTable(table.sql)  # Spark remembers it as it was before the other client's commit
+        if step == "append":
+            self.other.append(_frame(number, number + 100))
+        elif step == "overwrite":
+            table.do(f"INSERT OVERWRITE THIS VALUES ({number})")
+        elif step == "delete":
+            table.do(f"DELETE FROM THIS WHERE n >= 100 AND n < {100 + number}")
+        elif step in {"branch", "tag"}:
+            table.do(f"ALTER TABLE THIS CREATE {step} {step}_{number}")
+        elif step == "fail":
+            self.fail(number)
+        elif step == "write branch":
+            branches = sorted(table.column("SELECT name FROM THIS.refs WHERE type = 'BRANCH' AND name <> 'main'"))
+            if branches:
+                table.do(f"INSERT INTO THIS.branch_{branches[-1]} VALUES ({1000 + number})")
+        else:
+            line = table.column(
+                "SELECT snapshot_id FROM THIS.history WHERE is_current_ancestor ORDER BY made_current_at"
+            )
+            if len(line) > 1:
+                name, sql = table.table, "CALL {}.system.rollback_to_snapshot({}, {})"
+                table.do(sql.format(name.warehouse, name.argument, line[-2]))
+
+    def fail(self, number: int) -> None:
+        """Leave what a write leaves that ends before its commit: data, and manifests."""
+        bucket, prefix = self.table.place
+        for path in (f"data/lost-{number}.parquet", f"metadata/lost-{number}-m0.avro"):
+            s3(self.table.sandbox).put_object(Bucket=bucket, Key=prefix + path, Body=b"lost")
+
+    def lost(self) -> list[str]:
+        return [path for path in self.table.objects() if "/lost-" in path]
+
+    def begin(self) -> None:
+        """Put the files of a write, and commit nothing."""
+        row, table = next(self._rows), self.other
+        self.held.append((row, list(_dataframe_to_data_files(table.metadata, _frame(row), table.io))))
+
+    def end(self) -> None:
+        """Commit the write that began first."""
+        row, files = self.held.pop(0)
+
+        def commit(table: Table) -> None:
+            with table.transaction() as transaction, transaction.update_snapshot().fast_append() as append:
+                for file in files:
+                    append.append_data_file(file)
+
+        self._until_it_is_in(commit)
+        self.added.append(row)
+
+    def append(self) -> None:
+        row = next(self._rows)
+        self._until_it_is_in(lambda table: table.append(_frame(row)))
+        self.added.append(row)
+
+    @contextmanager
+    def meanwhile(self, what: str) -> Iterator[None]:
+        """Somebody else is at it while the block runs, and has ended with it."""
+        over, failures = threading.Event(), list[BaseException]()
+
+        def work() -> None:
+            try:
+                if what == "begin and end":
+                    self.begin()
+                    over.wait()
+                    self.end()
+                for number in range(6):
+                    if over.is_set() or not what.startswith("append"):
+                        break
+                    self.append()
+                    if number == 0 and what.endswith("tag"):
+                        newest = self.other
+                        tag = newest.manage_snapshots().create_tag(
+                            newest.metadata.current_snapshot_id, f"t{self.added[-1]}"
+                        )
+                        tag.commit()
+            except BaseException as error:
+                failures.append(error)
+                raise
+
+        thread = threading.Thread(target=work)
+        thread.start()
+        try:
+            yield
+        finally:
+            over.set()
+            thread.join()
+        assert not failures, failures
+
+    def referred(self) -> set[str]:
+        """Every file that the newest metadata leads to: of each snapshot, branch and tag, and the log of metadata."""
+        table = self.other
+        found = {table.metadata_location, *(entry.metadata_file for entry in table.metadata.metadata_log)}
+        for snapshot in table.metadata.snapshots:
+            found.add(snapshot.manifest_list)
+            for manifest in snapshot.manifests(table.io):
+                known = self._manifests.get(manifest.manifest_path)
+                if known is None:
+                    entries = manifest.fetch_manifest_entry(table.io, discard_deleted=True)
+                    known = {manifest.manifest_path, *(entry.data_file.file_path for entry in entries)}
+                    self._manifests[manifest.manifest_path] = known
+                found |= known
+        return found
+
+    def uncommitted(self) -> set[str]:
+        return {file.file_path for _, files in self.held for file in files}
+
+    def rows(self, ref: str) -> list[int]:
+        """What a branch or tag holds, as the other client reads it."""
+        table = self.other
+        return sorted(table.scan(snapshot_id=table.metadata.refs[ref].snapshot_id).to_arrow()["n"].to_pylist())
+
+    def refs(self) -> set[str]:
+        return set(self.other.metadata.refs)
+
+    def _until_it_is_in(self, commit: Any) -> None:
+        """As any writer does whose commit another one was faster than."""
+        for attempt in range(20):
+            try:
+                commit(self.other)
+            except CommitFailedException:
+                if attempt == 19:
+                    raise
+            else:
+                return
+
+
+@dataclass
+class Watch:
+    """Compares every byte before a job and after it."""
+
+    history: History
+    before: dict[str, str] = field(default_factory=dict)
+    referred: set[str] = field(default_factory=set)
+
+    def look(self) -> None:
+        self.before, self.referred = self.history.table.objects(), self.history.referred()
+
+    def compare(self, job: str) -> None:
+        """What must be there is there, what is there is as it was, and what is gone was the job's to take."""
+        uncommitted = self.history.uncommitted()
+        referred = self.history.referred()  # before the listing: only a job deletes, and it has ended
+        now = self.history.table.objects()
+        assert referred | uncommitted <= now.keys(), job
+        changed = {path for path in self.before.keys() & now.keys() if self.before[path] != now[path]}
+        assert not changed, job
+        gone = self.before.keys() - now.keys()
+        if job == "snapshot-expiration":
+            assert gone <= self.referred, "of what snapshots referred to that are no more"
+        elif job == "staged-files":
+            assert not gone & self.referred
+        else:
+            assert not gone, f"{job} deletes no file"
+        self.before, self.referred = now, referred
+
+
+def _frame(*rows: int) -> pa.Table:
+    return pa.table({"n": pa.array(rows, pa.int32())}, schema=ROWS)
