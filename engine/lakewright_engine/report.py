@@ -12,6 +12,9 @@ from lakewright_engine.urns import is_default_provider, urn_name
 if TYPE_CHECKING:
     from pulumi.automation.events import DiagnosticEvent, EngineEvent, StepEventMetadata, StepEventStateMetadata
 
+SAID = ("note: ", "warning: ")
+"""How a line on stderr begins that is more than output."""
+
 READ_FROM_OUTPUTS = ("refresh", "read", "read-replacement")
 """Operations whose changes are between old and new outputs; those of others are between inputs."""
 
@@ -49,7 +52,7 @@ class Report:
     """In the order in which they were started; default providers left out."""
     changes: dict[str, int] = field(default_factory=dict[str, int])
     messages: list[str] = field(default_factory=list[str])
-    """Errors and warnings."""
+    """Errors, warnings and notes."""
     seconds: int = 0
     _open: dict[tuple[str, str], StepReport] = field(default_factory=dict[tuple[str, str], StepReport])
 
@@ -123,7 +126,12 @@ class Report:
 
 
 def message_of(diagnostic: DiagnosticEvent) -> str:
-    """An error or warning as one text, `severity: what it says`; empty for everything else."""
+    """An error, warning or note as one text, `severity: what it says`; empty for everything else.
+
+    Providers and programs have nothing but their stderr to warn and note with, whose lines have no severity.
+    """
+    if diagnostic.severity == "info#err" and diagnostic.message.startswith(SAID):
+        return diagnostic.message.strip()
     if diagnostic.severity not in ("error", "warning"):
         return ""
     body = diagnostic.message.strip().removeprefix(f"{diagnostic.severity}:").strip()

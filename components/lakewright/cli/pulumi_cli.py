@@ -48,9 +48,10 @@ class PulumiCli:
             _operate(stack, operation, heard)
         except automation.CommandError as error:
             message, result.exit = _said(error)
-            if not report.messages and not report.steps:
+            why = [one for one in report.messages if one.startswith("error: ")]
+            if not why and not report.steps:
                 raise CliFailed(message, result.exit) from error
-            if not report.messages or result.exit != 1:
+            if not why or result.exit != 1:
                 report.messages.append(f"error: {message}")
         result.changes, result.messages = report.changes, report.messages
         result.outputs = {

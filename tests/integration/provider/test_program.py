@@ -162,7 +162,11 @@ def test_a_stack_from_first_up_to_purge(
 def test_a_preview_tells_what_adoption_would_change(stack: Stack, project_id: str) -> None:
     text = stack.shown("preview", adopt=True)
     assert f"note: project {project_id} at http" in text
-    assert f"exists already and is adopted; this changes: name: '{project_id}' -> 'tenant'" in text
+    changes = f"exists already and is adopted; this changes: name: '{project_id}' -> 'tenant'"
+    assert changes in text
+    notes = [one for one in stack.run("preview", adopt=True)["messages"] if one.startswith("note: project")]
+    assert len(notes) == 1
+    assert changes in notes[0]
 
 
 def test_every_mistake_at_once_each_with_its_property(stack: Stack) -> None:
