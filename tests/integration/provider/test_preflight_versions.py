@@ -1,0 +1,137 @@
+"""Pre-flight on every server version: before 0.14 there is no dry run, and this machine finds out what it can."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import boto3
+import httpx
+import pytest
+from lakewright.lakekeeper.bootstrap import BootstrapProvider
+from lakewright.lakekeeper.project import ProjectProvider
+from lakewright.lakekeeper.warehouse import WarehouseProvider
+from lakewright_sandbox.in_process import serving
+from lakewright_sandbox.lakekeeper.app import create_app
+from lakewright_sandbox.lakekeeper.settings import Settings
+from lakewright_sandbox.state import Sandbox
+from starlette.responses import JSONResponse
+from starlette.types import Receive, Scope, Send
+
+from .conftest import Props, Resource
+from .test_preflight import preflight, reports, validated
+from .test_server_versions import Old, old, servers
+
+__all__ = ["old", "reports", "servers"]
+
+
+WITHOUT_A_DRY_RUN = pytest.mark.parametrize("old", ["0.11", "0.13"], indirect=True)
+
+
+@pytest.fixture
+def between(servers: dict[str, Old], sandbox: Sandbox, tmp_path: Path) -> Iterator[Old]:
+    """A server of 0.13 that says of its queues what 0.14 says."""
+    settings = Settings(database=f"sqlite:///{tmp_path / 'db'}", version="0.13", skip_storage_validation=True)
+    app = create_app(settings)
+    told = httpx.get(f"{servers['0.13'].server['endpoint']}/management/v1/info").json()
+
+    async def newer(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope.get("path") == "/management/v1/info":
+            await JSONResponse(told | {"queues": ["soft_deletion", "tabular_purge"]})(scope, receive, send)
+        else:
+            await app(scope, receive, send)
+
+    with serving(newer) as endpoint, httpx.Client(base_url=endpoint, timeout=30) as http:
+        yield Old("0.13", http, sandbox, servers["0.13"].bucket)
+
+
+def keys_in(old: Old, prefix: str) -> list[str]:
+    admin = old.sandbox.admin
+    session = boto3.Session(admin.access_key_id, admin.secret_access_key.get_secret_value(), region_name="us-east-1")
+    s3 = session.client("s3", endpoint_url=old.sandbox.aws.endpoint)
+    return [one["Key"] for one in s3.list_objects_v2(Bucket=old.bucket, Prefix=prefix).get("Contents", [])]
+
+
+def test_storage_is_tried_by_the_server_from_0_14_on_and_before_from_here(reports: Path, old: Old) -> None:
+    declared = old.warehouse()
+    found = validated(reports, declared)
+    assert (found["name"][0], found["overlap"][0]) == ("passed", "passed")
+    assert any(name.startswith("server: ") for name in found) == old.since("0.14")
+    if not old.since("0.14"):
+        assert found["role"] == ("skipped", "no role is declared")
+        status, reason = found["bucket"]
+        place = f"s3://{old.bucket}/{declared['storage']['key_prefix']}/lakewright-validate-"
+        assert (status, reason.partition(place)[0]) == ("passed", "a probe object was written, read and deleted at ")
+    assert keys_in(old, declared["storage"]["key_prefix"]) == []
+    both = {"warehouseStatus": ["active", "inactive"]}
+    mine = {"x-project-id": declared["project_id"]}
+    assert old.http.get("/management/v1/warehouse", params=both, headers=mine).json()["warehouses"] == []
+
+
+def test_name_and_place_are_looked_at_on_every_version(reports: Path, old: Old) -> None:
+    """Among warehouses of other projects, inactive ones too, whose ids have another key on older servers."""
+    taken = old.warehouse(active=False)
+    there = Resource(WarehouseProvider())
+    there.up(**taken)
+    preflight._seen.clear()
+    prefix = f"{taken['storage']['key_prefix']}/below"
+    other = old.warehouse(storage=old.storage(key_prefix=prefix))
+    status, reason = validated(reports, other)["overlap"]
+    assert status == "failed"
+    assert f"inactive warehouse `main` ({there.id}) of project {taken['project_id']}" in reason
+    status, reason = validated(reports, taken | {"storage": old.storage(), "name": "MAIN"})["name"]
+    assert status == "failed"
+    assert there.id in reason
+
+
+@WITHOUT_A_DRY_RUN
+def test_a_store_that_refuses_fails_before_anything_is_made(reports: Path, old: Old) -> None:
+    missing = old.warehouse(storage=old.storage(bucket="not-there"))
+    status, reason = validated(reports, missing)["bucket"]
+    assert status == "failed"
+    assert "cannot be written: NoSuchBucket" in reason
+    wrong = old.warehouse()
+    wrong["credential"] = wrong["credential"] | {"secret_access_key": "env:OTHER_KEY"}
+    status, reason = validated(reports, wrong)["bucket"]
+    assert status == "failed"
+    assert "SignatureDoesNotMatch" in reason
+
+
+@WITHOUT_A_DRY_RUN
+def test_a_changed_storage_of_a_warehouse_that_is_there_is_tried_too(reports: Path, old: Old) -> None:
+    declared = old.warehouse()
+    warehouse = Resource(WarehouseProvider())
+    warehouse.up(**declared)
+    preflight._seen.clear()
+    wrong = declared | {"credential": declared["credential"] | {"secret_access_key": "env:OTHER_KEY"}}
+    found = validated(reports, wrong, olds=warehouse.inputs)
+    assert found["overlap"][0] == "passed"
+    assert found["bucket"][0] == "failed"
+
+
+@WITHOUT_A_DRY_RUN
+def test_what_only_a_dry_run_can_tell_is_said_to_be_skipped(
+    reports: Path, old: Old, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project = old.project()
+    Resource(ProjectProvider()).up(**project)
+    monkeypatch.setenv("AZURE_KEY", "c2VjcmV0")
+    azure: Props = {"type": "adls", "filesystem": "lake", "account_name": "account", "key_prefix": "main"}
+    at = {"server": old.server, "project_id": project["project_id"], "name": "main"}
+    key = {"type": "shared-access-key", "key": "env:AZURE_KEY"}
+    status, reason = validated(reports, at | {"storage": azure, "credential": key})["storage"]
+    assert (status, reason) == (
+        "skipped",
+        "only Lakekeeper 0.14 and newer can try storage of type `adls` in a dry run",
+    )
+
+
+def test_a_build_between_the_releases_without_a_dry_run_is_tried_from_here(
+    reports: Path, between: Old, monkeypatch: pytest.MonkeyPatch, sandbox: Sandbox
+) -> None:
+    """It has the queues of 0.14 already; that the dry run's path is not there is how it is told."""
+    monkeypatch.setenv("KEY_ID", sandbox.admin.access_key_id)
+    monkeypatch.setenv("KEY", sandbox.admin.secret_access_key.get_secret_value())
+    Resource(BootstrapProvider()).up(server=between.server, accept_terms_of_use=True)
+    assert between.client().server().has_dry_runs
+    assert validated(reports, between.warehouse())["bucket"][0] == "passed"
