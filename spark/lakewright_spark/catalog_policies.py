@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from datetime import datetime, timedelta
 from typing import Annotated, Any, Literal, get_args
 
@@ -158,7 +158,7 @@ class TablePolicies(_Policy):
     column_tags: dict[str, tuple[Literal["PII", "HC"], ...]] | None = None
     """What a column holds: personal data, highly confidential data."""
     sharing: bool | None = None
-    """Whether others than the owner may be granted rights on it."""
+    """Whether others than the warehouse's owner may be granted rights on it. Default: nobody forbids it."""
     replica: bool | None = None
     """A copy of a table elsewhere: its rows and snapshots are not this place's to delete."""
     lock: Lock | None = None
@@ -168,6 +168,19 @@ class TablePolicies(_Policy):
         """The table properties that say the same."""
         told = self.model_dump(mode="json", include=set(POLICIES))
         return {property_of(name): json.dumps(told[name]) for name in POLICIES if name in told}
+
+    def column_mistakes(self, columns: Collection[str]) -> list[str]:
+        """Columns that are tagged, or that files are sorted by, and that a table with these columns has not."""
+        named = {
+            "column_tags": self.column_tags or {},
+            "compaction": self.compaction.columns if self.compaction else (),
+        }
+        known = {name: [one for one in of if one not in columns] for name, of in named.items()}
+        return [
+            f"{policy}: expected columns of the table, {', '.join(columns)}; there is no {', '.join(unknown)}"
+            for policy, unknown in known.items()
+            if unknown
+        ]
 
     @classmethod
     def from_properties(cls, properties: Mapping[str, str]) -> TablePolicies:

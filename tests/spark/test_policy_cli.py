@@ -84,6 +84,15 @@ def test_a_policy_that_does_not_suit_is_refused_and_nothing_changes(
     assert shown(config) == before
 
 
+def test_tags_of_a_pattern_that_do_not_suit_the_table_are_told(catalog_config: CatalogConfig, config: Path) -> None:
+    """A pattern is of tables that are still to come: it is held against each when somebody looks."""
+    tags = {"match": "results.policies.*", "column_tags": {"email": ["PII"], "phone": ["HC"]}}
+    config.write_text(catalog_config.model_copy(update={"policies": (PolicyPattern.model_validate(tags),)}).to_json())
+    found = json.loads(policy(config, "show", "policies.`events.v1`", "--json"))
+    assert found["policies"]["column-tags"]["value"] == {"email": ["PII"], "phone": ["HC"]}
+    assert found["mistakes"] == ["column_tags: expected columns of the table, ts, email; there is no phone"]
+
+
 def test_a_table_that_is_not_there_is_told(config: Path) -> None:
     with pytest.raises(NoSuchResultError, match=r"has no table results.policies.nothing"):
         policy(config, "show", "policies.nothing")

@@ -18,13 +18,15 @@ from guarded import token
 from lakewright_spark import cli
 from lakewright_spark.catalog import CatalogConfig, CatalogWarehouse
 from lakewright_spark.catalog_auth import TokenFileAuth
-from lakewright_spark.errors import DeadlineError
+from lakewright_spark.catalog_policies import PolicyPattern
+from lakewright_spark.errors import DeadlineError, WarehouseRefusedError
 from lakewright_spark.registry.records import ExecutionRecord, ExecutionStatus
 from lakewright_spark.registry.registry import ExecutionRegistry
 from lakewright_spark.results.catalog_cache import CATALOGS
 from lakewright_spark.results.reader import ResultReader
 from lakewright_spark.results.uris import Execution, Port
 from lakewright_spark.run import script
+from lakewright_spark.run.context import ExecutionRun
 from lakewright_spark.run.facts import RunFacts
 from lakewright_spark.run.launch import Launch
 
@@ -245,6 +247,18 @@ def test_somebody_elses_warehouse_is_refused(runner: Runner) -> None:
     owned = results.model_copy(update={"owner": "ann"})
     runner.use(runner.config.model_copy(update={"warehouses": [owned]}))
     assert "who has no grant to write there" in refused(runner, 4, "--submitter", "ben")
+
+
+def test_a_result_that_is_not_shared_is_refused_to_another_before_spark_starts(runner: Runner) -> None:
+    assert runner(STREAM, arguments=("3",)).code == 0
+    uri = Execution(runner.workflow, 1, "results").result(Port("Count-1"))
+    (results,) = runner.config.warehouses
+    closed = PolicyPattern.model_validate({"match": "results.*.*", "sharing": False})
+    owned = {"warehouses": [results.model_copy(update={"owner": "user:oidc~ann"})], "policies": (closed,)}
+    facts = RunFacts(workflow=1, execution=1, warehouse="results", submitter="user:oidc~ben")
+
+    with pytest.raises(WarehouseRefusedError, match="is not shared, by results"):
+        ExecutionRun(facts, runner.config.model_copy(update=owned)).read(uri)
 
 
 def test_a_catalog_that_is_down_is_told(runner: Runner) -> None:

@@ -10,7 +10,7 @@ from pydantic import AfterValidator, TypeAdapter, model_validator
 
 from lakewright.lakekeeper.table_layout import PartitionText, SortingText, layout_mistakes, parse_partition
 from lakewright.lakekeeper.table_properties import TableProperties
-from lakewright.lakekeeper.table_schema import Columns
+from lakewright.lakekeeper.table_schema import Columns, paths
 from lakewright.spec.part import Part
 from lakewright.table_name import QualifiedName, parse_table_name
 from lakewright.types import Deletion, FormatVersion, TableName
@@ -75,6 +75,7 @@ class TableSpec(Part):
 
     def _policy_mistakes(self) -> list[str]:
         own = [f"`{name}` is for `policies` to say" for name in sorted(self.properties) if name.startswith(PREFIX)]
+        own += self.policies.column_mistakes([path for path, _, _ in paths(self.columns)])
         if self.policies.retention is None:
             return own
         columns = {column.name: str(column.type) for column in self.columns}

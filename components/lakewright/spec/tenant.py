@@ -14,7 +14,9 @@ from lakewright.spec.cross_checks import cross_checks
 from lakewright.spec.grant import GrantSpec
 from lakewright.spec.maintenance import MaintenanceSpec
 from lakewright.spec.part import Part, restated
+from lakewright.spec.problems import Path
 from lakewright.spec.quantity import text_of_number
+from lakewright.spec.sharing import sharing_mistakes
 from lakewright.spec.storage import StorageSpec
 from lakewright.spec.table import TableSpec
 from lakewright.spec.warehouse import WarehouseSpec
@@ -33,6 +35,11 @@ def _environment(value: str) -> str:
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]*", value):
         raise ValueError("expected the NAME of a file environments/NAME.yaml")
     return value
+
+
+def _cross_check(path: Path, message: str) -> InitErrorDetails:
+    kind = PydanticCustomError("cross_check", "{message}", {"message": message})
+    return InitErrorDetails(type=kind, loc=path, input=None)
 
 
 Label = Annotated[str, BeforeValidator(text_of_number), AfterValidator(_label)]
@@ -65,12 +72,7 @@ class TenantSpec(Part):
     @classmethod
     def _whole(cls, raw: Any, handler: ModelWrapValidatorHandler[TenantSpec]) -> TenantSpec:
         """Both kinds of mistakes in one answer: of single values, and of values that do not fit together."""
-        found = [
-            InitErrorDetails(
-                type=PydanticCustomError("cross_check", "{message}", {"message": message}), loc=path, input=None
-            )
-            for path, message in cross_checks(raw)
-        ]
+        found = [_cross_check(path, message) for path, message in cross_checks(raw)]
         try:
             spec = handler(raw)
         except ValidationError as error:
@@ -79,6 +81,8 @@ class TenantSpec(Part):
             of_values = [restated(details) for details in error.errors(include_url=False, include_context=False)]
             found = of_values + found
         else:
+            if not found:
+                found = [_cross_check(path, message) for path, message in sharing_mistakes(spec)]
             if not found:
                 return spec
         raise ValidationError.from_exception_data("TenantSpec", found)

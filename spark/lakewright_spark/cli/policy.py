@@ -34,14 +34,17 @@ def show(table: TableName, *, config: ConfigFile = None, warehouse: Warehouse = 
     from lakewright_spark.policies.tables import shown  # noqa: PLC0415  # loads PyIceberg
 
     tables, identifier = _tables(config, warehouse, table)
-    found = shown(tables.show(identifier))
+    resolved = tables.show(identifier)
+    found = shown(resolved)
     if as_json:
-        print(json.dumps({"table": str(identifier), "policies": found}))
+        print(json.dumps({"table": str(identifier), "policies": found, "mistakes": list(resolved.mistakes)}))
         return
     listed = Table("policy", "from", "value", box=None, header_style="bold")
     for name, one in found.items():
         listed.add_row(name, str(one["from"]), json.dumps(one["value"]))
     Console(highlight=False).print(listed)
+    for mistake in resolved.mistakes:
+        Console(stderr=True, highlight=False).print(f"does not suit the table: {mistake}", style="red", markup=False)
 
 
 @app.command("set")

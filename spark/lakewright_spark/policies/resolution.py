@@ -17,6 +17,8 @@ class Resolved:
 
     policies: TablePolicies
     sources: Mapping[str, str]
+    mistakes: tuple[str, ...] = ()
+    """What does not suit the table's columns and partitions, where these were looked at."""
 
 
 def resolve(table: TableIdentifier, properties: Mapping[str, str], patterns: Sequence[PolicyPattern]) -> Resolved:

@@ -30,7 +30,8 @@ class PolicyTables:
         """What holds for the table, and from where."""
         with explained(self.config, self.warehouse, f"table {table}"):
             found = self._catalog().load_table(table.within)
-        return self.of(table, found.properties)
+        resolved = self.of(table, found.properties)
+        return replace(resolved, mistakes=tuple(fitting(resolved.policies, found)))
 
     def of(self, table: TableIdentifier, properties: dict[str, str]) -> Resolved:
         """What holds for a table with these properties, and what the catalog's server does to it by itself."""
@@ -87,14 +88,7 @@ def fitting(policies: TablePolicies, table: Table) -> list[str]:
     columns = {name: str(schema.find_type(name)) for name in schema.column_names}
     partitions = [(schema.find_column_name(one.source_id) or "", str(one.transform)) for one in table.spec().fields]
     mistakes = retention_mistakes(policies.retention, columns, partitions) if policies.retention else []
-    named = {
-        "column_tags": list(policies.column_tags or ()),
-        "compaction": list(policies.compaction.columns) if policies.compaction else [],
-    }
-    for policy, names in named.items():
-        if unknown := sorted(set(names) - columns.keys()):
-            mistakes.append(f"{policy}: expected columns of the table; there is no {', '.join(unknown)}")
-    return mistakes
+    return [*mistakes, *policies.column_mistakes(schema.column_names)]
 
 
 def shown(resolved: Resolved) -> dict[str, dict[str, object]]:

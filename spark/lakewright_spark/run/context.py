@@ -26,6 +26,8 @@ from lakewright_spark.results.tables import ResultTables, size_of
 from lakewright_spark.results.uris import Execution, Port, ResultNamespaces, ResultUri
 from lakewright_spark.results.writer import CommitInterval, ResultStream, ResultWriter
 from lakewright_spark.run.facts import RunFacts
+from lakewright_spark.run.sharing import check_shared
+from lakewright_spark.table_identifier import TableIdentifier
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -85,10 +87,17 @@ class ExecutionRun:
             yield stream
 
     def read(self, uri: ResultUri) -> DataFrame:
-        """A result as a frame, of this execution or of another one in a warehouse of the unit's."""
+        """A result as a frame, of this execution or of another one in a warehouse of the unit's.
+
+        WarehouseRefusedError for one in somebody else's warehouse with the policy `sharing: false`.
+        """
         from lakewright_spark.results.frames import ResultFrames  # noqa: PLC0415  # as above
 
         warehouse = ResultReader(self.config, self.facts.warehouse, self.namespaces).warehouse_of(uri)
+        tables = ResultTables(self.config, warehouse, self.namespaces)
+        namespace, name = tables.identifier(uri)
+        table = TableIdentifier(warehouse, (namespace,), name)
+        check_shared(self.config, table, tables.load(uri).properties, self.facts.submitter)
         return ResultFrames(self.spark, self.config, warehouse, self.namespaces).read(uri)
 
     def close(self) -> None:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import pytest
 from lakewright_spark.catalog import CatalogConfig, CatalogWarehouse
+from lakewright_spark.catalog_policies import PolicyPattern
 from lakewright_spark.errors import ConfigMissingError, WarehouseRefusedError
 from lakewright_spark.run.authority import warehouse_of_run
+from lakewright_spark.run.sharing import check_shared
+from lakewright_spark.table_identifier import TableIdentifier
 
 ANN = CatalogWarehouse(name="anns", id="1", owner="ann")
 BEN = CatalogWarehouse(name="bens", id="2", owner="ben", writers=("cleo",))
@@ -59,3 +62,20 @@ def test_a_choice_is_asked_for_where_there_is_one() -> None:
         warehouse_of_run(unit(ANN, BEN, TEAM), "dora", None)
     with pytest.raises(ConfigMissingError, match="several warehouses"):
         warehouse_of_run(unit(TEAM, ANN, ANN.model_copy(update={"name": "anns2"})), "ann", None)
+
+
+def test_a_run_reads_elsewhere_what_is_shared() -> None:
+    """By the table's own word or a pattern's; the owner, and whom a grant lets write there, need no leave."""
+    pattern = PolicyPattern.model_validate({"match": "bens.*.*", "sharing": False})
+    config = unit(ANN, BEN, TEAM).model_copy(update={"policies": (pattern,)})
+    secret = TableIdentifier("bens", ("n",), "secret")
+
+    for submitter in ("ben", "cleo"):
+        check_shared(config, secret, {}, submitter)
+    check_shared(config, secret, {"lakewright.policy.sharing": "true"}, "ann")
+    check_shared(config, TableIdentifier("anns", ("n",), "t"), {}, "ben")
+    check_shared(config, TableIdentifier("team", ("n",), "t"), {"lakewright.policy.sharing": "false"}, "ann")
+    with pytest.raises(WarehouseRefusedError, match=r"table bens.n.secret is not shared, by bens.\*.\*.*by 'ann'"):
+        check_shared(config, secret, {}, "ann")
+    with pytest.raises(WarehouseRefusedError, match=r"not shared, by the table: .*nobody in particular"):
+        check_shared(config, TableIdentifier("anns", ("n",), "t"), {"lakewright.policy.sharing": "false"}, None)

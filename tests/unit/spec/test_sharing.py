@@ -1,0 +1,84 @@
+"""Tables that are not to be shared: the spec's own grants keep that promise. Tags are of columns that there are."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from lakewright.spec import SpecError, parse_spec
+
+TABLE = {"name": "anns.hr.salaries", "columns": [{"name": "email", "type": "string"}]}
+
+
+def mistakes(*grants: tuple[str, str, Any], tables: Any = (), policies: Any = ()) -> dict[str, str]:
+    """Each mistake of a tenant with ann's warehouse, and grants (to, privilege, on)."""
+    spec = {
+        "version": 1,
+        "environment": "sandbox",
+        "name": "acme",
+        "owner": "data@acme.example",
+        "storage": {"main": {"backend": "aws", "bucket": "acme-lakehouse"}},
+        "warehouses": [{"name": "anns", "owner": "user:oidc~ann", "namespaces": ["hr", "hr.old", "sales"]}],
+        "grants": [{"to": to, "privilege": privilege, "on": on} for to, privilege, on in grants],
+        "tables": list(tables),
+        "policies": list(policies),
+    }
+    try:
+        parse_spec(spec, "spec")
+    except SpecError as error:
+        return {problem.path: problem.expected for problem in error.problems}
+    return {}
+
+
+def on(**inside: str) -> dict[str, str]:
+    return {"warehouse": "anns", **inside}
+
+
+CLOSED = TABLE | {"policies": {"sharing": False}}
+NO_HR = {"match": "anns.hr.*", "sharing": False}
+BEN = "user:oidc~ben"
+
+
+@pytest.mark.parametrize(
+    ("grant", "tables", "policies", "by"),
+    [
+        ((BEN, "select", on(table="hr.salaries")), [CLOSED], [], "tables.0.policies.sharing"),
+        ((BEN, "select", on(table="hr.salaries")), [], [NO_HR], "policies.0.sharing"),
+        ((BEN, "select", on(table="hr.salaries")), [TABLE], [{"match": "*.*.*", "sharing": True}, NO_HR], "policies.1"),
+        # A grant on what the table lies in reaches it as well.
+        ((BEN, "describe", on(namespace="hr")), [CLOSED], [], "tables.0.policies.sharing"),
+        (("role:analysts", "select", on()), [TABLE], [NO_HR], "policies.0.sharing"),
+        ((BEN, "select", {"project": True}), [CLOSED], [], "tables.0.policies.sharing"),
+    ],
+)
+def test_a_grant_that_would_share_it_is_refused(grant: Any, tables: Any, policies: Any, by: str) -> None:
+    found = mistakes(grant, tables=tables, policies=policies)
+    assert "expected no grant that reaches anns.hr.salaries, which is not shared, by " + by in found["grants.0"]
+
+
+@pytest.mark.parametrize(
+    ("grant", "tables", "policies"),
+    [
+        (("user:oidc~ann", "select", on(table="hr.salaries")), [CLOSED], []),  # the owner's own
+        ((BEN, "select", on(namespace="sales")), [CLOSED], [NO_HR]),
+        ((BEN, "select", on(table="hr.salaries")), [TABLE | {"policies": {"sharing": True}}], [NO_HR]),
+        ((BEN, "select", on(table="hr.salaries")), [TABLE], [NO_HR, {"match": "anns.hr.*", "sharing": True}]),
+        ((BEN, "select", on(table="hr.salaries")), [TABLE], []),
+    ],
+)
+def test_a_grant_that_breaks_no_promise(grant: Any, tables: Any, policies: Any) -> None:
+    assert mistakes(grant, tables=tables, policies=policies) == {}
+
+
+def test_tags_are_of_columns_that_the_table_has() -> None:
+    struct = {"name": "who", "type": "struct<phone: string>"}
+    columns = [*TABLE["columns"], struct]
+    tagged = TABLE | {"columns": columns, "policies": {"column_tags": {"email": ["PII"], "who.phone": ["PII", "HC"]}}}
+    assert mistakes(tables=[tagged]) == {}
+
+    wrong = TABLE | {
+        "policies": {"column_tags": {"e-mail": ["PII"]}, "compaction": {"strategy": "sort", "columns": ["n"]}}
+    }
+    found = mistakes(tables=[wrong])["tables.0"]
+    assert "column_tags: expected columns of the table, email; there is no e-mail" in found
+    assert "compaction: expected columns of the table, email; there is no n" in found
