@@ -1,0 +1,137 @@
+"""What every command says to what it cannot use: one clear error, an exit code by its kind, and nothing changed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from guarded import Gate, serving, token
+from lakewright_sandbox.state import Sandbox
+from lakewright_spark import cli
+from lakewright_spark.catalog import CatalogConfig
+from lakewright_spark.catalog_auth import TokenFileAuth
+from lakewright_spark.pyiceberg_catalog import open_catalog
+from lakewright_spark.table_identifier import TableIdentifier
+from pyiceberg.schema import Schema
+from pyiceberg.types import LongType, NestedField
+
+COMMANDS: dict[str, list[str]] = {
+    "policy show": ["policy", "show", "bad.input"],
+    "policy set": ["policy", "set", "bad.input", "history", '{"versions": 5}'],
+    "policy unset": ["policy", "unset", "bad.input", "history"],
+    "job": ["job", "compaction", "--table", "bad.input"],
+    "usage": ["usage"],
+}
+OF_A_TABLE = sorted(set(COMMANDS) - {"usage"})
+EVERY = pytest.mark.parametrize("command", sorted(COMMANDS))
+
+Refused = Callable[..., str]
+
+
+@pytest.fixture
+def refused(
+    catalog_config: CatalogConfig,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> Iterator[Refused]:
+    """Runs a command that must end with this code; what it said. The table `bad.input` is the same before and after."""
+    catalog = open_catalog(catalog_config, "results")
+    catalog.create_namespace_if_not_exists("bad")
+    table = catalog.create_table("bad.input", Schema(NestedField(1, "n", LongType(), required=False)))
+    file = tmp_path / "catalog.json"
+
+    def run(words: list[str], code: int, *, config: CatalogConfig | str | None = catalog_config) -> str:
+        file.unlink(missing_ok=True)
+        if config is not None:
+            file.write_text(config if isinstance(config, str) else config.to_json())
+        monkeypatch.setattr("sys.argv", ["lakewright-spark", *words, "--config", str(file)])
+        with pytest.raises(SystemExit) as ended:
+            cli.main()
+        printed = capsys.readouterr()
+        assert (ended.value.code, printed.out) == (code, ""), printed.err
+        assert "Traceback" not in printed.err
+        return " ".join(printed.err.split())
+
+    yield run
+    assert catalog.load_table("bad.input").metadata_location == table.metadata_location
+    catalog.drop_table("bad.input")
+    catalog.drop_namespace("bad")
+
+
+@EVERY
+def test_a_warehouse_that_nobody_knows(refused: Refused, command: str) -> None:
+    said = refused([*COMMANDS[command], "--warehouse", "sales"], 4)
+    assert "has no warehouse 'sales' in this configuration; it has: results" in said
+
+
+def test_the_scheduler_knows_its_warehouses_before_it_starts_anything(refused: Refused) -> None:
+    assert "has no warehouse 'sales'" in refused(["maintain", "--warehouse", "sales"], 4)
+    assert "no catalog configuration at" in refused(["maintain"], 3, config=None)
+
+
+@pytest.mark.parametrize("name", ["input", "", "bad..input", ".input", "bad.`input", "bad.in`put`", "bad.input."])
+@pytest.mark.parametrize("command", OF_A_TABLE)
+def test_a_name_that_is_no_tables(refused: Refused, command: str, name: str) -> None:
+    words = [name if word == "bad.input" else word for word in COMMANDS[command]]
+    assert "expected NAMESPACE.TABLE, a part with a dot in it in backquotes" in refused(words, 5)
+
+
+@pytest.mark.parametrize("command", OF_A_TABLE)
+def test_a_name_with_dots_and_quotes_is_looked_for_as_it_is(refused: Refused, command: str) -> None:
+    name = "bad.`in.put``; DROP TABLE bad.input`"
+    words = [name if word == "bad.input" else word for word in COMMANDS[command]]
+    asked = TableIdentifier.parse("results", name)
+    assert asked.within == ("bad", "in.put`; DROP TABLE bad.input")
+    assert f"has no table {asked}" in refused(words, 5)
+
+
+@pytest.mark.parametrize(
+    ("policy", "value", "says"),
+    [
+        ("history", '{"versions": 101}', "history.versions: Input should be less than or equal to 100"),
+        ("history", '{"max_age_days": 4}', "less than or equal to 3"),
+        ("orphan-files", '{"older_than_days": 0}', "greater than or equal to 1"),
+        ("column-tags", '{"email": ["PII"]}', "column_tags: expected columns of the table, n; there is no email"),
+        ("column-tags", '{"n": ["SECRET"]}', "'PII' or 'HC'"),
+        ("sharing", '"perhaps"', "sharing"),
+        ("lock", '{"since": "2026-01-01T00:00:00"}', "with a zone"),
+    ],
+)
+def test_a_policy_out_of_range(refused: Refused, policy: str, value: str, says: str) -> None:
+    assert says in refused(["policy", "set", "bad.input", policy, value], 11)
+
+
+@EVERY
+def test_a_configuration_that_is_missing_too_new_or_none(
+    refused: Refused, command: str, catalog_config: CatalogConfig
+) -> None:
+    words = COMMANDS[command]
+    assert "no catalog configuration at" in refused(words, 3, config=None)
+    newer = catalog_config.to_json().replace('"version": 1', '"version": 2')
+    assert "is no catalog configuration: version: Input should be 1" in refused(words, 3, config=newer)
+    assert "is no catalog configuration" in refused(words, 3, config="not JSON")
+
+
+@EVERY
+def test_a_catalog_that_is_down(refused: Refused, command: str, catalog_config: CatalogConfig) -> None:
+    down = catalog_config.model_copy(update={"uri": "http://127.0.0.1:1/catalog"})
+    assert "warehouse results of http://127.0.0.1:1/catalog does not answer" in refused(
+        COMMANDS[command], 6, config=down
+    )
+
+
+@EVERY
+def test_a_token_that_has_ended(
+    refused: Refused, command: str, catalog_config: CatalogConfig, sandbox: Sandbox, tmp_path: Path
+) -> None:
+    file = tmp_path / "token"
+    file.write_text(ended := token(-60))
+    with serving(Gate(sandbox.lakekeeper.endpoint)) as gate:
+        auth = TokenFileAuth(kind="token-file", path=str(file))
+        said = refused(
+            COMMANDS[command], 7, config=catalog_config.model_copy(update={"uri": gate.catalog_uri, "auth": auth})
+        )
+    assert "does not accept this identity" in said
+    assert ended not in said
