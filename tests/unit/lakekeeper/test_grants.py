@@ -9,7 +9,7 @@ import httpx
 import pytest
 from lakewright.lakekeeper.api import grants, permissions
 from lakewright.lakekeeper.api.client import Client
-from lakewright.lakekeeper.api.errors import Forbidden, NotAuthenticated
+from lakewright.lakekeeper.api.errors import Forbidden, NoSuchPath, NotAuthenticated
 from lakewright.lakekeeper.api.privileges import Held, Object
 from lakewright.lakekeeper.api.retry import RetryPolicy
 from lakewright.lakekeeper.api.server import ServerRef
@@ -26,6 +26,8 @@ OBJECTS = [
     Object("namespace", "n", "p", "w"),
     Object("table", "t", "p", "w"),
     Object("view", "v", "p", "w"),
+    Object("generic-table", "g", "p", "w"),
+    Object("tag", "d", "p"),
     Object("role", "r", "p"),
 ]
 
@@ -35,7 +37,10 @@ OBJECTS = [
     tuple(
         zip(
             OBJECTS,
-            ["server", "project", "warehouse/w", "namespace/n", "warehouse/w/table/t", "warehouse/w/view/v", "role/r"],
+            [
+                *("server", "project", "warehouse/w", "namespace/n", "warehouse/w/table/t", "warehouse/w/view/v"),
+                *("warehouse/w/generic-table/g", "tag/d", "role/r"),
+            ],
             strict=True,
         )
     ),
@@ -57,6 +62,8 @@ def test_the_path_of_an_objects_tuples(on: Object, expected: str) -> None:
                 "warehouse/w/namespace/n",
                 "warehouse/w/table/t",
                 "warehouse/w/view/v",
+                "warehouse/w/generic-table/g",
+                "tag-definition/d",
             ],
             strict=True,
         )
@@ -75,6 +82,7 @@ def test_the_path_of_an_objects_grants(on: Object, expected: str) -> None:
         ("namespace", "manage_tags", "0.14.0"),
         ("table", "manage_tags", "0.14.0"),
         ("view", "manage_tags", "0.14.0"),
+        ("generic-table", "manage_tags", "0.14.0"),
         ("view", "select", "0.12.0"),
         ("table", "select", "0.11.0"),
         ("server", "operator", "0.11.0"),
@@ -131,6 +139,13 @@ def test_nothing_is_sent_when_nothing_differs() -> None:
 def test_to_give_what_is_there_and_take_what_is_not_are_successes() -> None:
     grants.add(client([error("TupleAlreadyExistsError", 409)], []), WAREHOUSE, ANN)
     grants.remove(client([error("TupleNotFoundError", 404)], []), WAREHOUSE, ANN)
+
+
+def test_a_gateways_404_is_no_word_on_grants_under_openfga() -> None:
+    """Under another authorizer it is how a server without grants is known; OpenFGA always has their paths."""
+    for call in (lambda on: grants.held(on, WAREHOUSE), lambda on: grants.remove(on, WAREHOUSE, ANN)):
+        with pytest.raises(NoSuchPath, match="/warehouse/w/assignments at http://lake.test answered 404"):
+            call(client([(404, "not here")], []))
 
 
 def test_may_not_grant_is_told_from_not_authenticated() -> None:

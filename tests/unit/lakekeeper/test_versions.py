@@ -7,6 +7,7 @@ import sys
 
 import pytest
 from lakewright.lakekeeper.api.errors import UnsupportedServer
+from lakewright.lakekeeper.api.privileges import ObjectKind
 from lakewright.lakekeeper.api.versions import server_of
 
 AT = "http://lake.test"
@@ -44,6 +45,18 @@ def test_what_a_version_would_drop_without_a_word_is_refused(field: str, version
     server.require({field: None})
     with pytest.raises(UnsupportedServer, match=f"`{field}` needs Lakekeeper .* {AT} runs {version}"):
         server.require({field: "declared"})
+
+
+@pytest.mark.parametrize(("kind", "since"), [("table", 11), ("generic-table", 13), ("tag", 14)])
+def test_kinds_of_objects_came_one_by_one(kind: ObjectKind, since: int) -> None:
+    for minor in (11, 12, 13, 14):
+        server = server_of(AT, {"version": f"0.{minor}.0"})
+        assert server.has(kind) == (minor >= since)
+        if minor >= since:
+            server.require_kind(kind)
+        else:
+            with pytest.raises(UnsupportedServer, match=rf"a {kind} needs Lakekeeper 0\.{since} or newer"):
+                server.require_kind(kind)
 
 
 def test_the_provider_imports_nothing_heavy() -> None:

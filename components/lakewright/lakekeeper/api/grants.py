@@ -27,6 +27,8 @@ def held(client: Client, on: Object) -> frozenset[Held] | None:
     try:
         return permissions.held(client, on) if _has_tuples(client, on) else _listed(client, on)
     except NoSuchPath:
+        if client.server().keeps_tuples:  # it has the path: something on the way to it does not
+            raise
         raise _keeps_none(client, on) from None
     except NotFound:
         return None
