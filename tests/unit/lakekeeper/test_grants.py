@@ -144,7 +144,7 @@ def test_to_give_what_is_there_and_take_what_is_not_are_successes() -> None:
 def test_a_gateways_404_is_no_word_on_grants_under_openfga() -> None:
     """Under another authorizer it is how a server without grants is known; OpenFGA always has their paths."""
     for call in (lambda on: grants.held(on, WAREHOUSE), lambda on: grants.remove(on, WAREHOUSE, ANN)):
-        with pytest.raises(NoSuchPath, match="/warehouse/w/assignments at http://lake.test answered 404"):
+        with pytest.raises(NoSuchPath, match=r"/warehouse/w/assignments at http://lake\.test answered 404"):
             call(client([(404, "not here")], []))
 
 
