@@ -14,6 +14,9 @@ from starlette.types import Receive, Scope, Send
 Strike = Callable[[str, Callable[[], httpx.Response]], httpx.Response]
 """What becomes of a request, given its line (`POST /bucket/?delete`) and a way to pass it on."""
 
+FRAMING = {b"connection", b"content-length", b"transfer-encoding", b"expect"}
+"""Headers of a request that are no longer so when its body has been read; no signature covers them."""
+
 ENCODED = {b"content-length", b"content-encoding", b"transfer-encoding", b"connection"}
 """Headers of an answer that are no longer so when it has been read."""
 
@@ -43,7 +46,7 @@ class Storm:
     def _answer(self, scope: Scope, body: bytes) -> httpx.Response:
         path = scope["raw_path"] + (b"?" + scope["query_string"] if scope["query_string"] else b"")
         # A signature covers the headers as they were sent, host and encoding with them.
-        kept = [(k, v) for k, v in scope["headers"] if k not in {b"connection", b"content-length"}]
+        kept = [(k, v) for k, v in scope["headers"] if k not in FRAMING]
 
         def passed_on() -> httpx.Response:
             return self.http.request(scope["method"], self.behind + path.decode(), headers=kept, content=body)

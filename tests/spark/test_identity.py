@@ -6,14 +6,17 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from certificates import make
 from guarded import Gate, serving, token
 from lakewright_sandbox.state import Sandbox
 from lakewright_spark.catalog import CatalogConfig
 from lakewright_spark.catalog_auth import ClientCredentialsAuth, TokenFileAuth
+from lakewright_spark.cli import app
 from lakewright_spark.errors import CatalogUnreachableError, IdentityError, WarehouseRefusedError
 from lakewright_spark.pyiceberg_catalog import explained, open_catalog
+from typer.testing import CliRunner
 
 
 @pytest.fixture
@@ -110,3 +113,19 @@ def test_a_catalog_that_is_down_or_in_trouble(catalog_config: CatalogConfig, gat
 def test_a_warehouse_that_the_configuration_does_not_have(catalog_config: CatalogConfig) -> None:
     with pytest.raises(WarehouseRefusedError, match="has no warehouse 'sales'"):
         open_catalog(catalog_config, "sales")
+
+
+def test_a_maintenance_job_that_may_outlive_its_token_is_refused(
+    catalog_config: CatalogConfig, gate: Gate, tmp_path: Path
+) -> None:
+    catalog = open_catalog(catalog_config, "results")
+    catalog.create_namespace_if_not_exists("guarded")
+    catalog.create_table("guarded.rows", pa.schema([pa.field("n", pa.int64())]))
+    (tmp_path / "token").write_text(token(300))
+    config = through(catalog_config, gate, auth=TokenFileAuth(kind="token-file", path=str(tmp_path / "token")))
+    (tmp_path / "catalog.json").write_text(config.to_json())
+    words = ["job", "statistics", "--table", "guarded.rows", "--config", str(tmp_path / "catalog.json")]
+    for deadline, told in (([], "has no deadline"), (["--deadline", "10m"], "give a deadline below")):
+        refused = CliRunner().invoke(app, [*words, *deadline])
+        assert isinstance(refused.exception, IdentityError)
+        assert told in str(refused.exception)

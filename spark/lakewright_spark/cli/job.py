@@ -5,18 +5,20 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
 from lakewright_spark.catalog_policies import JOBS, Job
+from lakewright_spark.cli.durations import duration
 from lakewright_spark.cli.options import (
     AsJson,
     ConfigFile,
     RegistryUrl,
     Warehouse,
     chosen_warehouse,
+    key_and_value,
     load_config,
     open_registry,
 )
@@ -41,11 +43,17 @@ def job(
     warehouse: Warehouse = None,
     registry: RegistryUrl = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Tell what it would do, and do nothing.")] = False,
+    deadline: Annotated[
+        timedelta | None, typer.Option(parser=duration, metavar="DURATION", help="End it after so long, as in 45m.")
+    ] = None,
     master: Annotated[str | None, typer.Option(help="Spark's master. Default: local[*].")] = None,
+    conf: Annotated[list[str] | None, typer.Option(help="KEY=VALUE of Spark's; repeatable.")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Run a maintenance job on a table, as its policies say. A result is compacted once its registry says it ended."""
     catalog = load_config(config)
+    ends = datetime.now(UTC) + deadline if deadline else None
+    given = dict(key_and_value(text) for text in conf or [])
     chosen = chosen_warehouse(catalog, warehouse)
     identifier = TableIdentifier.parse(chosen, table)
     # A job that is switched off need not wait for a JVM.
@@ -65,14 +73,16 @@ def job(
     if reason:
         _tell(name, identifier, Metrics(state="SKIPPED", reason=reason, dry_run=dry_run), as_json=as_json)
         return
+    from lakewright_spark.deadline import ending  # noqa: PLC0415
     from lakewright_spark.maintenance import jobs  # noqa: PLC0415
     from lakewright_spark.session import spark_session  # noqa: PLC0415
 
     only = catalog.for_warehouses([chosen])
-    properties = jobs.session_properties(chosen)
-    spark = spark_session(only, f"lakewright-{name}", master=master, properties=properties)
+    properties = jobs.session_properties(chosen) | given
+    spark = spark_session(only, f"lakewright-{name}", master=master, deadline=ends, properties=properties)
     try:
-        metrics = jobs.run(cast(Job, name), spark, identifier, policy, dry_run=dry_run, now=now)
+        with ending(spark, ends, f"{name} of {identifier}"):
+            metrics = jobs.run(cast(Job, name), spark, identifier, policy, dry_run=dry_run, now=now)
     finally:
         spark.stop()
     _tell(name, identifier, metrics, as_json=as_json)
