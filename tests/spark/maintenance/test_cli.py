@@ -6,13 +6,17 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from guarded import Gate, serving, token
+from lakewright_sandbox.state import Sandbox
 from lakewright_spark.catalog import CatalogConfig
+from lakewright_spark.catalog_auth import TokenFileAuth
 from lakewright_spark.catalog_policies import PolicyPattern
 from lakewright_spark.cli import app, main
+from lakewright_spark.errors import DeadlineError
 from typer.testing import CliRunner
 
 from .conftest import Maintained
@@ -75,3 +79,32 @@ def test_a_job_that_is_none_is_refused(config: Path) -> None:
     done = CliRunner().invoke(app, command(config, "vacuum", "--table", "a.b"))
     assert done.exit_code == 2
     assert "snapshot-expiration" in done.output
+
+
+@pytest.fixture
+def gate(sandbox: Sandbox, tenant: CatalogConfig, tmp_path: Path) -> Iterator[Gate]:
+    """The catalog asks for a token, which the job has in a file; the configuration says so."""
+    (tmp_path / "token").write_text(token(300))
+    with serving(Gate(sandbox.lakekeeper.endpoint)) as standing:
+        auth = TokenFileAuth(kind="token-file", path=str(tmp_path / "token"))
+        config = tenant.model_copy(update={"uri": standing.catalog_uri, "auth": auth})
+        (tmp_path / "catalog.json").write_text(config.to_json())
+        yield standing
+
+
+@pytest.mark.skipif(not os.environ.get("LAKEWRIGHT_FULL"), reason="JVMs of its own: test-all")
+def test_spark_reads_the_token_once_and_ends_at_the_deadline(
+    made: Callable[..., Maintained], gate: Gate, tmp_path: Path
+) -> None:
+    made("guarded_too", "(n int) USING iceberg", "soft").do("INSERT INTO THIS VALUES (1)")
+    (first,) = {(tmp_path / "token").read_text()}
+    words = command(tmp_path / "catalog.json", "statistics", "--table", "maintained.guarded_too", "--dry-run", "--json")
+    program = [sys.executable, "-m", "lakewright_spark.cli", *words, "--deadline"]
+    done = subprocess.run([*program, "4m"], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert json.loads(done.stdout.splitlines()[-1])["rows"] == 1
+    assert set(gate.tokens) == {first}
+    assert gate.grants == [], "nobody asked for another token"
+    done = subprocess.run([*program, "1s"], capture_output=True, text=True, check=False)
+    assert done.returncode == DeadlineError.exit_code
+    assert "was ended at its deadline" in " ".join(done.stderr.split())
