@@ -8,7 +8,15 @@ from pathlib import Path
 
 from rich.console import Console
 
-from benchmarks import many_warehouses, noop_preview, projects_roles, results_io, small_objects, spark_write
+from benchmarks import (
+    maintenance,
+    many_warehouses,
+    noop_preview,
+    projects_roles,
+    results_io,
+    small_objects,
+    spark_write,
+)
 from benchmarks.ground import ground
 from benchmarks.measure import table
 
@@ -19,6 +27,7 @@ BENCHMARKS = {
     "projects_roles": projects_roles.measure,
     "spark_write": spark_write.measure,
     "results_io": results_io.measure,
+    "maintenance": maintenance.measure,
 }
 RESULTS = Path(__file__).parent / "results.json"
 

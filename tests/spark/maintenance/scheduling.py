@@ -26,10 +26,11 @@ class Place:
     config: CatalogConfig
     spark: SparkSession
     name: str
+    warehouse: str = "results"
 
     def table(self, name: str, files: int = 6, rest: str = "") -> str:
         """A table of so many files, a row each."""
-        sql = f"results.{self.name}.{name}"
+        sql = f"{self.warehouse}.{self.name}.{name}"
         self.spark.sql(f"CREATE TABLE {sql} (n int) USING iceberg {rest}")
         for number in range(files):
             self.spark.sql(f"INSERT INTO {sql} VALUES ({number})")
@@ -40,7 +41,7 @@ class Place:
         return Maintenance(self.config, wanted, session=self.spark, **more)
 
     def recorded(self) -> list[RunRecord]:
-        runs = job_runs.runs(open_catalog(self.config, "results"), "results")
+        runs = job_runs.runs(open_catalog(self.config, self.warehouse), self.warehouse)
         return [run for run in runs if run.table.namespace[0] == self.name]
 
 

@@ -1,0 +1,164 @@
+"""Many small tables through every maintenance job: in one application, by a `spark-submit` each, in a plain loop."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyspark
+from lakewright_spark import jars
+from lakewright_spark.catalog import CatalogConfig
+from lakewright_spark.catalog_policies import JOBS, CompactionPolicy, RetentionPolicy, TablePolicies
+from lakewright_spark.maintenance.jobs import session_properties
+from lakewright_spark.pyiceberg_catalog import open_catalog
+from lakewright_spark.scheduler.application import FAIR, Maintenance
+from lakewright_spark.scheduler.filters import Filters
+from lakewright_spark.scheduler.supervisor import Limits
+from lakewright_spark.session import spark_session
+from pyiceberg.catalog import Catalog
+from pyiceberg.partitioning import PartitionField, PartitionSpec
+from pyiceberg.schema import Schema
+from pyiceberg.transforms import IdentityTransform
+from pyiceberg.types import LongType, NestedField, StringType
+from pyspark.sql import SparkSession
+
+from benchmarks.ground import Ground
+from benchmarks.measure import Row, timed
+
+TABLES = int(os.environ.get("LAKEWRIGHT_BENCH_TABLES", "200"))
+SUBMITTED = min(5, TABLES)
+"""Tables on which the way by `spark-submit` is measured; the time for all of them is scaled from these."""
+PARALLEL = 4
+TARGET, LOOP_TARGET = 1 / 20, 0.8
+AHEAD = timedelta(days=10)
+"""Jobs run so much later than the tables were written: retention and expiration have something to do."""
+SMALL = CompactionPolicy(min_input_files=2)
+POLICY = TablePolicies(retention=RetentionPolicy(keep=20, column="day", pattern=""), compaction=SMALL)
+SCHEMA = Schema(NestedField(1, "day", StringType()), NestedField(2, "number", LongType()))
+PARTITIONS = PartitionSpec(PartitionField(1, 1000, IdentityTransform(), "day"))
+
+
+def measure(ground: Ground) -> list[Row]:
+    config = ground.catalog.for_warehouses([ground.catalog.warehouses[0].name])
+    catalog = open_catalog(config, config.warehouses[0].name)
+    file = ground.stage.folder / "maintained.json"
+    file.write_text(config.to_json())
+    for namespace, number in (("ours", TABLES), ("loop", TABLES), ("submitted", SUBMITTED)):
+        _fill(catalog, namespace, number)
+    ours, loop = (timed(lambda way=way: _process(config, way)) for way in ("ours", "loop"))
+    submitted = timed(lambda: _submit_each(file)) * TABLES / SUBMITTED
+    jobs = f"{TABLES} tables, {len(JOBS)} jobs each, {PARALLEL} tables at once, the start of the JVM included"
+    return [
+        Row(
+            "maintenance, against spark-submit",
+            ours,
+            submitted,
+            TARGET,
+            note=f"{jobs}; reference: one spark-submit per table and job, measured on {SUBMITTED} tables and scaled",
+        ),
+        Row(
+            "maintenance, against a plain loop",
+            ours,
+            loop,
+            LOOP_TARGET,
+            note=f"{jobs}; reference: a DELETE and Iceberg's procedures, table by table, without statistics",
+        ),
+    ]
+
+
+def _fill(catalog: Catalog, namespace: str, tables: int) -> None:
+    """Tables of three commits each: one on a day long ago, two of today."""
+    catalog.create_namespace(namespace)
+    today, old = f"{datetime.now(UTC):%Y-%m-%d}", f"{datetime.now(UTC) - timedelta(days=90):%Y-%m-%d}"
+
+    def make(number: int) -> None:
+        properties = POLICY.properties()
+        table = catalog.create_table(
+            (namespace, f"t{number}"), SCHEMA, partition_spec=PARTITIONS, properties=properties
+        )
+        for day in (old, today, today):
+            table.append(pa.table({"day": [day] * 10, "number": list(range(10))}, table.schema().as_arrow()))
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(make, range(tables)))
+
+
+def _process(config: CatalogConfig, way: str) -> None:
+    command = [sys.executable, "-m", "benchmarks.maintenance", way]
+    done = subprocess.run(command, input=config.to_json(), capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise SystemExit(f"{way}: {done.stdout[-2000:]}{done.stderr[-2000:]}")
+
+
+def _submit_each(config: Path) -> None:
+    import lakewright_spark.cli.__main__ as program  # noqa: PLC0415  # only where it lies is wanted
+
+    submit = Path(pyspark.__file__).parent / "bin" / "spark-submit"
+    settings = {"spark.ui.enabled": "false", "spark.log.level": "ERROR", **jars.spark_properties(jars.PACKAGES)}
+    confs = [word for key, value in settings.items() for word in ("--conf", f"{key}={value}")]
+    environment = {**os.environ, "PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable}
+    for number in range(SUBMITTED):
+        for job in JOBS:
+            words = ["job", job, "--table", f"submitted.t{number}", "--config", str(config), "--json"]
+            command = [str(submit), "--master", "local[*]", *confs, str(program.__file__), *words]
+            done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+            if done.returncode or json.loads(done.stdout.splitlines()[-1])["state"] != "SUCCEEDED":
+                raise SystemExit(f"{job}: {done.stdout[-2000:]}{done.stderr[-2000:]}")
+
+
+@contextmanager
+def _session(config: CatalogConfig) -> Iterator[SparkSession]:
+    name = config.warehouses[0].name
+    spark = spark_session(config, "benchmark", properties={**FAIR, **session_properties(name)})
+    # Iceberg looks for orphans of the last day only where this says so.
+    java: Any = spark._jsparkSession
+    java.sessionState().conf().setConfString("spark.testing", "true")
+    yield spark
+    spark.stop()
+
+
+def _ours(config: CatalogConfig) -> None:
+    with _session(config) as spark:
+        outcome = Maintenance(
+            config,
+            Filters(re.compile("ours")),
+            Limits(PARALLEL),
+            session=spark,
+            clock=lambda: datetime.now(UTC) + AHEAD,
+        ).run()
+    if outcome.error() or len(outcome.runs) < TABLES * (len(JOBS) - 1):
+        raise SystemExit(f"expected every job but staged-files on every table: {outcome.counts()}, {outcome.error()}")
+
+
+def _loop(config: CatalogConfig) -> None:
+    name = config.warehouses[0].name
+    day = f"{datetime.now(UTC) + AHEAD - timedelta(days=20):%Y-%m-%d}"
+    moment = datetime.now(UTC) + AHEAD
+    with _session(config) as spark:
+        for number in range(TABLES):
+            table, system = f"`{name}`.loop.t{number}", f"CALL `{name}`.system."
+            named = f"table => 'loop.t{number}'"
+            spark.sql(f"DELETE FROM {table} WHERE day < '{day}'")
+            older = f"older_than => TIMESTAMP '{moment - timedelta(days=3):%Y-%m-%d %H:%M:%S}'"
+            spark.sql(f"{system}expire_snapshots({named}, {older})").collect()
+            older = f"older_than => TIMESTAMP '{moment - timedelta(days=7):%Y-%m-%d %H:%M:%S}'"
+            spark.sql(f"{system}remove_orphan_files({named}, {older}, prefix_listing => true)").collect()
+            spark.sql(f"{system}rewrite_data_files({named}, options => map('min-input-files', '2'))").collect()
+            spark.sql(f"{system}rewrite_manifests({named})").collect()
+
+
+if __name__ == "__main__":
+    began = time.perf_counter()
+    {"ours": _ours, "loop": _loop}[sys.argv[1]](CatalogConfig.from_json(sys.stdin.read()))
+    print(f"{time.perf_counter() - began:.1f} s")
