@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 from pathlib import Path
 
 from rich.console import Console
@@ -19,6 +20,7 @@ from benchmarks import (
 )
 from benchmarks.ground import ground
 from benchmarks.measure import table
+from demo.stage import REPOSITORY
 
 BENCHMARKS = {
     "noop_preview": noop_preview.measure,
@@ -38,6 +40,8 @@ def main() -> None:
     chosen = parser.parse_args().names or list(BENCHMARKS)
     if unknown := [name for name in chosen if name not in BENCHMARKS]:
         parser.error(f"unknown: {', '.join(unknown)}; there are {', '.join(BENCHMARKS)}")
+    # Programs and plugins are processes of their own, and some use providers from here.
+    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(REPOSITORY), os.environ.get("PYTHONPATH")]))
     console = Console(width=180)
     with ground() as standing:
         rows = [row for name in chosen for row in BENCHMARKS[name](standing)]

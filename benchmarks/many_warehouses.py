@@ -12,7 +12,7 @@ import httpx
 
 from benchmarks.ground import Ground
 from benchmarks.measure import Row, timed
-from benchmarks.stamped import running_plugins
+from benchmarks.stamped import Stamped, Times, running_plugins
 
 TARGET = 2.0
 COUNT = 100
@@ -43,17 +43,34 @@ def measure(ground: Ground) -> list[Row]:
             (stamped.run(*noop) for _ in range(PREVIEWS)), key=lambda times: times.work
         )
         ours["destroy"] = stamped.run("destroy", "--yes", *where)
-    note = f"running plugin; process start and imports are another {{:.2f}} s; reference: {AT_A_TIME} calls at a time"
+        alone = _without_calls(ground, stamped)
+    note = (
+        f"running plugin; process start and imports are another {{:.2f}} s; reference: {AT_A_TIME} calls at a time; "
+        "as many resources whose provider calls nobody: {:.2f} s"
+    )
     return [
         Row(
             f"{COUNT} warehouses: {verb}",
             times.work,
             reference[verb],
             TARGET,
-            note=note.format(times.whole - times.work),
+            note=note.format(times.whole - times.work, alone[verb].work),
         )
         for verb, times in ours.items()
     ]
+
+
+def _without_calls(ground: Ground, stamped: Stamped) -> dict[str, Times]:
+    """What SDK and engine cost by themselves: no provider can be faster."""
+    where = ("--stack", "bench", "-C", str(ground.program("nothing", {})))
+    stamped.run("preview", *where)
+    created = stamped.run("up", "--yes", *where)
+    previews = (stamped.run("preview", "--refresh", "--expect-no-changes", *where) for _ in range(PREVIEWS))
+    return {
+        "create": created,
+        "no-op preview with refresh": min(previews, key=lambda times: times.work),
+        "destroy": stamped.run("destroy", "--yes", *where),
+    }
 
 
 class Plain:
