@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from lakewright_engine.model import PendingOperation, ResourceState, Snapshot
 
 Save = Callable[[Snapshot], None]
-
-MOMENT = 0.003
-"""Seconds that a save waits for what steps beside it have to say, so that one save serves them all."""
 
 
 class Journal:
@@ -140,13 +138,16 @@ class Journal:
 
     def _write(self) -> None:
         assert self._save is not None
+        took = 0.0
         while True:
             with self._changed:
                 self._changed.wait_for(lambda: self._closing or self._version > self._saved)
-                self._changed.wait_for(lambda: self._closing, timeout=MOMENT)
+                # What other steps say in as long as a save takes goes with it: one save serves them all.
+                self._changed.wait_for(lambda: self._closing, timeout=took)
                 version = self._version
                 if version == self._saved:
                     return
+            began = time.monotonic()
             try:
                 self._save(self.snapshot())
             except Exception as error:  # noqa: BLE001 - carried to whoever waits for the save
@@ -154,6 +155,7 @@ class Journal:
                     self._failure = error
                     self._changed.notify_all()
                 return
+            took = time.monotonic() - began
             with self._changed:
                 self._saved = version
                 self._changed.notify_all()

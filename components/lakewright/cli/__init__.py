@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 import traceback
@@ -86,6 +87,7 @@ def root() -> None:
 
 def main(arguments: list[str] | None = None) -> None:
     """Runs the command line; ends the process. What a person can mend is one message and no traceback."""
+    gc.set_threshold(50_000, 20, 20)  # a short life, most of it imports: hardly anything is ever garbage
     command = typer.main.get_command(app)
     try:
         command.main(args=arguments, prog_name="lakewright")
