@@ -64,8 +64,12 @@ def main() -> int:
     executor = ThreadPoolExecutor(max_workers=arguments["parallel"] * 4)
     loop.set_default_executor(executor)
 
+    # The file itself: of a folder, Python would take cached bytecode, which an edit of the same second does not change.
+    inside = Path(program) / "__main__.py"
+    entry = inside if inside.is_file() else Path(program)
+
     def run() -> None:
-        runpy.run_path(program, run_name="__main__")
+        runpy.run_path(str(entry), run_name="__main__")
 
     try:
         loop.run_until_complete(pulumi.runtime.run_in_stack(run))

@@ -24,7 +24,7 @@ def postgres() -> Iterator[str]:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
         probe.close()
-        user = ["runuser", "-u", "nobody", "--"] if os.geteuid() == 0 else []
+        user = ["/usr/sbin/runuser", "-u", "nobody", "--"] if os.geteuid() == 0 else []
         if user:
             shutil.chown(directory, "nobody")
         data, options = f"{directory}/data", f"-p {port} -c unix_socket_directories={directory} -c fsync=off"

@@ -33,10 +33,9 @@ def catalog(catalog_config: CatalogConfig) -> Iterator[Catalog]:
     catalog = open_catalog(catalog_config, "results")
     for name in (*NAMESPACES, "ops"):
         catalog.create_namespace_if_not_exists(name)
-    others = catalog.table_exists(STATISTICS)
+    _drop_statistics(catalog)  # those of other tests
     yield catalog
-    if not others and catalog.table_exists(STATISTICS):
-        catalog.drop_table(STATISTICS)
+    _drop_statistics(catalog)
     for name in reversed(NAMESPACES):
         for table in catalog.list_tables(name):
             catalog.drop_table(table)
@@ -213,3 +212,8 @@ def _view(config: CatalogConfig, namespace: str, name: str) -> None:
     }
     answer = httpx.post(f"{config.uri}/v1/{warehouse.id}/namespaces/{namespace}/views", json=body, timeout=60)
     assert answer.status_code == 200, answer.text
+
+
+def _drop_statistics(catalog: Catalog) -> None:
+    if catalog.table_exists(STATISTICS):
+        catalog.drop_table(STATISTICS)

@@ -274,7 +274,7 @@ def postgres() -> Iterator[str]:
     with tempfile.TemporaryDirectory(prefix="postgres") as directory:
         user = []
         if os.geteuid() == 0:
-            user = ["runuser", "-u", "nobody", "--"]
+            user = ["/usr/sbin/runuser", "-u", "nobody", "--"]
             shutil.chown(directory, "nobody")
         data, options = f"{directory}/data", f"-c listen_addresses='' -c unix_socket_directories={directory}"
         run = partial(subprocess.run, check=True, capture_output=True, cwd=directory)

@@ -139,7 +139,7 @@ def test_no_secret_is_found_in_what_a_stack_leaves(
         "the external id": _external_id(tenant, monkeypatch),
     }
 
-    left = {str(file): file.read_text() for file in tenant.folder.rglob("*") if file.is_file()}
+    left = {str(file): file.read_text(errors="replace") for file in tenant.folder.rglob("*") if file.is_file()}
     left |= {str(file): file.read_text() for file in (tenant.sandbox.dir / "logs").iterdir()}
     left["what the commands printed"] = "\n".join(tenant.said)
 
