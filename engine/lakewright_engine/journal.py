@@ -142,8 +142,8 @@ class Journal:
         while True:
             with self._changed:
                 self._changed.wait_for(lambda: self._closing or self._version > self._saved)
-                # What other steps say within two saves' time goes with it: one save serves them all, and a third of the time
-                # at most goes into saving.
+                # What other steps say within two saves' time goes with it: one save serves them all, and saving takes
+                # a third of the time at most.
                 self._changed.wait_for(lambda: self._closing, timeout=2 * took)
                 version = self._version
                 if version == self._saved:
