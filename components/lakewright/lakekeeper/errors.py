@@ -49,6 +49,10 @@ class TargetMissing(LakekeeperError):
 class Hidden(LakekeeperError):
     """An inactive warehouse hides what is in it."""
 
+    def __init__(self, message: str, warehouse_id: str) -> None:
+        super().__init__(message)
+        self.warehouse_id = warehouse_id
+
 
 class EvolutionRefused(LakekeeperError):
     """A table would lose data, or could not be read any more; nothing of the change was made."""

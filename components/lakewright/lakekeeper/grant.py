@@ -82,7 +82,7 @@ class GrantProvider(LakekeeperProvider[GrantArgs]):
             on = grant_target.resolved(client, known.declared.on)
         except Hidden as hidden:
             warn(f"{hidden}")
-            return Found(known.declared)
+            return Found(known.declared, hidden_in=hidden.warehouse_id)
         held = grants.look(client, on) if on else None
         return Found(known.declared) if held and known.declared.held in held else None
 

@@ -4,6 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, Tag
 
+from lakewright.lakekeeper import hidden
 from lakewright.lakekeeper.api import listings, namespaces, tabulars, tags, warehouses
 from lakewright.lakekeeper.api.client import Client
 from lakewright.lakekeeper.api.privileges import Object
@@ -154,11 +155,11 @@ def _inside(client: Client, on: OnNamespace | OnTabular) -> Object | None:
     object_id = _namespace_id(client, on) if isinstance(on, OnNamespace) else _tabular_id(client, on)
     if object_id:
         return _in_warehouse(client, Object(kind, object_id, warehouse_id=on.warehouse_id))
-    found = warehouses.get(client, on.warehouse_id)
-    if found is not None and found["status"] != "active":
+    if hidden.is_active(client, on.warehouse_id) is False:
         raise Hidden(
             f"{on} at {client.endpoint} cannot be seen while its warehouse is inactive. Set `active: true` and"
-            " run `up` first."
+            " run `up` first.",
+            on.warehouse_id,
         )
     return None
 

@@ -105,7 +105,7 @@ class GrantsProvider(LakekeeperProvider[GrantsArgs]):
             on = grant_target.resolved(client, state.on)
         except Hidden as hidden:
             warn(f"{hidden}")
-            return Found(state, _computed_of(known.outs))
+            return Found(state, _computed_of(known.outs), hidden.warehouse_id)
         there = grants.look(client, on) if on else None
         if on is None or there is None:
             return None

@@ -104,7 +104,7 @@ class NamespaceProvider(LakekeeperProvider[NamespaceArgs]):
             return self._observed(client, answer, state, listed)
         if _inactive(client, state.warehouse_id):
             warn(f"namespace `{state.name}` cannot be seen while its warehouse {state.warehouse_id} is inactive")
-            return Found(state, {"namespace_id": known.outs.get("namespace_id")})
+            return Found(state, {"namespace_id": known.outs.get("namespace_id")}, state.warehouse_id)
         return None
 
     @override

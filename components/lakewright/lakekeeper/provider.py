@@ -19,8 +19,9 @@ from pulumi.dynamic import (
 from pydantic import ValidationError
 
 from lakewright import credentials
-from lakewright.lakekeeper import adoption, difference, errors, settings
+from lakewright.lakekeeper import adoption, difference, errors, hidden, settings
 from lakewright.lakekeeper.adoption import Adopting
+from lakewright.lakekeeper.api import listings
 from lakewright.lakekeeper.api.client import Client, shared
 from lakewright.lakekeeper.api.errors import AlreadyExists, LakekeeperError, TooSlow, Unconfirmed
 from lakewright.lakekeeper.api.server import ServerRef
@@ -40,10 +41,13 @@ class Found(Generic[D]):
 
     declared: D
     computed: dict[str, Any] = field(default_factory=dict[str, Any])
+    hidden_in: str | None = None
+    """The inactive warehouse that hides it: then it is as the state has it, for want of a look."""
 
     def outs(self) -> dict[str, Any]:
         """As outputs of the resource."""
-        return {**self.declared.props(), **self.computed}
+        mark = {hidden.MARK: self.hidden_in} if self.hidden_in else {}
+        return {**self.declared.props(), **self.computed, **mark}
 
 
 @dataclass(frozen=True)
@@ -88,6 +92,10 @@ class LakekeeperProvider(ResourceProvider, Generic[D]):
 
     def before_replacement(self, client: Client, known: Known[D], new: D, changes: list[Change]) -> None:
         """Raise if the object must not be replaced. Called in previews too."""
+
+    def needs_calls(self, known: Known[D], new: D) -> bool:
+        """Whether an update changes more than the state."""
+        return difference.needs_calls(difference.between(known.declared, new))
 
     def title(self, declared: D) -> str:
         """What a declaration is about, for messages: kind, natural key and server."""
@@ -135,7 +143,7 @@ class LakekeeperProvider(ResourceProvider, Generic[D]):
         if decided := [c for c in replaced if c.known]:
             self.before_replacement(self.client(old.server), Known(_id, old, _olds), new, decided)
         return DiffResult(
-            changes=bool(changes),
+            changes=bool(changes) or hidden.to_be_seen(_olds, lambda: self._reach(old.server, new.server)),
             replaces=[change.path for change in replaced],
             delete_before_replace=True,
         )
@@ -157,10 +165,30 @@ class LakekeeperProvider(ResourceProvider, Generic[D]):
     def update(self, _id: str, _olds: dict[str, Any], _news: dict[str, Any]) -> UpdateResult:
         """Change in place; nothing is called when only the state is to change."""
         old, new = self.args.from_state(_olds), self.args.from_state(_news)
-        if not difference.needs_calls(difference.between(old, new)):
-            computed = {key: value for key, value in _olds.items() if key not in self.args.model_fields}
-            return UpdateResult(Found(new, _without_own(computed)).outs())
-        return UpdateResult(self.change(self.client(new.server), Known(_id, old, _olds), new).outs())
+        known = Known(_id, old, _olds)
+        if hidden.to_be_seen_now(_olds, lambda: self.client(new.server)):
+            return UpdateResult(self._seen_again(self.client(new.server), known, new).outs())
+        return UpdateResult(self._updated(known, new).outs())
+
+    def _updated(self, known: Known[D], new: D) -> Found[D]:
+        if self.needs_calls(known, new):
+            return self.change(self.client(new.server), known, new)
+        computed = {key: value for key, value in known.outs.items() if key not in self.args.model_fields}
+        return Found(new, _without_own(computed))
+
+    def _seen_again(self, client: Client, known: Known[D], new: D) -> Found[D]:
+        """What a refresh could not see, as a refresh and an `up` would now make it."""
+        listings.forget()
+        found = self.find(client, known)
+        if found is None:
+            return self.make(client, new)[1]
+        now = Known(known.id, found.declared, found.outs())
+        changes = difference.between(now.declared, new)
+        if replaced := [change for change in changes if self.replaces(change, new, lambda: client)]:
+            self.before_replacement(client, now, new, replaced)
+            self.remove(client, now)
+            return self.make(client, new)[1]
+        return self._updated(now, new)
 
     def delete(self, _id: str, _props: dict[str, Any]) -> None:
         """Delete, as the state's `deletion` says."""

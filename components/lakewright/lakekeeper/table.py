@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal, cast
 
 import pulumi
-from pulumi.dynamic import DiffResult, Resource, UpdateResult
+from pulumi.dynamic import DiffResult, Resource
 from typing_extensions import override
 
-from lakewright.lakekeeper import difference, table_changes, table_finding, table_removal
+from lakewright.lakekeeper import difference, hidden, table_changes, table_finding, table_removal
 from lakewright.lakekeeper.adoption import Adopting
 from lakewright.lakekeeper.api import tables
 from lakewright.lakekeeper.api.client import Client
@@ -73,10 +73,10 @@ class TableProvider(LakekeeperProvider[TableArgs]):
         state, table_id = known.declared, _table_id(known)
         there = table_finding.named(client, state.warehouse_id, state.path, state.name)
         if there is None:
-            active = table_finding.usable(client, state.warehouse_id)
+            active = hidden.is_active(client, state.warehouse_id)
             if active is False:
                 warn(f"{where(state)} cannot be seen while its warehouse is inactive")
-                return Found(state, _computed(known))
+                return Found(state, _computed(known), state.warehouse_id)
             lost = table_finding.elsewhere(client, state.warehouse_id, state.path, table_id) if active else None
             if lost is None:
                 return None
@@ -121,12 +121,9 @@ class TableProvider(LakekeeperProvider[TableArgs]):
         return result
 
     @override
-    def update(self, _id: str, _olds: dict[str, Any], _news: dict[str, Any]) -> UpdateResult:
+    def needs_calls(self, known: Known[TableArgs], new: TableArgs) -> bool:
         """As of every resource; drift that no property shows needs calls, too."""
-        if not _olds.get("drift"):
-            return super().update(_id, _olds, _news)
-        old, new = self.args.from_state(_olds), self.args.from_state(_news)
-        return UpdateResult(self.change(self.client(new.server), Known(_id, old, _olds), new).outs())
+        return bool(known.outs.get("drift")) or super().needs_calls(known, new)
 
     @override
     def change(self, client: Client, known: Known[TableArgs], new: TableArgs) -> Found[TableArgs]:

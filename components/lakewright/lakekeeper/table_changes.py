@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lakewright.lakekeeper import table_finding
+from lakewright.lakekeeper import hidden, table_finding
 from lakewright.lakekeeper.api import tables, tabulars
 from lakewright.lakekeeper.api.client import Client
 from lakewright.lakekeeper.api.errors import AlreadyExists, Conflict, LakekeeperError, NotFound, TooSlow, Unconfirmed
@@ -48,7 +48,7 @@ def found_again(client: Client, old: TableArgs, new: TableArgs, table_id: str) -
         if there and there.table_id == table_id:
             return there
     lost = None
-    if table_finding.usable(client, old.warehouse_id):
+    if hidden.is_active(client, old.warehouse_id):
         lost = table_finding.elsewhere(client, old.warehouse_id, old.path, table_id)
     if isinstance(lost, Tabular):
         lost = _brought_back(client, old, lost)

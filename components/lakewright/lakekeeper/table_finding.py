@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from lakewright.lakekeeper.api import namespaces, tables, tabulars, warehouses
+from lakewright.lakekeeper.api import namespaces, tables, tabulars
 from lakewright.lakekeeper.api.client import Client
 from lakewright.lakekeeper.api.errors import NotFound
 from lakewright.lakekeeper.api.namespaces import Path
@@ -54,9 +54,3 @@ def _listed(client: Client, warehouse_id: str, path: Path, table_id: str) -> Tab
         return next((one for one in there if one.tabular_id == table_id), None)
     except NotFound:
         return None
-
-
-def usable(client: Client, warehouse_id: str) -> bool | None:
-    """Whether a warehouse is active; None if there is none. Tables of an inactive one look as if they were missing."""
-    found = warehouses.get(client, warehouse_id)
-    return None if found is None else found["status"] == "active"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 
-from lakewright.lakekeeper import table_finding
+from lakewright.lakekeeper import hidden, table_finding
 from lakewright.lakekeeper.api import tables, tabulars
 from lakewright.lakekeeper.api.client import Client
 from lakewright.lakekeeper.api.errors import NotFound, Protected
@@ -69,12 +69,13 @@ def _find(client: Client, state: TableArgs, table_id: str) -> There | Tabular | 
     there = table_finding.named(client, state.warehouse_id, state.path, state.name)
     if there and there.table_id == table_id:
         return there
-    active = table_finding.usable(client, state.warehouse_id)
+    active = hidden.is_active(client, state.warehouse_id)
     if active is None:
         return None
     if not active:
         raise Hidden(
-            f"{where(state)} cannot be seen while its warehouse is inactive. Set `active: true` and run `up` first."
+            f"{where(state)} cannot be seen while its warehouse is inactive. Set `active: true` and run `up` first.",
+            state.warehouse_id,
         )
     found = table_finding.elsewhere(client, state.warehouse_id, state.path, table_id)
     if found is None and there is not None:

@@ -119,7 +119,7 @@ class TaskQueueConfigProvider(LakekeeperProvider[TaskQueueConfigArgs]):
             return Found(_observed(there, state))
         if state.warehouse_id and warehouses.get(client, state.warehouse_id):
             warn(f"{self.title(state)} cannot be seen while the warehouse is inactive")
-            return Found(state)
+            return Found(state, hidden_in=state.warehouse_id)
         return None
 
     @override

@@ -4,10 +4,11 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import pulumi
-from pulumi.dynamic import CheckResult, Resource
+from pulumi.dynamic import CheckResult, DiffResult, Resource
+from typing_extensions import override
 
 from lakewright import credentials
-from lakewright.lakekeeper import preflight, warehouse_changes, warehouse_removal
+from lakewright.lakekeeper import hidden, preflight, warehouse_changes, warehouse_removal
 from lakewright.lakekeeper.api import managed_access as managed
 from lakewright.lakekeeper.api import projects, warehouses
 from lakewright.lakekeeper.api.client import Client
@@ -38,8 +39,15 @@ class WarehouseProvider(LakekeeperProvider[WarehouseArgs]):
         return result
 
     def checked(self, declared: WarehouseArgs, olds: dict[str, Any]) -> WarehouseArgs:
+        hidden.of_process.program_runs()
         recorded = olds.get("credential_fingerprint")
         return declared.model_copy(update={"credential_fingerprint": self._fingerprint(declared.credential, recorded)})
+
+    @override
+    def diff(self, _id: str, _olds: dict[str, Any], _news: dict[str, Any]) -> DiffResult:
+        """As of every resource; what an inactive warehouse hides is looked at again by the run that wakes it."""
+        hidden.of_process.compared(_id, active=_news.get("active") is not False)
+        return super().diff(_id, _olds, _news)
 
     def _fingerprint(self, credential: object, recorded: str | None) -> str | None:
         """Of the credential's secrets as they are now; the recorded one if they are the same, or cannot be read."""

@@ -11,7 +11,7 @@ from typing import Any
 import boto3
 import httpx
 import pytest
-from lakewright.lakekeeper import claims
+from lakewright.lakekeeper import claims, hidden
 from lakewright.lakekeeper.api import listings
 from lakewright.lakekeeper.warehouse import WarehouseProvider
 from lakewright_sandbox.in_process import serving
@@ -55,6 +55,7 @@ class Resource:
     def refresh(self) -> str:
         """Read it; whether it is as the state has it (`same`), else `update` or `delete`."""
         listings.forget()  # an operation of its own, for which an engine starts a process of its own
+        hidden.of_process.forget()
         found = self.provider.read(self.id, wire(self.outs))
         if found.id is None:
             self.id, self.inputs, self.outs = "", {}, {}
@@ -101,6 +102,7 @@ def _dropped(value: Any) -> Any:
 def _a_run_of_its_own() -> None:
     """What another test declared is not declared beside."""
     claims.of_process.forget()
+    hidden.of_process.forget()
 
 
 @pytest.fixture

@@ -138,6 +138,14 @@ def test_a_stack_from_first_up_to_purge(
     stack.run("up", "--refresh")
     assert stack.run("preview", "--expect-no-changes", "--refresh")["changes"] == {"same": 7}
 
+    # So it does where the warehouse was deactivated too, which hides what is in it until it is active again.
+    http.delete(f"/catalog/v1/{warehouse_id}/namespaces/sales").raise_for_status()
+    http.post(f"/management/v1/warehouse/{warehouse_id}/deactivate").raise_for_status()
+    hidden = stack.run("preview", "--refresh", "--expect-no-changes", exits=[7])
+    assert {step["name"] for step in hidden["steps"] if step["op"] == "update"} == {"main", "sales"}
+    stack.run("up", "--refresh")
+    assert stack.run("preview", "--expect-no-changes", "--refresh")["changes"] == {"same": 7}
+
     # Secrets stay out of the state; what is secret in it is encrypted.
     for secret in (sandbox.admin.secret_access_key.get_secret_value(), sandbox.admin.access_key_id):
         assert secret not in stack.state()

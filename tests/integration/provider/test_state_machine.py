@@ -74,8 +74,6 @@ class Lives(RuleBasedStateMachine):
         """Nothing was changed behind the stack's back since the last `up`."""
         self.guarded: set[str] = set()
         """The warehouses that were protected by the last `up`, or held something that was: they stay where they are."""
-        self.hiding = False
-        """A warehouse may be inactive, so that a refresh cannot see what is in it, and says so."""
 
     # What a program says.
 
@@ -177,16 +175,14 @@ class Lives(RuleBasedStateMachine):
         drifts = self.stack.drifts(self.http, key, self.declared[key], name)
         what = data.draw(st.sampled_from(sorted(drifts)))
         drifts[what]()
-        self.hiding |= what == "deactivate"
         self.settled = False
 
     # What an operator does.
 
     @rule()
     def up(self) -> None:
-        for _ in range(2 if self.hiding else 1):  # the first one activates the warehouse, and then all is seen
-            self.operator.run(lambda: self.stack.up(self.declared))
-        self.settled, self.hiding = True, False
+        self.operator.run(lambda: self.stack.up(self.declared))
+        self.settled = True
         self.guarded = {key[1].partition(".")[0] for key, one in self.declared.items() if one.props.get("protected")}
         assert found_on_server(self.http, self.tag) == wanted_on_server(self.declared)
 

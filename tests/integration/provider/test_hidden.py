@@ -1,0 +1,192 @@
+"""What is changed inside a warehouse that somebody deactivated too: one `up --refresh` puts all of it right."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import httpx
+import pytest
+from lakewright.lakekeeper import hidden
+from lakewright.lakekeeper.errors import HoldsTables
+from lakewright.lakekeeper.grant import GrantProvider
+from lakewright.lakekeeper.grants import GrantsProvider
+from lakewright.lakekeeper.namespace import NamespaceProvider
+from lakewright.lakekeeper.table import TableProvider
+from lakewright.lakekeeper.task_queue_config import TaskQueueConfigProvider
+from lakewright.lakekeeper.warehouse import WarehouseProvider
+
+from .conftest import Props, Resource
+
+COLUMNS = [{"name": "id", "type": "long"}]
+USER = "oidc~ann"
+
+
+class Inside:
+    """A warehouse with something of every kind that an inactive one hides, as a stack has it; and somebody else."""
+
+    def __init__(self, http: httpx.Client, declared: Props) -> None:
+        self.http, server = http, declared["server"]
+        self._project = {"x-project-id": declared["project_id"]}
+        user = {"id": USER, "name": "Ann", "user-type": "human", "update-if-exists": True}
+        http.post("/management/v1/user", json=user).raise_for_status()
+        self.programs: dict[str, Props] = {"warehouse": declared | {"deletion": "purge"}}
+        self.resources = {"warehouse": Resource(WarehouseProvider())}
+        self.resources["warehouse"].up(**self.programs["warehouse"])
+        self.id = self.resources["warehouse"].id
+        place = {"server": server, "warehouse_id": self.id}
+        bucket = declared["storage"]["bucket"]
+        where = {"location": f"s3://{bucket}/main/sales", "properties": {"owner": "a"}, "protected": False}
+        on = {"type": "namespace", "warehouse_id": self.id, "namespace": "sales"}
+        held = {"privilege": "get_metadata", "user": USER}
+        self.add("namespace", NamespaceProvider(), place | where | {"name": "sales"})
+        self.add("nested", NamespaceProvider(), place | {"name": "sales.daily", "properties": {}})
+        table = {"namespace": "sales", "name": "orders", "columns": COLUMNS, "properties": {"owner": "a"}}
+        self.add("table", TableProvider(), place | table)
+        self.add("grant", GrantProvider(), {"server": server, "on": on, **held, "declared_as": "grant"})
+        on_nested = {"server": server, "on": on | {"namespace": "sales.daily"}, "grants": [held]}
+        self.add("grants", GrantsProvider(), on_nested | {"declared_as": "grants"})
+        queue = {"queue": "tabular_purge", "max_seconds_since_last_heartbeat": 60}
+        self.add("queue", TaskQueueConfigProvider(), place | queue)
+
+    def add(self, name: str, provider: Any, declared: Props) -> None:
+        self.programs[name], self.resources[name] = declared, Resource(provider)
+        self.resources[name].up(**declared)
+
+    def post(self, path: str, body: Props) -> None:
+        self.http.post(path, json=body, headers=self._project).raise_for_status()
+
+    def deactivate(self) -> None:
+        self.post(f"/management/v1/warehouse/{self.id}/deactivate", {})
+
+    def refresh(self) -> dict[str, str]:
+        return {name: resource.refresh() for name, resource in self.resources.items()}
+
+    def preview(self) -> dict[str, str]:
+        return {name: resource.preview(**self.programs[name]) for name, resource in self.resources.items()}
+
+    def up(self) -> dict[str, str]:
+        return {name: resource.up(**self.programs[name]) for name, resource in self.resources.items()}
+
+    # What somebody does.
+
+    def namespaces(self, path: str = "") -> str:
+        return f"/catalog/v1/{self.id}/namespaces{path}"
+
+    def change_the_namespace(self) -> None:
+        self.post(self.namespaces("/sales/properties"), {"updates": {"owner": "z"}, "removals": []})
+
+    def protect_the_namespace(self) -> None:
+        namespace_id = self.resources["namespace"].outs["namespace_id"]
+        path = f"/management/v1/warehouse/{self.id}/namespace/{namespace_id}/protection"
+        self.post(path, {"protected": True})
+
+    def drop_the_table(self) -> None:
+        path = self.namespaces("/sales/tables/orders")
+        self.http.delete(path, params={"purgeRequested": "true"}).raise_for_status()
+
+    def drop_all(self) -> None:
+        purged = {"recursive": "true", "force": "true", "purge": "true"}
+        self.http.delete(self.namespaces("/sales"), params=purged).raise_for_status()
+
+    def make_again(self) -> None:
+        self.drop_all()
+        self.post(self.namespaces(), {"namespace": ["sales"], "properties": {"owner": "z"}})
+
+    def change_the_table(self) -> None:
+        updates = [{"action": "set-properties", "updates": {"owner": "z"}}]
+        self.post(self.namespaces("/sales/tables/orders"), {"requirements": [], "updates": updates})
+
+    def rename_the_table(self) -> None:
+        moved = {"namespace": ["sales"], "name": "elsewhere"}
+        body = {"source": {"namespace": ["sales"], "name": "orders"}, "destination": moved}
+        self.post(f"/catalog/v1/{self.id}/tables/rename", body)
+
+    def revoke(self) -> None:
+        for name in ("namespace", "nested"):
+            namespace_id = self.resources[name].outs["namespace_id"]
+            path = f"/management/v1/warehouse/{self.id}/namespace/{namespace_id}/grants"
+            self.post(path, {"deletes": [{"privilege": "get_metadata", "principal": {"user": USER}}]})
+
+    def configure(self) -> None:
+        path = f"/management/v1/warehouse/{self.id}/task-queue/tabular_purge/config"
+        self.post(path, {"queue-config": {}, "max-seconds-since-last-heartbeat": 7})
+
+
+@pytest.fixture
+def inside(http: httpx.Client, declared: Props) -> Inside:
+    return Inside(http, declared)
+
+
+MEDDLING: dict[str, Callable[[Inside], None]] = {
+    "nothing": lambda _: None,
+    "a changed namespace": Inside.change_the_namespace,
+    "a protected namespace": Inside.protect_the_namespace,
+    "a dropped table": Inside.drop_the_table,
+    "a changed table": Inside.change_the_table,
+    "a renamed table": Inside.rename_the_table,
+    "all dropped": Inside.drop_all,
+    "made again elsewhere": Inside.make_again,
+    "grants taken back": Inside.revoke,
+    "a queue": Inside.configure,
+}
+
+
+@pytest.mark.parametrize("what", MEDDLING)
+def test_one_up_with_refresh_heals_what_was_hidden(what: str, inside: Inside) -> None:
+    MEDDLING[what](inside)
+    inside.deactivate()
+    assert inside.refresh() == {name: "update" if name == "warehouse" else "same" for name in inside.programs}
+    assert set(inside.preview().values()) == {"update"}, "what cannot be seen is shown, since it may have changed"
+    assert set(inside.up().values()) == {"update"}
+    assert not [name for name, one in inside.resources.items() if hidden.MARK in one.outs]
+    assert set(inside.refresh().values()) == {"same"}
+    assert set(inside.up().values()) == {"same"}
+    assert inside.http.get(inside.namespaces("/sales")).json()["properties"]["owner"] == "a"
+
+
+def test_a_soft_deleted_table_is_brought_back(inside: Inside) -> None:
+    soft = {"delete_profile": {"type": "soft", "expiration_seconds": 600}}
+    inside.programs["warehouse"] |= soft
+    inside.up()
+    table_id = inside.resources["table"].outs["table_id"]
+    inside.drop_the_table()
+    inside.deactivate()
+    inside.refresh()
+    inside.up()
+    assert inside.resources["table"].outs["table_id"] == table_id
+    assert set(inside.refresh().values()) == {"same"}
+
+
+def test_a_warehouse_that_is_to_be_inactive_hides_no_differences_that_nobody_can_make_good(
+    inside: Inside, capsys: pytest.CaptureFixture[str]
+) -> None:
+    inside.programs["warehouse"]["active"] = False
+    inside.resources["warehouse"].up(**inside.programs["warehouse"])
+    assert set(inside.refresh().values()) == {"same"}
+    assert "cannot be seen while its warehouse" in capsys.readouterr().err
+    assert set(inside.preview().values()) == {"same"}
+    inside.programs["warehouse"]["active"] = True
+    assert set(inside.preview().values()) == {"update"}
+    assert set(inside.up().values()) == {"update"}
+    assert set(inside.refresh().values()) == {"same"}
+
+
+def test_somebody_else_wakes_it_before_the_next_up(inside: Inside) -> None:
+    inside.change_the_namespace()
+    inside.deactivate()
+    inside.refresh()
+    del inside.programs["warehouse"], inside.resources["warehouse"]
+    assert set(inside.preview().values()) == {"same"}
+    inside.post(f"/management/v1/warehouse/{inside.id}/activate", {})
+    assert set(inside.up().values()) == {"update"}
+    assert inside.http.get(inside.namespaces("/sales")).json()["properties"]["owner"] == "a"
+
+
+def test_what_holds_tables_now_is_not_replaced(inside: Inside, make_table: Any) -> None:
+    inside.make_again()
+    make_table(inside.id, "sales", "of_others")
+    inside.deactivate()
+    inside.refresh()
+    with pytest.raises(HoldsTables, match=r"would be replaced.*1 table: sales\.of_others"):
+        inside.up()
