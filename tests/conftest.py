@@ -14,6 +14,10 @@ from lakewright_sandbox.state import Sandbox
 
 NEEDS_PULUMI = "needs the Pulumi CLI, which is not on the PATH"
 
+# What happens to be set in a shell or a container must not be what makes the product work.
+for name in ("PYTHONUNBUFFERED", "PYTHONDONTWRITEBYTECODE"):
+    os.environ.pop(name, None)
+
 # The same examples every time, so that nobody's change fails by chance; new ones are looked for by `make test-all`.
 hypothesis.settings.register_profile("same", derandomize=True, deadline=None)
 hypothesis.settings.register_profile("new", deadline=None)

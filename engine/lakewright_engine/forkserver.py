@@ -35,7 +35,8 @@ class ForkServer:
         self._codes: dict[int, int] = {}
         self._gone = ""
         with theirs:
-            command = [python, "-c", _START, str(_HOST), str(theirs.fileno()), str(os.getpid())]
+            # Unbuffered: its forks start no interpreter anew, and a provider says its port on a pipe.
+            command = [python, "-u", "-c", _START, str(_HOST), str(theirs.fileno()), str(os.getpid())]
             self._process = popen(command, Path.cwd(), dict(os.environ), keep=(theirs.fileno(),))
         threading.Thread(target=self._listen, daemon=True, name="fork-server").start()
 

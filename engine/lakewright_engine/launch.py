@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import select
 import signal
 import subprocess
 import sys
@@ -28,6 +29,9 @@ _EXEC = _DIE_WITH_PARENT + "os.execvp(sys.argv[2], sys.argv[2:])"
 
 # Linux ends a child when the *thread* that started it ends, so one thread that lives as long as the engine starts all.
 _starter = ThreadPoolExecutor(max_workers=1, thread_name_prefix="starter")
+
+START_SECONDS = 120
+"""How long a plugin may take until it says its port, in seconds."""
 
 Line = Callable[[str, bool], None]
 """Receives a line of output, and whether it came from standard error."""
@@ -74,7 +78,10 @@ class Child(ABC):
         """How it ended (minus the signal's number for a signal); None while it runs."""
 
     def read_port(self) -> int:
-        """The port that a plugin prints on its first line; raises ProviderError if it ends before."""
+        """The port that a plugin prints on its first line; raises ProviderError if it ends or says nothing instead."""
+        if not select.select([self._out], [], [], START_SECONDS)[0]:
+            self.kill()
+            raise ProviderError(f"{self._name} did not start: it has printed no port for {START_SECONDS} s")
         line = self._out.readline().strip()
         if not line.isdigit():
             self.kill()

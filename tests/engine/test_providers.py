@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
+from lakewright_engine import launch
 from stackrunner import Stack
 
 RENDER = """
@@ -39,3 +41,19 @@ def test_a_replaced_provider_deletes_its_own_objects_and_not_the_new_ones(
     assert stack.run("preview", "--expect-no-changes", env={"RENDER_TO": str(second)}).exit == 0
     assert stack.run("destroy").exit == 0
     assert manifests(second) == []
+
+
+def test_a_plugin_that_says_no_port_is_an_error_and_not_a_wait_without_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plugin = tmp_path / "bin" / "pulumi-resource-silent"
+    plugin.parent.mkdir()
+    plugin.write_text("#!/bin/sh\nexec tail -f /dev/null\n")
+    plugin.chmod(0o755)
+    monkeypatch.setattr(launch, "START_SECONDS", 1)
+    stack = Stack(tmp_path, "import pulumi\npulumi.CustomResource('silent:index:Thing', 'thing')\n")
+
+    outcome = stack.run("up", env={"PATH": f"{plugin.parent}:{os.environ['PATH']}"})
+
+    assert outcome.exit != 0
+    assert "provider 'silent' did not start: it has printed no port for 1 s" in str(outcome.messages)

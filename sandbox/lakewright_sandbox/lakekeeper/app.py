@@ -7,12 +7,11 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
-from fastapi import APIRouter, Depends, FastAPI, Request
+from fastapi import Depends, FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
-from starlette.routing import BaseRoute
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from .authentication import Authentication, verifiers_of
@@ -49,10 +48,12 @@ def create_app(settings: Settings, clock: Clock | None = None) -> FastAPI:
     app.state.lakekeeper = lakekeeper
     app.state.worker = worker
     for router in (*management_routers(), *catalog_routers()):
-        known: list[BaseRoute] = [
-            route for route in router.routes if isinstance(route, APIRoute) and _is_mounted(settings, route.path)
-        ]
-        app.include_router(APIRouter(routes=known), dependencies=[Depends(enforce)])
+        for route in router.routes:
+            if isinstance(route, APIRoute) and _is_mounted(settings, route.path):
+                # One flat list: routers within the application would each be matched twice for every request.
+                app.add_api_route(
+                    route.path, route.endpoint, methods=list(route.methods or ()), dependencies=[Depends(enforce)]
+                )
     if verifiers := verifiers_of(settings):
         app.add_middleware(Authentication, verifiers=verifiers)
     app.add_middleware(CommonHeaders)

@@ -71,6 +71,8 @@ def remove(session: Session, relation: Relation) -> bool:
 
 def forget_objects(session: Session, kind: str, ids: Sequence[str]) -> None:
     """Removes the grants on objects that are deleted, and what roles among them were granted."""
+    if not ids:
+        return
     on_them = and_(Grant.object_kind == kind, Grant.object_id.in_(ids))
     to_them = and_(Grant.subject_kind == kind, Grant.subject_id.in_(ids))
     session.execute(delete(Grant).where(or_(on_them, to_them)))

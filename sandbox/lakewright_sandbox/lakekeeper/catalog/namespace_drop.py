@@ -37,14 +37,15 @@ def drop_namespace(
             _check_empty(name, children, tabulars)
         if not force:
             _check_unprotected(name, top, children, tabulars)
-        _check_no_running_expiration(session, name, tabulars)
+        if tabulars:
+            _check_no_running_expiration(session, name, tabulars)
         for tabular in tabulars:
             cancel_soft_deletion(session, tabular.id)
             if purge and tabular.metadata_location:
                 schedule_purge(server, session, warehouse, tabular)
         forget_objects(session, "namespace", ids)
         for kind in ("table", "view", "generic-table"):
-            forget_objects(session, kind, [tabular.id for tabular in tabulars])
+            forget_objects(session, kind, [tabular.id for tabular in tabulars if tabular.kind == kind])
         session.execute(delete(Tabular).where(Tabular.namespace_id.in_(ids)))
         session.execute(delete(Namespace).where(Namespace.id.in_(ids)))
 
