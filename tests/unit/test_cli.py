@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -228,3 +229,9 @@ def test_without_yes_a_terminal_is_shown_the_preview_and_asked(
         assert "Do you want to perform this update? [yes/no/details]" in done.stdout + done.stderr
         assert ("Updating (dev):" in done.stdout) == created
         assert done.returncode == code
+
+
+@pytest.mark.parametrize("program", ["lakewright", "lakewright-spark"])
+def test_the_version_is_the_installed_one(program: str) -> None:
+    done = subprocess.run([program, "--version"], capture_output=True, text=True, check=True)
+    assert done.stdout == f"{program} {version(program)}\n"

@@ -7,8 +7,8 @@ import os
 import sys
 import traceback
 from importlib import import_module
-from importlib.metadata import EntryPoint, entry_points
-from typing import Any
+from importlib.metadata import EntryPoint, entry_points, version
+from typing import Annotated, Any
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -80,8 +80,19 @@ app = typer.Typer(
 )
 
 
+def _version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"lakewright {version('lakewright')}")
+        raise typer.Exit
+
+
 @app.callback()
-def root() -> None:
+def root(
+    *,
+    show_version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
     """One stack a tenant: from its S3 storage through a Lakekeeper warehouse to its Spark compute."""
 
 

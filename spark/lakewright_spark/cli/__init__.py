@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from importlib.metadata import version
+from typing import Annotated
+
 import typer
 from rich.console import Console
 
@@ -15,6 +18,22 @@ app = typer.Typer(
     help="Run jobs and scripts on a tenant's warehouses, read and clean up what executions wrote.",
 )
 commands.register(app)
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"lakewright-spark {version('lakewright-spark')}")
+        raise typer.Exit
+
+
+@app.callback()
+def root(
+    *,
+    show_version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    """Run jobs and scripts on a tenant's warehouses, read and clean up what executions wrote."""
 
 
 def main() -> None:
