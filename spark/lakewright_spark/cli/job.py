@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import os
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Annotated, cast
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
@@ -22,11 +22,12 @@ from lakewright_spark.cli.options import (
     load_config,
     open_registry,
 )
-from lakewright_spark.errors import JobRefusedError
+from lakewright_spark.errors import DeadlineError, JobFailedError, JobRefusedError, StoppedError
 from lakewright_spark.table_identifier import TableIdentifier
 
 if TYPE_CHECKING:
-    from lakewright_spark.maintenance.job import Metrics
+    from lakewright_spark.scheduler.outcome import Outcome
+    from lakewright_spark.scheduler.records import RunRecord
 
 
 def _job(name: str) -> str:
@@ -50,51 +51,63 @@ def job(
     conf: Annotated[list[str] | None, typer.Option(help="KEY=VALUE of Spark's; repeatable.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Run a maintenance job on a table, as its policies say. A result is compacted once its registry says it ended."""
+    """Run a maintenance job on a table, as its policies say. A result is compacted once its registry says it ended.
+
+    One runner at a time works on a warehouse, as with `maintain`, and the run is a row of `ops.job_runs`.
+    """
     catalog = load_config(config)
     ends = datetime.now(UTC) + deadline if deadline else None
     given = dict(key_and_value(text) for text in conf or [])
     chosen = chosen_warehouse(catalog, warehouse)
     identifier = TableIdentifier.parse(chosen, table)
     # A job that is switched off need not wait for a JVM.
-    from lakewright_spark.maintenance.job import Metrics, reason_of_server, reason_to_skip  # noqa: PLC0415
-    from lakewright_spark.maintenance.running import reason_to_wait  # noqa: PLC0415
-    from lakewright_spark.policies.tables import PolicyTables  # noqa: PLC0415
+    from lakewright_spark.maintenance.job import reason_of_server  # noqa: PLC0415
+    from lakewright_spark.scheduler.plan import WarehousePlan, asked_for  # noqa: PLC0415
 
-    policy = PolicyTables(catalog, chosen).show(identifier).policies
-    if reason := reason_of_server(cast(Job, name), policy):
+    named = registry or os.environ.get("LAKEWRIGHT_REGISTRY")
+    with open_registry(catalog, named, none=named is None or name != "compaction") as executions:
+        plan = asked_for(catalog, identifier, cast(Job, name), registry=executions, now=datetime.now(UTC))
+    if reason := reason_of_server(cast(Job, name), plan.policies):
         raise JobRefusedError(f"{name} of {identifier}: {reason}; one of both may do it: see `maintenance` in the spec")
-    now = datetime.now(UTC)
-    reason = reason_to_skip(cast(Job, name), policy, now)
-    if reason is None and name == "compaction":
-        named = registry or os.environ.get("LAKEWRIGHT_REGISTRY")
-        with open_registry(catalog, named, none=named is None) as executions:
-            reason = reason_to_wait(identifier, executions)
-    if reason:
-        _tell(name, identifier, Metrics(state="SKIPPED", reason=reason, dry_run=dry_run), as_json=as_json)
+    (decision,) = plan.decisions
+    if decision.verdict == "held":
+        _tell(name, identifier, {"state": "SKIPPED", "reason": decision.reason, "dry_run": dry_run}, as_json=as_json)
         return
-    from lakewright_spark.deadline import ending  # noqa: PLC0415
-    from lakewright_spark.maintenance import jobs  # noqa: PLC0415
-    from lakewright_spark.session import spark_session  # noqa: PLC0415
+    from lakewright_spark.scheduler import application, signals  # noqa: PLC0415
 
-    only = catalog.for_warehouses([chosen])
-    properties = jobs.session_properties(chosen) | given
-    spark = spark_session(only, f"lakewright-{name}", master=master, deadline=ends, properties=properties)
-    try:
-        with ending(spark, ends, f"{name} of {identifier}"):
-            metrics = jobs.run(cast(Job, name), spark, identifier, policy, dry_run=dry_run, now=now)
-    finally:
-        spark.stop()
-    _tell(name, identifier, metrics, as_json=as_json)
+    with signals.control() as control:
+        outcome = application.Maintenance(
+            catalog.for_warehouses([chosen]),
+            asked=WarehousePlan(chosen, (plan,), {}),
+            limits=application.Limits(parallel=1, task_timeout=timedelta.max, grace=timedelta(), deadline=ends),
+            dry_run=dry_run,
+            master=master,
+            properties=given,
+            control=control,
+        ).run()
+    run = _done(outcome)
+    _tell(name, identifier, {"state": run.state.value, "reason": run.reason, **run.metrics}, as_json=as_json)
+    if outcome.warnings:
+        raise JobFailedError("; ".join(outcome.warnings))
 
 
-def _tell(name: str, table: TableIdentifier, metrics: Metrics, *, as_json: bool) -> None:
-    found = dataclasses.asdict(metrics)
+def _done(outcome: Outcome) -> RunRecord:
+    """The one run, whose job came to its end; else what ended it is raised."""
+    (run,) = outcome.runs.values()
+    error = run.error or (outcome.error() if run.state.value in {"FAILED", "CANCELLED"} else None)
+    if isinstance(error, DeadlineError | StoppedError):
+        raise type(error)(f"{run} was ended: {run.reason}")
+    if error:
+        raise error
+    return run
+
+
+def _tell(name: str, table: TableIdentifier, found: Mapping[str, Any], *, as_json: bool) -> None:
     if as_json:
         print(json.dumps({"job": name, "table": str(table), **found}))
         return
-    if metrics.state == "SKIPPED":
-        print(f"{name} of {table}: skipped, {metrics.reason}")
+    if found["state"] == "SKIPPED":
+        print(f"{name} of {table}: skipped, {found['reason']}")
         return
     told = ", ".join(f"{key} {value}" for key, value in found.items() if key not in {"state", "reason", "dry_run"})
-    print(f"{name} of {table}: {'would do: ' if metrics.dry_run else ''}{told}")
+    print(f"{name} of {table}: {'would do: ' if found['dry_run'] else ''}{told}")

@@ -6,15 +6,16 @@ import os
 import secrets
 import socket
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
+from py4j.protocol import Py4JError
 from pyiceberg.catalog import Catalog
 from pyspark.sql import SparkSession
 
 from lakewright_spark.catalog import CatalogConfig
-from lakewright_spark.errors import LeaseHeldError
+from lakewright_spark.errors import JobFailedError, LeaseHeldError
 from lakewright_spark.maintenance.jobs import session_properties
 from lakewright_spark.pyiceberg_catalog import explained, open_catalog
 from lakewright_spark.registry.registry import ExecutionRegistry
@@ -26,10 +27,11 @@ from lakewright_spark.scheduler.lease import LIFE, Lease
 from lakewright_spark.scheduler.outcome import Outcome
 from lakewright_spark.scheduler.plan import WarehousePlan, plan
 from lakewright_spark.scheduler.recorder import EVERY, Recorder
-from lakewright_spark.scheduler.records import RunRecord
+from lakewright_spark.scheduler.records import RunRecord, RunState
 from lakewright_spark.scheduler.supervisor import Control, Limits, Observer, Supervisor
 from lakewright_spark.scheduler.work import TableWork
 from lakewright_spark.session import spark_session
+from lakewright_spark.tokens import check_before_start
 
 FAIR = {"spark.scheduler.mode": "FAIR"}
 
@@ -51,6 +53,8 @@ class Maintenance:
     filters: Filters = field(default_factory=Filters)
     limits: Limits = field(default_factory=Limits)
     dry_run: bool = False
+    asked: WarehousePlan | None = None
+    """What somebody asked for, instead of what is due."""
     registry: ExecutionRegistry | None = None
     """Says which executions still run; without one, results are not compacted."""
     master: str | None = None
@@ -72,6 +76,8 @@ class Maintenance:
         outcome = Outcome(self.runner, self.dry_run)
         with ExitStack() as stack:
             catalogs = {one.name: open_catalog(self.config, one.name) for one in self.config.warehouses}
+            if self.session is None:
+                check_before_start(self.config, self.limits.deadline)  # before there is a lease, or a row
             if not self.dry_run:
                 catalogs = stack.enter_context(self._leased(catalogs, outcome))
             plans = [self._planned(name, catalog) for name, catalog in catalogs.items()]
@@ -97,38 +103,58 @@ class Maintenance:
                 observer(run)
 
     def _work(self, works: Sequence[TableWork], observers: Sequence[Observer], outcome: Outcome) -> None:
-        with self._spark() as spark:
-            supervisor = Supervisor(spark, self.limits, self.control, observers, self.clock, self.dry_run)
-            supervisor.run(works)
-            outcome.why_stopped = supervisor.why_stopped
+        try:
+            with self._spark() as spark:
+                supervisor = Supervisor(spark, self.limits, self.control, observers, self.clock, self.dry_run)
+                supervisor.run(works)
+                outcome.why_stopped = supervisor.why_stopped
+        except BaseException as error:
+            # It did not start, or is no more: nobody else says what became of the runs.
+            self._give_up(observers, outcome, f"{type(error).__name__}: {error}".splitlines()[0])
+            if isinstance(error, Py4JError | ConnectionError):
+                raise JobFailedError(
+                    f"Spark ended in the middle of its work, killed perhaps for the memory that it took "
+                    f"(spark.driver.memory): {type(error).__name__}; the next run does what is left"
+                ) from error
+            raise
+
+    def _give_up(self, observers: Sequence[Observer], outcome: Outcome, why: str) -> None:
+        for run in [one for one in outcome.runs.values() if not one.state.ended]:
+            begun = run.state is RunState.RUNNING
+            state, reason = (RunState.FAILED, why) if begun else (RunState.CANCELLED, f"not begun: {why}")
+            ended = replace(run, state=state, reason=reason, finished_at=self.clock() if begun else None)
+            for observer in observers:
+                observer(ended)
 
     @contextmanager
     def _leased(self, catalogs: Mapping[str, Catalog], outcome: Outcome) -> Iterator[dict[str, Catalog]]:
         """The catalogs of the warehouses that are ours for the block. LeaseHeldError if not one of them is."""
-        taken: list[Lease] = []
+        tried: list[Lease] = []
         heartbeat: Heartbeat | None = None
         try:
             for name, catalog in catalogs.items():
                 lease = Lease(self.config, name, catalog, self.runner, self.lease_life)
+                tried.append(lease)  # where it fails, it may be ours all the same: a commit may lose its answer
                 try:
                     lease.take(datetime.now(UTC))
                 except LeaseHeldError as error:
                     outcome.held[name] = str(error)
-                else:
-                    taken.append(lease)
-            if not taken:
+                    tried.remove(lease)
+            if not tried:
                 raise LeaseHeldError("; ".join(outcome.held.values()))
-            heartbeat = Heartbeat(taken, self.control)
+            heartbeat = Heartbeat(tried, self.control)
             heartbeat.start()
-            yield {lease.warehouse: lease.catalog for lease in taken}
+            yield {lease.warehouse: lease.catalog for lease in tried}
         finally:
-            outcome.warnings += (heartbeat or Heartbeat(taken, self.control)).close()
+            outcome.warnings += (heartbeat or Heartbeat(tried, self.control)).close()
 
     def _planned(self, warehouse: str, catalog: Catalog) -> WarehousePlan:
         now = self.clock()
         with explained(self.config, warehouse, "tables in ops"):
             if not self.dry_run:
                 recovery.close_runs_of_the_dead(catalog, warehouse, self.runner, now)
+            if self.asked:
+                return self.asked
             known = histories(catalog, now)
         return plan(
             self.config,
@@ -171,7 +197,9 @@ class Maintenance:
         spark = spark_session(
             self.config, "lakewright-maintain", master=self.master, deadline=deadline, properties=properties
         )
+        self.control.listen()
         try:
             yield spark
         finally:
-            spark.stop()
+            with suppress(Py4JError, ConnectionError):  # one that died cannot be stopped
+                spark.stop()

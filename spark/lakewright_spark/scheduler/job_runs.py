@@ -46,7 +46,7 @@ PROPERTIES = {
     **COMMIT_RETRIES,
     **_KEPT.properties(),
     "write.metadata.delete-after-commit.enabled": "true",
-    "comment": "Runs of maintenance jobs; rows are only added, the newest one of a run says how it stands",
+    "comment": "Runs of maintenance jobs; rows are only added, the one whose state is furthest says how a run stands",
 }
 
 
@@ -66,12 +66,15 @@ def runs(catalog: Catalog, warehouse: str, earliest: datetime | None = None) -> 
     table = found(catalog, NAME)
     if table is None:
         return []
-    rows = sorted(
-        table.scan(since(earliest) if earliest else AlwaysTrue()).to_arrow().to_pylist(),
-        key=lambda row: row["recorded_at"],
-    )
-    newest = {row["run_id"]: row for row in rows}
-    return sorted(_records(warehouse, newest.values()), key=lambda one: (one.queued_at, one.table.within))
+    rows = table.scan(since(earliest) if earliest else AlwaysTrue()).to_arrow().to_pylist()
+    furthest = {row["run_id"]: row for row in sorted(rows, key=_progress)}
+    return sorted(_records(warehouse, furthest.values()), key=lambda one: (one.queued_at, one.table.within))
+
+
+def _progress(row: dict[str, Any]) -> tuple[bool, bool, datetime]:
+    """No run goes back in its states, but the clocks of those who write them down may differ."""
+    state = RunState(row["state"])
+    return state.ended, state is not RunState.QUEUED, row["recorded_at"]
 
 
 def _row(one: RunRecord, now: datetime) -> dict[str, Any]:

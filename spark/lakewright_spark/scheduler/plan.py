@@ -10,13 +10,15 @@ from datetime import datetime
 from pyiceberg.catalog import Catalog
 
 from lakewright_spark.catalog import CatalogConfig
-from lakewright_spark.catalog_policies import TablePolicies
+from lakewright_spark.catalog_policies import Job, TablePolicies
 from lakewright_spark.errors import PolicyRefusedError
+from lakewright_spark.maintenance.job import reason_to_skip
 from lakewright_spark.maintenance.running import reason_to_wait
 from lakewright_spark.policies.tables import PolicyTables
+from lakewright_spark.pyiceberg_catalog import explained, open_catalog
 from lakewright_spark.registry.registry import ExecutionRegistry
 from lakewright_spark.scheduler.due import Decision, History, decide
-from lakewright_spark.scheduler.facts import TableFacts
+from lakewright_spark.scheduler.facts import TableFacts, table_facts
 from lakewright_spark.scheduler.filters import Filters
 from lakewright_spark.scheduler.walk import tables
 from lakewright_spark.table_identifier import TableIdentifier
@@ -70,3 +72,17 @@ def plan(
         history = histories.get(facts.uuid, History())
         found.append(TablePlan(facts, holds, tuple(decide(facts, holds, history, now, jobs=filters.jobs, busy=busy))))
     return WarehousePlan(warehouse, tuple(found), problems)
+
+
+def asked_for(
+    config: CatalogConfig, table: TableIdentifier, job: Job, *, registry: ExecutionRegistry | None, now: datetime
+) -> TablePlan:
+    """One job of one table, which is due since somebody wants it, unless something forbids it.
+
+    Raises NoSuchResultError, PolicyRefusedError, and as `pyiceberg_catalog.explained` says.
+    """
+    with explained(config, table.warehouse, f"table {table}"):
+        facts = table_facts(table, open_catalog(config, table.warehouse).load_table(table.within))
+    holds = PolicyTables(config, table.warehouse).of(table, dict(facts.properties)).policies
+    held = reason_to_skip(job, holds, now) or (reason_to_wait(table, registry) if job == "compaction" else None)
+    return TablePlan(facts, holds, (Decision(job, "held" if held else "due", held or "asked for"),))

@@ -10,6 +10,7 @@ from typing import Any
 from uuid import uuid4
 
 from lakewright_spark.catalog_policies import Job
+from lakewright_spark.errors import LakewrightSparkError
 from lakewright_spark.table_identifier import TableIdentifier
 
 
@@ -48,6 +49,8 @@ class RunRecord:
     finished_at: datetime | None = None
     metrics: Mapping[str, Any] = field(default_factory=dict[str, Any])
     """The job's own numbers."""
+    error: LakewrightSparkError | None = field(default=None, compare=False, repr=False)
+    """What it ended with, for whoever asked for it in this process; records do not have it."""
 
     @property
     def seconds(self) -> float | None:

@@ -1,4 +1,4 @@
-"""SIGTERM and SIGINT as a wish to end that the supervisor hears of."""
+"""SIGTERM and SIGINT as a wish to end that the supervisor hears of; told twice, it is to end without a grace."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from contextlib import contextmanager
 
 from lakewright_spark.scheduler.supervisor import Control
 
+_WISHES = (signal.SIGTERM, signal.SIGINT)
+
 
 @contextmanager
 def control() -> Iterator[Control]:
@@ -17,7 +19,19 @@ def control() -> Iterator[Control]:
     if threading.current_thread() is not threading.main_thread():
         yield made
         return
-    before = {number: signal.signal(number, lambda *_: made.ended.set()) for number in (signal.SIGTERM, signal.SIGINT)}
+
+    def told(*_: object) -> None:
+        if made.ended.is_set():
+            made.at_once.set()
+        made.ended.set()
+
+    def listen() -> None:
+        for number in _WISHES:
+            signal.signal(number, told)
+
+    made.listen = listen
+    before = {number: signal.getsignal(number) for number in _WISHES}
+    listen()
     try:
         yield made
     finally:

@@ -49,8 +49,12 @@ class Control:
 
     ended: threading.Event = field(default_factory=threading.Event)
     """All work, after the grace."""
+    at_once: threading.Event = field(default_factory=threading.Event)
+    """No grace any more."""
     lost: dict[str, str] = field(default_factory=dict[str, str])
     """Warehouse -> why its work has to stop at once."""
+    listen: Callable[[], None] = lambda: None
+    """Called once Spark has started, which takes SIGINT for itself."""
 
 
 @dataclass
@@ -133,6 +137,8 @@ class Supervisor:
             self._stop(f"the deadline, {deadline:%Y-%m-%d %H:%M:%S} UTC, passed", at=now)
         if self.control.ended.is_set() and self._cancel_all_at is None:
             self._stop("the process was told to end", at=now + self.limits.grace.total_seconds())
+        if self.control.at_once.is_set() and self.why_stopped:
+            self._cancel_all_at = now
         lost = dict(self.control.lost)
         for work in [one for one in waiting if self.why_stopped or one.table.warehouse in lost]:
             waiting.remove(work)

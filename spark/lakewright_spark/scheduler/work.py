@@ -5,7 +5,8 @@ from __future__ import annotations
 import dataclasses
 import queue
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal
@@ -59,21 +60,13 @@ class TableThread:
         InheritableThread(target=self._run, name=f"{self.work.table}", daemon=True, session=self.spark).start()
 
     def _run(self) -> None:
-        context = self.spark.sparkContext
         try:
-            context.setLocalProperty(POOL, f"maintenance-{self.slot}")
             for run in self.work.runs:
                 if self.stop.is_set():
                     break
                 began = dataclasses.replace(run, state=RunState.RUNNING, started_at=self.clock())
                 self.events.put(Event("began", self, began))
-                # Not a job group: Iceberg's actions set groups of their own, tags they leave as they are.
-                context.addJobTag(run.id)
-                context.setLocalProperty("spark.job.description", str(run))
-                try:
-                    ended = self._ended(began)
-                finally:
-                    context.removeJobTag(run.id)
+                ended = self._ended(began)
                 self.events.put(Event("ended", self, dataclasses.replace(ended, finished_at=self.clock())))
         finally:
             self.events.put(Event("left", self))
@@ -81,17 +74,30 @@ class TableThread:
     def _ended(self, run: RunRecord) -> RunRecord:
         assert run.started_at
         try:
-            metrics = jobs.run(
-                run.job, self.spark, run.table, self.work.policies, dry_run=self.dry_run, now=run.started_at
-            )
+            with self._tagged(run):
+                metrics = jobs.run(
+                    run.job, self.spark, run.table, self.work.policies, dry_run=self.dry_run, now=run.started_at
+                )
         except NoSuchResultError as error:
-            return dataclasses.replace(run, state=RunState.SKIPPED, reason=f"it is gone: {error}")
+            return dataclasses.replace(run, state=RunState.SKIPPED, reason=f"it is gone: {error}", error=error)
         except LakewrightSparkError as error:
-            return dataclasses.replace(run, state=RunState.FAILED, reason=str(error))
+            return dataclasses.replace(run, state=RunState.FAILED, reason=str(error), error=error)
         except Exception as error:  # noqa: BLE001  # one table's trouble, of whatever kind, is not the others'
             reason = (str(error).strip().splitlines() or [""])[0]
             return dataclasses.replace(run, state=RunState.FAILED, reason=f"{type(error).__name__}: {reason}")
         return dataclasses.replace(run, **_told(metrics))
+
+    @contextmanager
+    def _tagged(self, run: RunRecord) -> Iterator[None]:
+        context = self.spark.sparkContext
+        context.setLocalProperty(POOL, f"maintenance-{self.slot}")
+        context.setLocalProperty("spark.job.description", str(run))
+        # Not a job group: Iceberg's actions set groups of their own, tags they leave as they are.
+        context.addJobTag(run.id)
+        try:
+            yield
+        finally:
+            context.removeJobTag(run.id)
 
 
 def _told(metrics: Metrics) -> dict[str, Any]:

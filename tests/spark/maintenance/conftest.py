@@ -1,4 +1,7 @@
-"""One Spark session for all tests of jobs, on two warehouses: `results`, and `soft`, whose drops can be taken back."""
+"""One Spark session for all tests of jobs, and their warehouses beside `results`.
+
+In `soft` drops can be taken back; storms strike on the way to `struck`.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,7 @@ from typing import Any
 import boto3
 import httpx
 import pytest
+from lakewright_sandbox.in_process import serving
 from lakewright_sandbox.state import Sandbox
 from lakewright_spark.catalog import CatalogConfig, CatalogWarehouse
 from lakewright_spark.catalog_policies import Job, TablePolicies
@@ -19,22 +23,31 @@ from lakewright_spark.scheduler.application import FAIR
 from lakewright_spark.session import spark_session
 from lakewright_spark.table_identifier import TableIdentifier
 from pyspark.sql import SparkSession
+from storm import Storm
 
 DAY = timedelta(days=1)
 
 
 @pytest.fixture(scope="package")
 def tenant(sandbox: Sandbox, catalog_config: CatalogConfig) -> CatalogConfig:
-    bucket = f"soft-{uuid.uuid4().hex[:8]}"
+    profile = {"type": "soft", "expiration-seconds": 3600}
+    soft = _warehouse(sandbox, catalog_config, "soft", sandbox.aws.endpoint, profile)
+    return catalog_config.model_copy(update={"warehouses": [*catalog_config.warehouses, soft]})
+
+
+def _warehouse(
+    sandbox: Sandbox, config: CatalogConfig, name: str, endpoint: str, deletion: dict[str, Any]
+) -> CatalogWarehouse:
+    bucket = f"{name}-{uuid.uuid4().hex[:8]}"
     s3(sandbox).create_bucket(Bucket=bucket)
     body = {
-        "warehouse-name": "soft",
-        "project-id": catalog_config.project_id,
+        "warehouse-name": name,
+        "project-id": config.project_id,
         "storage-profile": {
             "type": "s3",
             "bucket": bucket,
             "region": sandbox.aws.region,
-            "endpoint": sandbox.aws.endpoint,
+            "endpoint": endpoint,
             "path-style-access": True,
             "flavor": "s3-compat",
             "sts-enabled": True,
@@ -45,12 +58,11 @@ def tenant(sandbox: Sandbox, catalog_config: CatalogConfig) -> CatalogConfig:
             "access-key-id": sandbox.admin.access_key_id,
             "secret-access-key": sandbox.admin.secret_access_key.get_secret_value(),
         },
-        "delete-profile": {"type": "soft", "expiration-seconds": 3600},
+        "delete-profile": deletion,
     }
     answer = httpx.post(f"{sandbox.lakekeeper.endpoint}/management/v1/warehouse", json=body, timeout=60)
     assert answer.status_code == 201, answer.text
-    soft = CatalogWarehouse(name="soft", id=answer.json()["warehouse-id"])
-    return catalog_config.model_copy(update={"warehouses": [*catalog_config.warehouses, soft]})
+    return CatalogWarehouse(name=name, id=answer.json()["warehouse-id"])
 
 
 @pytest.fixture(scope="package")
@@ -70,6 +82,38 @@ def spark(tenant: CatalogConfig) -> Iterator[SparkSession]:
         session.sql(f"CREATE NAMESPACE IF NOT EXISTS {warehouse}.maintained")
     yield session
     session.stop()
+
+
+IMPATIENT = {
+    "s3.retry.num-retries": "1",
+    "s3.retry.min-wait-ms": "20",
+    "s3.retry.max-wait-ms": "50",
+    "rest.client.max-retries": "1",
+}
+"""Clients that give up soon: else they sit out every storm."""
+
+
+@dataclass
+class Struck:
+    """A warehouse behind two storms."""
+
+    store: Storm
+    catalog: Storm
+    config: CatalogConfig
+
+
+@pytest.fixture(scope="package")
+def struck(sandbox: Sandbox, catalog_config: CatalogConfig, spark: SparkSession) -> Iterator[Struck]:
+    store, catalog = Storm(sandbox.aws.endpoint), Storm(sandbox.lakekeeper.endpoint)
+    with serving(store) as way_to_store, serving(catalog) as way_to_catalog:
+        made = _warehouse(sandbox, catalog_config, "struck", way_to_store, {"type": "hard"})
+        warehouse = made.model_copy(update={"s3": IMPATIENT})
+        config = catalog_config.model_copy(update={"uri": f"{way_to_catalog}/catalog", "warehouses": [warehouse]})
+        for key, value in config.spark_properties().items():
+            if key.startswith("spark.sql.catalog.struck"):
+                spark.conf.set(key, value)
+        spark.sql("CREATE NAMESPACE struck.maintained")
+        yield Struck(store, catalog, config)
 
 
 @dataclass

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,9 @@ from lakewright_spark.catalog import CatalogConfig
 from lakewright_spark.catalog_auth import TokenFileAuth
 from lakewright_spark.catalog_policies import PolicyPattern
 from lakewright_spark.cli import app, main
-from lakewright_spark.errors import DeadlineError
+from lakewright_spark.errors import DeadlineError, LeaseHeldError
+from lakewright_spark.pyiceberg_catalog import open_catalog
+from lakewright_spark.scheduler import job_runs, lease
 from typer.testing import CliRunner
 
 from .conftest import Maintained
@@ -38,7 +41,9 @@ def command(config: Path, *arguments: str) -> list[str]:
 
 
 @pytest.mark.skipif(not os.environ.get("LAKEWRIGHT_FULL"), reason="a JVM of its own: test-all")
-def test_a_job_runs_with_the_right_to_delete(made: Callable[..., Maintained], config: Path) -> None:
+def test_a_job_runs_with_the_right_to_delete(
+    made: Callable[..., Maintained], tenant: CatalogConfig, config: Path
+) -> None:
     table = made("from_the_shell", "(n int) USING iceberg", "soft")
     for number in range(2):
         table.do(f"INSERT OVERWRITE THIS VALUES ({number})")
@@ -51,6 +56,11 @@ def test_a_job_runs_with_the_right_to_delete(made: Callable[..., Maintained], co
     assert (found["state"], found["snapshots"], found["files_left"]) == ("SUCCEEDED", 0, False), (
         "younger than the policy"
     )
+    catalog = open_catalog(tenant, "soft")
+    (run,) = [one for one in job_runs.runs(catalog, "soft") if one.table == table.table]
+    assert (run.job, run.state, run.metrics["snapshots"]) == ("snapshot-expiration", "SUCCEEDED", 0)
+    row = lease.read(catalog)
+    assert (row and row.holder) is None, "given back"
 
 
 def test_a_job_that_is_switched_off_by_a_pattern_needs_no_spark(made: Callable[..., Maintained], config: Path) -> None:
@@ -73,6 +83,20 @@ def test_a_job_that_the_server_does_is_refused(
     assert ended.value.code == 15
     said = " ".join(capsys.readouterr().err.split())
     assert "snapshot-expiration of soft.maintained.served: the catalog's server does snapshot-expiration itself" in said
+
+
+def test_a_job_of_a_warehouse_that_is_maintained_is_refused(
+    made: Callable[..., Maintained], config: Path, tenant: CatalogConfig
+) -> None:
+    made("contested", "(n int) USING iceberg", "soft")
+    other = lease.Lease(tenant, "soft", open_catalog(tenant, "soft"), "other/1/aa")
+    other.take(datetime.now(UTC))
+    try:
+        done = CliRunner().invoke(app, command(config, "statistics", "--table", "maintained.contested"))
+    finally:
+        other.release(datetime.now(UTC))
+    assert isinstance(done.exception, LeaseHeldError)
+    assert "soft is maintained by other/1/aa" in str(done.exception)
 
 
 def test_a_job_that_is_none_is_refused(config: Path) -> None:
@@ -107,4 +131,4 @@ def test_spark_reads_the_token_once_and_ends_at_the_deadline(
     assert gate.grants == [], "nobody asked for another token"
     done = subprocess.run([*program, "1s"], capture_output=True, text=True, check=False)
     assert done.returncode == DeadlineError.exit_code
-    assert "was ended at its deadline" in " ".join(done.stderr.split())
+    assert "statistics of soft.maintained.guarded_too was ended" in " ".join(done.stderr.split())

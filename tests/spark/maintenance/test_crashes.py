@@ -7,22 +7,16 @@ import signal
 import subprocess
 import sys
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 
-import httpx
 import pytest
-from lakewright_sandbox.in_process import serving
-from lakewright_sandbox.state import Sandbox
-from lakewright_spark.catalog import CatalogConfig, CatalogWarehouse
 from lakewright_spark.errors import JobFailedError
-from pyspark.sql import SparkSession
-from storm import Storm, at_random, killing
+from storm import at_random, killing
 
-from .conftest import DAY, Maintained, s3
+from .conftest import DAY, Maintained, Struck
 from .histories import History, Watch
 
 FULL = bool(os.environ.get("LAKEWRIGHT_FULL"))
@@ -30,59 +24,6 @@ pytestmark = [pytest.mark.spark, pytest.mark.timeout(1500 if FULL else 300)]
 
 SEEDS = range(12 if FULL else 1)
 JOBS = ["compaction", "snapshot-expiration", "rewrite-manifests", "orphan-files", "staged-files"]
-IMPATIENT = {
-    "s3.retry.num-retries": "1",
-    "s3.retry.min-wait-ms": "20",
-    "s3.retry.max-wait-ms": "50",
-    "rest.client.max-retries": "1",
-}
-"""Clients that give up soon: else they sit out every storm."""
-
-
-@dataclass
-class Struck:
-    """A warehouse behind two storms."""
-
-    store: Storm
-    catalog: Storm
-    config: CatalogConfig
-
-
-@pytest.fixture(scope="module")
-def struck(sandbox: Sandbox, catalog_config: CatalogConfig, spark: SparkSession) -> Iterator[Struck]:
-    store, catalog = Storm(sandbox.aws.endpoint), Storm(sandbox.lakekeeper.endpoint)
-    with serving(store) as way_to_store, serving(catalog) as way_to_catalog:
-        bucket = f"struck-{uuid.uuid4().hex[:8]}"
-        s3(sandbox).create_bucket(Bucket=bucket)
-        body = {
-            "warehouse-name": "struck",
-            "project-id": catalog_config.project_id,
-            "storage-profile": {
-                "type": "s3",
-                "bucket": bucket,
-                "region": sandbox.aws.region,
-                "endpoint": way_to_store,
-                "path-style-access": True,
-                "flavor": "s3-compat",
-                "sts-enabled": True,
-            },
-            "storage-credential": {
-                "type": "s3",
-                "credential-type": "access-key",
-                "access-key-id": sandbox.admin.access_key_id,
-                "secret-access-key": sandbox.admin.secret_access_key.get_secret_value(),
-            },
-            "delete-profile": {"type": "hard"},
-        }
-        answer = httpx.post(f"{sandbox.lakekeeper.endpoint}/management/v1/warehouse", json=body, timeout=60)
-        assert answer.status_code == 201, answer.text
-        warehouse = CatalogWarehouse(name="struck", id=answer.json()["warehouse-id"], s3=IMPATIENT)
-        config = catalog_config.model_copy(update={"uri": f"{way_to_catalog}/catalog", "warehouses": [warehouse]})
-        for key, value in config.spark_properties().items():
-            if key.startswith("spark.sql.catalog.struck"):
-                spark.conf.set(key, value)
-        spark.sql("CREATE NAMESPACE struck.maintained")
-        yield Struck(store, catalog, config)
 
 
 @pytest.fixture

@@ -10,13 +10,22 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from lakewright_spark.catalog import CatalogConfig
 from lakewright_spark.catalog_policies import JOBS, Job
-from lakewright_spark.errors import DeadlineError, LeaseHeldError, LeaseLostError, MaintenanceFailedError, StoppedError
+from lakewright_spark.errors import (
+    DeadlineError,
+    LeaseHeldError,
+    LeaseLostError,
+    MaintenanceFailedError,
+    PolicyRefusedError,
+    StoppedError,
+)
 from lakewright_spark.maintenance import jobs
 from lakewright_spark.maintenance.job import JobRun
 from lakewright_spark.pyiceberg_catalog import open_catalog
-from lakewright_spark.scheduler.lease import Lease
+from lakewright_spark.scheduler.lease import Lease, read
+from lakewright_spark.scheduler.plan import WarehousePlan, asked_for
 from lakewright_spark.scheduler.records import RunRecord, RunState
 from lakewright_spark.scheduler.supervisor import Control, Limits
+from lakewright_spark.table_identifier import TableIdentifier
 from pyspark.sql import SparkSession
 
 from .scheduling import Place, endless
@@ -141,11 +150,14 @@ def test_what_runs_when_the_process_is_told_to_end_may_finish(place: Place) -> N
     assert isinstance(outcome.error(), StoppedError)
 
 
-def test_after_the_grace_it_is_cancelled(place: Place, endless_orphan_files: None) -> None:
+@pytest.mark.parametrize("twice", [False, True])
+def test_after_the_grace_or_told_twice_it_is_cancelled(place: Place, endless_orphan_files: None, twice: bool) -> None:
     place.table("one", files=1)
     control = Control()
+    if twice:
+        control.at_once.set()
     told = Stops("orphan-files", control.ended)
-    limits = Limits(grace=timedelta(seconds=1))
+    limits = Limits(grace=timedelta(hours=1) if twice else timedelta(seconds=1))
     outcome = place.maintenance(jobs=TWO, control=control, observers=[told], limits=limits).run()
     assert states(outcome.runs)["one", "orphan-files"] == ("CANCELLED", "the process was told to end")
 
@@ -179,6 +191,31 @@ def test_a_lost_lease_stops_the_work(place: Place, endless_orphan_files: None) -
     again = place.maintenance(jobs=ONE).run()
     assert again.counts() == {"SUCCEEDED": 1}
     assert {run.state for run in place.recorded() if run.job == "orphan-files"} <= {RunState.FAILED, RunState.CANCELLED}
+
+
+def test_a_job_that_somebody_asks_for_is_a_run_as_any_other(place: Place) -> None:
+    place.table("one", files=1)
+    table = TableIdentifier("results", (place.name,), "one")
+
+    def asked(job: Job) -> RunRecord:
+        plan = asked_for(place.config, table, job, registry=None, now=datetime.now(UTC))
+        outcome = place.maintenance(asked=WarehousePlan("results", (plan,), {})).run()
+        (run,) = outcome.runs.values()
+        return run
+
+    first, again = asked("statistics"), asked("statistics")
+    assert {run.id: (run.state, run.metrics) for run in place.recorded()} == {
+        run.id: (RunState.SUCCEEDED, run.metrics) for run in (first, again)
+    }
+    assert first.metrics["rows"] == 1
+    row = read(open_catalog(place.config, "results"))
+    assert (row and row.holder) is None, "the lease is given back"
+    place.spark.sql(f"ALTER TABLE {table.sql} SET TBLPROPERTIES ('lakewright.policy.retention' = '{LOPSIDED}')")
+    refused = asked("retention")
+    assert (refused.state, type(refused.error)) == (RunState.FAILED, PolicyRefusedError)
+
+
+LOPSIDED = '{"keep": 1, "column": "nothing"}'
 
 
 def test_a_table_whose_policy_cannot_be_read_is_told_and_left(place: Place) -> None:

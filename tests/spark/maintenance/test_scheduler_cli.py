@@ -81,7 +81,7 @@ def test_runs_are_listed_and_shown(config: Path, catalog_config: CatalogConfig) 
     )
     other = dataclasses.replace(queued, id=uuid.uuid4().hex, job="statistics")
     for number, rows in enumerate([[queued, other], [began], [ended]]):
-        job_runs.append(catalog, rows, now + timedelta(seconds=number))
+        job_runs.append(catalog, rows, now - timedelta(seconds=number))  # by a clock that is set back
     name = str(table).partition(".")[2]
     found = json.loads(invoke(config, "runs", "list", "--table", name, "--json").stdout)
     assert {(run["job"], run["state"]) for run in found} == {("compaction", "FAILED"), ("statistics", "QUEUED")}

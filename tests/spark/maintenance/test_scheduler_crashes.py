@@ -11,19 +11,25 @@ import sys
 import threading
 import time
 import uuid
-from collections.abc import Iterator
-from datetime import UTC, datetime
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 import pytest
 from lakewright_spark.catalog import CatalogConfig
+from lakewright_spark.errors import LakewrightSparkError
+from lakewright_spark.policies.tables import PolicyTables
 from lakewright_spark.pyiceberg_catalog import open_catalog
 from lakewright_spark.scheduler.lease import read
 from lakewright_spark.scheduler.outcome import Outcome
 from lakewright_spark.scheduler.records import RunState
 from pyspark.sql import SparkSession
+from storm import at_random
 
+from .conftest import DAY, Maintained, Struck
+from .histories import History, Watch
 from .scheduling import Place
 
 pytestmark = pytest.mark.spark
@@ -31,6 +37,9 @@ pytestmark = pytest.mark.spark
 FULL = bool(os.environ.get("LAKEWRIGHT_FULL"))
 KILLS = 6 if FULL else 1
 TABLES, FILES = (6, 6) if FULL else (3, 5)
+LEASE = timedelta(seconds=5)
+SHARE = 0.05
+"""Of requests that a storm strikes: PyIceberg asks once, so that with more of them no run gets beyond its lease."""
 
 
 @pytest.fixture
@@ -57,7 +66,8 @@ class Runner:
         assert self.process.stderr
         self.lines: list[str] = []
         self.news = threading.Condition()
-        threading.Thread(target=self._read, args=(self.process.stderr,), daemon=True).start()
+        self.reader = threading.Thread(target=self._read, args=(self.process.stderr,), daemon=True)
+        self.reader.start()
 
     def _read(self, stream: IO[str]) -> None:
         for line in stream:
@@ -74,18 +84,33 @@ class Runner:
         with self.news:
             assert self.news.wait_for(enough, timeout=120), "".join(self.lines)
 
+    def wait(self) -> tuple[int, str]:
+        """How it ended, and what it said."""
+        code = self.process.wait(120)
+        self.reader.join()
+        return code, re.sub(r"\s+", " ", "".join(self.lines))
+
+    def spark(self) -> int:
+        """The process of its JVM."""
+        for status in Path("/proc").glob("[0-9]*/stat"):
+            with suppress(FileNotFoundError, ProcessLookupError):  # others come and go
+                number, name, _, _, group, *_ = status.read_text().split()
+                if (name, group) == ("(java)", str(self.process.pid)):
+                    return int(number)
+        raise AssertionError("it has no JVM")
+
     def end(self, number: signal.Signals) -> None:
         os.killpg(self.process.pid, number)
         self.process.wait(60)
 
 
-def next_run(place: Place) -> Outcome:
+def next_run(place: Place, **more: Any) -> Outcome:
     """Of whoever comes next, as soon as the lease has expired."""
     catalog = open_catalog(place.config, place.warehouse)
     give_up = time.monotonic() + 60
     while (row := read(catalog)) and row.held_against("next", datetime.now(UTC)):
         assert time.monotonic() < give_up, f"the lease of {row.holder} is stuck"
-    return place.maintenance().run()
+    return place.maintenance(**more).run()
 
 
 def rows(place: Place, table: str) -> list[int]:
@@ -119,14 +144,17 @@ def test_after_a_kill_the_next_run_finishes(place: Place, tmp_path: Path) -> Non
 
 
 @pytest.mark.skipif(not FULL, reason="a JVM of its own: test-all")
-def test_told_to_end_it_finishes_what_it_began_and_gives_the_lease_back(place: Place, tmp_path: Path) -> None:
+@pytest.mark.parametrize("wish", [signal.SIGTERM, signal.SIGINT])
+def test_told_to_end_it_finishes_what_it_began_and_gives_the_lease_back(
+    place: Place, tmp_path: Path, wish: signal.Signals
+) -> None:
     tables = [place.table(f"t{number}", files=FILES) for number in range(TABLES)]
     runner = Runner(place, tmp_path)
     runner.done(1)
-    runner.process.send_signal(signal.SIGTERM)
-    assert runner.process.wait(120) == 14
-    said = re.sub(r"\s+", " ", "".join(runner.lines))
-    assert "the process was told to end" in said
+    runner.process.send_signal(wish)
+    code, said = runner.wait()
+    assert (code, "the process was told to end" in said) == (14, True), said
+    assert "Traceback" not in said
     row = read(open_catalog(place.config, "results"))
     assert row is not None
     assert row.holder is None
@@ -134,3 +162,76 @@ def test_told_to_end_it_finishes_what_it_began_and_gives_the_lease_back(place: P
     assert next_run(place).error() is None
     for table in tables:
         assert rows(place, table) == list(range(FILES))
+
+
+@pytest.mark.skipif(not FULL, reason="a JVM of its own: test-all")
+def test_spark_that_dies_under_it_is_told_and_leaves_no_run_open(place: Place, tmp_path: Path) -> None:
+    tables = [place.table(f"t{number}", files=FILES) for number in range(TABLES)]
+    runner = Runner(place, tmp_path)
+    runner.done(1)
+    os.kill(runner.spark(), signal.SIGKILL)
+    code, said = runner.wait()
+    assert (code in {1, 12}, "Traceback" in said) == (True, False), said
+    row = read(open_catalog(place.config, "results"))
+    assert row is not None
+    assert row.holder is None
+    found = place.recorded()
+    assert [run for run in found if not run.state.ended] == []
+    assert [run for run in found if run.state in {RunState.FAILED, RunState.CANCELLED}]
+    assert place.maintenance().run().error() is None
+    for table in tables:
+        assert rows(place, table) == list(range(FILES))
+
+
+@pytest.mark.timeout(1200 if FULL else 240)
+@pytest.mark.parametrize("seed", range(6 if FULL else 1))
+def test_once_a_storm_is_over_the_next_run_finishes(made: Callable[..., Maintained], struck: Struck, seed: int) -> None:
+    """The store and the catalog fail for everybody: leases, records, plans and jobs."""
+    names = [f"stormy_{seed}_{number}" for number in range(3 if FULL else 1)]
+    watches = [_lived(made, struck, name) for name in names]
+    before = [{ref: one.history.rows(ref) for ref in one.history.refs()} for one in watches]
+    place = Place(struck.config, watches[0].history.table.spark, "maintained", "struck")
+    only, chance, hits, said = re.compile(rf"stormy_{seed}_.*"), random.Random(seed), list[str](), list[str]()
+    now = datetime.now(UTC) + 30 * DAY
+    for _ in range(5 if FULL else 1):
+        store, catalog = at_random(chance, SHARE, hits), at_random(chance, SHARE, hits)
+        with struck.store.rising(store), struck.catalog.rising(catalog):
+            struck_one = place.maintenance(table=only, clock=lambda at=now: at, lease_life=LEASE, record_every=0.5)
+            try:
+                outcome = struck_one.run()
+            except LakewrightSparkError as error:
+                said.append(str(error))
+            else:
+                said += [str(error)] if (error := outcome.error()) else []
+        for watch in watches:
+            watch.compare("maintain")
+        now += 2 * DAY
+    assert hits, "there was a storm"
+    assert all(said), "what failed says why"
+    for _ in range(3 if FULL else 1):  # what the first makes unreferenced, the second finds, and the third deletes
+        assert next_run(place, table=only, clock=lambda at=now: at).error() is None
+        now += 2 * DAY
+    assert [run for run in place.recorded() if not run.state.ended] == []
+    for watch, held in zip(watches, before, strict=True):
+        watch.compare("maintain")
+        assert {ref: watch.history.rows(ref) for ref in held} == held
+        assert not FULL or watch.before.keys() == watch.referred, "what the storm left is gone in the end"
+
+
+def _lived(made: Callable[..., Maintained], struck: Struck, name: str) -> Watch:
+    """A table with all that jobs deal in, and policies of its own."""
+    table = made(name, "(n int) USING iceberg", "struck")
+    policies = {
+        "history": '{"versions": 2}',
+        "orphan-files": '{"older_than_days": 1}',
+        "staged-files": '{"older_than_days": 1}',
+        "compaction": '{"min_input_files": 2}',
+    }
+    for policy, text in policies.items():
+        PolicyTables(struck.config, "struck").set(table.table, policy, text)
+    history = History(table, struck.config)
+    for number, step in enumerate(["append", "append", "overwrite", "tag", "branch", "append", "append", "fail"]):
+        history.take(step, number)
+    watch = Watch(history)
+    watch.look()
+    return watch

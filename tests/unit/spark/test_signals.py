@@ -1,0 +1,22 @@
+"""SIGTERM and SIGINT as wishes that a runner hears of."""
+
+from __future__ import annotations
+
+import os
+import signal
+
+import pytest
+from lakewright_spark.scheduler.signals import control
+
+
+@pytest.mark.parametrize("wish", [signal.SIGTERM, signal.SIGINT])
+def test_the_first_is_a_wish_and_the_second_is_meant_at_once(wish: signal.Signals) -> None:
+    before = signal.getsignal(wish)
+    with control() as heard:
+        signal.signal(wish, signal.default_int_handler)  # as Spark does with SIGINT
+        heard.listen()
+        os.kill(os.getpid(), wish)
+        assert (heard.ended.is_set(), heard.at_once.is_set()) == (True, False)
+        os.kill(os.getpid(), wish)
+        assert heard.at_once.is_set()
+    assert signal.getsignal(wish) is before
