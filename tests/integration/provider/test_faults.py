@@ -24,7 +24,7 @@ from lakewright.lakekeeper.api.retry import RetryPolicy
 from lakewright.lakekeeper.api.server import ServerRef
 from lakewright_sandbox.in_process import serving
 from lakewright_sandbox.lakekeeper.app import create_app
-from lakewright_sandbox.lakekeeper.faults import FaultSwitch
+from lakewright_sandbox.lakekeeper.faults import Delay, FaultSwitch
 from lakewright_sandbox.lakekeeper.server import Lakekeeper
 from lakewright_sandbox.lakekeeper.settings import Settings
 
@@ -33,13 +33,15 @@ from .fault_cases import CASES, SECRETS, Case, World
 
 FULL = bool(os.environ.get("LAKEWRIGHT_FULL"))
 OPERATIONS = ("create", "update", "refresh", "delete")
-PATIENCE = 1
-"""Seconds after which this client takes a call for too slow, where that is the fault."""
+PATIENCE = 0.1
+"""Seconds after which this client takes a call for too slow, where that is the fault: then, and for no other call."""
+TOO_SLOW = 0.4
+"""Seconds that such a call takes: when its effect comes late, the client has long given up and looked."""
 
 FAULTS: dict[str, Props] = {
     "slow": {"action": "delay", "seconds": 0.01},
-    "too slow, then done": {"action": "delay", "seconds": PATIENCE + 0.3},
-    "done, then too slow": {"action": "delay", "seconds": PATIENCE + 0.3, "when": "after"},
+    "too slow, then done": {"action": "delay", "seconds": TOO_SLOW},
+    "done, then too slow": {"action": "delay", "seconds": TOO_SLOW, "when": "after"},
     "dropped": {"action": "drop"},
     "done, then dropped": {"action": "drop", "when": "after"},
     "expired token": {"action": "expired-token"},
@@ -68,14 +70,21 @@ BRIEFLY: dict[str, tuple[int | None, ...]] = {
 
 
 class Impatient(httpx.HTTPTransport):
-    """The real way to the server, with less time for an answer."""
+    """The real way to the server, with little time for the answers that a rule makes too slow.
 
-    def __init__(self, patience: float) -> None:
-        self.patience = patience
+    For those alone: on a busy machine any other answer may take as long, and what fails then is not what was struck.
+    """
+
+    def __init__(self, rule: Props) -> None:
+        too_slow = rule.get("seconds") == TOO_SLOW
+        self._struck = Delay.model_validate(rule) if too_slow else None
+        self._sent = 0
         super().__init__(verify=False)  # there is no TLS on it, and reading all authorities takes long
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
-        request.extensions["timeout"] |= {"read": self.patience}
+        self._sent += 1
+        if self._struck and self._struck.hits(self._sent):
+            request.extensions["timeout"] |= {"read": PATIENCE}
         return super().handle_request(request)
 
 
@@ -127,9 +136,9 @@ class Operator:
             "auth": {"kind": "token", "token": "env:TOKEN"},
         }
 
-    def run(self, operation: Callable[[], Any], patience: float = 35) -> Any:
+    def run(self, operation: Callable[[], Any], rule: Props | None = None) -> Any:
         retry = RetryPolicy(attempts=3, first_wait=0.001, longest_wait=0.002)
-        client = Client(ServerRef.model_validate(self.server), resolve, retry=retry, transport=Impatient(patience))
+        client = Client(ServerRef.model_validate(self.server), resolve, retry=retry, transport=Impatient(rule or {}))
         self._monkeypatch.setattr(provider, "shared", lambda *_: client)
         try:
             return operation()
@@ -141,7 +150,7 @@ class Operator:
         self.switched.install(**rule)
         failure: LakekeeperError | None = None
         try:
-            self.run(operation, PATIENCE if rule["action"] == "delay" else 35)
+            self.run(operation, rule)
         except LakekeeperError as error:
             failure = error
         self.switched.install()
