@@ -1,0 +1,181 @@
+"""What else a stand-in for Lakekeeper has to get right, rule by rule."""
+
+from __future__ import annotations
+
+import uuid
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qsl, urlencode
+
+import httpx
+import pytest
+from fastapi import FastAPI
+from lakewright_sandbox.in_process import serving
+from lakewright_sandbox.lakekeeper.clock import Clock
+from lakewright_sandbox.lakekeeper.settings import NIL_PROJECT
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from .rules import (
+    KEY,
+    MANAGEMENT,
+    PROFILE,
+    app,
+    bootstrap,
+    client,
+    clock,
+    create,
+    keys_under,
+    light,
+    made,
+    refused,
+    run_all,
+    shared_light,
+    shown,
+    table_in,
+    warehouse,
+    without_probes,
+)
+
+__all__ = ["app", "client", "clock", "light", "shared_light", "warehouse"]
+
+
+def test_the_default_project_is_there_from_bootstrap_on_and_bootstrap_is_once(tmp_path: Path) -> None:
+    with without_probes(tmp_path) as new:
+        assert refused(create(new)) == (404, "ProjectNotFound")
+        assert new.get("/management/v1/project-list").json() == {"projects": []}
+        bootstrap(new)
+        (project,) = new.get("/management/v1/project-list").json()["projects"]
+        assert project["project-id"] == NIL_PROJECT
+        again = new.post("/management/v1/bootstrap", json={"accept-terms-of-use": True})
+        assert refused(again) == (400, "CatalogAlreadyBootstrapped")
+
+
+@pytest.mark.parametrize(
+    ("profile", "blocked"),
+    [
+        ({}, True),
+        ({"key_prefix": "main/within"}, True),
+        ({"key_prefix": None}, True),
+        ({"key_prefix": "main-too"}, False),
+        ({"bucket": "other"}, False),
+        ({"region": "eu-west-1"}, False),
+        ({"endpoint": "http://s3.test"}, False),
+    ],
+    ids=str,
+)
+def test_places_overlap_by_directory_within_one_bucket_region_and_endpoint(
+    light: Any, warehouse: str, profile: Any, blocked: bool
+) -> None:
+    light.post(f"{MANAGEMENT}/{warehouse}/deactivate").raise_for_status()
+    answer = create(light, "second", **profile)
+    if blocked:
+        assert refused(answer) == (400, "CreateWarehouseStorageProfileOverlap")
+        other = f"p{uuid.uuid4().hex}"
+        light.post("/management/v1/project", json={"project-id": other, "project-name": "other"}).raise_for_status()
+        answer = create(light, "second", {"x-project-id": other}, **profile)
+    assert answer.status_code == 201
+
+
+def test_names_are_the_same_in_any_case_and_a_rename_onto_a_taken_one_is_503(light: Any, warehouse: str) -> None:
+    assert refused(create(light, "MAIN", key_prefix="other")) == (409, "WarehouseAlreadyExists")
+    other = made(light, "other", key_prefix="other")
+    light.post(f"{MANAGEMENT}/{warehouse}/deactivate").raise_for_status()
+    answer = light.post(f"{MANAGEMENT}/{other}/rename", json={"new-name": "Main"})
+    assert refused(answer) == (503, "CatalogBackendError")
+    assert light.post(f"{MANAGEMENT}/{other}/rename", json={"new-name": "OTHER"}).json()["name"] == "OTHER"
+
+
+NEED_ACTIVE: dict[str, tuple[str, str, Any]] = {
+    "rename": ("POST", "rename", {"new-name": "x"}),
+    "storage": ("POST", "storage", {"storage-profile": PROFILE}),
+    "credential": ("POST", "storage-credential", {}),
+    "delete profile": ("POST", "delete-profile", {"delete-profile": {"type": "hard"}}),
+    "deleted tabulars": ("GET", "deleted-tabulars", None),
+    "undrop": ("POST", "deleted-tabulars/undrop", {"targets": []}),
+    "queue": ("GET", "task-queue/tabular_purge/config", None),
+    "search": ("POST", "search-tabular", {"search": "x"}),
+}
+DO_NOT: dict[str, tuple[str, str, Any]] = {
+    "read": ("GET", "", None),
+    "deactivate": ("POST", "/deactivate", {}),
+    "protection": ("POST", "/protection", {"protected": False}),
+    "format versions": ("POST", "/format-version-policy", {"allowed-format-versions": [2]}),
+    "statistics": ("GET", "/statistics", None),
+    "activate": ("POST", "/activate", {}),
+    "delete": ("DELETE", "", None),
+}
+
+
+@pytest.mark.parametrize("what", NEED_ACTIVE)
+def test_an_inactive_warehouse_is_as_if_missing_for(what: str, light: Any, warehouse: str) -> None:
+    method, path, body = NEED_ACTIVE[what]
+    light.post(f"{MANAGEMENT}/{warehouse}/deactivate").raise_for_status()
+    answer = light.request(method, f"{MANAGEMENT}/{warehouse}/{path}", json=body)
+    assert refused(answer) == (404, "NoSuchWarehouseException")
+
+
+@pytest.mark.parametrize("what", DO_NOT)
+def test_an_inactive_warehouse_is_there_for(what: str, light: Any, warehouse: str) -> None:
+    method, path, body = DO_NOT[what]
+    light.post(f"{MANAGEMENT}/{warehouse}/deactivate").raise_for_status()
+    assert light.request(method, f"{MANAGEMENT}/{warehouse}{path}", json=body).status_code in {200, 204}
+
+
+def test_what_is_not_set_is_null_and_not_left_out(light: Any, warehouse: str) -> None:
+    found = shown(light, warehouse)
+    optional = ("assume-role-arn", "endpoint", "sts-role-arn", "sts-endpoint", "aws-kms-key-arn", "storage-layout")
+    assert {key: found["storage-profile"][key] for key in optional} == dict.fromkeys(optional)
+    assert (found["updated-at"], "default-format-version" in found) == (None, False)
+
+
+@pytest.mark.parametrize("missing", ["sts-enabled", "region", "bucket"])
+def test_a_profile_that_lacks_something_is_refused_in_plain_text(light: Any, missing: str) -> None:
+    profile = {key: value for key, value in PROFILE.items() if key != missing}
+    answer = light.post(MANAGEMENT, json={"warehouse-name": "x", "storage-profile": profile})
+    assert (answer.status_code, answer.headers["content-type"].partition(";")[0]) == (422, "text/plain")
+    assert missing in answer.text
+
+
+def test_a_drop_that_says_nothing_purges(
+    client: Any, app: FastAPI, clock: Clock, make_warehouse: Any, aws: Any
+) -> None:
+    warehouse = make_warehouse(client, "says-nothing")
+    table = table_in(client, warehouse)
+    client.delete(f"/catalog/v1/{warehouse}/namespaces/n/tables/t").raise_for_status()
+    clock.advance(60)
+    run_all(app)
+    assert keys_under(aws, table) == []
+
+
+def test_a_soft_deleted_table_keeps_its_namespace_from_being_dropped(client: Any, make_warehouse: Any) -> None:
+    warehouse = make_warehouse(client, "kept-by-soft", soft_delete_seconds=60)
+    table_in(client, warehouse)
+    path = f"/catalog/v1/{warehouse}/namespaces/n"
+    client.delete(f"{path}/tables/t").raise_for_status()
+    assert client.get(f"{path}/tables").json()["identifiers"] == []
+    assert refused(client.delete(path)) == (409, "NamespaceNotEmptyException")
+    assert refused(client.delete(path, params={"recursive": "true"})) == (400, "NamespaceDeleteNotAllowed")
+
+
+def test_vended_credentials_that_reach_too_far_are_refused(client: Any, make_warehouse: Any, aws: Any) -> None:
+    """By a token service that takes no notice of the policy it is sent, as some stores have."""
+
+    async def without_policy(request: Request) -> Response:
+        asked = [(key, value) for key, value in parse_qsl((await request.body()).decode()) if key != "Policy"]
+        headers = {"content-type": "application/x-www-form-urlencoded"}
+        headers["authorization"] = request.headers["authorization"]
+        async with httpx.AsyncClient() as http:
+            answer = await http.post(aws.endpoint, content=urlencode(asked), headers=headers)
+        return Response(answer.content, answer.status_code, media_type=answer.headers["content-type"])
+
+    with serving(Starlette(routes=[Route("/", without_policy, methods=["POST"])])) as careless:
+        key = KEY | {"access-key-id": aws.access_key_id, "secret-access-key": aws.secret_access_key}
+        profile = PROFILE | {"bucket": "tenants", "key-prefix": "too-far", "sts-enabled": True}
+        profile |= {"endpoint": aws.endpoint, "path-style-access": True, "sts-endpoint": careless}
+        body = {"warehouse-name": "too-far", "storage-profile": profile, "storage-credential": key}
+        answer = client.post(MANAGEMENT, json=body)
+    assert refused(answer) == (412, "ShortTermCredentialError"), answer.text
+    assert "too-far" not in [one["name"] for one in client.get(MANAGEMENT).json()["warehouses"]]

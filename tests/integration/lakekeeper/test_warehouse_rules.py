@@ -1,0 +1,201 @@
+"""What of a warehouse changes in place and what never does; what stops its deletion, in which order."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import httpx
+import pytest
+from fastapi import FastAPI
+from lakewright_sandbox.lakekeeper.clock import Clock
+
+from .rules import (
+    KEY,
+    MANAGEMENT,
+    PROFILE,
+    app,
+    client,
+    clock,
+    keys_under,
+    light,
+    refused,
+    run_all,
+    shared_light,
+    shown,
+    table_in,
+    warehouse,
+)
+
+__all__ = ["app", "client", "clock", "light", "shared_light", "warehouse"]
+
+ROLE = "arn:aws:iam::123456789012:role/r"
+
+
+def test_storage_without_its_credential_removes_that(light: Any, warehouse: str) -> None:
+    assert shown(light, warehouse)["storage-credential-type"]["credential-type"] == "access-key"
+    light.post(f"{MANAGEMENT}/{warehouse}/storage", json={"storage-profile": PROFILE}).raise_for_status()
+    assert "storage-credential-type" not in shown(light, warehouse)
+
+
+@pytest.mark.parametrize("body", [{}, {"new-storage-credential": None}], ids=["missing", "null"])
+def test_a_credential_that_is_null_or_missing_removes_the_old_one(light: Any, warehouse: str, body: Any) -> None:
+    light.post(f"{MANAGEMENT}/{warehouse}/storage-credential", json=body).raise_for_status()
+    assert "storage-credential-type" not in shown(light, warehouse)
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "beside"),
+    [
+        ("bucket", "other", {}),
+        ("key-prefix", "other", {}),
+        ("key-prefix", None, {}),
+        ("bucket", "other", {"endpoint": "http://s3.test"}),
+        ("region", "eu-west-1", {}),
+    ],
+)
+def test_what_never_changes(light: Any, warehouse: str, field: str, value: Any, beside: Any) -> None:
+    body = {"storage-profile": PROFILE | beside | {field: value}, "storage-credential": KEY}
+    answer = light.post(f"{MANAGEMENT}/{warehouse}/storage", json=body)
+    assert refused(answer) == (400, "UpdateError")
+    assert f"`{field.replace('-', '_')}` cannot be updated" in answer.json()["error"]["message"]
+    assert shown(light, warehouse)["updated-at"] is None
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"key-prefix": " /main/ "},
+        {"region": "eu-west-1", "endpoint": "http://s3.test"},
+        {"endpoint": "http://s3.test"},
+        {"sts-endpoint": "http://sts.test/x"},
+        {"flavor": "aws"},
+        {"assume-role-arn": ROLE},
+        {"sts-enabled": True, "sts-role-arn": ROLE},
+        {"aws-kms-key-arn": "arn:aws:kms:us-east-1:123456789012:key/k"},
+        {"storage-layout": {"type": "tabular-only", "tabular": "{uuid}"}},
+        {"remote-signing-enabled": False},
+    ],
+    ids=",".join,
+)
+def test_what_changes_in_place(light: Any, warehouse: str, change: dict[str, Any]) -> None:
+    body = {"storage-profile": PROFILE | change, "storage-credential": KEY}
+    answer = light.post(f"{MANAGEMENT}/{warehouse}/storage", json=body)
+    assert answer.status_code == 200, answer.text
+    found = answer.json()["storage-profile"]
+    assert {key: str(found[key]).strip(" /") for key in change} == {
+        key: str(value).strip(" /") for key, value in change.items()
+    }
+
+
+def test_the_storage_is_tried_before_what_never_changes_is_looked_at(
+    lakekeeper: httpx.Client, make_warehouse: Any, aws: Any
+) -> None:
+    warehouse = make_warehouse(lakekeeper, "tried-first")
+    profile = shown(lakekeeper, warehouse)["storage-profile"] | {"bucket": "not-there"}
+    key = KEY | {"access-key-id": aws.access_key_id, "secret-access-key": aws.secret_access_key}
+    body = {"storage-profile": profile, "storage-credential": key}
+    assert refused(lakekeeper.post(f"{MANAGEMENT}/{warehouse}/storage", json=body)) == (400, "NotFound")
+    reachable = {"storage-profile": profile | {"bucket": "tenants", "key-prefix": "moved"}, "storage-credential": key}
+    assert refused(lakekeeper.post(f"{MANAGEMENT}/{warehouse}/storage", json=reachable)) == (400, "UpdateError")
+
+
+def test_another_layout_is_for_new_tables_alone(client: Any, make_warehouse: Any, aws: Any) -> None:
+    warehouse = make_warehouse(client, "layout")
+    first = table_in(client, warehouse, "first")
+    profile = shown(client, warehouse)["storage-profile"]
+    layout = {"type": "tabular-only", "tabular": "{name}-{uuid}"}
+    key = KEY | {"access-key-id": aws.access_key_id, "secret-access-key": aws.secret_access_key}
+    body = {"storage-profile": profile | {"storage-layout": layout}, "storage-credential": key}
+    client.post(f"{MANAGEMENT}/{warehouse}/storage", json=body).raise_for_status()
+    assert "/second-" in table_in(client, warehouse, "second")
+    loaded = client.get(f"/catalog/v1/{warehouse}/namespaces/n/tables/first").json()["metadata"]
+    assert loaded["location"] == first
+
+
+def test_what_stops_a_deletion_is_told_in_this_order_and_force_overrides_protection_alone(
+    client: Any, app: FastAPI, clock: Clock, make_warehouse: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    warehouse = make_warehouse(client, "in-order", soft_delete_seconds=60)
+    path = f"{MANAGEMENT}/{warehouse}"
+    table_in(client, warehouse)
+    client.delete(f"/catalog/v1/{warehouse}/namespaces/n/tables/t").raise_for_status()
+    client.post(f"{path}/protection", json={"protected": True}).raise_for_status()
+    lakekeeper = app.state.lakekeeper
+
+    def managed_by(who: str) -> None:
+        with monkeypatch.context() as admin:
+            admin.setattr(lakekeeper, "settings", replace(lakekeeper.settings, instance_admin=True))
+            client.post(f"{path}/managed-by", json={"managed-by": who}).raise_for_status()
+
+    managed_by("instance-admin")
+    assert refused(client.delete(path, params={"force": "true"})) == (403, "WarehouseManaged")
+    managed_by("self-managed")
+    assert refused(client.delete(path, params={"force": "true"})) == (409, "WarehouseHasUnfinishedTasks")
+    clock.advance(61)
+    run_all(app)
+    assert refused(client.delete(path)) == (409, "WarehouseProtected")
+    assert refused(client.delete(path, params={"force": "true"})) == (409, "WarehouseNotEmpty")
+    client.delete(f"/catalog/v1/{warehouse}/namespaces/n").raise_for_status()
+    assert refused(client.delete(path)) == (409, "WarehouseProtected")
+    assert client.delete(path, params={"force": "true"}).status_code == 204
+    assert refused(client.delete(path)) == (404, "NoSuchWarehouseException")
+
+
+def test_a_purge_that_is_not_done_keeps_a_warehouse(client: Any, app: FastAPI, make_warehouse: Any) -> None:
+    warehouse = make_warehouse(client, "to-be-purged")
+    table_in(client, warehouse)
+    purged = {"recursive": "true", "force": "true", "purge": "true"}
+    client.delete(f"/catalog/v1/{warehouse}/namespaces/n", params=purged).raise_for_status()
+    answer = client.delete(f"{MANAGEMENT}/{warehouse}", params={"force": "true"})
+    assert refused(answer) == (409, "WarehouseHasUnfinishedTasks")
+    run_all(app)
+    assert client.delete(f"{MANAGEMENT}/{warehouse}").status_code == 204
+
+
+def test_nothing_deletes_a_warehouse_with_what_is_in_it(light: Any, warehouse: str) -> None:
+    light.post(f"/catalog/v1/{warehouse}/namespaces", json={"namespace": ["n"]}).raise_for_status()
+    everything = {"force": "true", "recursive": "true", "purge": "true"}
+    assert refused(light.delete(f"{MANAGEMENT}/{warehouse}", params=everything)) == (409, "WarehouseNotEmpty")
+    purged = {"recursive": "true", "force": "true", "purge": "true"}
+    light.delete(f"/catalog/v1/{warehouse}/namespaces/n", params=purged).raise_for_status()
+    assert light.delete(f"{MANAGEMENT}/{warehouse}").status_code == 204
+
+
+def test_what_lies_in_the_bucket_outside_of_purged_tables_stays(
+    client: Any, app: FastAPI, make_warehouse: Any, aws: Any
+) -> None:
+    warehouse = make_warehouse(client, "stays")
+    profile = shown(client, warehouse)["storage-profile"]
+    key = f"{profile['key-prefix']}/of-others"
+    aws.client("s3").put_object(Bucket=profile["bucket"], Key=key, Body=b"x")
+    table = table_in(client, warehouse)
+    purged = {"recursive": "true", "force": "true", "purge": "true"}
+    client.delete(f"/catalog/v1/{warehouse}/namespaces/n", params=purged).raise_for_status()
+    run_all(app)
+    client.delete(f"{MANAGEMENT}/{warehouse}").raise_for_status()
+    assert keys_under(aws, table) == []
+    assert keys_under(aws, f"s3://{profile['bucket']}/{profile['key-prefix']}/") == [key]
+
+
+def test_a_managed_warehouse_is_changed_by_nobody_else(
+    client: Any, app: FastAPI, make_warehouse: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = f"{MANAGEMENT}/{make_warehouse(client, 'managed-too')}"
+    lakekeeper = app.state.lakekeeper
+    with monkeypatch.context() as admin:
+        admin.setattr(lakekeeper, "settings", replace(lakekeeper.settings, instance_admin=True))
+        client.post(f"{path}/managed-by", json={"managed-by": "instance-admin"}).raise_for_status()
+    changes: dict[str, Any] = {
+        "rename": {"new-name": "x"},
+        "activate": {},
+        "deactivate": {},
+        "storage": {"storage-profile": PROFILE},
+        "storage-credential": {},
+        "delete-profile": {"delete-profile": {"type": "hard"}},
+        "protection": {"protected": True},
+        "format-version-policy": {"allowed-format-versions": [2]},
+    }
+    answers = {change: refused(client.post(f"{path}/{change}", json=body)) for change, body in changes.items()}
+    answers["delete"] = refused(client.delete(path))
+    assert set(answers.values()) == {(403, "WarehouseManaged")}, answers

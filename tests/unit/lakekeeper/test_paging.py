@@ -1,0 +1,41 @@
+"""Lists in pages: followed by their token alone, to an empty last page too."""
+
+from __future__ import annotations
+
+import httpx
+import pytest
+from lakewright.lakekeeper.api.errors import Refused
+from lakewright.lakekeeper.api.paging import BY_PAGE, pages
+
+from .test_client import Script, refusal
+
+
+def page(*names: str, **token: str | None) -> httpx.Response:
+    return httpx.Response(200, json={"names": list(names), **{key.replace("_", "-"): v for key, v in token.items()}})
+
+
+def listed(script: Script) -> list[list[str]]:
+    return [one["names"] for one in pages(script.client(), "/x", BY_PAGE)]
+
+
+@pytest.mark.parametrize(
+    "last", [{}, {"next_page_token": None}, {"next_page_token": ""}], ids=["absent", "null", "empty"]
+)
+def test_a_page_without_a_token_is_the_last_one(last: dict[str, str | None]) -> None:
+    script = Script(page("a", next_page_token="MQ"), page("b", **last))
+    assert listed(script) == [["a"], ["b"]]
+    assert [dict(one.url.params) for one in script.requests] == [
+        {"pageSize": "1000", "pageToken": ""},
+        {"pageSize": "1000", "pageToken": "MQ"},
+    ]
+
+
+def test_a_short_or_empty_page_with_a_token_is_not_the_end() -> None:
+    script = Script(page("a", next_page_token="1"), page(next_page_token="2"), page("b", next_page_token="3"), page())
+    assert listed(script) == [["a"], [], ["b"], []]
+
+
+def test_a_token_that_the_server_does_not_know_is_an_error() -> None:
+    script = Script(page("a", next_page_token="1"), refusal(400, "InvalidPaginationToken"))
+    with pytest.raises(Refused, match="InvalidPaginationToken"):
+        listed(script)

@@ -1,0 +1,253 @@
+"""Which test is about which rule of the server's API: each is there under its name."""
+
+from __future__ import annotations
+
+import ast
+from functools import cache
+from pathlib import Path
+
+TESTS = Path(__file__).parents[2]
+PROVIDER, SERVER, UNIT = "integration/provider/test_", "integration/lakekeeper/test_", "unit/lakekeeper/test_"
+
+UPDATES = {
+    "a profile sent without its credential deletes that": [
+        f"{SERVER}warehouse_rules::test_storage_without_its_credential_removes_that",
+        f"{PROVIDER}server_rules::test_a_changed_profile_takes_its_credential_along_since_one_left_out_is_deleted",
+    ],
+    "a key is rotated by the credential call": [
+        f"{PROVIDER}server_rules::test_a_key_alone_is_rotated_by_the_credential_call"
+    ],
+    "a credential of null, or none, removes the old one": [
+        f"{SERVER}warehouse_rules::test_a_credential_that_is_null_or_missing_removes_the_old_one",
+        f"{PROVIDER}server_rules::test_a_credential_that_is_declared_no_more_is_removed",
+    ],
+    "bucket, prefix and region never change, a region beside an endpoint does": [
+        f"{SERVER}warehouse_rules::test_what_never_changes",
+        f"{PROVIDER}server_rules::test_bucket_and_prefix_never_change_and_a_region_with_an_endpoint_of_its_own_alone",
+        f"{PROVIDER}server_rules::test_before_0_12_no_region_changes_in_place",
+    ],
+    "the type of storage never changes": [f"{UNIT}storage_requests::test_another_kind_of_storage_replaces"],
+    "what of ADLS and GCS never changes": [f"{UNIT}storage_requests::test_what_is_replaced_and_what_is_updated"],
+    "everything else changes in place": [
+        f"{SERVER}warehouse_rules::test_what_changes_in_place",
+        f"{PROVIDER}warehouse::test_a_storage_setting_changes_in_place_with_the_credential_kept",
+    ],
+    "a layout is for new objects": [f"{SERVER}warehouse_rules::test_another_layout_is_for_new_tables_alone"],
+    "storage is tried before it is compared": [
+        f"{SERVER}warehouse_rules::test_the_storage_is_tried_before_what_never_changes_is_looked_at"
+    ],
+    "the project never changes": [f"{PROVIDER}server_rules::test_the_project_of_a_warehouse_never_changes"],
+    "the name does": [f"{PROVIDER}server_rules::test_a_name_changes_in_place_and_so_does_its_case_alone"],
+}
+
+DELETION = {
+    "missing, managed, tasks, protection, contents: in this order; force overrides protection alone": [
+        f"{SERVER}warehouse_rules::test_what_stops_a_deletion_is_told_in_this_order"
+        "_and_force_overrides_protection_alone",
+        f"{PROVIDER}server_answers::test_what_stands_in_the_way_of_deleting_a_warehouse",
+        f"{PROVIDER}server_rules::test_protection_is_never_overridden_by_force",
+    ],
+    "one that is missing": [f"{PROVIDER}server_answers::test_deleting_a_warehouse_that_is_gone_is_no_error"],
+    "a purge in the queue": [f"{SERVER}warehouse_rules::test_a_purge_that_is_not_done_keeps_a_warehouse"],
+    "none is deleted with its contents": [
+        f"{SERVER}warehouse_rules::test_nothing_deletes_a_warehouse_with_what_is_in_it",
+        f"{PROVIDER}server_answers::test_a_warehouse_with_a_namespace_in_it_is_not_deleted",
+        f"{PROVIDER}deletion::test_purge_leaves_no_object_in_catalog_or_storage",
+    ],
+    "data outside of purged tables stays": [
+        f"{SERVER}warehouse_rules::test_what_lies_in_the_bucket_outside_of_purged_tables_stays"
+    ],
+    "a managed one is changed by instance admins alone": [
+        f"{SERVER}warehouse_rules::test_a_managed_warehouse_is_changed_by_nobody_else"
+    ],
+}
+
+PERMISSIONS = {
+    "there under OpenFGA alone": [
+        f"{SERVER}permissions_api::test_permissions_are_not_there_where_everybody_may_do_everything",
+        f"{PROVIDER}identity_versions::test_a_server_without_a_place_for_grants_is_told_from_one_where_none_are",
+    ],
+    "the path and relations of each kind of object": [
+        f"{SERVER}permissions_api::test_every_relation_is_written_read_and_deleted",
+        f"{SERVER}permissions_api::test_a_relation_that_the_kind_has_not",
+        f"{UNIT}grants::test_the_path_of_an_objects_tuples",
+        f"{PROVIDER}grant::test_given_read_left_alone_and_taken_back",
+    ],
+    "direct ones, all at once, filtered by relation": [
+        f"{SERVER}permissions_api::test_only_direct_assignments_are_shown_and_relations_filter_them"
+    ],
+    "a project's answer names it": [
+        f"{SERVER}permissions_api::test_assignments_of_a_project_name_it_and_its_id_may_be_in_the_path"
+    ],
+    "a hundred in one call": [
+        f"{SERVER}permissions_api::test_a_batch_has_a_hundred_tuples_at_most",
+        f"{PROVIDER}grants::test_more_grants_than_one_call_takes",
+    ],
+    "one of user and role": [f"{SERVER}permissions_api::test_an_assignment_names_a_user_or_a_role"],
+    "what is there, or is not, rejects the batch": [
+        f"{SERVER}permissions_api::test_a_tuple_that_is_there_rejects_the_whole_batch",
+        f"{SERVER}permissions_api::test_a_tuple_that_is_not_there_rejects_the_whole_batch",
+        f"{UNIT}grants::test_a_rejected_batch_is_read_and_sent_again_without_what_is_done",
+        f"{PROVIDER}openfga::test_somebody_who_was_faster_is_looked_at_again",
+    ],
+    "who may not grant is answered 401": [
+        f"{SERVER}permissions_api::test_whoever_may_not_grant_is_unauthorized_rather_than_forbidden",
+        f"{PROVIDER}openfga::test_who_may_not_grant_is_told_what_it_takes",
+    ],
+    "no role to itself, nobody without a token, no role that is assumed": [
+        f"{SERVER}permissions_api::test_a_role_is_not_assigned_to_itself",
+        f"{SERVER}permissions_api::test_nobody_grants_without_a_token",
+        f"{SERVER}permissions_api::test_nobody_grants_below_a_warehouse_in_an_assumed_role",
+        f"{PROVIDER}openfga::test_a_role_cannot_be_granted_itself",
+    ],
+    "creators own": [
+        f"{SERVER}rights_of_people::test_whoever_makes_an_object_owns_it",
+        f"{PROVIDER}openfga::test_the_creator_stays_owner_and_is_told",
+    ],
+    "managed access": [
+        f"{SERVER}permissions_api::test_managed_access_is_set_again_and_again_and_inherited",
+        f"{PROVIDER}rights::test_managed_access_of_a_warehouse_is_declared_seen_and_healed",
+        f"{PROVIDER}rights::test_managed_access_of_a_namespace_is_declared_seen_and_healed",
+    ],
+    "what one may do, asked": [
+        f"{SERVER}permissions_api::test_the_authorizer_s_own_actions",
+        f"{SERVER}permissions_api::test_a_check_is_about_oneself_or_about_another",
+    ],
+    "admins have no access inside, operators all": [
+        f"{SERVER}rights::test_an_admin_has_no_access_inside_a_project_until_it_takes_it",
+        f"{SERVER}rights::test_an_operator_may_do_everything",
+    ],
+}
+
+ERRORS = {
+    "each type, by situation": [
+        f"{UNIT}error_types::test_a_refusal_is_final_and_of_its_class",
+        f"{UNIT}error_types::test_what_passes_is_repeated_and_told_if_it_does_not",
+    ],
+    "a rename onto a taken name": [
+        f"{PROVIDER}server_rules::test_a_rename_onto_a_taken_name_is_refused_before_the_server_would_answer_503"
+    ],
+    "an overlap": [f"{PROVIDER}server_answers::test_an_overlap_with_another_warehouse_says_so"],
+    "what is hidden is missing, what is seen is forbidden": [
+        f"{SERVER}rights::test_a_warehouse_that_one_may_not_see_is_not_there",
+        f"{SERVER}rights::test_an_action_on_what_one_sees_is_forbidden_by_kind",
+        f"{SERVER}rights::test_of_projects_the_server_and_users_a_refusal_comes_first",
+        f"{PROVIDER}rights::test_a_403_about_a_project_means_gone_to_who_sees_every_project",
+    ],
+    "pages": [
+        f"{UNIT}paging::test_a_page_without_a_token_is_the_last_one",
+        f"{UNIT}paging::test_a_short_or_empty_page_with_a_token_is_not_the_end",
+        f"{UNIT}paging::test_a_token_that_the_server_does_not_know_is_an_error",
+        f"{SERVER}tables::test_listings_come_in_pages",
+    ],
+}
+
+VERSIONS = {
+    row: [f"{side}server_versions::test_row_{name}" for side, name in tests]
+    for row, tests in {
+        "default project": [
+            (SERVER, "default_project_calls_are_gone"),
+            (PROVIDER, "default_project_calls_are_not_needed"),
+        ],
+        "answer of a creation": [(SERVER, "create_warehouse_answers_all_of_it")],
+        "answers of changes": [(SERVER, "changes_answer_the_warehouse")],
+        "id of a warehouse": [
+            (SERVER, "warehouse_id_key_and_what_stands_beside_it"),
+            (PROVIDER, "warehouse_id_key_and_s3_key_names"),
+        ],
+        "path to undrop": [(SERVER, "undrop_path_has_a_dash"), (PROVIDER, "undrop_path_and_default_layout")],
+        "names of S3 keys": [(SERVER, "s3_key_names"), (SERVER, "s3_key_names_of_cloudflare_have_never_had_a_prefix")],
+        "fields of S3": [(SERVER, "s3_fields"), (PROVIDER, "fields_that_would_be_dropped_are_refused")],
+        "region": [(SERVER, "region_update"), (PROVIDER, "region_update")],
+        "delegation": [(SERVER, "default_delegation_is_vending"), (SERVER, "default_delegation_signer_keys")],
+        "task queues": [(SERVER, "task_queue_names"), (PROVIDER, "task_queue_names")],
+        "actions": [(SERVER, "actions_are_objects")],
+        "type of a missing warehouse": [
+            (SERVER, "not_found_type_of_warehouses"),
+            (PROVIDER, "not_found_type_of_warehouses"),
+        ],
+        "type of a name clash": [(SERVER, "name_clash_type"), (PROVIDER, "name_clash_type")],
+        "idempotency": [(SERVER, "idempotency")],
+        "health": [(SERVER, "health_of_an_unhealthy_server")],
+        "info": [(SERVER, "info_keys"), (PROVIDER, "info_keys")],
+        "default layout": [(SERVER, "default_layout"), (PROVIDER, "undrop_path_and_default_layout")],
+        "dry runs, moves of namespaces": [(SERVER, "dry_runs_and_namespace_move"), (PROVIDER, "dry_runs")],
+        "grants": [(PROVIDER, "grants")],
+        "roles": [(PROVIDER, "role_identifiers")],
+    }.items()
+} | {
+    "paths of permissions": [f"{PROVIDER}identity_versions::test_tuples_are_the_same_in_every_version"],
+    "members and identifiers of roles": [
+        f"{SERVER}authz_versions::test_members_came_with_0_13_and_before_there_were_assignees",
+        f"{SERVER}authz_versions::test_a_role_s_identifiers_came_with_0_12",
+        f"{PROVIDER}identity_versions::test_members_are_kept_as_tuples_before_there_was_a_call_for_them",
+    ],
+    "relations": [
+        f"{SERVER}authz_versions::test_relations_and_actions_for_tags_came_with_0_14",
+        f"{UNIT}grants::test_each_relation_is_known_from_its_version_on",
+        f"{PROVIDER}identity_versions::test_a_newer_privilege_is_refused_by_name",
+    ],
+    "tags and generic tables": [
+        f"{SERVER}generic_tables::test_generic_tables_came_with_0_13_and_tags_with_0_14",
+        f"{PROVIDER}identity_versions::test_a_grant_on_what_the_version_does_not_have_says_which_has_it",
+    ],
+    "older ones": [f"{PROVIDER}server_versions::test_older_servers_are_refused_by_name"],
+}
+
+CHECKLIST = {
+    "state is kept": [f"{SERVER}lifetime::test_everything_is_there_after_a_restart"],
+    "the default project is made by bootstrap; a second one is 400": [
+        f"{SERVER}checklist::test_the_default_project_is_there_from_bootstrap_on_and_bootstrap_is_once"
+    ],
+    "secrets are never shown": [f"{SERVER}warehouses::test_no_answer_and_no_profile_holds_a_secret"],
+    "overlap": [f"{SERVER}checklist::test_places_overlap_by_directory_within_one_bucket_region_and_endpoint"],
+    "names in any case, 503 of a rename": [
+        f"{SERVER}checklist::test_names_are_the_same_in_any_case_and_a_rename_onto_a_taken_one_is_503"
+    ],
+    "active ones are listed": [f"{SERVER}warehouses::test_inactive_warehouses_are_listed_when_asked_for"],
+    "what needs an active one": [
+        f"{SERVER}checklist::test_an_inactive_warehouse_is_as_if_missing_for",
+        f"{SERVER}checklist::test_an_inactive_warehouse_is_there_for",
+        f"{PROVIDER}server_rules::test_an_inactive_warehouse_is_woken_for_the_changes_that_need_it_and_for_no_other",
+    ],
+    "normal form": [f"{SERVER}warehouses::test_a_profile_is_kept_in_normal_form"],
+    "nulls": [f"{SERVER}checklist::test_what_is_not_set_is_null_and_not_left_out"],
+    "the time of a change": [f"{SERVER}warehouses::test_an_update_that_changes_nothing_leaves_the_time"],
+    "a drop purges unless told otherwise": [
+        f"{SERVER}checklist::test_a_drop_that_says_nothing_purges",
+        f"{SERVER}lifetime::test_a_drop_without_purge_keeps_the_files",
+    ],
+    "soft deletion blocks": [f"{SERVER}checklist::test_a_soft_deleted_table_keeps_its_namespace_from_being_dropped"],
+    "plain text": [f"{SERVER}checklist::test_a_profile_that_lacks_something_is_refused_in_plain_text"],
+    "tokens are given out elsewhere": [
+        f"{SERVER}authentication::test_the_server_itself_gives_out_no_tokens",
+        f"{SERVER}authentication::test_discovery_leads_to_tokens_and_keys",
+    ],
+    "storage that fails each check": [
+        f"{SERVER}warehouses::test_a_warehouse_that_would_not_work_is_refused",
+        f"{SERVER}checklist::test_vended_credentials_that_reach_too_far_are_refused",
+    ],
+    "versions": [f"{SERVER}server_versions::test_the_process_takes_the_version_as_an_option"],
+    "expiry and purge by the clock": [
+        f"{SERVER}lifetime::test_a_soft_deleted_table_expires",
+        f"{SERVER}lifetime::test_an_undropped_table_does_not_expire",
+    ],
+}
+
+ALL = [
+    (rule, test)
+    for rules in (UPDATES, DELETION, PERMISSIONS, ERRORS, VERSIONS, CHECKLIST)
+    for rule, tests in rules.items()
+    for test in tests
+]
+
+
+@cache
+def names_in(file: str) -> frozenset[str]:
+    tree = ast.parse((TESTS / f"{file}.py").read_text())
+    return frozenset(node.name for node in tree.body if isinstance(node, ast.FunctionDef))
+
+
+def test_each_rule_has_the_tests_that_are_said_to_be_about_it() -> None:
+    missing = [(rule, test) for rule, test in ALL if test.partition("::")[2] not in names_in(test.partition("::")[0])]
+    assert missing == []
