@@ -8,11 +8,12 @@ from datetime import datetime
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession
 
 from lakewright_spark import jars, truststore
 from lakewright_spark.catalog import CatalogConfig
-from lakewright_spark.errors import ConfigMissingError, IdentityError
+from lakewright_spark.errors import ConfigMissingError, IdentityError, JobFailedError
 from lakewright_spark.masters import cluster_properties
 from lakewright_spark.tokens import check_before_start
 
@@ -76,7 +77,7 @@ def spark_session(
     `master` is Spark's own word: `local[*]` (the default), `spark://HOST:PORT`, `k8s://URL`. Under spark-submit, that
     has its say on master, memory and jars. `remote` is a Connect server, `sc://HOST:PORT`, whose extensions and jars
     are its own. `deadline` is when the job ends by itself; see `tokens.check_before_start`. `properties` win over
-    those that are made here. Raises IdentityError, ConfigMissingError.
+    those that are made here. Raises IdentityError, ConfigMissingError, and JobFailedError where there is no Java.
     """
     check_before_start(config, deadline)
     secrets = config.spark_secrets()
@@ -95,7 +96,15 @@ def spark_session(
             properties = {k: f"{v} {options}" if k in _JVM_OPTIONS else v for k, v in properties.items()}
     for key, value in {**made, **secrets, **properties}.items():
         builder = builder.config(key, value)
-    return builder.getOrCreate()
+    try:
+        return builder.getOrCreate()
+    except PySparkRuntimeError as error:
+        if error.getCondition() != "JAVA_GATEWAY_EXITED":
+            raise
+        raise JobFailedError(
+            "Spark's JVM did not start (its own words are above): expected Java 17 or newer, named by JAVA_HOME or "
+            "found on the PATH"
+        ) from error
 
 
 def _connect(

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -22,8 +25,12 @@ COMMANDS: dict[str, list[str]] = {
     "policy unset": ["policy", "unset", "bad.input", "history"],
     "job": ["job", "compaction", "--table", "bad.input"],
     "usage": ["usage"],
+    "maintain": ["maintain"],
+    "runs list": ["runs", "list"],
+    "runs show": ["runs", "show", "0123abcd"],
+    "read": ["read", "vfs:///wid/1/eid/1/runtimestatistics"],
 }
-OF_A_TABLE = sorted(set(COMMANDS) - {"usage"})
+OF_A_TABLE = sorted(name for name, words in COMMANDS.items() if "bad.input" in words)
 EVERY = pytest.mark.parametrize("command", sorted(COMMANDS))
 
 Refused = Callable[..., str]
@@ -66,9 +73,16 @@ def test_a_warehouse_that_nobody_knows(refused: Refused, command: str) -> None:
     assert "has no warehouse 'sales' in this configuration; it has: results" in said
 
 
-def test_the_scheduler_knows_its_warehouses_before_it_starts_anything(refused: Refused) -> None:
-    assert "has no warehouse 'sales'" in refused(["maintain", "--warehouse", "sales"], 4)
-    assert "no catalog configuration at" in refused(["maintain"], 3, config=None)
+@pytest.mark.parametrize("command", ["orphans", "sweep", "list"])
+def test_clean_up_without_a_registry_or_a_catalog(
+    refused: Refused, command: str, catalog_config: CatalogConfig, tmp_path: Path
+) -> None:
+    words = ["executions", command, "--registry"]
+    assert "no catalog configuration at" in refused([*words, f"sqlite:///{tmp_path}/e.db"], 3, config=None)
+    assert "s3cr3t" not in refused([*words, "postgresql://me:s3cr3t@127.0.0.1:1/executions"], 10)
+    if command != "list":
+        down = catalog_config.model_copy(update={"uri": "http://127.0.0.1:1/catalog"})
+        assert "does not answer" in refused([*words, f"sqlite:///{tmp_path}/e.db"], 6, config=down)
 
 
 @pytest.mark.parametrize("name", ["input", "", "bad..input", ".input", "bad.`input", "bad.in`put`", "bad.input."])
@@ -135,3 +149,14 @@ def test_a_token_that_has_ended(
         )
     assert "does not accept this identity" in said
     assert ended not in said
+
+
+def test_a_machine_without_java(catalog_config: CatalogConfig, refused: Refused, tmp_path: Path) -> None:
+    """In a process of its own: where there is a JVM already, Spark asks for no other."""
+    file = tmp_path / "catalog.json"
+    file.write_text(catalog_config.to_json())
+    words = ["-m", "lakewright_spark.cli", "job", "statistics", "--table", "bad.input", "--config", str(file)]
+    environment = os.environ | {"JAVA_HOME": str(tmp_path)}
+    done = subprocess.run([sys.executable, *words], env=environment, capture_output=True, text=True, check=False)
+    assert (done.returncode, "Traceback" in done.stderr) == (1, False), done.stderr
+    assert "expected Java 17 or newer, named by JAVA_HOME" in " ".join(done.stderr.split())
