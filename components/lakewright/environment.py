@@ -11,8 +11,10 @@ from typing import Annotated, Any, cast
 import yaml
 from lakewright_spark.catalog_auth import CatalogAuth
 from lakewright_spark.catalog_auth import NoAuth as NoJobAuth
-from pydantic import AfterValidator, Field, ValidationError
+from pydantic import AfterValidator, Field, ValidationError, model_validator
 
+from lakewright import jobs_identity
+from lakewright.jobs_identity import JobsSecret
 from lakewright.lakekeeper.api.server import Auth, NoAuth, ServerRef
 from lakewright.spec.computing_unit import Runtime
 from lakewright.spec.part import Part
@@ -101,6 +103,10 @@ class Cluster(Part):
     maintenance_image: str | None = None
     """For the jobs of `maintenance`: with `lakewright-spark` and its jars in. Default: the image for `spark`."""
 
+    jobs_secret: JobsSecret | None = None
+    """The Kubernetes Secret, in each tenant's namespace, with what `lakekeeper.jobs_auth` refers to by env:NAME or
+    file:PATH: pods get the variable, or the file."""
+
     def image(self, runtime: Runtime) -> str:
         return self.images.get(runtime) or DEFAULT_IMAGES[runtime]
 
@@ -112,6 +118,13 @@ class Environment(Part):
     lakekeeper: LakekeeperServer
     aws: AwsAccount = AwsAccount()
     kubernetes: Cluster = Cluster()
+
+    @model_validator(mode="after")
+    def _secret_is_wanted(self) -> Environment:
+        secret = self.kubernetes.jobs_secret
+        if secret and (found := jobs_identity.mistake(self.lakekeeper.jobs_auth, secret)):
+            raise ValueError(f"kubernetes.jobs_secret: {found}")
+        return self
 
     @classmethod
     def load(cls, path: Path, environ: Mapping[str, str] = os.environ) -> Environment:

@@ -6,7 +6,8 @@ from typing import Any
 
 from lakewright_spark.catalog import CatalogConfig
 
-from lakewright import manifests, network
+from lakewright import jobs_identity, manifests, network
+from lakewright.jobs_identity import JobsSecret
 from lakewright.manifests import Manifest
 from lakewright.runtimes import CONFIG_DIR, RUNTIMES, SCRATCH_DIR, environment
 from lakewright.spec import MaintenanceSpec, TenantSpec
@@ -62,9 +63,16 @@ def cron_job(tenant: TenantSpec, spec: Any) -> Manifest:
 
 
 def cron_job_spec(
-    tenant: TenantSpec, maintenance: MaintenanceSpec, catalog: CatalogConfig, image: str
+    tenant: TenantSpec,
+    maintenance: MaintenanceSpec,
+    catalog: CatalogConfig,
+    image: str,
+    secret: JobsSecret | None = None,
 ) -> dict[str, Any]:
-    """One run at a time, in one pod that runs as nobody in particular and holds no key."""
+    """One run at a time, in one pod that runs as nobody in particular and holds no key of the storage's.
+
+    `secret`: what it proves to the catalog with who it is, where the catalog's configuration wants one.
+    """
     deadline = seconds_of(maintenance.deadline)
     user = RUNTIMES["spark"].user
     pod = {
@@ -74,12 +82,12 @@ def cron_job_spec(
         "restartPolicy": "Never",
         "terminationGracePeriodSeconds": GRACE_SECONDS,
         "securityContext": manifests.pod_security(user),
-        "containers": [_container(maintenance, catalog, image)],
+        "containers": [_container(maintenance, catalog, image, secret)],
         "volumes": [
             {"name": "catalog", "configMap": {"name": f"{OBJECTS}-catalog"}},
             {"name": "scratch", "emptyDir": {"sizeLimit": maintenance.size.scratch}},
             *([{"name": "shm", "emptyDir": _shm(maintenance)}] if maintenance.size.shm else []),
-            *manifests.token_volumes(catalog, deadline + _LATE_SECONDS),
+            *jobs_identity.volumes(catalog, secret, deadline + _LATE_SECONDS),
         ],
     }
     return {
@@ -102,15 +110,18 @@ def cron_job_spec(
     }
 
 
-def _container(maintenance: MaintenanceSpec, catalog: CatalogConfig, image: str) -> dict[str, Any]:
+def _container(
+    maintenance: MaintenanceSpec, catalog: CatalogConfig, image: str, secret: JobsSecret | None
+) -> dict[str, Any]:
     size = maintenance.size
+    variables = [{"name": name, "value": value} for name, value in environment("spark", catalog).items()]
     amounts = {"cpu": size.cpu, "memory": size.memory, "ephemeral-storage": size.scratch}
     return {
         "name": OBJECTS,
         "image": image,
         "command": ["lakewright-spark", "maintain"],
         "args": arguments(maintenance),
-        "env": [{"name": name, "value": value} for name, value in environment("spark", catalog).items()],
+        "env": variables + jobs_identity.variables(catalog, secret),
         "resources": {"requests": amounts, "limits": amounts},
         "securityContext": manifests.container_security(),
         "volumeMounts": [
@@ -118,7 +129,7 @@ def _container(maintenance: MaintenanceSpec, catalog: CatalogConfig, image: str)
             {"name": "scratch", "mountPath": SCRATCH_DIR},
             {"name": "scratch", "mountPath": "/tmp", "subPath": "tmp"},  # noqa: S108 - in the pod
             *([{"name": "shm", "mountPath": "/dev/shm"}] if size.shm else []),  # noqa: S108
-            *manifests.token_mounts(catalog),
+            *jobs_identity.mounts(catalog, secret),
         ],
     }
 

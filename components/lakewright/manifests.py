@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import hashlib
 import json
-from pathlib import PurePosixPath
 from typing import Any
 
 from lakewright_spark.catalog import CatalogConfig
-from lakewright_spark.catalog_auth import TokenFileAuth
 
-from lakewright import network
+from lakewright import jobs_identity, network
+from lakewright.jobs_identity import JobsSecret
 from lakewright.runtimes import CONFIG_DIR, RUNTIMES, SCRATCH_DIR, catalog_files, environment
 from lakewright.spec import ComputingUnitSpec, TenantSpec
 
 Manifest = dict[str, Any]
 
-AUDIENCE = "lakekeeper"
 _TOKEN_SECONDS = 3600
 
 
@@ -101,8 +99,13 @@ def deployment(tenant: TenantSpec, unit: ComputingUnitSpec, spec: Any) -> Manife
     return _object("apps/v1", "Deployment", unit.name, tenant, unit) | {"spec": spec}
 
 
-def deployment_spec(tenant: TenantSpec, unit: ComputingUnitSpec, catalog: CatalogConfig, image: str) -> dict[str, Any]:
-    """One pod that runs as nobody in particular, writes to its scratch disk alone and holds no key."""
+def deployment_spec(
+    tenant: TenantSpec, unit: ComputingUnitSpec, catalog: CatalogConfig, image: str, secret: JobsSecret | None = None
+) -> dict[str, Any]:
+    """One pod that runs as nobody in particular, writes to its scratch disk alone and holds no key of the storage's.
+
+    `secret`: what it proves to the catalog with who it is, where the catalog's configuration wants one.
+    """
     facts = RUNTIMES[unit.runtime]
     digest = hashlib.sha256(json.dumps(catalog_files(catalog), sort_keys=True).encode()).hexdigest()
     pod = {
@@ -116,8 +119,8 @@ def deployment_spec(tenant: TenantSpec, unit: ComputingUnitSpec, catalog: Catalo
             "automountServiceAccountToken": False,
             "enableServiceLinks": False,
             "securityContext": pod_security(facts.user),
-            "containers": [_container(unit, catalog, image)],
-            "volumes": _volumes(unit, catalog),
+            "containers": [_container(unit, catalog, image, secret)],
+            "volumes": _volumes(unit, catalog, secret),
         },
     }
     return {
@@ -129,16 +132,18 @@ def deployment_spec(tenant: TenantSpec, unit: ComputingUnitSpec, catalog: Catalo
     }
 
 
-def _container(unit: ComputingUnitSpec, catalog: CatalogConfig, image: str) -> dict[str, Any]:
+def _container(
+    unit: ComputingUnitSpec, catalog: CatalogConfig, image: str, secret: JobsSecret | None
+) -> dict[str, Any]:
     facts = RUNTIMES[unit.runtime]
     listening = {"tcpSocket": {"port": facts.port}}
     amounts = {"cpu": unit.size.cpu, "memory": unit.size.memory, "ephemeral-storage": unit.size.scratch}
-    variables = environment(unit.runtime, catalog)
+    variables = [{"name": name, "value": value} for name, value in environment(unit.runtime, catalog).items()]
     return {
         "name": unit.runtime,
         "image": image,
         **({"command": list(facts.command)} if facts.command else {}),
-        "env": [{"name": name, "value": value} for name, value in variables.items()],
+        "env": variables + jobs_identity.variables(catalog, secret),
         "ports": [{"name": facts.port_name, "containerPort": facts.port, "protocol": "TCP"}],
         "resources": {"requests": amounts, "limits": amounts},
         "securityContext": container_security(),
@@ -151,19 +156,19 @@ def _container(unit: ComputingUnitSpec, catalog: CatalogConfig, image: str) -> d
             {"name": "scratch", "mountPath": SCRATCH_DIR},
             {"name": "scratch", "mountPath": "/tmp", "subPath": "tmp"},  # noqa: S108 - in the pod
             *([{"name": "shm", "mountPath": "/dev/shm"}] if unit.size.shm else []),  # noqa: S108
-            *token_mounts(catalog),
+            *jobs_identity.mounts(catalog, secret),
         ],
     }
 
 
-def _volumes(unit: ComputingUnitSpec, catalog: CatalogConfig) -> list[dict[str, Any]]:
+def _volumes(unit: ComputingUnitSpec, catalog: CatalogConfig, secret: JobsSecret | None) -> list[dict[str, Any]]:
     volumes: list[dict[str, Any]] = [
         {"name": "catalog", "configMap": {"name": f"{unit.name}-catalog"}},
         {"name": "scratch", "emptyDir": {"sizeLimit": unit.size.scratch}},
     ]
     if unit.size.shm:
         volumes.append({"name": "shm", "emptyDir": {"medium": "Memory", "sizeLimit": unit.size.shm}})
-    return volumes + token_volumes(catalog, _TOKEN_SECONDS)
+    return volumes + jobs_identity.volumes(catalog, secret, _TOKEN_SECONDS)
 
 
 def pod_security(user: int) -> dict[str, Any]:
@@ -184,18 +189,3 @@ def container_security() -> dict[str, Any]:
         "readOnlyRootFilesystem": True,
         "capabilities": {"drop": ["ALL"]},
     }
-
-
-def token_mounts(catalog: CatalogConfig) -> list[dict[str, Any]]:
-    """Where the catalog's token is, if the pod shows one."""
-    if not isinstance(catalog.auth, TokenFileAuth):
-        return []
-    return [{"name": "token", "mountPath": str(PurePosixPath(catalog.auth.path).parent), "readOnly": True}]
-
-
-def token_volumes(catalog: CatalogConfig, seconds: int) -> list[dict[str, Any]]:
-    """A token for the catalog alone, of that life: the cluster's API does not accept one of another audience."""
-    if not isinstance(catalog.auth, TokenFileAuth):
-        return []
-    token = {"audience": AUDIENCE, "expirationSeconds": seconds, "path": PurePosixPath(catalog.auth.path).name}
-    return [{"name": "token", "projected": {"sources": [{"serviceAccountToken": token}]}}]

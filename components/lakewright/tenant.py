@@ -157,6 +157,7 @@ def _compute(
                 image=unit.image or cluster.image(unit.runtime),
                 urls=_ways_out(spec, platform, storage, sees),
                 clients_namespace=cluster.clients_namespace,
+                secret=cluster.jobs_secret,
                 opts=pulumi.ResourceOptions.merge(on_cluster, pulumi.ResourceOptions(depends_on=[namespace])),
             )
         )
@@ -168,6 +169,7 @@ def _compute(
                 catalog=catalog,
                 image=spec.maintenance.image or cluster.maintenance_image or cluster.image("spark"),
                 urls=_ways_out(spec, platform, storage, spec.warehouse_names),
+                secret=cluster.jobs_secret,
                 opts=pulumi.ResourceOptions.merge(on_cluster, pulumi.ResourceOptions(depends_on=[namespace])),
             )
         )

@@ -9,7 +9,8 @@ from pyspark.sql import functions as f
 
 from lakewright_spark.catalog_policies import OrphanFilesPolicy, TablePolicies
 from lakewright_spark.maintenance.backups import FOLDER, backed_up
-from lakewright_spark.maintenance.iceberg import IcebergTable, instant
+from lakewright_spark.maintenance.iceberg import IcebergTable, each, instant
+from lakewright_spark.maintenance.metadata import Metadata
 from lakewright_spark.maintenance.ops_tables import OpsTable
 
 CANDIDATES = OpsTable(
@@ -18,6 +19,8 @@ CANDIDATES = OpsTable(
     # Parallel runs change partitions of their own, and deleting is a matter of metadata.
     "table_uuid",
 )
+MOST_LISTED = 2000
+"""Files under the location of a table for a look without Spark."""
 REPLICA_DAYS = 3
 """A replica's files come before the commit that refers to them by longer than others': OpenHouse's floor."""
 
@@ -42,6 +45,21 @@ def unreferenced(opened: IcebergTable, older_than: datetime) -> DataFrame:
         rows = opened.spark.createDataFrame([(file,) for file in sorted(kept)], "file_path string")
         found = found.join(rows, "file_path", "left_anti")
     return found
+
+
+def none_unreferenced(opened: IcebergTable, older_than: datetime) -> bool:
+    """Whether a look without Spark is sure that `unreferenced` would find nothing; False says nothing."""
+    metadata = Metadata.of(opened)
+    if not metadata.small:
+        return False
+    referred, limit = metadata.referred(), older_than.timestamp() * 1000
+    for number, file in enumerate(each(opened.java.io().listPrefix(f"{opened.location}/"))):
+        if number == MOST_LISTED:
+            return False
+        path = file.location()
+        if path not in referred and not path.endswith(".metadata.json") and file.createdAtMillis() < limit:
+            return False
+    return True
 
 
 def recorded(opened: IcebergTable) -> DataFrame:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -9,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from lakewright_spark.catalog_policies import CompactionPolicy, TablePolicies
 from lakewright_spark.errors import PolicyRefusedError
-from lakewright_spark.maintenance.iceberg import IcebergTable
+from lakewright_spark.maintenance.iceberg import IcebergTable, each
 from lakewright_spark.maintenance.job import Metrics, options
 from lakewright_spark.table_identifier import TableIdentifier, literal, quoted
 
@@ -39,13 +40,16 @@ def run(
     compaction = policy.compaction or CompactionPolicy()
     opened = IcebergTable.open(spark, table)
     order = _order(opened, compaction)
-    files, size = _worth(opened, compaction)
+    sizes = {
+        "target-file-size-bytes": str(int(compaction.target_file_size)),
+        "min-input-files": str(compaction.min_input_files),
+    }
+    files, size = _worth(opened, sizes)
     if dry_run or not files:
         return CompactionMetrics(rewritten=files, bytes=size, dry_run=dry_run)
     commits = compaction.partial_progress_commits
     values = {
-        "target-file-size-bytes": int(compaction.target_file_size),
-        "min-input-files": compaction.min_input_files,
+        **sizes,
         "partial-progress.enabled": str(commits > 0).lower(),
         **({"partial-progress.max-commits": commits} if commits else {}),
     }
@@ -73,16 +77,13 @@ def _order(opened: IcebergTable, compaction: CompactionPolicy) -> str:
     return f"zorder({names})" if compaction.strategy == "z-order" else names
 
 
-def _worth(opened: IcebergTable, compaction: CompactionPolicy) -> tuple[int, int]:
-    """Number and bytes of files that are out of size, in partitions where there are enough of them."""
-    target = int(compaction.target_file_size)
-    fields = [field.name for field in opened.spark.table(opened.metadata("data_files")).schema]
-    partition = "spec_id, partition" if "partition" in fields else "spec_id"
-    row = opened.spark.sql(
-        "SELECT coalesce(sum(n), 0) AS files, coalesce(sum(size), 0) AS bytes FROM (SELECT count(*) AS n, "  # noqa: S608
-        f"sum(file_size_in_bytes) AS size FROM {opened.metadata('data_files')} "
-        f"WHERE file_size_in_bytes < {int(SMALLEST * target)} OR file_size_in_bytes > {int(LARGEST * target)} "
-        f"GROUP BY {partition} HAVING count(*) >= {compaction.min_input_files} "
-        f"OR max(file_size_in_bytes) > {int(LARGEST * target)})"
-    ).collect()[0]
-    return row.files, row.bytes
+def _worth(opened: IcebergTable, values: Mapping[str, str]) -> tuple[int, int]:
+    """Number and bytes of the files in Iceberg's own plan: those out of size, where there are enough of them."""
+    planner = opened.jvm.org.apache.iceberg.actions.BinPackRewriteFilePlanner(opened.java)
+    planner.init(values)
+    groups = planner.plan().groups()
+    try:
+        sizes = [(group.inputFileNum(), group.inputFilesSizeInBytes()) for group in each(groups)]
+    finally:
+        groups.close()
+    return sum(number for number, _ in sizes), sum(size for _, size in sizes)

@@ -63,23 +63,40 @@ def expirable(
     return known.keys() - kept
 
 
-def steps(history: HistoryPolicy | None) -> list[tuple[timedelta, int]]:
-    """Age and number for each call of an expiration: nothing past the age is kept for its number's sake."""
+@dataclass(frozen=True)
+class Step:
+    """One call of an expiration: its two settings, and the ids of the snapshots that it takes."""
+
+    older_than: datetime
+    retain_last: int
+    taken: frozenset[int]
+
+
+def steps(
+    snapshots: Iterable[Snapshot], refs: Iterable[Ref], history: HistoryPolicy | None, now: datetime
+) -> list[Step]:
+    """What a policy takes: past its age (default: three days), then beyond its number of versions.
+
+    A step that takes nothing is left out. Nothing past the age is kept for its number's sake.
+    """
     age = timedelta(days=history.max_age_days) if history and history.max_age_days else DEFAULT_AGE
-    return [(age, 1), *([(FLOOR, history.versions)] if history and history.versions else [])]
+    left, kept = list(snapshots), list(refs)
+    found: list[Step] = []
+    for old, number in [(age, 1), *([(FLOOR, history.versions)] if history and history.versions else [])]:
+        step = Step(
+            now - old, number, frozenset(expirable(left, kept, older_than=now - old, retain_last=number, now=now))
+        )
+        left = [one for one in left if one.id not in step.taken]
+        kept = [ref for ref in kept if ref.snapshot not in step.taken]
+        found += [step] if step.taken else []
+    return found
 
 
 def expiring(
     snapshots: Iterable[Snapshot], refs: Iterable[Ref], history: HistoryPolicy | None, now: datetime
 ) -> set[int]:
-    """The ids of those that go by a policy: past its age (default: three days), then beyond its number of versions."""
-    snapshots, refs = list(snapshots), list(refs)
-    taken: set[int] = set()
-    for age, retained in steps(history):
-        left = [one for one in snapshots if one.id not in taken]
-        kept = [ref for ref in refs if ref.snapshot not in taken]
-        taken |= expirable(left, kept, older_than=now - age, retain_last=retained, now=now)
-    return taken
+    """The ids of those that go by a policy."""
+    return {one for step in steps(snapshots, refs, history, now) for one in step.taken}
 
 
 def _line(known: Mapping[int, Snapshot], head: Snapshot) -> Iterable[Snapshot]:

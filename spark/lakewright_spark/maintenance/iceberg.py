@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
+from uuid import uuid4
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
@@ -12,6 +14,9 @@ from pyspark.sql import DataFrame, SparkSession
 
 from lakewright_spark.errors import JobFailedError, NoSuchResultError
 from lakewright_spark.table_identifier import TableIdentifier, quoted
+
+MARK = "lakewright.change"
+"""In the summary of a snapshot that a job made: tells it from every other."""
 
 
 @dataclass(frozen=True)
@@ -26,13 +31,16 @@ class IcebergTable:
     def open(cls, spark: SparkSession, table: TableIdentifier) -> IcebergTable:
         """Its newest state, whatever Spark remembers of it. NoSuchResultError, JobFailedError."""
         jvm: Any = spark._jvm
+        where = jvm.org.apache.iceberg.spark.Spark3Util.catalogAndIdentifier
         try:
-            spark.catalog.refreshTable(table.sql)
-            java = jvm.org.apache.iceberg.spark.Spark3Util.loadIcebergTable(
-                spark._jsparkSession,
-                table.sql,
-            )
-            java.refresh()
+            found = where(spark._jsparkSession, table.sql)
+            if found.catalog().name() != table.warehouse:
+                # A catalog's first use has to be Spark's own: a thread of py4j's does not see the jars of its class.
+                spark.catalog.refreshTable(table.sql)
+                found = where(spark._jsparkSession, table.sql)
+            # Asked of the catalog once: Spark's own way to refresh a table loads it three times.
+            found.catalog().invalidateTable(found.identifier())
+            java = found.catalog().loadTable(found.identifier()).table()
         except (Py4JJavaError, PySparkException) as error:
             reason = first_line(error)
             missing = "TABLE_OR_VIEW_NOT_FOUND" in reason or "NoSuchTable" in reason or "NoSuchNamespace" in reason
@@ -59,6 +67,11 @@ class IcebergTable:
         """Whether this session's way to the storage deletes at all: a catalog with soft delete tells clients not to."""
         return self.java.io().properties().get("s3.delete-enabled") != "false"
 
+    @property
+    def jvm(self) -> Any:
+        """Iceberg's packages, as py4j has them."""
+        return self.spark._jvm
+
     def columns(self) -> dict[str, str]:
         """Iceberg's type of each top-level column."""
         return {field.name(): field.type().toString() for field in self.java.schema().columns()}
@@ -77,6 +90,18 @@ class IcebergTable:
         """Run one of Iceberg's procedures; values are Spark SQL already."""
         given = ", ".join(f"{name} => {value}" for name, value in {"table": self.table.argument, **arguments}.items())
         return self.spark.sql(f"CALL {quoted(self.table.warehouse)}.system.{procedure}({given})")
+
+    def commit(self, change: Any) -> dict[str, str]:
+        """Commit a change of the Java library's that makes a snapshot; the summary of that one.
+
+        Raises Py4JJavaError.
+        """
+        mark = uuid4().hex
+        change.set(MARK, mark).commit()
+        snapshot = self.java.currentSnapshot()
+        while snapshot.summary().get(MARK) != mark:  # others have committed on top of it
+            snapshot = self.java.snapshot(snapshot.parentId())
+        return dict(snapshot.summary())
 
     def write(self, path: str, text: str) -> None:
         """Put a file of the table's, with the table's own credentials."""
@@ -100,6 +125,13 @@ class IcebergTable:
         while found.hasNext():
             paths.append(found.next().location())
         return paths
+
+
+def each(iterable: Any) -> Iterator[Any]:
+    """What a Java Iterable has; py4j knows lists alone."""
+    found = iterable.iterator()
+    while found.hasNext():
+        yield found.next()
 
 
 def instant(moment: datetime) -> str:

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from pyspark.sql import SparkSession
+from pyspark.sql.types import StructType
 
 from lakewright_spark.catalog import COMMIT_RETRIES
+from lakewright_spark.errors import NoSuchResultError
+from lakewright_spark.maintenance.iceberg import IcebergTable
 from lakewright_spark.table_identifier import TableIdentifier, quoted
 
 OPS = "ops"
@@ -22,12 +27,23 @@ class OpsTable:
 
     def make(self, spark: SparkSession, warehouse: str) -> str:
         """Its name for Spark SQL; made if it is not there, and read anew: other runs write to it, too."""
-        sql = TableIdentifier(warehouse, (OPS,), self.name).sql
-        properties = ", ".join(f"'{key}' = '{value}'" for key, value in COMMIT_RETRIES.items())
-        spark.sql(f"CREATE NAMESPACE IF NOT EXISTS {quoted(warehouse)}.{OPS}")
-        spark.sql(
-            f"CREATE TABLE IF NOT EXISTS {sql} ({self.columns}) USING iceberg PARTITIONED BY ({self.partition}) "
-            f"TBLPROPERTIES ({properties}, 'write.distribution-mode' = 'none')"
-        )
-        spark.catalog.refreshTable(sql)
-        return sql
+        table = TableIdentifier(warehouse, (OPS,), self.name)
+        try:
+            IcebergTable.open(spark, table)
+        except NoSuchResultError:
+            properties = ", ".join(f"'{key}' = '{value}'" for key, value in COMMIT_RETRIES.items())
+            spark.sql(f"CREATE NAMESPACE IF NOT EXISTS {quoted(warehouse)}.{OPS}")
+            spark.sql(
+                f"CREATE TABLE IF NOT EXISTS {table.sql} ({self.columns}) USING iceberg "
+                f"PARTITIONED BY ({self.partition}) "
+                f"TBLPROPERTIES ({properties}, 'write.distribution-mode' = 'none')"
+            )
+        return table.sql
+
+    def append(self, spark: SparkSession, warehouse: str, rows: Sequence[Mapping[str, Any]]) -> None:
+        """Add rows in one commit; a row may have more than the table's columns."""
+        if not rows:
+            return
+        schema = StructType.fromDDL(self.columns)
+        values = [tuple(row[name] for name in schema.names) for row in rows]
+        spark.createDataFrame(values, schema).coalesce(1).writeTo(self.make(spark, warehouse)).append()

@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as f
 
 from lakewright_spark.catalog_policies import TablePolicies
-from lakewright_spark.maintenance.candidates import CANDIDATES, age_limit, recorded, unreferenced
+from lakewright_spark.maintenance.candidates import CANDIDATES, age_limit, none_unreferenced, recorded, unreferenced
 from lakewright_spark.maintenance.iceberg import IcebergTable, instant
 from lakewright_spark.maintenance.job import Metrics
 from lakewright_spark.table_identifier import TableIdentifier
@@ -30,7 +30,10 @@ def run(
     opened = IcebergTable.open(spark, table)
     if opened.keeps_garbage:
         return OrphanFilesMetrics(state="SKIPPED", reason="the table has gc.enabled=false", dry_run=dry_run)
-    found = unreferenced(opened, age_limit(policy, now)).cache()
+    limit = age_limit(policy, now)
+    if none_unreferenced(opened, limit):
+        return OrphanFilesMetrics(dry_run=dry_run)
+    found = unreferenced(opened, limit).cache()
     try:
         candidates = found.count()
         if dry_run:

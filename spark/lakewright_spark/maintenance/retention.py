@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
+from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
 from lakewright_spark.catalog_policies import RetentionPolicy, TablePolicies
@@ -13,7 +15,7 @@ from lakewright_spark.catalog_retention import cutoff, retention_mistakes
 from lakewright_spark.date_pattern import DEFAULT_PATTERN, formatted
 from lakewright_spark.errors import JobFailedError, PolicyRefusedError
 from lakewright_spark.maintenance.backups import manifest_path
-from lakewright_spark.maintenance.iceberg import IcebergTable, instant
+from lakewright_spark.maintenance.iceberg import IcebergTable, first_line, instant
 from lakewright_spark.maintenance.job import Metrics
 from lakewright_spark.table_identifier import TableIdentifier, literal, quoted
 
@@ -46,27 +48,59 @@ def run(
     columns = opened.columns()
     if mistakes := retention_mistakes(retention, columns, opened.partitions()):
         raise PolicyRefusedError(f"table {table}: {'; '.join(mistakes)}")
-    limit = _limit(retention, columns[retention.column], now)
-    planned = _plan(opened, retention.column, limit)
-    if mixed := planned["mixed"]:
-        raise JobFailedError(
-            f"table {table}: {mixed} files hold rows before and after {limit}; retention deletes whole files alone: "
-            f"rewrite these by the table's partitions first"
-        )
-    found = RetentionMetrics(
-        before=limit, files=planned["files"], rows=planned["row_count"], bytes=planned["bytes"], dry_run=dry_run
+    kind, before = columns[retention.column], cutoff(retention, now)
+    limit = _limit(retention, kind, before)
+    manifest = None
+    if dry_run or retention.backup:
+        found = _planned(opened, retention.column, limit, dry_run=dry_run)
+        if dry_run or found.files == 0:
+            return found
+        manifest = _back_up(opened, retention, limit, now)
+    old = _older(opened, retention.column, _java_limit(retention, kind, before))
+    if not _may_hold(opened, old):
+        return RetentionMetrics(before=limit)
+    try:
+        done = opened.commit(opened.java.newDelete().deleteFromRowFilter(old))
+    except Py4JJavaError as error:
+        if "some, but not all, rows match" in first_line(error):
+            _planned(opened, retention.column, limit)  # says how many
+        raise
+    return RetentionMetrics(
+        before=limit,
+        files=int(done.get("deleted-data-files", 0)),
+        rows=int(done.get("deleted-records", 0)),
+        bytes=int(done.get("removed-files-size", 0)),
+        manifest=manifest,
     )
-    if dry_run or found.files == 0:
-        return found
-    manifest = _back_up(opened, retention, limit, now) if retention.backup else None
-    # Without IS NOT NULL, Iceberg takes a partition of null for one that is less than anything, and drops it.
-    column = quoted(retention.column)
-    spark.sql(f"DELETE FROM {table.sql} WHERE {column} IS NOT NULL AND {column} < {limit}")  # noqa: S608  # quoted
-    return RetentionMetrics(**{**vars(found), "manifest": manifest})
 
 
-def _limit(retention: RetentionPolicy, kind: str, now: datetime) -> str:
-    before = cutoff(retention, now)
+def _older(opened: IcebergTable, column: str, limit: str) -> Any:
+    """What the rows have in common that go, as Iceberg has it."""
+    make = opened.jvm.org.apache.iceberg.expressions.Expressions
+    # Without notNull, Iceberg takes a partition of null for one that is less than anything, and drops it.
+    return getattr(make, "and")(make.notNull(column), make.lessThan(column, limit))
+
+
+def _may_hold(opened: IcebergTable, rows: Any) -> bool:
+    """Whether there is a file that may hold such rows: to delete none would make a snapshot, too."""
+    tasks = opened.java.newScan().filter(rows).ignoreResiduals().planFiles()
+    try:
+        return tasks.iterator().hasNext()
+    finally:
+        tasks.close()
+
+
+def _java_limit(retention: RetentionPolicy, kind: str, before: datetime) -> str:
+    """The limit as Iceberg reads a literal of the column's type."""
+    if retention.pattern is not None:
+        return formatted(before, retention.pattern or DEFAULT_PATTERN)
+    if kind == "date":
+        return f"{before:%Y-%m-%d}"
+    return f"{before:%Y-%m-%dT%H:%M:%S}" + ("+00:00" if kind.startswith("timestamptz") else "")
+
+
+def _limit(retention: RetentionPolicy, kind: str, before: datetime) -> str:
+    """The same as Spark SQL has it."""
     if retention.pattern is not None:
         return literal(formatted(before, retention.pattern or DEFAULT_PATTERN))
     if kind == "date":
@@ -84,14 +118,20 @@ def _old(column: str, limit: str) -> tuple[str, str]:
     return f"coalesce({whole}, false)", f"NOT coalesce({whole}, false) AND NOT coalesce({none}, false)"
 
 
-def _plan(opened: IcebergTable, column: str, limit: str) -> dict[str, int]:
+def _planned(opened: IcebergTable, column: str, limit: str, *, dry_run: bool = False) -> RetentionMetrics:
+    """What would go. JobFailedError if a file holds rows of both sides."""
     whole, mixed = _old(column, limit)
-    counted = opened.spark.sql(
+    found = opened.spark.sql(
         f"SELECT count_if({whole}) AS files, count_if({mixed}) AS mixed, "  # noqa: S608  # quoted parts alone
-        f"coalesce(sum(record_count) FILTER (WHERE {whole}), 0) AS row_count, "
+        f"coalesce(sum(record_count) FILTER (WHERE {whole}), 0) AS rows, "
         f"coalesce(sum(file_size_in_bytes) FILTER (WHERE {whole}), 0) AS bytes FROM {opened.metadata('data_files')}"
-    )
-    return counted.collect()[0].asDict()
+    ).collect()[0]
+    if found.mixed:
+        raise JobFailedError(
+            f"table {opened.table}: {found.mixed} files hold rows before and after {limit}; retention deletes whole "
+            f"files alone: rewrite these by the table's partitions first"
+        )
+    return RetentionMetrics(before=limit, files=found.files, rows=found["rows"], bytes=found.bytes, dry_run=dry_run)
 
 
 def _back_up(opened: IcebergTable, retention: RetentionPolicy, limit: str, now: datetime) -> str:

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from pyspark.sql import SparkSession
 
 from lakewright_spark.catalog_policies import TablePolicies
-from lakewright_spark.maintenance.iceberg import IcebergTable
+from lakewright_spark.maintenance.iceberg import IcebergTable, each
 from lakewright_spark.maintenance.job import Metrics
 from lakewright_spark.table_identifier import TableIdentifier
 
 FEWEST = 2
 """One manifest cannot be grouped any better."""
+
+
+_TARGET, _TARGET_DEFAULT = "commit.manifest.target-size-bytes", 8 * 1024 * 1024
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,10 +35,24 @@ def run(
     """Rewrite the manifests of the current snapshot; older snapshots keep theirs."""
     del policy, now  # No policy says anything of manifests.
     opened = IcebergTable.open(spark, table)
-    manifests = spark.table(opened.metadata("manifests")).count()
-    if manifests < FEWEST:
+    current = opened.java.currentSnapshot()
+    manifests = list(each(current.allManifests(opened.java.io()))) if current is not None else []
+    if len(manifests) < FEWEST:
         return RewriteManifestsMetrics(dry_run=dry_run)
     if dry_run:
-        return RewriteManifestsMetrics(rewritten=manifests, dry_run=True)
+        return RewriteManifestsMetrics(rewritten=len(manifests), dry_run=True)
+    if _fit_in_one(opened, manifests):
+        one_group = opened.jvm.com.google.common.base.Functions.constant("all")
+        done = opened.commit(opened.java.rewriteManifests().clusterBy(one_group))
+        return RewriteManifestsMetrics(rewritten=int(done["manifests-replaced"]), added=int(done["manifests-created"]))
     row = opened.call("rewrite_manifests", use_caching="false").collect()[0]
     return RewriteManifestsMetrics(rewritten=row.rewritten_manifests_count, added=row.added_manifests_count)
+
+
+def _fit_in_one(opened: IcebergTable, manifests: Sequence[Any]) -> bool:
+    """Whether one manifest can hold all files: then nothing is to be sorted, and no Spark job is needed."""
+    target = int(opened.java.properties().get(_TARGET) or _TARGET_DEFAULT)
+    spec = opened.java.spec().specId()
+    return sum(one.length() for one in manifests) <= target and all(
+        one.content().toString() == "DATA" and one.partitionSpecId() == spec for one in manifests
+    )

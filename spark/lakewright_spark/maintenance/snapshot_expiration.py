@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from pyspark.sql import SparkSession
 
 from lakewright_spark.catalog_policies import TablePolicies
-from lakewright_spark.maintenance.expirable import Ref, Snapshot, expiring, steps
+from lakewright_spark.maintenance.expirable import Step, steps
 from lakewright_spark.maintenance.iceberg import IcebergTable, instant
 from lakewright_spark.maintenance.job import Metrics
+from lakewright_spark.maintenance.metadata import Metadata
 from lakewright_spark.table_identifier import TableIdentifier
 
 
@@ -34,26 +35,44 @@ def run(
     opened = IcebergTable.open(spark, table)
     if opened.keeps_garbage:
         return SnapshotExpirationMetrics(state="SKIPPED", reason="the table has gc.enabled=false", dry_run=dry_run)
-    snapshots, refs = _history(opened)
-    taken = expiring(snapshots, refs, policy.history, now)
+    metadata = Metadata.of(opened)
+    wanted = steps(metadata.snapshots, metadata.refs, policy.history, now)
+    taken = sum(len(step.taken) for step in wanted)
     # A backup lives in files that only old snapshots refer to, and a storage that may not be deleted from keeps all.
     leaves = not opened.deletes_files or bool(policy.retention and policy.retention.backup)
-    found = SnapshotExpirationMetrics(snapshots=len(taken), files_left=leaves, dry_run=dry_run)
+    found = SnapshotExpirationMetrics(snapshots=taken, files_left=leaves, dry_run=dry_run)
     if dry_run or not taken:
         return found
-    for age, retained in steps(policy.history):
-        found = _expired(opened, found, now - age, retained)
+    here = leaves or (metadata.small and not metadata.has_deletes)
+    for step in wanted:
+        found = _expired_here(opened, found, step) if here else _expired_by_spark(opened, found, step)
     return found
 
 
-def _expired(
-    opened: IcebergTable, found: SnapshotExpirationMetrics, before: datetime, retained: int
-) -> SnapshotExpirationMetrics:
+def _expired_here(opened: IcebergTable, found: SnapshotExpirationMetrics, step: Step) -> SnapshotExpirationMetrics:
+    """In this process, since a small table's manifests are read before a Spark job is planned."""
+    expiring = opened.java.expireSnapshots().expireOlderThan(int(step.older_than.timestamp() * 1000))
+    expiring = expiring.retainLast(step.retain_last)
     if found.files_left:
-        expiring = opened.java.expireSnapshots().expireOlderThan(int(before.timestamp() * 1000))
-        expiring.retainLast(retained).cleanExpiredFiles(False).commit()
+        expiring.cleanExpiredFiles(False).commit()
         return found
-    row = opened.call("expire_snapshots", older_than=instant(before), retain_last=str(retained)).collect()[0]
+    # Naming one of those that go anyway makes Iceberg compare what is reachable before and after, as its procedure
+    # does; else it leaves files that a snapshot removed until that one goes, too.
+    expiring = expiring.expireSnapshotId(min(step.taken))
+    # Takes the files' names instead of deleting each; the storage deletes them by the thousand.
+    names = opened.jvm.java.util.stream.Stream.builder()
+    expiring.deleteWith(names).commit()
+    files = names.build().toList()
+    opened.jvm.org.apache.iceberg.CatalogUtil.deleteFiles(opened.java.io(), files, "expired", True)
+    folder = Metadata.of(opened).folder
+    manifests = sum(path.startswith(folder) and path.endswith(".avro") for path in files)
+    data = sum(not path.startswith(folder) for path in files)
+    return replace(found, data_files=found.data_files + data, manifests=found.manifests + manifests)
+
+
+def _expired_by_spark(opened: IcebergTable, found: SnapshotExpirationMetrics, step: Step) -> SnapshotExpirationMetrics:
+    older_than, retain_last = instant(step.older_than), str(step.retain_last)
+    row = opened.call("expire_snapshots", older_than=older_than, retain_last=retain_last).collect()[0]
     return replace(
         found,
         data_files=found.data_files + row.deleted_data_files_count,
@@ -62,28 +81,3 @@ def _expired(
         + row.deleted_equality_delete_files_count,
         manifests=found.manifests + row.deleted_manifest_files_count + row.deleted_manifest_lists_count,
     )
-
-
-def _history(opened: IcebergTable) -> tuple[list[Snapshot], list[Ref]]:
-    # Epochs, since Python's own conversion of a timestamp takes the machine's zone.
-    rows = opened.spark.sql(
-        f"SELECT snapshot_id, parent_id, unix_millis(committed_at) AS at FROM {opened.metadata('snapshots')}"  # noqa: S608
-    ).collect()
-    epoch = datetime.fromisoformat("1970-01-01T00:00:00+00:00")
-    snapshots = [Snapshot(row.snapshot_id, row.parent_id, epoch + timedelta(milliseconds=row.at)) for row in rows]
-    refs = [
-        Ref(
-            row["name"],
-            row["type"],
-            row["snapshot_id"],
-            max_age=_span(row["max_reference_age_in_ms"]),
-            min_snapshots=row["min_snapshots_to_keep"],
-            max_snapshot_age=_span(row["max_snapshot_age_in_ms"]),
-        )
-        for row in opened.spark.sql(f"SELECT * FROM {opened.metadata('refs')}").collect()  # noqa: S608
-    ]
-    return snapshots, refs
-
-
-def _span(milliseconds: int | None) -> timedelta | None:
-    return None if milliseconds is None else timedelta(milliseconds=milliseconds)

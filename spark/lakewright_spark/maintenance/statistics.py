@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from pyspark.sql import SparkSession
 
 from lakewright_spark.catalog_policies import TablePolicies
 from lakewright_spark.maintenance.iceberg import IcebergTable, instant
 from lakewright_spark.maintenance.job import Metrics
+from lakewright_spark.maintenance.metadata import Metadata, instant_of
 from lakewright_spark.maintenance.ops_tables import OpsTable
 from lakewright_spark.table_identifier import TableIdentifier, literal
 
@@ -55,77 +59,102 @@ def run(
     """Append a row for the table, one for each partition, and one for each commit since the last run."""
     del policy  # Nothing but the table itself decides.
     opened = IcebergTable.open(spark, table)
-    of = f"{literal(str(table))} AS table_name, {literal(opened.uuid)} AS table_uuid, {instant(now)} AS collected_at"
-    row = spark.sql(_table_query(opened, of)).cache()
-    partitions = spark.sql(_partition_query(opened, of)).cache()
-    try:
-        known = COMMITS.make(spark, table.warehouse) if not dry_run else None
-        commits = spark.sql(_commit_query(opened, of, known)).cache()
-        try:
-            found = row.collect()[0]
-            metrics = StatisticsMetrics(
-                rows=found.row_count,
-                data_files=found.data_files,
-                data_bytes=found.data_bytes,
-                all_bytes=found.all_bytes,
-                snapshots=found.snapshots,
-                partitions=partitions.count(),
-                commits=commits.count(),
-                dry_run=dry_run,
-            )
-            if not dry_run:
-                for frame, kept in ((row, TABLES), (partitions, PARTITIONS), (commits, COMMITS)):
-                    if not frame.isEmpty():
-                        frame.coalesce(1).writeTo(kept.make(spark, table.warehouse)).append()
-            return metrics
-        finally:
-            commits.unpersist()
-    finally:
-        row.unpersist()
-        partitions.unpersist()
-
-
-def _table_query(opened: IcebergTable, of: str) -> str:
-    files, snapshots = opened.metadata("files"), opened.metadata("snapshots")
-    every = (
-        f"SELECT DISTINCT file_path, file_size_in_bytes FROM {opened.metadata('all_data_files')} UNION "  # noqa: S608
-        f"SELECT DISTINCT file_path, file_size_in_bytes FROM {opened.metadata('all_delete_files')}"
-    )
-    snapshot = opened.java.currentSnapshot()
-    current = f"{snapshot.snapshotId()}L" if snapshot is not None else "CAST(NULL AS bigint)"
-    return (
-        f"SELECT {of}, {current} AS snapshot_id, f.*, a.*, s.*, m.*, l.* FROM "  # noqa: S608
-        "(SELECT coalesce(sum(record_count) FILTER (WHERE content = 0), 0) AS row_count, "
-        "count_if(content = 0) AS data_files, "
-        "coalesce(sum(file_size_in_bytes) FILTER (WHERE content = 0), 0) AS data_bytes, "
-        "count_if(content > 0) AS delete_files, "
-        f"coalesce(sum(file_size_in_bytes) FILTER (WHERE content > 0), 0) AS delete_bytes FROM {files}) f, "
-        f"(SELECT count(*) AS all_files, coalesce(sum(file_size_in_bytes), 0) AS all_bytes FROM ({every})) a, "
-        f"(SELECT count(*) AS snapshots, min(committed_at) AS oldest_snapshot_at FROM {snapshots}) s, "
-        f"(SELECT count(*) AS manifests FROM {opened.metadata('manifests')}) m, "
-        f"(SELECT count(*) AS metadata_files FROM {opened.metadata('metadata_log_entries')}) l"
+    metadata = Metadata.of(opened)
+    of = {"table_name": str(table), "table_uuid": opened.uuid, "collected_at": now}
+    partitions = _partitions(opened)
+    whole = _whole(opened, metadata, partitions)
+    commits = _commits(metadata, _known(opened, metadata) if not dry_run else frozenset())
+    if not dry_run:
+        for rows, kept in (([whole], TABLES), (partitions, PARTITIONS), (commits, COMMITS)):
+            kept.append(spark, table.warehouse, [of | row for row in rows])
+    return StatisticsMetrics(
+        rows=whole["row_count"],
+        data_files=whole["data_files"],
+        data_bytes=whole["data_bytes"],
+        all_bytes=whole["all_bytes"],
+        snapshots=whole["snapshots"],
+        partitions=len(partitions),
+        commits=len(commits),
+        dry_run=dry_run,
     )
 
 
-def _partition_query(opened: IcebergTable, of: str) -> str:
+Row = dict[str, Any]
+
+
+def _whole(opened: IcebergTable, metadata: Metadata, partitions: list[Row]) -> Row:
+    """The row of the table. Its metadata and partitions say all but the bytes of files that are no longer current."""
+    snapshots, java = metadata.snapshots, opened.java
+    current = java.currentSnapshot()
+    sums = {key: sum(row[key] for row in partitions) for key in ("row_count", "data_files", "data_bytes")}
+    delete_files = sum(row["delete_files"] for row in partitions)
+    delete_bytes = _sizes(opened, "delete_files")[1] if delete_files else 0
+    every = (sums["data_files"] + delete_files, sums["data_bytes"] + delete_bytes)
+    all_files, all_bytes = every if len(snapshots) < 2 else _sizes(opened, "all_files")
+    return {
+        "snapshot_id": current.snapshotId() if current is not None else None,
+        **sums,
+        "delete_files": delete_files,
+        "delete_bytes": delete_bytes,
+        "all_files": all_files,
+        "all_bytes": all_bytes,
+        "snapshots": len(snapshots),
+        "oldest_snapshot_at": min((one.committed_at for one in snapshots), default=None),
+        "manifests": current.allManifests(java.io()).size() if current is not None else 0,
+        "metadata_files": len(metadata.document.get("metadata-log", [])) + 1,
+    }
+
+
+def _sizes(opened: IcebergTable, files: str) -> tuple[int, int]:
+    """Number and bytes of the different files of a metadata table."""
+    row = opened.spark.sql(
+        "SELECT count(*) AS n, coalesce(sum(file_size_in_bytes), 0) AS size FROM "  # noqa: S608
+        f"(SELECT DISTINCT file_path, file_size_in_bytes FROM {opened.metadata(files)})"
+    ).collect()[0]
+    return row.n, row.size
+
+
+def _partitions(opened: IcebergTable) -> list[Row]:
     name = opened.metadata("partitions")
-    parted = "partition" in opened.spark.table(name).columns
+    parted = bool(opened.partitions())
     partition, spec = ("to_json(partition)", "spec_id") if parted else ("'{}'", "0")
-    return (
-        f"SELECT {of}, {spec} AS spec_id, {partition} AS partition, record_count AS row_count, "  # noqa: S608
+    rows = opened.spark.sql(
+        f"SELECT {spec} AS spec_id, {partition} AS partition, record_count AS row_count, "  # noqa: S608
         "CAST(file_count AS bigint) AS data_files, total_data_file_size_in_bytes AS data_bytes, "
         "position_delete_record_count AS position_deletes, equality_delete_record_count AS equality_deletes, "
-        f"last_updated_at FROM {name}"
-    )
+        # As a number, since Python's own conversion of a timestamp takes the machine's zone.
+        "unix_millis(last_updated_at) AS last_updated_at, "
+        f"position_delete_file_count + equality_delete_file_count AS delete_files FROM {name}"
+    ).collect()
+    found = [row.asDict() for row in rows]
+    for row in found:
+        at = row["last_updated_at"]
+        row["last_updated_at"] = None if at is None else instant_of(at)
+    return found
 
 
-def _commit_query(opened: IcebergTable, of: str, known: str | None) -> str:
-    query = (
-        f"SELECT {of}, snapshot_id, parent_id, committed_at, operation, to_json(summary) AS summary "  # noqa: S608
-        f"FROM {opened.metadata('snapshots')}"
-    )
-    if known is None:
-        return query
-    return (
-        f"{query} WHERE snapshot_id NOT IN (SELECT snapshot_id FROM {known} WHERE table_uuid = {literal(opened.uuid)})"  # noqa: S608
-    )
+def _commits(metadata: Metadata, known: Collection[int]) -> list[Row]:
+    return [
+        {
+            "snapshot_id": one.id,
+            "parent_id": one.parent,
+            "committed_at": one.committed_at,
+            "operation": summary.get("operation"),
+            "summary": json.dumps({key: value for key, value in summary.items() if key != "operation"}),
+        }
+        for one, summary in metadata.commits
+        if one.id not in known
+    ]
+
+
+def _known(opened: IcebergTable, metadata: Metadata) -> frozenset[int]:
+    """Commits that earlier runs recorded."""
+    if not metadata.snapshots:
+        return frozenset()
+    oldest = min(one.committed_at for one in metadata.snapshots)
+    rows = opened.spark.sql(
+        f"SELECT snapshot_id FROM {COMMITS.make(opened.spark, opened.table.warehouse)} "  # noqa: S608
+        # The day is the partition: what older snapshots were is not read again.
+        f"WHERE committed_at >= {instant(oldest)} AND table_uuid = {literal(opened.uuid)}"
+    ).collect()
+    return frozenset(row.snapshot_id for row in rows)

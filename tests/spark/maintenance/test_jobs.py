@@ -92,6 +92,16 @@ class TestSnapshots:
         assert table.column("SELECT n FROM THIS VERSION AS OF 'first'") == [0]
         assert sorted(table.column("SELECT n FROM THIS VERSION AS OF 'work'")) == [0, 1, 2, 3, 9]
 
+    def test_delete_files_go_with_their_snapshots(self, made: Made) -> None:
+        table = made("marked", "(n int) USING iceberg TBLPROPERTIES ('write.delete.mode'='merge-on-read')")
+        table.do("INSERT INTO THIS SELECT /*+ COALESCE(1) */ id FROM range(3)")
+        table.do("DELETE FROM THIS WHERE n = 1")
+        assert table.job("statistics", dry_run=True).rows == 3
+        table.do("INSERT OVERWRITE THIS VALUES (9)")
+        done = table.job("snapshot-expiration")
+        assert (done.snapshots, done.data_files, done.delete_files) == (2, 1, 1)
+        assert table.column("SELECT n FROM THIS") == [9]
+
     def test_a_catalog_with_soft_delete_keeps_files_until_a_job_may_delete(self, made: Made) -> None:
         table = made("kept", "(n int) USING iceberg", warehouse="soft")
         for number in range(2):
