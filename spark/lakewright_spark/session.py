@@ -17,13 +17,17 @@ from lakewright_spark.errors import ConfigMissingError, IdentityError, JobFailed
 from lakewright_spark.masters import cluster_properties
 from lakewright_spark.tokens import check_before_start
 
+SMALL_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=240m"
+"""A minute's work is over before the optimising compiler and the parallel collector pay: they double its CPU time.
+
+The code cache is as large as with that compiler: an application of many queries fills the small one and crawls.
+"""
+
 SMALL_JOB: Mapping[str, str] = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.memory": "2g",
-    # A minute's work is over before the optimising compiler and the parallel collector pay: they double its CPU time.
-    # The code cache is as large as with that compiler: an application of many queries fills the small one and crawls.
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=240m",
+    "spark.driver.extraJavaOptions": SMALL_JVM,
     "spark.sql.shuffle.partitions": "4",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",

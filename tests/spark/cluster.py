@@ -12,14 +12,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pyspark
+from lakewright_spark.session import SMALL_JVM
 
 SMALL: dict[str, str] = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.memory": "1g",
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    "spark.driver.extraJavaOptions": SMALL_JVM,
     "spark.executor.memory": "600m",
-    "spark.executor.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    "spark.executor.extraJavaOptions": SMALL_JVM,
     "spark.sql.shuffle.partitions": "4",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
@@ -67,7 +68,7 @@ def unprivileged() -> dict[str, str]:
 
 def _started(stack: ExitStack, words: list[str], log: Path) -> tuple[subprocess.Popen[bytes], Path]:
     home = Path(pyspark.__file__).parent
-    options = {"SPARK_DAEMON_MEMORY": "200m", "SPARK_DAEMON_JAVA_OPTS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
+    options = {"SPARK_DAEMON_MEMORY": "200m", "SPARK_DAEMON_JAVA_OPTS": SMALL_JVM}
     environment = {"PATH": os.environ["PATH"], "SPARK_HOME": str(home), **options}
     environment |= {"JAVA_HOME": os.environ["JAVA_HOME"]} if "JAVA_HOME" in os.environ else {}
     with log.open("wb") as shown:

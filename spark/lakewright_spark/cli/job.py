@@ -18,6 +18,7 @@ from lakewright_spark.cli.options import (
     RegistryUrl,
     Warehouse,
     chosen_warehouse,
+    job_name,
     key_and_value,
     load_config,
     open_registry,
@@ -30,14 +31,8 @@ if TYPE_CHECKING:
     from lakewright_spark.scheduler.records import RunRecord
 
 
-def _job(name: str) -> str:
-    if name not in JOBS:
-        raise typer.BadParameter(f"expected one of {', '.join(JOBS)}, found {name!r}")
-    return name
-
-
 def job(
-    name: Annotated[str, typer.Argument(parser=_job, metavar="JOB", help=", ".join(JOBS))],
+    name: Annotated[str, typer.Argument(parser=job_name, metavar="JOB", help=", ".join(JOBS))],
     *,
     table: Annotated[str, typer.Option(metavar="NAMESPACE.TABLE", help="A part with a dot in it in backquotes.")],
     config: ConfigFile = None,

@@ -20,6 +20,7 @@ from lakewright_spark.cli.options import (
     ConfigFile,
     RegistryUrl,
     chosen_warehouse,
+    job_name,
     key_and_value,
     load_config,
     open_registry,
@@ -28,12 +29,6 @@ from lakewright_spark.errors import JobRefusedError
 
 if TYPE_CHECKING:
     from lakewright_spark.scheduler.outcome import Outcome
-
-
-def _job(name: str) -> str:
-    if name not in JOBS:
-        raise typer.BadParameter(f"expected one of {', '.join(JOBS)}, found {name!r}")
-    return name
 
 
 def _regex(text: str) -> re.Pattern[str]:
@@ -55,7 +50,7 @@ def maintain(
         re.Pattern[str] | None, typer.Option(parser=_regex, metavar="REGEX", help="Of the table's whole name.")
     ] = None,
     job: Annotated[
-        list[str] | None, typer.Option(parser=_job, metavar="JOB", help=f"Repeatable, of {', '.join(JOBS)}.")
+        list[str] | None, typer.Option(parser=job_name, metavar="JOB", help=f"Repeatable, of {', '.join(JOBS)}.")
     ] = None,
     parallel: Annotated[int, typer.Option(min=1, max=64, help="Tables at the same time.")] = 4,
     deadline: Annotated[

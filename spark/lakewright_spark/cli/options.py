@@ -12,6 +12,7 @@ import typer
 from pydantic import ValidationError
 
 from lakewright_spark.catalog import CatalogConfig
+from lakewright_spark.catalog_policies import JOBS
 from lakewright_spark.errors import ConfigMissingError, WarehouseRefusedError
 
 if TYPE_CHECKING:
@@ -62,6 +63,13 @@ def chosen_warehouse(config: CatalogConfig, name: str | None) -> str:
         return config.warehouse(name).name
     except KeyError as error:
         raise WarehouseRefusedError(error.args[0]) from None
+
+
+def job_name(text: str) -> str:
+    """A maintenance job's name, as a parser of typer's."""
+    if text not in JOBS:
+        raise typer.BadParameter(f"expected one of {', '.join(JOBS)}, found {text!r}")
+    return text
 
 
 def key_and_value(text: str) -> tuple[str, str]:

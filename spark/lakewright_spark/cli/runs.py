@@ -11,9 +11,8 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from lakewright_spark.catalog_policies import JOBS
 from lakewright_spark.cli.durations import duration
-from lakewright_spark.cli.options import AsJson, ConfigFile, chosen_warehouse, load_config
+from lakewright_spark.cli.options import AsJson, ConfigFile, chosen_warehouse, job_name, load_config
 from lakewright_spark.errors import NoSuchResultError
 
 if TYPE_CHECKING:
@@ -29,12 +28,6 @@ def _state(text: str) -> str:
     if text.upper() not in _STATES:
         raise typer.BadParameter(f"expected one of {', '.join(_STATES)}, found {text!r}")
     return text.upper()
-
-
-def _job(name: str) -> str:
-    if name not in JOBS:
-        raise typer.BadParameter(f"expected one of {', '.join(JOBS)}, found {name!r}")
-    return name
 
 
 def _run_id(text: str) -> str:
@@ -53,7 +46,7 @@ def list_runs(
     *,
     config: ConfigFile = None,
     warehouse: Warehouses = None,
-    job: Annotated[str | None, typer.Option(parser=_job, metavar="JOB")] = None,
+    job: Annotated[str | None, typer.Option(parser=job_name, metavar="JOB")] = None,
     table: Annotated[str | None, typer.Option(metavar="NAMESPACE.TABLE", help="Its whole name.")] = None,
     state: Annotated[str | None, typer.Option(parser=_state, metavar="STATE", help=", ".join(_STATES))] = None,
     since: Annotated[

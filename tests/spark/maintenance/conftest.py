@@ -31,11 +31,11 @@ DAY = timedelta(days=1)
 @pytest.fixture(scope="package")
 def tenant(sandbox: Sandbox, catalog_config: CatalogConfig) -> CatalogConfig:
     profile = {"type": "soft", "expiration-seconds": 3600}
-    soft = _warehouse(sandbox, catalog_config, "soft", sandbox.aws.endpoint, profile)
+    soft = made_warehouse(sandbox, catalog_config, "soft", sandbox.aws.endpoint, profile)
     return catalog_config.model_copy(update={"warehouses": [*catalog_config.warehouses, soft]})
 
 
-def _warehouse(
+def made_warehouse(
     sandbox: Sandbox, config: CatalogConfig, name: str, endpoint: str, deletion: dict[str, Any]
 ) -> CatalogWarehouse:
     bucket = f"{name}-{uuid.uuid4().hex[:8]}"
@@ -106,7 +106,7 @@ class Struck:
 def struck(sandbox: Sandbox, catalog_config: CatalogConfig, spark: SparkSession) -> Iterator[Struck]:
     store, catalog = Storm(sandbox.aws.endpoint), Storm(sandbox.lakekeeper.endpoint)
     with serving(store) as way_to_store, serving(catalog) as way_to_catalog:
-        made = _warehouse(sandbox, catalog_config, "struck", way_to_store, {"type": "hard"})
+        made = made_warehouse(sandbox, catalog_config, "struck", way_to_store, {"type": "hard"})
         warehouse = made.model_copy(update={"s3": IMPATIENT})
         config = catalog_config.model_copy(update={"uri": f"{way_to_catalog}/catalog", "warehouses": [warehouse]})
         for key, value in config.spark_properties().items():

@@ -112,3 +112,27 @@ def test_all_mistakes_at_once_and_no_secret_repeated(tmp_path: Path) -> None:
         "aws.zone",
     }
     assert "eyJ" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("jobs_auth", "told"),
+    [
+        ("{kind: token, token: 'env:TOKEN'}", None),
+        ("{kind: client-credentials, token_url: 'https://i', client_id: j, client_secret: 'file:/run/s/key'}", None),
+        ("{kind: token-file, path: /var/run/secrets/token}", "it is token-file"),
+        ("{kind: token, token: 'file:/etc/lakewright/token'}", "found 'file:/etc/lakewright/token'"),
+        ("{kind: token, token: 'file:token'}", "a folder of its own in the pod"),
+    ],
+)
+def test_a_secret_for_jobs_goes_where_they_look_for_it(tmp_path: Path, jobs_auth: str, told: str | None) -> None:
+    file = tmp_path / "here.yaml"
+    file.write_text(
+        f"lakekeeper: {{endpoint: https://catalog.example, jobs_auth: {jobs_auth}}}\n"
+        "kubernetes: {jobs_secret: {name: lakekeeper-jobs, key: client-secret}}\n"
+    )
+    if told is None:
+        assert Environment.load(file, environ={}).kubernetes.jobs_secret
+    else:
+        with pytest.raises(SpecError, match=r"kubernetes\.jobs_secret") as refused:
+            Environment.load(file, environ={})
+        assert told in str(refused.value)

@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 from lakewright import manifests, network
+from lakewright.jobs_identity import JobsSecret
 from lakewright.runtimes import catalog_files, environment
 from lakewright.spec import ComputingUnitSpec, TenantSpec, parse_spec
 from lakewright_spark.catalog import CatalogConfig, CatalogWarehouse
-from lakewright_spark.catalog_auth import TokenFileAuth
+from lakewright_spark.catalog_auth import ClientCredentialsAuth, TokenFileAuth
 
 CATALOG = CatalogConfig(
     tenant="acme",
@@ -169,3 +170,26 @@ def test_a_name_outside_the_cluster_never_opens_the_way_to_the_nodes_identity() 
 
     assert rule["ports"] == [{"protocol": "TCP", "port": 443}]
     assert rule["to"][0]["ipBlock"]["except"] == ["169.254.0.0/16"]
+
+
+@pytest.mark.parametrize("unit", [SPARK, TEXERA], ids=lambda unit: unit.runtime)
+def test_a_secret_of_the_clusters_reaches_the_unit_and_its_value_nobody_else(unit: ComputingUnitSpec) -> None:
+    secret = JobsSecret(name="lakekeeper-jobs", key="client-secret")
+
+    def pod(reference: str, given: JobsSecret | None = secret) -> dict[str, Any]:
+        auth = ClientCredentialsAuth(
+            kind="client-credentials", token_url="https://idp.example/t", client_id="jobs", client_secret=reference
+        )
+        catalog = CATALOG.model_copy(update={"auth": auth})
+        return manifests.deployment_spec(TENANT, unit, catalog, "example/image", given)["template"]["spec"]
+
+    wanted = {"secretKeyRef": {"name": "lakekeeper-jobs", "key": "client-secret"}}
+    assert {"name": "JOBS_SECRET", "valueFrom": wanted} in pod("env:JOBS_SECRET")["containers"][0]["env"]
+    assert "lakekeeper-jobs" not in str(pod("env:JOBS_SECRET", None))
+
+    mounted = pod("file:/var/run/secrets/lakekeeper/secret")
+    assert {"name": "credential", "mountPath": "/var/run/secrets/lakekeeper", "readOnly": True} in mounted[
+        "containers"
+    ][0]["volumeMounts"]
+    items = [{"key": "client-secret", "path": "secret"}]
+    assert {"name": "credential", "secret": {"secretName": "lakekeeper-jobs", "items": items}} in mounted["volumes"]

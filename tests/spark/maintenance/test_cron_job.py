@@ -1,0 +1,111 @@
+"""The rendered CronJob's container, run here: its files, variables and command line, as a kubelet would have them."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import uuid
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from guarded import Gate, serving
+from lakewright import maintenance_manifests as manifests
+from lakewright.jobs_identity import JobsSecret
+from lakewright.runtimes import catalog_files
+from lakewright.spec import TenantSpec, parse_spec
+from lakewright_sandbox.state import Sandbox
+from lakewright_spark.catalog import CatalogConfig
+from lakewright_spark.catalog_auth import ClientCredentialsAuth
+
+from .conftest import made_warehouse
+
+SECRET = JobsSecret(name="lakekeeper-jobs", key="client-secret")
+SECRETS = {"lakekeeper-jobs": {"client-secret": "s3cr3t"}}
+
+
+@pytest.fixture
+def gate(sandbox: Sandbox) -> Iterator[Gate]:
+    with serving(Gate(sandbox.lakekeeper.endpoint)) as standing:
+        yield standing
+
+
+@pytest.mark.parametrize("reference", ["env:JOBS_SECRET", "file:/var/run/secrets/lakekeeper/secret"])
+def test_the_rendered_command_does_its_work(
+    sandbox: Sandbox, catalog_config: CatalogConfig, gate: Gate, tmp_path: Path, reference: str
+) -> None:
+    warehouse = made_warehouse(
+        sandbox, catalog_config, f"cron-{uuid.uuid4().hex[:6]}", sandbox.aws.endpoint, {"type": "hard"}
+    )
+    auth = ClientCredentialsAuth(
+        kind="client-credentials", token_url=gate.token_url, client_id="job", client_secret=reference
+    )
+    given = {"uri": gate.catalog_uri, "auth": auth, "warehouses": [warehouse]}
+    catalog = catalog_config.model_copy(update=given)
+    tenant = _tenant()
+    assert tenant.maintenance
+    spec = manifests.cron_job_spec(tenant, tenant.maintenance, catalog, "example/jobs", SECRET)
+    rendered = [spec, manifests.config_map(tenant, catalog_files(catalog))]
+    assert "s3cr3t" not in json.dumps(rendered)
+
+    pod = spec["jobTemplate"]["spec"]["template"]["spec"]
+    done = _run(pod, {rendered[1]["metadata"]["name"]: rendered[1]["data"]}, tmp_path)
+    # Retention of tables without such a policy: nothing is due, so that no JVM is started.
+    assert (done.returncode, done.stdout) == (0, "1 tables: nothing is due\n"), done.stderr
+    assert gate.grants, "the credential was shown"
+
+
+def _tenant() -> TenantSpec:
+    return parse_spec(
+        {
+            "version": 1,
+            "environment": "production",
+            "name": "acme",
+            "owner": "data@acme.example",
+            "storage": {"main": {"backend": "aws", "bucket": "acme-lakehouse"}},
+            "warehouses": [{"name": "executions"}],
+            "maintenance": {"schedule": "0 2 * * *", "deadline": "10m", "parallel": 2, "jobs": ["retention"]},
+        },
+        "spec",
+    )
+
+
+def _run(
+    pod: dict[str, Any], config_maps: Mapping[str, Mapping[str, str]], root: Path
+) -> subprocess.CompletedProcess[str]:
+    """The pod's one container, with a folder in place of the root of its file system."""
+    (container,) = pod["containers"]
+    volumes = {volume["name"]: volume for volume in pod["volumes"]}
+    places = [mount["mountPath"] for mount in container["volumeMounts"]]
+    for mount in container["volumeMounts"]:
+        folder = root / mount["mountPath"].lstrip("/")
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, text in _files(volumes[mount["name"]], config_maps).items():
+            (folder / name).write_text(text)
+
+    def here(text: str) -> str:
+        return f"{root}{text}" if text.startswith(tuple(places)) else text
+
+    # The credential's place is in the catalog's file, which a container would read in its own file system.
+    for file in (root / "etc/lakewright").iterdir():
+        file.write_text(file.read_text().replace("file:/var/run", f"file:{root}/var/run"))
+    given = {one["name"]: here(one["value"]) if "value" in one else _secret(one) for one in container["env"]}
+    command = [*container["command"], *map(here, container["args"])]
+    kept = {name: os.environ[name] for name in ("PATH", "PYTHONPATH") if name in os.environ}
+    return subprocess.run(command, env=kept | given, capture_output=True, text=True, check=False)
+
+
+def _files(volume: dict[str, Any], config_maps: Mapping[str, Mapping[str, str]]) -> Mapping[str, str]:
+    if "configMap" in volume:
+        return config_maps[volume["configMap"]["name"]]
+    if "secret" in volume:
+        secret = SECRETS[volume["secret"]["secretName"]]
+        return {item["path"]: secret[item["key"]] for item in volume["secret"]["items"]}
+    return {}
+
+
+def _secret(variable: dict[str, Any]) -> str:
+    wanted = variable["valueFrom"]["secretKeyRef"]
+    return SECRETS[wanted["name"]][wanted["key"]]
