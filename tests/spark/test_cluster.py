@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -112,10 +113,21 @@ def test_maintenance_on_a_cluster(catalog_config: CatalogConfig, cluster: Cluste
     (tmp_path / "catalog.json").write_text(catalog_config.to_json())
     (tmp_path / "spark-defaults.conf").write_text("".join(f"{key} {value}\n" for key, value in SMALL.items()))
     environment = unprivileged() | {"SPARK_CONF_DIR": str(tmp_path)}
-    for job, expected in (("compaction", ("rewritten", 6)), ("orphan-files", ("candidates", 0))):
-        command = [sys.executable, "-m", "lakewright_spark.cli", "job", job, "--table", "clustered.small", "--json"]
+
+    def told(*words: str) -> dict[str, Any]:
+        command = [sys.executable, "-m", "lakewright_spark.cli", *words, "--json"]
         command += ["--config", str(tmp_path / "catalog.json"), "--master", cluster.master]
         done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr[-3000:]
-        assert expected in json.loads(done.stdout.splitlines()[-1]).items()
-    assert sorted(catalog.load_table("clustered.small").scan().to_arrow()["n"].to_pylist()) == list(range(6))
+        return json.loads(done.stdout.splitlines()[-1])
+
+    assert told("job", "compaction", "--table", "clustered.small")["rewritten"] == 6
+    table = table.refresh()
+    for number in range(6, 12):
+        table.append(pa.table({"n": [number]}, schema=schema))
+    found = told("maintain", "--namespace", "clustered", "--parallel", "2")
+    assert (found["tables"], found["states"]) == (1, {"SUCCEEDED": 4}), found
+    metrics = {run["job"]: run["metrics"] for run in found["runs"]}
+    assert sorted(metrics) == ["compaction", "orphan-files", "rewrite-manifests", "statistics"]
+    assert metrics["compaction"]["rewritten"] == 7
+    assert sorted(catalog.load_table("clustered.small").scan().to_arrow()["n"].to_pylist()) == list(range(12))
