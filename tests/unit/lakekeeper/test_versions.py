@@ -65,6 +65,7 @@ def test_the_provider_imports_nothing_heavy() -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     loaded = set(done.stdout.split())
     assert not loaded & {"pulumi_aws", "pulumi_kubernetes", "boto3", "botocore", "kubernetes", "lakewright_engine"}
+    assert not loaded & {"httpx", "tenacity"}, "a program that only declares sends nothing"
 
 
 def test_the_client_does_without_pulumi() -> None:

@@ -1,18 +1,19 @@
 """One HTTP client per server and process: sends calls, again where that is safe, and turns refusals into errors."""
 
-import json
+from __future__ import annotations
+
 import threading
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Literal, cast
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Literal, cast
 
-import httpx
-
-from lakewright.lakekeeper import settings
 from lakewright.lakekeeper.api import errors, listings, versions
-from lakewright.lakekeeper.api.auth import Resolve, auth_for
-from lakewright.lakekeeper.api.retry import RetryPolicy, TryAgain
+from lakewright.lakekeeper.api.retry import RetryPolicy
 from lakewright.lakekeeper.api.server import ServerRef
-from lakewright.lakekeeper.api.tls import hint, trust
+
+if TYPE_CHECKING:
+    import httpx
+
+    from lakewright.lakekeeper.api.auth import Resolve
 
 Params = Mapping[str, str | int | bool | list[str]]
 Method = Literal["GET", "HEAD", "POST", "PUT", "DELETE"]
@@ -31,16 +32,9 @@ class Client:
     ) -> None:
         self.endpoint = server.endpoint
         self._retry = retry or RetryPolicy()
-        verify = trust(server.ca_bundle)
-        self._http = httpx.Client(
-            base_url=server.endpoint,
-            auth=auth_for(server.auth, resolve, verify),
-            verify=verify,
-            timeout=_waiting(settings.answer_within()),
-            transport=transport,
-            limits=httpx.Limits(max_connections=64, max_keepalive_connections=64, keepalive_expiry=60),
-            headers={"user-agent": "lakewright"},
-        )
+        from lakewright.lakekeeper.api.sending import Sender  # noqa: PLC0415 - a program that only declares sends nothing
+
+        self._sender = Sender(server, resolve, transport)
         self._lock = threading.Lock()
         self._server: versions.Server | None = None
 
@@ -87,104 +81,24 @@ class Client:
         A call that is not idempotent is never sent again once it may have been applied: TooSlow or Unconfirmed is
         raised, and the caller has to look.
         """
-        call = errors.Call(method, path, self.endpoint)
+        call, send = errors.Call(method, path, self.endpoint), self._sender.once
         request: dict[str, Any] = {
             "params": _query(params),
             "headers": {**(headers or {}), **({"x-project-id": project} if project is not None else {})},
-            "timeout": _waiting(settings.validation_within() if probes else settings.answer_within()),
         }
         if body is not None:
             request["json"] = body
         if method in {"GET", "HEAD"}:
-            return self._retry.run(lambda: self._once(call, path, request, probes=probes, idempotent=idempotent))
+            return self._retry.run(lambda: send(call, path, request, probes=probes, idempotent=idempotent))
         listings.forget()
         try:
-            return self._retry.run(lambda: self._once(call, path, request, probes=probes, idempotent=idempotent))
+            return self._retry.run(lambda: send(call, path, request, probes=probes, idempotent=idempotent))
         finally:
             listings.forget()
 
-    def _once(
-        self, call: errors.Call, path: str, request: dict[str, Any], *, probes: bool, idempotent: bool
-    ) -> httpx.Response:
-        try:
-            answer = self._http.request(call.method, path, **request)
-        except (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.UnsupportedProtocol) as error:
-            reason = "timed out" if isinstance(error, httpx.TimeoutException) else str(error) or type(error).__name__
-            raise TryAgain(
-                errors.Unreachable(
-                    f"Lakekeeper at {self.endpoint} cannot be reached for {call.method} {path}: {reason}."
-                    f"{hint(reason) or ' Check the endpoint and that the server runs.'}"
-                )
-            ) from None
-        except httpx.TimeoutException:
-            seconds = cast(httpx.Timeout, request["timeout"]).read
-            why = "; it tries the storage in this call, which may be what is slow" if probes else ""
-            slow = errors.TooSlow(f"{call} did not answer within {seconds:g} s{why}")
-            # Trying again after so long a wait would only make the person wait a multiple of it.
-            raise slow from None
-        except httpx.HTTPError as error:
-            broken = errors.Unconfirmed(f"{call}: the connection broke before an answer came ({type(error).__name__})")
-            raise (TryAgain(broken) if idempotent else broken) from None
-        if answer.is_success or answer.status_code == 304:
-            return answer
-        kind, message = _reason(answer)
-        message = _without_secrets(message, answer.request.headers, request.get("json"))
-        error = errors.refusal(call, answer.status_code, kind, message)
-        if _again(answer.status_code, kind, idempotent=idempotent):
-            raise TryAgain(error, _retry_after(answer))
-        if answer.status_code == 503 and not idempotent:
-            raise errors.Unconfirmed(str(error))
-        raise error
-
     def close(self) -> None:
         """Close its connections."""
-        self._http.close()
-
-
-def _waiting(seconds: float) -> httpx.Timeout:
-    return httpx.Timeout(seconds, connect=settings.CONNECT_WITHIN)
-
-
-def _again(status: int, kind: str, *, idempotent: bool) -> bool:
-    if status == 429 or kind == "MaintenanceModeError" or (status == 409 and kind in errors.CONCURRENT):
-        return True  # turned away at the door: nothing was applied
-    return idempotent and status in {408, 502, 503, 504}
-
-
-def _retry_after(answer: httpx.Response) -> float | None:
-    value = answer.headers.get("retry-after", "")
-    return float(value) if value.isdigit() else None
-
-
-def _reason(answer: httpx.Response) -> tuple[str, str]:
-    """Type and message of a refusal; plain text bodies are a message without a type."""
-    try:
-        body = answer.json()
-    except ValueError:
-        return "", answer.text if answer.headers.get("content-type", "").startswith("text/plain") else ""
-    error = cast(dict[str, Any], body).get("error") if isinstance(body, dict) else None
-    if not isinstance(error, dict):
-        return "", ""
-    error = cast(dict[str, Any], error)
-    return str(error.get("type") or ""), str(error.get("message") or "")
-
-
-def _without_secrets(message: str, headers: httpx.Headers, body: object) -> str:
-    """A message without what was sent in confidence: there are gateways that answer with the request itself."""
-    for secret in [headers.get("authorization", "").removeprefix("Bearer "), *_confidential(body)]:
-        if secret:
-            message = message.replace(secret, "[secret]").replace(json.dumps(secret)[1:-1], "[secret]")
-    return message
-
-
-def _confidential(body: object, inside: bool = False) -> Iterator[str]:
-    """The texts within credentials of a request's body."""
-    if isinstance(body, Mapping):
-        for key, value in cast(Mapping[str, object], body).items():
-            if not key.endswith("type"):  # `s3` and `access-key` are no secrets, and common words
-                yield from _confidential(value, inside or key.endswith("credential"))
-    elif isinstance(body, str) and inside:
-        yield body
+        self._sender.close()
 
 
 def _query(params: Params | None) -> list[tuple[str, str]] | None:

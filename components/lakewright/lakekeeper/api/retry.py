@@ -2,13 +2,15 @@
 
 # ruff: noqa: N818 - error names are read by people, at the start of a message
 
+from __future__ import annotations
+
 import random
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
-from tenacity import RetryCallState, Retrying, retry_if_exception, stop_after_attempt, stop_after_delay
-from tenacity.wait import wait_base
+if TYPE_CHECKING:
+    from tenacity import RetryCallState
 
 T = TypeVar("T")
 
@@ -34,6 +36,8 @@ class RetryPolicy:
 
     def run(self, attempt: Callable[[], T]) -> T:
         """Call until it succeeds, raises anything but TryAgain, or tries run out."""
+        from tenacity import Retrying, retry_if_exception, stop_after_attempt  # noqa: PLC0415 - costs where it is used
+
         tries = Retrying(
             stop=stop_after_attempt(self.attempts),
             wait=_Backoff(self),
@@ -46,7 +50,7 @@ class RetryPolicy:
             raise last.error from None
 
 
-class _Backoff(wait_base):
+class _Backoff:
     """Exponential with full jitter, unless the server named a time."""
 
     def __init__(self, policy: RetryPolicy) -> None:
@@ -62,6 +66,8 @@ class _Backoff(wait_base):
 
 def until(attempt: Callable[[], T], again: Callable[[BaseException], bool], *, seconds: float, every: float) -> T:
     """Repeat a call that fails in an expected way until it succeeds or time is up; then its last error is raised."""
+    from tenacity import Retrying, retry_if_exception, stop_after_delay  # noqa: PLC0415 - costs where it is used
+
     return Retrying(
         stop=stop_after_delay(seconds),
         wait=lambda state: min(every * 1.5 ** (state.attempt_number - 1), 5.0),

@@ -7,8 +7,6 @@ import uuid
 from collections.abc import Callable
 from typing import Any, cast
 
-import httpx
-
 from lakewright import credentials
 from lakewright.lakekeeper.preflight.report import Check
 from lakewright.lakekeeper.storage import S3Profile
@@ -85,6 +83,8 @@ def _probe(profile: S3Profile, keys: Keys) -> Check:
 
 def _bucket_from_outside(profile: S3Profile, *, new: bool) -> Check:
     """Whether the bucket is there, as far as its store tells somebody without keys."""
+    import httpx  # noqa: PLC0415 - as boto3: only who validates pays for it
+
     endpoint = profile.endpoint or f"https://s3.{profile.region}.amazonaws.com"
     url = f"{endpoint.rstrip('/')}/{profile.bucket}"
     try:
