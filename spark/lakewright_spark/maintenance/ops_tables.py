@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
@@ -44,6 +44,6 @@ class OpsTable:
         """Add rows in one commit; a row may have more than the table's columns."""
         if not rows:
             return
-        schema = StructType.fromDDL(self.columns)
+        schema = cast(StructType, StructType.fromDDL(self.columns))
         values = [tuple(row[name] for name in schema.names) for row in rows]
         spark.createDataFrame(values, schema).coalesce(1).writeTo(self.make(spark, warehouse)).append()
