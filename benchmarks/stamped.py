@@ -60,7 +60,7 @@ def running_plugins(ground: Ground, *names: str) -> Iterator[Stamped]:
         ports: list[str] = []
         for name in names:
             environment = os.environ | ground.stage.settings()
-            command = [sys.executable, *PLUGINS[name]]
+            command = [sys.executable, "-u", *PLUGINS[name]]  # the SDK does not flush its port
             plugin = running.enter_context(
                 subprocess.Popen(command, cwd=REPOSITORY, env=environment, stdout=subprocess.PIPE, text=True)
             )
