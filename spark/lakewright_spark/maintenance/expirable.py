@@ -63,6 +63,12 @@ def expirable(
     return known.keys() - kept
 
 
+def max_ref_age(properties: Mapping[str, str]) -> int | None:
+    """Milliseconds that branches and tags last which say nothing themselves, by the table's properties."""
+    text = properties.get("history.expire.max-ref-age-ms")
+    return int(text) if text is not None else None
+
+
 @dataclass(frozen=True)
 class Step:
     """One call of an expiration: its two settings, and the ids of the snapshots that it takes."""

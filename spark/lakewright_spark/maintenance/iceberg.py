@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import chain
 from typing import Any
 from uuid import uuid4
 
@@ -13,6 +14,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from lakewright_spark.errors import JobFailedError, NoSuchResultError
+from lakewright_spark.maintenance.job import switched_off
 from lakewright_spark.table_identifier import TableIdentifier, quoted
 
 MARK = "lakewright.change"
@@ -60,12 +62,17 @@ class IcebergTable:
     @property
     def keeps_garbage(self) -> bool:
         """Whether `gc.enabled` forbids to delete files: others may use them, too."""
-        return self.java.properties().get("gc.enabled") == "false"
+        return switched_off(self.java.properties(), "gc.enabled")
 
     @property
     def deletes_files(self) -> bool:
         """Whether this session's way to the storage deletes at all: a catalog with soft delete tells clients not to."""
-        return self.java.io().properties().get("s3.delete-enabled") != "false"
+        return not switched_off(self.java.io().properties(), "s3.delete-enabled")
+
+    @property
+    def metadata_folder(self) -> str:
+        """Where metadata files, manifests and their lists are put, with a slash at its end."""
+        return self.java.operations().metadataFileLocation("")
 
     @property
     def jvm(self) -> Any:
@@ -94,14 +101,21 @@ class IcebergTable:
     def commit(self, change: Any) -> dict[str, str]:
         """Commit a change of the Java library's that makes a snapshot; the summary of that one.
 
-        Raises Py4JJavaError.
+        Empty if others have taken that snapshot away already. Raises Py4JJavaError.
         """
         mark = uuid4().hex
         change.set(MARK, mark).commit()
-        snapshot = self.java.currentSnapshot()
-        while snapshot.summary().get(MARK) != mark:  # others have committed on top of it
-            snapshot = self.java.snapshot(snapshot.parentId())
-        return dict(snapshot.summary())
+        newest = self.java.currentSnapshot()
+        # Others may have committed on top of it, or have gone back to one before it.
+        for snapshot in chain([newest] if newest is not None else [], each(self.java.snapshots())):
+            if snapshot.summary().get(MARK) == mark:
+                return dict(snapshot.summary())
+        return {}
+
+    def texts(self, iterable: Any) -> list[str]:
+        """What a Java Iterable of paths has, at once: each call into Java costs as much as hundreds there."""
+        joined = self.jvm.java.lang.String.join("\n", iterable)
+        return joined.split("\n") if joined else []
 
     def write(self, path: str, text: str) -> None:
         """Put a file of the table's, with the table's own credentials."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal, Protocol
@@ -51,6 +52,12 @@ def reason_of_server(job: Job, policy: TablePolicies) -> str | None:
     """Why a job is not the jobs' to do: the catalog's server does it."""
     where = policy.done_by_server.get(job) if isinstance(policy, PoliciesInForce) else None
     return f"the catalog's server does {job} itself, by {where}" if where else None
+
+
+def switched_off(properties: Mapping[str, str], switch: str) -> bool:
+    """Whether a switch of Iceberg's that is on by default is off: it reads every word but `true` so."""
+    value = properties.get(switch)  # without a default: a map of Java's has none
+    return value is not None and value.lower() != "true"
 
 
 def options(values: dict[str, Any]) -> str:

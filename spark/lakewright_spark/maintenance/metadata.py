@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from lakewright_spark.maintenance.expirable import Ref, Snapshot
+from lakewright_spark.maintenance.expirable import Ref, Snapshot, max_ref_age
 from lakewright_spark.maintenance.iceberg import IcebergTable, each
 
 FEW_FILES, FEW_SNAPSHOTS = 1000, 100
@@ -37,12 +36,13 @@ class Metadata:
 
     @property
     def refs(self) -> list[Ref]:
+        longest = max_ref_age(self.document.get("properties", {}))
         return [
             Ref(
                 name,
                 one["type"].upper(),
                 one["snapshot-id"],
-                max_age=_span(one.get("max-ref-age-ms")),
+                max_age=_span(one.get("max-ref-age-ms", longest)),
                 min_snapshots=one.get("min-snapshots-to-keep"),
                 max_snapshot_age=_span(one.get("max-snapshot-age-ms")),
             )
@@ -65,11 +65,6 @@ class Metadata:
         """Whether a snapshot may have delete files."""
         return any(summary.get("total-delete-files") != "0" for _, summary in self.commits)
 
-    @property
-    def folder(self) -> str:
-        """Where metadata files, manifests and their lists are put, with a slash at its end."""
-        return self.opened.java.operations().metadataFileLocation("")
-
     def referred(self) -> set[str]:
         """Every file but metadata files that a snapshot leads to; for tables that are small."""
         files = [*self.document.get("statistics", []), *self.document.get("partition-statistics", [])]
@@ -82,12 +77,11 @@ class Metadata:
                     found.update(self._paths(manifest))
         return found
 
-    def _paths(self, manifest: Any) -> Iterator[str]:
+    def _paths(self, manifest: Any) -> list[str]:
         jvm, java = self.opened.jvm, self.opened.java
         paths = jvm.org.apache.iceberg.ManifestFiles.readPaths(manifest, java.io(), java.specs())
         try:
-            # All at once: each call from here into Java costs as much as hundreds there.
-            yield from jvm.java.lang.String.join("\n", paths).split("\n")
+            return self.opened.texts(paths)
         finally:
             paths.close()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -15,7 +16,7 @@ from lakewright_spark.catalog_retention import cutoff, retention_mistakes
 from lakewright_spark.date_pattern import DEFAULT_PATTERN, formatted
 from lakewright_spark.errors import JobFailedError, PolicyRefusedError
 from lakewright_spark.maintenance.backups import manifest_path
-from lakewright_spark.maintenance.iceberg import IcebergTable, first_line, instant
+from lakewright_spark.maintenance.iceberg import IcebergTable, each, first_line, instant
 from lakewright_spark.maintenance.job import Metrics
 from lakewright_spark.table_identifier import TableIdentifier, literal, quoted
 
@@ -50,14 +51,11 @@ def run(
         raise PolicyRefusedError(f"table {table}: {'; '.join(mistakes)}")
     kind, before = columns[retention.column], cutoff(retention, now)
     limit = _limit(retention, kind, before)
-    manifest = None
+    old = _older(opened, retention.column, _java_limit(retention, kind, before))
     if dry_run or retention.backup:
         found = _planned(opened, retention.column, limit, dry_run=dry_run)
-        if dry_run or found.files == 0:
-            return found
-        manifest = _back_up(opened, retention, limit, now)
-    old = _older(opened, retention.column, _java_limit(retention, kind, before))
-    if not _may_hold(opened, old):
+        return found if dry_run or found.files == 0 else _with_backup(opened, retention.column, limit, old, now)
+    if not any(_files(opened, old)):  # to delete none would make a snapshot, too
         return RetentionMetrics(before=limit)
     try:
         done = opened.commit(opened.java.newDelete().deleteFromRowFilter(old))
@@ -65,11 +63,15 @@ def run(
         if "some, but not all, rows match" in first_line(error):
             _planned(opened, retention.column, limit)  # says how many
         raise
+    return _deleted(limit, done)
+
+
+def _deleted(limit: str, summary: Mapping[str, str], manifest: str | None = None) -> RetentionMetrics:
     return RetentionMetrics(
         before=limit,
-        files=int(done.get("deleted-data-files", 0)),
-        rows=int(done.get("deleted-records", 0)),
-        bytes=int(done.get("removed-files-size", 0)),
+        files=int(summary.get("deleted-data-files", 0)),
+        rows=int(summary.get("deleted-records", 0)),
+        bytes=int(summary.get("removed-files-size", 0)),
         manifest=manifest,
     )
 
@@ -81,11 +83,12 @@ def _older(opened: IcebergTable, column: str, limit: str) -> Any:
     return getattr(make, "and")(make.notNull(column), make.lessThan(column, limit))
 
 
-def _may_hold(opened: IcebergTable, rows: Any) -> bool:
-    """Whether there is a file that may hold such rows: to delete none would make a snapshot, too."""
+def _files(opened: IcebergTable, rows: Any) -> Iterator[Any]:
+    """Iceberg's objects of the data files that may hold such rows."""
     tasks = opened.java.newScan().filter(rows).ignoreResiduals().planFiles()
     try:
-        return tasks.iterator().hasNext()
+        for task in each(tasks):
+            yield task.file()
     finally:
         tasks.close()
 
@@ -134,10 +137,21 @@ def _planned(opened: IcebergTable, column: str, limit: str, *, dry_run: bool = F
     return RetentionMetrics(before=limit, files=found.files, rows=found["rows"], bytes=found.bytes, dry_run=dry_run)
 
 
-def _back_up(opened: IcebergTable, retention: RetentionPolicy, limit: str, now: datetime) -> str:
-    whole, _ = _old(retention.column, limit)
+def _with_backup(opened: IcebergTable, column: str, limit: str, old: Any, now: datetime) -> RetentionMetrics:
+    """Delete the files that a manifest names, and no others: what others add meanwhile is in no backup yet."""
+    whole, _ = _old(column, limit)
     rows = opened.spark.sql(f"SELECT file_path FROM {opened.metadata('data_files')} WHERE {whole}").collect()  # noqa: S608
-    files = sorted(row.file_path for row in rows)
-    path = manifest_path(opened.location, now)
-    opened.write(path, json.dumps({"file_count": len(files), "files": files}))
-    return path
+    known = {row.file_path for row in rows}
+    files = {path: file for file in _files(opened, old) if (path := file.location()) in known}
+    manifest = manifest_path(opened.location, now)
+    opened.write(manifest, json.dumps({"file_count": len(files), "files": sorted(files)}))
+    deletion = opened.java.newDelete().validateFilesExist()
+    for file in files.values():
+        deletion.deleteFile(file)  # not its path, which py4j would give to another method of that name
+    try:
+        done = opened.commit(deletion)
+    except Py4JJavaError as error:
+        if "CommitStateUnknown" not in first_line(error):  # else the rows may be gone, and their backup is needed
+            opened.java.io().deleteFile(manifest)
+        raise
+    return _deleted(limit, done, manifest)

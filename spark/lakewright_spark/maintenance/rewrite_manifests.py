@@ -44,7 +44,8 @@ def run(
     if _fit_in_one(opened, manifests):
         one_group = opened.jvm.com.google.common.base.Functions.constant("all")
         done = opened.commit(opened.java.rewriteManifests().clusterBy(one_group))
-        return RewriteManifestsMetrics(rewritten=int(done["manifests-replaced"]), added=int(done["manifests-created"]))
+        replaced, created = done.get("manifests-replaced", len(manifests)), done.get("manifests-created", 1)
+        return RewriteManifestsMetrics(rewritten=int(replaced), added=int(created))
     row = opened.call("rewrite_manifests", use_caching="false").collect()[0]
     return RewriteManifestsMetrics(rewritten=row.rewritten_manifests_count, added=row.added_manifests_count)
 

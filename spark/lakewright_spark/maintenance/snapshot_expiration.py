@@ -5,14 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from datetime import datetime
 
+from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
 from lakewright_spark.catalog_policies import TablePolicies
 from lakewright_spark.maintenance.expirable import Step, steps
-from lakewright_spark.maintenance.iceberg import IcebergTable, instant
+from lakewright_spark.maintenance.iceberg import IcebergTable, first_line, instant
 from lakewright_spark.maintenance.job import Metrics
 from lakewright_spark.maintenance.metadata import Metadata
 from lakewright_spark.table_identifier import TableIdentifier
+
+_NO_SNAPSHOT = -1
+"""As Iceberg itself writes that there is none."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,17 +60,23 @@ def _expired_here(opened: IcebergTable, found: SnapshotExpirationMetrics, step: 
     if found.files_left:
         expiring.cleanExpiredFiles(False).commit()
         return found
-    # Naming one of those that go anyway makes Iceberg compare what is reachable before and after, as its procedure
-    # does; else it leaves files that a snapshot removed until that one goes, too.
-    expiring = expiring.expireSnapshotId(min(step.taken))
+    # Naming a snapshot makes Iceberg compare what is reachable before and after, as its procedure does; else it leaves
+    # files that a snapshot removed until that one goes, too. One of those that go would go even if meanwhile a branch
+    # has come that keeps it: name none that there is.
+    expiring = expiring.expireSnapshotId(_NO_SNAPSHOT)
     # Takes the files' names instead of deleting each; the storage deletes them by the thousand.
     names = opened.jvm.java.util.stream.Stream.builder()
     expiring.deleteWith(names).commit()
     files = names.build().toList()
-    opened.jvm.org.apache.iceberg.CatalogUtil.deleteFiles(opened.java.io(), files, "expired", True)
-    folder = Metadata.of(opened).folder
-    manifests = sum(path.startswith(folder) and path.endswith(".avro") for path in files)
-    data = sum(not path.startswith(folder) for path in files)
+    try:
+        opened.java.io().deleteFiles(files)
+    except Py4JJavaError as error:
+        # The snapshots are gone all the same: Iceberg's procedure goes on then, too.
+        why = f"some of {files.size()} files could not be deleted, and are orphan-files' to find: {first_line(error)}"
+        return replace(found, files_left=True, reason=why)
+    paths, folder = opened.texts(files), opened.metadata_folder
+    manifests = sum(path.startswith(folder) and path.endswith(".avro") for path in paths)
+    data = sum(not path.startswith(folder) for path in paths)
     return replace(found, data_files=found.data_files + data, manifests=found.manifests + manifests)
 
 

@@ -56,6 +56,7 @@ def run(
                 f"set s3.delete-enabled=true for this job's catalog, as `lakewright-spark job` does"
             )
         # The listing has seen how old they are; Iceberg looks once more for whoever refers to them.
+        opened = IcebergTable.open(spark, table)
         old = f.expr(instant(limit - timedelta(seconds=1)))
         doomed.select("file_path", old.alias("last_modified")).createOrReplaceTempView(view)
         opened.call("remove_orphan_files", older_than=instant(limit), file_list_view=literal(view)).collect()

@@ -90,7 +90,8 @@ def _whole(opened: IcebergTable, metadata: Metadata, partitions: list[Row]) -> R
     delete_files = sum(row["delete_files"] for row in partitions)
     delete_bytes = _sizes(opened, "delete_files")[1] if delete_files else 0
     every = (sums["data_files"] + delete_files, sums["data_bytes"] + delete_bytes)
-    all_files, all_bytes = every if len(snapshots) < 2 else _sizes(opened, "all_files")
+    others = [one for one in snapshots if current is None or one.id != current.snapshotId()]
+    all_files, all_bytes = _sizes(opened, "all_files") if others else every
     return {
         "snapshot_id": current.snapshotId() if current is not None else None,
         **sums,
@@ -116,7 +117,8 @@ def _sizes(opened: IcebergTable, files: str) -> tuple[int, int]:
 
 def _partitions(opened: IcebergTable) -> list[Row]:
     name = opened.metadata("partitions")
-    parted = bool(opened.partitions())
+    # By this one or by one before it: files stay in the partition that they were written to.
+    parted = not opened.jvm.org.apache.iceberg.Partitioning.partitionType(opened.java).fields().isEmpty()
     partition, spec = ("to_json(partition)", "spec_id") if parted else ("'{}'", "0")
     rows = opened.spark.sql(
         f"SELECT {spec} AS spec_id, {partition} AS partition, record_count AS row_count, "  # noqa: S608

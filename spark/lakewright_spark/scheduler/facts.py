@@ -9,7 +9,8 @@ from datetime import UTC, datetime, timedelta
 from pyiceberg.table import Table
 from pyiceberg.table.refs import SnapshotRef
 
-from lakewright_spark.maintenance.expirable import Ref, Snapshot
+from lakewright_spark.maintenance.expirable import Ref, Snapshot, max_ref_age
+from lakewright_spark.maintenance.job import switched_off
 from lakewright_spark.table_identifier import TableIdentifier
 
 
@@ -35,7 +36,7 @@ class TableFacts:
     @property
     def keeps_garbage(self) -> bool:
         """Whether `gc.enabled` forbids to delete files."""
-        return self.properties.get("gc.enabled") == "false"
+        return switched_off(self.properties, "gc.enabled")
 
 
 def table_facts(table: TableIdentifier, loaded: Table) -> TableFacts:
@@ -50,7 +51,7 @@ def table_facts(table: TableIdentifier, loaded: Table) -> TableFacts:
         snapshots=tuple(
             Snapshot(one.snapshot_id, one.parent_snapshot_id, _instant(one.timestamp_ms)) for one in metadata.snapshots
         ),
-        refs=tuple(_ref(name, ref) for name, ref in metadata.refs.items()),
+        refs=tuple(_ref(name, ref, max_ref_age(metadata.properties)) for name, ref in metadata.refs.items()),
         snapshot=current.snapshot_id if current else None,
         changed_at=max(_changes(loaded), default=None),
         touched_at=_instant(metadata.last_updated_ms),
@@ -65,12 +66,12 @@ def _changes(loaded: Table) -> Iterator[datetime]:
             yield _instant(one.timestamp_ms)
 
 
-def _ref(name: str, ref: SnapshotRef) -> Ref:
+def _ref(name: str, ref: SnapshotRef, longest: int | None) -> Ref:
     return Ref(
         name,
         ref.snapshot_ref_type.value.upper(),
         ref.snapshot_id,
-        max_age=_span(ref.max_ref_age_ms),
+        max_age=_span(ref.max_ref_age_ms if ref.max_ref_age_ms is not None else longest),
         min_snapshots=ref.min_snapshots_to_keep,
         max_snapshot_age=_span(ref.max_snapshot_age_ms),
     )

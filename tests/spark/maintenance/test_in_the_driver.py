@@ -1,0 +1,215 @@
+"""What Iceberg's library does in the driver, without a Spark job: right for odd tables, faults and faster others."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from lakewright_spark.catalog import CatalogConfig
+from lakewright_spark.catalog_policies import JOBS
+from lakewright_spark.errors import JobFailedError
+from lakewright_spark.maintenance.iceberg import IcebergTable
+from lakewright_spark.maintenance.metadata import Metadata
+from lakewright_spark.pyiceberg_catalog import open_catalog
+from lakewright_spark.scheduler.facts import table_facts
+from storm import refusal
+
+from .conftest import DAY, Maintained, Struck
+from .histories import History
+
+pytestmark = pytest.mark.spark
+
+FULL_ONLY = pytest.mark.skipif(not os.environ.get("LAKEWRIGHT_FULL"), reason="ten seconds each: test-all")
+Made = Callable[..., Maintained]
+
+
+@pytest.mark.parametrize("version", [pytest.param(1, marks=FULL_ONLY), pytest.param(2, marks=FULL_ONLY), 3])
+def test_tables_of_every_version_with_and_without_rows(made: Made, version: int) -> None:
+    table = made(
+        f"format_{version}",
+        "(file_path string, partition int, pos date) USING iceberg PARTITIONED BY (days(pos), partition) "
+        f"TBLPROPERTIES ('format-version'='{version}')",
+    )
+    table.allow(
+        retention={"keep": 1, "column": "pos"},
+        history={"versions": 2},
+        orphan_files={"older_than_days": 1},
+        staged_files={"older_than_days": 1},
+        compaction={"min_input_files": 2},
+    )
+    for job in JOBS:
+        assert table.job(job).state == "SUCCEEDED", "there is nothing in it"
+    for number in range(3):
+        table.do(f"INSERT INTO THIS VALUES ('{number}', {number % 2}, date'2099-01-01')")
+    row_ids = "file_path || ' ' || _row_id" if version == 3 else "file_path"
+    before = sorted(table.column(f"SELECT {row_ids} FROM THIS"))
+    assert table.job("rewrite-manifests").rewritten == 3
+    assert sorted(table.column(f"SELECT {row_ids} FROM THIS")) == before
+    assert table.job("compaction").rewritten == 2
+    done = table.job("snapshot-expiration")
+    assert (done.snapshots, done.data_files, done.manifests) == (4, 2, 8), (
+        "four lists, and the manifests that only they had"
+    )
+    assert table.job("statistics").partitions == 2
+    assert table.job("orphan-files").candidates == 0
+    assert sorted(table.column(f"SELECT {row_ids} FROM THIS")) == before
+
+
+def test_statistics_tell_partitions_of_earlier_times_and_files_that_are_staged(made: Made) -> None:
+    table = made("repartitioned", "(n int) USING iceberg PARTITIONED BY (n)")
+    table.do("INSERT INTO THIS VALUES (1), (2)")
+    table.do("ALTER TABLE THIS DROP PARTITION FIELD n")
+    table.do("INSERT INTO THIS VALUES (3)")
+    table.job("statistics")
+    kept = f"SELECT partition FROM results.ops.partition_statistics WHERE table_name = '{table.table}'"
+    assert {json.loads(text).get("n") for text in table.column(kept)} == {1, 2, None}
+
+    staged = made("staged", "(n int) USING iceberg TBLPROPERTIES ('write.wap.enabled'='true')")
+    table.spark.conf.set("spark.wap.id", "audit")
+    try:
+        staged.do("INSERT INTO THIS VALUES (1)")
+    finally:
+        table.spark.conf.unset("spark.wap.id")
+    found = staged.job("statistics")
+    assert (found.rows, found.data_bytes, found.snapshots) == (0, 0, 1)
+    assert found.all_bytes > 0
+
+
+def test_a_commit_that_others_went_back_from_is_a_commit_all_the_same(made: Made) -> None:
+    table = made("gone_back", "(n int) USING iceberg")
+    for number in range(2):
+        table.do(f"INSERT INTO THIS VALUES ({number})")
+    opened = IcebergTable.open(table.spark, table.table)
+    first = opened.java.currentSnapshot().parentId()
+
+    class Overtaken:
+        """Manifests rewritten; somebody rolls back before the answer is looked at."""
+
+        def __init__(self) -> None:
+            one = opened.jvm.com.google.common.base.Functions.constant("all")
+            self.change = opened.java.rewriteManifests().clusterBy(one)
+
+        def set(self, key: str, value: str) -> Overtaken:
+            self.change.set(key, value)
+            return self
+
+        def commit(self) -> None:
+            self.change.commit()
+            opened.java.manageSnapshots().rollbackTo(first).commit()
+
+    assert opened.commit(Overtaken())["manifests-replaced"] == "2"
+
+
+def test_a_backup_has_all_that_retention_deletes(
+    made: Made, tenant: CatalogConfig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = made("logged", "(day string, n int) USING iceberg PARTITIONED BY (day)")
+    table.do("INSERT INTO THIS VALUES ('2020-01-01', 1)")
+    table.allow(retention={"keep": 1, "column": "day", "pattern": "", "backup": True})
+    late = pa.table({"day": ["2020-01-02"], "n": pa.array([2], pa.int32())})
+    write = IcebergTable.write
+
+    def slow(opened: IcebergTable, path: str, text: str) -> None:
+        write(opened, path, text)
+        other(tenant, table).append(late)
+
+    monkeypatch.setattr(IcebergTable, "write", slow)
+    assert table.job("retention").rows == 1
+    monkeypatch.undo()
+    table.spark.catalog.refreshTable(table.sql)
+    assert table.column("SELECT n FROM THIS") == [2], "which came late, and goes with the next run"
+
+    def rewritten(opened: IcebergTable, path: str, text: str) -> None:
+        write(opened, path, text)
+        with other(tenant, table).transaction() as change:
+            change.overwrite(late)
+
+    monkeypatch.setattr(IcebergTable, "write", rewritten)
+    table.now += DAY
+    before = {path for path in table.objects() if "/.backup/" in path}
+    with pytest.raises(JobFailedError, match="Missing required files to delete"):
+        table.job("retention")
+    assert {path for path in table.objects() if "/.backup/" in path} == before, "of what was not deleted there is none"
+
+
+def test_files_that_the_store_does_not_delete_are_said_to_be_left(made: Made, struck: Struck) -> None:
+    table = made("undeleted", "(n int) USING iceberg", "struck")
+    for number in range(2):
+        table.do(f"INSERT OVERWRITE THIS VALUES ({number})")
+    with struck.store.rising(lambda line, passed_on: refusal() if "?delete" in line else passed_on()):
+        done = table.job("snapshot-expiration")
+    assert (done.snapshots, done.data_files, done.files_left) == (1, 0, True)
+    assert "some of 3 files could not be deleted" in done.reason
+    assert table.job("orphan-files").candidates == 3
+
+
+def test_switches_and_ages_that_properties_set_are_read_as_iceberg_reads_them(
+    made: Made, tenant: CatalogConfig
+) -> None:
+    table = made("aged", "(n int) USING iceberg TBLPROPERTIES ('history.expire.max-ref-age-ms'='1')")
+    table.do("INSERT INTO THIS VALUES (1)")
+    table.do("ALTER TABLE THIS CREATE TAG kept RETAIN 365 DAYS")
+    table.do("INSERT INTO THIS VALUES (2)")
+    table.do("ALTER TABLE THIS CREATE TAG short")
+    table.do("INSERT INTO THIS VALUES (3)")
+    refs = Metadata.of(IcebergTable.open(table.spark, table.table)).refs
+    assert sorted(table_facts(table.table, other(tenant, table)).refs, key=str) == sorted(refs, key=str)
+    table.now += -30 * DAY + 4 * DAY
+    assert table.job("snapshot-expiration", dry_run=True).snapshots == 1
+    assert table.job("snapshot-expiration").snapshots == 1
+    assert set(table.column("SELECT name FROM THIS.refs")) == {"main", "kept"}
+    table.do("ALTER TABLE THIS SET TBLPROPERTIES ('gc.enabled' = 'FALSE')")
+    for job in ("snapshot-expiration", "orphan-files", "staged-files"):
+        assert table.job(job).reason == "the table has gc.enabled=false"
+    assert table_facts(table.table, other(tenant, table)).keeps_garbage
+
+
+def test_a_branch_that_comes_meanwhile_keeps_what_it_says(made: Made, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = made("branched", "(n int) USING iceberg")
+    for number in range(4):
+        table.do(f"INSERT INTO THIS VALUES ({number})")
+    line = table.column("SELECT snapshot_id FROM THIS.snapshots ORDER BY committed_at")
+    read = Metadata.of
+
+    def slow(opened: IcebergTable) -> Metadata:
+        found = read(opened)
+        table.do(f"ALTER TABLE THIS CREATE BRANCH late AS OF VERSION {line[2]} WITH SNAPSHOT RETENTION 3 SNAPSHOTS")
+        return found
+
+    monkeypatch.setattr(Metadata, "of", slow)
+    table.job("snapshot-expiration")
+    assert set(table.column("SELECT snapshot_id FROM THIS.snapshots")) == set(line)
+
+
+@FULL_ONLY
+def test_a_write_that_commits_between_the_look_and_the_deletion_keeps_its_files(
+    made: Made, tenant: CatalogConfig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = made("late", "(n int) USING iceberg")
+    table.do("INSERT INTO THIS VALUES (1)")
+    table.allow(orphan_files={"older_than_days": 1}, staged_files={"older_than_days": 1})
+    history = History(table, tenant)
+    history.begin()
+    lost = table.lose("lost.parquet")
+    assert table.job("orphan-files").new == 2
+    table.now += 2 * DAY
+
+    def deletes(opened: IcebergTable) -> bool:
+        if history.held:
+            history.end()
+        return True
+
+    monkeypatch.setattr(IcebergTable, "deletes_files", property(deletes))
+    table.job("staged-files")
+    assert lost not in table.objects()
+    table.spark.catalog.refreshTable(table.sql)
+    assert sorted(table.column("SELECT n FROM THIS")) == [1, 10_000]
+
+
+def other(config: CatalogConfig, table: Maintained) -> Any:
+    """The table through a second client."""
+    return open_catalog(config, table.table.warehouse).load_table(table.table.within)
