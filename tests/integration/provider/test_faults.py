@@ -25,6 +25,7 @@ from lakewright.lakekeeper.api.server import ServerRef
 from lakewright_sandbox.in_process import serving
 from lakewright_sandbox.lakekeeper.app import create_app
 from lakewright_sandbox.lakekeeper.faults import Delay, FaultSwitch
+from lakewright_sandbox.lakekeeper.models import Base, ServerRow
 from lakewright_sandbox.lakekeeper.server import Lakekeeper
 from lakewright_sandbox.lakekeeper.settings import Settings
 
@@ -106,6 +107,13 @@ class Switched:
                 self.http.delete("/sandbox/v1/calls")
                 return calls
             time.sleep(0.005)
+
+    def empty(self) -> None:
+        """As a server that was never used: the worlds of thousands of runs would make each call of the next slower."""
+        with self.lakekeeper.database.write() as session:
+            for table in reversed(Base.metadata.sorted_tables):
+                if table is not ServerRow.__table__:
+                    session.execute(table.delete())
 
 
 @pytest.fixture(scope="module")
@@ -248,6 +256,7 @@ def _matrix() -> Iterator[Any]:
 
 @pytest.mark.parametrize(("case", "operation", "fault"), list(_matrix()))
 def test_at_every_call(case: Case, operation: str, fault: str, operator: Operator) -> None:
+    operator.switched.empty()
     clean = Run(case, operator).prepared_for(operation)
     calls = operator.calls_of(getattr(clean, operation))
     clean.check(operation)
