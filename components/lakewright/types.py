@@ -157,7 +157,7 @@ def _external_id(value: str) -> str:
     return value
 
 
-def normalised_endpoint(value: str, *, keep_path: bool = False) -> str:
+def normalised_endpoint(value: str, *, keep_path: bool = False, keep_query: bool = False) -> str:
     """A URL as Lakekeeper writes it: host in lower case, no default port, a slash after it. Raises ValueError."""
     try:
         parts = urlsplit(value.strip())
@@ -168,12 +168,13 @@ def normalised_endpoint(value: str, *, keep_path: bool = False) -> str:
         raise ValueError("an endpoint looks like `https://host:port`")
     if parts.username or parts.password:
         raise ValueError("an endpoint must not contain a user name or password")
-    if parts.query or parts.fragment or (parts.path not in {"", "/"} and not keep_path):
+    too_much = parts.fragment or (parts.query and not keep_query) or (parts.path not in {"", "/"} and not keep_path)
+    if too_much:
         raise ValueError("an endpoint ends after host and port")
     host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
     if port is not None and port != _DEFAULT_PORTS[parts.scheme]:
         host = f"{host}:{port}"
-    return urlunsplit((parts.scheme, host, parts.path or "/", "", ""))
+    return urlunsplit((parts.scheme, host, parts.path or "/", parts.query, ""))
 
 
 def _storage_endpoint(value: str) -> str:
@@ -186,6 +187,10 @@ def _sts_endpoint(value: str) -> str:
 
 def _service_url(value: str) -> str:
     return normalised_endpoint(value, keep_path=True).rstrip("/")
+
+
+def _token_url(value: str) -> str:
+    return normalised_endpoint(value, keep_path=True, keep_query=True)
 
 
 TenantName = Annotated[str, AfterValidator(_tenant_name)]
@@ -214,6 +219,8 @@ StorageEndpoint = Annotated[str, AfterValidator(_storage_endpoint)]
 StsEndpoint = Annotated[str, AfterValidator(_sts_endpoint)]
 ServiceUrl = Annotated[str, AfterValidator(_service_url)]
 """Address of a service, perhaps with a path, without a slash at its end."""
+TokenUrl = Annotated[str, AfterValidator(_token_url)]
+"""Where tokens are asked for, to the letter: to some identity providers a slash at the end matters, or a query."""
 Seconds = Annotated[int, Field(ge=1)]
 FormatVersion = Literal[1, 2, 3]
 """Version of the Iceberg table format."""

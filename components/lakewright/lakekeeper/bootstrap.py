@@ -11,7 +11,7 @@ from lakewright.lakekeeper.api import projects
 from lakewright.lakekeeper.api.client import Client
 from lakewright.lakekeeper.api.versions import Server
 from lakewright.lakekeeper.declared import CreateOnly, OnServer
-from lakewright.lakekeeper.options import ServerInput, given
+from lakewright.lakekeeper.options import ServerInput, given, not_imported
 from lakewright.lakekeeper.provider import Found, Known, LakekeeperProvider
 
 
@@ -94,7 +94,7 @@ class Bootstrap(Resource, module="lakekeeper", name="Bootstrap"):
             user_type=user_type,
         )
         computed = {"default_project_id": None, "authz_backend": None}
-        super().__init__(BootstrapProvider(), resource_name, {**props, **computed}, opts)
+        super().__init__(BootstrapProvider(), resource_name, {**props, **computed}, not_imported(opts))
 
     @property
     def server_id(self) -> pulumi.Output[str]:

@@ -14,7 +14,7 @@ from lakewright.lakekeeper.api.client import Client
 from lakewright.lakekeeper.api.errors import Forbidden, NotFound
 from lakewright.lakekeeper.declared import Deletable, StateOnly
 from lakewright.lakekeeper.errors import CannotCount, HoldsTables, StillHeld
-from lakewright.lakekeeper.options import ServerInput, given
+from lakewright.lakekeeper.options import ServerInput, given, not_imported
 from lakewright.lakekeeper.own_bucket import OwnBucket
 from lakewright.lakekeeper.provider import Found, Known, LakekeeperProvider
 from lakewright.types import Deletion
@@ -147,4 +147,4 @@ class DeletionGuard(Resource, module="lakekeeper", name="DeletionGuard"):
             buckets=buckets,
             deletion=deletion,
         )
-        super().__init__(DeletionGuardProvider(), resource_name, props, opts)
+        super().__init__(DeletionGuardProvider(), resource_name, props, not_imported(opts))

@@ -18,7 +18,7 @@ from lakewright.lakekeeper.api.task_queues import LOG_CLEANUP, SOFT_DELETION, Qu
 from lakewright.lakekeeper.declared import CreateOnly, OnServer, Replace, ServerKeeps, Update, has_unknown
 from lakewright.lakekeeper.errors import DeletedBehindBack
 from lakewright.lakekeeper.notices import tell, warn
-from lakewright.lakekeeper.options import ServerInput, given
+from lakewright.lakekeeper.options import ServerInput, given, not_imported
 from lakewright.lakekeeper.provider import Found, Known, LakekeeperProvider
 from lakewright.lakekeeper.warehouse_changes import awake
 from lakewright.types import NotBlank, ProjectId
@@ -200,4 +200,4 @@ class TaskQueueConfig(Resource, module="lakekeeper", name="TaskQueueConfig"):
             max_seconds_since_last_heartbeat=max_seconds_since_last_heartbeat,
             adopt=adopt or None,
         )
-        super().__init__(TaskQueueConfigProvider(), resource_name, props, opts)
+        super().__init__(TaskQueueConfigProvider(), resource_name, props, not_imported(opts))

@@ -21,6 +21,7 @@ from .clock import Clock, new_id
 from .errors import ApiError
 from .management import routers as management_routers
 from .requests import rejected_query
+from .routing import SegmentRoute, SlashesWithin
 from .server import Lakekeeper
 from .settings import Settings
 from .tasks import TaskWorker
@@ -45,6 +46,7 @@ def create_app(settings: Settings, clock: Clock | None = None) -> FastAPI:
         lakekeeper.database.close()
 
     app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None, redirect_slashes=False, lifespan=lifespan)
+    app.router.route_class = SegmentRoute
     app.state.lakekeeper = lakekeeper
     app.state.worker = worker
     for router in (*management_routers(), *catalog_routers()):
@@ -57,6 +59,7 @@ def create_app(settings: Settings, clock: Clock | None = None) -> FastAPI:
     if verifiers := verifiers_of(settings):
         app.add_middleware(Authentication, verifiers=verifiers)
     app.add_middleware(CommonHeaders)
+    app.add_middleware(SlashesWithin)
     handlers: dict[Any, Any] = {
         ApiError: _answer_api_error,
         RequestValidationError: _answer_bad_parameter,

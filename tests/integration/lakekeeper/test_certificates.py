@@ -17,7 +17,9 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from cryptography.x509.oid import NameOID
 from lakewright.lakekeeper.api.client import Client
 from lakewright.lakekeeper.api.errors import NotAuthenticated, Unreachable
+from lakewright.lakekeeper.api.retry import RetryPolicy
 from lakewright.lakekeeper.api.server import ServerRef
+from lakewright_sandbox.state import Sandbox
 
 from .guarded_world import SECRET, World
 
@@ -84,6 +86,12 @@ def test_an_authority_of_ones_own_is_trusted_where_it_is_named(
         private_world.client(reference | {"ca_bundle": str(authority["ca"])}).server_now()
         with pytest.raises(Unreachable, match=r"CERTIFICATE_VERIFY_FAILED.* name its authority by `ca_bundle`"):
             private_world.client(reference).server_now()
+
+
+def test_tls_where_none_is_spoken_says_what_the_address_should_begin_with(sandbox: Sandbox) -> None:
+    plain = sandbox.lakekeeper.endpoint.replace("http:", "https:")
+    with pytest.raises(Unreachable, match=r"It does not speak TLS there: should the address begin with `http://`\?"):
+        Client(ServerRef(endpoint=plain), str, retry=RetryPolicy(attempts=1)).server_now()
 
 
 def test_the_token_endpoint_is_trusted_by_the_same_authority(private_world: World, authority: dict[str, Path]) -> None:

@@ -66,6 +66,16 @@ def test_a_put_replaces_all_of_a_user(http: httpx.Client) -> None:
     assert kind_of(absent) == (404, "UserNotFound")
 
 
+def test_an_encoded_slash_is_part_of_an_id(http: httpx.Client) -> None:
+    user = new_user(http, "https://issuer.example/user")
+    path = f"{V1}/user/oidc~https:%2f%2fissuer.example%2Fuser"
+    assert http.get(path).json()["id"] == user
+    assert http.get(f"{path}/roles").status_code == 200
+    assert http.delete(path).status_code == 204
+    assert kind_of(http.get(path)) == (404, "UserNotFound")
+    assert http.get(f"{V1}/user/oidc~https:%252f%252fissuer.example").json()["error"]["type"] == "UserNotFound"
+
+
 def test_a_user_type_that_is_missing_for_somebody_else(http: httpx.Client) -> None:
     assert kind_of(http.post(f"{V1}/user", json={"id": "oidc~t", "name": "T"})) == (400, "MissingUserType")
 

@@ -154,3 +154,15 @@ def test_a_fixed_token_is_looked_up_again_when_rejected() -> None:
 def test_a_server_reference_takes_no_secret_itself(auth: dict[str, Any]) -> None:
     with pytest.raises(ValidationError, match="must be a reference to a secret"):
         ServerRef.model_validate({"endpoint": "https://lake.test", "auth": auth})
+
+
+def test_a_token_url_is_kept_to_the_letter() -> None:
+    for url in ("https://idp.test/application/o/token/", "https://idp.test/oauth2/token?p=B2C_1"):
+        assert SETTINGS.model_validate({**SETTINGS.model_dump(), "token_url": url}).token_url == url
+
+
+@pytest.mark.parametrize("token", ["", "s3cret\nsecond", "s3cret value", "s3cr\u00e9t"])
+def test_what_no_header_can_hold_is_no_token_and_is_not_shown(token: str) -> None:
+    with pytest.raises(NotAuthenticated, match=r"the token .*Check what `auth`") as refused:
+        answers_to(FixedToken("env:TOKEN", lambda _: token), "never")
+    assert "s3cr" not in str(refused.value)

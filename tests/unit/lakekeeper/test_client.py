@@ -161,6 +161,18 @@ def test_something_else_that_answers_there_is_told_from_a_server() -> None:
         Script(httpx.Response(200, html="<html>welcome")).client().server()
 
 
+def test_an_address_with_too_much_path_is_told_from_a_server() -> None:
+    with pytest.raises(NoSuchPath, match=r"Is this a Lakekeeper server\? `endpoint` is its address without"):
+        Script(httpx.Response(404)).client().server()
+
+
+def test_a_redirection_says_where_to_but_not_what_for() -> None:
+    to_log_in = httpx.Response(302, headers={"location": "https://lake.test/login?state=s3cret"})
+    with pytest.raises(Refused, match=r"302: it leads to https://lake\.test\. If .* `endpoint`$") as refused:
+        Script(to_log_in).client().server()
+    assert "s3cret" not in str(refused.value)
+
+
 def test_401_says_where_to_look() -> None:
     with pytest.raises(NotAuthenticated, match=r"401 MissingAuthorizationHeader: .*Check `auth`"):
         Script(refusal(401, "MissingAuthorizationHeader")).client().call("GET", "/x")

@@ -1,5 +1,6 @@
 """Bearer tokens for requests: none, fixed, from a file, or from an identity provider by OAuth2 client credentials."""
 
+import re
 import ssl
 import threading
 import time
@@ -20,6 +21,9 @@ Resolve = Callable[[str], str]
 
 EARLY = 0.2
 """A token is renewed when this part of its life is left."""
+
+TOKEN = re.compile(r"[\x21-\x7e]+")
+"""What a header takes for a token; wider than RFC 6750, 2.1, since only the server knows what it gives out."""
 
 RETRY = RetryPolicy(attempts=3)
 PASSING = frozenset({408, 429, 500, 502, 503, 504})
@@ -164,11 +168,19 @@ class BearerAuth(httpx.Auth):
 
     def auth_flow(self, request: httpx.Request) -> Generator[httpx.Request, httpx.Response, None]:
         token = self._tokens.current()
-        request.headers["Authorization"] = f"Bearer {token}"
+        request.headers["Authorization"] = _bearer(token)
         answer = yield request
-        if answer.status_code == 401 and (other := self._tokens.renewed(token)):
-            request.headers["Authorization"] = f"Bearer {other}"
+        if answer.status_code == 401:
+            request.headers["Authorization"] = _bearer(self._tokens.renewed(token))
             yield request
+
+
+def _bearer(token: str) -> str:
+    """Raises NotAuthenticated for what no header can hold; its value is not told."""
+    if not TOKEN.fullmatch(token):
+        found = "is empty" if not token else "has spaces, line breaks or other characters that no token has"
+        raise NotAuthenticated(f"the token {found}. Check what `auth` of the server's settings refers to.")
+    return f"Bearer {token}"
 
 
 def auth_for(auth: Auth, resolve: Resolve, verify: ssl.SSLContext | bool = True) -> httpx.Auth | None:

@@ -47,7 +47,12 @@ class Client:
 
     def server_now(self) -> versions.Server:
         """What the server is at this moment."""
-        return versions.server_of(self.endpoint, self.json("GET", "/management/v1/info"))
+        try:
+            info = self.json("GET", "/management/v1/info")
+        except errors.NoSuchPath as missing:
+            missing.add("Is this a Lakekeeper server? `endpoint` is its address without `/management` or `/catalog`.")
+            raise
+        return versions.server_of(self.endpoint, info)
 
     def json(self, method: Method, path: str, **options: Any) -> dict[str, Any]:
         """The JSON object that a call answers with; options as for `call`."""

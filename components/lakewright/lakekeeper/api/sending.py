@@ -90,6 +90,8 @@ def _retry_after(answer: httpx.Response) -> float | None:
 
 def _reason(answer: httpx.Response) -> tuple[str, str]:
     """Type and message of a refusal; plain text bodies are a message without a type."""
+    if answer.next_request is not None:
+        return "", f"it leads to {_origin(answer.next_request.url)}. If the server is there, make that its `endpoint`"
     try:
         body = answer.json()
     except ValueError:
@@ -99,6 +101,11 @@ def _reason(answer: httpx.Response) -> tuple[str, str]:
         return "", ""
     error = cast(dict[str, Any], error)
     return str(error.get("type") or ""), str(error.get("message") or "")
+
+
+def _origin(url: httpx.URL) -> str:
+    """Without path and query: where a log-in is asked for, they may hold secrets."""
+    return f"{url.scheme}://{url.netloc.decode('ascii')}"
 
 
 def _without_secrets(message: str, headers: httpx.Headers, body: object) -> str:

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from lakewright.credentials import Reference
-from lakewright.types import ServiceUrl
+from lakewright.types import ServiceUrl, TokenUrl
 
 
 class _Strict(BaseModel):
@@ -29,7 +29,7 @@ class ClientCredentialsAuth(_Strict):
     """OAuth2 client credentials at an identity provider (Lakekeeper itself gives out no tokens)."""
 
     kind: Literal["client-credentials"]
-    token_url: ServiceUrl
+    token_url: TokenUrl
     client_id: str
     client_secret: Reference
     scope: str | None = None

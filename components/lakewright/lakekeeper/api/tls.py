@@ -6,6 +6,9 @@ import httpx
 
 from lakewright.lakekeeper.api.errors import Unreachable
 
+NO_TLS = ("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE", "UNEXPECTED_MESSAGE")
+"""How OpenSSL's versions call an answer that is no TLS."""
+
 
 def trust(ca_bundle: str | None) -> ssl.SSLContext | bool:
     """What httpx takes as `verify`. Raises Unreachable if the file is no PEM file with certificates."""
@@ -24,7 +27,9 @@ def trust(ca_bundle: str | None) -> ssl.SSLContext | bool:
 
 
 def hint(reason: str) -> str:
-    """What to do about a connection that failed for this reason; empty unless it is about trust."""
-    if "CERTIFICATE_VERIFY_FAILED" not in reason:
-        return ""
-    return " Its certificate is not trusted here: name its authority by `ca_bundle`."
+    """What to do about a connection that failed for this reason; empty unless it is about TLS."""
+    if "CERTIFICATE_VERIFY_FAILED" in reason:
+        return " Its certificate is not trusted here: name its authority by `ca_bundle`."
+    if any(word in reason for word in NO_TLS):
+        return " It does not speak TLS there: should the address begin with `http://`?"
+    return ""

@@ -1,0 +1,41 @@
+"""How a path is matched: by its segments as they were sent, decoded afterwards, so that a name may hold a slash."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, cast
+from urllib.parse import quote, unquote
+
+from fastapi.routing import APIRoute
+from starlette.routing import Match
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+ENCODED_SLASH = re.compile(rb"%2f", re.IGNORECASE)
+STAND_IN = "\ue02f"
+"""For an encoded slash while a path is matched: a character of private use."""
+
+
+class SegmentRoute(APIRoute):
+    """A route that gives its parameters the slashes that `SlashesWithin` took."""
+
+    def matches(self, scope: Scope) -> tuple[Match, Scope]:
+        match, found = super().matches(scope)
+        parameters = cast(dict[str, Any], found.get("path_params", {}))
+        for name, value in parameters.items():
+            if isinstance(value, str) and STAND_IN in value:
+                parameters[name] = value.replace(STAND_IN, "/")
+        return match, found
+
+
+class SlashesWithin:
+    """Keeps encoded slashes from being taken for the ends of segments, which ASGI servers decode beforehand."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        raw = cast(bytes, scope.get("raw_path") or b"")
+        if ENCODED_SLASH.search(raw):
+            kept = ENCODED_SLASH.sub(quote(STAND_IN).encode(), raw).decode("ascii", "replace")
+            scope = {**scope, "path": unquote(kept)}
+        await self._app(scope, receive, send)
