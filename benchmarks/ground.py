@@ -53,7 +53,12 @@ class Ground:
         """The Pulumi CLI on a program, with a state of its own."""
         state = program.parent / f"{program.name}-cli-state"
         state.mkdir(exist_ok=True)
-        mine = {"PULUMI_BACKEND_URL": state.as_uri(), "PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}"}
+        mine = {
+            "PULUMI_BACKEND_URL": state.as_uri(),
+            "PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}",
+            # Where plugins of packages that the program does not use are not to be had, it would try for seconds.
+            "PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION": "true",
+        }
         command = ["pulumi", "-C", str(program), *words]
         finished = subprocess.run(
             command, env=os.environ | self.stage.settings() | mine, check=False, capture_output=True, text=True

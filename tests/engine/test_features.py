@@ -118,6 +118,21 @@ def test_independent_steps_run_at_the_same_time(tmp_path: Path) -> None:
     assert outcome.exit == 0, outcome.messages
 
 
+def test_the_state_says_where_a_resource_is_declared(tmp_path: Path) -> None:
+    stack = Stack(
+        tmp_path,
+        """
+import pulumi
+class Box(pulumi.ComponentResource):
+    def __init__(self, name):
+        super().__init__("test:index:Box", name)
+Box("mine")
+""",
+    )
+    assert stack.run("up").exit == 0
+    assert stack.resource("mine").source_position == "project:///__main__.py#6"
+
+
 def test_what_a_program_prints_and_logs_becomes_events(tmp_path: Path) -> None:
     stack = Stack(
         tmp_path, "import pulumi, sys\nprint('to out')\nprint('to err', file=sys.stderr)\npulumi.warn('careful')\n"
