@@ -39,11 +39,16 @@ class Ground:
 
     def program(self, name: str, config: dict[str, str]) -> Path:
         """A copy of one of our programs, its stack `bench` made and configured."""
-        folder = self.stage.folder / name
-        shutil.copytree(PROGRAMS / name, folder)
+        folder = self.copy(name, config)
+        self.stage.output("lakewright", "stack", "init", "--stack", "bench", "-C", str(folder))
+        return folder
+
+    def copy(self, name: str, config: dict[str, str]) -> Path:
+        """A copy of one of our programs, its stack `bench` configured."""
+        folder = Path(tempfile.mkdtemp(prefix=name, dir=self.stage.folder))
+        shutil.copytree(PROGRAMS / name, folder, dirs_exist_ok=True)
         lines = [f"  {name.replace('_', '-')}:{key}: {json.dumps(value)}" for key, value in config.items()]
         (folder / "Pulumi.bench.yaml").write_text("\n".join(["config:", *lines]) + "\n" if lines else "config: {}\n")
-        self.stage.output("lakewright", "stack", "init", "--stack", "bench", "-C", str(folder))
         return folder
 
     def lakewright(self, *words: str) -> None:

@@ -62,7 +62,7 @@ def measure(ground: Ground) -> list[Row]:
 
 def _without_calls(ground: Ground, stamped: Stamped) -> dict[str, Times]:
     """What SDK and engine cost by themselves: no provider can be faster."""
-    where = ("--stack", "bench", "-C", str(ground.program("nothing", {})))
+    where = ("--stack", "bench", "-C", str(ground.program("nothing", {"count": str(COUNT * (1 + len(NAMES)))})))
     stamped.run("preview", *where)
     created = stamped.run("up", "--yes", *where)
     previews = (stamped.run("preview", "--refresh", "--expect-no-changes", *where) for _ in range(PREVIEWS))

@@ -1,5 +1,6 @@
-"""400 resources whose provider calls nobody."""
+"""`count` resources whose provider calls nobody."""
 
+import pulumi
 from pulumi.dynamic import Resource
 
 from benchmarks.providers import Nothing
@@ -9,5 +10,5 @@ class Thing(Resource):
     """Of no kind."""
 
 
-for number in range(400):
+for number in range(pulumi.Config().require_int("count")):
     Thing(Nothing(), f"nothing-{number}", {"name": f"nothing-{number}", "server": {"endpoint": "nowhere"}})
