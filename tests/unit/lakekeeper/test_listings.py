@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from lakewright.lakekeeper.api import listings
-from lakewright.lakekeeper.api.errors import Forbidden, TooSlow
+from lakewright.lakekeeper.api.errors import Forbidden, Refused, TooSlow
 from lakewright.lakekeeper.api.listings import MAX_AGE, Listings
 
 
@@ -112,3 +113,40 @@ def test_a_list_that_does_not_come_is_an_error_and_no_absence() -> None:
 
     with pytest.raises(TooSlow):
         listings.shared_unless_refused("slow", slow)
+
+
+def test_an_index_reads_as_many_pages_as_somebody_needs() -> None:
+    read: list[str] = []
+
+    def pages() -> Iterator[list[dict[str, str]]]:
+        for page in ("a", "b", ""):
+            read.append(page)
+            yield [{"id": page, "name": page.upper()}] if page else []
+
+    index = listings.Index(pages())
+    assert index.get("a") == {"id": "a", "name": "A"}
+    assert read == ["a"]
+    assert index.get("b") == {"id": "b", "name": "B"}
+    assert read == ["a", "b"]
+    assert index.get("c") is None
+    assert read == ["a", "b", ""]
+
+
+def test_an_index_that_is_refused_in_the_middle_knows_what_it_has_read() -> None:
+    def pages() -> Iterator[list[dict[str, str]]]:
+        yield [{"id": "a"}]
+        raise Refused("no more")
+
+    index = listings.Index(pages())
+    assert index.get("b") is None
+    assert index.get("a") == {"id": "a"}
+    assert index.get("b") is None
+
+
+def test_an_index_whose_first_page_is_refused_is_refused() -> None:
+    def pages() -> Iterator[list[dict[str, str]]]:
+        raise Refused("no")
+        yield []
+
+    with pytest.raises(Refused):
+        listings.Index(pages())

@@ -6,7 +6,7 @@ Lists are filtered by rights and may be refused: what is absent from one is look
 
 import threading
 import time
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from concurrent.futures import Future
 from typing import Any, TypeVar
 
@@ -61,6 +61,35 @@ class Listings:
         """Share nothing that was asked for until now."""
         with self._lock:
             self._answers.clear()
+
+
+class Index:
+    """The objects of a list by their ids, read page by page as far as somebody looks. Safe to share between threads.
+
+    Pages of some lists name a next one for as long as they are not empty: most readers never need that one.
+    """
+
+    def __init__(self, pages: Iterable[Iterable[dict[str, Any]]]) -> None:
+        """Reads the first page. Raises what that call raises."""
+        self._pages: Iterator[Iterable[dict[str, Any]]] = iter(pages)
+        self._known: dict[str, dict[str, Any]] = {}
+        self._lock = threading.Lock()
+        self._read()
+
+    def get(self, key: str) -> dict[str, Any] | None:
+        """An object, or None where no page has it, or where the server refuses to go on."""
+        with self._lock:
+            try:
+                while key not in self._known and self._read():
+                    pass
+            except Refused:
+                return None
+            return self._known.get(key)
+
+    def _read(self) -> bool:
+        page = next(self._pages, None)
+        self._known |= {str(one["id"]): one for one in page or ()}
+        return page is not None
 
 
 _of_process = Listings()

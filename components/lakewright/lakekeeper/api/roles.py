@@ -1,5 +1,6 @@
 """Calls about roles, each of one project."""
 
+from collections.abc import Iterator
 from typing import Any, cast
 
 from lakewright.lakekeeper.api import listings
@@ -28,15 +29,19 @@ def get(client: Client, project_id: str, role_id: str) -> Found | None:
 
 def all_of(client: Client, project_id: str) -> list[Found]:
     """The roles of a project that we may see."""
-    return [role for page in pages(client, ROOT, project=project_id) for role in cast(list[Found], page["roles"])]
+    return [role for page in _pages(client, project_id) for role in page]
+
+
+def _pages(client: Client, project_id: str) -> Iterator[list[Found]]:
+    return (cast(list[Found], page["roles"]) for page in pages(client, ROOT, project=project_id))
 
 
 def look(client: Client, project_id: str, role_id: str) -> Found | None:
     """A role as a refresh sees it: from the list that all its readers share; alone if it is not in there."""
     listed = listings.shared_unless_refused(
-        (client, "roles", project_id), lambda: {str(role["id"]): role for role in all_of(client, project_id)}
+        (client, "roles", project_id), lambda: listings.Index(_pages(client, project_id))
     )
-    return (listed or {}).get(role_id) or get(client, project_id, role_id)
+    return (listed and listed.get(role_id)) or get(client, project_id, role_id)
 
 
 def named(client: Client, project_id: str, name: str) -> Found | None:

@@ -4,6 +4,7 @@ Apart from the client, since importing httpx takes long: a program that declares
 """
 
 import json
+import ssl
 from collections.abc import Iterator, Mapping
 from typing import Any, cast
 
@@ -26,7 +27,8 @@ class Sender:
         self._http = httpx.Client(
             base_url=server.endpoint,
             auth=auth_for(server.auth, resolve, verify),
-            verify=verify,
+            # To read everybody's authorities takes long, and at an address without TLS nobody is asked.
+            verify=verify if server.endpoint.startswith("https:") else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT),
             timeout=_waiting(settings.answer_within()),
             transport=transport,
             limits=httpx.Limits(max_connections=64, max_keepalive_connections=64, keepalive_expiry=60),

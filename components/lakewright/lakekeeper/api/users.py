@@ -1,5 +1,6 @@
 """Calls about users, who belong to the whole server."""
 
+from collections.abc import Iterator
 from typing import Any, cast
 from urllib.parse import quote
 
@@ -34,17 +35,19 @@ def get(client: Client, user_id: str) -> Found | None:
         return None
 
 
-def all_of(client: Client, most: int | None = None) -> list[Found]:
-    """The users that we may see; of the first `most` pages alone where that is given."""
-    return [user for page in pages(client, ROOT, most=most) for user in cast(list[Found], page["users"])]
+def all_of(client: Client) -> list[Found]:
+    """The users that we may see."""
+    return [user for page in _pages(client) for user in page]
+
+
+def _pages(client: Client, most: int | None = None) -> Iterator[list[Found]]:
+    return (cast(list[Found], page["users"]) for page in pages(client, ROOT, most=most))
 
 
 def look(client: Client, user_id: str) -> Found | None:
     """A user as a refresh sees it: from the list that all its readers share; alone if it is not in there."""
-    listed = listings.shared_unless_refused(
-        (client, "users"), lambda: {str(user["id"]): user for user in all_of(client, LISTED_PAGES)}
-    )
-    return (listed or {}).get(user_id) or get(client, user_id)
+    listed = listings.shared_unless_refused((client, "users"), lambda: listings.Index(_pages(client, LISTED_PAGES)))
+    return (listed and listed.get(user_id)) or get(client, user_id)
 
 
 def replace(client: Client, user_id: str, properties: dict[str, Any]) -> None:
