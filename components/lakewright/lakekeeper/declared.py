@@ -87,7 +87,7 @@ class Declared(BaseModel):
 
     def props(self) -> dict[str, Any]:
         """As properties for the engine: plain values, without those that are not set."""
-        return self.model_dump(exclude_none=True, warnings=False)
+        return _with_unknown(self, self.model_dump(exclude_none=True, warnings=False))
 
 
 class OnServer(Declared):
@@ -124,15 +124,32 @@ def _nests_declared(annotation: Any) -> bool:
     return any(_nests_declared(argument) for argument in get_args(annotation))
 
 
+def _with_unknown(declared: Declared, props: dict[str, Any]) -> dict[str, Any]:
+    """Props with what is not known yet: where there is to be a model, pydantic would write an empty one."""
+    for name, value in declared:
+        if isinstance(value, Unknown):
+            props[name] = value
+        elif isinstance(value, Declared):
+            _with_unknown(value, props[name])
+    return props
+
+
+def is_unknown(value: Any) -> bool:
+    """Whether a value as a whole is not known yet."""
+    return isinstance(value, Unknown)
+
+
 def has_unknown(value: Any) -> bool:
     """Whether a value, or anything in it, is not known yet."""
     if type(value) in _SCALARS:
         return False
+    if isinstance(value, BaseModel):
+        return any(has_unknown(item) for _, item in value)
     if isinstance(value, dict):
         return any(has_unknown(item) for item in cast(dict[str, Any], value).values())
     if isinstance(value, list | tuple):
         return any(has_unknown(item) for item in cast(list[Any], value))
-    return isinstance(value, Unknown)
+    return is_unknown(value)
 
 
 def tidied(value: Any) -> Any:

@@ -29,7 +29,7 @@ class Change:
     @property
     def known(self) -> bool:
         """Whether the new value is known: in a preview it may not be."""
-        return not has_unknown(self.new)
+        return isinstance(self.new, Declared) or not has_unknown(self.new)
 
     def __str__(self) -> str:
         if isinstance(self.mark, Rotate):  # an external id is treated as a secret

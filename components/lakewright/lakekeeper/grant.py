@@ -69,7 +69,7 @@ class GrantProvider(LakekeeperProvider[GrantArgs]):
         if result.failures:
             return result
         declared = self.args.parse(result.inputs)
-        return result if has_unknown(declared.on) else claimed(result, declared.place, declared.claim, "on")
+        return claimed(result, declared.place, declared.claim, "on")
 
     def make(self, client: Client, new: GrantArgs) -> tuple[str, Found[GrantArgs]]:
         on = grant_target.required(client, new.on)

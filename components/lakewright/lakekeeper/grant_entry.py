@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable
-from typing import Annotated, Self
+from typing import Annotated, Any, Self
 
 from pulumi.dynamic import CheckFailure, CheckResult
 from pydantic import AfterValidator, model_validator
@@ -11,7 +11,7 @@ from lakewright.lakekeeper import claims
 from lakewright.lakekeeper.api.privileges import ASSIGNEE, Held
 from lakewright.lakekeeper.api.server import ServerRef
 from lakewright.lakekeeper.claims import Claim, Place
-from lakewright.lakekeeper.declared import Declared, has_unknown
+from lakewright.lakekeeper.declared import UNKNOWN, Declared, has_unknown, is_unknown
 from lakewright.lakekeeper.grant_target import GrantTarget
 from lakewright.types import RoleId, UserId
 
@@ -59,12 +59,16 @@ def entries(held: Iterable[Held]) -> list[Entry]:
 
 def place_of(server: ServerRef, on: GrantTarget) -> Place:
     """Where the grants on an object are claimed."""
-    return (server.endpoint, str(on))
+    return (_endpoint(server), UNKNOWN if has_unknown(on) else str(on))
 
 
 def place_of_members(server: ServerRef, role_id: str) -> Place:
     """Where the members of a role are claimed."""
-    return (server.endpoint, f"role/{role_id}", ASSIGNEE)
+    return (_endpoint(server), UNKNOWN if is_unknown(role_id) else f"role/{role_id}", ASSIGNEE)
+
+
+def _endpoint(server: ServerRef) -> Any:
+    return UNKNOWN if is_unknown(server) else server.endpoint
 
 
 def claimed(result: CheckResult, place: Place, claim: Claim, path: str) -> CheckResult:

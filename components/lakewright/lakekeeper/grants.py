@@ -44,7 +44,7 @@ class GrantsArgs(OnServer):
 
     @model_validator(mode="after")
     def _no_members(self) -> Self:
-        if not has_unknown([self.grants, self.on]) and any(one.privilege == ASSIGNEE for one in self.grants):
+        if not has_unknown(self.grants) and any(one.privilege == ASSIGNEE for one in self.grants):
             raise ValueError(f"`{ASSIGNEE}` is membership in a role: declare it by `RoleMembers`")
         return self
 
@@ -81,11 +81,7 @@ class GrantsProvider(LakekeeperProvider[GrantsArgs]):
         if result.failures:
             return result
         declared = self.args.parse(result.inputs)
-        return (
-            result
-            if has_unknown(declared.on)
-            else claimed(result, place_of(declared.server, declared.on), declared.claim, "on")
-        )
+        return claimed(result, place_of(declared.server, declared.on), declared.claim, "on")
 
     def make(self, client: Client, new: GrantsArgs) -> tuple[str, Found[GrantsArgs]]:
         on = grant_target.required(client, new.on)

@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, Field, Tag, model_validator
 
-from lakewright.lakekeeper.declared import Declared, Replace, ServerKeeps, has_unknown, one_of
+from lakewright.lakekeeper.declared import Declared, Replace, ServerKeeps, has_unknown, is_unknown, one_of
 from lakewright.lakekeeper.storage_adls import AdlsProfile, adls_defaults_left_out
 from lakewright.lakekeeper.storage_credentials import AnyCredential, CloudflareR2, UndeclaredCredential
 from lakewright.lakekeeper.storage_gcs import GcsProfile
@@ -159,7 +159,7 @@ def profile_observed(found: dict[str, Any], declared: Profile) -> Profile:
 
 def mismatch(profile: Profile, credential: AnyCredential | None) -> str | None:
     """Why a credential and a storage do not go together; None if they do."""
-    if has_unknown([credential]) or isinstance(credential, UndeclaredCredential):
+    if is_unknown(credential) or isinstance(credential, UndeclaredCredential):
         return None
     family = FAMILY[profile.type]
     if credential is None:

@@ -6,7 +6,16 @@ from typing import Annotated, Any, Self
 from pydantic import AfterValidator, model_validator
 
 from lakewright.lakekeeper.api import warehouses
-from lakewright.lakekeeper.declared import CreateOnly, Deletable, Replace, Rotate, ServerKeeps, Update, has_unknown
+from lakewright.lakekeeper.declared import (
+    CreateOnly,
+    Deletable,
+    Replace,
+    Rotate,
+    ServerKeeps,
+    Update,
+    has_unknown,
+    is_unknown,
+)
 from lakewright.lakekeeper.storage import (
     DeleteProfile,
     HardDelete,
@@ -74,7 +83,7 @@ class WarehouseArgs(Deletable):
 
     @model_validator(mode="after")
     def _credential_is_for_the_storage(self) -> Self:
-        if not has_unknown([self.storage]) and (reason := mismatch(self.storage, self.credential)):
+        if not is_unknown(self.storage) and (reason := mismatch(self.storage, self.credential)):
             raise ValueError(reason)
         return self
 

@@ -26,10 +26,10 @@ def held(client: Client, on: Object) -> frozenset[Held] | None:
     """All that is held on an object itself; None if the object is not there."""
     try:
         return permissions.held(client, on) if _has_tuples(client, on) else _listed(client, on)
-    except NoSuchPath:
-        if client.server().keeps_tuples:  # it has the path: something on the way to it does not
-            raise
-        raise _keeps_none(client, on) from None
+    except NoSuchPath as unknown:
+        if not client.server().keeps_tuples:  # with them it has the path: something on the way to it does not
+            unknown.add(_perhaps_none(client))
+        raise
     except NotFound:
         return None
     except Forbidden:
@@ -119,6 +119,16 @@ def _keeps_none(client: Client, on: Object) -> KeepsNoGrants:
     )
 
 
+def _perhaps_none(client: Client) -> str:
+    """Why a server new enough for the Grants API may not know its path: an authorizer need not have a place for it."""
+    server = client.server()
+    return (
+        f"Either something on the way to {client.endpoint} answered, or the authorizer `{server.authz_backend}` of its"
+        f" Lakekeeper {server.version_text} has no place for grants: then remove the declaration, or run the server"
+        " with OpenFGA."
+    )
+
+
 def _send(client: Client, on: Object, writes: Iterable[Held], deletes: Iterable[Held]) -> None:
     tuples = _has_tuples(client, on)
     if tuples:
@@ -174,8 +184,9 @@ def _apply(client: Client, on: Object, writes: Iterable[Held], deletes: Iterable
     body = {"writes": [_entry(one) for one in writes], "deletes": [_entry(one) for one in deletes]}
     try:
         client.call("POST", path(on), project=on.project_id, body=body)
-    except NoSuchPath:
-        raise _keeps_none(client, on) from None
+    except NoSuchPath as unknown:
+        unknown.add(_perhaps_none(client))
+        raise
     except Refused as refused:
         match refused.kind:
             case "InvalidGrantPrivilege":

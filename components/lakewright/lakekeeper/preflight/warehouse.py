@@ -10,7 +10,7 @@ from lakewright.lakekeeper.api import listings, projects, validation, warehouses
 from lakewright.lakekeeper.api.client import Client
 from lakewright.lakekeeper.api.errors import LakekeeperError, Refused
 from lakewright.lakekeeper.api.server import ServerRef
-from lakewright.lakekeeper.declared import has_unknown
+from lakewright.lakekeeper.declared import has_unknown, is_unknown
 from lakewright.lakekeeper.preflight import storage
 from lakewright.lakekeeper.preflight.places import Neighbour, name_free, overlap, place_of
 from lakewright.lakekeeper.preflight.report import Check, Report, write
@@ -65,7 +65,7 @@ def _first(*key: str) -> bool:
 def _checks(
     client: Client, new: "WarehouseArgs", old: "WarehouseArgs | None", secret: Secret, body: Body
 ) -> list[Check]:
-    if has_unknown([new.project_id, new.name, new.storage.type]):
+    if has_unknown([new.project_id, new.name]) or is_unknown(new.storage) or is_unknown(new.storage.type):
         return [Check(name="name", status="skipped", reason=NOT_KNOWN)]
     around = listings.shared((client, "surroundings"), lambda: _look_around(client))
     mine = _own(around.neighbours, old)

@@ -1,0 +1,146 @@
+"""Any property may be an output that is not known yet: a preview says what it can, and never fails over it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from copy import deepcopy
+from typing import Any
+
+import pytest
+from lakewright.lakekeeper import claims
+from lakewright.lakekeeper.bootstrap import BootstrapProvider
+from lakewright.lakekeeper.declared import UNKNOWN
+from lakewright.lakekeeper.deletion_guard import DeletionGuardProvider
+from lakewright.lakekeeper.grant import GrantProvider
+from lakewright.lakekeeper.grants import GrantsProvider
+from lakewright.lakekeeper.namespace import NamespaceProvider
+from lakewright.lakekeeper.project import ProjectProvider
+from lakewright.lakekeeper.provider import LakekeeperProvider
+from lakewright.lakekeeper.role import RoleProvider
+from lakewright.lakekeeper.role_members import RoleMembersProvider
+from lakewright.lakekeeper.table import TableProvider
+from lakewright.lakekeeper.task_queue_config import TaskQueueConfigProvider
+from lakewright.lakekeeper.user import UserProvider
+from lakewright.lakekeeper.warehouse import WarehouseProvider
+
+Props = dict[str, Any]
+Path = tuple[str | int, ...]
+
+ID = "01a1fcf2-b7e7-781a-879e-a45e6cb252fb"
+ROLE_ARN = "arn:aws:iam::123456789012:role/lake"
+STORAGE = {
+    "bucket": "lake",
+    "key_prefix": "main",
+    "region": "us-east-1",
+    "endpoint": "https://s3.test",
+    "flavor": "s3-compat",
+    "assume_role_arn": ROLE_ARN,
+    "sts_session_tags": {"team": "a"},
+    "storage_layout": {"type": "tabular-only", "tabular": "{name}-{uuid}"},
+}
+DECLARED: list[tuple[type[LakekeeperProvider[Any]], Props]] = [
+    (BootstrapProvider, {"accept_terms_of_use": True}),
+    (ProjectProvider, {"project_id": "acme", "name": "ACME"}),
+    (
+        WarehouseProvider,
+        {
+            "project_id": "acme",
+            "name": "main",
+            "storage": STORAGE,
+            "credential": {"type": "aws-system-identity", "external_id": "x-1"},
+            "delete_profile": {"type": "soft", "expiration_seconds": 60},
+            "protected": True,
+            "active": True,
+            "allowed_format_versions": [2, 3],
+            "default_format_version": 2,
+        },
+    ),
+    (NamespaceProvider, {"warehouse_id": ID, "name": "sales.daily", "properties": {"owner": "a"}, "protected": True}),
+    (
+        TableProvider,
+        {
+            "warehouse_id": ID,
+            "namespace": "sales",
+            "name": "orders",
+            "columns": [{"name": "id", "type": "long", "required": True}, {"name": "day", "type": "date"}],
+            "partition_by": ["days(day)"],
+            "sort_by": ["id desc"],
+            "properties": {"owner": "a"},
+        },
+    ),
+    (UserProvider, {"user_id": "oidc~ann", "name": "Ann", "user_type": "human", "email": "ann@x.example"}),
+    (RoleProvider, {"project_id": "acme", "name": "r", "description": "d", "provider_id": "okta", "source_id": "7"}),
+    (RoleMembersProvider, {"project_id": "acme", "role_id": ID, "users": ["oidc~ann"]}),
+    (
+        GrantProvider,
+        {
+            "on": {"type": "table", "warehouse_id": ID, "namespace": "sales", "name": "orders"},
+            "privilege": "select",
+            "user": "oidc~ann",
+        },
+    ),
+    (
+        GrantsProvider,
+        {
+            "on": {"type": "namespace", "warehouse_id": ID, "namespace": "sales"},
+            "grants": [{"privilege": "x", "role": ID}],
+        },
+    ),
+    (TaskQueueConfigProvider, {"warehouse_id": ID, "queue": "tabular_purge", "config": {"a": 1}}),
+    (DeletionGuardProvider, {"warehouses": {"main": ID}}),
+]
+
+
+@pytest.fixture(autouse=True)
+def _a_program_of_its_own() -> None:
+    claims.of_process.forget()
+
+
+def paths(value: Any, path: Path = ()) -> Iterator[Path]:
+    if path:
+        yield path
+    children = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, child in children:
+        yield from paths(child, (*path, key))
+
+
+def unknown_at(props: Props, path: Path) -> Props:
+    changed: Any = deepcopy(props)
+    inside = changed
+    for key in path[:-1]:
+        inside = inside[key]
+    inside[path[-1]] = UNKNOWN
+    return changed
+
+
+def found_at(props: Any, path: Path) -> Any:
+    """What is at a path, or at the first part of it that is unknown as a whole."""
+    for key in path:
+        if props is UNKNOWN:
+            break
+        props = props[key]
+    return props
+
+
+@pytest.mark.parametrize(("provider", "declared"), DECLARED, ids=lambda one: getattr(one, "__name__", ""))
+def test_a_preview_bears_each_property_unknown(provider: type[LakekeeperProvider[Any]], declared: Props) -> None:
+    hooks = provider()
+    props = {"server": {"endpoint": "http://127.0.0.1:9", "auth": {"kind": "none"}}, **declared}
+    known = hooks.check({}, props)
+    assert not known.failures
+    for path in paths(props):
+        for olds in ({}, known.inputs):
+            checked = hooks.check(olds, unknown_at(props, path))
+            assert not checked.failures, path
+            assert found_at(checked.inputs, path) is UNKNOWN, path
+        hooks.diff("the-id", known.inputs, checked.inputs)
+
+
+def test_objects_that_are_still_to_be_made_are_not_taken_for_one() -> None:
+    server = {"endpoint": "http://127.0.0.1:9"}
+    for name in ("first", "second"):
+        on = {"type": "warehouse", "warehouse_id": UNKNOWN}
+        all_grants = {"server": server, "on": on, "grants": [], "declared_as": name}
+        assert not GrantsProvider().check({}, all_grants).failures
+        members = {"server": server, "project_id": "acme", "role_id": UNKNOWN, "users": [], "declared_as": name}
+        assert not RoleMembersProvider().check({}, members).failures
