@@ -37,7 +37,11 @@ Job = Literal[
 JOBS: tuple[Job, ...] = get_args(Job)
 """In the order in which they have to run on one table."""
 
-MiB = 2**20
+MiB, TiB = 2**20, 2**40
+_MILLENNIUM: Mapping[Unit, int] = {"hour": 8_766_000, "day": 365_250, "month": 12_000, "year": 1_000}
+"""What is kept for longer has no date of the calendar's to be cut at."""
+_CENTURY = 36_525
+"""Days."""
 
 
 class _Policy(BaseModel):
@@ -70,6 +74,12 @@ class RetentionPolicy(_Policy):
     """Files of deleted rows stay where they are, named in a manifest under the table's location; jobs spare them."""
 
     @model_validator(mode="after")
+    def _within_the_calendar(self) -> RetentionPolicy:
+        if self.keep > (most := _MILLENNIUM[self.unit]):
+            raise ValueError(f"keep: expected at most {most} units of a {self.unit}, found {self.keep}")
+        return self
+
+    @model_validator(mode="after")
     def _pattern_tells_the_unit(self) -> RetentionPolicy:
         if self.pattern is not None:
             checked_pattern(self.pattern or DEFAULT_PATTERN, self.unit)
@@ -92,13 +102,13 @@ class HistoryPolicy(_Policy):
 class OrphanFilesPolicy(_Policy):
     """Files of the table's location that no snapshot refers to; their age has to exceed the longest write."""
 
-    older_than_days: Annotated[int, Field(ge=1)] = 7
+    older_than_days: Annotated[int, Field(ge=1, le=_CENTURY)] = 7
 
 
 class StagedFilesPolicy(_Policy):
     """How long a file stays a candidate before it is deleted."""
 
-    older_than_days: Annotated[int, Field(ge=1)] = 3
+    older_than_days: Annotated[int, Field(ge=1, le=_CENTURY)] = 3
 
 
 class CompactionPolicy(_Policy):
@@ -107,8 +117,8 @@ class CompactionPolicy(_Policy):
     strategy: Literal["bin-pack", "sort", "z-order"] = "bin-pack"
     columns: tuple[str, ...] = ()
     """What to sort or z-order by. Default of `sort`: the table's own sort order."""
-    target_file_size: Annotated[ByteSize, Field(ge=MiB)] = ByteSize(512 * MiB)
-    min_input_files: Annotated[int, Field(ge=2)] = 5
+    target_file_size: Annotated[ByteSize, Field(ge=MiB, le=TiB)] = ByteSize(512 * MiB)
+    min_input_files: Annotated[int, Field(ge=2, le=1_000_000)] = 5
     partial_progress_commits: Annotated[int, Field(ge=0, le=100)] = 10
     """At most so many commits, each of which lasts; 0 for one commit of everything."""
 
@@ -126,7 +136,7 @@ class Lock(_Policy):
 
     message: str = ""
     since: datetime
-    expires_in_days: Annotated[int, Field(ge=1)] | None = None
+    expires_in_days: Annotated[int, Field(ge=1, le=_CENTURY)] | None = None
     """Default: until it is taken away."""
 
     @model_validator(mode="after")
@@ -136,7 +146,7 @@ class Lock(_Policy):
         return self
 
     def holds(self, now: datetime) -> bool:
-        return self.expires_in_days is None or now < self.since + timedelta(days=self.expires_in_days)
+        return self.expires_in_days is None or now - self.since < timedelta(days=self.expires_in_days)
 
 
 class MaintenanceSwitches(_Policy):

@@ -106,7 +106,11 @@ def test_a_name_with_dots_and_quotes_is_looked_for_as_it_is(refused: Refused, co
     [
         ("history", '{"versions": 101}', "history.versions: Input should be less than or equal to 100"),
         ("history", '{"max_age_days": 4}', "less than or equal to 3"),
+        ("history", "null", "history: expected a value, found null; `policy unset` takes it away"),
+        ("retention", '{"keep": 1001, "unit": "year", "column": "n"}', "keep: expected at most 1000 units of a year"),
         ("orphan-files", '{"older_than_days": 0}', "greater than or equal to 1"),
+        ("staged-files", '{"older_than_days": 1000000000}', "less than or equal to 36525"),
+        ("compaction", '{"min_input_files": 10000000000}', "less than or equal to 1000000"),
         ("column-tags", '{"email": ["PII"]}', "column_tags: expected columns of the table, n; there is no email"),
         ("column-tags", '{"n": ["SECRET"]}', "'PII' or 'HC'"),
         ("sharing", '"perhaps"', "sharing"),

@@ -6,9 +6,8 @@ from importlib.metadata import version
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
-from lakewright_spark.cli import commands
+from lakewright_spark.cli import commands, printing
 from lakewright_spark.errors import LakewrightSparkError
 
 app = typer.Typer(
@@ -41,5 +40,5 @@ def main() -> None:
     try:
         app()
     except LakewrightSparkError as error:
-        Console(stderr=True, highlight=False).print(f"lakewright-spark: {error}", style="red", markup=False)
+        printing.complain(f"lakewright-spark: {error}")
         raise SystemExit(error.exit_code) from None

@@ -9,9 +9,8 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
-from rich.table import Table
 
+from lakewright_spark.cli import printing
 from lakewright_spark.cli.durations import duration
 from lakewright_spark.cli.options import AsJson, ConfigFile, RegistryUrl, load_config, open_registry
 from lakewright_spark.results.uris import ResultNamespaces
@@ -20,8 +19,7 @@ if TYPE_CHECKING:
     from lakewright_spark.registry.records import ExecutionRecord
     from lakewright_spark.results.cleanup import Cleaner
 
-app = typer.Typer(no_args_is_help=True, help=__doc__)
-_out = Console(highlight=False)
+app = typer.Typer(no_args_is_help=True, help="List what ran, drop what is old, find what lost its other half.")
 
 TexeraUrl = Annotated[
     str | None,
@@ -38,12 +36,14 @@ def list_executions(*, config: ConfigFile = None, registry: RegistryUrl = None, 
     if as_json:
         print(json.dumps([_told(record) for record in records]))
         return
-    table = Table("workflow", "execution", "unit", "warehouse", "status", "started (UTC)", "tables", box=None)
+    table = printing.columns(
+        "workflow", "execution", "unit", "warehouse", "status", "started (UTC)", "tables", fold=("unit", "warehouse")
+    )
     for record in records:
         names = (str(record.workflow), str(record.execution), record.computing_unit or "", record.warehouse or "")
         started = f"{record.started_at:%Y-%m-%d %H:%M}"
         table.add_row(*names, record.status.value, started, str(len(record.tables)))
-    _out.print(table)
+    printing.show(table)
 
 
 @app.command()

@@ -8,14 +8,11 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
-from rich.table import Table
 
+from lakewright_spark.cli import printing
 from lakewright_spark.cli.options import AsJson, ConfigFile, Warehouse, chosen_warehouse, load_config
 from lakewright_spark.errors import JobFailedError
 from lakewright_spark.results.uris import Execution
-
-_out = Console(highlight=False)
 
 
 def run_flights(
@@ -46,18 +43,18 @@ def run_flights(
     if as_json:
         print(json.dumps(dataclasses.asdict(report)))
         return
-    table = Table("rows", "written as", box=None, header_style="bold")
+    table = printing.columns("rows", "written as", fold=("written as",))
     for uri, rows in report.tables.items():
         table.add_row(f"{rows:,}", uri)
-    _out.print(table)
+    printing.show(table)
     sums = report.totals
-    _out.print(
+    print(
         f"Read back through PyIceberg and equal to the source: {sums.flights:,} flights, {sums.cancelled:,} cancelled, "
         f"{sums.distance:,} miles, {sums.arrival_delay:,} minutes late."
     )
     for route in report.worst[:3]:
-        _out.print(
+        print(
             f"  {route['airline']} {route['origin']}-{route['dest']}: "
             f"{route['mean_arrival_delay']:.0f} minutes late in rough weather ({route['flights']} flights)"
         )
-    _out.print("Seconds: " + ", ".join(f"{name} {seconds:.1f}" for name, seconds in report.seconds.items()))
+    print("Seconds: " + ", ".join(f"{name} {seconds:.1f}" for name, seconds in report.seconds.items()))

@@ -15,7 +15,7 @@ from lakewright_spark.cli.durations import duration
 from lakewright_spark.cli.options import (
     AsJson,
     ConfigFile,
-    RegistryUrl,
+    RegistryIfNamed,
     Warehouse,
     chosen_warehouse,
     job_name,
@@ -37,7 +37,7 @@ def job(
     table: Annotated[str, typer.Option(metavar="NAMESPACE.TABLE", help="A part with a dot in it in backquotes.")],
     config: ConfigFile = None,
     warehouse: Warehouse = None,
-    registry: RegistryUrl = None,
+    registry: RegistryIfNamed = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Tell what it would do, and do nothing.")] = False,
     deadline: Annotated[
         timedelta | None, typer.Option(parser=duration, metavar="DURATION", help="End it after so long, as in 45m.")

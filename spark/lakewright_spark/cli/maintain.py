@@ -11,14 +11,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
-from rich.console import Console
 
 from lakewright_spark.catalog_policies import JOBS, Job
+from lakewright_spark.cli import printing
 from lakewright_spark.cli.durations import duration
 from lakewright_spark.cli.options import (
     AsJson,
     ConfigFile,
-    RegistryUrl,
+    RegistryIfNamed,
     chosen_warehouse,
     job_name,
     key_and_value,
@@ -69,7 +69,7 @@ def maintain(
         ),
     ] = "3m",  # type: ignore[assignment]
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Tell what each job would do, and do nothing.")] = False,
-    registry: RegistryUrl = None,
+    registry: RegistryIfNamed = None,
     metrics: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Append a JSON object a line for each run.", dir_okay=False)
     ] = None,
@@ -99,7 +99,7 @@ def maintain(
     wanted = tuple(cast(list[Job], job)) if job else JOBS
     named = registry or os.environ.get("LAKEWRIGHT_REGISTRY")
     with ExitStack() as stack:
-        observers = [stack.enter_context(progress.shown(Console(stderr=True)))]
+        observers = [stack.enter_context(progress.shown(printing.console_of_errors()))]
         observers += stack.enter_context(telemetry.observers(metrics))
         control = stack.enter_context(signals.control())
         maintenance = application.Maintenance(
@@ -124,5 +124,7 @@ def _told(outcome: Outcome) -> str:
     counts = ", ".join(f"{number} {state.lower()}" for state, number in sorted(outcome.counts().items()))
     held = [decision for plan in outcome.plans for one in plan.tables for decision in one.decisions]
     off = sum(one.verdict == "held" for one in held)
-    more = f"; {off} more are due and held back by switches, locks or running executions" if off else ""
-    return f"{outcome.tables} tables{' (dry run)' if outcome.dry_run else ''}: {counts or 'nothing is due'}{more}"
+    those = "1 more is" if off == 1 else f"{off} more are"
+    more = f"; {those} due and held back by switches, locks or running executions" if off else ""
+    tables = f"{outcome.tables} table{'' if outcome.tables == 1 else 's'}{' (dry run)' if outcome.dry_run else ''}"
+    return f"{tables}: {counts or 'nothing is due'}{more}"

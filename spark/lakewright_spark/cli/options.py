@@ -36,6 +36,12 @@ RegistryUrl = Annotated[
         help="sqlite:///PATH or postgresql://..; else $LAKEWRIGHT_REGISTRY, else a file in the user's data folder.",
     ),
 ]
+RegistryIfNamed = Annotated[
+    str | None,
+    typer.Option(
+        "--registry", metavar="URL", help="Of executions: sqlite:///PATH or postgresql://..; else $LAKEWRIGHT_REGISTRY."
+    ),
+]
 NoRegistry = Annotated[
     bool, typer.Option("--no-registry", help="Keep no registry, as in a computing unit: nothing is replaced then.")
 ]

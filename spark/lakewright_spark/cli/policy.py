@@ -6,9 +6,8 @@ import json
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
-from rich.table import Table
 
+from lakewright_spark.cli import printing
 from lakewright_spark.cli.options import AsJson, ConfigFile, Warehouse, chosen_warehouse, load_config
 from lakewright_spark.table_identifier import TableIdentifier
 
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
 
     from lakewright_spark.policies.tables import PolicyTables
 
-app = typer.Typer(no_args_is_help=True, help=__doc__)
+app = typer.Typer(no_args_is_help=True, help="Show, set and take away what maintenance jobs do about a table.")
 
 TableName = Annotated[str, typer.Argument(metavar="NAMESPACE.TABLE", help="A part with a dot in it in backquotes.")]
 PolicyName = Annotated[str, typer.Argument(metavar="POLICY", help="retention, history, orphan-files, compaction, ..")]
@@ -39,12 +38,12 @@ def show(table: TableName, *, config: ConfigFile = None, warehouse: Warehouse = 
     if as_json:
         print(json.dumps({"table": str(identifier), "policies": found, "mistakes": list(resolved.mistakes)}))
         return
-    listed = Table("policy", "from", "value", box=None, header_style="bold")
+    listed = printing.columns("policy", "from", "value", fold=("from", "value"))
     for name, one in found.items():
         listed.add_row(name, str(one["from"]), json.dumps(one["value"]))
-    Console(highlight=False).print(listed)
+    printing.show(listed)
     for mistake in resolved.mistakes:
-        Console(stderr=True, highlight=False).print(f"does not suit the table: {mistake}", style="red", markup=False)
+        printing.complain(f"does not suit the table: {mistake}")
 
 
 @app.command("set")

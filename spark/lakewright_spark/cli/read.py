@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lakewright_spark.cli.options import ConfigFile, RegistryUrl, Warehouse, load_config, open_registry
+from lakewright_spark.cli.options import ConfigFile, RegistryIfNamed, Warehouse, load_config, open_registry
 from lakewright_spark.results.uris import ResultNamespaces, ResultUri
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ def read(
     *,
     config: ConfigFile = None,
     warehouse: Warehouse = None,
-    registry: RegistryUrl = None,
+    registry: RegistryIfNamed = None,
     offset: Annotated[int, typer.Option(min=0)] = 0,
     limit: Annotated[int, typer.Option(min=0)] = 20,
     after: Annotated[str | None, typer.Option(help="A cursor of an earlier answer, or `start`.")] = None,

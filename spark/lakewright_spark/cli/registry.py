@@ -6,7 +6,7 @@ import typer
 
 from lakewright_spark.cli.options import RegistryUrl
 
-app = typer.Typer(no_args_is_help=True, help=__doc__)
+app = typer.Typer(no_args_is_help=True, help="The database of executions.")
 
 
 @app.callback()

@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
-from rich.table import Table
 
+from lakewright_spark.cli import printing
 from lakewright_spark.cli.durations import duration
 from lakewright_spark.cli.options import (
     AsJson,
@@ -78,7 +77,7 @@ def run(
         told = {str(table.uri): {"rows": table.rows, "bytes": table.bytes} for table in written}
         print(json.dumps({"workflow": workflow, "execution": execution, "warehouse": chosen.name, "tables": told}))
         return
-    shown = Table("rows", "written as", box=None, header_style="bold")
+    shown = printing.columns("rows", "written as", fold=("written as",))
     for table in written:
         shown.add_row(f"{table.rows:,}", str(table.uri))
-    Console(highlight=False).print(shown)
+    printing.show(shown)

@@ -8,9 +8,8 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
-from rich.table import Table
 
+from lakewright_spark.cli import printing
 from lakewright_spark.cli.durations import duration
 from lakewright_spark.cli.options import AsJson, ConfigFile, chosen_warehouse, job_name, load_config
 from lakewright_spark.errors import NoSuchResultError
@@ -18,7 +17,7 @@ from lakewright_spark.errors import NoSuchResultError
 if TYPE_CHECKING:
     from lakewright_spark.scheduler.records import RunRecord
 
-app = typer.Typer(no_args_is_help=True, help=__doc__)
+app = typer.Typer(no_args_is_help=True, help="What maintenance did, from `ops.job_runs`.")
 _STATES = ("QUEUED", "RUNNING", "SUCCEEDED", "FAILED", "CANCELLED", "SKIPPED")
 
 Warehouses = Annotated[list[str] | None, typer.Option("--warehouse", help="Its name; repeatable. Default: every one.")]
@@ -67,13 +66,13 @@ def list_runs(
 
         print(json.dumps([told(run) for run in found]))
         return
-    shown = Table("run", "queued (UTC)", "job", "table", "state", "seconds", "reason", box=None, header_style="bold")
+    names = ("run", "queued (UTC)", "job", "table", "state", "seconds", "reason")
+    shown = printing.columns(*names, fold=("table", "reason"))
     for run in found:
         seconds = "" if run.seconds is None else f"{run.seconds:.1f}"
-        reason = "" if run.state.value == "SUCCEEDED" else run.reason
         queued = f"{run.queued_at:%Y-%m-%d %H:%M}"
-        shown.add_row(run.id[:8], queued, run.job, str(run.table), run.state.value, seconds, reason)
-    Console(highlight=False).print(shown)
+        shown.add_row(run.id[:8], queued, run.job, str(run.table), run.state.value, seconds, run.reason)
+    printing.show(shown)
 
 
 @app.command()

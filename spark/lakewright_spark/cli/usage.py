@@ -7,10 +7,9 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
 from rich.filesize import decimal
-from rich.table import Table
 
+from lakewright_spark.cli import printing
 from lakewright_spark.cli.durations import duration
 from lakewright_spark.cli.options import AsJson, ConfigFile, chosen_warehouse, load_config
 from lakewright_spark.errors import JobFailedError
@@ -95,7 +94,7 @@ def _growth(growth: Growth | None) -> dict[str, Any] | None:
 def _show(report: UsageReport, *, each: bool) -> None:
     from lakewright_spark.usage.report import total  # noqa: PLC0415  # as above
 
-    shown = Table("", "owner", "tables", "views", *_COLUMNS, box=None, header_style="bold")
+    shown = printing.columns("", "owner", "tables", "views", *_COLUMNS, fold=("", "owner"))
     for warehouse in report.warehouses:
         whole = total([warehouse])
         shown.add_row(warehouse.warehouse, warehouse.owner or "", str(whole.tables), str(whole.views), *_cells(whole))
@@ -109,7 +108,7 @@ def _show(report: UsageReport, *, each: bool) -> None:
             shown.add_row(f"all of {owner}", owner, str(whole.tables), str(whole.views), *_cells(whole))
     whole = report.total
     shown.add_row(f"tenant {report.tenant}", "", str(whole.tables), str(whole.views), *_cells(whole), style="bold")
-    Console(highlight=False).print(shown)
+    printing.show(shown)
 
 
 def _cells(size: TableSize, growth: Growth | None = None) -> list[str]:

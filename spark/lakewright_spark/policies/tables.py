@@ -52,7 +52,9 @@ class PolicyTables:
         try:
             given = TablePolicies.from_properties({key: text})
         except ValueError as error:
-            raise PolicyRefusedError(f"{policy}: {told(error)}") from None
+            raise PolicyRefusedError(told(error)) from None
+        if not given.properties():
+            raise PolicyRefusedError(f"{policy}: expected a value, found null; `policy unset` takes it away")
         with explained(self.config, self.warehouse, f"table {table}"):
             found = self._catalog().load_table(table.within)
             if mistakes := fitting(given, found):

@@ -70,10 +70,9 @@ class Outcome:
         if failed or self.problems:
             told = [f"{run}: {run.reason}" for run in failed] + list(self.problems.values())
             more = f"; and {len(told) - 3} more, see `lakewright-spark runs list`" if len(told) > 3 else ""
-            return MaintenanceFailedError(
-                f"{len(failed)} of {len(self.runs)} runs failed, {len(self.problems)} tables have policies that cannot "
-                f"be read: {'; '.join(told[:3])}{more}"
-            )
+            runs = [f"{len(failed)} of {len(self.runs)} runs failed"] if failed else []
+            unread = [f"{len(self.problems)} tables have policies that cannot be read"] if self.problems else []
+            return MaintenanceFailedError(f"{', '.join(runs + unread)}: {'; '.join(told[:3])}{more}")
         if self.held:
             return LeaseHeldError("; ".join(self.held.values()))
         return JobFailedError("; ".join(self.warnings)) if self.warnings else None

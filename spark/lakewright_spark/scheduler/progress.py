@@ -16,11 +16,11 @@ _LOUD = {RunState.FAILED, RunState.CANCELLED}
 
 @contextmanager
 def shown(console: Console) -> Iterator[Observer]:
-    """An observer for the block."""
+    """An observer for the block. The console should take names as they are: no markup in them, no emoji."""
     if not console.is_terminal:
         yield lambda run: _line(console, run)
         return
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=console, transient=True) as progress:
         yield _Bar(progress)
 
@@ -47,6 +47,4 @@ def _line(console: Console, run: RunRecord) -> None:
         numbers = ", ".join(f"{key} {value}" for key, value in run.metrics.items() if key != "dry_run" and value)
         why = f": {run.reason}" if run.reason else ""
         done = f": {numbers}" if numbers and not why else ""
-        console.print(
-            f"{run.state.value.lower()} {run}{took}{why}{done}", markup=False, highlight=False, soft_wrap=True
-        )
+        console.print(f"{run.state.value.lower()} {run}{took}{why}{done}", soft_wrap=True)

@@ -1,0 +1,35 @@
+"""What commands print: tables in which names stand as they are, and whole; complaints of one line."""
+
+from __future__ import annotations
+
+import sys
+
+from rich.console import Console
+from rich.table import Table
+
+_WIDE = 10_000
+"""Columns where nobody's window ends: what a program reads is one line a row."""
+
+
+def columns(*names: str, fold: tuple[str, ...] = ()) -> Table:
+    """An empty table; where a terminal is too narrow, the columns to fold go on in the next line."""
+    table = Table(box=None, header_style="bold")
+    for name in names:
+        table.add_column(name, no_wrap=name not in fold, overflow="fold")
+    return table
+
+
+def show(table: Table) -> None:
+    """Print it."""
+    # Without markup: a table's name may hold brackets.
+    Console(highlight=False, markup=False, emoji=False, width=None if sys.stdout.isatty() else _WIDE).print(table)
+
+
+def console_of_errors() -> Console:
+    """Standard error, for names as they are."""
+    return Console(stderr=True, highlight=False, markup=False, emoji=False)
+
+
+def complain(text: str) -> None:
+    """Print a line in red on standard error; whoever keeps a log looks for it by line."""
+    console_of_errors().print(text, style="red", soft_wrap=True)
