@@ -135,7 +135,7 @@ def _wire(key: str) -> str:
 
 def profile_request(profile: Profile) -> dict[str, Any]:
     """A profile as it is sent."""
-    body = {_wire(key): value for key, value in profile.model_dump(exclude_none=True).items()}
+    body = {_wire(key): value for key, value in profile.props().items()}
     return body | {"key-prefix": profile.key_prefix or None}
 
 

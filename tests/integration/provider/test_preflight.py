@@ -8,6 +8,7 @@ from typing import Any
 
 import httpx
 import pytest
+from lakewright.lakekeeper.declared import UNKNOWN
 from lakewright.lakekeeper.preflight import Report, read_reports, storage
 from lakewright.lakekeeper.preflight import warehouse as preflight
 from lakewright.lakekeeper.storage import S3Profile
@@ -151,6 +152,29 @@ def test_what_an_up_will_make_is_not_guessed(reports: Path, declared: Props) -> 
     status, reason = validated(reports, later)["storage"]
     assert status == "skipped"
     assert "known only after an `up`" in reason
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "project_id",
+        "name",
+        "storage",
+        "storage.type",
+        "storage.bucket",
+        "storage.storage_layout",
+        "credential",
+        "credential.external_id",
+        "delete_profile",
+        "allowed_format_versions",
+    ],
+)
+def test_a_check_of_what_is_not_known_yet_is_skipped(reports: Path, declared: Props, path: str) -> None:
+    outer, _, inner = path.partition(".")
+    unknown = {**declared[outer], inner: UNKNOWN} if inner else UNKNOWN
+    found = validated(reports, declared | {outer: unknown})
+    assert {status for status, _ in found.values()} <= {"passed", "skipped"}
+    assert any(reason.endswith(preflight.NOT_KNOWN) for status, reason in found.values() if status == "skipped")
 
 
 def test_no_secret_is_in_a_report(reports: Path, declared: Props, sandbox: Any) -> None:

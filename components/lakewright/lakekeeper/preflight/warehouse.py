@@ -84,7 +84,7 @@ def _checks(
 
 
 def _of_storage(client: Client, new: "WarehouseArgs", mine: str | None, secret: Secret, body: Body) -> list[Check]:
-    if has_unknown(new.credential):
+    if has_unknown([new.credential, new.delete_profile, new.allowed_format_versions, new.default_format_version]):
         return [Check(name="storage", status="skipped", reason=NOT_KNOWN)]
     try:
         sent = body(new, secret)
