@@ -10,7 +10,7 @@ from lakewright.credentials import UnresolvedCredential
 from lakewright.lakekeeper import difference
 from lakewright.lakekeeper.api.client import Client
 from lakewright.lakekeeper.api.errors import LakekeeperError
-from lakewright.lakekeeper.declared import OnServer, has_unknown
+from lakewright.lakekeeper.declared import OnServer, has_unknown, is_unknown
 from lakewright.lakekeeper.difference import Change
 from lakewright.lakekeeper.notices import tell, warn
 
@@ -37,8 +37,7 @@ def leaves(object_id: str) -> None:
 
 def foretold(provider: "LakekeeperProvider[Any]", declared: OnServer) -> str | None:
     """Tell what will be taken over and changed; the answer is why it cannot be, if it cannot."""
-    key = [getattr(declared, name) for name in provider.natural_key]
-    if not getattr(declared, "adopt", False) or not key or has_unknown([*key, declared.server]):
+    if not _can_look(provider, declared):
         return None
     what = provider.title(declared)
     try:
@@ -59,6 +58,18 @@ def foretold(provider: "LakekeeperProvider[Any]", declared: OnServer) -> str | N
     changes = f"this changes: {'; '.join(adopting.changes)}" if adopting.changes else "nothing of it changes"
     tell(f"{what} ({found[0]}) exists already and is adopted; {changes}")
     return None
+
+
+def _can_look(provider: "LakekeeperProvider[Any]", declared: OnServer) -> bool:
+    """Whether something is to be taken over, and so much of it is known that it can be looked at."""
+    key = [getattr(declared, name) for name in provider.natural_key]
+    if not getattr(declared, "adopt", False) or not key or has_unknown([*key, declared.server]):
+        return False
+    later = ", ".join(f"`{name}`" for name in provider.seen_by if is_unknown(getattr(declared, name)))
+    if later:
+        what = provider.title(declared)
+        tell(f"{what}: whether it exists already, and what adopting it changes, is told once {later} can be known")
+    return not later
 
 
 def fixed(provider: "LakekeeperProvider[Any]", client: Client, there: OnServer, new: OnServer) -> list[Change]:

@@ -61,6 +61,7 @@ class GrantsProvider(LakekeeperProvider[GrantsArgs]):
     """Gives what is declared and takes what is not, in one transaction. The id is the object, in words."""
 
     args = GrantsArgs
+    seen_by = ("grants",)
     natural_key = ("on",)
 
     def title(self, declared: GrantsArgs) -> str:

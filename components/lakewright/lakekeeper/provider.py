@@ -66,6 +66,8 @@ class LakekeeperProvider(ResourceProvider, Generic[D]):
     args: type[D]
     natural_key: tuple[str, ...] = ()
     """The properties by which an object that is there already is found, where `adopt` can take one over."""
+    seen_by: tuple[str, ...] = ()
+    """The properties without which what is there cannot be told in the words of a declaration."""
     config: credentials.ConfigLookup = staticmethod(credentials.no_config)
 
     # What a resource says of itself.

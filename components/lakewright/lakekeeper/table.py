@@ -39,6 +39,7 @@ class TableProvider(LakekeeperProvider[TableArgs]):
     """Creates, reads, evolves, renames and drops tables. A resource's id is the uuid that the table was made with."""
 
     args = TableArgs
+    seen_by = ("columns", "partition_by", "sort_by", "properties")
     natural_key = ("warehouse_id", "namespace", "name")
 
     def title(self, declared: TableArgs) -> str:

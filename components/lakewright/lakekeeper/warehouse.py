@@ -30,6 +30,7 @@ class WarehouseProvider(LakekeeperProvider[WarehouseArgs]):
 
     args = WarehouseArgs
     natural_key = ("project_id", "name")
+    seen_by = ("storage", "credential")
 
     def check(self, _olds: dict[str, Any], news: dict[str, Any]) -> CheckResult:
         result = super().check(_olds, news)

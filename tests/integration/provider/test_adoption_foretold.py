@@ -8,9 +8,11 @@ from typing import Any
 import httpx
 import pytest
 from lakewright.lakekeeper.declared import UNKNOWN
+from lakewright.lakekeeper.grants import GrantsProvider
 from lakewright.lakekeeper.namespace import NamespaceProvider
 from lakewright.lakekeeper.project import ProjectProvider
 from lakewright.lakekeeper.role import RoleProvider
+from lakewright.lakekeeper.table import TableProvider
 from lakewright.lakekeeper.user import UserProvider
 from lakewright.lakekeeper.warehouse import WarehouseProvider
 
@@ -116,6 +118,25 @@ def test_what_is_not_known_yet_is_not_looked_for(main: Props, said: Any) -> None
     for unknown in ({"project_id": UNKNOWN}, {"server": {"endpoint": UNKNOWN}}, {"name": UNKNOWN}):
         assert Resource(WarehouseProvider()).provider.check({}, main | unknown).failures == []
     assert said() == ""
+
+
+@pytest.mark.parametrize("name", ["storage", "credential"])
+def test_a_warehouse_part_of_which_is_not_known_yet(main: Props, said: Any, name: str) -> None:
+    assert Resource(WarehouseProvider()).provider.check({}, main | {name: UNKNOWN}).failures == []
+    assert f"what adopting it changes, is told once `{name}` can be known" in said()
+    later = main | {"credential": {"type": "aws-system-identity", "external_id": UNKNOWN}}
+    assert Resource(WarehouseProvider()).provider.check({}, later).failures == []
+    assert "exists already and is adopted; this changes: credential" in said()
+
+
+def test_a_table_and_grants_that_are_not_known_yet(light_project: Props, said: Any) -> None:
+    server, project_id = light_project["server"], light_project["project_id"]
+    table = {"warehouse_id": "w", "namespace": "a", "name": "t", "columns": UNKNOWN, "properties": UNKNOWN}
+    assert Resource(TableProvider()).provider.check({}, {"server": server, **table, "adopt": True}).failures == []
+    assert "is told once `columns`, `properties` can be known" in said()
+    grants = {"on": {"type": "project", "project_id": project_id}, "grants": UNKNOWN, "declared_as": "all"}
+    assert Resource(GrantsProvider()).provider.check({}, {"server": server, **grants, "adopt": True}).failures == []
+    assert "is told once `grants` can be known" in said()
 
 
 def test_a_server_that_is_not_there_yet_is_a_warning(main: Props, said: Any) -> None:
