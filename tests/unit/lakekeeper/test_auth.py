@@ -156,6 +156,10 @@ def test_a_server_reference_takes_no_secret_itself(auth: dict[str, Any]) -> None
         ServerRef.model_validate({"endpoint": "https://lake.test", "auth": auth})
 
 
+def test_the_end_of_a_line_is_no_part_of_a_token() -> None:
+    assert answers_to(FixedToken("env:TOKEN", lambda _: "good\n"), "good") == (200, ["Bearer good"])
+
+
 def test_a_token_url_is_kept_to_the_letter() -> None:
     for url in ("https://idp.test/application/o/token/", "https://idp.test/oauth2/token?p=B2C_1"):
         assert SETTINGS.model_validate({**SETTINGS.model_dump(), "token_url": url}).token_url == url

@@ -51,13 +51,17 @@ class FixedToken(Tokens):
 
     def current(self) -> str:
         if self._token is None:
-            self._token = self._resolve(self._reference)
+            self._token = self._looked_up()
         return self._token
 
     @override
     def renewed(self, rejected: str) -> str:
-        self._token = self._resolve(self._reference)
+        self._token = self._looked_up()
         return self._token
+
+    def _looked_up(self) -> str:
+        """Without the line's end that secrets often get on their way into a variable."""
+        return self._resolve(self._reference).strip()
 
 
 class TokenFile(Tokens):
