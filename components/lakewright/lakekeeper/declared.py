@@ -126,7 +126,9 @@ def _nests_declared(annotation: Any) -> bool:
 
 def _with_unknown(declared: Declared, props: dict[str, Any]) -> dict[str, Any]:
     """Props with what is not known yet: where there is to be a model, pydantic would write an empty one."""
-    for name, value in declared:
+    for name, value in vars(declared).items():
+        if type(value) in _SCALARS:
+            continue
         if isinstance(value, Unknown):
             props[name] = value
         elif isinstance(value, Declared):
