@@ -10,9 +10,11 @@ from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
+import pyspark
 import pytest
 from guarded import Gate, serving, token
 from lakewright_sandbox.state import Sandbox
+from lakewright_spark import cli, jars
 from lakewright_spark.catalog import CatalogConfig
 from lakewright_spark.catalog_auth import TokenFileAuth
 from lakewright_spark.catalog_policies import PolicyPattern
@@ -40,17 +42,27 @@ def command(config: Path, *arguments: str) -> list[str]:
     return ["job", *arguments, "--config", str(config), "--warehouse", "soft"]
 
 
+def submitted() -> list[str]:
+    """What spark-submit takes instead of `lakewright-spark`."""
+    submit = Path(pyspark.__file__).parent / "bin" / "spark-submit"
+    settings = {"spark.ui.enabled": "false", **jars.spark_properties(jars.PACKAGES)}
+    confs = [word for key, value in settings.items() for word in ("--conf", f"{key}={value}")]
+    return [str(submit), "--master", "local[2]", *confs, str(Path(cli.__file__).parent / "__main__.py")]
+
+
 @pytest.mark.skipif(not os.environ.get("LAKEWRIGHT_FULL"), reason="a JVM of its own: test-all")
+@pytest.mark.parametrize("way", ["alone", "submitted"])
 def test_a_job_runs_with_the_right_to_delete(
-    made: Callable[..., Maintained], tenant: CatalogConfig, config: Path
+    made: Callable[..., Maintained], tenant: CatalogConfig, config: Path, way: str
 ) -> None:
-    table = made("from_the_shell", "(n int) USING iceberg", "soft")
+    program = submitted() if way == "submitted" else [sys.executable, "-m", "lakewright_spark.cli"]
+    table = made(f"from_the_shell_{way}", "(n int) USING iceberg", "soft")
     for number in range(2):
         table.do(f"INSERT OVERWRITE THIS VALUES ({number})")
-    arguments = command(config, "snapshot-expiration", "--table", "maintained.from_the_shell", "--json")
+    arguments = command(config, "snapshot-expiration", "--table", f"maintained.{table.table.name}", "--json")
     environment = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
-    program = [sys.executable, "-m", "lakewright_spark.cli", *arguments]
-    done = subprocess.run(program, env=environment, capture_output=True, text=True, check=False)
+    environment |= dict.fromkeys(("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON"), sys.executable)
+    done = subprocess.run([*program, *arguments], env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-2000:]
     found = json.loads(done.stdout.splitlines()[-1])
     assert (found["state"], found["snapshots"], found["files_left"]) == ("SUCCEEDED", 0, False), (
