@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from importlib.metadata import version
 from typing import Annotated
 
@@ -35,8 +36,18 @@ def root(
     """Run jobs and scripts on a tenant's warehouses, read and clean up what executions wrote."""
 
 
+NOISE = ("Exception while sending command.", "Failed to delete metadata file")
+"""py4j's traceback for each call that Spark's end interrupts; PyIceberg on files that the server deletes before it."""
+
+
+def _says_something(record: logging.LogRecord) -> bool:
+    return not record.getMessage().startswith(NOISE)
+
+
 def main() -> None:
     """The entry point: errors of this package are a sentence and an exit code by kind, not a traceback."""
+    for name in (None, "pyiceberg.catalog"):
+        logging.getLogger(name).addFilter(_says_something)
     try:
         app()
     except LakewrightSparkError as error:

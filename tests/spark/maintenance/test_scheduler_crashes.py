@@ -105,12 +105,17 @@ class Runner:
         self.process.wait(60)
 
 
-def next_run(place: Place, **more: Any) -> Outcome:
-    """Of whoever comes next, as soon as the lease has expired."""
+def await_lease(place: Place) -> None:
+    """Returns as soon as the lease has expired."""
     catalog = open_catalog(place.config, place.warehouse)
     give_up = time.monotonic() + 60
     while (row := read(catalog)) and row.held_against("next", datetime.now(UTC)):
         assert time.monotonic() < give_up, f"the lease of {row.holder} is stuck"
+
+
+def next_run(place: Place, **more: Any) -> Outcome:
+    """Of whoever comes next, as soon as the lease has expired."""
+    await_lease(place)
     return place.maintenance(**more).run()
 
 
@@ -124,6 +129,7 @@ def test_after_a_kill_the_next_run_finishes(place: Place, tmp_path: Path) -> Non
     tables = [place.table(f"t{number}", files=FILES) for number in range(TABLES)]
     chance = random.Random(7)
     for _ in range(KILLS):
+        await_lease(place)
         runner = Runner(place, tmp_path)
         try:
             runner.done(chance.randrange(1, 4))
