@@ -9,7 +9,8 @@ from lakewright_spark.catalog import CatalogConfig
 from lakewright_spark.catalog_auth import CatalogAuth, ClientCredentialsAuth, TokenAuth, TokenFileAuth
 from pydantic import Field
 
-from lakewright.runtimes import CONFIG_DIR, SCRATCH_DIR
+from lakewright.runtimes import CONFIG_DIR, SCRATCH_DIR, environment
+from lakewright.spec.computing_unit import Runtime
 from lakewright.spec.part import Part
 
 AUDIENCE = "lakekeeper"
@@ -38,12 +39,15 @@ def mistake(auth: CatalogAuth, secret: JobsSecret) -> str | None:
     )
 
 
-def variables(catalog: CatalogConfig, secret: JobsSecret | None) -> list[dict[str, Any]]:
-    """The variable that the catalog's credential is read from; its value is the cluster's to fill in."""
+def variables(runtime: Runtime, catalog: CatalogConfig, secret: JobsSecret | None) -> list[dict[str, Any]]:
+    """A container's variables. The value of the one that the credential is read from is the cluster's to fill in."""
+    plain: list[dict[str, Any]] = [
+        {"name": name, "value": value} for name, value in environment(runtime, catalog).items()
+    ]
     scheme, place = _place(catalog, secret)
     if secret is None or scheme != "env":
-        return []
-    return [{"name": place, "valueFrom": {"secretKeyRef": {"name": secret.name, "key": secret.key}}}]
+        return plain
+    return [*plain, {"name": place, "valueFrom": {"secretKeyRef": {"name": secret.name, "key": secret.key}}}]
 
 
 def mounts(catalog: CatalogConfig, secret: JobsSecret | None) -> list[dict[str, Any]]:

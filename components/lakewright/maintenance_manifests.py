@@ -9,7 +9,7 @@ from lakewright_spark.catalog import CatalogConfig
 from lakewright import jobs_identity, manifests, network
 from lakewright.jobs_identity import JobsSecret
 from lakewright.manifests import Manifest
-from lakewright.runtimes import CONFIG_DIR, RUNTIMES, SCRATCH_DIR, environment
+from lakewright.runtimes import CONFIG_DIR, RUNTIMES, SCRATCH_DIR
 from lakewright.spec import MaintenanceSpec, TenantSpec
 from lakewright.spec.maintenance import seconds_of
 from lakewright.spec.maintenance_checks import OBJECTS
@@ -114,14 +114,13 @@ def _container(
     maintenance: MaintenanceSpec, catalog: CatalogConfig, image: str, secret: JobsSecret | None
 ) -> dict[str, Any]:
     size = maintenance.size
-    variables = [{"name": name, "value": value} for name, value in environment("spark", catalog).items()]
     amounts = {"cpu": size.cpu, "memory": size.memory, "ephemeral-storage": size.scratch}
     return {
         "name": OBJECTS,
         "image": image,
         "command": ["lakewright-spark", "maintain"],
         "args": arguments(maintenance),
-        "env": variables + jobs_identity.variables(catalog, secret),
+        "env": jobs_identity.variables("spark", catalog, secret),
         "resources": {"requests": amounts, "limits": amounts},
         "securityContext": manifests.container_security(),
         "volumeMounts": [

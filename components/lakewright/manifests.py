@@ -10,7 +10,7 @@ from lakewright_spark.catalog import CatalogConfig
 
 from lakewright import jobs_identity, network
 from lakewright.jobs_identity import JobsSecret
-from lakewright.runtimes import CONFIG_DIR, RUNTIMES, SCRATCH_DIR, catalog_files, environment
+from lakewright.runtimes import CONFIG_DIR, RUNTIMES, SCRATCH_DIR, catalog_files
 from lakewright.spec import ComputingUnitSpec, TenantSpec
 
 Manifest = dict[str, Any]
@@ -138,12 +138,11 @@ def _container(
     facts = RUNTIMES[unit.runtime]
     listening = {"tcpSocket": {"port": facts.port}}
     amounts = {"cpu": unit.size.cpu, "memory": unit.size.memory, "ephemeral-storage": unit.size.scratch}
-    variables = [{"name": name, "value": value} for name, value in environment(unit.runtime, catalog).items()]
     return {
         "name": unit.runtime,
         "image": image,
         **({"command": list(facts.command)} if facts.command else {}),
-        "env": variables + jobs_identity.variables(catalog, secret),
+        "env": jobs_identity.variables(unit.runtime, catalog, secret),
         "ports": [{"name": facts.port_name, "containerPort": facts.port, "protocol": "TCP"}],
         "resources": {"requests": amounts, "limits": amounts},
         "securityContext": container_security(),

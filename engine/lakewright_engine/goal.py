@@ -191,10 +191,10 @@ def _seconds(text: str) -> float:
 def source_position(message: Any, root: Path) -> str:
     """`project:///file#line` for a position inside the project; others say nothing to another machine."""
     parts = urlsplit(str(message.uri))
-    line = ",".join(str(number) for number in (message.line, message.column) if number)
     if parts.scheme != "file":
         return ""
     path = PurePosixPath(unquote(parts.path))
     if not path.is_relative_to(root.as_posix()):
         return ""
+    line = ",".join(str(number) for number in (message.line, message.column) if number)
     return f"project:///{path.relative_to(root.as_posix())}#{line}"

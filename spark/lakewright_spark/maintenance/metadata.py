@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from functools import cached_property
 from typing import Any
 
+from lakewright_spark.iceberg_time import instant_of, span_of
 from lakewright_spark.maintenance.expirable import Ref, Snapshot, max_ref_age
 from lakewright_spark.maintenance.iceberg import IcebergTable, each
 
@@ -27,7 +28,7 @@ class Metadata:
         parser = opened.jvm.org.apache.iceberg.TableMetadataParser
         return cls(opened, json.loads(parser.toJson(opened.java.operations().current())))
 
-    @property
+    @cached_property
     def snapshots(self) -> list[Snapshot]:
         return [
             Snapshot(one["snapshot-id"], one.get("parent-snapshot-id"), instant_of(one["timestamp-ms"]))
@@ -42,14 +43,14 @@ class Metadata:
                 name,
                 one["type"].upper(),
                 one["snapshot-id"],
-                max_age=_span(one.get("max-ref-age-ms", longest)),
+                max_age=span_of(one.get("max-ref-age-ms", longest)),
                 min_snapshots=one.get("min-snapshots-to-keep"),
-                max_snapshot_age=_span(one.get("max-snapshot-age-ms")),
+                max_snapshot_age=span_of(one.get("max-snapshot-age-ms")),
             )
             for name, one in self.document.get("refs", {}).items()
         ]
 
-    @property
+    @cached_property
     def commits(self) -> list[tuple[Snapshot, dict[str, str]]]:
         """Each snapshot, with its summary."""
         return list(zip(self.snapshots, (one.get("summary", {}) for one in self._snapshots), strict=True))
@@ -88,15 +89,6 @@ class Metadata:
     @property
     def _snapshots(self) -> list[dict[str, Any]]:
         return self.document.get("snapshots", [])
-
-
-def instant_of(milliseconds: int) -> datetime:
-    """An instant (UTC) as Iceberg counts it."""
-    return datetime.fromtimestamp(0, UTC) + timedelta(milliseconds=milliseconds)
-
-
-def _span(milliseconds: int | None) -> timedelta | None:
-    return None if milliseconds is None else timedelta(milliseconds=milliseconds)
 
 
 def _files(summary: dict[str, str]) -> int | None:

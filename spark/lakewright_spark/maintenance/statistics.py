@@ -11,9 +11,10 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from lakewright_spark.catalog_policies import TablePolicies
+from lakewright_spark.iceberg_time import instant_of
 from lakewright_spark.maintenance.iceberg import IcebergTable, instant
 from lakewright_spark.maintenance.job import Metrics
-from lakewright_spark.maintenance.metadata import Metadata, instant_of
+from lakewright_spark.maintenance.metadata import Metadata
 from lakewright_spark.maintenance.ops_tables import OpsTable
 from lakewright_spark.table_identifier import TableIdentifier, literal
 

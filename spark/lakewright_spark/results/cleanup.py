@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 
 from lakewright_spark.catalog import CatalogConfig
 from lakewright_spark.errors import JobFailedError, LakewrightSparkError, NoSuchResultError, WarehouseRefusedError
+from lakewright_spark.iceberg_time import instant_of
 from lakewright_spark.registry.records import ExecutionRecord, Executions, WrittenTable
 from lakewright_spark.registry.registry import ExecutionRegistry
 from lakewright_spark.results.catalog_cache import CATALOGS, CatalogCache
@@ -118,7 +119,7 @@ class Cleaner:
                 continue  # entered since they were listed
             tables = self._in(uri.warehouse)
             try:
-                changed = datetime.fromtimestamp(tables.load(uri).metadata.last_updated_ms / 1000, UTC)
+                changed = instant_of(tables.load(uri).metadata.last_updated_ms)
             except NoSuchResultError:
                 continue
             if changed < before and tables.drop(uri):

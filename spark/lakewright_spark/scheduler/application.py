@@ -120,9 +120,9 @@ class Maintenance:
 
     def _give_up(self, observers: Sequence[Observer], outcome: Outcome, why: str) -> None:
         for run in [one for one in outcome.runs.values() if not one.state.ended]:
-            begun = run.state is RunState.RUNNING
-            state, reason = (RunState.FAILED, why) if begun else (RunState.CANCELLED, f"not begun: {why}")
-            ended = replace(run, state=state, reason=reason, finished_at=self.clock() if begun else None)
+            ended = run.not_begun(why)
+            if run.state is RunState.RUNNING:
+                ended = replace(run, state=RunState.FAILED, reason=why, finished_at=self.clock())
             for observer in observers:
                 observer(ended)
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 
 from pyiceberg.table import Table
 from pyiceberg.table.refs import SnapshotRef
 
+from lakewright_spark.iceberg_time import instant_of, span_of
 from lakewright_spark.maintenance.expirable import Ref, Snapshot, max_ref_age
 from lakewright_spark.maintenance.job import switched_off
 from lakewright_spark.table_identifier import TableIdentifier
@@ -49,12 +50,13 @@ def table_facts(table: TableIdentifier, loaded: Table) -> TableFacts:
         uuid=str(metadata.table_uuid),
         properties=dict(metadata.properties),
         snapshots=tuple(
-            Snapshot(one.snapshot_id, one.parent_snapshot_id, _instant(one.timestamp_ms)) for one in metadata.snapshots
+            Snapshot(one.snapshot_id, one.parent_snapshot_id, instant_of(one.timestamp_ms))
+            for one in metadata.snapshots
         ),
         refs=tuple(_ref(name, ref, max_ref_age(metadata.properties)) for name, ref in metadata.refs.items()),
         snapshot=current.snapshot_id if current else None,
         changed_at=max(_changes(loaded), default=None),
-        touched_at=_instant(metadata.last_updated_ms),
+        touched_at=instant_of(metadata.last_updated_ms),
         data_files=_number(totals.get("total-data-files")),
         data_bytes=_number(totals.get("total-files-size")),
     )
@@ -63,7 +65,7 @@ def table_facts(table: TableIdentifier, loaded: Table) -> TableFacts:
 def _changes(loaded: Table) -> Iterator[datetime]:
     for one in loaded.metadata.snapshots:
         if one.summary is None or one.summary.operation.value != "replace":
-            yield _instant(one.timestamp_ms)
+            yield instant_of(one.timestamp_ms)
 
 
 def _ref(name: str, ref: SnapshotRef, longest: int | None) -> Ref:
@@ -71,18 +73,10 @@ def _ref(name: str, ref: SnapshotRef, longest: int | None) -> Ref:
         name,
         ref.snapshot_ref_type.value.upper(),
         ref.snapshot_id,
-        max_age=_span(ref.max_ref_age_ms if ref.max_ref_age_ms is not None else longest),
+        max_age=span_of(ref.max_ref_age_ms if ref.max_ref_age_ms is not None else longest),
         min_snapshots=ref.min_snapshots_to_keep,
-        max_snapshot_age=_span(ref.max_snapshot_age_ms),
+        max_snapshot_age=span_of(ref.max_snapshot_age_ms),
     )
-
-
-def _instant(milliseconds: int) -> datetime:
-    return datetime.fromtimestamp(milliseconds / 1000, UTC)
-
-
-def _span(milliseconds: int | None) -> timedelta | None:
-    return None if milliseconds is None else timedelta(milliseconds=milliseconds)
 
 
 def _number(text: str | None) -> int | None:

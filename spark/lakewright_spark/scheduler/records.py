@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
@@ -56,6 +56,10 @@ class RunRecord:
     def seconds(self) -> float | None:
         """How long it ran; None unless it has ended."""
         return (self.finished_at - self.started_at).total_seconds() if self.started_at and self.finished_at else None
+
+    def not_begun(self, why: str) -> RunRecord:
+        """As it ends where nobody begins it any more."""
+        return replace(self, state=RunState.CANCELLED, reason=f"not begun: {why}")
 
     def __str__(self) -> str:
         return f"{self.job} of {self.table}"

@@ -176,7 +176,7 @@ class Supervisor:
 
     def _drop(self, runs: Iterable[RunRecord], why: str) -> None:
         for run in runs:
-            self._tell(dataclasses.replace(run, state=RunState.CANCELLED, reason=f"not begun: {why}"))
+            self._tell(run.not_begun(why))
 
     def _tell(self, run: RunRecord) -> None:
         for observer in self.observers:

@@ -12,7 +12,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -284,3 +284,15 @@ def postgres() -> Iterator[str]:
             yield f"postgresql://lakekeeper@/postgres?host={directory}"
         finally:
             run([*user, control, "-D", data, "-w", "-m", "immediate", "stop"])
+
+
+@pytest.fixture
+def managed(client: Any, app: Any, make_warehouse: Callable[..., str], monkeypatch: pytest.MonkeyPatch) -> str:
+    """The path of a warehouse that an instance admin has taken into management."""
+    path = f"/management/v1/warehouse/{make_warehouse(client, 'managed')}"
+    lakekeeper = app.state.lakekeeper
+    with monkeypatch.context() as admin:
+        admin.setattr(lakekeeper, "settings", replace(lakekeeper.settings, instance_admin=True))
+        answer = client.post(f"{path}/managed-by", json={"managed-by": "instance-admin"})
+        assert answer.json()["managed-by"] == "instance-admin"
+    return path

@@ -178,14 +178,7 @@ def test_what_lies_in_the_bucket_outside_of_purged_tables_stays(
     assert keys_under(aws, f"s3://{profile['bucket']}/{profile['key-prefix']}/") == [key]
 
 
-def test_a_managed_warehouse_is_changed_by_nobody_else(
-    client: Any, app: FastAPI, make_warehouse: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = f"{MANAGEMENT}/{make_warehouse(client, 'managed-too')}"
-    lakekeeper = app.state.lakekeeper
-    with monkeypatch.context() as admin:
-        admin.setattr(lakekeeper, "settings", replace(lakekeeper.settings, instance_admin=True))
-        client.post(f"{path}/managed-by", json={"managed-by": "instance-admin"}).raise_for_status()
+def test_a_managed_warehouse_is_changed_by_nobody_else(client: Any, managed: str) -> None:
     changes: dict[str, Any] = {
         "rename": {"new-name": "x"},
         "activate": {},
@@ -196,6 +189,6 @@ def test_a_managed_warehouse_is_changed_by_nobody_else(
         "protection": {"protected": True},
         "format-version-policy": {"allowed-format-versions": [2]},
     }
-    answers = {change: refused(client.post(f"{path}/{change}", json=body)) for change, body in changes.items()}
-    answers["delete"] = refused(client.delete(path))
+    answers = {change: refused(client.post(f"{managed}/{change}", json=body)) for change, body in changes.items()}
+    answers["delete"] = refused(client.delete(managed))
     assert set(answers.values()) == {(403, "WarehouseManaged")}, answers

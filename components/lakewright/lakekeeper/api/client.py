@@ -86,18 +86,22 @@ class Client:
         A call that is not idempotent is never sent again once it may have been applied: TooSlow or Unconfirmed is
         raised, and the caller has to look.
         """
-        call, send = errors.Call(method, path, self.endpoint), self._sender.once
+        call = errors.Call(method, path, self.endpoint)
         request: dict[str, Any] = {
             "params": _query(params),
             "headers": {**(headers or {}), **({"x-project-id": project} if project is not None else {})},
         }
         if body is not None:
             request["json"] = body
+
+        def attempt() -> httpx.Response:
+            return self._sender.once(call, request, probes=probes, idempotent=idempotent)
+
         if method in {"GET", "HEAD"}:
-            return self._retry.run(lambda: send(call, path, request, probes=probes, idempotent=idempotent))
+            return self._retry.run(attempt)
         listings.forget()
         try:
-            return self._retry.run(lambda: send(call, path, request, probes=probes, idempotent=idempotent))
+            return self._retry.run(attempt)
         finally:
             listings.forget()
 

@@ -35,19 +35,17 @@ class Sender:
             headers={"user-agent": "lakewright"},
         )
 
-    def once(
-        self, call: errors.Call, path: str, options: dict[str, Any], *, probes: bool, idempotent: bool
-    ) -> httpx.Response:
+    def once(self, call: errors.Call, options: dict[str, Any], *, probes: bool, idempotent: bool) -> httpx.Response:
         """Send a call and return its answer, which is a success. Raises TryAgain, or what ends the tries."""
         seconds = settings.validation_within() if probes else settings.answer_within()
         request: dict[str, Any] = {**options, "timeout": _waiting(seconds)}
         try:
-            answer = self._http.request(call.method, path, **request)
+            answer = self._http.request(call.method, call.path, **request)
         except (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.UnsupportedProtocol) as error:
             reason = "timed out" if isinstance(error, httpx.TimeoutException) else str(error) or type(error).__name__
             raise TryAgain(
                 errors.Unreachable(
-                    f"Lakekeeper at {self.endpoint} cannot be reached for {call.method} {path}: {reason}."
+                    f"Lakekeeper at {self.endpoint} cannot be reached for {call.method} {call.path}: {reason}."
                     f"{hint(reason) or ' Check the endpoint and that the server runs.'}"
                 )
             ) from None
