@@ -14,6 +14,7 @@ from lakewright_spark.results.reader import ResultReader
 from lakewright_spark.results.uris import Execution, Port
 from lakewright_spark.results.writer import ResultWriter
 from lakewright_spark.session import spark_session
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 pytestmark = pytest.mark.spark
@@ -79,6 +80,23 @@ def test_one_session_can_write_a_result_twice(frames: ResultFrames, reader: Resu
         assert frames.read(uri).count() == reader.count(uri) == rows
 
 
+def test_failed_write_keeps_the_old_result(frames: ResultFrames, reader: ResultReader) -> None:
+    uri = Execution(1, 6).result(PORT)
+    frames.write(uri, frames.spark.range(10))
+    broken = frames.spark.range(20).selectExpr("IF(id = 15, CAST(raise_error('no such value') AS bigint), id) AS id")
+    with pytest.raises(PySparkException, match="no such value"):
+        frames.write(uri, broken)
+    assert reader.whole(uri)["id"].to_pylist() == list(range(10))
+
+
+def test_a_frame_may_read_the_result_it_replaces(frames: ResultFrames, reader: ResultReader) -> None:
+    uri = Execution(1, 7).result(PORT)
+    frames.write(uri, frames.spark.range(10))
+    frames.write(uri, frames.read(uri).where("id >= 4").selectExpr("id", "id * 2 AS twice"))
+    assert reader.whole(uri).to_pylist() == [{"id": number, "twice": 2 * number} for number in range(4, 10)]
+    assert frames.read(uri).count() == 6
+
+
 def test_pages_of_a_result_with_deleted_or_rewritten_rows_are_refused(
     frames: ResultFrames, reader: ResultReader
 ) -> None:
@@ -89,11 +107,12 @@ def test_pages_of_a_result_with_deleted_or_rewritten_rows_are_refused(
     frames.spark.sql(f"DELETE FROM {table} WHERE id = 3")
     with pytest.raises(RowsDeletedError, match=r"has delete files.*appended only"):
         reader.range(uri, 0, 5)
-    frames.write(uri, frames.spark.range(10))
-    cursor = reader.after(uri, limit=5).cursor
-    frames.spark.sql(f"DELETE FROM {table} WHERE id = 3")
+    rewritten = Execution(1, 8).result(PORT)
+    frames.write(rewritten, frames.spark.range(10))
+    cursor = reader.after(rewritten, limit=5).cursor
+    frames.spark.sql(f"DELETE FROM {frames.identifier(rewritten)} WHERE id = 3")
     with pytest.raises(RowsMovedError, match="was rewritten"):
-        reader.after(uri, cursor)
+        reader.after(rewritten, cursor)
 
 
 def test_a_result_of_another_warehouse_is_refused(frames: ResultFrames) -> None:

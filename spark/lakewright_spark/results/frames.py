@@ -23,15 +23,16 @@ class ResultFrames:
     catalogs: CatalogCache = field(default=CATALOGS, repr=False, compare=False)
 
     def write(self, uri: ResultUri, frame: DataFrame) -> None:
-        """Make the table anew with these rows, in one commit; a table that was there is dropped with its files."""
+        """Replace the result by these rows, in one commit.
+
+        Readers see the old rows until the commit, and a frame may read the address that it is written to. The table
+        keeps its UUID; snapshot expiration, or the drop of the table, frees the old files.
+        """
         self._tables.prepare(uri)
-        if self._tables.exists(uri):
-            self.spark.catalog.refreshTable(self.identifier(uri))  # else Spark's cache keeps the table for a while
-            self._tables.drop(uri)
-        creation = frame.writeTo(self.identifier(uri)).using("iceberg")
+        replacement = frame.writeTo(self.identifier(uri)).using("iceberg")
         for key, value in PROPERTIES.items():
-            creation = creation.tableProperty(key, value)
-        creation.create()
+            replacement = replacement.tableProperty(key, value)
+        replacement.createOrReplace()
 
     def read(self, uri: ResultUri) -> DataFrame:
         """Every row; Spark says in which order."""
