@@ -5,7 +5,7 @@ from typing import Any, Literal
 
 from lakewright.lakekeeper.api import catalog_config, namespaces, tabulars, warehouses
 from lakewright.lakekeeper.api.client import Client
-from lakewright.lakekeeper.api.errors import InvalidLookUp, NotFound, NothingFound
+from lakewright.lakekeeper.api.errors import InvalidLookUp, NotFound, NothingFound, UnsupportedServer
 from lakewright.lakekeeper.lookup import Answer, Server, as_output, listed, reach
 from lakewright.types import namespace_parts
 
@@ -72,8 +72,20 @@ class DeletedTable(Answer):
 def get_warehouses(
     *, server: Server, project_id: str, status: Literal["active", "inactive", "any"] = "any"
 ) -> list[WarehouseInfo]:
-    """The warehouses of a project that this identity may see, by name."""
-    found = [_warehouse(one) for one in warehouses.all_of(reach(server), project_id)]
+    """Return the warehouses of a project that this identity may see, by name.
+
+    Servers before 0.14 list active ones only, so that `any` leaves inactive ones out there.
+
+    Raises:
+        UnsupportedServer: For `inactive` on a server that does not list those.
+    """
+    client = reach(server)
+    if status == "inactive" and not client.server().lists_inactive_warehouses:
+        raise UnsupportedServer(
+            f"inactive warehouses are listed by Lakekeeper 0.14 and newer; {client.endpoint} runs"
+            f" {client.server().version_text}. Look each of them up by `warehouse_id`."
+        )
+    found = [_warehouse(one) for one in warehouses.all_of(client, project_id)]
     wanted = {"active": {True}, "inactive": {False}, "any": {True, False}}[status]
     return sorted((one for one in found if one.active in wanted), key=lambda one: one.name)
 
@@ -81,7 +93,10 @@ def get_warehouses(
 def get_warehouse(
     *, server: Server, warehouse_id: str | None = None, project_id: str | None = None, name: str | None = None
 ) -> WarehouseInfo:
-    """A warehouse by its id, or by project and name; an inactive one too. Raises NothingFound."""
+    """Return a warehouse by its id, or by project and name. Raises NothingFound.
+
+    An inactive one is found by its id on every server, by its name from 0.14 on.
+    """
     client = reach(server)
     if warehouse_id is not None:
         found = warehouses.get(client, warehouse_id)
@@ -93,10 +108,13 @@ def get_warehouse(
     there = warehouses.all_of(client, project_id)
     found = next((one for one in there if str(one["name"]).casefold() == name.casefold()), None)
     if found is None:
-        raise NothingFound(
+        missing = NothingFound(
             f"warehouse `{name}` is not in project {project_id} at {client.endpoint}, or hidden from this identity."
             f" There are: {listed(str(one['name']) for one in there)}."
         )
+        if not client.server().lists_inactive_warehouses:
+            missing.add(f"Inactive ones are found by `warehouse_id` alone, since {client.server().unlisted}.")
+        raise missing
     return _warehouse(found)
 
 

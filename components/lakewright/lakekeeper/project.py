@@ -7,7 +7,7 @@ from pulumi.dynamic import Resource
 
 from lakewright.lakekeeper.api import projects
 from lakewright.lakekeeper.api.client import Client
-from lakewright.lakekeeper.api.errors import Forbidden, NotFound
+from lakewright.lakekeeper.api.errors import Forbidden, NotEmpty, NotFound
 from lakewright.lakekeeper.declared import CreateOnly, Deletable, Replace, Update
 from lakewright.lakekeeper.options import ServerInput, delete_first, given
 from lakewright.lakekeeper.provider import Found, Known, LakekeeperProvider, created_or_there
@@ -65,6 +65,10 @@ class ProjectProvider(LakekeeperProvider[ProjectArgs]):
             projects.delete(client, known.id)
         except NotFound:
             pass
+        except NotEmpty as refused:
+            if unlisted := client.server().unlisted:
+                refused.add(f"What is in it may not be listed, since {unlisted}.")
+            raise
         except Forbidden:
             if projects.name_of(client, known.id) is not None:
                 raise

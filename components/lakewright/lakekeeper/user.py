@@ -11,7 +11,7 @@ from typing_extensions import override
 from lakewright.lakekeeper import difference
 from lakewright.lakekeeper.api import users
 from lakewright.lakekeeper.api.client import Client
-from lakewright.lakekeeper.api.errors import NotFound
+from lakewright.lakekeeper.api.errors import AlreadyExists, NotFound
 from lakewright.lakekeeper.declared import CreateOnly, OnServer, Replace, ServerKeeps, Update
 from lakewright.lakekeeper.errors import DeletedBehindBack
 from lakewright.lakekeeper.options import ServerInput, delete_first, given
@@ -55,10 +55,13 @@ class UserProvider(LakekeeperProvider[UserArgs]):
         return (new.user_id, Found(_observed(found, new))) if found else None
 
     def make(self, client: Client, new: UserArgs) -> tuple[str, Found[UserArgs]]:
-        found, _ = created_or_there(
-            lambda: users.create(client, new.user_id, new.properties()),
-            lambda: users.get(client, new.user_id),
-        )
+        try:
+            found, _ = created_or_there(
+                lambda: users.create(client, new.user_id, new.properties()),
+                lambda: users.get(client, new.user_id),
+            )
+        except AlreadyExists:  # a look has just found nobody of this id
+            found = users.restore(client, new.user_id, new.properties())
         there = _observed(found, new)
         if differs := difference.between(there, new):
             told = (

@@ -12,7 +12,7 @@ from lakewright.lakekeeper import hidden, preflight, warehouse_changes, warehous
 from lakewright.lakekeeper.api import managed_access as managed
 from lakewright.lakekeeper.api import projects, warehouses
 from lakewright.lakekeeper.api.client import Client
-from lakewright.lakekeeper.api.errors import Forbidden, NotFound
+from lakewright.lakekeeper.api.errors import AlreadyExists, Forbidden, NotFound
 from lakewright.lakekeeper.difference import Change
 from lakewright.lakekeeper.errors import DeletedBehindBack, NotOurs
 from lakewright.lakekeeper.notices import warn
@@ -20,7 +20,7 @@ from lakewright.lakekeeper.options import ServerInput, delete_first, given
 from lakewright.lakekeeper.provider import Found, Known, LakekeeperProvider, created_or_there
 from lakewright.lakekeeper.storage import PROFILES
 from lakewright.lakekeeper.storage_credentials import references
-from lakewright.lakekeeper.warehouse_changes import Changes, patiently
+from lakewright.lakekeeper.warehouse_changes import Changes, patiently, unlisted_holder
 from lakewright.lakekeeper.warehouse_model import WarehouseArgs, create_request, observed, same_place
 from lakewright.types import Deletion
 
@@ -90,13 +90,16 @@ class WarehouseProvider(LakekeeperProvider[WarehouseArgs]):
 
     def make(self, client: Client, new: WarehouseArgs) -> tuple[str, Found[WarehouseArgs]]:
         self._require(client, new)
-        found, ours = created_or_there(
-            lambda: patiently(
-                any(new.storage.roles),
-                lambda: warehouses.create(client, new.project_id, create_request(new, self.secret)),
-            ),
-            lambda: warehouses.named(client, new.project_id, new.name),
-        )
+        try:
+            found, ours = created_or_there(
+                lambda: patiently(
+                    any(new.storage.roles),
+                    lambda: warehouses.create(client, new.project_id, create_request(new, self.secret)),
+                ),
+                lambda: warehouses.named(client, new.project_id, new.name),
+            )
+        except AlreadyExists as taken:
+            raise unlisted_holder(client, taken) from None
         there = self._observed(client, found, new).declared
         if not ours and not same_place(there, new):
             self.refuse_unless_adopted(client, there, new, f"at {there.storage.where}; declared is {new.storage.where}")

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 from lakewright.lakekeeper import difference, settings
 from lakewright.lakekeeper.api import managed_access, warehouses
 from lakewright.lakekeeper.api.client import Client
-from lakewright.lakekeeper.api.errors import Refused
+from lakewright.lakekeeper.api.errors import AlreadyExists, Refused
 from lakewright.lakekeeper.api.retry import until
 from lakewright.lakekeeper.errors import NotOurs
 from lakewright.lakekeeper.storage import delete_profile_request
@@ -19,6 +19,9 @@ T = TypeVar("T")
 
 NOT_YET = frozenset({"ShortTermCredentialError", "PermissionDenied"})
 """How a server says that a role cannot be assumed, or not be used, which is passing while the role is new."""
+
+NAME_CONSTRAINT = "unique_warehouse_name_in_project"
+"""What the 503 of a rename onto a taken name says."""
 
 NEEDS_ACTIVE = frozenset({"rename", "storage", "storage-credential", "delete-profile"})
 """Changes that the server refuses, as if the warehouse were missing, while it is inactive."""
@@ -83,7 +86,30 @@ class Changes:
                 f"warehouse {self.warehouse_id} at {self.client.endpoint} cannot be named `{new.name}`: warehouse"
                 f" {warehouses.id_of(taken)} of project {new.project_id} has that name. Choose another."
             )
-        self._change("rename", {"new-name": new.name})
+        try:
+            self._change("rename", {"new-name": new.name})
+        except Refused as refused:
+            if NAME_CONSTRAINT not in str(refused):
+                raise
+            unlisted = self.client.server().unlisted or "it was made a moment ago"
+            raise NotOurs(
+                f"warehouse {self.warehouse_id} at {self.client.endpoint} cannot be named `{new.name}`: another"
+                f" warehouse of project {new.project_id} has that name and is not listed, since {unlisted}."
+                " Choose another name."
+            ) from None
+
+
+def unlisted_holder(client: Client, taken: AlreadyExists) -> AlreadyExists:
+    """Say why a name is taken by a warehouse that no list shows."""
+    unlisted = client.server().unlisted
+    if unlisted and taken.kind in warehouses.NAME_TAKEN:
+        taken.add(
+            f"The warehouse of that name is not listed, since {unlisted}. Choose another name, or activate that"
+            " warehouse and take it over with `adopt=True`."
+        )
+    elif unlisted:
+        taken.add(f"The warehouse that is there may not be listed, since {unlisted}.")
+    return taken
 
 
 def patiently(fresh_role: bool, call: Callable[[], T]) -> T:

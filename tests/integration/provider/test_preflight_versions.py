@@ -63,14 +63,13 @@ def test_storage_is_tried_by_the_server_from_0_14_on_and_before_from_here(report
         place = f"s3://{old.bucket}/{declared['storage']['key_prefix']}/lakewright-validate-"
         assert (status, reason.partition(place)[0]) == ("passed", "a probe object was written, read and deleted at ")
     assert keys_in(old, declared["storage"]["key_prefix"]) == []
-    both = {"warehouseStatus": ["active", "inactive"]}
     mine = {"x-project-id": declared["project_id"]}
-    assert old.http.get("/management/v1/warehouse", params=both, headers=mine).json()["warehouses"] == []
+    assert old.http.get("/management/v1/warehouse", headers=mine).json()["warehouses"] == []
 
 
 def test_name_and_place_are_looked_at_on_every_version(reports: Path, old: Old) -> None:
-    """Among warehouses of other projects, inactive ones too, whose ids have another key on older servers."""
-    taken = old.warehouse(active=False)
+    """Warehouses of other projects count; inactive ones from 0.14 on, which before are in no list."""
+    taken = old.warehouse(active=not old.since("0.14"))
     there = Resource(WarehouseProvider())
     there.up(**taken)
     preflight._seen.clear()
@@ -78,10 +77,24 @@ def test_name_and_place_are_looked_at_on_every_version(reports: Path, old: Old) 
     other = old.warehouse(storage=old.storage(key_prefix=prefix))
     status, reason = validated(reports, other)["overlap"]
     assert status == "failed"
-    assert f"inactive warehouse `main` ({there.id}) of project {taken['project_id']}" in reason
+    assert f"warehouse `main` ({there.id}) of project {taken['project_id']}" in reason
+    assert ("inactive" in reason) == old.since("0.14")
     status, reason = validated(reports, taken | {"storage": old.storage(), "name": "MAIN"})["name"]
     assert status == "failed"
     assert there.id in reason
+
+
+def test_preflight_says_that_inactive_ones_are_not_listed(reports: Path, old: Old) -> None:
+    taken = old.warehouse(active=False)
+    Resource(WarehouseProvider()).up(**taken)
+    preflight._seen.clear()
+    status, reason = validated(reports, taken)["name"]
+    if old.since("0.14"):
+        assert status == "failed"
+        return
+    version = old.client().server().version_text
+    assert status == "passed"
+    assert reason.endswith(f"There may be others: Lakekeeper {version} lists active ones only")
 
 
 @WITHOUT_A_DRY_RUN

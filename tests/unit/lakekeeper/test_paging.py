@@ -5,7 +5,7 @@ from __future__ import annotations
 import httpx
 import pytest
 from lakewright.lakekeeper.api.errors import Refused
-from lakewright.lakekeeper.api.paging import BY_PAGE, pages
+from lakewright.lakekeeper.api.paging import pages
 
 from .test_client import Script, refusal
 
@@ -14,8 +14,11 @@ def page(*names: str, **token: str | None) -> httpx.Response:
     return httpx.Response(200, json={"names": list(names), **{key.replace("_", "-"): v for key, v in token.items()}})
 
 
-def listed(script: Script) -> list[list[str]]:
-    return [one["names"] for one in pages(script.client(), "/x", BY_PAGE)]
+CATALOG = "/catalog/v1/w/namespaces"
+
+
+def listed(script: Script, path: str = CATALOG) -> list[list[str]]:
+    return [one["names"] for one in pages(script.client(), path)]
 
 
 @pytest.mark.parametrize(
@@ -26,6 +29,16 @@ def test_a_page_without_a_token_is_the_last_one(last: dict[str, str | None]) -> 
     assert listed(script) == [["a"], ["b"]]
     assert [dict(one.url.params) for one in script.requests] == [
         {"pageSize": "1000", "pageToken": ""},
+        {"pageSize": "1000", "pageToken": "MQ"},
+    ]
+
+
+def test_management_lists_get_no_empty_page_token() -> None:
+    """Lakekeeper 0.11 to 0.13 answer 400 InvalidPaginationToken to one."""
+    script = Script(page("a", next_page_token="MQ"), page("b"))
+    assert listed(script, "/management/v1/warehouse/w/deleted-tabulars") == [["a"], ["b"]]
+    assert [dict(one.url.params) for one in script.requests] == [
+        {"pageSize": "1000"},
         {"pageSize": "1000", "pageToken": "MQ"},
     ]
 

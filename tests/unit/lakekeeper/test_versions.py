@@ -47,6 +47,22 @@ def test_what_a_version_would_drop_without_a_word_is_refused(field: str, version
         server.require({field: "declared"})
 
 
+@pytest.mark.parametrize(
+    ("info", "reasons"),
+    [
+        ({"version": "0.13.3"}, ["Lakekeeper 0.13.3 lists active ones only"]),
+        ({"version": "0.14.0", "authz-backend": "allow-all"}, []),
+        ({"version": "0.14.0", "authz-backend": "openfga"}, ["lists show only what this identity may see"]),
+        (
+            {"version": "0.11.6", "authz-backend": "openfga"},
+            ["Lakekeeper 0.11.6 lists active ones only", "lists show only what this identity may see"],
+        ),
+    ],
+)
+def test_why_a_warehouse_may_not_be_listed(info: dict[str, object], reasons: list[str]) -> None:
+    assert server_of(AT, info).unlisted == " and ".join(reasons)
+
+
 @pytest.mark.parametrize(("kind", "since"), [("table", 11), ("generic-table", 13), ("tag", 14)])
 def test_kinds_of_objects_came_one_by_one(kind: ObjectKind, since: int) -> None:
     for minor in (11, 12, 13, 14):

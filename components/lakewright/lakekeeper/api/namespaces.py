@@ -7,7 +7,7 @@ from urllib.parse import quote
 from lakewright.lakekeeper.api import listings
 from lakewright.lakekeeper.api.client import Client
 from lakewright.lakekeeper.api.errors import NotFound
-from lakewright.lakekeeper.api.paging import BY_PAGE, Params, pages
+from lakewright.lakekeeper.api.paging import Params, pages
 
 Path = tuple[str, ...]
 
@@ -59,7 +59,7 @@ def get(client: Client, warehouse_id: str, path: Path) -> dict[str, Any] | None:
 def children(client: Client, warehouse_id: str, parent: Path | None = None) -> list[Listed]:
     """The namespaces one level below another, or the outermost ones."""
     listed: list[Listed] = []
-    params: Params = {**BY_PAGE, "returnUuids": True, "returnProtectionStatus": True}
+    params: Params = {"returnUuids": True, "returnProtectionStatus": True}
     if parent:
         params["parent"] = joined(parent)
     for page in pages(client, url(warehouse_id), params):

@@ -12,15 +12,18 @@ PAGE_SIZE = 1000
 
 Params = dict[str, str | int | bool | list[str]]
 
-BY_PAGE: Params = {"pageToken": ""}
-"""The catalog's lists come in pages only to those who ask for it."""
+
+CATALOG = "/catalog/"
+"""Root of the lists that come in pages only when a page token is sent, be it an empty one."""
 
 
 def pages(
     client: Client, path: str, more: Params | None = None, *, project: str | None = None, most: int | None = None
 ) -> Iterator[dict[str, Any]]:
     """The pages of a list, at most so many; a short or empty page is no sign of the end, only its token."""
-    params: Params = {"pageSize": PAGE_SIZE, **(more or {})}
+    # Management lists page by default, and before 0.14 refuse an empty token.
+    first: Params = {"pageToken": ""} if path.startswith(CATALOG) else {}
+    params: Params = {"pageSize": PAGE_SIZE, **first, **(more or {})}
     count = 0
     while most is None or count < most:
         page = client.json("GET", path, project=project, params=params)

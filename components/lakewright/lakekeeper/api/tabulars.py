@@ -8,7 +8,7 @@ from urllib.parse import quote
 from lakewright.lakekeeper.api import namespaces
 from lakewright.lakekeeper.api.client import Client
 from lakewright.lakekeeper.api.errors import NotFound
-from lakewright.lakekeeper.api.paging import BY_PAGE, pages
+from lakewright.lakekeeper.api.paging import pages
 
 Kind = Literal["table", "view", "generic-table"]
 
@@ -54,7 +54,7 @@ def listed(client: Client, warehouse_id: str, namespace: namespaces.Path, kind: 
                 found = Tabular(tuple(one["namespace"]), one["name"], kind, str(one.get("id") or ""))
                 yield replace(found, protected=_is_protected(client, warehouse_id, found))
         return
-    for page in pages(client, path, {**BY_PAGE, "returnUuids": True, "returnProtectionStatus": True}):
+    for page in pages(client, path, {"returnUuids": True, "returnProtectionStatus": True}):
         found = cast(list[dict[str, Any]], page["identifiers"])
         ids = cast(list[str], page.get("table-uuids") or page.get("view-uuids") or [""] * len(found))
         protection = cast(list[bool], page.get("protection-status") or [False] * len(found))
@@ -65,7 +65,7 @@ def listed(client: Client, warehouse_id: str, namespace: namespaces.Path, kind: 
 def deleted(client: Client, warehouse_id: str) -> list[dict[str, Any]]:
     """Soft-deleted tables and views of an active warehouse, as the server answers them."""
     path = f"/management/v1/warehouse/{warehouse_id}/deleted-tabulars"
-    return [one for page in pages(client, path, BY_PAGE) for one in cast(list[dict[str, Any]], page["tabulars"])]
+    return [one for page in pages(client, path) for one in cast(list[dict[str, Any]], page["tabulars"])]
 
 
 def dropped(client: Client, warehouse_id: str) -> list[Tabular]:

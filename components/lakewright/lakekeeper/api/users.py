@@ -27,6 +27,11 @@ def create(client: Client, user_id: str, properties: dict[str, Any]) -> Found:
     return client.json("POST", ROOT, body={"id": user_id, **properties}, idempotent=False)
 
 
+def restore(client: Client, user_id: str, properties: dict[str, Any]) -> Found:
+    """Provision a user whose id is taken by a deleted one: the server keeps the row of a user that it deleted."""
+    return client.json("POST", ROOT, body={"id": user_id, **properties, "update-if-exists": True})
+
+
 def get(client: Client, user_id: str) -> Found | None:
     """A user by id, or None if there is none."""
     try:

@@ -56,6 +56,19 @@ class Server:
         return self.version >= (0, 12)
 
     @property
+    def lists_inactive_warehouses(self) -> bool:
+        """Whether inactive warehouses can be listed; before, the filter is refused in every encoding."""
+        return self.version >= (0, 14)
+
+    @property
+    def unlisted(self) -> str:
+        """Why a warehouse that exists may be missing from a list; empty if none may be."""
+        reasons = [] if self.lists_inactive_warehouses else [f"Lakekeeper {self.version_text} lists active ones only"]
+        if self.authz_backend not in {"", "allow-all"}:
+            reasons.append("lists show only what this identity may see")
+        return " and ".join(reasons)
+
+    @property
     def has_dry_runs(self) -> bool:
         """Whether what a create or update of a warehouse would meet can be asked for."""
         return self.version >= (0, 14)

@@ -18,6 +18,10 @@ def id_of(found: Found) -> str:
     return str(found.get("warehouse-id") or found["id"])
 
 
+NAME_TAKEN = frozenset({"WarehouseAlreadyExists", "WarehouseNameAlreadyExists"})
+"""Types of the refusals that say: another warehouse of the project has the name, active or not."""
+
+
 def create(client: Client, project_id: str, body: Mapping[str, Any]) -> Found:
     """Create a warehouse; the server probes its storage."""
     return client.json("POST", ROOT, project=project_id, body=body, probes=True, idempotent=False)
@@ -32,8 +36,9 @@ def get(client: Client, warehouse_id: str) -> Found | None:
 
 
 def all_of(client: Client, project_id: str) -> list[Found]:
-    """The warehouses of a project that we may see, inactive ones too."""
-    params = {"warehouseStatus": ["active", "inactive"]}
+    """Return the warehouses of a project that we may see; servers before 0.14 list active ones only."""
+    every = client.server().lists_inactive_warehouses
+    params = {"warehouseStatus": ["active", "inactive"]} if every else None
     return cast(list[Found], client.json("GET", ROOT, project=project_id, params=params)["warehouses"])
 
 
@@ -47,7 +52,7 @@ def look(client: Client, project_id: str, warehouse_id: str) -> Found | None:
 
 
 def named(client: Client, project_id: str, name: str) -> Found | None:
-    """The warehouse that has a name; the server does not tell upper from lower case."""
+    """Return the listed warehouse that has a name, in any case. Before 0.14 an inactive one is not listed."""
     wanted = name.casefold()
     return next((w for w in all_of(client, project_id) if str(w["name"]).casefold() == wanted), None)
 

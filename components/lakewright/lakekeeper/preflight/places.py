@@ -77,10 +77,12 @@ def _blocked(place: Place, project_id: str, by: Neighbour) -> str:
     return f"{told} Choose a key prefix beside it."
 
 
-def name_free(name: str, project_id: str, neighbours: Iterable[Neighbour]) -> Check:
-    """Whether the name is free in the project; the server does not tell upper from lower case."""
+def name_free(name: str, project_id: str, neighbours: Iterable[Neighbour], unseen: str) -> Check:
+    """Report whether the name is free in the project, in any case. `unseen` says what no list shows, if anything."""
     taken = [one for one in neighbours if one.project == project_id and one.name.casefold() == name.casefold()]
     if not taken:
-        return Check(name="name", status="passed", reason=f"`{name}` is free in project {project_id}")
+        return Check(
+            name="name", status="passed", reason=f"`{name}` is free in project {project_id}. {unseen}".rstrip(". ")
+        )
     way_out = "Choose another name, or take it over with `adopt=True` where it is at the declared place."
     return Check(name="name", status="failed", reason=f"`{name}` is the name of {taken[0]}. {way_out}")

@@ -70,7 +70,7 @@ def _checks(
     around = listings.shared((client, "surroundings"), lambda: _look_around(client))
     mine = _own(around.neighbours, old)
     others = [one for one in around.neighbours if one.id != mine]
-    checks = [name_free(new.name, new.project_id, others)]
+    checks = [name_free(new.name, new.project_id, others, around.unseen)]
     profile = profile_request(new.storage)
     if has_unknown(profile):
         where = {key: profile.get(key) for key in ("bucket", "key-prefix", "account-name", "filesystem")}
@@ -124,8 +124,8 @@ def _look_around(client: Client) -> _Surroundings:
     unseen: list[str] = []
     if refused:
         unseen.append(f"The warehouses of {', '.join(sorted(refused))} could not be listed.")
-    if client.server().authz_backend not in ("", "allow-all"):
-        unseen.append("Lists show only what this identity has a right to see: there may be others.")
+    if why := client.server().unlisted:
+        unseen.append(f"There may be others: {why}.")
     return _Surroundings(frozenset(listed_projects), found, " ".join(unseen))
 
 
