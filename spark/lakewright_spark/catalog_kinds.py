@@ -16,6 +16,7 @@ Kind = Literal["lakekeeper", "rest", "jdbc"]
 Delegation = Literal["vended", "remote-signing"]
 
 DELEGATION_HEADER = "X-Iceberg-Access-Delegation"
+PROJECT_HEADER = "x-project-id"
 DELEGATION_VALUES: Mapping[Delegation, str] = {"vended": "vended-credentials", "remote-signing": "remote-signing"}
 
 COMMIT_RETRIES: Mapping[str, str] = {
@@ -75,7 +76,7 @@ def java_options(config: CatalogConfig, warehouse: CatalogWarehouse) -> dict[str
         "uri": config.uri,
         "warehouse": _asked_for(config, warehouse),
         **_files(warehouse),
-        **_delegation(warehouse),
+        **_headers(config, warehouse),
         **config.auth.java_options(),
     }
     if config.kind == "lakekeeper" or warehouse.delegation == "remote-signing":
@@ -95,7 +96,7 @@ def pyiceberg_options(config: CatalogConfig, warehouse: CatalogWarehouse) -> dic
         "type": "rest",
         "uri": config.uri,
         "warehouse": _asked_for(config, warehouse),
-        **_delegation(warehouse),
+        **_headers(config, warehouse),
         **warehouse.s3,
         **config.auth.pyiceberg_options(),
         **({"ssl": {"cabundle": config.ca_bundle}} if config.ca_bundle else {}),
@@ -104,14 +105,18 @@ def pyiceberg_options(config: CatalogConfig, warehouse: CatalogWarehouse) -> dic
 
 
 def _asked_for(config: CatalogConfig, warehouse: CatalogWarehouse) -> str:
-    # Lakekeeper takes the text before the first slash as the project: no project header is needed then.
+    # Lakekeeper takes the text before the first slash as the project.
     if config.project_id is not None:
         return f"{config.project_id}/{warehouse.name}"
     return warehouse.location or warehouse.name
 
 
-def _delegation(warehouse: CatalogWarehouse) -> dict[str, str]:
-    return {f"header.{DELEGATION_HEADER}": DELEGATION_VALUES[warehouse.delegation]}
+def _headers(config: CatalogConfig, warehouse: CatalogWarehouse) -> dict[str, str]:
+    headers = {DELEGATION_HEADER: DELEGATION_VALUES[warehouse.delegation]}
+    if config.project_id is not None:
+        # A server without a default project that reads roles from tokens refuses every request without it.
+        headers[PROJECT_HEADER] = config.project_id
+    return {f"header.{name}": value for name, value in headers.items()}
 
 
 def _files(warehouse: CatalogWarehouse) -> dict[str, str]:

@@ -27,8 +27,12 @@ def token(seconds: float, **claims: Any) -> str:
 class Gate:
     """Passes on what carries a token that is good now. `token_url` gives such tokens to client `job` (`s3cr3t`)."""
 
-    def __init__(self, behind: str, *, life: int = 3600) -> None:
+    def __init__(self, behind: str, *, life: int = 3600, project_needed: bool = False) -> None:
         self.behind, self.life = behind, life
+        self.project_needed = project_needed
+        """Refuse requests without `x-project-id`, as a server does with OPENID_ROLES_CLAIM and no default project."""
+        self.paths: list[str] = []
+        """The paths of the requests for the catalog that were passed on, in their order."""
         self.status: int | None = None
         """Answer everything with this status, as a server in trouble does."""
         self.tokens: list[str | None] = []
@@ -57,6 +61,10 @@ class Gate:
         except jwt.InvalidTokenError as error:
             problem = {"code": 401, "type": "AuthenticationFailed", "message": str(error)}
             return httpx.Response(401, json={"error": problem})
+        if self.project_needed and not headers.get("x-project-id"):
+            problem = {"code": 400, "type": "MissingProjectId", "message": f"{method} {path} names no project"}
+            return httpx.Response(400, json={"error": problem})
+        self.paths.append(path.partition("?")[0])
         kept = {k: v for k, v in headers.items() if k.lower() not in HOP_BY_HOP} | {"Host": headers["Host"]}
         if self.endpoint.startswith("https"):
             kept["X-Forwarded-Proto"] = "https"

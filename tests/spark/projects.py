@@ -1,0 +1,104 @@
+"""Projects with warehouses on a sandbox, made through the public APIs alone."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from typing import Any
+
+import boto3
+import httpx
+import pytest
+from lakewright_sandbox.state import Sandbox
+from lakewright_spark.catalog import CatalogConfig, CatalogWarehouse, Delegation
+
+NAMESPACES = ["operator-port-result", "operator-console-messages", "workflow-runtime-statistics", "operator-port-state"]
+
+
+class Project:
+    """A project with a bucket and a role of its own. `server` asks as somebody who may make projects."""
+
+    def __init__(self, server: httpx.Client, sandbox: Sandbox) -> None:
+        self.server, self.sandbox = server, sandbox
+        self.id, self._external_id, self._bucket = str(uuid.uuid4()), str(uuid.uuid4()), f"spark-{uuid.uuid4().hex[:8]}"
+        self._role = _bucket_and_role(sandbox, self._bucket, self._external_id)
+        self._post("/management/v1/project", {"project-name": self._bucket, "project-id": self.id})
+
+    def warehouse(self, name: str, *, delegation: Delegation = "vended") -> CatalogWarehouse:
+        """Make a warehouse under a prefix of its name, with the namespaces of preset `texera`."""
+        profile = {
+            "type": "s3",
+            "bucket": self._bucket,
+            "region": self.sandbox.aws.region,
+            "endpoint": self.sandbox.aws.endpoint,
+            "path-style-access": True,
+            "flavor": "s3-compat",
+            "key-prefix": name,
+            "sts-enabled": delegation == "vended",
+            "assume-role-arn": self._role,
+            "sts-role-arn": self._role,
+        }
+        credential = {"type": "s3", "credential-type": "aws-system-identity", "external-id": self._external_id}
+        made = self._post(
+            "/management/v1/warehouse",
+            {
+                "warehouse-name": name,
+                "project-id": self.id,
+                "storage-profile": profile,
+                "storage-credential": credential,
+                "delete-profile": {"type": "hard"},
+            },
+        )["warehouse-id"]
+        for namespace in NAMESPACES:
+            self._post(f"/catalog/v1/{made}/namespaces", {"namespace": [namespace], "properties": {}})
+        return CatalogWarehouse(name=name, id=made, delegation=delegation, namespaces=NAMESPACES)
+
+    def config(self, *warehouses: CatalogWarehouse, **fields: Any) -> CatalogConfig:
+        """The configuration that a stack would write for these warehouses."""
+        uri = self.sandbox.lakekeeper.catalog_uri
+        return CatalogConfig.model_validate(
+            {"tenant": "spark-tests", "uri": uri, "project_id": self.id, "warehouses": list(warehouses), **fields}
+        )
+
+    def grant(self, user: str, privilege: str, warehouse: CatalogWarehouse) -> None:
+        """Give a user a privilege on a warehouse, where grants are enforced."""
+        path = f"/management/v1/permissions/warehouse/{warehouse.id}/assignments"
+        self._post(path, {"writes": [{"type": privilege, "user": user}]})
+
+    def _post(self, path: str, body: dict[str, object]) -> dict[str, str]:
+        return post(self.server, path, body)
+
+
+def post(server: httpx.Client, path: str, body: dict[str, object], tolerate: str = "") -> dict[str, str]:
+    response = server.post(path, json=body)
+    if response.is_error and not (tolerate and tolerate in response.text):
+        pytest.fail(f"POST {path}: {response.status_code} {response.text}")
+    return response.json() if response.content else {}
+
+
+def _bucket_and_role(sandbox: Sandbox, bucket: str, external_id: str) -> str:
+    session = boto3.Session(
+        aws_access_key_id=sandbox.admin.access_key_id,
+        aws_secret_access_key=sandbox.admin.secret_access_key.get_secret_value(),
+        region_name=sandbox.aws.region,
+    )
+    session.client("s3", endpoint_url=sandbox.aws.endpoint).create_bucket(Bucket=bucket)
+    iam = session.client("iam", endpoint_url=sandbox.aws.endpoint)
+    trust = {
+        "Effect": "Allow",
+        "Principal": {"AWS": sandbox.aws.catalog_principal_arn},
+        "Action": "sts:AssumeRole",
+        "Condition": {"StringEquals": {"sts:ExternalId": external_id}},
+    }
+    rights = {
+        "Effect": "Allow",
+        "Action": "s3:*",
+        "Resource": [f"arn:aws:s3:::{bucket}", f"arn:aws:s3:::{bucket}/*"],
+    }
+    role = iam.create_role(RoleName=bucket, AssumeRolePolicyDocument=_document(trust))["Role"]["Arn"]
+    iam.put_role_policy(RoleName=bucket, PolicyName="warehouse", PolicyDocument=_document(rights))
+    return role
+
+
+def _document(statement: dict[str, object]) -> str:
+    return json.dumps({"Version": "2012-10-17", "Statement": [statement]})

@@ -1,0 +1,64 @@
+"""Servers that read roles from tokens refuse what names no project: every request of a session does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+import pytest
+from guarded import Gate, serving
+from lakewright_sandbox.state import Sandbox
+from lakewright_spark.catalog import CatalogConfig
+from lakewright_spark.catalog_auth import ClientCredentialsAuth
+from lakewright_spark.pyiceberg_catalog import open_catalog
+from lakewright_spark.session import spark_session
+from projects import Project
+
+ROWS = pa.table({"id": [1, 2, 3]})
+
+
+@pytest.fixture
+def gate(sandbox: Sandbox) -> Iterator[Gate]:
+    with serving(Gate(sandbox.lakekeeper.endpoint, project_needed=True)) as standing:
+        yield standing
+
+
+@pytest.fixture(scope="module")
+def behind(project: Project) -> CatalogConfig:
+    """Two warehouses: `headed` vends credentials, `signed` signs requests."""
+    return project.config(project.warehouse("headed"), project.warehouse("signed", delegation="remote-signing"))
+
+
+@pytest.fixture
+def config(gate: Gate, behind: CatalogConfig, monkeypatch: pytest.MonkeyPatch) -> CatalogConfig:
+    """The same through the gate."""
+    monkeypatch.setenv("JOB_SECRET", "s3cr3t")
+    auth = ClientCredentialsAuth(
+        kind="client-credentials", token_url=gate.token_url, client_id="job", client_secret="env:JOB_SECRET"
+    )
+    return behind.model_copy(update={"uri": gate.catalog_uri, "auth": auth})
+
+
+@pytest.mark.parametrize("warehouse", ["headed", "signed"])
+def test_pyiceberg_names_the_project_in_every_request(config: CatalogConfig, gate: Gate, warehouse: str) -> None:
+    catalog = open_catalog(config, warehouse)
+    table = catalog.create_table(("operator-port-result", "rows"), ROWS.schema)
+    table.append(ROWS)
+    assert table.scan().to_arrow().equals(ROWS)
+    catalog.purge_table(("operator-port-result", "rows"))
+    assert any(path.endswith("/sign") for path in gate.paths) == (warehouse == "signed")
+
+
+@pytest.mark.spark
+def test_spark_names_the_project_in_every_request(config: CatalogConfig, gate: Gate) -> None:
+    session = spark_session(config, "project-header")
+    try:
+        for warehouse in ("headed", "signed"):
+            table = f"{warehouse}.`operator-port-result`.rows"
+            session.sql(f"CREATE TABLE {table} (id bigint)")
+            session.sql(f"INSERT INTO {table} VALUES (1), (2), (3)")
+            assert session.table(table).count() == 3
+            session.sql(f"DROP TABLE {table} PURGE")
+    finally:
+        session.stop()
+    assert any(path.endswith("/sign") for path in gate.paths)
