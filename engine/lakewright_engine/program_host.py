@@ -104,7 +104,7 @@ def main() -> int:
         pulumi.log.error(str(error))
         return REPORTED
     except Exception as error:  # noqa: BLE001 - whatever the program raises is the program's error, shown as such
-        pulumi.log.error("Program failed with an unhandled exception:\n" + own_traceback(error, program))
+        pulumi.log.error("Program failed with an unhandled exception:\n" + own_traceback(error, entry))
         return REPORTED
     finally:
         sys.stdout.flush()
@@ -113,11 +113,10 @@ def main() -> int:
     return 0
 
 
-def own_traceback(error: Exception, program: str) -> str:
-    """The traceback from the program's first own frame on."""
+def own_traceback(error: Exception, entry: Path) -> str:
+    """Return the traceback without the frames above the program's own file, as the CLI prints it."""
     frames = traceback.extract_tb(error.__traceback__)
-    folder = str(Path(program) if Path(program).is_dir() else Path(program).parent)
-    first = next((i for i, frame in enumerate(frames) if frame.filename.startswith(folder)), 0)
+    first = next((i for i, frame in enumerate(frames) if frame.filename == str(entry)), 0)
     return "".join(traceback.format_exception(error, limit=first - len(frames)))
 
 
