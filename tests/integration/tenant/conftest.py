@@ -7,7 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -105,9 +105,9 @@ def make_tenant(tmp_path: Path, sandbox: Sandbox) -> MakeTenant:
         folder = tmp_path / name
         for part in ("tenants", "environments", "state"):
             (folder / part).mkdir(parents=True)
-        shutil.copytree(REPOSITORY / "infra", folder / "infra")
-        settings = (REPOSITORY / "Pulumi.yaml").read_text()
-        (folder / "Pulumi.yaml").write_text(settings.replace("virtualenv: .venv", f"virtualenv: {sys.prefix}"))
+        for file in ("Pulumi.yaml", "__main__.py"):
+            shutil.copy(REPOSITORY / file, folder)
+        (folder / ".venv").symlink_to(sys.prefix)
         (folder / "environments" / "sandbox.yaml").write_text(
             f"sandbox: {sandbox.dir}\nkubernetes: {{render_to: {folder / 'rendered'}}}\n"
         )
@@ -125,6 +125,30 @@ def make_tenant(tmp_path: Path, sandbox: Sandbox) -> MakeTenant:
         return tenant
 
     return make
+
+
+@pytest.fixture
+def attached(tmp_path: Path) -> Iterator[dict[str, str]]:
+    """Return settings under which the CLI finds the sandbox's providers."""
+    with _provider("aws") as aws, _provider("kubernetes") as kubernetes:
+        yield {
+            "PULUMI_DEBUG_PROVIDERS": f"aws:{_port(aws)},kubernetes:{_port(kubernetes)}",
+            "PULUMI_HOME": str(tmp_path / "pulumi-home"),
+            "PULUMI_SKIP_UPDATE_CHECK": "true",
+            "PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION": "true",
+        }
+        aws.terminate()
+        kubernetes.terminate()
+
+
+def _provider(name: str) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "lakewright_sandbox.providers", name]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+
+
+def _port(provider: subprocess.Popen[str]) -> str:
+    assert provider.stdout is not None
+    return provider.stdout.readline().strip()
 
 
 @pytest.fixture

@@ -2,39 +2,13 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
 pytestmark = [pytest.mark.pulumi_cli, pytest.mark.timeout(600)]
-
-
-@pytest.fixture
-def attached(tmp_path: Any) -> Iterator[dict[str, str]]:
-    """Settings under which the CLI finds the sandbox's providers."""
-    with _provider("aws") as aws, _provider("kubernetes") as kubernetes:
-        yield {
-            "PULUMI_DEBUG_PROVIDERS": f"aws:{_port(aws)},kubernetes:{_port(kubernetes)}",
-            "PULUMI_HOME": str(tmp_path / "pulumi-home"),
-            "PULUMI_SKIP_UPDATE_CHECK": "true",
-            "PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION": "true",
-        }
-        aws.terminate()
-        kubernetes.terminate()
-
-
-def _provider(name: str) -> subprocess.Popen[str]:
-    command = [sys.executable, "-m", "lakewright_sandbox.providers", name]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-
-
-def _port(provider: subprocess.Popen[str]) -> str:
-    assert provider.stdout is not None
-    return provider.stdout.readline().strip()
 
 
 def test_a_tenant_lives_on_the_cli_and_goes_on_in_the_embedded_engine(
