@@ -28,7 +28,7 @@ class Project(Base):
 
 
 class User(Base):
-    """A user of the whole server. `id` is `<identity provider>~<subject>`."""
+    """A user of the whole server. `id` is `<identity provider>~<subject>`. A deleted user stays as a row."""
 
     __tablename__ = "user_account"
     id: Mapped[str] = mapped_column(String(256), primary_key=True)
@@ -38,6 +38,7 @@ class User(Base):
     last_updated_with: Mapped[str]
     created_at: Mapped[int]
     updated_at: Mapped[int | None]
+    deleted_at: Mapped[int | None]
 
 
 class Role(Base):

@@ -41,11 +41,17 @@ class Page:
     after: tuple[int, str] | None
 
     @classmethod
-    def asked(cls, settings: Settings, token: str | None, size: int | None, *, whole: bool = False) -> Page:
-        """`whole` listings give as much as they may at once unless a page token was sent, be it an empty one."""
+    def asked(
+        cls, settings: Settings, token: str | None, size: int | None, *, whole: bool = False, strict: bool = False
+    ) -> Page:
+        """`whole` listings give as much as they may at once unless a page token was sent, be it an empty one.
+
+        `strict` listings refuse an empty token.
+        """
         default = settings.page_size_max if whole and token is None else settings.page_size_default
         asked = default if size is None or (whole and token is None) else size
-        return cls(max(1, min(asked, settings.page_size_max)), _read(token) if token else None)
+        is_start = token is None or (not token and not strict)
+        return cls(max(1, min(asked, settings.page_size_max)), None if is_start else _read(token or ""))
 
     def of(self, query: Selection, time: Any, key: Any) -> Selection:
         """The query for this page, oldest first."""
@@ -73,12 +79,26 @@ def page_token(micros: int, key: str) -> str:
 
 def _read(token: str) -> tuple[int, str]:
     try:
-        version, micros, key = base64.urlsafe_b64decode(token + "=" * (-len(token) % 4)).decode().split("&", 2)
-        if version == "1":
-            return int(micros), key
+        decoded = base64.b64decode(token + "=" * (-len(token) % 4), altchars=b"-_", validate=True)
     except (ValueError, binascii.Error):
-        pass
-    raise ApiError(400, "PaginationTokenParseError", f"Invalid page token `{token}`.")
+        raise _invalid("Invalid paginate token format", token) from None
+    try:
+        version, *rest = decoded.decode().split("&", 2)
+    except UnicodeDecodeError:
+        raise _invalid("Invalid paginate token encoding", token) from None
+    if version != "1":
+        raise _invalid("Unsupported paginate token version", decoded.decode())
+    if len(rest) != 2:
+        raise _invalid("Invalid paginate token structure", decoded.decode())
+    micros, key = rest
+    try:
+        return int(micros), key
+    except ValueError:
+        raise _invalid("Invalid paginate token timestamp", token) from None
+
+
+def _invalid(reason: str, token: str) -> ApiError:
+    return ApiError(400, "InvalidPaginationToken", f"Invalid pagination token - {reason}. Got: `{token}`")
 
 
 async def asked_page(
@@ -86,8 +106,8 @@ async def asked_page(
     page_token: Annotated[str | None, Query(alias="pageToken")] = None,
     page_size: Annotated[int | None, Query(alias="pageSize")] = None,
 ) -> Page:
-    return Page.asked(server.settings, page_token, page_size)
+    return Page.asked(server.settings, page_token, page_size, strict=not server.settings.since("0.14"))
 
 
 AskedPage = Annotated[Page, Depends(asked_page)]
-"""Of management listings, by their query parameters."""
+"""The page that the query parameters of a management listing ask for. Released servers refuse an empty token."""

@@ -27,8 +27,14 @@ class UserDetails:
     user_type: UserType | None = None
 
 
+def find_user(session: Session, user_id: str) -> User | None:
+    """Return a user who is not deleted."""
+    user = session.get(User, user_id)
+    return None if user is None or user.deleted_at is not None else user
+
+
 def provision(server: Lakekeeper, session: Session, who: Principal, details: UserDetails, by: str) -> User:
-    """The user's row, new or replaced. `by` is the endpoint that did it, as `last-updated-with` shows it."""
+    """The user's row, new or replaced; a deleted user is back. `by` is the endpoint that `last-updated-with` shows."""
     user = session.get(User, who.id)
     if user is None:
         user = User(id=who.id, created_at=server.clock.now(), updated_at=None)
@@ -37,7 +43,7 @@ def provision(server: Lakekeeper, session: Session, who: Principal, details: Use
         user.updated_at = server.clock.now()
     user.name = details.name or who.name or f"Nameless App with ID {who.id}"
     user.email, user.user_type = details.email or who.email or None, details.user_type or "application"
-    user.last_updated_with = by
+    user.last_updated_with, user.deleted_at = by, None
     return user
 
 

@@ -17,7 +17,7 @@ from lakewright_sandbox.lakekeeper.app import create_app
 from lakewright_sandbox.lakekeeper.settings import Settings
 
 V1 = "/management/v1"
-VERSIONS = ("0.11", "0.13", "0.14")
+VERSIONS = ("0.11", "0.12", "0.13", "0.14")
 SCHEMA = {"type": "struct", "schema-id": 0, "fields": [{"id": 1, "name": "id", "required": True, "type": "long"}]}
 
 
@@ -214,7 +214,7 @@ def test_row_idempotency(old: Old) -> None:
     warehouse = old.warehouse()
     config = old.http.get("/catalog/v1/config", params={"warehouse": warehouse["name"]}).json()
     key = "idempotency-key-lifetime"
-    assert (key in config["overrides"], key in config) == (old.version == "0.13", old.since("0.14"))
+    assert (key in config["overrides"], key in config) == (old.version in {"0.12", "0.13"}, old.since("0.14"))
     path, headers = f"/catalog/v1/{warehouse['id']}/namespaces", {"idempotency-key": str(uuid.uuid4())}
     answers = [old.http.post(path, json={"namespace": ["n"]}, headers=headers).status_code for _ in range(2)]
     assert answers == [200, 200 if old.since("0.12") else 409]
@@ -228,13 +228,13 @@ def test_row_health_of_an_unhealthy_server(old: Old, monkeypatch: pytest.MonkeyP
 
     monkeypatch.setattr(old.app.state.lakekeeper.database, "read", broken)
     answer = old.http.get("/health")
-    assert (answer.status_code, answer.json()["health"]) == (503 if old.since("0.12.4") else 200, "error")
+    assert (answer.status_code, answer.json()["health"]) == (503 if old.since("0.12") else 200, "error")
     assert not halves.reports_ok(answer)
 
 
 def test_row_info_keys(old: Old) -> None:
     info = old.http.get(f"{V1}/info").json()
-    assert info["version"] == {"0.11": "0.11.6", "0.13": "0.13.3", "0.14": "0.13.1"}[old.version]
+    assert info["version"] == {"0.11": "0.11.6", "0.12": "0.12.4", "0.13": "0.13.3", "0.14": "0.13.1"}[old.version]
     assert info.get("lakekeeper-version") == (info["version"] if old.since("0.12") else None)
     assert info["license-status"]["valid"] is True
 
@@ -256,6 +256,47 @@ def test_row_dry_runs_and_namespace_move(old: Old) -> None:
     }
     for path, body in calls.items():
         assert old.unknown("POST", path, json=body) == (not old.since("0.14"))
+
+
+def test_management_lists_refuse_empty_tokens(old: Old) -> None:
+    deleted = f"{V1}/warehouse/{old.warehouse()['id']}/deleted-tabulars"
+    for path in (deleted, f"{V1}/user", f"{V1}/role"):
+        answer = old.http.get(path, params={"pageToken": ""})
+        if old.since("0.14"):
+            assert answer.status_code == 200
+        else:
+            assert (answer.status_code, answer.json()["error"]["type"]) == (400, "InvalidPaginationToken")
+        assert old.http.get(path).status_code == 200
+
+
+def test_catalog_lists_take_empty_tokens(old: Old) -> None:
+    path = f"/catalog/v1/{old.warehouse()['id']}/namespaces"
+    assert old.http.get(path, params={"pageToken": ""}).status_code == 200
+
+
+def test_a_page_token_that_is_none_is_refused(old: Old) -> None:
+    answer = old.http.get(f"{V1}/user", params={"pageToken": "nonsense"})
+    assert (answer.status_code, answer.json()["error"]["type"]) == (400, "InvalidPaginationToken")
+
+
+@pytest.mark.parametrize("states", [["inactive"], ["active", "inactive"]])
+def test_released_servers_refuse_warehouse_status(old: Old, states: list[str]) -> None:
+    answer = old.http.get(f"{V1}/warehouse", params={"warehouseStatus": states})
+    kind = answer.headers["content-type"].split(";")[0]
+    assert (answer.status_code, kind) == ((200, "application/json") if old.since("0.14") else (400, "text/plain"))
+    assert old.http.get(f"{V1}/warehouse", params={"warehouseStatus[]": states}).status_code == 200
+
+
+def test_a_deleted_user_keeps_the_id(old: Old) -> None:
+    user = {"id": f"oidc~{uuid.uuid4().hex}", "name": "Ann", "user-type": "human"}
+    path = f"{V1}/user/{user['id']}"
+    assert old.http.post(f"{V1}/user", json=user).status_code == 201
+    assert old.http.delete(path).status_code == 204
+    assert old.http.get(path).status_code == 404
+    assert old.http.delete(path).status_code == (404 if old.since("0.13") else 204)
+    assert old.http.post(f"{V1}/user", json=user).json()["error"]["type"] == "UserAlreadyExists"
+    assert old.http.post(f"{V1}/user", json=user | {"update-if-exists": True}).status_code == 200
+    assert old.http.get(path).json()["name"] == "Ann"
 
 
 def test_format_version_policy_and_managed_by_came_with_0_13(old: Old) -> None:

@@ -99,7 +99,9 @@ def test_a_deleted_user_comes_back_with_nothing(http: httpx.Client) -> None:
     assert add(http, role, user).status_code == 200
     assert http.delete(f"{V1}/user/{user}").status_code == 204
     assert kind_of(http.delete(f"{V1}/user/{user}")) == (404, "UserNotFound")
-    new_user(http, "gone")
+    again = {"id": user, "name": "gone", "user-type": "human"}
+    assert kind_of(http.post(f"{V1}/user", json=again)) == (409, "UserAlreadyExists")
+    assert http.post(f"{V1}/user", json=again | {"update-if-exists": True}).status_code == 200
     assert http.get(f"{V1}/user/{user}/roles").json()["roles"] == []
 
 

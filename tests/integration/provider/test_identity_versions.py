@@ -48,7 +48,7 @@ def project(start: Callable[[str, str], str], monkeypatch: pytest.MonkeyPatch) -
 
 
 @pytest.mark.parametrize("authorizer", ["allow-all", "openfga"])
-@pytest.mark.parametrize("version", ["0.11", "0.13", "0.14"])
+@pytest.mark.parametrize("version", ["0.11", "0.12", "0.13", "0.14"])
 def test_users_and_roles_live_on_every_version(
     project: StartProject, authorizer: str, version: str, unique: str
 ) -> None:
@@ -99,7 +99,7 @@ def test_members_that_an_old_server_cannot_keep_are_refused_with_the_reason(proj
         Resource(RoleMembersProvider()).up(**at, role_id=role.id, users=["oidc~ann"])
 
 
-@pytest.mark.parametrize("version", ["0.11", "0.13", "0.14"])
+@pytest.mark.parametrize("version", ["0.11", "0.12", "0.13", "0.14"])
 def test_tuples_are_the_same_in_every_version(project: StartProject, version: str, unique: str) -> None:
     at = project("openfga", version)
     on = {"type": "project", "project_id": at["project_id"]}

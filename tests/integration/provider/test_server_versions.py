@@ -25,6 +25,7 @@ from lakewright.lakekeeper.warehouse import WarehouseProvider
 from lakewright_sandbox.in_process import serving
 from lakewright_sandbox.lakekeeper.app import create_app
 from lakewright_sandbox.lakekeeper.settings import Settings
+from lakewright_sandbox.lakekeeper.versions import REPORTED, Version
 from lakewright_sandbox.state import Sandbox
 from starlette.applications import Starlette
 from starlette.responses import JSONResponse
@@ -32,7 +33,7 @@ from starlette.routing import Route
 
 from .conftest import Props, Resource
 
-VERSIONS = ("0.11", "0.13", "0.14")
+VERSIONS = ("0.11", "0.12", "0.13", "0.14")
 SCHEMA = {"type": "struct", "fields": [{"id": 1, "name": "id", "required": True, "type": "long"}]}
 
 
@@ -40,7 +41,7 @@ SCHEMA = {"type": "struct", "fields": [{"id": 1, "name": "id", "required": True,
 class Old:
     """A server that plays a version, and what is declared on it."""
 
-    version: str
+    version: Version
     http: httpx.Client
     sandbox: Sandbox
     bucket: str
@@ -182,7 +183,7 @@ def test_row_fields_that_would_be_dropped_are_refused(old: Old, name: str, since
         assert warehouse.refresh() == "same"
         return
     said = refused(warehouse, **declared | changes[name])
-    assert f"needs Lakekeeper {since} or newer; {old.server['endpoint']} runs 0.11.6" in said
+    assert f"needs Lakekeeper {since} or newer; {old.server['endpoint']} runs {REPORTED[old.version]}" in said
     header = {"x-project-id": declared["project_id"]}
     assert old.http.get("/management/v1/warehouse", headers=header).json() == {"warehouses": []}
 
@@ -287,7 +288,7 @@ def test_row_grants(old: Old) -> None:
         assert grant.up(**declared) == "create"
         assert grant.refresh() == "same"
         return
-    with pytest.raises(LakekeeperError, match=f"{old.server['endpoint']} keeps no .*runs Lakekeeper 0.1[13]"):
+    with pytest.raises(LakekeeperError, match=f"{old.server['endpoint']} keeps no .*runs Lakekeeper 0.1[123]"):
         grant.up(**declared)
 
 
@@ -303,7 +304,7 @@ def test_row_dry_runs(old: Old) -> None:
 def test_row_info_keys(old: Old) -> None:
     found = old.client().server()
     assert ".".join(map(str, found.version)) == old.version
-    assert found.version_text == {"0.11": "0.11.6", "0.13": "0.13.3", "0.14": "0.13.1"}[old.version]
+    assert found.version_text == REPORTED[old.version]
 
 
 @pytest.mark.parametrize("text", ["0.9.5", "0.10.4"])

@@ -9,7 +9,8 @@ from sqlalchemy.orm import Session
 
 from ..errors import ApiError
 from ..identities import Subject
-from ..models import Namespace, Role, Tabular, User
+from ..models import Namespace, Role, Tabular
+from ..users import find_user
 from .store import Relation, Target, add, remove
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ def apply(server: Lakekeeper, session: Session, writes: Collection[Relation], de
     """
     for relation in writes:
         subject = relation.subject
-        if subject.kind == "user" and not server.authorizer.enforces and session.get(User, subject.id) is None:
+        if subject.kind == "user" and not server.authorizer.enforces and find_user(session, subject.id) is None:
             raise ApiError(400, "GrantUserNotFound", f"User `{subject.id}` does not exist", DURING)
         add(session, relation, server.clock.now())
     for relation in deletes:

@@ -10,7 +10,8 @@ from sqlalchemy.orm import Session
 
 from ..errors import ApiError
 from ..identities import Subject
-from ..models import Grant, Role, User
+from ..models import Grant, Role
+from ..users import find_user
 from .store import Relation, Target, add
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ def _check_members(session: Session, role: Role, subjects: Sequence[Subject]) ->
     if members:
         _check_shape(session, role.id, members)
     for subject in subjects:
-        if subject.kind == "user" and session.get(User, subject.id) is None:
+        if subject.kind == "user" and find_user(session, subject.id) is None:
             message = f"User '{subject.id}' does not exist; provision the user before assigning it to a role"
             raise ApiError(404, "RoleAssignmentUserNotFound", message, DURING)
 

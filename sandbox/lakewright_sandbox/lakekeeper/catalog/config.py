@@ -78,9 +78,10 @@ def get_config(
 
 
 def _provision(server: Lakekeeper, caller: Principal) -> None:
+    """Register a caller who calls for the first time. From 0.13 on a deleted user stays deleted."""
     with server.database.read() as session:
-        known = session.get(User, caller.id) is not None
-    if not known:
+        user = session.get(User, caller.id)
+    if user is None or (user.deleted_at is not None and not server.settings.since("0.13")):
         with server.database.write() as session:
             provision(server, session, caller, UserDetails(), "config-call-creation")
 

@@ -14,7 +14,7 @@ from ..authz.store import Target
 from ..clock import optional_timestamp, timestamp
 from ..errors import ApiError, tabular_missing
 from ..models import Namespace, Tabular
-from ..paging import Page
+from ..paging import AskedPage
 from ..requests import Body, read_body
 from ..responses import empty, json_response
 from ..server import Server, find_warehouse
@@ -36,11 +36,9 @@ class Undrop(Body):
 def list_deleted(
     server: Server,
     warehouse_id: UUID,
+    page: AskedPage,
     namespace_id: Annotated[UUID | None, Query(alias="namespaceId")] = None,
-    page_token: Annotated[str | None, Query(alias="pageToken")] = None,
-    page_size: Annotated[int | None, Query(alias="pageSize")] = None,
 ) -> Response:
-    page = Page.asked(server.settings, page_token, page_size)
     query = select(Tabular, Namespace.path).join(Namespace, Namespace.id == Tabular.namespace_id)
     query = query.where(Tabular.warehouse_id == str(warehouse_id), Tabular.deleted_at.is_not(None))
     if namespace_id:

@@ -21,7 +21,7 @@ from ..paging import AskedPage, Page
 from ..requests import Body, read_body, uuid_fault
 from ..responses import empty, json_response
 from ..server import Lakekeeper, ProjectId, Server
-from ..users import user_missing
+from ..users import find_user, user_missing
 from .roles import find_role, ident
 
 MemberType = Literal["user", "role"]
@@ -145,7 +145,7 @@ def _check_transitive(server: Lakekeeper) -> None:
 
 def _check_user(server: Lakekeeper, session: Session, user_id: str) -> None:
     """OpenFGA takes users that nobody has provisioned."""
-    if session.get(User, checked_user_id(user_id)) is None and not server.authorizer.enforces:
+    if find_user(session, checked_user_id(user_id)) is None and not server.authorizer.enforces:
         raise user_missing(user_id)
 
 

@@ -12,12 +12,12 @@ from starlette.responses import Response
 from ..authz.store import Relation, Target, add
 from ..errors import ApiError
 from ..identities import Subject
-from ..models import Project, ServerRow, User
+from ..models import Project, ServerRow
 from ..requests import Body, Caller, read_body
 from ..responses import empty, json_response
 from ..server import Server
 from ..task_queue import warehouse_queues
-from ..users import UserDetails, UserType, provision, shown, user_missing
+from ..users import UserDetails, UserType, find_user, provision, shown, user_missing
 from ..versions import INFO_FIELDS, REPORTED, fields_in, queue_name
 
 router = APIRouter()
@@ -39,7 +39,7 @@ def health(server: Server) -> Response:
         "services": {"catalog": pools, "secrets": pools, "auth": authorizer if server.authorizer.enforces else []},
         "maintenance_mode": "off",
     }
-    return json_response(body, 503 if status == "error" and server.settings.since("0.13") else 200)
+    return json_response(body, 503 if status == "error" and server.settings.since("0.12") else 200)
 
 
 @router.get("/management/v1/info")
@@ -106,7 +106,7 @@ def whoami(server: Server, caller: Caller) -> Response:
     if caller is None:
         raise ApiError(401, "GetMyUserWithoutToken", "No token provided")
     with server.database.read() as session:
-        user = session.get(User, caller.id)
+        user = find_user(session, caller.id)
     if user is None:
         raise user_missing(caller.id)
     privilege = {"is-instance-admin": server.settings.instance_admin} if server.settings.since("0.13") else {}

@@ -67,7 +67,7 @@ class ControlTasks(Body):
 @router.post("/task/list")
 def list_tasks(server: Server, warehouse_id: UUID, body: Annotated[ListTasks, read_body(ListTasks)]) -> Response:
     """Newest first; a token comes with every page that is not empty."""
-    page = Page.asked(server.settings, body.page_token, body.page_size)
+    page = Page.asked(server.settings, body.page_token, body.page_size, strict=True)
     query = select(Task).where(Task.warehouse_id == str(warehouse_id))
     if body.status:
         query = query.where(Task.status.in_(body.status))

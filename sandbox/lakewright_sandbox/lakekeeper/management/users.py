@@ -7,6 +7,7 @@ from typing import Annotated
 from fastapi import APIRouter
 from pydantic import AliasChoices, Field
 from sqlalchemy import select
+from sqlalchemy.orm import Session
 from starlette.responses import Response
 
 from ..authz.store import Target, forget_objects
@@ -17,7 +18,7 @@ from ..paging import AskedPage
 from ..requests import Body, Caller, Principal, read_body
 from ..responses import empty, json_response
 from ..server import Server
-from ..users import UserDetails, UserType, provision, shown, user_missing
+from ..users import UserDetails, UserType, find_user, provision, shown, user_missing
 from .search import MAX_LENGTH, MAX_RESULTS, Search, trigram_distance, trigrams
 
 router = APIRouter(prefix="/management/v1")
@@ -71,7 +72,9 @@ def list_users(
     page: AskedPage,
     name: str | None = None,
 ) -> Response:
-    query = select(User).where(User.name.icontains(name, autoescape=True)) if name else select(User)
+    query = select(User).where(User.deleted_at.is_(None))
+    if name:
+        query = query.where(User.name.icontains(name, autoescape=True))
     with server.database.read() as session:
         users = session.scalars(page.of(query, User.created_at, User.id)).all()
     return json_response({"users": [shown(user) for user in users], "next-page-token": page.token_behind(users)})
@@ -83,7 +86,8 @@ def search_user(server: Server, body: Annotated[Search, read_body(Search)]) -> R
     term = body.search[:MAX_LENGTH]
     wanted = trigrams(term)
     with server.database.read() as session:
-        users = session.scalars(select(User).order_by(User.created_at, User.id)).all()
+        query = select(User).where(User.deleted_at.is_(None)).order_by(User.created_at, User.id)
+        users = session.scalars(query).all()
 
     def closeness(user: User) -> tuple[bool, float]:
         return user.id != term, trigram_distance(wanted, trigrams(f"{user.name} {user.email or ''}"))
@@ -96,7 +100,7 @@ def search_user(server: Server, body: Annotated[Search, read_body(Search)]) -> R
 @router.get("/user/{user_id}")
 def get_user(server: Server, user_id: str) -> Response:
     with server.database.read() as session:
-        user = session.get(User, checked_user_id(user_id))
+        user = find_user(session, checked_user_id(user_id))
     if user is None:
         raise user_missing(user_id)
     return json_response(shown(user))
@@ -111,17 +115,25 @@ def update_user(server: Server, user_id: str, body: Annotated[UpdateUser, read_b
         if user is None:
             raise ApiError(404, "UserNotFound", "User does not exist")
         user.name, user.user_type, user.email = body.name, body.user_type, body.email or None
-        user.last_updated_with, user.updated_at = "update-endpoint", server.clock.now()
+        user.last_updated_with, user.updated_at, user.deleted_at = "update-endpoint", server.clock.now(), None
     return empty(200)
 
 
 @router.delete("/user/{user_id}")
 def delete_user(server: Server, user_id: str) -> Response:
-    """What the user was granted goes too: made again, the user starts with nothing."""
+    """Remove the user's grants and mark the row as deleted: its id stays taken.
+
+    Before 0.13 a deleted user can be deleted again.
+    """
     with server.database.write() as session:
-        user = session.get(User, checked_user_id(user_id))
+        find = find_user if server.settings.since("0.13") else _find_row
+        user = find(session, checked_user_id(user_id))
         if user is None:
             raise user_missing(user_id)
         forget_objects(session, "user", [user.id])
-        session.delete(user)
+        user.name, user.email, user.deleted_at = "Deleted User", None, server.clock.now()
     return empty()
+
+
+def _find_row(session: Session, user_id: str) -> User | None:
+    return session.get(User, user_id)

@@ -13,7 +13,7 @@ from starlette.responses import Response
 
 from ..authz.store import Target, forget_objects
 from ..clock import new_id, timestamp
-from ..errors import ApiError
+from ..errors import ApiError, RequestRejectedError
 from ..models import ACTIVE_TASK, Namespace, Project, Secret, Tabular, Task, Warehouse
 from ..requests import Body, Flag, read_body
 from ..responses import empty, json_response
@@ -104,6 +104,10 @@ def list_warehouses(
     warehouse_status: Annotated[list[Literal["active", "inactive"]] | None, Query(alias="warehouseStatus")] = None,
     project_id: Annotated[str | None, Query(alias="projectId")] = None,
 ) -> Response:
+    """List active warehouses; from 0.14 on inactive ones too. Released servers cannot read that parameter."""
+    if warehouse_status and not server.settings.since("0.14"):
+        reason = f'warehouseStatus: invalid type: string "{warehouse_status[0]}", expected a sequence'
+        raise RequestRejectedError(400, f"Failed to deserialize query string: {reason}")
     states = [status == "active" for status in warehouse_status or ["active"]]
     query = select(Warehouse).where(Warehouse.project_id == (project_id or project), Warehouse.active.in_(states))
     with server.database.read() as session:
