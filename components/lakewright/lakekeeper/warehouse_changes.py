@@ -20,6 +20,10 @@ T = TypeVar("T")
 NOT_YET = frozenset({"ShortTermCredentialError", "PermissionDenied"})
 """How a server says that a role cannot be assumed, or not be used, which is passing while the role is new."""
 
+PUT_WITHOUT_ANSWER = "Unknown S3 error during write"
+"""What the 400 `Unexpected` of the server's first put says when S3 gave no answer: with `assume_role_arn`, STS is asked
+within that put, and its denial is not in the message. A put that S3 refuses says `S3 write failed`."""
+
 NAME_CONSTRAINT = "unique_warehouse_name_in_project"
 """What the 503 of a rename onto a taken name says."""
 
@@ -114,14 +118,24 @@ def unlisted_holder(client: Client, taken: AlreadyExists) -> AlreadyExists:
 
 def patiently(fresh_role: bool, call: Callable[[], T]) -> T:
     """Repeat a call that probes a storage while a role that may be new is not let in yet."""
-    if not fresh_role:
-        return call()
-    return until(
-        call,
-        lambda error: isinstance(error, Refused) and error.kind in NOT_YET,
-        seconds=settings.role_propagation(),
-        every=1,
-    )
+    try:
+        return until(call, is_not_yet, seconds=settings.role_propagation(), every=1) if fresh_role else call()
+    except Refused as refused:
+        if _is_put_without_answer(refused):
+            refused.add(
+                "S3 gave no answer, as when the server cannot assume `assume_role_arn`. Check the role's trust policy,"
+                " the external id and the storage's address."
+            )
+        raise
+
+
+def is_not_yet(error: BaseException) -> bool:
+    """Whether a refusal may pass once a new role is known everywhere."""
+    return isinstance(error, Refused) and (error.kind in NOT_YET or _is_put_without_answer(error))
+
+
+def _is_put_without_answer(refused: Refused) -> bool:
+    return (refused.status, refused.kind) == (400, "Unexpected") and PUT_WITHOUT_ANSWER in str(refused)
 
 
 @contextmanager

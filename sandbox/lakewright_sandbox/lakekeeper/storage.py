@@ -43,6 +43,26 @@ class StorageError(ApiError):
     """S3 refused or could not be reached; answered as 400 with the kind of failure as type."""
 
 
+class RoleRefusedError(ApiError):
+    """STS gave no session of a role."""
+
+
+class NoKeysError(BotoCoreError):
+    """A request is not sent, since there is no identity to sign it with."""
+
+    fmt = "no credentials"
+
+
+class _ClientWithoutKeys:
+    """Fail at each operation, as the server's client does whose role is asked for at its first request."""
+
+    def __getattr__(self, operation: str) -> Any:
+        def fail(*_: Any, **__: Any) -> Any:
+            raise NoKeysError
+
+        return fail
+
+
 @dataclass(frozen=True)
 class Keys:
     """An AWS identity; `token` makes it a session. `expires_at` is in seconds since the epoch."""
@@ -117,7 +137,7 @@ class StorageAccess:
             answer = client.assume_role(**parameters)["Credentials"]
         except (ClientError, BotoCoreError, ResponseParserError) as error:
             message = f"Failed to create short-term credential: Failed to assume role via STS: {_said(error)}"
-            raise ApiError(412, "ShortTermCredentialError", message) from None
+            raise RoleRefusedError(412, "ShortTermCredentialError", message) from None
         return Keys(
             answer["AccessKeyId"], answer["SecretAccessKey"], answer["SessionToken"], answer["Expiration"].timestamp()
         )
@@ -125,7 +145,11 @@ class StorageAccess:
     def objects(self, storage: WarehouseStorage, keys: Keys | None = None, *, vended: bool = False) -> ObjectStore:
         """The warehouse's objects with the server's own identity, or with the vended `keys`."""
         profile = storage.profile
-        keys = keys if vended else self.own_keys(storage)
+        if not vended:
+            try:
+                keys = self.own_keys(storage)
+            except RoleRefusedError:
+                return ObjectStore(_ClientWithoutKeys())
         endpoint = self.s3_endpoint(profile)
         path = profile.path_style_access or profile.endpoint is None
         addressing = "path" if path and endpoint else "auto"
@@ -255,7 +279,10 @@ def _failing_as(operation: str, uri: str) -> Iterator[None]:
     except ClientError as error:
         code = str(error.response.get("Error", {}).get("Code", ""))
         raise _failure(operation, uri, code, _said(error)) from None
-    except (BotoCoreError, ResponseParserError) as error:
+    except BotoCoreError:  # the real server's client does not say why there was no answer
+        message = f"IO error at `{uri}`: Unknown S3 error during {operation}: unhandled error"
+        raise StorageError(400, "Unexpected", message) from None
+    except ResponseParserError as error:
         raise _failure(operation, uri, "", _said(error)) from None
 
 

@@ -124,6 +124,7 @@ def test_a_wrong_external_id_is_refused_once_patience_ends(by_role: Props, monke
     with pytest.raises(Exception, match=r"POST /management/v1/warehouse at http://.* answered 4\d\d") as refused:
         Resource(WarehouseProvider()).up(**wrong)
     assert "other-value" not in str(refused.value)
+    assert "the server cannot assume `assume_role_arn`. Check the role's trust policy" in str(refused.value)
 
 
 def test_a_role_that_is_not_there_yet_is_waited_for(
