@@ -26,9 +26,9 @@ class Platform:
 
     @property
     def server(self) -> dict[str, object]:
-        """The `server` of every Lakekeeper resource: address and references, no secret."""
-        lakekeeper = self.environment.lakekeeper
-        return lakekeeper.reference.model_dump(exclude_none=True)
+        """The `server` of every Lakekeeper resource: address, project and references, no secret."""
+        reference = self.environment.lakekeeper.reference
+        return reference.model_copy(update={"project_id": self.tenant}).model_dump(exclude_none=True)
 
     @property
     def catalog_uri(self) -> str:

@@ -48,7 +48,7 @@ def _of_tenant(stack: str, directory: Path) -> list[Finding]:
     environment = Environment.load(project.root / "environments" / f"{spec.environment}.yaml")
     given = [storage.bucket for storage in spec.storage.values() if isinstance(storage, ExistingStorage)]
     stores = [storage for storage in spec.storage.values() if isinstance(storage, S3Storage)]
-    return look_at_surroundings(environment, given, stores)
+    return look_at_surroundings(environment, given, stores, project_id=spec.name)
 
 
 def _show(findings: list[Finding], *, asked_of_tenant: bool) -> None:

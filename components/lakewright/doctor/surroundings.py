@@ -19,28 +19,31 @@ ANSWER_IN = 5
 
 
 def look_at_surroundings(
-    environment: Environment, buckets: list[str], stores: Sequence[S3Storage] = ()
+    environment: Environment, buckets: list[str], stores: Sequence[S3Storage] = (), project_id: str | None = None
 ) -> list[Finding]:
     """Every finding about what a tenant's stack needs. Reads only.
 
     `buckets`: those on AWS that must be reachable already. `stores`: S3-compatible ones, each with keys of its own.
+    `project_id`: the tenant's project, which some servers want named in every request.
     """
     return [
-        lakekeeper(environment),
+        lakekeeper(environment, project_id),
         *s3(environment.aws, buckets),
         *(store(each) for each in stores),
         cluster(environment.kubernetes),
     ]
 
 
-def lakekeeper(environment: Environment) -> Finding:
+def lakekeeper(environment: Environment, project_id: str | None = None) -> Finding:
     from lakewright.lakekeeper.api.client import Client  # noqa: PLC0415 - loaded only where there is something to ask
     from lakewright.lakekeeper.api.errors import LakekeeperError  # noqa: PLC0415
     from lakewright.lakekeeper.api.retry import RetryPolicy  # noqa: PLC0415
 
     named = environment.lakekeeper
     try:
-        client = Client(named.reference, _resolve, retry=RetryPolicy(attempts=1))
+        client = Client(
+            named.reference.model_copy(update={"project_id": project_id}), _resolve, retry=RetryPolicy(attempts=1)
+        )
         told = client.server()
     except (LakekeeperError, credentials.UnresolvedCredential) as error:
         return Finding("Lakekeeper", "missing", str(error), "start the server, or mend `lakekeeper` of the environment")

@@ -48,6 +48,21 @@ def refusal(status: int, kind: str = "", message: str = "no", headers: dict[str,
     return httpx.Response(status, json=body, headers=headers)
 
 
+def projects_named(server: ServerRef, *projects: str | None) -> list[str | None]:
+    """Return the project that each request names; the client is asked for each of `projects`."""
+    script = Script(httpx.Response(200, json={"ok": True}))
+    client = Client(server, str, retry=QUICK, transport=httpx.MockTransport(script))
+    for project in projects:
+        client.json("GET", "/x", project=project)
+    return [one.headers.get("x-project-id") for one in script.requests]
+
+
+def test_a_request_names_its_own_project_else_the_servers() -> None:
+    address = "http://lake.test:8181"
+    assert projects_named(ServerRef(endpoint=address), None, "acme") == [None, "acme"]
+    assert projects_named(ServerRef(endpoint=address, project_id="main"), None, "acme") == ["main", "acme"]
+
+
 OK = httpx.Response(200, json={"ok": True})
 
 

@@ -31,6 +31,7 @@ class Client:
         transport: httpx.BaseTransport | None = None,
     ) -> None:
         self.endpoint = server.endpoint
+        self._project_id = server.project_id
         self._retry = retry or RetryPolicy()
         from lakewright.lakekeeper.api.sending import Sender  # noqa: PLC0415 - a program that only declares sends nothing
 
@@ -87,9 +88,10 @@ class Client:
         raised, and the caller has to look.
         """
         call = errors.Call(method, path, self.endpoint)
+        project = project or self._project_id
         request: dict[str, Any] = {
             "params": _query(params),
-            "headers": {**(headers or {}), **({"x-project-id": project} if project is not None else {})},
+            "headers": {**(headers or {}), **({"x-project-id": project} if project else {})},
         }
         if body is not None:
             request["json"] = body

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from lakewright.credentials import Reference
-from lakewright.types import ServiceUrl, TokenUrl
+from lakewright.types import ProjectId, ServiceUrl, TokenUrl
 
 
 class _Strict(BaseModel):
@@ -53,3 +53,6 @@ class ServerRef(_Strict):
     auth: Auth = NoAuth()
     ca_bundle: str | None = None
     """Path of a PEM file with authorities to trust besides the usual ones, for the server and the token endpoint."""
+    project_id: ProjectId | None = None
+    """Project of requests that name no other. A server that reads roles from tokens and has no default project asks for
+    one in every request (0.12 and newer)."""
