@@ -4,23 +4,27 @@ Sources of the rules: Lakekeeper's own checks (names, prefixes, namespaces), AWS
 ARNs) and Kubernetes' (names that become object names).
 """
 
+import ipaddress
 import re
 from typing import Annotated, Literal
 from urllib.parse import urlsplit, urlunsplit
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Field, ValidationInfo
 
 MAX_NAMESPACE_DEPTH = 5
 RESERVED_NAMESPACES = frozenset({"system", "examples", "information_schema"})
 
+RECORDED = "recorded"
+"""Validation context of what a state has recorded, for which rules that came later do not count."""
+
 _BUCKET = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
-_GCS_BUCKET = re.compile(r"[a-z0-9][a-z0-9_.-]{1,220}[a-z0-9]")
 _ARN = re.compile(r"arn:aws[a-z-]*:[a-z0-9-]+:[a-z0-9-]*:(\d{12}|aws)?:\S+")
 _ROLE_ARN = re.compile(r"arn:aws[a-z-]*:iam::\d{12}:role/[\w+=,.@/-]+")
 _PROJECT_ID = re.compile(r"[A-Za-z0-9_-]+")
 _UUID = re.compile(r"[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}")
 _DNS_LABEL = re.compile(r"[a-z]([a-z0-9-]*[a-z0-9])?")
 _REGION = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+_ROLE_PROVIDER_ID = re.compile(r"[a-z0-9-]+")
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 
 
@@ -73,12 +77,21 @@ def _bucket_name(value: str) -> str:
 
 
 def _gcs_bucket_name(value: str) -> str:
-    if not _GCS_BUCKET.fullmatch(value) or any(len(part) > 63 for part in value.split(".")):
-        raise ValueError(
-            "a bucket name has 3 to 63 (with dots, 222) lower-case letters, digits, `-`, `_` and `.`, and starts and"
-            " ends with a letter or digit"
-        )
+    """Check Lakekeeper's rules, which are narrower than Google's: no `_`, and 63 characters with dots too."""
+    _bucket_name(value)
+    if value.startswith("goog"):
+        raise ValueError("a bucket name on GCS must not start with `goog`")
+    if _is_ipv4(value):
+        raise ValueError("a bucket name on GCS must not be an IP address")
     return value
+
+
+def _is_ipv4(value: str) -> bool:
+    try:
+        ipaddress.IPv4Address(value)
+    except ValueError:
+        return False
+    return True
 
 
 def _not_blank(value: str) -> str:
@@ -96,6 +109,31 @@ def _key_prefix(value: str) -> str:
     if any(character in prefix for character in "*?#"):
         raise ValueError("a key prefix must not contain `*`, `?` or `#`")
     return prefix
+
+
+def _s3_key_prefix(value: str, info: ValidationInfo) -> str:
+    # What an earlier release accepted must still be read from the state.
+    if "$" in value and info.context != RECORDED:
+        raise ValueError("a key prefix on S3 must not contain `$`, which begins a variable in IAM policies")
+    return value
+
+
+def _adls_key_prefix(value: str) -> str:
+    if len(value.encode()) > 512:
+        raise ValueError("a key prefix on ADLS has at most 512 bytes")
+    return value
+
+
+def _gcs_key_prefix(value: str) -> str:
+    if value.startswith(".well-known/acme-challenge/"):
+        raise ValueError("a key prefix on GCS must not start with `.well-known/acme-challenge/`")
+    return value
+
+
+def _role_provider_id(value: str) -> str:
+    if not _ROLE_PROVIDER_ID.fullmatch(value):
+        raise ValueError("a role's provider id has lower-case letters, digits and `-` only")
+    return value
 
 
 def _region(value: str) -> str:
@@ -210,6 +248,11 @@ GcsBucketName = Annotated[str, AfterValidator(_gcs_bucket_name)]
 NotBlank = Annotated[str, AfterValidator(_not_blank)]
 KeyPrefix = Annotated[str, AfterValidator(_key_prefix)]
 """Prefix of object keys, without slashes at its ends; empty means the bucket's root."""
+S3KeyPrefix = Annotated[KeyPrefix, AfterValidator(_s3_key_prefix)]
+AdlsKeyPrefix = Annotated[KeyPrefix, AfterValidator(_adls_key_prefix)]
+GcsKeyPrefix = Annotated[KeyPrefix, AfterValidator(_gcs_key_prefix)]
+RoleProviderId = Annotated[str, AfterValidator(_role_provider_id)]
+"""Identity provider of a role, as Lakekeeper's configuration calls it."""
 Region = Annotated[str, AfterValidator(_region)]
 Arn = Annotated[str, AfterValidator(_arn)]
 RoleArn = Annotated[str, AfterValidator(_role_arn)]

@@ -15,7 +15,7 @@ from pydantic import (
 )
 
 from lakewright.lakekeeper.api.server import ServerRef
-from lakewright.types import Deletion
+from lakewright.types import RECORDED, Deletion
 
 UNKNOWN = Unknown()
 _SCALARS = frozenset({str, int, float, bool, type(None)})
@@ -83,7 +83,7 @@ class Declared(BaseModel):
     @classmethod
     def from_state(cls, props: dict[str, Any]) -> Self:
         """From what the state holds, where there are computed properties too. Raises pydantic.ValidationError."""
-        return cls.model_validate(tidied(props), extra="ignore")
+        return cls.model_validate(tidied(props), extra="ignore", context=RECORDED)
 
     def props(self) -> dict[str, Any]:
         """As properties for the engine: plain values, without those that are not set."""

@@ -16,7 +16,7 @@ from lakewright.lakekeeper.declared import CreateOnly, OnServer, Replace, Server
 from lakewright.lakekeeper.errors import DeletedBehindBack, NotOurs
 from lakewright.lakekeeper.options import ServerInput, delete_first, given
 from lakewright.lakekeeper.provider import Found, Known, LakekeeperProvider, created_or_there
-from lakewright.types import ProjectId
+from lakewright.types import ProjectId, RoleProviderId
 
 
 class RoleArgs(OnServer):
@@ -28,8 +28,8 @@ class RoleArgs(OnServer):
     """Name of the role, unique in its project whatever its case."""
     description: Annotated[str | None, Update(via="role"), ServerKeeps()] = None
     """What the role is for; empty for none."""
-    provider_id: Annotated[str | None, Field(min_length=1), Update(via="source-system"), ServerKeeps()] = None
-    """Identity provider whose role this stands for. From 0.12 on."""
+    provider_id: Annotated[RoleProviderId | None, Update(via="source-system"), ServerKeeps()] = None
+    """Identity provider whose role this stands for: lower-case letters, digits and `-`. From 0.12 on."""
     source_id: Annotated[str | None, Field(min_length=1), Update(via="source-system"), ServerKeeps()] = None
     """Id of the role at that provider."""
     adopt: Annotated[bool, CreateOnly()] = False

@@ -9,7 +9,7 @@ from lakewright.lakekeeper.storage_adls import AdlsProfile, adls_defaults_left_o
 from lakewright.lakekeeper.storage_credentials import AnyCredential, CloudflareR2, UndeclaredCredential
 from lakewright.lakekeeper.storage_gcs import GcsProfile
 from lakewright.lakekeeper.storage_layout import StorageLayout
-from lakewright.types import Arn, BucketName, KeyPrefix, Region, RoleArn, Seconds, StorageEndpoint, StsEndpoint
+from lakewright.types import Arn, BucketName, Region, RoleArn, S3KeyPrefix, Seconds, StorageEndpoint, StsEndpoint
 
 
 def _blank_is_none(value: Any) -> Any:
@@ -30,7 +30,7 @@ class S3Profile(Declared):
     """`s3`: Amazon's S3, or what speaks its protocol."""
     bucket: Annotated[BucketName, Replace()]
     """Name of the bucket."""
-    key_prefix: Annotated[KeyPrefix, Replace()] = ""
+    key_prefix: Annotated[S3KeyPrefix, Replace()] = ""
     """Folder in the bucket that everything lies under; empty: the whole bucket, which then takes no other warehouse."""
     region: Annotated[Region, Replace()]
     """Region of the bucket; moves in place where `endpoint` is set and the server is 0.12 or newer."""

@@ -7,7 +7,7 @@ from pydantic import AfterValidator, Field
 
 from lakewright.lakekeeper.declared import Declared, Replace, ServerKeeps
 from lakewright.lakekeeper.storage_layout import StorageLayout
-from lakewright.types import KeyPrefix, StorageEndpoint
+from lakewright.types import AdlsKeyPrefix, StorageEndpoint
 
 DEFAULT_HOST = "dfs.core.windows.net"
 DEFAULT_AUTHORITY = "https://login.microsoftonline.com/"
@@ -54,7 +54,7 @@ class AdlsProfile(Declared):
     """Name of the storage account."""
     filesystem: Annotated[Filesystem, Replace()]
     """Name of the container."""
-    key_prefix: Annotated[KeyPrefix, Replace()] = ""
+    key_prefix: Annotated[AdlsKeyPrefix, Replace()] = ""
     """Folder in the container that everything lies under."""
     host: Annotated[Host | None, _none_if(DEFAULT_HOST), Replace()] = None
     """Host of the storage; left out: Azure's own."""

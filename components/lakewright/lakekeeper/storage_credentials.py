@@ -168,6 +168,21 @@ Credential = Annotated[
     ),
 ]
 
+GOOGLE_KEY_FIELDS = (
+    "type",
+    "project_id",
+    "private_key_id",
+    "private_key",
+    "client_email",
+    "client_id",
+    "auth_uri",
+    "token_uri",
+    "auth_provider_x509_cert_url",
+    "client_x509_cert_url",
+    "universe_domain",
+)
+"""What the server demands of a service account's key."""
+
 _WIRE = {
     # This spelling of an access key is the only one that every supported version takes; of an R2 key it is the other.
     ("access-key", "access_key_id"): "aws-access-key-id",
@@ -199,11 +214,33 @@ def references(credential: object) -> list[str]:
     return [] if has_unknown(values) else values
 
 
+def mistake(credential: object, secret: Callable[[str], str]) -> str | None:
+    """Say why the server would refuse a credential's secret; None too where the secret cannot be read here."""
+    if not isinstance(credential, GoogleServiceAccount) or not references(credential):
+        return None
+    try:
+        text = secret(credential.key)
+    except UnresolvedCredential:
+        return None
+    try:
+        _json(credential.key, text)
+    except UnresolvedCredential as malformed:
+        return str(malformed)
+    return None
+
+
 def _json(reference: str, secret: str) -> dict[str, Any]:
+    """Parse a service account's key. Raises UnresolvedCredential, whose message never repeats a value."""
     try:
         key = json.loads(secret)
     except ValueError:
         key = None
     if not isinstance(key, dict):
         raise UnresolvedCredential(f"`{reference}` is not the JSON of a service account's key")
-    return cast(dict[str, Any], key)
+    fields = cast(dict[str, Any], key)
+    if missing := [name for name in GOOGLE_KEY_FIELDS if not isinstance(fields.get(name), str)]:
+        raise UnresolvedCredential(
+            f"`{reference}` is not a whole key of a service account: expected text in each of its"
+            f" {len(GOOGLE_KEY_FIELDS)} fields, found none in {', '.join(missing)}. Create the key anew at Google."
+        )
+    return fields

@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal
 
 from lakewright.lakekeeper.declared import Declared, Replace, ServerKeeps
 from lakewright.lakekeeper.storage_layout import StorageLayout
-from lakewright.types import GcsBucketName, KeyPrefix
+from lakewright.types import GcsBucketName, GcsKeyPrefix
 
 
 class GcsProfile(Declared):
@@ -14,7 +14,7 @@ class GcsProfile(Declared):
     """`gcs`: Google Cloud Storage."""
     bucket: Annotated[GcsBucketName, Replace()]
     """Name of the bucket."""
-    key_prefix: Annotated[KeyPrefix, Replace()] = ""
+    key_prefix: Annotated[GcsKeyPrefix, Replace()] = ""
     """Folder in the bucket that everything lies under."""
     sts_enabled: bool = True
     """Whether tables are loaded with vended credentials."""

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import pulumi
-from pulumi.dynamic import CheckResult, DiffResult, Resource
+from pulumi.dynamic import CheckFailure, CheckResult, DiffResult, Resource
 from typing_extensions import override
 
 from lakewright import credentials
@@ -19,7 +19,7 @@ from lakewright.lakekeeper.notices import warn
 from lakewright.lakekeeper.options import ServerInput, delete_first, given
 from lakewright.lakekeeper.provider import Found, Known, LakekeeperProvider, created_or_there
 from lakewright.lakekeeper.storage import PROFILES
-from lakewright.lakekeeper.storage_credentials import references
+from lakewright.lakekeeper.storage_credentials import mistake, references
 from lakewright.lakekeeper.warehouse_changes import Changes, patiently, unlisted_holder
 from lakewright.lakekeeper.warehouse_model import WarehouseArgs, create_request, observed, same_place
 from lakewright.types import Deletion
@@ -34,6 +34,10 @@ class WarehouseProvider(LakekeeperProvider[WarehouseArgs]):
 
     def check(self, _olds: dict[str, Any], news: dict[str, Any]) -> CheckResult:
         result = super().check(_olds, news)
+        if not result.failures:
+            credential = self.args.from_state(result.inputs).credential
+            if wrong := mistake(credential, self.secret):
+                return CheckResult(news, [CheckFailure("credential.key", wrong)])
         if preflight.wanted() and not result.failures:
             new, old = self.args.from_state(result.inputs), self.args.from_state(_olds) if "name" in _olds else None
             preflight.validate(self.client, new, old, self.secret, create_request)

@@ -7,7 +7,7 @@ from pydantic import AfterValidator, Discriminator, Field, Tag
 
 from lakewright.spec.part import Part
 from lakewright.spec.principal import Principal
-from lakewright.types import Deletion, FormatVersion, KeyPrefix, NamespacePath
+from lakewright.types import Deletion, FormatVersion, NamespacePath, S3KeyPrefix
 
 PRESETS: dict[str, tuple[str, ...]] = {
     "texera": (
@@ -57,7 +57,7 @@ class WarehouseSpec(Part):
     owner: Principal | None = None
     """Whose runs write here: `user:IDP~SUBJECT` or `role:NAME`, and those to whom `grants` give both `create` and
     `modify` on the warehouse or the project. Default: every run of the tenant."""
-    key_prefix: Annotated[KeyPrefix, Field(min_length=1)] | None = None
+    key_prefix: Annotated[S3KeyPrefix, Field(min_length=1)] | None = None
     """Default: TENANT/WAREHOUSE."""
     namespaces: Namespaces = []
     soft_delete_days: Annotated[int, Field(ge=1, le=365)] | None = None

@@ -80,6 +80,7 @@ ROWS: dict[str, tuple[int, type[LakekeeperError], tuple[str, ...]]] = {
         (
             "UpdateError",
             "ProjectIdMissing",
+            "MissingProjectId",
             "MalformedProjectID",
             "NamespaceDeleteNotAllowed",
             "DuplicateMemberError",
@@ -106,6 +107,7 @@ PASSING = [
     (409, "RequestInProgress", Busy),
     (409, "GrantLockTimeout", Busy),
     (409, "RoleMembershipLockTimeout", Busy),
+    (409, "TransactionFailed", Busy),
     (408, "RequestTimeout", TooSlow),
     (504, "GatewayTimeout", Unconfirmed),
 ]

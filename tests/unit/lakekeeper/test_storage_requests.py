@@ -34,7 +34,7 @@ STORAGE: dict[str, dict[str, Any]] = {
     "s3": {"bucket": "lake", "region": "us-east-1", "assume_role_arn": ROLE},
     "r2": {"bucket": "lake", "region": "auto", "endpoint": "https://acc.r2.test", "flavor": "s3-compat"},
     "adls": {"type": "adls", "account_name": "lakeaccount", "filesystem": "lake", "key_prefix": "main"},
-    "gcs": {"type": "gcs", "bucket": "lake_bucket", "key_prefix": "main"},
+    "gcs": {"type": "gcs", "bucket": "lake-bucket", "key_prefix": "main"},
 }
 ADLS_FULL = STORAGE["adls"] | {
     "host": "dfs.core.usgovcloudapi.net",
@@ -150,7 +150,7 @@ def test_what_a_server_fills_in_is_no_difference(kind: str) -> None:
             "allow-alternative-protocols": False,
             "storage-layout": None,
         },
-        "gcs": {"type": "gcs", "bucket": "lake_bucket", "key-prefix": "main", "storage-layout": None},
+        "gcs": {"type": "gcs", "bucket": "lake-bucket", "key-prefix": "main", "storage-layout": None},
     }
     wanted = declared(STORAGE[kind] | {"key_prefix": "/main/"}, {"type": _identity(kind)}).storage
     assert profile_observed(answers[kind], wanted) == wanted

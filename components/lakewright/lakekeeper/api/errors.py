@@ -57,12 +57,29 @@ CONCURRENT = frozenset(
         "RequestInProgress",
         "GrantLockTimeout",
         "RoleMembershipLockTimeout",
+        "TransactionFailed",
     }
 )
 """Types of a 409 that say: somebody else was at it, nothing was applied, try again."""
 
 MAY_NOT_GRANT = "Unauthorized"
 """Type of a 401 that says: we are known, but may not give or take this privilege. Other 401s have other types."""
+
+
+LEFT_IN_OPENFGA = (
+    "OpenFGA still holds relations of an object with that id, which was deleted without them or granted on before it"
+    " was made. Choose another id, or delete those tuples in OpenFGA."
+)
+NO_PROJECT = (
+    "The request names no project, and the server has no default one: set `project_id` of the server's settings."
+)
+ADVICE = {
+    "ObjectHasRelations": LEFT_IN_OPENFGA,
+    "ObjectUsedInRelation": LEFT_IN_OPENFGA,
+    "MissingProjectId": NO_PROJECT,
+    "ProjectIdMissing": NO_PROJECT,
+}
+"""What to do about refusals whose own words do not say it, by type."""
 
 
 @dataclass(frozen=True)
@@ -168,6 +185,8 @@ def refusal(call: Call, status: int, kind: str, message: str) -> LakekeeperError
     said = " ".join(message.split())[:600] or "no reason given"
     label = f"{status} {kind}".strip()
     text = f"{call} answered {label}: {said}"
+    if kind in ADVICE:
+        text = f"{text.rstrip('.')}. {ADVICE[kind]}"
     if status == 401 and kind == MAY_NOT_GRANT:
         return Forbidden(
             f"{text}. Whoever runs this needs `ownership`, `manage_grants`, or `pass_grants` and the privilege itself"

@@ -1,0 +1,158 @@
+"""Rules of released servers that are refused when a declaration is checked, before anything is called."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from lakewright.lakekeeper.api.errors import Busy, LakekeeperError, Refused
+from lakewright.lakekeeper.role import RoleProvider
+from lakewright.lakekeeper.storage_credentials import GOOGLE_KEY_FIELDS
+from lakewright.lakekeeper.warehouse import WarehouseProvider
+from lakewright.lakekeeper.warehouse_changes import is_not_yet, patiently
+from lakewright.lakekeeper.warehouse_model import WarehouseArgs
+from lakewright.spec import SpecError
+from lakewright.spec.reading import parse_spec
+
+from .test_client import Script, refusal
+
+SERVER = {"endpoint": "https://lake.test"}
+ROLE = {"server": SERVER, "project_id": "tenant", "name": "readers", "source_id": "42"}
+STORAGE: dict[str, dict[str, Any]] = {
+    "s3": {"bucket": "lake", "region": "us-east-1", "sts_enabled": False},
+    "adls": {"type": "adls", "account_name": "lakeaccount", "filesystem": "lake"},
+    "gcs": {"type": "gcs", "bucket": "lake"},
+}
+CREDENTIAL: dict[str, dict[str, Any] | None] = {
+    "s3": None,
+    "adls": {"type": "azure-system-identity"},
+    "gcs": {"type": "gcp-system-identity"},
+}
+KEY = dict.fromkeys(GOOGLE_KEY_FIELDS, "hidden")
+
+
+def warehouse(kind: str, credential: dict[str, Any] | None = None, **storage: Any) -> dict[str, Any]:
+    props: dict[str, Any] = {"server": SERVER, "project_id": "tenant", "name": "main"}
+    chosen = credential or CREDENTIAL[kind]
+    return props | {"storage": STORAGE[kind] | storage} | ({"credential": chosen} if chosen else {})
+
+
+def failures(props: dict[str, Any]) -> dict[str, str]:
+    return {one.property: one.reason for one in WarehouseProvider().check({}, props).failures}
+
+
+@pytest.mark.parametrize("provider_id", ["Okta", "okta_1", "okta~x", "ökta", ""])
+def test_role_provider_id_with_other_characters(provider_id: str) -> None:
+    found = RoleProvider().check({}, ROLE | {"provider_id": provider_id}).failures
+    assert [one.property for one in found] == ["provider_id"]
+    assert RoleProvider().check({}, ROLE | {"provider_id": "okta-1"}).failures == []
+
+
+@pytest.mark.parametrize(("kind", "most"), [("adls", 512), ("gcs", 896), ("s3", 896)])
+def test_key_prefix_of_more_bytes_than_the_storage_allows(kind: str, most: int) -> None:
+    assert failures(warehouse(kind, key_prefix="x" * most)) == {}
+    found = failures(warehouse(kind, key_prefix="ü" * (most // 2) + "x"))
+    assert f"at most {most} bytes" in found["storage.key_prefix"]
+
+
+@pytest.mark.parametrize("bucket", ["lake_1", "goog-lake", "10.0.0.1", "a..b", "x" * 64, "Lake", "ab", "-lake"])
+def test_gcs_bucket_name_that_lakekeeper_refuses(bucket: str) -> None:
+    assert list(failures(warehouse("gcs", bucket=bucket))) == ["storage.bucket"]
+
+
+@pytest.mark.parametrize("bucket", ["my.lake.1", "x" * 63, "1lake", "10.0.0"])
+def test_gcs_bucket_name_that_lakekeeper_takes(bucket: str) -> None:
+    assert failures(warehouse("gcs", bucket=bucket)) == {}
+
+
+def test_gcs_key_prefix_below_the_acme_challenge() -> None:
+    assert list(failures(warehouse("gcs", key_prefix=".well-known/acme-challenge/x"))) == ["storage.key_prefix"]
+
+
+def test_dollar_in_a_key_prefix_of_s3() -> None:
+    assert "begins a variable in IAM policies" in failures(warehouse("s3", key_prefix="a/$b"))["storage.key_prefix"]
+    assert failures(warehouse("gcs", key_prefix="a/$b")) == {}
+
+
+def test_dollar_in_a_key_prefix_of_a_spec() -> None:
+    spec = {
+        "version": 1,
+        "name": "acme",
+        "owner": "ada",
+        "storage": {"main": {"backend": "aws", "region": "us-east-1"}},
+        "warehouses": [{"name": "main", "key_prefix": "${aws:username}"}],
+    }
+    with pytest.raises(SpecError, match=r"warehouses.0.key_prefix: .*must not contain `\$`"):
+        parse_spec(spec, "spec")
+
+
+def test_a_recorded_key_prefix_with_a_dollar_is_still_read() -> None:
+    """A state that an earlier release wrote loads."""
+    assert WarehouseArgs.from_state(warehouse("s3", key_prefix="a/$b")).storage.key_prefix == "a/$b"  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("missing", GOOGLE_KEY_FIELDS)
+def test_google_key_without_one_of_its_fields(missing: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GOOGLE_KEY", json.dumps({key: value for key, value in KEY.items() if key != missing}))
+    found = failures(warehouse("gcs", {"type": "service-account-key", "key": "env:GOOGLE_KEY"}))
+    assert f"found none in {missing}. " in found["credential.key"]
+    assert "hidden" not in str(found)
+
+
+def test_google_key_that_is_whole_or_cannot_be_read_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    props = warehouse("gcs", {"type": "service-account-key", "key": "env:GOOGLE_KEY"})
+    monkeypatch.delenv("GOOGLE_KEY", raising=False)
+    assert failures(props) == {}
+    monkeypatch.setenv("GOOGLE_KEY", json.dumps(KEY))
+    assert failures(props) == {}
+
+
+@pytest.mark.parametrize("kind", ["ObjectHasRelations", "ObjectUsedInRelation"])
+def test_relations_left_in_openfga_are_said_to_be_left(kind: str) -> None:
+    with pytest.raises(Refused, match=f"409 {kind}: no. OpenFGA still holds relations of an object with that id"):
+        Script(refusal(409, kind)).client().call("POST", "/x")
+
+
+def test_a_request_without_a_project_says_where_to_name_one() -> None:
+    with pytest.raises(Refused, match=r"400 MissingProjectId: no\. .* set `project_id` of the server's settings"):
+        Script(refusal(400, "MissingProjectId")).client().call("GET", "/x")
+
+
+def test_transaction_that_failed_is_sent_again_even_for_a_create() -> None:
+    script = Script(refusal(409, "TransactionFailed"), refusal(201))
+    script.client().call("POST", "/x", body={}, idempotent=False)
+    assert len(script.requests) == 2
+    with pytest.raises(Busy):
+        Script(refusal(409, "TransactionFailed")).client().call("POST", "/x", idempotent=False)
+
+
+UNANSWERED = "IO error at `s3://b/p/metadata/test`: Unknown S3 error during write: unhandled error"
+REFUSED = "IO error at `s3://b/p/metadata/test`: S3 write failed: The request signature we calculated does not match"
+
+
+@pytest.mark.parametrize(
+    ("status", "kind", "message", "passing"),
+    [
+        (412, "ShortTermCredentialError", "Failed to create short-term credential", True),
+        (400, "PermissionDenied", "S3 write failed: Access Denied.", True),
+        (400, "Unexpected", UNANSWERED, True),
+        (400, "Unexpected", f"Storage validation failed [lakekeeper-read-write]: {UNANSWERED}", True),
+        (400, "Unexpected", REFUSED, False),
+        (400, "Unexpected", "IO error at `s3://b/p/`: Unknown S3 error during list: unhandled error", False),
+        (500, "Unexpected", UNANSWERED, False),
+        (400, "NotFound", "S3 write failed: The specified bucket does not exist", False),
+        (412, "InitializeClientError", "Could not initialize storage client", False),
+    ],
+)
+def test_refusals_that_may_pass_while_a_role_is_new(status: int, kind: str, message: str, passing: bool) -> None:
+    with pytest.raises(LakekeeperError) as refused:
+        Script(refusal(status, kind, message)).client().call("POST", "/x", idempotent=False)
+    assert is_not_yet(refused.value) is passing
+
+
+def test_a_put_without_an_answer_is_not_waited_for_without_a_role() -> None:
+    script = Script(refusal(400, "Unexpected", UNANSWERED))
+    with pytest.raises(Refused, match="cannot assume `assume_role_arn`"):
+        patiently(False, lambda: script.client().call("POST", "/x", idempotent=False))
+    assert len(script.requests) == 1
