@@ -48,9 +48,10 @@ lock: $(READY)  ## Resolve requirements.lock anew from the pyproject files, with
 	  pyproject.toml components/pyproject.toml engine/pyproject.toml spark/pyproject.toml sandbox/pyproject.toml \
 	  --extra jobs --extra connect -o requirements.lock
 
-schema: $(READY)  ## Write docs/schema/tenant.schema.json from the models
+schema: $(READY)  ## Write docs/schema/ from the models
 	@mkdir -p docs/schema
 	lakewright spec schema > docs/schema/tenant.schema.json
+	lakewright spec schema --environment > docs/schema/environment.schema.json
 
 docs: $(READY)  ## Write docs/reference/ from the resources' models
 	python scripts/reference.py

@@ -7,7 +7,7 @@ from lakewright_spark.catalog import CatalogConfig
 from pulumi_kubernetes import _utilities as kubernetes_package
 
 from lakewright import manifests, runtimes
-from lakewright.jobs_identity import JobsSecret
+from lakewright.jobs_identity import DEFAULT_IDENTITY, PodIdentity
 from lakewright.manifests import Manifest
 from lakewright.spec import ComputingUnitSpec, TenantSpec
 
@@ -50,7 +50,7 @@ class ComputingUnit(pulumi.ComponentResource):
         image: str,
         urls: list[str],
         clients_namespace: str,
-        secret: JobsSecret | None = None,
+        identity: PodIdentity = DEFAULT_IDENTITY,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         """`urls` are the addresses that the unit may reach: the catalog's and those of its storage."""
@@ -59,7 +59,7 @@ class ComputingUnit(pulumi.ComponentResource):
         within = pulumi.ResourceOptions(parent=self)
 
         files = catalog.apply(runtimes.catalog_files)
-        spec = catalog.apply(lambda known: manifests.deployment_spec(tenant, unit, known, image, secret))
+        spec = catalog.apply(lambda known: manifests.deployment_spec(tenant, unit, known, image, identity))
         before = [
             KubernetesObject(name, manifests.service_account(tenant, unit), within),
             KubernetesObject(name, manifests.config_map(tenant, unit, files), within),

@@ -14,7 +14,7 @@ from lakewright_spark.catalog_auth import NoAuth as NoJobAuth
 from pydantic import AfterValidator, Field, ValidationError, model_validator
 
 from lakewright import jobs_identity
-from lakewright.jobs_identity import JobsSecret
+from lakewright.jobs_identity import AUDIENCE, JobsSecret, PodIdentity
 from lakewright.lakekeeper.api.server import Auth, NoAuth, ServerRef
 from lakewright.spec.computing_unit import Runtime
 from lakewright.spec.part import Part
@@ -45,6 +45,7 @@ def _absolute(path: str) -> str:
 
 
 PathOfJobs = Annotated[str, AfterValidator(_absolute)]
+TokenAudience = Annotated[str, Field(min_length=1)]
 
 
 class LakekeeperServer(Part):
@@ -59,6 +60,10 @@ class LakekeeperServer(Part):
     """A PEM file with authorities to trust besides the usual ones, for Lakekeeper and for the token endpoint."""
     jobs_auth: Annotated[CatalogAuth, Field(discriminator="kind")] = NoJobAuth()
     """How jobs and computing units prove who they are; references only."""
+    jobs_token_audience: TokenAudience | None = AUDIENCE
+    """Audience of the Kubernetes service account tokens that jobs and computing units show, with `jobs_auth` of kind
+    token-file. It must be in the server's LAKEKEEPER__KUBERNETES_AUTHENTICATION_AUDIENCE. A server without that
+    variable takes tokens of the cluster's own audience alone: `null` asks for those."""
     jobs_ca_bundle: PathOfJobs | None = None
     """Where jobs and computing units have a PEM file with all authorities that they trust: catalog's and storage's."""
     jobs_truststore: PathOfJobs | None = None
@@ -125,6 +130,11 @@ class Environment(Part):
         if secret and (found := jobs_identity.mistake(self.lakekeeper.jobs_auth, secret)):
             raise ValueError(f"kubernetes.jobs_secret: {found}")
         return self
+
+    @property
+    def pod_identity(self) -> PodIdentity:
+        """How pods prove to the catalog who they are."""
+        return PodIdentity(self.kubernetes.jobs_secret, self.lakekeeper.jobs_token_audience)
 
     @classmethod
     def load(cls, path: Path, environ: Mapping[str, str] = os.environ) -> Environment:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Annotated, Any
 
@@ -14,6 +15,7 @@ from lakewright.spec.computing_unit import Runtime
 from lakewright.spec.part import Part
 
 AUDIENCE = "lakekeeper"
+"""Default audience of the tokens that pods show to Lakekeeper."""
 _TAKEN = ("/", CONFIG_DIR, SCRATCH_DIR, "/tmp", "/dev/shm")  # noqa: S108 - in the pod
 
 
@@ -22,6 +24,19 @@ class JobsSecret(Part):
 
     name: Annotated[str, Field(pattern=r"^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$")]
     key: Annotated[str, Field(pattern=r"^[-._a-zA-Z0-9]{1,253}$")]
+
+
+@dataclass(frozen=True)
+class PodIdentity:
+    """What an environment says about how pods prove who they are."""
+
+    secret: JobsSecret | None = None
+    """Where the credential of `jobs_auth` is, if that needs one."""
+    audience: str | None = AUDIENCE
+    """Audience of projected service account tokens. None: the cluster's own, which its API accepts too."""
+
+
+DEFAULT_IDENTITY = PodIdentity()
 
 
 def mistake(auth: CatalogAuth, secret: JobsSecret) -> str | None:
@@ -39,44 +54,46 @@ def mistake(auth: CatalogAuth, secret: JobsSecret) -> str | None:
     )
 
 
-def variables(runtime: Runtime, catalog: CatalogConfig, secret: JobsSecret | None) -> list[dict[str, Any]]:
+def variables(runtime: Runtime, catalog: CatalogConfig, identity: PodIdentity) -> list[dict[str, Any]]:
     """A container's variables. The value of the one that the credential is read from is the cluster's to fill in."""
     plain: list[dict[str, Any]] = [
         {"name": name, "value": value} for name, value in environment(runtime, catalog).items()
     ]
-    scheme, place = _place(catalog, secret)
-    if secret is None or scheme != "env":
+    scheme, place = _place(catalog, identity)
+    if (secret := identity.secret) is None or scheme != "env":
         return plain
     return [*plain, {"name": place, "valueFrom": {"secretKeyRef": {"name": secret.name, "key": secret.key}}}]
 
 
-def mounts(catalog: CatalogConfig, secret: JobsSecret | None) -> list[dict[str, Any]]:
+def mounts(catalog: CatalogConfig, identity: PodIdentity) -> list[dict[str, Any]]:
     """Where the catalog's token or credential is, if the pod has it in a file."""
     if isinstance(catalog.auth, TokenFileAuth):
         return [{"name": "token", "mountPath": str(PurePosixPath(catalog.auth.path).parent), "readOnly": True}]
-    scheme, place = _place(catalog, secret)
+    scheme, place = _place(catalog, identity)
     if scheme != "file":
         return []
     return [{"name": "credential", "mountPath": str(PurePosixPath(place).parent), "readOnly": True}]
 
 
-def volumes(catalog: CatalogConfig, secret: JobsSecret | None, seconds: int) -> list[dict[str, Any]]:
-    """A token for the catalog alone, of that life: the cluster's API does not accept one of another audience.
+def volumes(catalog: CatalogConfig, identity: PodIdentity, seconds: int) -> list[dict[str, Any]]:
+    """Return the volume with the pod's token, valid for `seconds`, or with the one key of the Secret.
 
-    Or the one key of the Secret; Kubernetes renews the file when the Secret changes.
+    The cluster's API refuses a token whose audience is not its own, so the token is good for the catalog alone.
+    Kubernetes renews both files.
     """
     if isinstance(catalog.auth, TokenFileAuth):
-        token = {"audience": AUDIENCE, "expirationSeconds": seconds, "path": PurePosixPath(catalog.auth.path).name}
+        audience = {"audience": identity.audience} if identity.audience else {}
+        token = {**audience, "expirationSeconds": seconds, "path": PurePosixPath(catalog.auth.path).name}
         return [{"name": "token", "projected": {"sources": [{"serviceAccountToken": token}]}}]
-    scheme, place = _place(catalog, secret)
-    if secret is None or scheme != "file":
+    scheme, place = _place(catalog, identity)
+    if (secret := identity.secret) is None or scheme != "file":
         return []
     items = [{"key": secret.key, "path": PurePosixPath(place).name}]
     return [{"name": "credential", "secret": {"secretName": secret.name, "items": items}}]
 
 
-def _place(catalog: CatalogConfig, secret: JobsSecret | None) -> tuple[str, str]:
-    scheme, _, place = ((_reference(catalog.auth) if secret else None) or "").partition(":")
+def _place(catalog: CatalogConfig, identity: PodIdentity) -> tuple[str, str]:
+    scheme, _, place = ((_reference(catalog.auth) if identity.secret else None) or "").partition(":")
     return scheme, place
 
 

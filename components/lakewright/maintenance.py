@@ -8,7 +8,7 @@ from lakewright_spark.catalog import CatalogConfig
 from lakewright import maintenance_manifests as manifests
 from lakewright import runtimes
 from lakewright.computing_unit import KubernetesObject
-from lakewright.jobs_identity import JobsSecret
+from lakewright.jobs_identity import DEFAULT_IDENTITY, PodIdentity
 from lakewright.lakekeeper import TaskQueueConfig
 from lakewright.platform import Platform
 from lakewright.spec import MaintenanceSpec, TenantSpec
@@ -26,14 +26,14 @@ class Maintenance(pulumi.ComponentResource):
         catalog: pulumi.Output[CatalogConfig],
         image: str,
         urls: list[str],
-        secret: JobsSecret | None = None,
+        identity: PodIdentity = DEFAULT_IDENTITY,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         """`urls` are the addresses that the jobs may reach: the catalog's, and those of all storage."""
         name = f"{tenant.name}-maintenance"
         super().__init__("lakewright:index:Maintenance", name, {}, opts)
         within = pulumi.ResourceOptions(parent=self)
-        spec = catalog.apply(lambda known: manifests.cron_job_spec(tenant, maintenance, known, image, secret))
+        spec = catalog.apply(lambda known: manifests.cron_job_spec(tenant, maintenance, known, image, identity))
         before = [
             KubernetesObject(name, manifests.service_account(tenant), within),
             KubernetesObject(name, manifests.config_map(tenant, catalog.apply(runtimes.catalog_files)), within),

@@ -7,7 +7,7 @@ from typing import Any
 from lakewright_spark.catalog import CatalogConfig
 
 from lakewright import jobs_identity, manifests, network
-from lakewright.jobs_identity import JobsSecret
+from lakewright.jobs_identity import DEFAULT_IDENTITY, PodIdentity
 from lakewright.manifests import Manifest
 from lakewright.runtimes import CONFIG_DIR, RUNTIMES, SCRATCH_DIR
 from lakewright.spec import MaintenanceSpec, TenantSpec
@@ -67,11 +67,11 @@ def cron_job_spec(
     maintenance: MaintenanceSpec,
     catalog: CatalogConfig,
     image: str,
-    secret: JobsSecret | None = None,
+    identity: PodIdentity = DEFAULT_IDENTITY,
 ) -> dict[str, Any]:
     """One run at a time, in one pod that runs as nobody in particular and holds no key of the storage's.
 
-    `secret`: what it proves to the catalog with who it is, where the catalog's configuration wants one.
+    `identity`: how the pod proves to the catalog who it is.
     """
     deadline = seconds_of(maintenance.deadline)
     user = RUNTIMES["spark"].user
@@ -82,12 +82,12 @@ def cron_job_spec(
         "restartPolicy": "Never",
         "terminationGracePeriodSeconds": GRACE_SECONDS,
         "securityContext": manifests.pod_security(user),
-        "containers": [_container(maintenance, catalog, image, secret)],
+        "containers": [_container(maintenance, catalog, image, identity)],
         "volumes": [
             {"name": "catalog", "configMap": {"name": f"{OBJECTS}-catalog"}},
             {"name": "scratch", "emptyDir": {"sizeLimit": maintenance.size.scratch}},
             *([{"name": "shm", "emptyDir": _shm(maintenance)}] if maintenance.size.shm else []),
-            *jobs_identity.volumes(catalog, secret, deadline + _LATE_SECONDS),
+            *jobs_identity.volumes(catalog, identity, deadline + _LATE_SECONDS),
         ],
     }
     return {
@@ -111,7 +111,7 @@ def cron_job_spec(
 
 
 def _container(
-    maintenance: MaintenanceSpec, catalog: CatalogConfig, image: str, secret: JobsSecret | None
+    maintenance: MaintenanceSpec, catalog: CatalogConfig, image: str, identity: PodIdentity
 ) -> dict[str, Any]:
     size = maintenance.size
     amounts = {"cpu": size.cpu, "memory": size.memory, "ephemeral-storage": size.scratch}
@@ -120,7 +120,7 @@ def _container(
         "image": image,
         "command": ["lakewright-spark", "maintain"],
         "args": arguments(maintenance),
-        "env": jobs_identity.variables("spark", catalog, secret),
+        "env": jobs_identity.variables("spark", catalog, identity),
         "resources": {"requests": amounts, "limits": amounts},
         "securityContext": manifests.container_security(),
         "volumeMounts": [
@@ -128,7 +128,7 @@ def _container(
             {"name": "scratch", "mountPath": SCRATCH_DIR},
             {"name": "scratch", "mountPath": "/tmp", "subPath": "tmp"},  # noqa: S108 - in the pod
             *([{"name": "shm", "mountPath": "/dev/shm"}] if size.shm else []),  # noqa: S108
-            *jobs_identity.mounts(catalog, secret),
+            *jobs_identity.mounts(catalog, identity),
         ],
     }
 

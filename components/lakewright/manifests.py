@@ -9,7 +9,7 @@ from typing import Any
 from lakewright_spark.catalog import CatalogConfig
 
 from lakewright import jobs_identity, network
-from lakewright.jobs_identity import JobsSecret
+from lakewright.jobs_identity import DEFAULT_IDENTITY, PodIdentity
 from lakewright.runtimes import CONFIG_DIR, RUNTIMES, SCRATCH_DIR, catalog_files
 from lakewright.spec import ComputingUnitSpec, TenantSpec
 
@@ -100,11 +100,15 @@ def deployment(tenant: TenantSpec, unit: ComputingUnitSpec, spec: Any) -> Manife
 
 
 def deployment_spec(
-    tenant: TenantSpec, unit: ComputingUnitSpec, catalog: CatalogConfig, image: str, secret: JobsSecret | None = None
+    tenant: TenantSpec,
+    unit: ComputingUnitSpec,
+    catalog: CatalogConfig,
+    image: str,
+    identity: PodIdentity = DEFAULT_IDENTITY,
 ) -> dict[str, Any]:
     """One pod that runs as nobody in particular, writes to its scratch disk alone and holds no key of the storage's.
 
-    `secret`: what it proves to the catalog with who it is, where the catalog's configuration wants one.
+    `identity`: how the pod proves to the catalog who it is.
     """
     facts = RUNTIMES[unit.runtime]
     digest = hashlib.sha256(json.dumps(catalog_files(catalog), sort_keys=True).encode()).hexdigest()
@@ -119,8 +123,8 @@ def deployment_spec(
             "automountServiceAccountToken": False,
             "enableServiceLinks": False,
             "securityContext": pod_security(facts.user),
-            "containers": [_container(unit, catalog, image, secret)],
-            "volumes": _volumes(unit, catalog, secret),
+            "containers": [_container(unit, catalog, image, identity)],
+            "volumes": _volumes(unit, catalog, identity),
         },
     }
     return {
@@ -132,9 +136,7 @@ def deployment_spec(
     }
 
 
-def _container(
-    unit: ComputingUnitSpec, catalog: CatalogConfig, image: str, secret: JobsSecret | None
-) -> dict[str, Any]:
+def _container(unit: ComputingUnitSpec, catalog: CatalogConfig, image: str, identity: PodIdentity) -> dict[str, Any]:
     facts = RUNTIMES[unit.runtime]
     listening = {"tcpSocket": {"port": facts.port}}
     amounts = {"cpu": unit.size.cpu, "memory": unit.size.memory, "ephemeral-storage": unit.size.scratch}
@@ -142,7 +144,7 @@ def _container(
         "name": unit.runtime,
         "image": image,
         **({"command": list(facts.command)} if facts.command else {}),
-        "env": jobs_identity.variables(unit.runtime, catalog, secret),
+        "env": jobs_identity.variables(unit.runtime, catalog, identity),
         "ports": [{"name": facts.port_name, "containerPort": facts.port, "protocol": "TCP"}],
         "resources": {"requests": amounts, "limits": amounts},
         "securityContext": container_security(),
@@ -155,19 +157,19 @@ def _container(
             {"name": "scratch", "mountPath": SCRATCH_DIR},
             {"name": "scratch", "mountPath": "/tmp", "subPath": "tmp"},  # noqa: S108 - in the pod
             *([{"name": "shm", "mountPath": "/dev/shm"}] if unit.size.shm else []),  # noqa: S108
-            *jobs_identity.mounts(catalog, secret),
+            *jobs_identity.mounts(catalog, identity),
         ],
     }
 
 
-def _volumes(unit: ComputingUnitSpec, catalog: CatalogConfig, secret: JobsSecret | None) -> list[dict[str, Any]]:
+def _volumes(unit: ComputingUnitSpec, catalog: CatalogConfig, identity: PodIdentity) -> list[dict[str, Any]]:
     volumes: list[dict[str, Any]] = [
         {"name": "catalog", "configMap": {"name": f"{unit.name}-catalog"}},
         {"name": "scratch", "emptyDir": {"sizeLimit": unit.size.scratch}},
     ]
     if unit.size.shm:
         volumes.append({"name": "shm", "emptyDir": {"medium": "Memory", "sizeLimit": unit.size.shm}})
-    return volumes + jobs_identity.volumes(catalog, secret, _TOKEN_SECONDS)
+    return volumes + jobs_identity.volumes(catalog, identity, _TOKEN_SECONDS)
 
 
 def pod_security(user: int) -> dict[str, Any]:

@@ -143,7 +143,7 @@ def _compute(
     """Computing units, maintenance, and the namespace that they share; a tenant with neither needs no cluster."""
     if not spec.computing_units and spec.maintenance is None:
         return []
-    cluster = platform.environment.kubernetes
+    cluster, identity = platform.environment.kubernetes, platform.environment.pod_identity
     on_cluster = pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(providers=[platform.kubernetes()]))
     namespace = TenantNamespace(spec, on_cluster)
     made: list[pulumi.Resource] = [namespace]
@@ -157,7 +157,7 @@ def _compute(
                 image=unit.image or cluster.image(unit.runtime),
                 urls=_ways_out(spec, platform, storage, sees),
                 clients_namespace=cluster.clients_namespace,
-                secret=cluster.jobs_secret,
+                identity=identity,
                 opts=pulumi.ResourceOptions.merge(on_cluster, pulumi.ResourceOptions(depends_on=[namespace])),
             )
         )
@@ -169,7 +169,7 @@ def _compute(
                 catalog=catalog,
                 image=spec.maintenance.image or cluster.maintenance_image or cluster.image("spark"),
                 urls=_ways_out(spec, platform, storage, spec.warehouse_names),
-                secret=cluster.jobs_secret,
+                identity=identity,
                 opts=pulumi.ResourceOptions.merge(on_cluster, pulumi.ResourceOptions(depends_on=[namespace])),
             )
         )

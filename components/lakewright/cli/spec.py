@@ -35,8 +35,15 @@ def validate(files: Files = None, directory: Directory = HERE) -> None:
 
 
 @app.command()
-def schema() -> None:
+def schema(
+    environment: Annotated[bool, typer.Option("--environment", help="The schema of environments/NAME.yaml.")] = False,
+) -> None:
     """Print the JSON Schema that editors use."""
+    if environment:
+        from lakewright.environment_schema import environment_schema_text  # noqa: PLC0415
+
+        sys.stdout.write(environment_schema_text())
+        return
     from lakewright.spec.schema import schema_text  # noqa: PLC0415
 
     sys.stdout.write(schema_text())

@@ -93,7 +93,9 @@ def verifiers_of(settings: Settings) -> list[TokenVerifier]:
         found.append(TokenVerifier("oidc", settings.openid_provider_uri, settings.openid_audiences, subject))
     if settings.kubernetes_issuer:
         subject = partial(_service_account, settings.kubernetes_subject)
-        found.append(TokenVerifier("kubernetes", settings.kubernetes_issuer, settings.kubernetes_audiences, subject))
+        # A TokenReview without audiences is answered for the API server's own one, which is its issuer by default.
+        audiences = settings.kubernetes_audiences or (settings.kubernetes_issuer.rstrip("/"),)
+        found.append(TokenVerifier("kubernetes", settings.kubernetes_issuer, audiences, subject))
     return found
 
 

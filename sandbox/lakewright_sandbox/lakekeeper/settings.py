@@ -19,8 +19,10 @@ class Settings:
 
     `aws_endpoint` plays AWS for storage profiles that name no endpoint of their own. `credentials_file` and
     `profile` name the base identity behind `aws-system-identity`, read again at every use.
-    An OpenID provider turns authentication on, a Kubernetes cluster does, and both may be there; without audiences,
-    those of tokens are not looked at. (The real server asks the cluster about each token; here its keys are enough.)
+    An OpenID provider turns authentication on, a Kubernetes cluster does, and both may be there. Without
+    `openid_audiences` the audience of its tokens is not checked. Without `kubernetes_audiences` tokens of the cluster's
+    own audience are accepted, and no others. (The real server asks the cluster about each token; here its keys are
+    enough.)
     With `maintenance_queues` the server has the queues of Lakekeeper's enterprise edition, whose configuration is kept
     and whose work is not done.
     A drop that does not say whether to purge is purged with a delay: Spark's `DROP TABLE ... PURGE` is such a drop,

@@ -47,13 +47,13 @@ class Cluster:
             openid_provider_uri=self.idp_issuer,
             openid_audiences=(AUDIENCE,),
             kubernetes_issuer=self.issuer,
-            kubernetes_audiences=(AUDIENCE,),
-            **settings,
+            **{"kubernetes_audiences": (AUDIENCE,), **settings},
         )
         self.endpoint = stack.enter_context(serving(create_app(made)))
         self.deployer = ServiceAccount("platform", "deployer", str(uuid.uuid4()))
         accepted = {"accept-terms-of-use": True, "is-operator": True}
-        headers = {"authorization": f"Bearer {self.token(self.deployer)}"}
+        known = self.token(self.deployer, aud=made.kubernetes_audiences or [self.issuer])
+        headers = {"authorization": f"Bearer {known}"}
         httpx.post(f"{self.endpoint}/management/v1/bootstrap", json=accepted, headers=headers).raise_for_status()
 
     def token(self, account: ServiceAccount, **claims: Any) -> str:
@@ -90,6 +90,13 @@ def test_a_service_account_is_its_uid_or_its_name_as_the_server_is_set(
     assert users.ourselves(cluster.client(cluster.deployer)) == f"kubernetes~{cluster.deployer.uid}"
     by_name = start(kubernetes_subject="username")
     assert users.ourselves(by_name.client(by_name.deployer)) == "kubernetes~system:serviceaccount:platform:deployer"
+
+
+def test_a_server_without_audiences_takes_the_clusters_own(start: Callable[..., Cluster]) -> None:
+    bare = start(kubernetes_audiences=())
+    with pytest.raises(NotAuthenticated, match="401 AuthenticationFailed"):
+        bare.client(job()).server()
+    assert bare.client(job(), aud=[bare.issuer]).server()
 
 
 def test_people_still_come_by_the_identity_provider(cluster: Cluster) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from guarded import Gate, serving
 from lakewright import maintenance_manifests as manifests
-from lakewright.jobs_identity import JobsSecret
+from lakewright.jobs_identity import JobsSecret, PodIdentity
 from lakewright.runtimes import catalog_files
 from lakewright.spec import TenantSpec, parse_spec
 from lakewright_sandbox.state import Sandbox
@@ -46,7 +46,7 @@ def test_the_rendered_command_does_its_work(
     catalog = catalog_config.model_copy(update=given)
     tenant = _tenant()
     assert tenant.maintenance
-    spec = manifests.cron_job_spec(tenant, tenant.maintenance, catalog, "example/jobs", SECRET)
+    spec = manifests.cron_job_spec(tenant, tenant.maintenance, catalog, "example/jobs", PodIdentity(SECRET))
     rendered = [spec, manifests.config_map(tenant, catalog_files(catalog))]
     assert "s3cr3t" not in json.dumps(rendered)
 

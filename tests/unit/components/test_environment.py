@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from lakewright.environment import Environment
+from lakewright.environment_schema import environment_schema_text
 from lakewright.spec import SpecError
 
 REPOSITORY = Path(__file__).parents[3]
@@ -48,6 +49,31 @@ def test_a_sandbox_says_where_everything_is(tmp_path: Path) -> None:
     assert environment.aws.shared_credentials_file == sandbox / "credentials"
     assert environment.kubernetes.render_to == sandbox / "rendered"
     assert environment.kubernetes.clients_namespace == "jobs"
+
+
+@pytest.mark.parametrize(
+    ("written", "audience"),
+    [("", "lakekeeper"), (", jobs_token_audience: prod", "prod"), (", jobs_token_audience:", None)],
+)
+def test_the_audience_of_pods_tokens_is_a_setting(written: str, audience: str | None, tmp_path: Path) -> None:
+    file = tmp_path / "here.yaml"
+    file.write_text(f"lakekeeper: {{endpoint: 'https://catalog.example'{written}}}\n")
+
+    assert Environment.load(file, environ={}).pod_identity.audience == audience
+
+
+def test_an_empty_audience_is_refused_with_its_path(tmp_path: Path) -> None:
+    file = tmp_path / "here.yaml"
+    file.write_text("lakekeeper: {endpoint: 'https://catalog.example', jobs_token_audience: ''}\n")
+
+    with pytest.raises(SpecError, match=r"lakekeeper\.jobs_token_audience"):
+        Environment.load(file, environ={})
+
+
+def test_the_published_environment_schema_is_the_models() -> None:
+    published = REPOSITORY / "docs" / "schema" / "environment.schema.json"
+
+    assert published.read_text(encoding="utf-8") == environment_schema_text(), "run `make schema`"
 
 
 def test_a_path_of_jobs_is_not_one_of_this_machine(tmp_path: Path) -> None:

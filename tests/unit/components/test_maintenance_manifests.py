@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
 from lakewright import maintenance_manifests, manifests
+from lakewright.jobs_identity import PodIdentity
 from lakewright.runtimes import catalog_files
 from lakewright.spec import MaintenanceSpec, TenantSpec, parse_spec
 from lakewright_spark.catalog import CatalogConfig, CatalogWarehouse
@@ -102,3 +104,16 @@ def test_nobody_reaches_the_jobs_and_they_reach_little() -> None:
     assert [rule["ports"][0]["port"] for rule in policy["egress"]] == [53, 9000]
     assert policy["podSelector"]["matchLabels"].items() <= maintenance_manifests.labels(tenant).items()
     assert maintenance_manifests.labels(tenant)["cost-center"] == "4711"
+
+
+@pytest.mark.parametrize(("audience", "written"), [("prod", {"audience": "prod"}), (None, {})])
+def test_a_cron_jobs_token_has_the_environments_audience(audience: str | None, written: dict[str, str]) -> None:
+    auth = TokenFileAuth(kind="token-file", path="/var/run/secrets/lakekeeper/token")
+    tenant, maintenance = _tenant(deadline="2h")
+    catalog, identity = CATALOG.model_copy(update={"auth": auth}), PodIdentity(audience=audience)
+
+    pod = _pod(maintenance_manifests.cron_job_spec(tenant, maintenance, catalog, "example/jobs", identity))
+
+    (volume,) = [one for one in pod["volumes"] if one["name"] == "token"]
+    token = volume["projected"]["sources"][0]["serviceAccountToken"]
+    assert token == {**written, "expirationSeconds": 2 * 3600 + 600, "path": "token"}

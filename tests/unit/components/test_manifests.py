@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from lakewright import manifests, network
-from lakewright.jobs_identity import JobsSecret
+from lakewright.jobs_identity import JobsSecret, PodIdentity
 from lakewright.runtimes import catalog_files, environment
 from lakewright.spec import ComputingUnitSpec, TenantSpec, parse_spec
 from lakewright_spark.catalog import CatalogConfig, CatalogWarehouse
@@ -142,6 +142,19 @@ def test_a_token_for_the_catalog_is_for_nothing_else() -> None:
     assert f"{mounts['token']}/{source['serviceAccountToken']['path']}" == path
 
 
+@pytest.mark.parametrize(("audience", "written"), [("prod", {"audience": "prod"}), (None, {})])
+def test_a_units_token_has_the_environments_audience(audience: str | None, written: dict[str, str]) -> None:
+    """Without an audience the cluster issues a token for its own API, which any Lakekeeper in it accepts."""
+    auth = TokenFileAuth(kind="token-file", path="/var/run/secrets/lakekeeper/token")
+    catalog, identity = CATALOG.model_copy(update={"auth": auth}), PodIdentity(audience=audience)
+
+    pod = manifests.deployment_spec(TENANT, SPARK, catalog, "example/image", identity)["template"]["spec"]
+
+    volume = next(volume for volume in pod["volumes"] if volume["name"] == "token")
+    token = volume["projected"]["sources"][0]["serviceAccountToken"]
+    assert token == {**written, "expirationSeconds": 3600, "path": "token"}
+
+
 def test_the_tenants_namespace_is_closed() -> None:
     deny = manifests.deny_all(TENANT)["spec"]
 
@@ -181,7 +194,7 @@ def test_a_secret_of_the_clusters_reaches_the_unit_and_its_value_nobody_else(uni
             kind="client-credentials", token_url="https://idp.example/t", client_id="jobs", client_secret=reference
         )
         catalog = CATALOG.model_copy(update={"auth": auth})
-        return manifests.deployment_spec(TENANT, unit, catalog, "example/image", given)["template"]["spec"]
+        return manifests.deployment_spec(TENANT, unit, catalog, "example/image", PodIdentity(given))["template"]["spec"]
 
     wanted = {"secretKeyRef": {"name": "lakekeeper-jobs", "key": "client-secret"}}
     assert {"name": "JOBS_SECRET", "valueFrom": wanted} in pod("env:JOBS_SECRET")["containers"][0]["env"]
