@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal, cast
 
 import pulumi
-from pulumi.dynamic import DiffResult, Resource
+from pulumi.dynamic import CheckFailure, CheckResult, DiffResult, ReadResult, Resource
 from typing_extensions import override
 
 from lakewright.lakekeeper import difference, hidden, table_changes, table_finding, table_removal
@@ -14,7 +14,7 @@ from lakewright.lakekeeper.adoption import Adopting
 from lakewright.lakekeeper.api import tables
 from lakewright.lakekeeper.api.client import Client
 from lakewright.lakekeeper.api.tabulars import Tabular
-from lakewright.lakekeeper.declared import has_unknown
+from lakewright.lakekeeper.declared import Replace, has_unknown
 from lakewright.lakekeeper.difference import Change
 from lakewright.lakekeeper.errors import NotOurs
 from lakewright.lakekeeper.notices import warn
@@ -98,7 +98,7 @@ class TableProvider(LakekeeperProvider[TableArgs]):
         refused = commit(there.metadata, now, state, ids).problems
         found = _found(now, there)
         found.computed["field_ids"] = {**ids, **found.computed["field_ids"]}
-        found.computed["unsafe"] = sorted({*refused, *cast(list[str], known.outs.get("unsafe") or [])})
+        found.computed["unsafe"] = sorted({*refused, *_unsafe(known)})
         found.computed["drift"] = table_changes.unsaid(there, state, again=again)
         if again:
             warn(f"{where(state)} was dropped and made again: it is {there.table_id} now, was {_table_id(known)}")
@@ -108,18 +108,48 @@ class TableProvider(LakekeeperProvider[TableArgs]):
     def diff(self, _id: str, _olds: dict[str, Any], _news: dict[str, Any]) -> DiffResult:
         """As of every resource; what a table would lose by is refused here already, with the reason."""
         result = super().diff(_id, _olds, _news)
-        old, new = self.args.from_state(_olds), self.args.from_state(_news)
-        commits = "commit" in difference.via(difference.between(old, new))
-        if commits and not result.replaces and not has_unknown(list(new.props().values())):
-            client = self.client(old.server)
-            there = table_finding.named(client, old.warehouse_id, old.path, old.name)
-            known = Known(_id, old, _olds)
-            if there and there.table_id == _table_id(known):
-                refused = commit(there.metadata, old, new, _ids(known)).problems
-                # A refresh calls this, too: what it found itself is for `up` to refuse.
-                table_changes.refuse(new, [one for one in refused if one not in (_olds.get("unsafe") or [])])
+        known, new = Known(_id, self.args.from_state(_olds), _olds), self.args.from_state(_news)
+        if not result.replaces and self.needs_calls(known, new):
+            # A refresh calls this, too, and must not fail over what it found: `check` refuses that.
+            table_changes.refuse(new, [one for one in self._refused(known, new) if one not in _unsafe(known)])
         result.changes = bool(result.changes or _olds.get("drift"))
         return result
+
+    @override
+    def check(self, _olds: dict[str, Any], news: dict[str, Any]) -> CheckResult:
+        """Check a declaration, and refuse what `up` would refuse of a table that a refresh found changed.
+
+        Engines check for programs alone, so a refresh itself shows such drift and does not fail.
+        """
+        result = super().check(_olds, news)
+        known = Known(str(_olds.get("table_id")), self.args.from_state(_olds), _olds) if _olds.get("unsafe") else None
+        if result.failures or known is None:
+            return result
+        new = self.args.from_state(result.inputs)
+        moved = difference.between(known.declared, new)
+        if any(isinstance(change.mark, Replace) for change in moved):
+            return result  # `diff` decides on replacements
+        problems = self._refused(known, new)
+        return CheckResult(news, [CheckFailure("", table_changes.refusal(new, problems))]) if problems else result
+
+    @override
+    def read(self, id_: str, props: dict[str, Any]) -> ReadResult:
+        """Read a table. Where `up` could not fix its drift, the inputs say so to the next `check`."""
+        result = super().read(id_, props)
+        if (result.outs or {}).get("unsafe"):
+            told = {key: result.outs[key] for key in ("table_id", "field_ids", "unsafe")}
+            result.inputs = {**(result.inputs or {}), **told}
+        return result
+
+    def _refused(self, known: Known[TableArgs], new: TableArgs) -> list[str]:
+        """Why `up` would refuse to lead the table to a declaration; nothing while that is not known."""
+        old = known.declared
+        if has_unknown(list(new.props().values())):
+            return []
+        there = table_finding.named(self.client(old.server), old.warehouse_id, old.path, old.name)
+        if there is None or there.table_id != _table_id(known):
+            return []
+        return commit(there.metadata, old, new, _ids(known)).problems
 
     @override
     def needs_calls(self, known: Known[TableArgs], new: TableArgs) -> bool:
@@ -174,6 +204,10 @@ class TableProvider(LakekeeperProvider[TableArgs]):
 
 def _table_id(known: Known[TableArgs]) -> str:
     return str(known.outs.get("table_id") or known.id)
+
+
+def _unsafe(known: Known[TableArgs]) -> list[str]:
+    return cast(list[str], known.outs.get("unsafe") or [])
 
 
 def _ids(known: Known[TableArgs]) -> dict[str, int]:

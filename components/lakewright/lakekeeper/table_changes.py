@@ -25,7 +25,12 @@ def where(declared: TableArgs) -> str:
 def refuse(declared: TableArgs, problems: list[str]) -> None:
     """Raise EvolutionRefused, with all reasons, if there are any."""
     if problems:
-        raise EvolutionRefused(f"{where(declared)} was left as it is: {' '.join(problems)}")
+        raise EvolutionRefused(refusal(declared, problems))
+
+
+def refusal(declared: TableArgs, problems: list[str]) -> str:
+    """Return the sentence that says why a table is not changed."""
+    return f"{where(declared)} was left as it is: {' '.join(problems)}"
 
 
 def unsaid(there: There, state: TableArgs, *, again: bool) -> list[str]:

@@ -11,6 +11,7 @@ from lakewright.lakekeeper.table_args import TableArgs
 from lakewright.lakekeeper.table_evolution import Evolution, evolve
 from lakewright.lakekeeper.table_json import field_json
 from lakewright.lakekeeper.table_layout import Partition, parse_partition, parse_sorting
+from lakewright.lakekeeper.table_properties import FIXED
 from lakewright.lakekeeper.table_schema import Json, ids_by_path, partition_fields, sort_fields
 
 _LAST_ADDED = -1
@@ -70,9 +71,11 @@ def commit(metadata: Json, old: TableArgs | None, new: TableArgs, ids: dict[str,
     _partitioning(made, metadata, new, schema)
     _sort_order(made, metadata, new, schema)
     location = str(metadata["location"]).rstrip("/")
-    if old is not None and new.location not in {None, location}:  # a job moved it; another declared one replaces
-        made.updates.append({"action": "set-location", "location": new.location})
-        made.changes.append(f"location: {location} -> {new.location}")
+    if old is not None and new.location not in {None, location}:  # drift; another declared location is a replacement
+        made.problems.append(
+            f"location: the table lies at {location}, declared is {new.location}, and the server never moves a table."
+            " Declare where it is."
+        )
     _properties(made, cast(dict[str, str], metadata.get("properties") or {}), old, new)
     return made
 
@@ -194,6 +197,12 @@ def _sort_fields(new: TableArgs, by_path: dict[str, int]) -> list[Json]:
 
 
 def _properties(made: Commit, there: dict[str, str], old: TableArgs | None, new: TableArgs) -> None:
+    made.problems += [
+        f"properties.{key}: never changes once a table has it, here {there[key]!r}. Declare that."
+        for key in sorted(FIXED & there.keys())
+        if (key in new.properties and new.properties[key] != there[key])
+        or (old is not None and key in old.properties and key not in new.properties)
+    ]
     updates = {key: value for key, value in new.properties.items() if there.get(key) != value}
     removals = sorted((old.properties.keys() if old else set[str]()) - new.properties.keys() & there.keys())
     removals = [key for key in removals if key in there]

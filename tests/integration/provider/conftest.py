@@ -71,6 +71,10 @@ class Resource:
     def failures(self, **props: Any) -> dict[str, str]:
         return {one.property: one.reason for one in self.provider.check({}, wire(props)).failures}
 
+    def refused(self, **props: Any) -> list[str]:
+        """Why a preview refuses a declaration, given the state."""
+        return [one.reason for one in self.provider.check(wire(self.inputs), wire(props)).failures]
+
     def _step(self, props: Props) -> tuple[str, Props]:
         checked = self.provider.check(wire(self.inputs), wire(props))
         assert not checked.failures, [(one.property, one.reason) for one in checked.failures]

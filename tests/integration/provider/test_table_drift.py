@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import json
+import re
+import uuid
 from collections.abc import Callable
 from typing import Any
+from urllib.parse import urlsplit
 
+import boto3
 import httpx
 import pytest
 from lakewright.lakekeeper.errors import EvolutionRefused
 from lakewright.lakekeeper.table import TableProvider
+from lakewright_sandbox.state import Sandbox
 
-from .conftest import Props, Resource
+from .conftest import Props, Resource, wire
 
 COLUMNS: list[Props] = [
     {"name": "id", "type": "int", "required": True, "doc": "of the order"},
@@ -62,6 +67,19 @@ class Job:
     def commit(self, *updates: Props) -> None:
         self._http.post(self._url, json={"requirements": [], "updates": updates}).raise_for_status()
 
+    def register_elsewhere(self, sandbox: Sandbox) -> str:
+        """Register the table's metadata at another location; that location."""
+        found = self._http.get(self._url).raise_for_status().json()["metadata"]
+        location = f"{found['location']}-moved"
+        place = urlsplit(f"{location}/metadata/00000-{uuid.uuid4()}.metadata.json")
+        keys = {"aws_access_key_id": sandbox.admin.access_key_id}
+        keys["aws_secret_access_key"] = sandbox.admin.secret_access_key.get_secret_value()
+        s3 = boto3.client("s3", endpoint_url=sandbox.aws.endpoint, region_name=sandbox.aws.region, **keys)
+        s3.put_object(Bucket=place.netloc, Key=place.path[1:], Body=json.dumps(found | {"location": location}).encode())
+        body = {"name": "orders", "metadata-location": place.geturl(), "overwrite": True}
+        self._http.post(f"{self._url.rsplit('/', 2)[0]}/register", json=body).raise_for_status()
+        return location
+
     def change(self, change: Callable[[Fields], Fields], **others: Any) -> None:
         before = self.now()["schemas"]
         fields = change(json.loads(json.dumps(before["fields"])))
@@ -90,7 +108,6 @@ HEALED: dict[str, Callable[[Job], None]] = {
     ),
     "a property": lambda job: job.commit({"action": "set-properties", "updates": {"owner": "a job"}}),
     "a property removed": lambda job: job.commit({"action": "remove-properties", "removals": ["owner"]}),
-    "the place": lambda job: job.commit({"action": "set-location", "location": f"{job.now()['location']}-moved"}),
 }
 
 REFUSED: dict[str, tuple[Callable[[Job], None], str]] = {
@@ -137,9 +154,56 @@ def test_shown_and_refused_with_the_reason(what: str, orders: Props, http: httpx
     before = job.now()
 
     assert table.refresh() == "update"
-    assert table.preview(**orders) == "update"
-    with pytest.raises(EvolutionRefused) as caught:
-        table.up(**orders)
+    (refusal,) = table.refused(**orders)
 
-    assert reason in str(caught.value)
+    assert reason in refusal
+    with pytest.raises(EvolutionRefused, match=re.escape(reason)):
+        table.provider.update(table.id, wire(table.outs), wire(orders))
+    assert table.refresh() == "same"
+    assert table.refused(**orders) == [refusal]
     assert job.now() == before
+
+
+def test_drift_that_is_declared_is_not_refused(orders: Props, http: httpx.Client) -> None:
+    table, job = Resource(TableProvider()), Job(http, orders)
+    table.up(**orders)
+    REFUSED["a column added"][0](job)
+    table.refresh()
+
+    assert table.up(**orders | {"columns": [*COLUMNS, {"name": "x", "type": "int"}]}) == "update"
+    assert table.refresh() == "same"
+
+
+def test_drift_that_is_kept_is_not_refused(orders: Props, http: httpx.Client) -> None:
+    table, job = Resource(TableProvider()), Job(http, orders)
+    table.up(**orders)
+    REFUSED["a column added"][0](job)
+    table.refresh()
+
+    assert table.up(**orders | {"undeclared_columns": "keep"}) == "update"
+    assert table.refresh() == "same"
+
+
+def test_drift_that_a_job_undid_is_not_refused(orders: Props, http: httpx.Client) -> None:
+    table, job = Resource(TableProvider()), Job(http, orders)
+    table.up(**orders)
+    REFUSED["a column added"][0](job)
+    table.refresh()
+    job.change(lambda fields: [one for one in fields if one["name"] != "x"])
+
+    assert table.refused(**orders) == []
+    assert table.up(**orders) == "update"
+    assert table.refresh() == "same"
+
+
+def test_a_table_moved_by_a_job_is_refused_in_the_preview(orders: Props, http: httpx.Client, sandbox: Sandbox) -> None:
+    """No server takes `set-location`; a job moves a table by registering its metadata at another place."""
+    table, job = Resource(TableProvider()), Job(http, orders)
+    table.up(**orders)
+    moved = job.register_elsewhere(sandbox)
+
+    assert table.refresh() == "update"
+    (refusal,) = table.refused(**orders)
+    assert f"the table lies at {moved}, declared is {orders['location']}" in refusal
+    assert job.now()["location"] == moved
+    assert table.preview(**orders | {"location": moved}) == "same"

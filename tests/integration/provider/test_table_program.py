@@ -29,7 +29,7 @@ def stack(request: Any, tmp_path: Path, server: Props, warehouse: Resource, http
     return made
 
 
-def test_a_column_of_a_jobs_is_drift_and_no_failure_until_up(
+def test_a_column_of_a_job_is_drift_and_the_preview_refuses(
     stack: Stack, warehouse: Resource, http: httpx.Client
 ) -> None:
     stack.run("up")
@@ -40,13 +40,16 @@ def test_a_column_of_a_jobs_is_drift_and_no_failure_until_up(
     updates = [{"action": "add-schema", "schema": schema}, {"action": "set-current-schema", "schema-id": -1}]
     http.post(url, json={"requirements": [], "updates": updates}).raise_for_status()
 
-    drift = stack.run("preview", "--refresh", "--expect-no-changes", exits=[7])
-    (step,) = (one for one in drift["steps"] if one["op"] == "update")
-    assert (step["name"], "columns" in step["keys"]) == ("orders", True)
-    refused = said(stack.run("up", "--refresh", exits=FAILED))
-    assert "EvolutionRefused: table `sales.orders`" in refused
-    assert "`extra` is in the table and not declared" in refused
-    assert "lakewright/lakekeeper" not in refused  # no traceback of the provider
+    drift = stack.run("refresh", "--preview-only", "--expect-no-changes", exits=[7])
+    (step,) = (one for one in drift["steps"] if one["name"] == "orders")
+    assert step["op"] == "refresh"
+    for verb in (["preview", "--refresh"], ["up", "--refresh"]):
+        refused = said(stack.run(*verb, exits=FAILED))
+        assert "table `sales.orders`" in refused
+        assert "`extra` is in the table and not declared" in refused
+        assert "lakewright/lakekeeper" not in refused  # no traceback of the provider
+    stack.run("refresh", "--yes")
+    assert "`extra` is in the table and not declared" in said(stack.run("preview", exits=FAILED))
 
     narrowed = [{"name": "id", "type": "int", "required": True}, *COLUMNS[1:]]
     unsafe = said(stack.run("preview", columns=narrowed, exits=FAILED))

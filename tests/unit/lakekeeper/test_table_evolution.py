@@ -261,6 +261,33 @@ def test_sort_order_properties_and_version_in_one_commit() -> None:
     assert "never goes back to 2" in from_to(new, declared(format_version=2)).problems[0]
 
 
+@pytest.mark.parametrize("now", ["key-2", None])
+def test_the_encryption_key_of_a_table_is_fixed(now: str | None) -> None:
+    old = declared(properties={"encryption.key-id": "key-1"})
+    new = declared(properties={"encryption.key-id": now} if now else {})
+
+    (problem,) = from_to(old, new).problems
+
+    assert problem == "properties.encryption.key-id: never changes once a table has it, here 'key-1'. Declare that."
+
+
+def test_an_encryption_key_may_be_given_to_a_table() -> None:
+    done = from_to(declared(), declared(properties={"encryption.key-id": "key-1"}))
+
+    assert (done.problems, done.changes) == ([], ["properties.encryption.key-id"])
+
+
+def test_a_table_that_is_elsewhere_is_never_moved() -> None:
+    """Every version of the server answers `set-location` of a table with 400 `SetLocationNotAllowed`."""
+    table = declared(location="s3://bucket/orders")
+    metadata = made(table) | {"location": "s3://bucket/moved"}
+
+    done = from_to(table, table, metadata)
+
+    assert done.updates == []
+    assert "the table lies at s3://bucket/moved, declared is s3://bucket/orders" in done.problems[0]
+
+
 def test_a_default_fills_rows_that_are_there_and_changes_for_new_ones_alone() -> None:
     columns = [*ORDERS, {"name": "rate", "type": "double", "required": True, "default": 1}]
     old, new = declared(format_version=3), declared(columns, format_version=3)
@@ -291,6 +318,9 @@ def test_a_default_fills_rows_that_are_there_and_changes_for_new_ones_alone() ->
         ({"partition_by": ["days(day) as id"]}, "is named like the column `id`"),
         ({"sort_by": ["day upwards"]}, "expected a column or one of years(c)"),
         ({"properties": {"format-version": "2"}}, "use `format_version`"),
+        ({"properties": {"write.data.path": "s3://x/y"}}, "`write.data.path` is refused by Lakekeeper"),
+        ({"properties": {"write.metadata.location": "x"}}, "`write.metadata.location` is refused by Lakekeeper"),
+        ({"properties": {"write.metadata.compression-codec": "GZIP"}}, "expected none or gzip, found 'GZIP'"),
         ({"name": "a+b"}, "must not contain `+`"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",

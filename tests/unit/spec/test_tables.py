@@ -107,3 +107,37 @@ def test_names_are_read_and_written_with_quotes_where_needed(text: str, parts: A
 def test_what_is_no_name_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"expected WAREHOUSE\.NAMESPACE\.TABLE"):
         parse_table_name(text)
+
+
+REFUSED_BY_SERVERS = {
+    "write.data.path": "s3://elsewhere/data",
+    "write.metadata.compression-codec": "zstd",
+    "write.metadata.path": "s3://elsewhere/metadata",
+}
+
+
+def test_properties_that_servers_refuse_are_told_at_once() -> None:
+    """Lakekeeper 0.11 to 0.14 answer 409 `FailedToSetProperties`, or 400 `UnsupportedCompressionCodec`."""
+    told = mistakes(
+        {"name": "curated.sales.daily.orders", "properties": REFUSED_BY_SERVERS},
+        {"name": "curated.sales.daily.lines", "properties": {"write.data.path.x": "y"}},
+    )
+
+    assert list(told) == ["tables.0.properties", "tables.1.properties"]
+    for key in REFUSED_BY_SERVERS:
+        assert f"`{key}`" in told["tables.0.properties"]
+    assert "expected none or gzip, found 'zstd'" in told["tables.0.properties"]
+
+
+def test_properties_that_servers_know_are_taken() -> None:
+    known = {
+        "encryption.key-id": "key-1",
+        "write.data.format": "parquet",
+        "write.metadata.compression-codec": "none",
+        "write.metadata.delete-after-commit.enabled": "true",
+        "write.metadata.metrics.column.id": "full",
+        "write.metadata.metrics.default": "counts",
+        "write.metadata.previous-versions-max": "10",
+    }
+
+    assert spec({"name": "curated.sales.daily.orders", "properties": known}).tables[0].properties == known
