@@ -254,9 +254,9 @@ def test_a_kubeconfig_beside_the_directory_is_tolerated(kubernetes_port: int, co
     config = {"renderYamlToDirectory": "rendered", "kubeconfig": "/nonexistent"}
     request = provider_pb2.CheckRequest(urn="u", news=to_struct(config))
     assert not connect(kubernetes_port).stub.CheckConfig(request).failures
-    request = provider_pb2.CheckRequest(urn="u", news=to_struct(config | {"context": "production"}))
+    request = provider_pb2.CheckRequest(urn="u", news=to_struct(config | {"cluster": "production"}))
     failures = connect(kubernetes_port).stub.CheckConfig(request).failures
-    assert [f.property for f in failures] == ["context"]
+    assert [f.property for f in failures] == ["cluster"]
 
 
 def test_another_directory_replaces_the_provider(kubernetes_port: int, connect: Any) -> None:

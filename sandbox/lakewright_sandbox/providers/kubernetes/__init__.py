@@ -1,1 +1,1 @@
-"""The `kubernetes` provider: renders manifests into a directory, as the real one does with `renderYamlToDirectory`."""
+"""The `kubernetes` provider: renders manifests into a directory, or applies them to the sandbox's cluster."""

@@ -6,19 +6,24 @@ import os
 import secrets
 from pathlib import Path
 
-from lakewright_sandbox.providers.errors import UnsupportedError
+from lakewright_sandbox.providers.errors import ProviderError, UnsupportedError
+from lakewright_sandbox.providers.kubernetes.applying import Applying
+from lakewright_sandbox.providers.kubernetes.connection import Connection
 from lakewright_sandbox.providers.kubernetes.rendering import Rendering
-from lakewright_sandbox.providers.properties import UNKNOWN, Properties
+from lakewright_sandbox.providers.properties import UNKNOWN, Properties, holds_unknown
 from lakewright_sandbox.providers.servicer import Failure
 
 # The real provider's version whose rendering this one follows.
 _VERSION = "4.34.2"
 _SUPPORTED = {
     "alwaysRender",
+    # A context of the kubeconfig: the sandbox's cluster.
+    "context",
     "enableConfigMapMutable",
+    "enablePatchForce",
     "enableSecretMutable",
     "enableServerSideApply",
-    # The SDK fills it in from the program's KUBECONFIG; rendering reaches no cluster, so it means nothing here.
+    # The SDK fills it in from the program's KUBECONFIG. It means nothing where manifests are rendered.
     "kubeconfig",
     "namespace",
     "renderYamlToDirectory",
@@ -43,15 +48,16 @@ class KubernetesPackage:
             for key in sorted(config.keys() - _SUPPORTED)
             if not key.startswith("__")
         ]
-        if not config.get("renderYamlToDirectory"):
-            failures.append(Failure("renderYamlToDirectory", _needs_directory()))
+        if not config.get("renderYamlToDirectory") and not holds_unknown(config):
+            try:
+                Connection.open(config)
+            except ProviderError as error:
+                failures.append(Failure("renderYamlToDirectory", _needs_directory(error)))
         return failures
 
     def configure(self, config: Properties) -> Rendering:
-        """An instance that renders into the configured directory."""
+        """An instance that renders into the configured directory, or applies to the sandbox's cluster."""
         directory = config.get("renderYamlToDirectory")
-        if not directory:
-            raise UnsupportedError(_needs_directory())
         if config.get("enableServerSideApply") == "false":
             raise UnsupportedError(
                 "the sandbox's kubernetes provider renders for server-side apply only; leave "
@@ -65,18 +71,39 @@ class KubernetesPackage:
             )
             if str(config.get(key, os.environ.get(variable, "false"))).lower() == "true"
         }
+        if not directory:
+            return self._applying(config, frozenset(mutable))
         return Rendering(
             # A directory that another resource will name is unknown in a preview, where nothing is written.
             directory=Path(directory) if directory != UNKNOWN else None,
             namespace=config.get("namespace") or None,
             always=str(config.get("alwaysRender", "false")).lower() == "true",
             mutable=frozenset(mutable),
-            field_manager=lambda: f"pulumi-kubernetes-{secrets.token_hex(4)}",
+            field_manager=_field_manager,
+        )
+
+    def _applying(self, config: Properties, mutable: frozenset[str]) -> Applying:
+        try:
+            connection = None if holds_unknown(config) else Connection.open(config)
+        except ProviderError as error:
+            raise UnsupportedError(_needs_directory(error)) from error
+        return Applying(
+            directory=None,
+            namespace=config.get("namespace") or None,
+            always=False,
+            mutable=mutable,
+            field_manager=_field_manager,
+            connection=connection,
+            force=str(config.get("enablePatchForce", "false")).lower() == "true",
         )
 
 
-def _needs_directory() -> str:
+def _field_manager() -> str:
+    return f"pulumi-kubernetes-{secrets.token_hex(4)}"
+
+
+def _needs_directory(error: ProviderError) -> str:
     return (
-        "the sandbox's kubernetes provider only renders manifests: set `renderYamlToDirectory`, or, for a cluster, "
-        + _INSTALL
+        "the sandbox's kubernetes provider renders manifests, or applies them to the sandbox's own cluster: set "
+        f"`renderYamlToDirectory`, or, for a cluster, {_INSTALL} ({error})"
     )

@@ -86,17 +86,17 @@ class Rendering:
     def create(self, of: Subject, inputs: Properties) -> tuple[str, Properties]:
         """Render a new object."""
         manifests.write(inputs, self._directory())
-        return _id(inputs), self._state(inputs, {})
+        return object_id(inputs), self._state(inputs, {})
 
     def read(self, of: Subject, olds: Properties, old_inputs: Properties) -> Found | None:
         """What was rendered last; without a state (an import, a create that was killed), what stands in the file."""
         if of.id and olds:
             return Found(of.id, olds, old_inputs)
-        wanted = old_inputs or _named(of)
+        wanted = old_inputs or named(of)
         rendered = manifests.load(manifests.path_of(wanted, self._directory()))
         if rendered is None:
             return None
-        return Found(_id(rendered), self._state(rendered, olds), rendered)
+        return Found(object_id(rendered), self._state(rendered, olds), rendered)
 
     def preview_update(self, of: Subject, olds: Properties, news: Properties) -> Properties:
         """What a preview shows: the new inputs, beside what the state keeps of its own."""
@@ -159,7 +159,7 @@ def _kind(of: Subject) -> str:
     return of.type.rsplit(":", 1)[-1]
 
 
-def _named(of: Subject) -> Properties:
+def named(of: Subject) -> Properties:
     """The part of a manifest that a type and an id tell: enough to find its file."""
     _, version, kind = of.type.split(":")
     namespace, _, name = of.id.rpartition("/")
@@ -170,7 +170,7 @@ def _named(of: Subject) -> Properties:
     }
 
 
-def _id(manifest: Properties) -> str:
+def object_id(manifest: Properties) -> str:
     metadata = manifest["metadata"]
     return f"{metadata['namespace']}/{metadata['name']}" if metadata.get("namespace") else metadata["name"]
 

@@ -1,0 +1,176 @@
+"""The API of the stand-in over HTTP, as far as a Pulumi plugin, `kubectl scale` and `lakewright doctor` use it."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Callable
+from typing import Any, cast
+
+import yaml
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from lakewright_sandbox.tokens.app import DISCOVERY, KEYS, issuer_of
+from lakewright_sandbox.tokens.keys import SigningKey
+from lakewright_sandbox.tokens.service_accounts import ServiceAccount
+
+from .fields import Json
+from .kinds import KINDS, Kind
+from .objects import Objects
+from .patches import json_patched, merge_patched
+from .status import RefusedError
+
+PLATFORM = "lakewright-sandbox"
+"""What `/version` says of the platform: nobody's real cluster."""
+_VERSION = {"major": "1", "minor": "36", "gitVersion": "v1.36.2", "platform": PLATFORM}
+_PATCHES: dict[str, Callable[[Json, Any], Json]] = {
+    "application/json-patch+json": json_patched,
+    "application/merge-patch+json": merge_patched,
+    "application/strategic-merge-patch+json": merge_patched,
+}
+
+
+class Cluster:
+    """A cluster: its objects, and the key that signs its service accounts' tokens."""
+
+    def __init__(self) -> None:
+        self.objects, self.key = Objects(), SigningKey()
+
+    def app(self) -> Starlette:
+        """Return the API."""
+        every = ["GET", "POST", "PUT", "PATCH", "DELETE"]
+        routes = [Route("/version", self._version), Route(DISCOVERY, self._discovery), Route(KEYS, self._keys)]
+        for prefix in ("/api/{version}", "/apis/{group}/{version}"):
+            for place in ("/namespaces/{namespace}/{plural}", "/{plural}"):
+                for rest in ("/{name}/{subresource}", "/{name}", ""):
+                    routes.append(Route(f"{prefix}{place}{rest}", self._object, methods=every))
+        return Starlette(routes=_most_specific_first(routes), exception_handlers={RefusedError: _answer_refusal})
+
+    async def _version(self, _request: Request) -> Response:
+        return JSONResponse(_VERSION)
+
+    async def _discovery(self, request: Request) -> Response:
+        issuer = issuer_of(request)
+        return JSONResponse({"issuer": issuer, "jwks_uri": f"{issuer}{KEYS}"})
+
+    async def _keys(self, _request: Request) -> Response:
+        return JSONResponse(self.key.public_set())
+
+    async def _object(self, request: Request) -> Response:
+        body = yaml.safe_load(await request.body()) if request.method not in ("GET", "DELETE") else None
+        return await run_in_threadpool(_Call(self, request, body).answer)
+
+
+class _Call:
+    """One request about an object or a collection."""
+
+    def __init__(self, cluster: Cluster, request: Request, body: Any) -> None:
+        self._objects, self._key, self._request, self._body = cluster.objects, cluster.key, request, body
+        path = request.path_params
+        version = f"{path['group']}/{path['version']}" if "group" in path else path["version"]
+        if (version, path["plural"]) not in KINDS:
+            raise RefusedError(404, "the server could not find the requested resource")
+        self._kind: Kind = KINDS[version, path["plural"]]
+        self._namespace, self._name = path.get("namespace", ""), path.get("name", "")
+        self._subresource = path.get("subresource", "")
+        self._dry_run = request.query_params.get("dryRun") == "All"
+        agent = request.headers.get("user-agent", "unknown").partition("/")[0]
+        self._manager = request.query_params.get("fieldManager") or agent
+
+    def answer(self) -> Response:
+        method = self._request.method
+        if self._subresource:
+            answers = {("token", "POST"): self._token, ("scale", method): self._scale}
+            answer = answers.get((self._subresource, method), _unknown_subresource)
+        elif method == "GET" and not self._name:
+            answer = self._listed
+        else:
+            answer = getattr(self, f"_{method.lower()}")
+        return JSONResponse(answer(), 201 if method == "POST" else 200)
+
+    def _get(self) -> Json:
+        return self._objects.get(self._kind, self._namespace, self._name)
+
+    def _listed(self) -> Json:
+        items = self._objects.items(self._kind, self._namespace)
+        return {"apiVersion": self._kind.api_version, "kind": f"{self._kind.kind}List", "items": items}
+
+    def _post(self) -> Json:
+        return self._objects.create(self._kind, self._namespace, self._body, self._manager, dry_run=self._dry_run)
+
+    def _put(self) -> Json:
+        return self._changed(lambda _live: self._body)
+
+    def _delete(self) -> Json:
+        return self._objects.delete(self._kind, self._namespace, self._name)
+
+    def _changed(self, made: Callable[[Json], Json], kind_of_change: str = "") -> Json:
+        where = (self._namespace, self._name)
+        return self._objects.change(
+            self._kind, where, made, self._manager, subresource=kind_of_change, dry_run=self._dry_run
+        )
+
+    def _patch(self) -> Json:
+        media = self._request.headers.get("content-type", "").partition(";")[0]
+        if media == "application/apply-patch+yaml":
+            if not self._request.query_params.get("fieldManager"):
+                message = (
+                    "PatchOptions.meta.k8s.io is invalid: fieldManager: Required value: is required for apply patch"
+                )
+                raise RefusedError(422, message)
+            force = self._request.query_params.get("force") == "true"
+            return self._objects.apply(
+                self._kind, self._namespace, self._body, self._manager, force=force, dry_run=self._dry_run
+            )
+        if media not in _PATCHES:
+            raise RefusedError(415, f"the body of the request was in an unknown format: {media}")
+        return self._changed(lambda live: _PATCHES[media](live, self._body))
+
+    def _scale(self) -> Json:
+        if self._request.method == "GET":
+            live = self._objects.get(self._kind, self._namespace, self._name)
+        else:
+            wanted = int(self._body["spec"]["replicas"])
+            live = self._changed(lambda live: merge_patched(live, {"spec": {"replicas": wanted}}), "scale")
+        metadata = {key: live["metadata"][key] for key in ("name", "namespace", "resourceVersion", "uid")}
+        spec = {"replicas": live["spec"].get("replicas", 1)}
+        return {"apiVersion": "autoscaling/v1", "kind": "Scale", "metadata": metadata, "spec": spec}
+
+    def _token(self) -> Json:
+        live = self._objects.get(self._kind, self._namespace, self._name)
+        issuer, spec = issuer_of(self._request), cast(Json, self._body.get("spec") or {})
+        account = ServiceAccount(self._namespace, self._name, live["metadata"]["uid"])
+        # An API server whose audiences are not set takes its issuer for its own.
+        claims = account.claims(issuer, issuer) | ({"aud": spec["audiences"]} if spec.get("audiences") else {})
+        status = {"token": self._key.sign(claims), "expirationTimestamp": "2099-01-01T00:00:00Z"}
+        return {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": spec, "status": status}
+
+
+def _unknown_subresource() -> Json:
+    raise RefusedError(404, "the server could not find the requested resource")
+
+
+def kubeconfig(endpoint: str, context: str = "sandbox") -> str:
+    """Return a kubeconfig for the stand-in at an endpoint."""
+    document = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "current-context": context,
+        "clusters": [{"name": context, "cluster": {"server": endpoint}}],
+        "users": [{"name": context, "user": {"token": uuid.uuid4().hex}}],
+        "contexts": [{"name": context, "context": {"cluster": context, "user": context}}],
+    }
+    return json.dumps(document)
+
+
+def _most_specific_first(routes: list[Route]) -> list[Route]:
+    """Order routes so that a namespace's collections come before the namespaces themselves."""
+    return sorted(routes, key=lambda route: (-("{namespace}" in route.path), -route.path.count("/")))
+
+
+async def _answer_refusal(_request: Request, error: Exception) -> Response:
+    return cast(RefusedError, error).response()

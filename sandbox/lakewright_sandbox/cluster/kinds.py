@@ -1,0 +1,47 @@
+"""The kinds of object that the stand-in knows, by the name of their collection."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of object: where it is served, and what of it never changes."""
+
+    api_version: str
+    kind: str
+    plural: str
+    namespaced: bool = True
+    immutable: tuple[str, ...] = ()
+    """Keys of `spec` that an update must not change."""
+
+    @property
+    def group(self) -> str:
+        return self.api_version.rpartition("/")[0]
+
+    @property
+    def resource(self) -> str:
+        """How messages name the collection: `deployments.apps`."""
+        return f"{self.plural}.{self.group}" if self.group else self.plural
+
+
+_CORE = (
+    Kind("v1", "Namespace", "namespaces", namespaced=False),
+    Kind("v1", "ConfigMap", "configmaps"),
+    Kind("v1", "Secret", "secrets"),
+    Kind("v1", "Service", "services"),
+    Kind("v1", "ServiceAccount", "serviceaccounts"),
+)
+_OTHERS = (
+    Kind("apps/v1", "Deployment", "deployments", immutable=("selector",)),
+    Kind("batch/v1", "CronJob", "cronjobs"),
+    Kind("batch/v1", "Job", "jobs", immutable=("selector", "template")),
+    Kind("networking.k8s.io/v1", "NetworkPolicy", "networkpolicies"),
+)
+KINDS = {(kind.api_version, kind.plural): kind for kind in (*_CORE, *_OTHERS)}
+
+
+def kind_named(api_version: str, kind: str) -> Kind | None:
+    """Return a kind by what a manifest calls it."""
+    return next((one for one in KINDS.values() if (one.api_version, one.kind) == (api_version, kind)), None)

@@ -1,0 +1,136 @@
+"""The objects of a cluster, in memory, each with its owners; every change makes a new resource version."""
+
+from __future__ import annotations
+
+import copy
+import threading
+import uuid
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any, cast
+
+from . import status
+from .fields import Json, values_of
+from .kinds import Kind
+from .ownership import ApplyConflictError, Owner, applied, updated
+from .schema import Path
+
+Key = tuple[str, str, str]
+
+
+class Objects:
+    """Keeps objects by kind, namespace and name."""
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+        self._kept: dict[Key, Json] = {}
+        self._version = 0
+        for name in ("default", "kube-system"):
+            self._namespace(name)
+
+    def _namespace(self, name: str) -> None:
+        manifest = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+        self.create(Kind("v1", "Namespace", "namespaces", namespaced=False), "", manifest, "kube-apiserver")
+
+    def get(self, kind: Kind, namespace: str, name: str) -> Json:
+        """Return an object. Raises 404."""
+        with self._lock:
+            return copy.deepcopy(self._there(kind, namespace, name))
+
+    def items(self, kind: Kind, namespace: str) -> list[Json]:
+        """Return the objects of a kind, in one namespace or in all."""
+        with self._lock:
+            found = [(key, one) for key, one in self._kept.items() if key[0] == kind.resource]
+            return copy.deepcopy([one for key, one in found if namespace in ("", key[1])])
+
+    def create(self, kind: Kind, namespace: str, manifest: Json, manager: str, *, dry_run: bool = False) -> Json:
+        """Create an object. Raises 404 for its namespace, 409 where it exists."""
+        with self._lock:
+            name = str(manifest["metadata"]["name"])
+            if (kind.resource, namespace, name) in self._kept:
+                raise status.already_exists(kind, name)
+            return self._keep(kind, namespace, None, updated(None, manifest, _updater(kind, manager)), dry_run=dry_run)
+
+    def apply(
+        self, kind: Kind, namespace: str, manifest: Json, manager: str, *, force: bool, dry_run: bool = False
+    ) -> Json:
+        """Create or change an object by server-side apply. Raises 409 with each conflict."""
+        with self._lock:
+            live = self._kept.get((kind.resource, namespace, str(manifest["metadata"]["name"])))
+            applier = Owner(manager, "Apply", kind.api_version, time=_now())
+            try:
+                made = applied(live, manifest, applier, force=force)
+            except ApplyConflictError as error:
+                raise status.conflict(error) from None
+            return self._keep(kind, namespace, live, made, dry_run=dry_run)
+
+    def change(
+        self,
+        kind: Kind,
+        where: tuple[str, str],
+        made: Callable[[Json], Json],
+        manager: str,
+        *,
+        subresource: str = "",
+        dry_run: bool = False,
+    ) -> Json:
+        """Change an object at (namespace, name) by an update or a patch. Raises 404 and 409."""
+        with self._lock:
+            live = self._there(kind, *where)
+            new = made(copy.deepcopy(live))
+            if new["metadata"].get("resourceVersion") not in (None, live["metadata"]["resourceVersion"]):
+                raise status.changed_meanwhile(kind, where[1])
+            if new["metadata"].get("managedFields") == live["metadata"]["managedFields"]:
+                new = updated(live, new, _updater(kind, manager, subresource))
+            return self._keep(kind, where[0], live, new, dry_run=dry_run)
+
+    def delete(self, kind: Kind, namespace: str, name: str) -> Json:
+        """Delete an object, and with a namespace all that is in it. Raises 404."""
+        with self._lock:
+            gone = self._there(kind, namespace, name)
+            del self._kept[kind.resource, namespace, name]
+            if kind.kind == "Namespace":
+                self._kept = {key: one for key, one in self._kept.items() if key[1] != name}
+            return gone
+
+    def _there(self, kind: Kind, namespace: str, name: str) -> Json:
+        if (found := self._kept.get((kind.resource, namespace, name))) is None:
+            raise status.not_found(kind, name)
+        return found
+
+    def _keep(self, kind: Kind, namespace: str, live: Json | None, made: Json, *, dry_run: bool) -> Json:
+        name = str(made["metadata"]["name"])
+        if kind.namespaced and ("namespaces", "", namespace) not in self._kept:
+            raise status.RefusedError(404, f'namespaces "{namespace}" not found')
+        before = live or {}
+        for key in kind.immutable:
+            if live and made.get("spec", {}).get(key) != before["spec"].get(key):
+                raise status.immutable(kind, name, key)
+        kept = copy.deepcopy(made)
+        metadata: dict[str, Any] = kept["metadata"]
+        if kind.namespaced:
+            metadata["namespace"] = namespace
+        old = cast(Json, before.get("metadata", {}))
+        metadata["uid"] = old.get("uid") or str(uuid.uuid4())
+        metadata["creationTimestamp"] = old.get("creationTimestamp") or _now()
+        changed = live is None or _spec(live) != _spec(kept)
+        metadata["generation"] = int(old.get("generation", 0)) + changed
+        if live and {**kept, "metadata": {**metadata, "resourceVersion": old["resourceVersion"]}} == live:
+            return copy.deepcopy(live)
+        if not dry_run:
+            self._version += 1
+            metadata["resourceVersion"] = str(self._version)
+            self._kept[kind.resource, namespace, name] = kept
+        return copy.deepcopy(kept)
+
+
+def _spec(manifest: Json) -> dict[Path, Any]:
+    return {path: value for path, value in values_of(manifest).items() if path[0] not in ("f:metadata", "f:status")}
+
+
+def _updater(kind: Kind, manager: str, subresource: str = "") -> Owner:
+    return Owner(manager, "Update", kind.api_version, subresource, _now())
+
+
+def _now() -> str:
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

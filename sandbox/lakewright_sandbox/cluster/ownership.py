@@ -1,0 +1,175 @@
+"""Who owns which field of an object: what apply, create and update do to it and to its `managedFields`.
+
+After the rules of Kubernetes' server-side apply (sigs.k8s.io/structured-merge-diff). Pure functions over manifests.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from typing import Any, cast
+
+from .fields import Json, decode, encode, item_part, path_text, values_of
+from .schema import Path, is_atomic, is_set, list_keys
+
+
+@dataclass(frozen=True)
+class Owner:
+    """One entry of `managedFields`."""
+
+    manager: str
+    operation: str
+    api_version: str
+    subresource: str = ""
+    time: str = ""
+    fields: frozenset[Path] = field(default_factory=frozenset[Path])
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        """What tells owners apart; an applier is the same one in every version of the API."""
+        version = "" if self.operation == "Apply" else self.api_version
+        return (self.manager, self.operation, version, self.subresource)
+
+    @property
+    def entry(self) -> Json:
+        """The owner as `managedFields` has it."""
+        entry: Json = {"manager": self.manager, "operation": self.operation, "apiVersion": self.api_version}
+        entry |= {"time": self.time, "fieldsType": "FieldsV1", "fieldsV1": encode(self.fields)}
+        return entry | ({"subresource": self.subresource} if self.subresource else {})
+
+    def __str__(self) -> str:
+        told = f'"{self.manager}"'
+        told += f' with subresource "{self.subresource}"' if self.subresource else ""
+        return f"{told} using {self.api_version}" if self.operation == "Update" else told
+
+
+class ApplyConflictError(Exception):
+    """An apply would change fields that others own; the API's own words."""
+
+    def __init__(self, conflicts: list[tuple[Owner, Path]]) -> None:
+        self.causes = [
+            {"reason": "FieldManagerConflict", "message": f"conflict with {owner}", "field": path_text(path)}
+            for owner, path in conflicts
+        ]
+        super().__init__(_conflict_message(conflicts))
+
+
+def _conflict_message(conflicts: list[tuple[Owner, Path]]) -> str:
+    if len(conflicts) == 1:
+        owner, path = conflicts[0]
+        return f"Apply failed with 1 conflict: conflict with {owner}: {path_text(path)}"
+    by_owner: dict[str, list[str]] = defaultdict(list)
+    for owner, path in conflicts:
+        by_owner[str(owner)].append(f"- {path_text(path)}")
+    lines = [line for owner in sorted(by_owner) for line in (f"conflicts with {owner}:", *by_owner[owner])]
+    return f"Apply failed with {len(conflicts)} conflicts: " + "\n".join(lines)
+
+
+def owners_of(live: Json) -> list[Owner]:
+    """Return the owners of an object's fields."""
+    return [
+        Owner(
+            entry["manager"],
+            entry["operation"],
+            entry["apiVersion"],
+            entry.get("subresource", ""),
+            entry.get("time", ""),
+            frozenset(decode(entry["fieldsV1"])),
+        )
+        for entry in live.get("metadata", {}).get("managedFields", [])
+    ]
+
+
+def applied(live: Json | None, config: Json, applier: Owner, *, force: bool) -> Json:
+    """Return an object after an apply. Raises ApplyConflictError where others own what would change, unless forced."""
+    before = live or {key: config[key] for key in ("apiVersion", "kind")} | {"metadata": {}}
+    merged = _merged(before, config, ())
+    wanted, changed = frozenset(values_of(config)), _changed(before, merged)
+    mine = next((owner for owner in owners_of(before) if owner.key == applier.key), None)
+    others = [owner for owner in owners_of(before) if owner.key != applier.key]
+    conflicts = [(owner, path) for owner in others for path in sorted(owner.fields & changed)]
+    if conflicts and not force:
+        raise ApplyConflictError(conflicts)
+    others = [replace(owner, fields=owner.fields - changed) for owner in others]
+    # An item goes as a whole, so outer paths come first; what stays of it keeps the key that names it.
+    for path in sorted(mine.fields - wanted if mine else (), key=len):
+        if not _is_key(path) and not any(kept[: len(path)] == path for owner in others for kept in owner.fields):
+            _remove(merged, path)
+    if mine and mine.fields == wanted and not changed:
+        applier = mine
+    return _owned(merged, [*others, replace(applier, fields=wanted)])
+
+
+def updated(live: Json | None, new: Json, updater: Owner) -> Json:
+    """Return an object after a create, an update or a patch: the updater owns what it changed, and nobody else does."""
+    before = live or {}
+    made = copy.deepcopy(new)
+    changed = _changed(before, made)
+    gone = values_of(before).keys() - values_of(made).keys()
+    owners = [replace(owner, fields=owner.fields - changed - gone) for owner in owners_of(before)]
+    mine = next((owner for owner in owners if owner.key == updater.key), None)
+    kept = [owner for owner in owners if owner is not mine]
+    if not changed and mine:
+        return _owned(made, [*kept, mine])
+    return _owned(made, [*kept, replace(updater, fields=changed | (mine.fields if mine else frozenset()))])
+
+
+def _changed(before: Json, after: Json) -> frozenset[Path]:
+    old, missing = values_of(before), object()
+    return frozenset(path for path, value in values_of(after).items() if old.get(path, missing) != value)
+
+
+def _owned(manifest: Json, owners: Iterable[Owner]) -> Json:
+    entries = [owner.entry for owner in owners if owner.fields]
+    return manifest | {"metadata": manifest["metadata"] | {"managedFields": entries}}
+
+
+def _merged(live: Any, config: Any, path: Path) -> Any:
+    if isinstance(live, dict) and isinstance(config, dict) and not is_atomic(path):
+        old, new = cast(Json, live), cast(Json, config)
+        inner = {key: _merged(old.get(key), new[key], (*path, f"f:{key}")) for key in new}
+        return copy.deepcopy(old) | inner
+    if isinstance(live, list) and isinstance(config, list) and list_keys(path):
+        there = {item_part(path, item): item for item in cast(list[Json], live)}
+        wanted = {item_part(path, item): item for item in cast(list[Json], config)}
+        return [_merged(there.get(part), wanted.get(part, there.get(part)), (*path, part)) for part in there | wanted]
+    if isinstance(live, list) and isinstance(config, list) and is_set(path):
+        return list(dict.fromkeys([*cast(list[Any], live), *cast(list[Any], config)]))
+    return copy.deepcopy(config)
+
+
+def _is_key(path: Path) -> bool:
+    *above, item, last = ("", "", *path)
+    keys = list_keys(tuple(above[2:])) if item.startswith("k:") else None
+    return last.removeprefix("f:") in (keys or ())
+
+
+def _remove(manifest: Any, path: Path) -> None:
+    """Take a field out, and what held nothing else."""
+    trail: list[tuple[Any, Any]] = []
+    node: Any = manifest
+    for at, part in enumerate(path):
+        key = _key_of(node, path[:at], part)
+        if key is None:
+            return
+        trail.append((node, key))
+        node = node[key]
+    holder, key = trail.pop()
+    del holder[key]
+    for outer, inner in reversed(trail):
+        if outer[inner] not in ({}, []):
+            break
+        del outer[inner]
+
+
+def _key_of(node: Any, path: Path, part: str) -> Any:
+    kind, _, name = part.partition(":")
+    if isinstance(node, dict):
+        return name if kind == "f" and name in node else None
+    if not isinstance(node, list):
+        return None
+    items = cast(list[Any], node)
+    same = (part == item_part(path, one) if kind == "k" else part == f'v:"{one}"' for one in items)
+    return next((index for index, is_it in enumerate(same) if is_it), None)

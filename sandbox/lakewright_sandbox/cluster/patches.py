@@ -1,0 +1,37 @@
+"""Patches that replace what they name: JSON merge patches (RFC 7396) and, as far as needed, JSON patches (RFC 6902)."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+from .fields import Json
+from .status import RefusedError
+
+
+def merge_patched(live: Any, patch: Any) -> Any:
+    """Return a document with a merge patch; null takes a key out."""
+    if not isinstance(patch, dict):
+        return patch
+    made = dict(cast(Json, live)) if isinstance(live, dict) else {}
+    for key, value in cast(Json, patch).items():
+        if value is None:
+            made.pop(key, None)
+        else:
+            made[key] = merge_patched(made.get(key), value)
+    return made
+
+
+def json_patched(live: Json, patch: list[Json]) -> Json:
+    """Return a document with `add`, `replace` and `remove` of keys, in their order."""
+    for operation in patch:
+        *above, last = [part.replace("~1", "/").replace("~0", "~") for part in operation["path"].split("/")[1:]]
+        node: Any = live
+        for part in above:
+            node = node[part]
+        if not isinstance(node, dict) or operation["op"] not in ("add", "replace", "remove"):
+            raise RefusedError(422, "the server rejected our request due to an error in our request")
+        if operation["op"] == "remove":
+            del node[last]
+        else:
+            node[last] = operation["value"]
+    return live

@@ -1,0 +1,56 @@
+"""How Kubernetes merges an object: which lists have keys, and which values are replaced as a whole.
+
+From the `x-kubernetes-list-type`, `-list-map-keys` and `-map-type` extensions of the API's OpenAPI document, for the
+kinds that a tenant's stack makes.
+"""
+
+from __future__ import annotations
+
+Path = tuple[str, ...]
+"""Where a field is, its parts written as in `fieldsV1`: `f:NAME`, `k:{"KEY":VALUE}` or `v:VALUE`."""
+
+_KEYS: dict[str, tuple[str, ...]] = {
+    "f:conditions": ("type",),
+    "f:containers": ("name",),
+    "f:env": ("name",),
+    "f:ephemeralContainers": ("name",),
+    "f:hostAliases": ("ip",),
+    "f:imagePullSecrets": ("name",),
+    "f:initContainers": ("name",),
+    "f:ownerReferences": ("uid",),
+    "f:secrets": ("name",),
+    "f:volumeMounts": ("mountPath",),
+    "f:volumes": ("name",),
+}
+_ATOMIC = {
+    "f:configMapKeyRef",
+    "f:fieldRef",
+    "f:namespaceSelector",
+    "f:nodeSelector",
+    "f:podSelector",
+    "f:resourceFieldRef",
+    "f:roleRef",
+    "f:secretKeyRef",
+    "f:selector",
+}
+DEFAULTS = {"protocol": "TCP"}
+"""Values of list keys that a manifest may leave out."""
+
+
+def list_keys(path: Path) -> tuple[str, ...] | None:
+    """Return the keys that tell a list's items apart; nothing for a list that is replaced as a whole."""
+    if path[-1] != "f:ports":
+        return _KEYS.get(path[-1])
+    if path == ("f:spec", "f:ports"):
+        return ("port", "protocol")
+    return ("containerPort", "protocol") if len(path) > 2 and path[-3].endswith("ontainers") else None
+
+
+def is_set(path: Path) -> bool:
+    """Whether a list holds each value once, owned one by one."""
+    return path == ("f:metadata", "f:finalizers")
+
+
+def is_atomic(path: Path) -> bool:
+    """Whether an object within the manifest is replaced, and owned, as a whole."""
+    return bool(path) and path[-1] in _ATOMIC

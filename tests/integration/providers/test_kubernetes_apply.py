@@ -1,0 +1,248 @@
+"""The kubernetes provider towards the sandbox's cluster: owners of fields, conflicts, and drift that force fixes."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import grpc
+import pytest
+from kubernetes import client as kubernetes_client  # pyright: ignore[reportMissingTypeStubs]
+from kubernetes import config as kubernetes_config  # pyright: ignore[reportMissingTypeStubs]
+from lakewright_sandbox.cluster.app import Cluster, kubeconfig
+from lakewright_sandbox.in_process import serving
+from lakewright_sandbox.providers.properties import Properties, to_struct
+from pulumi.runtime.proto import provider_pb2
+
+from .conftest import Provider
+
+NAMESPACE = "kubernetes:core/v1:Namespace"
+DEPLOYMENT = "kubernetes:apps/v1:Deployment"
+CONFIG_MAP = "kubernetes:core/v1:ConfigMap"
+TENANT = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "tenant-a", "labels": {"a": "1"}}}
+
+
+def deployment(replicas: int = 1, image: str = "spark:1", **labels: str) -> Properties:
+    pod = {"containers": [{"name": "spark", "image": image, "env": [{"name": "HOME", "value": "/scratch"}]}]}
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": "cu", "namespace": "tenant-a", "labels": {"app": "cu", **labels}},
+        "spec": {
+            "replicas": replicas,
+            "selector": {"matchLabels": {"app": "cu"}},
+            "template": {"metadata": {"labels": {"app": "cu"}}, "spec": pod},
+        },
+    }
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Iterator[Path]:
+    with serving(Cluster().app()) as endpoint:
+        file = tmp_path / "kubeconfig"
+        file.write_text(kubeconfig(endpoint))
+        yield file
+
+
+@pytest.fixture
+def apps(config: Path) -> Any:
+    """The cluster's API as another person's tools use it."""
+    return kubernetes_client.AppsV1Api(kubernetes_config.new_client_from_config(str(config)))
+
+
+@pytest.fixture
+def connected(kubernetes_port: int, connect: Callable[[int], Provider], config: Path) -> Callable[..., Provider]:
+    def configure(**settings: str) -> Provider:
+        provider = connect(kubernetes_port).configure({"kubeconfig": str(config), **settings})
+        if not provider.read(NAMESPACE, "tenant-a", inputs=TENANT)[0]:
+            provider.create(NAMESPACE, TENANT)
+        return provider
+
+    return configure
+
+
+def scale(apps: Any, replicas: int) -> None:
+    apps.patch_namespaced_deployment_scale("cu", "tenant-a", {"spec": {"replicas": replicas}}, field_manager="kubectl")
+
+
+def owners(apps: Any) -> list[tuple[str, str, str | None]]:
+    """Managers of the deployment, each with its operation and subresource."""
+    found = apps.read_namespaced_deployment("cu", "tenant-a").metadata.managed_fields
+    return [(re.sub("[0-9a-f]{8}$", "#", one.manager), one.operation, one.subresource) for one in found]
+
+
+def applied(provider: Provider) -> tuple[str, Properties]:
+    """A deployment that was updated once, so that its own manager owns what the first create owned."""
+    made, outputs = provider.create(DEPLOYMENT, deployment(replicas=2))
+    return made, provider.update(DEPLOYMENT, made, outputs, deployment())
+
+
+def test_a_create_takes_over_nothing_that_exists(connected: Callable[..., Provider]) -> None:
+    provider = connected(enablePatchForce="true")
+    provider.create(DEPLOYMENT, deployment())
+
+    with pytest.raises(grpc.RpcError) as refused:
+        provider.create(DEPLOYMENT, deployment(image="spark:2"))
+
+    assert 'deployments.apps "cu" already exists' in str(refused.value.details())
+
+
+def test_the_first_update_takes_over_the_creates_fields(connected: Callable[..., Provider], apps: Any) -> None:
+    provider = connected()
+    made, outputs = provider.create(DEPLOYMENT, deployment())
+    assert owners(apps) == [("pulumi-kubernetes", "Update", None)]
+
+    provider.update(DEPLOYMENT, made, outputs, deployment(image="spark:2"))
+
+    assert owners(apps) == [("pulumi-kubernetes-#", "Apply", None)]
+
+
+@pytest.mark.parametrize("preview", [True, False], ids=["preview", "up"])
+def test_without_force_a_scaled_deployment_conflicts(
+    connected: Callable[..., Provider], apps: Any, preview: bool
+) -> None:
+    provider = connected()
+    made, outputs = applied(provider)
+    scale(apps, 3)
+
+    with pytest.raises(grpc.RpcError) as refused:
+        provider.update(DEPLOYMENT, made, outputs, deployment(), preview=preview)
+
+    assert (
+        'had an apply conflict: Apply failed with 1 conflict: conflict with "kubectl" with subresource "scale" using '
+        "apps/v1: .spec.replicas"
+    ) in str(refused.value.details())
+    assert apps.read_namespaced_deployment("cu", "tenant-a").spec.replicas == 3
+
+
+@pytest.mark.parametrize("by", ["provider", "annotation"])
+def test_with_force_a_scaled_deployment_is_healed(connected: Callable[..., Provider], apps: Any, by: str) -> None:
+    provider = connected(**({"enablePatchForce": "true"} if by == "provider" else {}))
+    wanted = deployment()
+    if by == "annotation":
+        wanted["metadata"]["annotations"] = {"pulumi.com/patchForce": "true"}
+    made, outputs = applied(provider)
+    outputs = provider.update(DEPLOYMENT, made, outputs, wanted)
+    scale(apps, 3)
+
+    _, found, inputs = provider.read(DEPLOYMENT, made, outputs, wanted)
+    assert inputs["spec"]["replicas"] == found["spec"]["replicas"] == 3
+    assert provider.changed(DEPLOYMENT, made, found, wanted) == ["spec.replicas"]
+    assert provider.update(DEPLOYMENT, made, found, wanted, preview=True)["spec"]["replicas"] == 1
+    assert apps.read_namespaced_deployment("cu", "tenant-a").spec.replicas == 3
+    healed = provider.update(DEPLOYMENT, made, found, wanted)
+
+    assert apps.read_namespaced_deployment("cu", "tenant-a").spec.replicas == 1
+    assert owners(apps) == [("pulumi-kubernetes-#", "Apply", None)]
+    assert provider.changed(DEPLOYMENT, made, healed, wanted) == []
+
+
+def test_every_conflict_is_told_by_its_owner(connected: Callable[..., Provider], apps: Any) -> None:
+    provider = connected()
+    made, outputs = applied(provider)
+    scale(apps, 3)
+    change = {"spec": {"template": {"metadata": {"labels": {"app": "else"}}}}, "metadata": {"labels": {"app": "else"}}}
+    apps.patch_namespaced_deployment("cu", "tenant-a", change, field_manager="kubectl-edit")
+
+    with pytest.raises(grpc.RpcError) as refused:
+        provider.update(DEPLOYMENT, made, outputs, deployment())
+
+    assert str(refused.value.details()).endswith(
+        'Apply failed with 3 conflicts: conflicts with "kubectl" with subresource "scale" using apps/v1:\n'
+        '- .spec.replicas\nconflicts with "kubectl-edit" using apps/v1:\n- .metadata.labels.app\n'
+        "- .spec.template.metadata.labels.app"
+    )
+
+
+def test_fields_that_leave_the_manifest_go(connected: Callable[..., Provider], apps: Any) -> None:
+    """What another manager owns too stays."""
+    provider = connected()
+    made, outputs = applied(provider)
+    outputs = provider.update(DEPLOYMENT, made, outputs, deployment(mine="x", shared="y"))
+    apps.patch_namespaced_deployment("cu", "tenant-a", {"metadata": {"labels": {"shared": "z"}}}, field_manager="edit")
+    apps.patch_namespaced_deployment("cu", "tenant-a", {"metadata": {"labels": {"theirs": "z"}}}, field_manager="edit")
+
+    provider.update(DEPLOYMENT, made, outputs, deployment())
+
+    labels = apps.read_namespaced_deployment("cu", "tenant-a").metadata.labels
+    assert labels == {"app": "cu", "shared": "z", "theirs": "z"}
+
+
+def test_what_the_stack_does_not_send_is_not_drift(connected: Callable[..., Provider], apps: Any) -> None:
+    provider = connected(enablePatchForce="true")
+    made, outputs = applied(provider)
+    added = {"metadata": {"annotations": {"theirs": "1"}}, "spec": {"minReadySeconds": 5}}
+    apps.patch_namespaced_deployment("cu", "tenant-a", added, field_manager="other")
+
+    _, found, inputs = provider.read(DEPLOYMENT, made, outputs, deployment())
+    assert inputs == deployment()
+    provider.update(DEPLOYMENT, made, found, deployment(image="spark:2"))
+
+    live = apps.read_namespaced_deployment("cu", "tenant-a")
+    assert (live.metadata.annotations, live.spec.min_ready_seconds) == ({"theirs": "1"}, 5)
+    assert live.spec.template.spec.containers[0].image == "spark:2"
+
+
+def test_an_item_of_a_list_that_leaves_the_manifest_goes(connected: Callable[..., Provider], apps: Any) -> None:
+    provider = connected()
+    both = deployment()
+    both["spec"]["template"]["spec"]["containers"].append({"name": "sidecar", "image": "x"})
+    made, outputs = provider.create(DEPLOYMENT, both)
+    outputs = provider.update(DEPLOYMENT, made, outputs, both)
+
+    provider.update(DEPLOYMENT, made, outputs, deployment())
+
+    containers = apps.read_namespaced_deployment("cu", "tenant-a").spec.template.spec.containers
+    assert [one.name for one in containers] == ["spark"]
+
+
+def test_what_never_changes_is_refused(connected: Callable[..., Provider]) -> None:
+    provider = connected()
+    made, outputs = applied(provider)
+    wanted = deployment()
+    wanted["spec"]["selector"] = {"matchLabels": {"app": "else"}}
+
+    assert list(provider.diff(DEPLOYMENT, made, outputs, wanted).replaces) == ["spec.selector.matchLabels.app"]
+    with pytest.raises(grpc.RpcError) as refused:
+        provider.update(DEPLOYMENT, made, outputs, wanted)
+    assert "spec.selector: Invalid value: field is immutable" in str(refused.value.details())
+
+
+def test_a_preview_before_its_namespace_shows_the_inputs(connected: Callable[..., Provider]) -> None:
+    elsewhere = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c", "namespace": "later"}}
+
+    assert connected().create(CONFIG_MAP, elsewhere, preview=True) == ("", elsewhere)
+
+
+def test_a_deleted_object_is_gone_and_a_namespace_takes_all(connected: Callable[..., Provider]) -> None:
+    provider = connected()
+    made, outputs = applied(provider)
+    found, state, _ = provider.read(NAMESPACE, "tenant-a", inputs=TENANT)
+    provider.delete(NAMESPACE, found, state)
+
+    assert provider.read(DEPLOYMENT, made, outputs, deployment())[0] == ""
+    provider.delete(DEPLOYMENT, made, outputs)
+
+
+def test_a_real_cluster_is_refused_with_the_plugin(
+    kubernetes_port: int, connect: Callable[[int], Provider], tmp_path: Path
+) -> None:
+    """Real clusters of a laptop are on loopback, too."""
+
+    async def somebody_elses(scope: Any, _receive: Any, send: Any) -> None:
+        assert scope["type"] == "http"
+        body = json.dumps({"gitVersion": "v1.36.2", "platform": "linux/amd64"}).encode()
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": body})
+
+    file = tmp_path / "kubeconfig"
+    with serving(somebody_elses) as endpoint:
+        file.write_text(kubeconfig(endpoint))
+        request = provider_pb2.CheckRequest(urn="u", news=to_struct({"kubeconfig": str(file)}))
+        (failure,) = connect(kubernetes_port).stub.CheckConfig(request).failures
+
+    assert "is no sandbox's" in failure.reason
+    assert "pulumi plugin install resource kubernetes" in failure.reason
