@@ -85,4 +85,7 @@ class Platform:
             "kubernetes",
             context=None if cluster.render_to else cluster.context,
             render_yaml_to_directory=str(cluster.render_to / self.tenant) if cluster.render_to else None,
+            # Every field that a manifest has is the stack's. Without force, a field that another manager changed
+            # (`kubectl scale`) is a conflict, and drift could not be fixed.
+            enable_patch_force=None if cluster.render_to else True,
         )
