@@ -98,7 +98,8 @@ class TableProvider(LakekeeperProvider[TableArgs]):
         refused = commit(there.metadata, now, state, ids).problems
         found = _found(now, there)
         found.computed["field_ids"] = {**ids, **found.computed["field_ids"]}
-        found.computed["unsafe"] = sorted({*refused, *_unsafe(known)})
+        # The state may be what an earlier refresh found; as long as nothing changed, so is what it would refuse.
+        found.computed["unsafe"] = refused if difference.between(now, state) else [*refused, *_unsafe(known)]
         found.computed["drift"] = table_changes.unsaid(there, state, again=again)
         if again:
             warn(f"{where(state)} was dropped and made again: it is {there.table_id} now, was {_table_id(known)}")
@@ -112,7 +113,7 @@ class TableProvider(LakekeeperProvider[TableArgs]):
         if not result.replaces and self.needs_calls(known, new):
             # A refresh calls this, too, and must not fail over what it found: `check` refuses that.
             table_changes.refuse(new, [one for one in self._refused(known, new) if one not in _unsafe(known)])
-        result.changes = bool(result.changes or _olds.get("drift"))
+        result.changes = bool(result.changes or _olds.get("drift") or _unsafe(known))
         return result
 
     @override
@@ -136,8 +137,9 @@ class TableProvider(LakekeeperProvider[TableArgs]):
     def read(self, id_: str, props: dict[str, Any]) -> ReadResult:
         """Read a table. Where `up` could not fix its drift, the inputs say so to the next `check`."""
         result = super().read(id_, props)
-        if (result.outs or {}).get("unsafe"):
-            told = {key: result.outs[key] for key in ("table_id", "field_ids", "unsafe")}
+        outs = result.outs or {}
+        if outs.get("unsafe"):
+            told = {key: outs[key] for key in ("table_id", "field_ids", "unsafe")}
             result.inputs = {**(result.inputs or {}), **told}
         return result
 
@@ -154,7 +156,7 @@ class TableProvider(LakekeeperProvider[TableArgs]):
     @override
     def needs_calls(self, known: Known[TableArgs], new: TableArgs) -> bool:
         """As of every resource; drift that no property shows needs calls, too."""
-        return bool(known.outs.get("drift")) or super().needs_calls(known, new)
+        return bool(known.outs.get("drift") or _unsafe(known)) or super().needs_calls(known, new)
 
     @override
     def change(self, client: Client, known: Known[TableArgs], new: TableArgs) -> Found[TableArgs]:

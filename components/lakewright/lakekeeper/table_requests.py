@@ -74,7 +74,7 @@ def commit(metadata: Json, old: TableArgs | None, new: TableArgs, ids: dict[str,
     if old is not None and new.location not in {None, location}:  # drift; another declared location is a replacement
         made.problems.append(
             f"location: the table lies at {location}, declared is {new.location}, and the server never moves a table."
-            " Declare where it is."
+            " Leave `location` out to keep it where it is."
         )
     _properties(made, cast(dict[str, str], metadata.get("properties") or {}), old, new)
     return made
