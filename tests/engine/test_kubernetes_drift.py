@@ -1,0 +1,90 @@
+"""Drift of a computing unit by another field manager, shown and fixed on the cluster of the sandbox."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from kubernetes import client as kubernetes_client  # pyright: ignore[reportMissingTypeStubs]
+from kubernetes import config as kubernetes_config  # pyright: ignore[reportMissingTypeStubs]
+from lakewright_sandbox.cluster.app import Cluster, kubeconfig
+from lakewright_sandbox.in_process import serving
+from stackrunner import Stack
+
+PROGRAM = """
+import os
+from pathlib import Path
+import pulumi
+from lakewright_spark.catalog import CatalogConfig, CatalogWarehouse
+from lakewright.computing_unit import ComputingUnit, TenantNamespace
+from lakewright.environment import Environment
+from lakewright.platform import Platform
+from lakewright.spec import parse_spec
+
+tenant = parse_spec(
+    {
+        "version": 1, "environment": "here", "name": "acme", "owner": "data@acme.example",
+        "storage": {"main": {"backend": "aws", "bucket": "acme-lakehouse"}},
+        "warehouses": [{"name": "curated"}],
+        "computing_units": [{"name": "notebook", "runtime": "spark", "warehouse": "curated"}],
+    },
+    "spec",
+)
+environment = Environment.model_validate({"lakekeeper": {"endpoint": "https://lakekeeper.example"}})
+platform = Platform(environment, tenant="acme")
+catalog = CatalogConfig(
+    tenant="acme", uri="https://lakekeeper.example/catalog", project_id="acme",
+    warehouses=[CatalogWarehouse(name="curated", id="0198")],
+)
+within = pulumi.ResourceOptions(providers=[platform.kubernetes()])
+namespace = TenantNamespace(tenant, within)
+ComputingUnit(
+    tenant, tenant.computing_units[0], catalog=pulumi.Output.from_input(catalog), image=os.environ["IMAGE"],
+    urls=["https://lakekeeper.example"], clients_namespace="texera",
+    opts=pulumi.ResourceOptions.merge(within, pulumi.ResourceOptions(depends_on=[namespace])),
+)
+"""
+NAME, NAMESPACE = "notebook", "tenant-acme"
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Iterator[Path]:
+    with serving(Cluster().app()) as endpoint:
+        file = tmp_path / "kubeconfig"
+        file.write_text(kubeconfig(endpoint))
+        yield file
+
+
+def updated(outcome: Any) -> list[str]:
+    return [step["type"].rpartition(":")[2] for step in outcome.steps if step["op"] == "update"]
+
+
+def test_a_scaled_computing_unit_is_shown_and_healed(tmp_path: Path, config: Path) -> None:
+    apps = kubernetes_client.AppsV1Api(kubernetes_config.new_client_from_config(str(config)))
+    stack = Stack(tmp_path, PROGRAM)
+
+    def run(*command: str, image: str = "spark:2") -> Any:
+        outcome = stack.run(*command, env={"KUBECONFIG": str(config), "IMAGE": image})
+        assert outcome.exit == 0, outcome.messages
+        return outcome
+
+    run("up", image="spark:1")
+    assert updated(run("up")) == ["Deployment"]
+    assert updated(run("up", "--refresh")) == []
+    apps.patch_namespaced_deployment_scale(NAME, NAMESPACE, {"spec": {"replicas": 3}}, field_manager="kubectl")
+    label = {"metadata": {"labels": {"lakewright/tenant": "else"}}}
+    apps.patch_namespaced_deployment(NAME, NAMESPACE, label, field_manager="kubectl-label")
+
+    assert updated(run("preview", "--refresh")) == ["Deployment"]
+    assert apps.read_namespaced_deployment(NAME, NAMESPACE).spec.replicas == 3
+    assert updated(run("up", "--refresh")) == ["Deployment"]
+
+    healed = apps.read_namespaced_deployment(NAME, NAMESPACE)
+    assert (healed.spec.replicas, healed.metadata.labels["lakewright/tenant"]) == (1, "acme")
+    assert [one.operation for one in healed.metadata.managed_fields] == ["Apply"]
+    assert updated(run("up", "--refresh")) == []
+    run("destroy")
+    core = kubernetes_client.CoreV1Api(apps.api_client)
+    assert NAMESPACE not in [one.metadata.name for one in core.list_namespace().items]
