@@ -43,7 +43,8 @@ def list_keys(path: Path) -> tuple[str, ...] | None:
         return _KEYS.get(path[-1])
     if path == ("f:spec", "f:ports"):
         return ("port", "protocol")
-    return ("containerPort", "protocol") if len(path) > 2 and path[-3].endswith("ontainers") else None
+    of_container = len(path) > 2 and path[-3] in ("f:containers", "f:initContainers")
+    return ("containerPort", "protocol") if of_container else None
 
 
 def is_set(path: Path) -> bool:
