@@ -69,6 +69,8 @@ def java_options(config: CatalogConfig, warehouse: CatalogWarehouse) -> dict[str
             "type": "jdbc",
             "uri": f"jdbc:{config.uri.replace(':///', ':/') if config.uri.startswith('sqlite') else config.uri}",
             "warehouse": warehouse.location or "",
+            # Else a table that is made under the name of a renamed one gets that one's location.
+            "unique-table-location": "true",
             **_files(warehouse),
         }
     options = {

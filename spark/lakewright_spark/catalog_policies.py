@@ -87,10 +87,15 @@ class RetentionPolicy(_Policy):
 
 
 class HistoryPolicy(_Policy):
-    """Which snapshots are kept: none older than the age, and of the others at most so many."""
+    """Which snapshots are kept: none older than the age, and of the others at most so many.
 
-    max_age_days: Annotated[int, Field(ge=1, le=3)] | None = None
+    A table's own `history.expire.*` properties win over both.
+    """
+
+    max_age_days: Annotated[int, Field(ge=1, le=_CENTURY)] | None = None
+    """Default: Iceberg's own, five days."""
     versions: Annotated[int, Field(ge=2, le=100)] | None = None
+    """Writes that are staged for an audit (`wap.id`) and not published yet do not count and go by age alone."""
 
     @model_validator(mode="after")
     def _something(self) -> HistoryPolicy:

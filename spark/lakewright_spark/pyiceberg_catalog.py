@@ -42,6 +42,7 @@ def open_catalog(config: CatalogConfig, name: str, environ: Mapping[str, str] = 
     except KeyError as error:
         raise WarehouseRefusedError(error.args[0]) from None
     properties: dict[str, Any] = config.pyiceberg(name)
+    properties |= _implementation(properties.pop("type"))
     if warehouse.s3_keys:
         properties |= warehouse.s3_keys.secret_options(environ)
     if isinstance(config.auth, PasswordAuth):
@@ -56,6 +57,13 @@ def open_catalog(config: CatalogConfig, name: str, environ: Mapping[str, str] = 
             os.environ.setdefault("AWS_CA_BUNDLE", config.ca_bundle)
     with explained(config, name):
         return load_catalog(name, **properties)
+
+
+def _implementation(kind: str) -> dict[str, str]:
+    """PyIceberg's words for the class of a catalog of this type."""
+    if kind != "sql":
+        return {"type": kind}
+    return {"py-catalog-impl": "lakewright_spark.pyiceberg_clients.UniqueLocationSqlCatalog"}
 
 
 @contextmanager

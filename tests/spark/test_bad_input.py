@@ -105,7 +105,7 @@ def test_a_name_with_dots_and_quotes_is_looked_for_as_it_is(refused: Refused, co
     ("policy", "value", "says"),
     [
         ("history", '{"versions": 101}', "history.versions: Input should be less than or equal to 100"),
-        ("history", '{"max_age_days": 4}', "less than or equal to 3"),
+        ("history", '{"max_age_days": 0}', "greater than or equal to 1"),
         ("history", "null", "history: expected a value, found null; `policy unset` takes it away"),
         ("retention", '{"keep": 1001, "unit": "year", "column": "n"}', "keep: expected at most 1000 units of a year"),
         ("orphan-files", '{"older_than_days": 0}', "greater than or equal to 1"),

@@ -60,26 +60,30 @@ def job(
     from lakewright_spark.scheduler.plan import WarehousePlan, asked_for  # noqa: PLC0415
 
     named = registry or os.environ.get("LAKEWRIGHT_REGISTRY")
-    with open_registry(catalog, named, none=named is None or name != "compaction") as executions:
+    with open_registry(catalog, named, none=named is None) as executions:
         plan = asked_for(catalog, identifier, cast(Job, name), registry=executions, now=datetime.now(UTC))
-    if reason := reason_of_server(cast(Job, name), plan.policies):
-        raise JobRefusedError(f"{name} of {identifier}: {reason}; one of both may do it: see `maintenance` in the spec")
-    (decision,) = plan.decisions
-    if decision.verdict == "held":
-        _tell(name, identifier, {"state": "SKIPPED", "reason": decision.reason, "dry_run": dry_run}, as_json=as_json)
-        return
-    from lakewright_spark.scheduler import application, signals  # noqa: PLC0415
+        if reason := reason_of_server(cast(Job, name), plan.policies):
+            raise JobRefusedError(
+                f"{name} of {identifier}: {reason}; one of both may do it: see `maintenance` in the spec"
+            )
+        (decision,) = plan.decisions
+        if decision.verdict == "held":
+            held = {"state": "SKIPPED", "reason": decision.reason, "dry_run": dry_run}
+            _tell(name, identifier, held, as_json=as_json)
+            return
+        from lakewright_spark.scheduler import application, signals  # noqa: PLC0415
 
-    with signals.control() as control:
-        outcome = application.Maintenance(
-            catalog.for_warehouses([chosen]),
-            asked=WarehousePlan(chosen, (plan,), {}),
-            limits=application.Limits(parallel=1, task_timeout=timedelta.max, grace=timedelta(), deadline=ends),
-            dry_run=dry_run,
-            master=master,
-            properties=given,
-            control=control,
-        ).run()
+        with signals.control() as control:
+            outcome = application.Maintenance(
+                catalog.for_warehouses([chosen]),
+                asked=WarehousePlan(chosen, (plan,), {}),
+                limits=application.Limits(parallel=1, task_timeout=timedelta.max, grace=timedelta(), deadline=ends),
+                dry_run=dry_run,
+                registry=executions,
+                master=master,
+                properties=given,
+                control=control,
+            ).run()
     run = _done(outcome)
     _tell(name, identifier, {"state": run.state.value, "reason": run.reason, **run.metrics}, as_json=as_json)
     if outcome.warnings:

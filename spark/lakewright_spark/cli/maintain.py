@@ -127,4 +127,5 @@ def _told(outcome: Outcome) -> str:
     those = "1 more is" if off == 1 else f"{off} more are"
     more = f"; {those} due and held back by switches, locks or running executions" if off else ""
     tables = f"{outcome.tables} table{'' if outcome.tables == 1 else 's'}{' (dry run)' if outcome.dry_run else ''}"
-    return f"{tables}: {counts or 'nothing is due'}{more}"
+    shared = [f"\n{table}: no file is deleted, since {reason}" for table, reason in outcome.shared.items()]
+    return f"{tables}: {counts or 'nothing is due'}{more}{''.join(shared)}"

@@ -6,13 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from pyspark.sql import SparkSession
-
 from lakewright_spark.catalog_policies import CompactionPolicy, TablePolicies
 from lakewright_spark.errors import PolicyRefusedError
 from lakewright_spark.maintenance.iceberg import IcebergTable, each
 from lakewright_spark.maintenance.job import Metrics, options
-from lakewright_spark.table_identifier import TableIdentifier, literal, quoted
+from lakewright_spark.table_identifier import literal, quoted
 
 SMALLEST, LARGEST = 0.75, 1.8
 """Files between these parts of the target size are left as they are: Iceberg's own defaults."""
@@ -29,16 +27,13 @@ class CompactionMetrics(Metrics):
     """Files whose group could not be written or committed; the other groups are."""
 
 
-def run(
-    spark: SparkSession, table: TableIdentifier, policy: TablePolicies, *, dry_run: bool, now: datetime
-) -> CompactionMetrics:
+def run(opened: IcebergTable, policy: TablePolicies, *, dry_run: bool, now: datetime) -> CompactionMetrics:
     """Rewrite what is too small or too large, where there are enough such files in a partition to pay.
 
     PolicyRefusedError if a column of the policy is not there, or the table has no order of its own to sort by.
     """
     del now  # Sizes alone decide.
     compaction = policy.compaction or CompactionPolicy()
-    opened = IcebergTable.open(spark, table)
     order = _order(opened, compaction)
     sizes = {
         "target-file-size-bytes": str(int(compaction.target_file_size)),

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from lakewright_spark.catalog_policies import HistoryPolicy
+from lakewright_spark.iceberg_time import before, instant_of
+from lakewright_spark.maintenance.history_rules import HistoryRules
 
-DEFAULT_AGE = timedelta(days=3)
 FLOOR = timedelta(hours=1)
 """A snapshot younger than this stays, however many there are: whoever began to read it may still do so."""
 
@@ -20,6 +20,16 @@ class Snapshot:
     id: int
     parent: int | None
     committed_at: datetime
+    wap_id: str | None = None
+    """Of a write that is audited before it is published: under this id it was staged."""
+    published_wap_id: str | None = None
+    """The staged write that this snapshot has published."""
+
+    @classmethod
+    def of(cls, number: int, parent: int | None, milliseconds: int, summary: Mapping[str, str]) -> Snapshot:
+        """Return the snapshot that a table's metadata describes."""
+        staged, published = summary.get("wap.id"), summary.get("published-wap-id")
+        return cls(number, parent, instant_of(milliseconds), staged, published)
 
 
 @dataclass(frozen=True)
@@ -37,7 +47,13 @@ class Ref:
 
 
 def expirable(
-    snapshots: Iterable[Snapshot], refs: Iterable[Ref], *, older_than: datetime, retain_last: int, now: datetime
+    snapshots: Iterable[Snapshot],
+    refs: Iterable[Ref],
+    *,
+    older_than: datetime,
+    retain_last: int,
+    now: datetime,
+    max_ref_age: timedelta | None = None,
 ) -> set[int]:
     """The ids of those that go: no branch keeps them by number or age, no tag names them."""
     known = {one.id: one for one in snapshots}
@@ -45,13 +61,14 @@ def expirable(
     reachable: set[int] = set()
     for ref in refs:
         head = known[ref.snapshot]
-        if ref.name != "main" and ref.max_age is not None and now - head.committed_at > ref.max_age:
+        longest = ref.max_age if ref.max_age is not None else max_ref_age
+        if ref.name != "main" and longest is not None and now - head.committed_at > longest:
             continue
         if ref.kind == "TAG":
             kept.add(head.id)
             reachable.add(head.id)
             continue
-        limit = now - ref.max_snapshot_age if ref.max_snapshot_age is not None else older_than
+        limit = before(now, ref.max_snapshot_age) if ref.max_snapshot_age is not None else older_than
         line = list(_line(known, head))
         reachable |= {one.id for one in line}
         fewest = ref.min_snapshots if ref.min_snapshots is not None else retain_last
@@ -63,10 +80,12 @@ def expirable(
     return known.keys() - kept
 
 
-def max_ref_age(properties: Mapping[str, str]) -> int | None:
-    """Milliseconds that branches and tags last which say nothing themselves, by the table's properties."""
-    text = properties.get("history.expire.max-ref-age-ms")
-    return int(text) if text is not None else None
+def staged(snapshots: Iterable[Snapshot], refs: Iterable[Ref]) -> set[int]:
+    """Return the ids of staged writes that still wait to be published: no branch has them or a copy of them."""
+    known = {one.id: one for one in snapshots}
+    reachable = [one for ref in refs for one in _line(known, known[ref.snapshot])]
+    published = {one.published_wap_id for one in reachable} | {one.wap_id for one in reachable}
+    return {one.id for one in known.values() if one.wap_id is not None and one.wap_id not in published}
 
 
 @dataclass(frozen=True)
@@ -76,33 +95,34 @@ class Step:
     older_than: datetime
     retain_last: int
     taken: frozenset[int]
+    named: bool = False
+    """Whether the snapshots are named one by one, since the settings alone would take others as well."""
 
 
-def steps(
-    snapshots: Iterable[Snapshot], refs: Iterable[Ref], history: HistoryPolicy | None, now: datetime
-) -> list[Step]:
-    """What a policy takes: past its age (default: three days), then beyond its number of versions.
+def steps(snapshots: Iterable[Snapshot], refs: Iterable[Ref], rules: HistoryRules, now: datetime) -> list[Step]:
+    """Return what the rules take: first by age, then beyond the number of versions.
 
-    A step that takes nothing is left out. Nothing past the age is kept for its number's sake.
+    A step that takes nothing is left out. A staged write that waits to be published goes by its age alone.
     """
-    age = timedelta(days=history.max_age_days) if history and history.max_age_days else DEFAULT_AGE
     left, kept = list(snapshots), list(refs)
     found: list[Step] = []
-    for old, number in [(age, 1), *([(FLOOR, history.versions)] if history and history.versions else [])]:
-        step = Step(
-            now - old, number, frozenset(expirable(left, kept, older_than=now - old, retain_last=number, now=now))
-        )
+    by_age = before(now, rules.max_age)
+    limits = [(by_age, rules.min_snapshots)]
+    if rules.versions is not None:
+        limits.append((now - FLOOR, rules.versions))
+    for limit, number in limits:
+        taken = expirable(left, kept, older_than=limit, retain_last=number, now=now, max_ref_age=rules.max_ref_age)
+        spared = taken & staged(left, kept) if limit != by_age else set[int]()
+        step = Step(by_age if spared else limit, number, frozenset(taken - spared), named=bool(spared))
         left = [one for one in left if one.id not in step.taken]
         kept = [ref for ref in kept if ref.snapshot not in step.taken]
         found += [step] if step.taken else []
     return found
 
 
-def expiring(
-    snapshots: Iterable[Snapshot], refs: Iterable[Ref], history: HistoryPolicy | None, now: datetime
-) -> set[int]:
-    """The ids of those that go by a policy."""
-    return {one for step in steps(snapshots, refs, history, now) for one in step.taken}
+def expiring(snapshots: Iterable[Snapshot], refs: Iterable[Ref], rules: HistoryRules, now: datetime) -> set[int]:
+    """The ids of those that go by these rules."""
+    return {one for step in steps(snapshots, refs, rules, now) for one in step.taken}
 
 
 def _line(known: Mapping[int, Snapshot], head: Snapshot) -> Iterable[Snapshot]:

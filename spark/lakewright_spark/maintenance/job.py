@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Literal, Protocol
-
-from pyspark.sql import SparkSession
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from lakewright_spark.catalog_policies import Job, PoliciesInForce, TablePolicies
-from lakewright_spark.table_identifier import TableIdentifier
+
+if TYPE_CHECKING:
+    from lakewright_spark.maintenance.iceberg import IcebergTable
 
 _OF_THE_PRIMARY = frozenset({"retention", "snapshot-expiration", "compaction", "rewrite-manifests"})
 _CHANGES_NOTHING = frozenset({"statistics", "orphan-files"})
@@ -29,9 +29,7 @@ class Metrics:
 class JobRun(Protocol):
     """One job on one table. `now` is the instant (UTC) that ages are counted from."""
 
-    def __call__(
-        self, spark: SparkSession, table: TableIdentifier, policy: TablePolicies, *, dry_run: bool, now: datetime
-    ) -> Metrics: ...
+    def __call__(self, opened: IcebergTable, policy: TablePolicies, *, dry_run: bool, now: datetime) -> Metrics: ...
 
 
 def reason_to_skip(job: Job, policy: TablePolicies, now: datetime) -> str | None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from datetime import datetime
 
 from py4j.protocol import Py4JJavaError
@@ -20,7 +21,7 @@ from lakewright_spark.maintenance import (
     staged_files,
     statistics,
 )
-from lakewright_spark.maintenance.iceberg import first_line
+from lakewright_spark.maintenance.iceberg import IcebergTable, first_line
 from lakewright_spark.maintenance.job import JobRun, Metrics, reason_to_skip
 from lakewright_spark.table_identifier import TableIdentifier
 
@@ -35,14 +36,47 @@ RUNS: Mapping[Job, JobRun] = {
 }
 
 
+@dataclass(frozen=True)
+class Planned:
+    """The table that a run was planned for. The job looks at it again before it begins, since it may have waited."""
+
+    uuid: str
+    policies_of: Callable[[Mapping[str, str]], TablePolicies]
+    """The policies of the table, given its properties. Raises PolicyRefusedError."""
+    reason_to_wait: Callable[[], str | None] = lambda: None
+    """Why an execution that still runs keeps the job away."""
+
+
 def run(
-    job: Job, spark: SparkSession, table: TableIdentifier, policy: TablePolicies, *, dry_run: bool, now: datetime
+    job: Job,
+    spark: SparkSession,
+    table: TableIdentifier,
+    policy: TablePolicies,
+    *,
+    dry_run: bool,
+    now: datetime,
+    planned: Planned | None = None,
 ) -> Metrics:
-    """Run a job on a table. Raises JobFailedError, NoSuchResultError, PolicyRefusedError; nothing is half done then."""
+    """Run a job on a table.
+
+    With `planned`, the policies that the table has by now hold in place of `policy`, and the job is skipped if the
+    table has been locked since, or if another table has its name.
+
+    Raises:
+        JobFailedError, NoSuchResultError, PolicyRefusedError: Nothing is half done then.
+    """
     if reason := reason_to_skip(job, policy, now):
         return Metrics(state="SKIPPED", reason=reason, dry_run=dry_run)
+    opened = IcebergTable.open(spark, table)
+    if planned is not None:
+        if opened.uuid != planned.uuid:
+            reason = f"another table has this name by now: expected UUID {planned.uuid}, found {opened.uuid}"
+            return Metrics(state="SKIPPED", reason=reason, dry_run=dry_run)
+        policy = planned.policies_of(dict(opened.java.properties()))
+        if reason := reason_to_skip(job, policy, now) or planned.reason_to_wait():
+            return Metrics(state="SKIPPED", reason=reason, dry_run=dry_run)
     try:
-        return RUNS[job](spark, table, policy, dry_run=dry_run, now=now)
+        return RUNS[job](opened, policy, dry_run=dry_run, now=now)
     except (PySparkException, Py4JJavaError) as error:
         raise JobFailedError(f"{job} of table {table} did not finish: {first_line(error)}") from error
 

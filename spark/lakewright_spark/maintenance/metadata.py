@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from lakewright_spark.iceberg_time import instant_of, span_of
-from lakewright_spark.maintenance.expirable import Ref, Snapshot, max_ref_age
+from lakewright_spark.iceberg_time import optional_span
+from lakewright_spark.maintenance.expirable import Ref, Snapshot
 from lakewright_spark.maintenance.iceberg import IcebergTable, each
 
 FEW_FILES, FEW_SNAPSHOTS = 1000, 100
@@ -31,24 +31,27 @@ class Metadata:
     @cached_property
     def snapshots(self) -> list[Snapshot]:
         return [
-            Snapshot(one["snapshot-id"], one.get("parent-snapshot-id"), instant_of(one["timestamp-ms"]))
+            Snapshot.of(one["snapshot-id"], one.get("parent-snapshot-id"), one["timestamp-ms"], one.get("summary", {}))
             for one in self._snapshots
         ]
 
     @property
     def refs(self) -> list[Ref]:
-        longest = max_ref_age(self.document.get("properties", {}))
         return [
             Ref(
                 name,
                 one["type"].upper(),
                 one["snapshot-id"],
-                max_age=span_of(one.get("max-ref-age-ms", longest)),
+                max_age=optional_span(one.get("max-ref-age-ms")),
                 min_snapshots=one.get("min-snapshots-to-keep"),
-                max_snapshot_age=span_of(one.get("max-snapshot-age-ms")),
+                max_snapshot_age=optional_span(one.get("max-snapshot-age-ms")),
             )
             for name, one in self.document.get("refs", {}).items()
         ]
+
+    @property
+    def properties(self) -> dict[str, str]:
+        return self.document.get("properties", {})
 
     @cached_property
     def commits(self) -> list[tuple[Snapshot, dict[str, str]]]:

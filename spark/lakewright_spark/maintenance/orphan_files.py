@@ -5,14 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
-from pyspark.sql import SparkSession
 from pyspark.sql import functions as f
 
 from lakewright_spark.catalog_policies import TablePolicies
 from lakewright_spark.maintenance.candidates import CANDIDATES, age_limit, none_unreferenced, recorded, unreferenced
 from lakewright_spark.maintenance.iceberg import IcebergTable, instant
 from lakewright_spark.maintenance.job import Metrics
-from lakewright_spark.table_identifier import TableIdentifier
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,11 +21,8 @@ class OrphanFilesMetrics(Metrics):
     new: int = 0
 
 
-def run(
-    spark: SparkSession, table: TableIdentifier, policy: TablePolicies, *, dry_run: bool, now: datetime
-) -> OrphanFilesMetrics:
+def run(opened: IcebergTable, policy: TablePolicies, *, dry_run: bool, now: datetime) -> OrphanFilesMetrics:
     """Record what is unreferenced and older than the policy's age; the floor is a day, of a replica three."""
-    opened = IcebergTable.open(spark, table)
     if opened.keeps_garbage:
         return OrphanFilesMetrics(state="SKIPPED", reason="the table has gc.enabled=false", dry_run=dry_run)
     limit = age_limit(policy, now)
@@ -44,11 +39,11 @@ def run(
         try:
             if new := fresh.count():
                 fresh.select(
-                    f.lit(str(table)).alias("table_name"),
+                    f.lit(str(opened.table)).alias("table_name"),
                     f.lit(opened.uuid).alias("table_uuid"),
                     "file_path",
                     f.expr(instant(now)).alias("first_seen"),
-                ).coalesce(1).writeTo(CANDIDATES.make(spark, table.warehouse)).append()
+                ).coalesce(1).writeTo(CANDIDATES.make(opened.spark, opened.table.warehouse)).append()
         finally:
             fresh.unpersist()
         return OrphanFilesMetrics(candidates=candidates, new=new)

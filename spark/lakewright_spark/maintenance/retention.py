@@ -9,7 +9,6 @@ from datetime import datetime
 from typing import Any
 
 from py4j.protocol import Py4JJavaError
-from pyspark.sql import SparkSession
 
 from lakewright_spark.catalog_policies import RetentionPolicy, TablePolicies
 from lakewright_spark.catalog_retention import cutoff, retention_mistakes
@@ -18,7 +17,7 @@ from lakewright_spark.errors import JobFailedError, PolicyRefusedError
 from lakewright_spark.maintenance.backups import manifest_path
 from lakewright_spark.maintenance.iceberg import IcebergTable, each, first_line, instant
 from lakewright_spark.maintenance.job import Metrics
-from lakewright_spark.table_identifier import TableIdentifier, literal, quoted
+from lakewright_spark.table_identifier import literal, quoted
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,9 +33,7 @@ class RetentionMetrics(Metrics):
     """Where the files that stay as a backup are named."""
 
 
-def run(
-    spark: SparkSession, table: TableIdentifier, policy: TablePolicies, *, dry_run: bool, now: datetime
-) -> RetentionMetrics:
+def run(opened: IcebergTable, policy: TablePolicies, *, dry_run: bool, now: datetime) -> RetentionMetrics:
     """Delete what is past the policy. The floor: the unit that has begun and at least one whole unit before it stay.
 
     PolicyRefusedError if the policy does not suit the table; JobFailedError if a file holds rows of both sides, since
@@ -45,10 +42,9 @@ def run(
     retention = policy.retention
     if retention is None:
         return RetentionMetrics(state="SKIPPED", reason="no retention policy", dry_run=dry_run)
-    opened = IcebergTable.open(spark, table)
     columns = opened.columns()
     if mistakes := retention_mistakes(retention, columns, opened.partitions()):
-        raise PolicyRefusedError(f"table {table}: {'; '.join(mistakes)}")
+        raise PolicyRefusedError(f"table {opened.table}: {'; '.join(mistakes)}")
     kind, before = columns[retention.column], cutoff(retention, now)
     limit = _limit(retention, kind, before)
     old = _older(opened, retention.column, _java_limit(retention, kind, before))

@@ -7,12 +7,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from pyspark.sql import SparkSession
-
 from lakewright_spark.catalog_policies import TablePolicies
 from lakewright_spark.maintenance.iceberg import IcebergTable, each
 from lakewright_spark.maintenance.job import Metrics
-from lakewright_spark.table_identifier import TableIdentifier
 
 FEWEST = 2
 """One manifest cannot be grouped any better."""
@@ -29,12 +26,9 @@ class RewriteManifestsMetrics(Metrics):
     added: int = 0
 
 
-def run(
-    spark: SparkSession, table: TableIdentifier, policy: TablePolicies, *, dry_run: bool, now: datetime
-) -> RewriteManifestsMetrics:
+def run(opened: IcebergTable, policy: TablePolicies, *, dry_run: bool, now: datetime) -> RewriteManifestsMetrics:
     """Rewrite the manifests of the current snapshot; older snapshots keep theirs."""
     del policy, now  # No policy says anything of manifests.
-    opened = IcebergTable.open(spark, table)
     current = opened.java.currentSnapshot()
     manifests = list(each(current.allManifests(opened.java.io()))) if current is not None else []
     if len(manifests) < FEWEST:

@@ -6,14 +6,13 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from py4j.protocol import Py4JJavaError
-from pyspark.sql import SparkSession
 
 from lakewright_spark.catalog_policies import TablePolicies
 from lakewright_spark.maintenance.expirable import Step, steps
+from lakewright_spark.maintenance.history_rules import HistoryRules
 from lakewright_spark.maintenance.iceberg import IcebergTable, first_line, instant
 from lakewright_spark.maintenance.job import Metrics
 from lakewright_spark.maintenance.metadata import Metadata
-from lakewright_spark.table_identifier import TableIdentifier
 
 _NO_SNAPSHOT = -1
 """As Iceberg itself writes that there is none."""
@@ -32,15 +31,13 @@ class SnapshotExpirationMetrics(Metrics):
     """Whether the files of the snapshots stay, for orphan-files to find."""
 
 
-def run(
-    spark: SparkSession, table: TableIdentifier, policy: TablePolicies, *, dry_run: bool, now: datetime
-) -> SnapshotExpirationMetrics:
-    """Forget snapshots past the policy's age (default: three days), then those beyond its number of versions."""
-    opened = IcebergTable.open(spark, table)
+def run(opened: IcebergTable, policy: TablePolicies, *, dry_run: bool, now: datetime) -> SnapshotExpirationMetrics:
+    """Forget snapshots by the table's properties, the policy and Iceberg's defaults; see `HistoryRules`."""
     if opened.keeps_garbage:
         return SnapshotExpirationMetrics(state="SKIPPED", reason="the table has gc.enabled=false", dry_run=dry_run)
     metadata = Metadata.of(opened)
-    wanted = steps(metadata.snapshots, metadata.refs, policy.history, now)
+    rules = HistoryRules.of(metadata.properties, policy.history)
+    wanted = steps(metadata.snapshots, metadata.refs, rules, now)
     taken = sum(len(step.taken) for step in wanted)
     # A backup lives in files that only old snapshots refer to, and a storage that may not be deleted from keeps all.
     leaves = not opened.deletes_files or bool(policy.retention and policy.retention.backup)
@@ -57,6 +54,9 @@ def _expired_here(opened: IcebergTable, found: SnapshotExpirationMetrics, step: 
     """In this process, since a small table's manifests are read before a Spark job is planned."""
     expiring = opened.java.expireSnapshots().expireOlderThan(int(step.older_than.timestamp() * 1000))
     expiring = expiring.retainLast(step.retain_last)
+    if step.named:
+        for snapshot in step.taken:
+            expiring = expiring.expireSnapshotId(snapshot)
     if found.files_left:
         expiring.cleanExpiredFiles(False).commit()
         return found
@@ -82,7 +82,8 @@ def _expired_here(opened: IcebergTable, found: SnapshotExpirationMetrics, step: 
 
 def _expired_by_spark(opened: IcebergTable, found: SnapshotExpirationMetrics, step: Step) -> SnapshotExpirationMetrics:
     older_than, retain_last = instant(step.older_than), str(step.retain_last)
-    row = opened.call("expire_snapshots", older_than=older_than, retain_last=retain_last).collect()[0]
+    ids = {"snapshot_ids": f"array({', '.join(f'{one}L' for one in sorted(step.taken))})"} if step.named else {}
+    row = opened.call("expire_snapshots", older_than=older_than, retain_last=retain_last, **ids).collect()[0]
     return replace(
         found,
         data_files=found.data_files + row.deleted_data_files_count,

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from uuid import uuid4
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
 from lakewright_spark.catalog_policies import StagedFilesPolicy, TablePolicies
@@ -14,7 +14,7 @@ from lakewright_spark.errors import JobFailedError
 from lakewright_spark.maintenance.candidates import CANDIDATES, age_limit, recorded, unreferenced
 from lakewright_spark.maintenance.iceberg import IcebergTable, instant
 from lakewright_spark.maintenance.job import Metrics
-from lakewright_spark.table_identifier import TableIdentifier, literal
+from lakewright_spark.table_identifier import literal
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,16 +25,14 @@ class StagedFilesMetrics(Metrics):
     waiting: int = 0
 
 
-def run(
-    spark: SparkSession, table: TableIdentifier, policy: TablePolicies, *, dry_run: bool, now: datetime
-) -> StagedFilesMetrics:
+def run(opened: IcebergTable, policy: TablePolicies, *, dry_run: bool, now: datetime) -> StagedFilesMetrics:
     """Delete candidates that were first seen before the policy's age, and that a new listing still finds unreferenced.
 
     JobFailedError if the session's storage may not be deleted from, as where a catalog with soft delete says so.
     """
-    opened = IcebergTable.open(spark, table)
     if opened.keeps_garbage:
         return StagedFilesMetrics(state="SKIPPED", reason="the table has gc.enabled=false", dry_run=dry_run)
+    spark, table = opened.spark, opened.table
     ttl = timedelta(days=(policy.staged_files or StagedFilesPolicy()).older_than_days)
     known = recorded(opened).cache()
     doomed: DataFrame | None = None

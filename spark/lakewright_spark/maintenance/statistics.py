@@ -8,15 +8,13 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from pyspark.sql import SparkSession
-
 from lakewright_spark.catalog_policies import TablePolicies
 from lakewright_spark.iceberg_time import instant_of
 from lakewright_spark.maintenance.iceberg import IcebergTable, instant
 from lakewright_spark.maintenance.job import Metrics
 from lakewright_spark.maintenance.metadata import Metadata
 from lakewright_spark.maintenance.ops_tables import OpsTable
-from lakewright_spark.table_identifier import TableIdentifier, literal
+from lakewright_spark.table_identifier import literal
 
 _OF = "table_name string, table_uuid string, collected_at timestamp"
 TABLES = OpsTable(
@@ -54,20 +52,17 @@ class StatisticsMetrics(Metrics):
     """Commits that no earlier run had recorded."""
 
 
-def run(
-    spark: SparkSession, table: TableIdentifier, policy: TablePolicies, *, dry_run: bool, now: datetime
-) -> StatisticsMetrics:
+def run(opened: IcebergTable, policy: TablePolicies, *, dry_run: bool, now: datetime) -> StatisticsMetrics:
     """Append a row for the table, one for each partition, and one for each commit since the last run."""
     del policy  # Nothing but the table itself decides.
-    opened = IcebergTable.open(spark, table)
     metadata = Metadata.of(opened)
-    of = {"table_name": str(table), "table_uuid": opened.uuid, "collected_at": now}
+    of = {"table_name": str(opened.table), "table_uuid": opened.uuid, "collected_at": now}
     partitions = _partitions(opened)
     whole = _whole(opened, metadata, partitions)
     commits = _commits(metadata, _known(opened, metadata) if not dry_run else frozenset())
     if not dry_run:
         for rows, kept in (([whole], TABLES), (partitions, PARTITIONS), (commits, COMMITS)):
-            kept.append(spark, table.warehouse, [of | row for row in rows])
+            kept.append(opened.spark, opened.table.warehouse, [of | row for row in rows])
     return StatisticsMetrics(
         rows=whole["row_count"],
         data_files=whole["data_files"],

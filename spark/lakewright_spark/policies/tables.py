@@ -14,6 +14,7 @@ from lakewright_spark.catalog_policies import POLICIES, PREFIX, PoliciesInForce,
 from lakewright_spark.catalog_retention import retention_mistakes
 from lakewright_spark.catalog_server_side import done_by_server
 from lakewright_spark.errors import PolicyRefusedError
+from lakewright_spark.maintenance.history_rules import history_mistakes
 from lakewright_spark.policies.resolution import Resolved, property_name, resolve
 from lakewright_spark.pyiceberg_catalog import explained, open_catalog
 from lakewright_spark.table_identifier import TableIdentifier
@@ -90,6 +91,8 @@ def fitting(policies: TablePolicies, table: Table) -> list[str]:
     columns = {name: str(schema.find_type(name)) for name in schema.column_names}
     partitions = [(schema.find_column_name(one.source_id) or "", str(one.transform)) for one in table.spec().fields]
     mistakes = retention_mistakes(policies.retention, columns, partitions) if policies.retention else []
+    if policies.history:
+        mistakes = [*mistakes, *history_mistakes(policies.history, table.properties)]
     return [*mistakes, *policies.column_mistakes(schema.column_names)]
 
 

@@ -15,8 +15,11 @@ from pyiceberg.catalog import Catalog
 from pyspark.sql import SparkSession
 
 from lakewright_spark.catalog import CatalogConfig
+from lakewright_spark.catalog_policies import TablePolicies
 from lakewright_spark.errors import JobFailedError, LeaseHeldError
-from lakewright_spark.maintenance.jobs import session_properties
+from lakewright_spark.maintenance import jobs
+from lakewright_spark.maintenance.running import reason_to_wait
+from lakewright_spark.policies.tables import PolicyTables
 from lakewright_spark.pyiceberg_catalog import explained, open_catalog
 from lakewright_spark.registry.registry import ExecutionRegistry
 from lakewright_spark.scheduler import recovery
@@ -183,7 +186,19 @@ class Maintenance:
                 for decision in one.due
             )
             if runs:
-                yield TableWork(one.facts.table, one.policies, runs)
+                yield TableWork(one.facts.table, one.policies, runs, self._look_again)
+
+    def _look_again(self, run: RunRecord) -> jobs.Planned:
+        """Return what a job checks right before it begins."""
+        policies = PolicyTables(self.config, run.table.warehouse)
+
+        def policies_of(properties: Mapping[str, str]) -> TablePolicies:
+            return policies.of(run.table, dict(properties)).policies
+
+        def wait() -> str | None:
+            return reason_to_wait(run.table, self.registry) if run.job == "compaction" else None
+
+        return jobs.Planned(run.table_uuid, policies_of, wait)
 
     @contextmanager
     def _spark(self) -> Iterator[SparkSession]:
@@ -191,7 +206,7 @@ class Maintenance:
             yield self.session
             return
         names = [one.name for one in self.config.warehouses]
-        ours = {key: value for name in names for key, value in session_properties(name).items()}
+        ours = {key: value for name in names for key, value in jobs.session_properties(name).items()}
         properties = {**FAIR, **ours, **self.properties}
         deadline = self.limits.deadline
         spark = spark_session(

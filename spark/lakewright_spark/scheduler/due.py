@@ -10,9 +10,12 @@ from typing import Literal
 from lakewright_spark.catalog_policies import JOBS, CompactionPolicy, Job, StagedFilesPolicy, TablePolicies
 from lakewright_spark.maintenance.compaction import LARGEST, SMALLEST
 from lakewright_spark.maintenance.expirable import expiring
+from lakewright_spark.maintenance.history_rules import HistoryRules
 from lakewright_spark.maintenance.job import reason_to_skip
 from lakewright_spark.scheduler.facts import TableFacts
 
+BY_LOCATION: frozenset[Job] = frozenset({"orphan-files", "staged-files"})
+"""Jobs that take every file under a table's location for the table's own."""
 PAUSE = timedelta(hours=16)
 """After a success, until a job is due again by time alone: OpenHouse's, so that each nightly run has it."""
 
@@ -46,17 +49,21 @@ def decide(
     *,
     jobs: Collection[Job] = JOBS,
     busy: str | None = None,
+    shared: str | None = None,
 ) -> list[Decision]:
     """What is to be done about the table, job by job in the order in which they have to run.
 
-    `busy` says why files are not to be replaced now, as while an execution still writes the table.
+    `busy` says why files are not to be replaced now, as while an execution still writes the table, and
+    `shared` why no file under the table's location may be taken for an unused one. Raises
+    PolicyRefusedError for a property of Iceberg's that cannot be read.
     """
     found: list[Decision] = []
     for job in JOBS:
         if job not in jobs:
             continue
         due, reason = _RULES[job](facts, policies, history, now)
-        held = reason_to_skip(job, policies, now) or (busy if job == "compaction" else None)
+        others = busy if job == "compaction" else shared if job in BY_LOCATION else None
+        held = reason_to_skip(job, policies, now) or others
         found.append(
             Decision(job, "held", held) if due and held else Decision(job, "due" if due else "not due", reason)
         )
@@ -79,8 +86,9 @@ def _snapshot_expiration(facts: TableFacts, policies: TablePolicies, history: Hi
     del history  # The snapshots that are there say all.
     if facts.keeps_garbage:
         return False, "gc.enabled=false"
-    taken = expiring(facts.snapshots, facts.refs, policies.history, now)
-    return bool(taken), f"{len(taken)} of {len(facts.snapshots)} snapshots are past the policy"
+    rules = HistoryRules.of(facts.properties, policies.history)
+    taken = expiring(facts.snapshots, facts.refs, rules, now)
+    return bool(taken), f"{len(taken)} of {len(facts.snapshots)} snapshots are past the table's history"
 
 
 def _orphan_files(facts: TableFacts, policies: TablePolicies, history: History, now: datetime) -> _Answer:

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from pyiceberg.table import Table
+from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.refs import SnapshotRef
 
-from lakewright_spark.iceberg_time import instant_of, span_of
-from lakewright_spark.maintenance.expirable import Ref, Snapshot, max_ref_age
+from lakewright_spark.iceberg_time import instant_of, optional_span
+from lakewright_spark.maintenance.expirable import Ref, Snapshot
 from lakewright_spark.maintenance.job import switched_off
 from lakewright_spark.table_identifier import TableIdentifier
 
@@ -22,6 +23,9 @@ class TableFacts:
     table: TableIdentifier
     uuid: str
     properties: Mapping[str, str]
+    location: str = ""
+    places: frozenset[str] = frozenset()
+    """The location and every other folder that the metadata names for files of the table."""
     snapshots: tuple[Snapshot, ...] = ()
     refs: tuple[Ref, ...] = ()
     snapshot: int | None = None
@@ -49,11 +53,18 @@ def table_facts(table: TableIdentifier, loaded: Table) -> TableFacts:
         table=table,
         uuid=str(metadata.table_uuid),
         properties=dict(metadata.properties),
+        location=metadata.location,
+        places=frozenset(_places(metadata)),
         snapshots=tuple(
-            Snapshot(one.snapshot_id, one.parent_snapshot_id, instant_of(one.timestamp_ms))
+            Snapshot.of(
+                one.snapshot_id,
+                one.parent_snapshot_id,
+                one.timestamp_ms,
+                one.summary.additional_properties if one.summary else {},
+            )
             for one in metadata.snapshots
         ),
-        refs=tuple(_ref(name, ref, max_ref_age(metadata.properties)) for name, ref in metadata.refs.items()),
+        refs=tuple(_ref(name, ref) for name, ref in metadata.refs.items()),
         snapshot=current.snapshot_id if current else None,
         changed_at=max(_changes(loaded), default=None),
         touched_at=instant_of(metadata.last_updated_ms),
@@ -62,20 +73,30 @@ def table_facts(table: TableIdentifier, loaded: Table) -> TableFacts:
     )
 
 
+_PATHS = ("write.data.path", "write.metadata.path", "write.object-storage.path", "write.folder-storage.path")
+
+
+def _places(metadata: TableMetadata) -> Iterator[str]:
+    yield metadata.location
+    yield from (metadata.properties[key] for key in _PATHS if key in metadata.properties)
+    # A table whose location was changed has older files where it was before.
+    yield from (one.manifest_list.rpartition("/")[0] for one in metadata.snapshots)
+
+
 def _changes(loaded: Table) -> Iterator[datetime]:
     for one in loaded.metadata.snapshots:
         if one.summary is None or one.summary.operation.value != "replace":
             yield instant_of(one.timestamp_ms)
 
 
-def _ref(name: str, ref: SnapshotRef, longest: int | None) -> Ref:
+def _ref(name: str, ref: SnapshotRef) -> Ref:
     return Ref(
         name,
         ref.snapshot_ref_type.value.upper(),
         ref.snapshot_id,
-        max_age=span_of(ref.max_ref_age_ms if ref.max_ref_age_ms is not None else longest),
+        max_age=optional_span(ref.max_ref_age_ms),
         min_snapshots=ref.min_snapshots_to_keep,
-        max_snapshot_age=span_of(ref.max_snapshot_age_ms),
+        max_snapshot_age=optional_span(ref.max_snapshot_age_ms),
     )
 
 

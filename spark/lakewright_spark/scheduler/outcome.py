@@ -48,6 +48,11 @@ class Outcome:
         return {table: reason for one in self.plans for table, reason in one.problems.items()}
 
     @property
+    def shared(self) -> dict[TableIdentifier, str]:
+        """Tables where no file is deleted, since their location overlaps that of others."""
+        return {table: reason for one in self.plans for table, reason in one.shared.items()}
+
+    @property
     def tables(self) -> int:
         return sum(len(one.tables) + len(one.problems) for one in self.plans)
 
@@ -87,6 +92,7 @@ class Outcome:
             "held": self.held,
             "lost": self.lost,
             "undecided": {str(table): reason for table, reason in self.problems.items()},
+            "shared": {str(table): reason for table, reason in self.shared.items()},
             "stopped": self.why_stopped,
             "warnings": self.warnings,
         }

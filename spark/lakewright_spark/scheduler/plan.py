@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from pyiceberg.catalog import Catalog
@@ -17,9 +17,10 @@ from lakewright_spark.maintenance.running import reason_to_wait
 from lakewright_spark.policies.tables import PolicyTables
 from lakewright_spark.pyiceberg_catalog import explained, open_catalog
 from lakewright_spark.registry.registry import ExecutionRegistry
-from lakewright_spark.scheduler.due import Decision, History, decide
+from lakewright_spark.scheduler.due import BY_LOCATION, Decision, History, decide
 from lakewright_spark.scheduler.facts import TableFacts, table_facts
 from lakewright_spark.scheduler.filters import Filters
+from lakewright_spark.scheduler.locations import need_locations, overlaps
 from lakewright_spark.scheduler.walk import tables
 from lakewright_spark.table_identifier import TableIdentifier
 
@@ -45,6 +46,8 @@ class WarehousePlan:
     tables: tuple[TablePlan, ...]
     problems: Mapping[TableIdentifier, str]
     """Tables about which nothing could be decided, and why. No job touches them."""
+    shared: Mapping[TableIdentifier, str] = field(default_factory=dict[TableIdentifier, str])
+    """Tables whose location overlaps that of others, and how. No job deletes files there."""
 
 
 def plan(
@@ -62,16 +65,32 @@ def plan(
     policies = PolicyTables(config, warehouse)
     found: list[TablePlan] = []
     problems: dict[TableIdentifier, str] = {}
-    for facts in tables(config, warehouse, catalog, filters, stop or threading.Event()):
+    looked_at, shared = _looked_at(config, warehouse, catalog, filters, stop or threading.Event())
+    for facts in looked_at:
         try:
             holds = policies.of(facts.table, dict(facts.properties)).policies
+            busy = reason_to_wait(facts.table, registry) if "compaction" in filters.jobs else None
+            history = histories.get(facts.uuid, History())
+            decisions = tuple(
+                decide(facts, holds, history, now, jobs=filters.jobs, busy=busy, shared=shared.get(facts.table))
+            )
         except PolicyRefusedError as error:
             problems[facts.table] = str(error)
             continue
-        busy = reason_to_wait(facts.table, registry) if "compaction" in filters.jobs else None
-        history = histories.get(facts.uuid, History())
-        found.append(TablePlan(facts, holds, tuple(decide(facts, holds, history, now, jobs=filters.jobs, busy=busy))))
-    return WarehousePlan(warehouse, tuple(found), problems)
+        found.append(TablePlan(facts, holds, decisions))
+    return WarehousePlan(warehouse, tuple(found), problems, shared)
+
+
+def _looked_at(
+    config: CatalogConfig, warehouse: str, catalog: Catalog, filters: Filters, stop: threading.Event
+) -> tuple[Iterable[TableFacts], Mapping[TableIdentifier, str]]:
+    """The tables that the filters want, and why the location of some is shared with any table of the warehouse."""
+    if not need_locations(config, filters.jobs):
+        return tables(config, warehouse, catalog, filters, stop), {}
+    every = list(tables(config, warehouse, catalog, Filters(), stop))
+    wanted = [one for one in every if filters.wants(one.table)]
+    shared = overlaps(every)
+    return wanted, {one.table: shared[one.table] for one in wanted if one.table in shared}
 
 
 def asked_for(
@@ -81,8 +100,20 @@ def asked_for(
 
     Raises NoSuchResultError, PolicyRefusedError, and as `pyiceberg_catalog.explained` says.
     """
+    catalog = open_catalog(config, table.warehouse)
     with explained(config, table.warehouse, f"table {table}"):
-        facts = table_facts(table, open_catalog(config, table.warehouse).load_table(table.within))
+        facts = table_facts(table, catalog.load_table(table.within))
+    shared: Mapping[TableIdentifier, str] = {}
+    if need_locations(config, [job]):
+        shared = overlaps(list(tables(config, table.warehouse, catalog, Filters(), threading.Event())))
     holds = PolicyTables(config, table.warehouse).of(table, dict(facts.properties)).policies
-    held = reason_to_skip(job, holds, now) or (reason_to_wait(table, registry) if job == "compaction" else None)
+    held = reason_to_skip(job, holds, now) or _others(table, job, registry, shared)
     return TablePlan(facts, holds, (Decision(job, "held" if held else "due", held or "asked for"),))
+
+
+def _others(
+    table: TableIdentifier, job: Job, registry: ExecutionRegistry | None, shared: Mapping[TableIdentifier, str]
+) -> str | None:
+    if job == "compaction":
+        return reason_to_wait(table, registry)
+    return shared.get(table) if job in BY_LOCATION else None

@@ -31,6 +31,8 @@ class TableWork:
     table: TableIdentifier
     policies: TablePolicies
     runs: tuple[RunRecord, ...]
+    planned: Callable[[RunRecord], jobs.Planned] | None = None
+    """What a job looks at again before it begins."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +78,13 @@ class TableThread:
         try:
             with self._tagged(run):
                 metrics = jobs.run(
-                    run.job, self.spark, run.table, self.work.policies, dry_run=self.dry_run, now=run.started_at
+                    run.job,
+                    self.spark,
+                    run.table,
+                    self.work.policies,
+                    dry_run=self.dry_run,
+                    now=run.started_at,
+                    planned=self.work.planned(run) if self.work.planned else None,
                 )
         except NoSuchResultError as error:
             return dataclasses.replace(run, state=RunState.SKIPPED, reason=f"it is gone: {error}", error=error)

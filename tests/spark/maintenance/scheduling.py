@@ -9,13 +9,13 @@ from typing import Any
 
 from lakewright_spark.catalog import CatalogConfig
 from lakewright_spark.catalog_policies import JOBS, TablePolicies
+from lakewright_spark.maintenance.iceberg import IcebergTable
 from lakewright_spark.maintenance.job import Metrics
 from lakewright_spark.pyiceberg_catalog import open_catalog
 from lakewright_spark.scheduler import job_runs
 from lakewright_spark.scheduler.application import Maintenance
 from lakewright_spark.scheduler.filters import Filters
 from lakewright_spark.scheduler.records import RunRecord
-from lakewright_spark.table_identifier import TableIdentifier
 from pyspark.sql import SparkSession
 
 
@@ -45,11 +45,9 @@ class Place:
         return [run for run in runs if run.table.namespace[0] == self.name]
 
 
-def endless(
-    spark: SparkSession, table: TableIdentifier, policy: TablePolicies, *, dry_run: bool, now: datetime
-) -> Metrics:
+def endless(opened: IcebergTable, policy: TablePolicies, *, dry_run: bool, now: datetime) -> Metrics:
     """A job that never ends, in Spark jobs of about a minute each."""
-    del table, policy, now
+    del policy, now
     while True:
-        spark.range(20_000_000_000).selectExpr("sum(id * 3 % 7)").collect()
+        opened.spark.range(20_000_000_000).selectExpr("sum(id * 3 % 7)").collect()
     return Metrics(dry_run=dry_run)

@@ -158,7 +158,7 @@ def test_switches_and_ages_that_properties_set_are_read_as_iceberg_reads_them(
     table.do("INSERT INTO THIS VALUES (3)")
     refs = Metadata.of(IcebergTable.open(table.spark, table.table)).refs
     assert sorted(table_facts(table.table, other(tenant, table)).refs, key=str) == sorted(refs, key=str)
-    table.now += -30 * DAY + 4 * DAY
+    table.now += -30 * DAY + 6 * DAY
     assert table.job("snapshot-expiration", dry_run=True).snapshots == 1
     assert table.job("snapshot-expiration").snapshots == 1
     assert set(table.column("SELECT name FROM THIS.refs")) == {"main", "kept"}

@@ -82,7 +82,7 @@ class TestSnapshots:
         table.now += timedelta(hours=2)
         assert table.job("snapshot-expiration", dry_run=True).snapshots == 1
         assert table.job("snapshot-expiration").snapshots == 1
-        table.now += 4 * DAY
+        table.now += 6 * DAY
         dry = table.job("snapshot-expiration", dry_run=True)
         count = len(table.column("SELECT snapshot_id FROM THIS.snapshots"))
         done = table.job("snapshot-expiration")
@@ -91,6 +91,40 @@ class TestSnapshots:
         assert left == 3, "main, work and first"
         assert table.column("SELECT n FROM THIS VERSION AS OF 'first'") == [0]
         assert sorted(table.column("SELECT n FROM THIS VERSION AS OF 'work'")) == [0, 1, 2, 3, 9]
+
+    def test_the_tables_own_age_holds_against_a_policy(self, made: Made) -> None:
+        table = made(
+            "declared", "(n int) USING iceberg TBLPROPERTIES ('history.expire.max-snapshot-age-ms'='2592000000')"
+        )
+        for number in range(4):
+            table.do(f"INSERT INTO THIS VALUES ({number})")
+        table.allow(history={"max_age_days": 1, "versions": 2})
+        table.now -= DAY
+        assert table.job("snapshot-expiration").snapshots == 0, "29 days old, and 30 are declared"
+        table.now += 2 * DAY
+        assert table.job("snapshot-expiration").snapshots == 3
+        assert len(table.column("SELECT snapshot_id FROM THIS.snapshots")) == 1
+
+    @pytest.mark.parametrize("mode", ["copy-on-write", "merge-on-read"])
+    def test_versions_spare_what_is_staged_for_an_audit(self, made: Made, mode: str) -> None:
+        """With delete files Spark's procedure expires, else Iceberg's library in the driver."""
+        name = f"audited_{mode[:4]}"
+        properties = f"'write.wap.enabled'='true', 'write.delete.mode'='{mode}'"
+        table = made(name, f"(n int) USING iceberg TBLPROPERTIES ({properties})")
+        table.do("INSERT INTO THIS SELECT /*+ COALESCE(1) */ id FROM range(3)")
+        table.do("DELETE FROM THIS WHERE n = 1")
+        table.spark.conf.set("spark.wap.id", "audit")
+        try:
+            table.do("INSERT INTO THIS VALUES (100)")
+        finally:
+            table.spark.conf.unset("spark.wap.id")
+        for number in range(2):
+            table.do(f"INSERT INTO THIS VALUES ({number})")
+        table.allow(history={"max_age_days": 300, "versions": 2})
+        assert table.job("snapshot-expiration", dry_run=True).snapshots == 2
+        assert table.job("snapshot-expiration").snapshots == 2
+        table.do(f"CALL {table.table.warehouse}.system.publish_changes({table.table.argument}, 'audit')")
+        assert sorted(table.column("SELECT n FROM THIS")) == [0, 0, 1, 2, 100]
 
     def test_delete_files_go_with_their_snapshots(self, made: Made) -> None:
         table = made("marked", "(n int) USING iceberg TBLPROPERTIES ('write.delete.mode'='merge-on-read')")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -191,6 +191,59 @@ def test_a_lost_lease_stops_the_work(place: Place, endless_orphan_files: None) -
     again = place.maintenance(jobs=ONE).run()
     assert again.counts() == {"SUCCEEDED": 1}
     assert {run.state for run in place.recorded() if run.job == "orphan-files"} <= {RunState.FAILED, RunState.CANCELLED}
+
+
+class Meanwhile:
+    """An observer that changes a table once its first job has begun, and so after everything was planned."""
+
+    def __init__(self, action: Callable[[], object]) -> None:
+        self.action: Callable[[], object] | None = action
+
+    def __call__(self, run: RunRecord) -> None:
+        if run.state is RunState.QUEUED and self.action:
+            action, self.action = self.action, None
+            action()
+
+
+LOCK = '{"message": "audit", "since": "2026-01-01T00:00:00Z"}'
+
+
+def test_a_lock_set_after_planning_keeps_jobs_away(place: Place) -> None:
+    sql = place.table("one")
+    lock = Meanwhile(
+        lambda: place.spark.sql(f"ALTER TABLE {sql} SET TBLPROPERTIES ('lakewright.policy.lock' = '{LOCK}')")
+    )
+    outcome = place.maintenance(jobs=("compaction", "statistics"), observers=[lock]).run()
+    found = {run.job: (run.state, run.reason) for run in place.recorded()}
+    assert found["compaction"] == (RunState.SKIPPED, "locked since 2026-01-01T00:00:00+00:00: audit")
+    assert found["statistics"][0] is RunState.SUCCEEDED, "it changes nothing"
+    assert outcome.error() is None
+    assert place.spark.sql(f"SELECT count(*) FROM {sql}.files").collect()[0][0] == 6
+
+
+def test_jobs_leave_another_table_of_that_name_alone(place: Place) -> None:
+    sql = place.table("one")
+
+    def replace() -> None:
+        place.spark.sql(f"ALTER TABLE {sql} RENAME TO {place.name}.first")
+        place.table("one")
+
+    place.maintenance(jobs=("compaction", "statistics"), observers=[Meanwhile(replace)]).run()
+    runs = place.recorded()
+    assert {run.state for run in runs} == {RunState.SKIPPED}
+    assert all(run.reason.startswith("another table has this name by now: expected UUID") for run in runs)
+    assert place.spark.sql(f"SELECT count(*) FROM {sql}.files").collect()[0][0] == 6
+
+
+def test_a_job_goes_by_the_policy_that_holds_when_it_begins(place: Place) -> None:
+    sql = place.table("one")
+    policy = '{"min_input_files": 100}'
+    change = Meanwhile(
+        lambda: place.spark.sql(f"ALTER TABLE {sql} SET TBLPROPERTIES ('lakewright.policy.compaction' = '{policy}')")
+    )
+    place.maintenance(jobs=("compaction",), observers=[change]).run()
+    (run,) = place.recorded()
+    assert (run.state, run.metrics["rewritten"]) == (RunState.SUCCEEDED, 0)
 
 
 def test_a_job_that_somebody_asks_for_is_a_run_as_any_other(place: Place) -> None:

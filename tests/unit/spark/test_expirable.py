@@ -5,7 +5,10 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from lakewright_spark.maintenance.expirable import Ref, Snapshot, expirable
+from lakewright_spark.catalog_policies import HistoryPolicy
+from lakewright_spark.errors import PolicyRefusedError
+from lakewright_spark.maintenance.expirable import Ref, Snapshot, expirable, expiring
+from lakewright_spark.maintenance.history_rules import HistoryRules, history_mistakes
 
 NOW = datetime(2026, 1, 10, tzinfo=UTC)
 
@@ -43,3 +46,65 @@ def test_a_snapshot_that_nothing_leads_to_goes_by_its_age_alone() -> None:
     aside = Snapshot(9, 4, days_ago(1))
     assert 9 not in expirable([*LINE, aside], [MAIN], older_than=days_ago(2), retain_last=1, now=NOW)
     assert 9 in expirable([*LINE, aside], [MAIN], older_than=days_ago(0.5), retain_last=1, now=NOW)
+
+
+DAY_MS = 24 * 60 * 60 * 1000
+AGE, FEWEST, REF_AGE = (
+    f"history.expire.{name}" for name in ("max-snapshot-age-ms", "min-snapshots-to-keep", "max-ref-age-ms")
+)
+
+
+@pytest.mark.parametrize(
+    ("properties", "history", "gone"),
+    [
+        ({}, None, {1, 2, 3, 4}),
+        ({AGE: str(30 * DAY_MS)}, None, set()),
+        ({AGE: str(30 * DAY_MS)}, {"max_age_days": 1, "versions": 2}, set()),
+        ({AGE: str(2**63 - 1)}, {"versions": 2}, set()),
+        ({AGE: str(DAY_MS)}, {"max_age_days": 30}, {1, 2, 3, 4}),
+        ({FEWEST: "4"}, {"max_age_days": 1}, {1}),
+        ({FEWEST: "4"}, {"max_age_days": 30, "versions": 2}, {1}),
+        ({}, {"max_age_days": 30}, set()),
+        ({}, {"max_age_days": 7}, {1, 2}),
+        ({}, {"max_age_days": 30, "versions": 3}, {1, 2}),
+    ],
+)
+def test_the_tables_history_properties_win(
+    properties: dict[str, str], history: dict[str, int] | None, gone: set[int]
+) -> None:
+    rules = HistoryRules.of(properties, HistoryPolicy.model_validate(history) if history else None)
+    assert expiring(LINE, [MAIN], rules, NOW) == gone
+
+
+def test_branches_expire_by_the_tables_max_ref_age() -> None:
+    work = Snapshot(9, 5, days_ago(4))
+    refs = [MAIN, Ref("work", "BRANCH", 9)]
+    kept = HistoryRules.of({AGE: str(4 * DAY_MS), FEWEST: "9"}, None)
+    assert expiring([*LINE, work], refs, kept, NOW) == set()
+    rules = HistoryRules.of({AGE: str(3 * DAY_MS), FEWEST: "9", REF_AGE: str(2 * DAY_MS)}, None)
+    assert expiring([*LINE, work], refs, rules, NOW) == {9}
+
+
+def test_versions_spare_writes_staged_for_an_audit() -> None:
+    staged = Snapshot(9, 4, days_ago(5.5), wap_id="audit")
+    rolled_back = Snapshot(10, 4, days_ago(5.5))
+    rules = HistoryRules.of({}, HistoryPolicy(max_age_days=30, versions=2))
+    assert expiring([*LINE, staged, rolled_back], [MAIN], rules, NOW) == {1, 2, 3, 10}
+    published = Snapshot(6, 5, days_ago(4), published_wap_id="audit")
+    assert expiring([*LINE, staged, published], [Ref("main", "BRANCH", 6)], rules, NOW) == {1, 2, 3, 4, 9}
+    by_age = HistoryRules.of({}, HistoryPolicy(max_age_days=5, versions=2))
+    assert 9 in expiring([*LINE, staged], [MAIN], by_age, NOW), "it goes by its age"
+
+
+def test_a_history_property_that_is_no_number() -> None:
+    with pytest.raises(PolicyRefusedError, match=r"max-snapshot-age-ms: expected a whole number, found '30 days'"):
+        HistoryRules.of({AGE: "30 days"}, None)
+
+
+def test_a_policy_against_the_tables_properties_is_reported() -> None:
+    both = HistoryPolicy(max_age_days=3, versions=2)
+    (age,) = history_mistakes(both, {AGE: "1"})
+    assert age.startswith("history: `max_age_days` and `versions` has no effect")
+    (number,) = history_mistakes(both, {FEWEST: "5"})
+    assert "declares `history.expire.min-snapshots-to-keep`" in number
+    assert history_mistakes(both, {FEWEST: "2", "owner": "me"}) == []

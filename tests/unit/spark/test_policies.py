@@ -30,7 +30,7 @@ NOW = datetime(2026, 3, 31, 13, 45, tzinfo=UTC)
         ({"retention": {"keep": 1, "column": "day", "pattern": "dd-MM-yyyy"}}, "yyyy, MM, dd, HH in this order"),
         ({"retention": {"keep": 1, "unit": "hour", "column": "day", "pattern": ""}}, "tells the hour"),
         ({"history": {}}, "max_age_days"),
-        ({"history": {"max_age_days": 4}}, "less than or equal to 3"),
+        ({"history": {"max_age_days": 0}}, "greater than or equal to 1"),
         ({"history": {"versions": 101}}, "less than or equal to 100"),
         ({"history": {"versions": 1}}, "greater than or equal to 2"),
         ({"orphan_files": {"older_than_days": 0}}, "greater than or equal to 1"),

@@ -1,0 +1,112 @@
+"""Tables that share a location: none of their files is taken for an unused one."""
+
+from __future__ import annotations
+
+import re
+import threading
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from lakewright_sandbox.state import Sandbox
+from lakewright_spark.catalog import CatalogConfig
+from lakewright_spark.pyiceberg_catalog import open_catalog
+from lakewright_spark.scheduler.due import History
+from lakewright_spark.scheduler.filters import Filters
+from lakewright_spark.scheduler.outcome import Outcome
+from lakewright_spark.scheduler.plan import WarehousePlan, asked_for, plan
+from lakewright_spark.table_identifier import TableIdentifier
+from pyiceberg.catalog import Catalog
+from store import in_database
+
+ROWS = pa.table({"n": [1, 2, 3]})
+NOW = datetime.now(UTC)
+
+
+@pytest.fixture
+def config(sandbox: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> CatalogConfig:
+    return in_database(sandbox, f"sqlite:///{tmp_path}/catalog.db", monkeypatch)
+
+
+@pytest.fixture
+def catalog(config: CatalogConfig) -> Catalog:
+    made = open_catalog(config, "texera_iceberg")
+    made.create_namespace("sales")
+    made.create_namespace("other")
+    return made
+
+
+def planned(config: CatalogConfig, catalog: Catalog, namespace: str = ".*") -> WarehousePlan:
+    """Every table was looked through long ago, and has a candidate whose time has come."""
+    known = {
+        str(catalog.load_table(name).metadata.table_uuid): History({}, NOW - timedelta(days=9))
+        for space in catalog.list_namespaces()
+        for name in catalog.list_tables(space)
+    }
+    filters = Filters(re.compile(namespace))
+    return plan(config, "texera_iceberg", catalog, filters=filters, histories=known, now=NOW, stop=threading.Event())
+
+
+def deletions(found: WarehousePlan) -> dict[str, set[str]]:
+    """Table -> what is decided about the jobs that go by location."""
+    return {
+        one.facts.table.name: {
+            decision.verdict for decision in one.decisions if decision.job in {"orphan-files", "staged-files"}
+        }
+        for one in found.tables
+    }
+
+
+def test_a_renamed_table_and_its_successor_are_left_alone(config: CatalogConfig, catalog: Catalog) -> None:
+    first = catalog.create_table("sales.orders", ROWS.schema, location=f"{config.warehouses[0].location}/sales/orders")
+    catalog.rename_table("sales.orders", "other.archive")
+    catalog.create_table("sales.orders", ROWS.schema, location=first.location())
+    catalog.create_table("sales.nested", ROWS.schema, location=f"{first.location()}/data/nested")
+    catalog.create_table("sales.alone", ROWS.schema)
+    found = planned(config, catalog)
+    assert deletions(found) == {
+        "orders": {"held"},
+        "archive": {"held"},
+        "nested": {"held"},
+        "alone": {"due"},
+    }
+    assert {one.verdict for plan in found.tables for one in plan.decisions if one.job == "statistics"} == {"due"}
+    only = planned(config, catalog, "sales")
+    outcome = Outcome("runner", plans=[only])
+    assert {table.name for table in outcome.shared} == {"orders", "nested"}, "the other one is in another namespace"
+    orders = TableIdentifier("texera_iceberg", ("sales",), "orders")
+    assert "texera_iceberg.other.archive" in outcome.shared[orders]
+    assert str(orders) in outcome.as_json()["shared"]
+    asked = asked_for(config, orders, "staged-files", registry=None, now=NOW)
+    assert (asked.decisions[0].verdict, asked.decisions[0].reason) == ("held", outcome.shared[orders])
+
+
+def test_data_of_one_table_in_the_folder_of_another(config: CatalogConfig, catalog: Catalog) -> None:
+    first = catalog.create_table("sales.orders", ROWS.schema)
+    elsewhere = {"write.data.path": f"{first.location()}/imported"}
+    catalog.create_table("sales.imported", ROWS.schema, properties=elsewhere)
+    moved = catalog.create_table("sales.moved", ROWS.schema)
+    moved.append(ROWS)
+    catalog.create_table("sales.heir", ROWS.schema, location=f"{moved.location()}")
+    catalog.drop_table("sales.moved")
+    found = deletions(planned(config, catalog))
+    assert found == {"orders": {"held"}, "imported": {"due"}, "heir": {"due"}}
+
+
+def test_names_that_begin_alike_do_not_overlap(config: CatalogConfig, catalog: Catalog) -> None:
+    place = config.warehouses[0].location
+    catalog.create_table("sales.a", ROWS.schema, location=f"{place}/a")
+    catalog.create_table("sales.ab", ROWS.schema, location=f"{place}/ab")
+    catalog.create_table("sales.b", ROWS.schema, location=f"{place}/b".replace("s3://", "s3a://"))
+    catalog.create_table("sales.c", ROWS.schema, location=f"{place}/b/")
+    assert deletions(planned(config, catalog)) == {"a": {"due"}, "ab": {"due"}, "b": {"held"}, "c": {"held"}}
+
+
+def test_new_tables_get_a_location_of_their_own(config: CatalogConfig, catalog: Catalog) -> None:
+    first = catalog.create_table("sales.orders", ROWS.schema)
+    first.append(ROWS)
+    catalog.rename_table("sales.orders", "sales.archive")
+    second = catalog.create_table("sales.orders", ROWS.schema)
+    assert second.location() != first.location()
+    assert config.spark_properties()["spark.sql.catalog.texera_iceberg.unique-table-location"] == "true"
