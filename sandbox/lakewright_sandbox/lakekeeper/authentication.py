@@ -62,7 +62,12 @@ class TokenVerifier:
         subject = self._subject(claims)
         if subject is None:
             raise _refused("NoSubject")
-        return Principal(f"{self._idp}~{subject}", _text(claims, "name", "preferred_username"), _text(claims, "email"))
+        return Principal(
+            id=f"{self._idp}~{subject}",
+            name=_text(claims, "name", "preferred_username"),
+            email=_text(claims, "email"),
+            is_human=_is_human(claims),
+        )
 
     def _key_for(self, key_id: str) -> jwt.PyJWK:
         with self._lock:
@@ -140,6 +145,11 @@ class Authentication:
                 if refused.status != 401:
                     raise
         return last.principal(token)
+
+
+def _is_human(claims: Claims) -> bool:
+    """Whether the token is a person's: it names an address, and is not one that a client got for itself."""
+    return bool(_text(claims, "email")) and _text(claims, "sub") != _text(claims, "azp", "client_id")
 
 
 def _bearer(scope: Scope) -> str:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from typing import Annotated, Any, TypeVar
 
@@ -31,6 +31,7 @@ class Principal:
     id: str
     name: str | None = None
     email: str | None = None
+    is_human: bool = False
 
 
 async def principal_of(request: Request) -> Principal | None:
@@ -39,6 +40,23 @@ async def principal_of(request: Request) -> Principal | None:
 
 
 Caller = Annotated[Principal | None, Depends(principal_of)]
+
+
+async def raw_body(request: Request) -> bytes:
+    """Return the body as it was sent."""
+    return await request.body()
+
+
+RawBody = Annotated[bytes, Depends(raw_body)]
+
+
+def unknown_variant(raw: bytes, name: str, path: str, known: Iterable[str]) -> RequestRejectedError:
+    """Return the 422 for a value in the body that is none of the known ones."""
+    before, found, _ = raw.partition(f'"{name}"'.encode())
+    line, column = before.count(b"\n") + 1, len(before.rpartition(b"\n")[2] + found)
+    listed = ", ".join(f"`{one}`" for one in known)
+    reason = f"{path}: unknown variant `{name}`, expected one of {listed} at line {line} column {column}"
+    return RequestRejectedError(422, f"Failed to deserialize the JSON body into the target type: {reason}")
 
 
 def knows(info: ValidationInfo, since: str) -> bool:

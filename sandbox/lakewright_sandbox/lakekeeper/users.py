@@ -42,7 +42,10 @@ def provision(server: Lakekeeper, session: Session, who: Principal, details: Use
     else:
         user.updated_at = server.clock.now()
     user.name = details.name or who.name or f"Nameless App with ID {who.id}"
-    user.email, user.user_type = details.email or who.email or None, details.user_type or "application"
+    user.email, user.user_type = (
+        details.email or who.email or None,
+        details.user_type or ("human" if who.is_human else "application"),
+    )
     user.last_updated_with, user.deleted_at = by, None
     return user
 

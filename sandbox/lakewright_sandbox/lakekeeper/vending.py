@@ -48,7 +48,7 @@ def session_policy(profile: S3Profile, location: str, *, writable: bool = True) 
         },
     ]
     if profile.aws_kms_key_arn:
-        actions = ["kms:Decrypt", "kms:GenerateDataKey"] if writable else ["kms:Decrypt"]
+        actions = ["kms:Decrypt", "kms:GenerateDataKey"]  # for readers too, as the server does
         statements.append(
             {"Sid": "KmsAccess", "Effect": "Allow", "Action": actions, "Resource": profile.aws_kms_key_arn}
         )

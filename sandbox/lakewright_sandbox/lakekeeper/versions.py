@@ -56,6 +56,8 @@ ACTIONS = {
     "role": {"read_role_assignments": "0.13", "manage_role_assignments": "0.13", "update_source_system": "0.13"},
     "user": {"read_role_assignments": "0.13"},
 }
+# Since when there is no such action any more.
+FORMER_ACTIONS = {"warehouse": {"update_storage_credential": "0.14"}}
 ANY_ACTION = {"read_grants": "0.14", "grant_manage_tags": "0.14", "grant_tag_creator": "0.14"}
 RELATIONS = {
     "project": {"tag_creator": "0.14"},
@@ -107,8 +109,9 @@ def has_call(version: str, path: str) -> bool:
 
 def actions_in(version: str, kind: str, names: Iterable[str]) -> list[str]:
     """Those of the actions that the version has."""
-    since = ANY_ACTION | ACTIONS.get(kind, {})
-    return [name for name in names if is_at_least(version, since.get(name, "0"))]
+    since, until = ANY_ACTION | ACTIONS.get(kind, {}), FORMER_ACTIONS.get(kind, {})
+    known = [name for name in names if is_at_least(version, since.get(name, "0"))]
+    return [name for name in known if name not in until or not is_at_least(version, until[name])]
 
 
 def relations_in(version: str, kind: str, names: Iterable[str]) -> list[str]:

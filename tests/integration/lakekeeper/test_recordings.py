@@ -1,192 +1,110 @@
-"""The sandbox answers what a real Lakekeeper answered: recordings are replayed, every difference is listed."""
+"""The sandbox answers what a real Lakekeeper of the version answered: recordings are replayed, differences listed."""
 
 from __future__ import annotations
 
-import json
 import os
 import re
-import time
-from collections.abc import Callable
-from dataclasses import dataclass, field
-from pathlib import Path
+from collections.abc import Iterator
+from contextlib import ExitStack
 from typing import Any
 
 import httpx
 import pytest
+from lakewright_sandbox.in_process import serving
+from lakewright_sandbox.lakekeeper.app import create_app
+from lakewright_sandbox.lakekeeper.settings import Settings
+from lakewright_sandbox.lakekeeper.versions import Version
+from lakewright_sandbox.tokens.app import IdentityProvider
+from lakewright_sandbox.tokens.clients import Registered
+from lakewright_sandbox.tokens.keys import SigningKey
+from sqlalchemy import create_engine, make_url, text
 
-RECORDINGS = sorted((Path(__file__).parent / "recordings").glob("*.jsonl"))
+from .replay import Replayer, recordings_of, with_keys
 
-UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
-TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
-COLUMN = re.compile(r"column \d+")
-# Fields that differ from run to run: their type is compared, not their value.
-VOLATILE = {
-    "message",
-    "lastCheck",
-    "last-updated-ms",
-    "timestamp-ms",
-    "duration-ms",
-    "expiration-time",
-    "s3.session-token-expires-at-ms",
-    "next-page-token",
-}
-# The recorded server's defects, with what is right in their place.
-DEFECTS: dict[tuple[str, str], int] = {('{"namespace": []}', "POST"): 400}
-WAIT_SECONDS = 30
+PLAYED: dict[str, Version] = {"head": "0.14", "0.13.3": "0.13"}
+"""The version that the sandbox plays, by the folder of recordings."""
 FULL_ONLY = pytest.mark.skipif(not os.environ.get("LAKEWRIGHT_FULL"), reason="the same once more on Postgres: test-all")
 
 pytestmark = pytest.mark.xdist_group("lakekeeper-recordings")
 
 
-@pytest.fixture(scope="module", params=["sqlite", pytest.param("postgres", marks=FULL_ONLY)])
-def differences(request: Any, aws: Any, start_lakekeeper: Any) -> dict[str, list[str]]:
-    """Of each recording; they build on one another, so all are replayed, in order, on one server."""
-    database = request.getfixturevalue("postgres") if request.param == "postgres" else None
-    client = start_lakekeeper("--no-system-identity", bootstrap=False, database=database)
+def forget_files(aws: Any, folder: str) -> None:
+    """Delete what was replayed before: recordings of all versions use the same places, which have to be empty."""
+    recorded = "".join(recording.read_text() for recording in recordings_of(folder))
+    s3 = aws.client("s3")
+    for prefix in set(re.findall(r'"key-prefix": "([^"]+)"', recorded)):
+        pages = s3.get_paginator("list_objects_v2").paginate(Bucket="tenants", Prefix=f"{prefix}/")
+        for key in [entry["Key"] for page in pages for entry in page.get("Contents", [])]:
+            s3.delete_object(Bucket="tenants", Key=key)
 
-    def with_admin_keys(body: str) -> str:
-        body = body.replace('"aws-access-key-id":"minioadmin"', f'"aws-access-key-id":"{aws.access_key_id}"')
-        body = body.replace('"access-key-id":"minioadmin"', f'"access-key-id":"{aws.access_key_id}"')
-        for key in ("aws-secret-access-key", "secret-access-key"):
-            body = body.replace(f'"{key}":"minioadmin"', f'"{key}":"{aws.secret_access_key}"')
-        return body
 
+def new_database(server: str, name: str) -> str:
+    """Create a database on a Postgres server, and return its URL."""
+    url = make_url(server)
+    engine = create_engine(url.set(drivername="postgresql+psycopg"), isolation_level="AUTOCOMMIT")
+    with engine.connect() as connection:
+        connection.execute(text(f'CREATE DATABASE "{name}"'))
+    engine.dispose()
+    return url.set(database=name).render_as_string(hide_password=False)
+
+
+def replayed(aws: Any, start_lakekeeper: Any, folder: str, database: str | None = None) -> dict[str, list[str]]:
+    """Return the differences of each recording of a version; they build on one another, on one server."""
+    client = start_lakekeeper("--no-system-identity", "--version", PLAYED[folder], bootstrap=False, database=database)
+    forget_files(aws, folder)
     variables = {"base": str(client.base_url).rstrip("/"), "s3": aws.endpoint}
-    replayer = Replayer(client, variables, with_admin_keys)
-    found = {recording.name: replayer.replay(recording) for recording in RECORDINGS}
+    replayer = Replayer(client, variables, with_keys(aws.access_key_id, aws.secret_access_key))
+    found = {recording.name: replayer.replay(recording) for recording in recordings_of(folder)}
     start_lakekeeper.stop(client)  # before its database goes
     return found
 
 
-@pytest.mark.parametrize("recording", [recording.name for recording in RECORDINGS])
+@pytest.fixture(scope="module", params=list(PLAYED))
+def differences(request: Any, aws: Any, start_lakekeeper: Any) -> dict[str, list[str]]:
+    return replayed(aws, start_lakekeeper, request.param)
+
+
+@pytest.mark.parametrize("recording", [recording.name for recording in recordings_of("head")])
 def test_answers_as_the_real_server(recording: str, differences: dict[str, list[str]]) -> None:
     assert differences[recording] == []
 
 
-@dataclass
-class Replayer:
-    """`variables` holds what the recording writes as `${name}`; `substitute` changes request bodies."""
+@FULL_ONLY
+@pytest.mark.parametrize("folder", PLAYED)
+def test_answers_alike_on_postgres(aws: Any, start_lakekeeper: Any, postgres: str, folder: str) -> None:
+    database = new_database(postgres, f"recordings of {folder}")
+    assert not any(replayed(aws, start_lakekeeper, folder, database).values())
 
-    client: httpx.Client
-    variables: dict[str, str]
-    substitute: Callable[[str], str]
-    differences: list[str] = field(default_factory=list)
 
-    def replay(self, recording: Path) -> list[str]:
-        """The differences, one line each, named by file and line."""
-        self.differences = []
-        for number, line in enumerate(recording.read_text().splitlines(), 1):
-            entry = json.loads(line)
-            if "wait_until" in entry:
-                self._wait_for_tasks()
-                continue
-            where = f"{recording.name}:{number}"
-            self._step(where, entry)
-        return self.differences
-
-    def _step(self, where: str, entry: dict[str, Any]) -> None:
-        request, expected = entry["request"], entry["response"]
-        response = self._send(request)
-        name = f"{where} {request['method']} {self._filled(request['path'])}"
-        body = _body(response)
-        self._save(entry.get("save", {}), body)
-        defect = DEFECTS.get((json.dumps(request.get("json")), request["method"]))
-        if defect is not None:
-            self._compare(f"{name} status", defect, response.status_code)
-            return
-        content_type = response.headers.get("content-type", "").split(";")[0]
-        self._compare(f"{name} status", expected["status"], response.status_code)
-        self._compare(f"{name} content type", expected["content-type"], content_type)
-        filled = json.loads(self._filled(json.dumps(expected["body"])))
-        if isinstance(body, str) and "${s3}" in json.dumps(request):
-            # The endpoint that was recorded has another length, which moves the column that a message names.
-            filled, body = (COLUMN.sub("column <n>", str(text)) for text in (filled, body))
-        if request["method"] != "HEAD":
-            self._compare(f"{name} body", filled, body)
-
-    def _send(self, request: dict[str, Any]) -> httpx.Response:
-        headers = {key: self._filled(value) for key, value in request.get("headers", {}).items()}
-        content = request.get("raw")
-        if "json" in request:
-            content = self.substitute(self._filled(json.dumps(request["json"], separators=(",", ":"))))
-            headers["content-type"] = "application/json"
-        url = self._filled(request["path"])
-        return self.client.request(
-            request["method"], url, params=request.get("params"), headers=headers, content=content
+@pytest.fixture
+def guarded(aws: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, dict[str, str]]]:
+    """The endpoint of a 0.13 server with OpenFGA's rules and an OIDC issuer, and a token of each person."""
+    client = Registered("people", "unused", audiences=("lakekeeper",), scopes=())
+    provider = IdentityProvider({"people": client}, SigningKey())
+    with ExitStack() as stack:
+        issuer = stack.enter_context(serving(provider.app()))
+        settings = Settings(
+            database=f"sqlite:///{tmp_path_factory.mktemp('guarded') / 'lakekeeper.db'}",
+            version="0.13",
+            aws_endpoint=aws.endpoint,
+            openid_provider_uri=issuer,
+            openid_audiences=("lakekeeper",),
+            authorizer="openfga",
         )
-
-    def _save(self, wanted: dict[str, str], body: Any) -> None:
-        for variable, path in wanted.items():
-            value = body
-            for part in path.split("."):
-                value = value[body["namespaces"].index([part[1:]])] if part.startswith("?") else value[part]
-            self.variables[variable] = value
-
-    def _filled(self, text: str) -> str:
-        return re.sub(r"\$\{(\w+)\}", lambda match: self.variables.get(match[1], match[0]), text)
-
-    def _wait_for_tasks(self) -> None:
-        path = self._filled("/management/v1/warehouse/${w_d}/task/list")
-        deadline = time.monotonic() + WAIT_SECONDS
-        while self.client.post(path, json={"status": ["SCHEDULED", "RUNNING"]}).json()["tasks"]:
-            assert time.monotonic() < deadline, "the purge task did not end"
-
-    def _compare(self, where: str, expected: Any, found: Any) -> None:
-        self.differences += _differences(where, expected, found, set(self.variables.values()))
+        claims = provider.claims(issuer, client, "lakekeeper", "")
+        tokens = {
+            name: provider.key.sign(
+                claims | {"sub": f"human-{name}", "name": name.capitalize(), "email": f"{name}@held.test"}
+            )
+            for name in ("admin", "alice")
+        }
+        yield stack.enter_context(serving(create_app(settings))), tokens
 
 
-def _body(response: httpx.Response) -> Any:
-    if not response.content:
-        return None
-    if response.headers.get("content-type", "").startswith("application/json"):
-        return response.json()
-    return response.text
-
-
-def _differences(where: str, expected: Any, found: Any, known: set[str]) -> list[str]:
-    if isinstance(expected, dict) and isinstance(found, dict):
-        lines = [f"{where}: lacks `{key}`" for key in expected.keys() - found.keys()]
-        lines += [f"{where}: has `{key}`, {found[key]!r}" for key in found.keys() - expected.keys()]
-        for key in expected.keys() & found.keys():
-            lines += _field_differences(where, key, expected[key], found[key], known)
-        return lines
-    if isinstance(expected, list) and isinstance(found, list):
-        return _list_differences(where, expected, found, known)
-    if isinstance(expected, str) and isinstance(found, str):
-        same = expected == "<vended>" or _shape(expected, known) == _shape(found, known)
-    else:
-        same = expected == found and type(expected) is type(found)
-    return [] if same else [f"{where}: expected {expected!r}, found {found!r}"]
-
-
-def _field_differences(where: str, key: str, expected: Any, found: Any, known: set[str]) -> list[str]:
-    if key in VOLATILE:
-        same = type(expected) is type(found)
-        return [] if same else [f"{where}.{key}: expected something like {expected!r}, found {found!r}"]
-    if key == "stack":
-        return [] if _is_stack(found) else [f"{where}.stack: expected texts, the last one an error id, found {found!r}"]
-    return _differences(f"{where}.{key}", expected, found, known)
-
-
-def _is_stack(found: Any) -> bool:
-    return isinstance(found, list) and bool(found) and bool(re.fullmatch(rf"Error ID: {UUID.pattern}", found[-1]))
-
-
-def _list_differences(where: str, expected: list[Any], found: list[Any], known: set[str]) -> list[str]:
-    rest = list(found)
-    lines: list[str] = []
-    for entry in expected:
-        matches = [one for one in rest if not _differences(where, entry, one, known)]
-        if matches:
-            rest.remove(matches[0])
-        elif rest:
-            lines += _differences(f"{where}[]", entry, rest.pop(0), known)
-        else:
-            lines.append(f"{where}: lacks the item {entry!r}")
-    return lines + [f"{where}: has the item {one!r}" for one in rest]
-
-
-def _shape(text: str, known: set[str]) -> str:
-    """Ids that were saved stay; other ids and times are named only."""
-    text = TIME.sub("<time>", text)
-    return UUID.sub(lambda match: match[0] if match[0] in known else "<id>", text)
+@pytest.mark.parametrize("recording", recordings_of("0.13.3", openfga=True), ids=lambda one: one.name)
+def test_answers_as_the_real_server_with_openfga(recording: Any, aws: Any, guarded: tuple[str, dict[str, str]]) -> None:
+    endpoint, tokens = guarded
+    with httpx.Client(base_url=endpoint, timeout=60) as client:
+        variables = {"base": endpoint, "s3": aws.endpoint} | tokens
+        replayer = Replayer(client, variables, with_keys(aws.access_key_id, aws.secret_access_key))
+        assert replayer.replay(recording) == []

@@ -115,7 +115,7 @@ def test_rights_are_inherited_down_to_the_table(people: Any, warehouse: str, giv
     path = f"/catalog/v1/{warehouse}/namespaces/a%1Fb/tables/t"
     for above in ("project", f"warehouse/{warehouse}", f"namespace/{namespace_id(people, warehouse, 'a')}"):
         user = f"reader-{uuid.uuid4()}"
-        assert kind_of(people(user).get(path)) == (404, "NoSuchWarehouseException")
+        assert kind_of(people(user).get(path)) == (404, "NoSuchTableException")
         give(user, "select", above)
         assert people(user).get(path).status_code == 200
         assert kind_of(people(user).delete(path)) == (403, "TableActionForbidden")

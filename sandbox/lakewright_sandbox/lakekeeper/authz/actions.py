@@ -39,6 +39,7 @@ WAREHOUSE = {
     "create_namespace": "create",
     "delete": "modify",
     "update_storage": "modify",
+    "update_storage_credential": "modify",
     "get_metadata": "visible",
     "get_config": "visible",
     "list_namespaces": "visible",

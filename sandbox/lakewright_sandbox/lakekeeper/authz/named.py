@@ -30,7 +30,7 @@ class CatalogNames:
         self._warehouse = Target("warehouse", warehouse_id)
 
     def needs(self, action: str, params: dict[str, str], parent: str | None, body: Any) -> Iterator[Need]:
-        yield self._warehouse, "use"
+        """Yield the rights on what is named. Of a namespace or table the warehouse only has to be there."""
         if "namespace" in params:
             path = namespace_of(params["namespace"])
             found = next(((kind, params[name]) for name, kind in TABULARS.items() if name in params), None)

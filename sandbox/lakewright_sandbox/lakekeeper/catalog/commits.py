@@ -17,10 +17,10 @@ from ..requests import Body, read_body
 from ..responses import empty, json_response
 from .call import Call, CatalogCall, Found
 from .idempotency import Idempotency
-from .locations import check_location_free, checked_location
 from .requirements import check_requirements
 from .scope import NamespacePath
 from .table_metadata import empty_metadata, encoded, file_version, metadata_file, stored_form
+from .table_properties import CODEC, PREVIOUS_VERSIONS_MAX, check_codec, check_supported_updates, deletes_after_commit
 from .table_updates import TableBuilder
 from .tabulars import Identifier, swapped
 
@@ -87,19 +87,22 @@ def _commit_result(location: str | None, document: Json) -> Response:
 def commit_transaction(
     call: Call, idempotency: Idempotency, body: Annotated[CommitTransaction, read_body(CommitTransaction)]
 ) -> Response:
+    """Answer 200 without a body; Iceberg's specification says 204."""
     for change in body.table_changes:
         if change.identifier is None:
             raise ApiError(400, "TableIdentifierRequiredForCommitTransaction", "Every table change needs `identifier`.")
 
     def commit() -> Response:
         _commit(call, body.table_changes)
-        return empty()
+        return empty(200)
 
     return idempotency.run(commit)
 
 
 def _commit(call: CatalogCall, changes: list[CommitTable]) -> list[Prepared]:
     """Writes the new metadata files, then swaps all locations at once; tries again where another was faster."""
+    for change in changes:
+        check_supported_updates(change.updates)
     for _ in range(MAX_ATTEMPTS):
         prepared: list[Prepared] = []
         try:
@@ -134,10 +137,7 @@ def _prepare(call: CatalogCall, change: CommitTable, before: list[Prepared]) -> 
     staged = found.tabular.metadata_location is None
     current = None if staged else json.loads(found.tabular.document)
     check_requirements(change.requirements, current)
-    document = _built(found, current, change.updates)
-    if document["location"] != found.tabular.location:
-        document["location"] = checked_location(found.storage.profile, document["location"])
-    return _write(found, document)
+    return _write(found, _built(found, current, change.updates))
 
 
 def _built(found: Found, current: Json | None, updates: list[Json]) -> Json:
@@ -147,24 +147,27 @@ def _built(found: Found, current: Json | None, updates: list[Json]) -> Json:
         version = max((one["format-version"] for one in updates if "format-version" in one), default=0)
         version = version or json.loads(row.document)["format-version"]
         current = empty_metadata(row.id, row.location, version, now)
-    return TableBuilder(current, warehouse.allowed_format_versions, now).apply(updates)
+    fixed_properties = found.call.server.settings.since("0.12")
+    builder = TableBuilder(current, warehouse.allowed_format_versions, now, fixed_properties=fixed_properties)
+    return builder.apply(updates)
 
 
 def _write(found: Found, document: Json) -> Prepared:
     row, properties = found.tabular, document["properties"]
+    check_codec(properties)
     expired: list[str] = []
     version = 0
     if row.metadata_location is not None:
         log = document["metadata-log"]
         previous = json.loads(row.document)["last-updated-ms"]
         log.append({"metadata-file": row.metadata_location, "timestamp-ms": previous})
-        keep = max(1, int(properties.get("write.metadata.previous-versions-max", DEFAULT_METADATA_LOG)))
+        keep = max(1, int(properties.get(PREVIOUS_VERSIONS_MAX, DEFAULT_METADATA_LOG)))
         document["metadata-log"] = log[-keep:]
-        if properties.get("write.metadata.delete-after-commit.enabled") == "true":
+        if deletes_after_commit(properties):
             expired = [entry["metadata-file"] for entry in log[:-keep]]
         version = file_version(row.metadata_location) + 1
     form = stored_form(document)
-    uri = metadata_file(document["location"], version, properties.get("write.metadata.compression-codec"))
+    uri = metadata_file(document["location"], version, properties.get(CODEC))
     found.call.objects(found.storage).write(uri, encoded(form, uri))
     return Prepared(found, form, uri, expired)
 
@@ -179,9 +182,6 @@ def _swap(call: CatalogCall, prepared: list[Prepared]) -> None:
 
 def _swap_one(session: Session, one: Prepared, now: int) -> None:
     row = one.found.tabular
-    location = one.document["location"]
-    if row.location != location:
-        check_location_free(session, row.warehouse_id, location)
     if swapped(session, row, one.metadata_location, one.document, now):
         return
     if session.get(Tabular, row.id) is None:

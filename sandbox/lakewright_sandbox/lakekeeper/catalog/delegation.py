@@ -59,7 +59,7 @@ class TabularAccess:
     writable: bool = True
 
     def answer(self, delegation: Delegation) -> dict[str, Any]:
-        """`config`, and `storage-credentials` when some were vended."""
+        """`config`, and `storage-credentials` when some were vended; releases always answer with an entry."""
         profile = self.storage.profile
         vending, signing = profile.sts_enabled and self.readable, profile.remote_signing_enabled and self.readable
         vend, sign = delegation.methods(vending=vending, signing=signing)
@@ -67,13 +67,19 @@ class TabularAccess:
         if sign:
             config |= self._signing_config()
         if not vend:
-            return {"config": config}
+            return {"config": config} | ({} if self._is_head else {"storage-credentials": self._entries({})})
         keys = self._vended()
         config |= {key: keys[key] for key in KEY_FIELDS}
         return {"config": config, "storage-credentials": self._entries(keys)}
 
     def storage_credentials(self) -> list[dict[str, Any]]:
-        return self._entries(self._vended()) if self.storage.profile.sts_enabled and self.readable else []
+        if self.storage.profile.sts_enabled and self.readable:
+            return self._entries(self._vended())
+        return [] if self._is_head else self._entries({})
+
+    @property
+    def _is_head(self) -> bool:
+        return self.server.settings.since("0.14")
 
     def plain_config(self) -> dict[str, str]:
         profile = self.storage.profile
@@ -83,7 +89,7 @@ class TabularAccess:
             config["s3.endpoint"] = endpoint
         if profile.path_style_access or (endpoint and profile.endpoint is None):
             config["s3.path-style-access"] = "true"
-        if profile.aws_kms_key_arn:
+        if profile.aws_kms_key_arn and self.server.settings.since("0.13"):
             config |= {"s3.sse.type": "kms", "s3.sse.key": profile.aws_kms_key_arn}
         return config
 

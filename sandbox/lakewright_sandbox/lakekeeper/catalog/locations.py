@@ -7,6 +7,7 @@ from sqlalchemy.orm import Session
 
 from ..errors import ApiError
 from ..models import Namespace, Tabular
+from ..storage import ObjectStore
 from ..storage_profile import S3Profile
 
 SCHEMES = {"s3": True, "s3a": False, "s3n": False}
@@ -38,9 +39,18 @@ def checked_location(profile: S3Profile, location: str) -> str:
     allowed = SCHEMES.get(scheme, False) or (scheme in SCHEMES and bool(profile.allow_alternative_protocols))
     base = profile.base_location.removeprefix("s3://")
     if not allowed or not f"{rest}/".startswith(f"{base}/") or ".." in rest.split("/") or rest == base:
-        message = f"Provided location is not valid: `{location}` is not a sublocation of `{profile.base_location}`."
+        message = (
+            f"Provided location {location} is not a valid sublocation of the storage profile {profile.base_location}."
+        )
         raise ApiError(400, "InvalidLocation", message)
     return f"{scheme}://{rest}"
+
+
+def check_empty(objects: ObjectStore, location: str) -> None:
+    """Raise 400 `InvalidLocation` where files lie in the location of a new table or view."""
+    if not objects.is_empty(location):
+        reason = "Unexpected files in location, tabular locations have to be empty"
+        raise ApiError(400, "InvalidLocation", f"Invalid location `{location}`: {reason}")
 
 
 def check_location_free(session: Session, warehouse_id: str, location: str) -> None:

@@ -69,6 +69,12 @@ def sign_for_table(
     return _signed(server, storage, tabular.location, body)
 
 
+@router.post("/aws/s3/sign")
+def sign_without_warehouse() -> Response:
+    message = "No prefix specified. The warehouse-id must be provided as prefix in the URL."
+    raise ApiError(400, "NoPrefixProvided", message)
+
+
 @router.post("/{warehouse_id}/v1/aws/s3/sign")
 @router.post("/signer/{warehouse_id}/v1/aws/s3/sign")
 def sign_in_warehouse(

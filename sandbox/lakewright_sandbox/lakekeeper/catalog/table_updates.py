@@ -9,6 +9,7 @@ from typing import Any
 from ..errors import ApiError
 from .fresh_ids import field_ids
 from .table_metadata import FIRST_PARTITION_ID
+from .table_properties import check_not_modified, check_not_removed
 from .table_snapshots import SNAPSHOT_UPDATES
 
 Json = dict[str, Any]
@@ -19,8 +20,11 @@ LAST_ADDED = -1
 class TableBuilder:
     """One commit in the making: the document, and what this commit added (`-1` in an update refers to it)."""
 
-    def __init__(self, document: Json, allowed_format_versions: list[int], now_millis: int) -> None:
+    def __init__(
+        self, document: Json, allowed_format_versions: list[int], now_millis: int, *, fixed_properties: bool = True
+    ) -> None:
         self.document = copy.deepcopy(document)
+        self.fixed = dict(document.get("properties") or {}) if fixed_properties else {}
         for key in ("snapshots", "snapshot-log", "metadata-log", "statistics", "partition-statistics"):
             self.document.setdefault(key, [])
         self.document.setdefault("properties", {})
@@ -177,11 +181,14 @@ def _set_default_sort_order(builder: TableBuilder, update: Json) -> None:
 
 
 def _set_location(builder: TableBuilder, update: Json) -> None:
-    builder.document["location"] = update["location"].rstrip("/")
+    """Clients name the location of a table that they create; no version moves a table."""
+    if update["location"] != builder.document["location"]:
+        raise ApiError(400, "SetLocationNotAllowed", "Cannot change table location")
 
 
 def _set_properties(builder: TableBuilder, update: Json) -> None:
     updates = dict(update["updates"])
+    check_not_modified(builder.fixed, updates)
     version = updates.pop("format-version", None)
     builder.document["properties"].update(updates)
     if version is not None:
@@ -189,6 +196,7 @@ def _set_properties(builder: TableBuilder, update: Json) -> None:
 
 
 def _remove_properties(builder: TableBuilder, update: Json) -> None:
+    check_not_removed(builder.fixed, update["removals"])
     for key in update["removals"]:
         builder.document["properties"].pop(key, None)
 

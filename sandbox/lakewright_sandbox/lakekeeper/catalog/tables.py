@@ -10,15 +10,15 @@ from fastapi import APIRouter, Header, Query
 from pydantic import Field
 from starlette.responses import Response
 
-from ..errors import ApiError
 from ..requests import Body, Flag, read_body
 from ..responses import empty, json_response
 from .call import Call, CatalogCall, Found, Listing
 from .fresh_ids import check_schema
 from .idempotency import Idempotency
-from .locations import checked_location, tabular_location
+from .locations import check_empty, checked_location, tabular_location
 from .scope import NamespacePath
 from .table_metadata import chosen_format_version, decoded, encoded, metadata_file, new_metadata, stored_form
+from .table_properties import CODEC, check_codec, check_supported
 from .tabulars import (
     NewTabular,
     RenameRequest,
@@ -75,12 +75,14 @@ def create_table(
 
 
 def _create(call: CatalogCall, path: tuple[str, ...], body: CreateTable) -> Response:
+    check_supported(body.properties or {})
     with call.server.database.read() as session:
         opened = call.open(session)
         namespace = opened.namespace(path)
         check_new_name(session, namespace, body.name, "Table")
     check_schema(body.table_schema)
     properties, warehouse = dict(body.properties or {}), opened.warehouse
+    check_codec(properties)
     version = chosen_format_version(properties, warehouse.allowed_format_versions, warehouse.default_format_version)
     now, profile = call.server.clock.now(), opened.storage.profile
     table = new_tabular("table", namespace, body.name, now)
@@ -102,11 +104,9 @@ def _create(call: CatalogCall, path: tuple[str, ...], body: CreateTable) -> Resp
     )
     table.document = json.dumps(document, separators=(",", ":"))
     objects = call.objects(opened.storage)
-    if body.location and not objects.is_empty(table.location):
-        message = f"Unexpected files in location `{table.location}`, cannot create a table there."
-        raise ApiError(409, "LocationNotEmpty", message)
+    check_empty(objects, table.location)
     if not body.stage_create:
-        uri = metadata_file(table.location, 0, properties.get("write.metadata.compression-codec"))
+        uri = metadata_file(table.location, 0, properties.get(CODEC))
         objects.write(uri, encoded(document, uri))
         table.metadata_location = uri
     NewTabular(call.server, table, objects, check_location=bool(body.location)).insert()
@@ -133,6 +133,7 @@ def _register(call: CatalogCall, path: tuple[str, ...], body: RegisterTable) -> 
     profile = opened.storage.profile
     checked_location(profile, body.metadata_location)
     document = decoded(call.objects(opened.storage).read(body.metadata_location), body.metadata_location)
+    check_supported(document.get("properties") or {})
     table = new_tabular("table", namespace, body.name, call.server.clock.now())
     table.id, table.location = document["table-uuid"], checked_location(profile, document["location"])
     table.metadata_location = body.metadata_location
@@ -164,14 +165,16 @@ def _load(
 
 
 def load_result(found: Found, *, refs_only: bool = False) -> Response:
-    """Iceberg's LoadTableResult. With `refs_only`, of the snapshots those that a branch or tag points to."""
+    """Iceberg's LoadTableResult. With `refs_only`, of the snapshots those that a branch or tag points to.
+
+    The metadata location of a staged table is null.
+    """
     document = json.loads(found.tabular.document)
     if refs_only and "snapshots" in document:
         wanted = {ref["snapshot-id"] for ref in document["refs"].values()}
         document["snapshots"] = [one for one in document["snapshots"] if one["snapshot-id"] in wanted]
-    location = found.tabular.metadata_location
-    body: Json = {"metadata-location": location} if location else {}
-    body |= {"metadata": document, **found.access.answer(found.call.delegation)}
+    body: Json = {"metadata-location": found.tabular.metadata_location, "metadata": document}
+    body |= found.access.answer(found.call.delegation)
     tag = _etag(found)
     return json_response(body, headers={"etag": tag} if tag else None)
 

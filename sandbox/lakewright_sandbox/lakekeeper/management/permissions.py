@@ -23,7 +23,7 @@ from ..authz.store import Relation, Target, add, find, grants_on, remove
 from ..authz.targets import Named, NamedObject
 from ..errors import ApiError, RequestRejectedError
 from ..identities import Subject, UserId, UserOrRole, subject_of
-from ..requests import Body, read_body
+from ..requests import Body, RawBody, read_body, unknown_variant
 from ..responses import empty, json_response
 from ..server import Lakekeeper, Server
 from ..versions import actions_in
@@ -66,7 +66,7 @@ def get_assignments(
     kind = named.kind
     known = relations_of(server.settings, kind)
     for name in relations or []:
-        _check_relation(known, name, 400)
+        _check_relation(known, name)
     with server.database.read() as session:
         target = named.target(server)
         assigning.require(server, session, target, "read_assignments")
@@ -82,12 +82,14 @@ def get_assignments(
 
 
 def update_assignments(
-    server: Server, named: NamedObject, body: Annotated[UpdateAssignments, read_body(UpdateAssignments)]
+    server: Server, named: NamedObject, raw: RawBody, body: Annotated[UpdateAssignments, read_body(UpdateAssignments)]
 ) -> Response:
     """All or none, and each must be a change: what is there already cannot be written, what is not not deleted."""
     known = relations_of(server.settings, named.kind)
-    for assignment in (*body.writes, *body.deletes):
-        _check_relation(known, assignment.type, 422)
+    for side in ("writes", "deletes"):
+        for index, assignment in enumerate(getattr(body, side)):
+            if assignment.type not in known:
+                raise unknown_variant(raw, assignment.type, f"{side}[{index}].type", known)
     target = named.target(server)
     writes, deletes = ([assignment.on(target) for assignment in side] for side in (body.writes, body.deletes))
     with server.database.write() as session:
@@ -96,10 +98,10 @@ def update_assignments(
     return empty()
 
 
-def _check_relation(known: list[str], name: str, status: int) -> None:
+def _check_relation(known: list[str], name: str) -> None:
     if name not in known:
         listed = ", ".join(f"`{one}`" for one in known)
-        raise RequestRejectedError(status, f"unknown variant `{name}`, expected one of {listed}")
+        raise RequestRejectedError(400, f"unknown variant `{name}`, expected one of {listed}")
 
 
 async def asked_subject(

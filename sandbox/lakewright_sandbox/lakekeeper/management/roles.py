@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Annotated, Any
 from uuid import UUID
 
 from fastapi import APIRouter, Depends, Query
-from pydantic import AfterValidator
+from pydantic import AfterValidator, ValidationInfo
 from sqlalchemy import select
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
@@ -19,24 +20,39 @@ from ..clock import new_id, optional_timestamp, timestamp
 from ..errors import ApiError
 from ..models import Project, Role
 from ..paging import AskedPage
-from ..requests import Body, read_body
+from ..requests import Body, knows, read_body
 from ..responses import empty, json_response
 from ..server import ProjectId, Server, checked_project_id
 from ..settings import Settings
 from .search import MAX_LENGTH, MAX_RESULTS, Search, trigram_distance, trigrams
 
 OWN_PROVIDER, RESERVED_PROVIDER = "lakekeeper", "system"
+PROVIDER_ID = re.compile(r"[a-z0-9-]+")
 
 router = APIRouter(prefix="/management/v1")
 
 OptionalProject = Annotated[str, AfterValidator(checked_project_id)] | None
 
 
+def checked_provider_id(value: str, info: ValidationInfo) -> str:
+    """Refuse what is no provider id. Before 0.12 roles have none, and the field is ignored."""
+    if knows(info, "0.12"):
+        if not value:
+            raise ValueError("role provider ID cannot be empty")
+        if not PROVIDER_ID.fullmatch(value):
+            message = "role provider ID must only contain lowercase ASCII letters, digits, and hyphens"
+            raise ValueError(f"{message}, got: {value}")
+    return value
+
+
+ProviderId = Annotated[str, AfterValidator(checked_provider_id)]
+
+
 class CreateRole(Body):
     name: str
     description: str | None = None
     project_id: OptionalProject = None
-    provider_id: str | None = None
+    provider_id: ProviderId | None = None
     source_id: str | None = None
 
 
@@ -46,7 +62,7 @@ class UpdateRole(Body):
 
 
 class SourceSystem(Body):
-    provider_id: str
+    provider_id: ProviderId
     source_id: str
 
 

@@ -89,7 +89,7 @@ def bootstrap(
         row.bootstrapped = True
         if caller is not None:
             details = UserDetails(body.user_name, body.user_email, body.user_type)
-            provision(server, session, caller, details, "create-endpoint")
+            provision(server, session, caller, details, "update-endpoint")
             if server.authorizer.enforces:
                 relation = "operator" if body.is_operator else "admin"
                 target, subject = Target("server", server.server_id), Subject("user", caller.id)

@@ -6,7 +6,6 @@ from typing import Annotated, Any
 from uuid import UUID
 
 from fastapi import APIRouter
-from pydantic import Field
 from starlette.responses import Response
 
 from ..errors import ApiError, project_missing
@@ -23,7 +22,7 @@ router = APIRouter(prefix="/management/v1")
 
 
 class SetQueueConfig(Body):
-    queue_config: dict[str, Any] = Field(default_factory=dict)
+    queue_config: dict[str, Any]
     max_seconds_since_last_heartbeat: int | None = None
 
 
@@ -31,7 +30,9 @@ class SetQueueConfig(Body):
 def get_config(server: Server, warehouse_id: UUID, queue: str) -> Response:
     with server.database.read() as session:
         find_warehouse(session, str(warehouse_id), active=True)
-    return _shown(server, str(warehouse_id), queue_called(server.settings.version, queue) or queue)
+    version = server.settings.version
+    known = queue_called(version, queue)
+    return _shown(server, str(warehouse_id), known or queue, queue_name(version, known) if known else queue)
 
 
 @router.post("/warehouse/{warehouse_id}/task-queue/{queue}/config")
@@ -52,7 +53,7 @@ def set_config(
 @router.get("/project/task-queue/task_log_cleanup/config")
 def get_log_cleanup(server: Server, project: ProjectId) -> Response:
     _check_project(server, project)
-    return _shown(server, project, LOG_CLEANUP)
+    return _shown(server, project, LOG_CLEANUP, LOG_CLEANUP)
 
 
 @router.post("/project/task-queue/task_log_cleanup/config")
@@ -69,12 +70,12 @@ def _check_project(server: Lakekeeper, project: str) -> None:
             raise project_missing(project)
 
 
-def _shown(server: Lakekeeper, scope: str, queue: str) -> Response:
+def _shown(server: Lakekeeper, scope: str, queue: str, name: str) -> Response:
     with server.database.read() as session:
         row = session.get(TaskQueueConfig, (scope, queue))
     return json_response(
         {
-            "queue-config": {**(row.config if row else {}), "queue-name": queue_name(server.settings.version, queue)},
+            "queue-config": {**(row.config if row else {}), "queue-name": name},
             "max-seconds-since-last-heartbeat": row.max_seconds_since_last_heartbeat if row else None,
         }
     )

@@ -1,0 +1,208 @@
+"""Replay recordings of a real Lakekeeper against a server, and list every difference.
+
+For any server that is not bootstrapped yet, whose store has the bucket `tenants`:
+`python tests/integration/lakekeeper/replay.py http://lakekeeper:8181 --recordings 0.13.3 --s3 http://minio:9000`.
+Recordings of a server with OpenFGA need `--token admin=...` and `--token alice=...`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+FOLDER = Path(__file__).parent / "recordings"
+UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
+COLUMN = re.compile(r"column \d+")
+# Fields that differ from run to run: their type is compared, not their value.
+VOLATILE = {
+    "message",
+    "lastCheck",
+    "last-updated-ms",
+    "timestamp-ms",
+    "duration-ms",
+    "expiration-time",
+    "s3.session-token-expires-at-ms",
+    "next-page-token",
+}
+# The recorded server's defects, with what is right in their place.
+DEFECTS: dict[tuple[str, str], int] = {('{"namespace": []}', "POST"): 400}
+WAIT_SECONDS = 30
+
+
+def recordings_of(version: str, *, openfga: bool = False) -> list[Path]:
+    """Return the recordings of `head` or a release, in the order in which they build on one another."""
+    found = sorted((FOLDER / version).glob("*.jsonl"))
+    return [recording for recording in found if recording.stem.endswith("openfga") == openfga]
+
+
+def with_keys(access_key_id: str, secret_access_key: str) -> Callable[[str], str]:
+    """Return a function that puts a key pair in the place of the recorded one."""
+
+    def substitute(body: str) -> str:
+        for prefix in ("aws-", ""):
+            body = body.replace(f'"{prefix}access-key-id":"minioadmin"', f'"{prefix}access-key-id":"{access_key_id}"')
+            secret = f'"{prefix}secret-access-key":'
+            body = body.replace(f'{secret}"minioadmin"', f'{secret}"{secret_access_key}"')
+        return body
+
+    return substitute
+
+
+@dataclass
+class Replayer:
+    """`variables` holds what the recording writes as `${name}`; `substitute` changes request bodies."""
+
+    client: httpx.Client
+    variables: dict[str, str]
+    substitute: Callable[[str], str]
+    differences: list[str] = field(default_factory=list)
+
+    def replay(self, recording: Path) -> list[str]:
+        """The differences, one line each, named by file and line."""
+        self.differences = []
+        for number, line in enumerate(recording.read_text().splitlines(), 1):
+            entry = json.loads(line)
+            if "wait_until" in entry:
+                self._wait_for_tasks()
+                continue
+            where = f"{recording.name}:{number}"
+            self._step(where, entry)
+        return self.differences
+
+    def _step(self, where: str, entry: dict[str, Any]) -> None:
+        request, expected = entry["request"], entry["response"]
+        response = self._send(request)
+        name = f"{where} {request['method']} {self._filled(request['path'])}"
+        body = _body(response)
+        self._save(entry.get("save", {}), body)
+        defect = DEFECTS.get((json.dumps(request.get("json")), request["method"]))
+        if defect is not None:
+            self._compare(f"{name} status", defect, response.status_code)
+            return
+        content_type = response.headers.get("content-type", "").split(";")[0]
+        self._compare(f"{name} status", expected["status"], response.status_code)
+        self._compare(f"{name} content type", expected["content-type"], content_type)
+        filled = json.loads(self._filled(json.dumps(expected["body"])))
+        if isinstance(body, str) and "${s3}" in json.dumps(request):
+            # The endpoint that was recorded has another length, which moves the column that a message names.
+            filled, body = (COLUMN.sub("column <n>", str(text)) for text in (filled, body))
+        if request["method"] != "HEAD":
+            self._compare(f"{name} body", filled, body)
+
+    def _send(self, request: dict[str, Any]) -> httpx.Response:
+        headers = {key: self._filled(value) for key, value in request.get("headers", {}).items()}
+        content = request.get("raw")
+        if "json" in request:
+            content = self.substitute(self._filled(json.dumps(request["json"], separators=(",", ":"))))
+            headers["content-type"] = "application/json"
+        url, params = self._filled(request["path"]), json.loads(self._filled(json.dumps(request.get("params"))))
+        return self.client.request(request["method"], url, params=params, headers=headers, content=content)
+
+    def _save(self, wanted: dict[str, str], body: Any) -> None:
+        for variable, path in wanted.items():
+            value = body
+            for part in path.split("."):
+                value = value[body["namespaces"].index([part[1:]])] if part.startswith("?") else value[part]
+            self.variables[variable] = value
+
+    def _filled(self, text: str) -> str:
+        return re.sub(r"\$\{(\w+)\}", lambda match: self.variables.get(match[1], match[0]), text)
+
+    def _wait_for_tasks(self) -> None:
+        path = self._filled("/management/v1/warehouse/${w_d}/task/list")
+        deadline = time.monotonic() + WAIT_SECONDS
+        while self.client.post(path, json={"status": ["SCHEDULED", "RUNNING"]}).json()["tasks"]:
+            assert time.monotonic() < deadline, "the purge task did not end"
+
+    def _compare(self, where: str, expected: Any, found: Any) -> None:
+        self.differences += _differences(where, expected, found, set(self.variables.values()))
+
+
+def _body(response: httpx.Response) -> Any:
+    if not response.content:
+        return None
+    if response.headers.get("content-type", "").startswith("application/json"):
+        return response.json()
+    return response.text
+
+
+def _differences(where: str, expected: Any, found: Any, known: set[str]) -> list[str]:
+    if isinstance(expected, dict) and isinstance(found, dict):
+        lines = [f"{where}: lacks `{key}`" for key in expected.keys() - found.keys()]
+        lines += [f"{where}: has `{key}`, {found[key]!r}" for key in found.keys() - expected.keys()]
+        for key in expected.keys() & found.keys():
+            lines += _field_differences(where, key, expected[key], found[key], known)
+        return lines
+    if isinstance(expected, list) and isinstance(found, list):
+        return _list_differences(where, expected, found, known)
+    if isinstance(expected, str) and isinstance(found, str):
+        same = expected == "<vended>" or _shape(expected, known) == _shape(found, known)
+    else:
+        same = expected == found and type(expected) is type(found)
+    return [] if same else [f"{where}: expected {expected!r}, found {found!r}"]
+
+
+def _field_differences(where: str, key: str, expected: Any, found: Any, known: set[str]) -> list[str]:
+    if key in VOLATILE:
+        same = type(expected) is type(found)
+        return [] if same else [f"{where}.{key}: expected something like {expected!r}, found {found!r}"]
+    if key == "stack":
+        return [] if _is_stack(found) else [f"{where}.stack: expected texts, the last one an error id, found {found!r}"]
+    return _differences(f"{where}.{key}", expected, found, known)
+
+
+def _is_stack(found: Any) -> bool:
+    return isinstance(found, list) and bool(found) and bool(re.fullmatch(rf"Error ID: {UUID.pattern}", found[-1]))
+
+
+def _list_differences(where: str, expected: list[Any], found: list[Any], known: set[str]) -> list[str]:
+    rest = list(found)
+    lines: list[str] = []
+    for entry in expected:
+        matches = [one for one in rest if not _differences(where, entry, one, known)]
+        if matches:
+            rest.remove(matches[0])
+        elif rest:
+            lines += _differences(f"{where}[]", entry, rest.pop(0), known)
+        else:
+            lines.append(f"{where}: lacks the item {entry!r}")
+    return lines + [f"{where}: has the item {one!r}" for one in rest]
+
+
+def _shape(text: str, known: set[str]) -> str:
+    """Ids that were saved stay; other ids and times are named only."""
+    text = TIME.sub("<time>", text)
+    return UUID.sub(lambda match: match[0] if match[0] in known else "<id>", text)
+
+
+def main() -> None:
+    """Print the differences of every recording."""
+    parser = argparse.ArgumentParser(description="Compare a Lakekeeper with recordings of another")
+    parser.add_argument("url")
+    parser.add_argument("--recordings", default="0.13.3", help="a folder of recordings: head or a release")
+    parser.add_argument("--s3", required=True, help="endpoint of the store, as the server reaches it")
+    parser.add_argument("--access-key-id", default="minioadmin")
+    parser.add_argument("--secret-access-key", default="minioadmin")
+    parser.add_argument("--token", action="append", default=[], metavar="NAME=TOKEN")
+    arguments = parser.parse_args()
+    tokens = dict(token.split("=", 1) for token in arguments.token)
+    variables = {"base": arguments.url.rstrip("/"), "s3": arguments.s3.rstrip("/")} | tokens
+    substitute = with_keys(arguments.access_key_id, arguments.secret_access_key)
+    with httpx.Client(base_url=arguments.url, timeout=60) as client:
+        replayer = Replayer(client, variables, substitute)
+        for recording in recordings_of(arguments.recordings, openfga=bool(tokens)):
+            differences = replayer.replay(recording)
+            print(f"{recording.name}: {len(differences)} differences", *differences, sep="\n  ")
+
+
+if __name__ == "__main__":
+    main()
