@@ -2,13 +2,17 @@
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup check fmt lock schema test test-all demo bench docs clean
+.PHONY: help setup check fmt lock schema test test-all test-real demo bench docs clean
 
 BIN := .venv/bin
 READY := .venv/.ready
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 # Tests, demo and benchmarks start hundreds of short processes: none of them should compile its imports anew.
 unexport PYTHONDONTWRITEBYTECODE
+
+# The suites that ask a Lakekeeper, and the versions beside the newest that `test-all` has the stand-in play.
+SERVER_SUITES := tests/integration/provider tests/integration/tenant
+RELEASES := 0.11 0.12 0.13
 
 help:  ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | awk -F'\t' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -29,8 +33,19 @@ check: $(READY)  ## Format, lint, types, import rules, spelling; changes nothing
 test: $(READY)  ## Every test; those for the Pulumi CLI are skipped where it is not on the PATH
 	pytest -n 2 --dist loadgroup $(ARGS)
 
-test-all: $(READY)  ## Every test in its long form, and the Pulumi CLI must be there
+test-all: $(READY)  ## Every test in its long form, on each version of Lakekeeper; the Pulumi CLI must be there
 	LAKEWRIGHT_REQUIRE_PULUMI=1 LAKEWRIGHT_FULL=1 pytest -n 2 --dist loadgroup $(ARGS)
+	@for version in $(RELEASES); do echo "== Lakekeeper $$version"; \
+	  TEST_LAKEKEEPER_VERSION=$$version pytest -n 2 --dist loadgroup $(SERVER_SUITES) $(ARGS); done
+
+test-real: $(READY)  ## Run the suites against your servers: LAKEKEEPER=URL S3=URL, see docs/test-real.md
+	@test -n "$(LAKEKEEPER)" -a -n "$(S3)" || { echo "name your servers: make test-real LAKEKEEPER=URL S3=URL"; exit 2; }
+	@TEST_REAL_LAKEKEEPER='$(LAKEKEEPER)' TEST_REAL_S3='$(S3)' TEST_REAL_BUCKET='$(BUCKET)' TEST_REAL_REGION='$(REGION)' \
+	  TEST_REAL_TOKEN_URL='$(TOKEN_URL)' TEST_REAL_CLIENT_ID='$(CLIENT_ID)' TEST_REAL_SCOPE='$(SCOPE)' \
+	  TEST_REAL_KUBECONFIG='$(if $(filter command,$(origin KUBECONFIG)),$(KUBECONFIG))' \
+	  TEST_REAL_CLIENT_SECRET="$${CLIENT_SECRET:-}" \
+	  TEST_REAL_KEY_ID="$${AWS_ACCESS_KEY_ID:-}" TEST_REAL_SECRET="$${AWS_SECRET_ACCESS_KEY:-}" \
+	  pytest $(or $(SUITES),$(SERVER_SUITES) tests/spark) $(ARGS)
 
 demo: $(READY)  ## Declare a tenant, run a Spark job in it, find and heal drift (ARGS=--keep leaves the sandbox running)
 	@python -m demo $(ARGS)

@@ -6,11 +6,15 @@ import os
 import shutil
 from collections import Counter
 from collections.abc import Iterator
+from typing import Any, cast
 
 import hypothesis
 import pytest
 from lakewright_sandbox import lifecycle
+from lakewright_sandbox.lakekeeper.versions import NEWEST, Version, is_at_least
 from lakewright_sandbox.state import Sandbox
+
+from .real_servers import ENDPOINT, RealServers
 
 NEEDS_PULUMI = "needs the Pulumi CLI, which is not on the PATH"
 
@@ -24,11 +28,57 @@ hypothesis.settings.register_profile("new", deadline=None)
 hypothesis.settings.load_profile("new" if os.environ.get("LAKEWRIGHT_FULL") else "same")
 
 
+PLAYED = cast(Version, os.environ.get("TEST_LAKEKEEPER_VERSION") or NEWEST)
+
+STAND_IN_ONLY = {
+    "light_endpoint": "counts calls of the stand-in, or has it play faults",
+    "guarded_endpoint": "plays users by their names",
+    "granting": "plays users by their names",
+    "servers": "plays every version",
+    "attached": "attaches the sandbox's providers",
+    "struck": "strikes the ways to the servers",
+    "openfga": "plays users by their names",
+    "way_to": "puts faults between the engine and the sandbox",
+}
+"""Fixtures that real servers cannot give, and why."""
+
+LEFT_BEHIND: list[str] = []
+"""What a run on real servers could not remove."""
+
+
 @pytest.fixture(scope="session")
-def sandbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
-    """One sandbox for all tests of a worker, with a directory and ports of its own. Tests make their own buckets."""
+def real() -> Iterator[RealServers | None]:
+    """The caller's servers under `make test-real`, and what was made on them removed after the tests; else None."""
+    servers = RealServers.from_environ()
+    if servers is None:
+        yield None
+        return
+    try:
+        servers.begin()
+        yield servers
+    finally:
+        LEFT_BEHIND.extend(servers.clean_up())
+
+
+@pytest.fixture(scope="session")
+def sandbox_version() -> Version:
+    """The version of Lakekeeper that the stand-in plays: the newest, unless the version matrix asks for another."""
+    return PLAYED
+
+
+@pytest.fixture(scope="session")
+def sandbox(
+    tmp_path_factory: pytest.TempPathFactory, real: RealServers | None, sandbox_version: Version
+) -> Iterator[Sandbox]:
+    """One sandbox for all tests of a worker, with a directory and ports of its own. Tests make their own buckets.
+
+    Under `make test-real` it is the caller's servers in the same shape.
+    """
     directory = tmp_path_factory.mktemp("sandbox")
-    yield lifecycle.up(directory)
+    if real:
+        yield real.as_sandbox(directory)
+        return
+    yield lifecycle.bring_up(directory, lifecycle.Wishes(version=sandbox_version)).sandbox
     lifecycle.down(directory)
 
 
@@ -42,7 +92,15 @@ def _no_keys_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     no_pulumi = shutil.which("pulumi") is None
+    on_real_servers = bool(os.environ.get(ENDPOINT))
     for item in items:
+        since = item.get_closest_marker("since")
+        if since and not is_at_least(PLAYED, since.args[0]):
+            item.add_marker(pytest.mark.skip(reason=f"needs Lakekeeper {since.args[0]} or newer"))
+        if PLAYED != NEWEST and (reason := _why_not_on_releases(item)):
+            item.add_marker(pytest.mark.skip(reason=reason))
+        if on_real_servers and (reason := _why_left_out(item)):
+            item.add_marker(pytest.mark.skip(reason=reason))
         if item.get_closest_marker("spark"):
             # One JVM at a time: all of them run in one worker, one after the other.
             item.add_marker(pytest.mark.xdist_group("spark"))
@@ -50,9 +108,48 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.skip(reason=NEEDS_PULUMI))
 
 
+NEWEST_ONLY = {
+    "servers": "plays every version itself",
+    "granting": "has tags, which Lakekeeper 0.14 brought",
+}
+"""Fixtures that the version matrix has at the newest version alone, and why."""
+
+
+def _why_not_on_releases(item: pytest.Item) -> str | None:
+    names: list[str] = getattr(item, "fixturenames", [])
+    return next((NEWEST_ONLY[name] for name in names if name in NEWEST_ONLY), None)
+
+
+def _why_left_out(item: pytest.Item) -> str | None:
+    names: list[str] = getattr(item, "fixturenames", [])
+    found = next((STAND_IN_ONLY[name] for name in names if name in STAND_IN_ONLY), None)
+    if found is None and "spark" in item.path.parts and _goes_around_the_project(item):
+        found = "makes buckets or servers of its own beside the suite's project"
+    marker = item.get_closest_marker("stand_in")
+    found = str(marker.args[0]) if marker else found
+    return f"not on real servers: {found}" if found else None
+
+
+PORTABLE = frozenset({"project", "tenant", "made"})
+"""Fixtures of the Spark suite that ask for the sandbox and know the caller's servers too."""
+
+
+def _goes_around_the_project(item: pytest.Item) -> bool:
+    info: Any = getattr(item, "_fixtureinfo", None)
+    if info is None:
+        return False
+    asking = {name for name, found in info.name2fixturedefs.items() if "sandbox" in found[-1].argnames}
+    return "sandbox" in info.argnames or bool(asking - PORTABLE)
+
+
 def pytest_sessionstart() -> None:
     if os.environ.get("LAKEWRIGHT_REQUIRE_PULUMI") and shutil.which("pulumi") is None:
         raise pytest.UsageError("LAKEWRIGHT_REQUIRE_PULUMI is set, and the Pulumi CLI is not on the PATH: install it")
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    if LEFT_BEHIND and not session.exitstatus:
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
@@ -63,3 +160,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         terminalreporter.section("skipped, by reason")
         for reason, count in reasons.most_common():
             terminalreporter.line(f"{count} {reason}")
+    if LEFT_BEHIND:
+        terminalreporter.section("left behind on the servers: remove it by hand")
+        for line in LEFT_BEHIND:
+            terminalreporter.line(line)

@@ -15,10 +15,16 @@ sys.path.insert(0, str(Path(__file__).parent))  # what these tests share beside 
 
 from projects import Project, post
 
+from ..real_servers import RealServers
+
 
 @pytest.fixture(scope="session")
-def project(sandbox: Sandbox) -> Iterator[Project]:
-    """A project on the sandbox that every test shares."""
+def project(sandbox: Sandbox, real: RealServers | None) -> Iterator[Project]:
+    """A project on the sandbox, or on the caller's servers, that every test shares."""
+    if real:
+        with real.http() as server:
+            yield Project(server, sandbox, real)
+        return
     with httpx.Client(base_url=sandbox.lakekeeper.endpoint, timeout=60) as server:
         post(server, "/management/v1/bootstrap", {"accept-terms-of-use": True}, tolerate="CatalogAlreadyBootstrapped")
         yield Project(server, sandbox)

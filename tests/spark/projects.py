@@ -16,11 +16,18 @@ NAMESPACES = ["operator-port-result", "operator-console-messages", "workflow-run
 
 
 class Project:
-    """A project with a bucket and a role of its own. `server` asks as somebody who may make projects."""
+    """A project with a bucket and a role of its own. `server` asks as somebody who may make projects.
 
-    def __init__(self, server: httpx.Client, sandbox: Sandbox) -> None:
-        self.server, self.sandbox = server, sandbox
+    On `real` servers it has a prefix of its own in the caller's bucket, and the caller's key.
+    """
+
+    def __init__(self, server: httpx.Client, sandbox: Sandbox, real: Any = None) -> None:
+        self.server, self.sandbox, self._real = server, sandbox, real
         self.id, self._external_id, self._bucket = str(uuid.uuid4()), str(uuid.uuid4()), f"spark-{uuid.uuid4().hex[:8]}"
+        if real:
+            self.id, self._bucket = f"{real.run}-{uuid.uuid4().hex[:6]}", real.bucket
+            self._post("/management/v1/project", {"project-name": self.id, "project-id": self.id})
+            return
         self._role = _bucket_and_role(sandbox, self._bucket, self._external_id)
         self._post("/management/v1/project", {"project-name": self._bucket, "project-id": self.id})
 
@@ -33,12 +40,14 @@ class Project:
             "endpoint": self.sandbox.aws.endpoint,
             "path-style-access": True,
             "flavor": "s3-compat",
-            "key-prefix": name,
+            "key-prefix": f"{self.id}/{name}" if self._real else name,
             "sts-enabled": delegation == "vended",
-            "assume-role-arn": self._role,
-            "sts-role-arn": self._role,
         }
-        credential = {"type": "s3", "credential-type": "aws-system-identity", "external-id": self._external_id}
+        if self._real:
+            credential = self._real.key_on_the_wire
+        else:
+            profile |= {"assume-role-arn": self._role, "sts-role-arn": self._role}
+            credential = {"type": "s3", "credential-type": "aws-system-identity", "external-id": self._external_id}
         made = self._post(
             "/management/v1/warehouse",
             {
@@ -56,6 +65,8 @@ class Project:
     def config(self, *warehouses: CatalogWarehouse, **fields: Any) -> CatalogConfig:
         """The configuration that a stack would write for these warehouses."""
         uri = self.sandbox.lakekeeper.catalog_uri
+        if self._real and self._real.token_url:
+            fields = {"auth": self._real.auth, **fields}
         return CatalogConfig.model_validate(
             {"tenant": "spark-tests", "uri": uri, "project_id": self.id, "warehouses": list(warehouses), **fields}
         )

@@ -18,12 +18,18 @@ from lakewright_sandbox.in_process import serving
 from lakewright_sandbox.lakekeeper.app import create_app
 from lakewright_sandbox.lakekeeper.faults import FaultSwitch
 from lakewright_sandbox.lakekeeper.settings import Settings
+from lakewright_sandbox.lakekeeper.versions import Version
 from lakewright_sandbox.state import Sandbox
 from pulumi.dynamic import ResourceProvider
 
+from ...real_servers import RealServers
 from .ground import AUTHORIZERS, TOKEN, Granting, Ground, TokensAsNames, granting_server
 
 Props = dict[str, Any]
+
+
+MADE: set[str] = set()
+"""Warehouses that tests made: a released server's lists do not have those that a test leaves inactive."""
 
 
 @dataclass
@@ -89,6 +95,8 @@ class Resource:
     def _create(self, news: Props) -> None:
         made = self.provider.create(wire(news))
         self.id, self.outs = made.id, made.outs or {}
+        if isinstance(self.provider, WarehouseProvider):
+            MADE.add(self.id)
 
 
 def wire(props: Props) -> Props:
@@ -103,28 +111,34 @@ def _dropped(value: Any) -> Any:
 
 
 @pytest.fixture(autouse=True)
-def _a_run_of_its_own() -> None:
+def _a_run_of_its_own(real: RealServers | None) -> Iterator[None]:
     """What another test declared is not declared beside."""
     claims.of_process.forget()
     hidden.of_process.forget()
+    yield
+    if real:
+        real.warehouse_ids |= MADE
 
 
 @pytest.fixture
-def http(sandbox: Sandbox) -> httpx.Client:
+def http(sandbox: Sandbox, real: RealServers | None) -> httpx.Client:
     """A client of somebody else: who changes things behind the stack's back."""
+    if real:
+        return real.http()
     client = httpx.Client(base_url=sandbox.lakekeeper.endpoint, timeout=60)
     client.post("/management/v1/bootstrap", json={"accept-terms-of-use": True})
     return client
 
 
 @pytest.fixture
-def server(sandbox: Sandbox, http: httpx.Client) -> Props:
-    return {"endpoint": sandbox.lakekeeper.endpoint}
+def server(sandbox: Sandbox, http: httpx.Client, real: RealServers | None) -> Props:
+    return real.server if real else {"endpoint": sandbox.lakekeeper.endpoint}
 
 
 @pytest.fixture
-def unique() -> str:
-    return uuid.uuid4().hex[:12]
+def unique(real: RealServers | None) -> str:
+    """Part of every name that a test gives."""
+    return f"{real.run}-{uuid.uuid4().hex[:8]}" if real else uuid.uuid4().hex[:12]
 
 
 @pytest.fixture
@@ -135,10 +149,10 @@ def project_id(http: httpx.Client, unique: str) -> str:
 
 
 @pytest.fixture(scope="session")
-def light_endpoint(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def light_endpoint(tmp_path_factory: pytest.TempPathFactory, sandbox_version: Version) -> Iterator[str]:
     """A server in this process that probes no storage, for tests that need no bucket; it counts the calls."""
     database = tmp_path_factory.mktemp("light") / "lakekeeper.db"
-    settings = Settings(database=f"sqlite:///{database}", skip_storage_validation=True)
+    settings = Settings(database=f"sqlite:///{database}", version=sandbox_version, skip_storage_validation=True)
     with serving(FaultSwitch(create_app(settings))) as endpoint:
         yield endpoint
 
@@ -192,10 +206,12 @@ def own_ground(granting: Granting, monkeypatch: pytest.MonkeyPatch) -> Iterator[
 
 
 @pytest.fixture(scope="session")
-def guarded_endpoint(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def guarded_endpoint(tmp_path_factory: pytest.TempPathFactory, sandbox_version: Version) -> Iterator[str]:
     """A server in this process that enforces rights and probes no storage; `operator` may do everything."""
     database = tmp_path_factory.mktemp("guarded") / "lakekeeper.db"
-    settings = Settings(database=f"sqlite:///{database}", authorizer="openfga", skip_storage_validation=True)
+    settings = Settings(
+        database=f"sqlite:///{database}", version=sandbox_version, authorizer="openfga", skip_storage_validation=True
+    )
     with serving(FaultSwitch(TokensAsNames(create_app(settings)))) as endpoint:
         asked = {"accept-terms-of-use": True, "is-operator": True}
         by = {"authorization": "Bearer operator"}
@@ -241,7 +257,9 @@ AwsClient = Callable[[str], Any]
 
 
 @pytest.fixture
-def aws(sandbox: Sandbox) -> AwsClient:
+def aws(sandbox: Sandbox, real: RealServers | None) -> AwsClient:
+    if real:
+        return real.aws
     admin = sandbox.admin
     session = boto3.Session(
         admin.access_key_id, admin.secret_access_key.get_secret_value(), region_name=sandbox.aws.region
@@ -250,9 +268,17 @@ def aws(sandbox: Sandbox) -> AwsClient:
 
 
 @pytest.fixture
-def bucket(aws: AwsClient, unique: str) -> str:
+def bucket(aws: AwsClient, unique: str, real: RealServers | None) -> str:
+    if real:
+        return real.bucket
     aws("s3").create_bucket(Bucket=f"lake-{unique}")
     return f"lake-{unique}"
+
+
+@pytest.fixture
+def key_prefix(unique: str, real: RealServers | None) -> str:
+    """Where a test's warehouse is: in a bucket of its own, or under a prefix of its own in the caller's."""
+    return f"{unique}/main" if real else "main"
 
 
 @pytest.fixture
@@ -264,10 +290,10 @@ def keys(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> Props:
 
 
 @pytest.fixture
-def storage(sandbox: Sandbox, bucket: str) -> Props:
+def storage(sandbox: Sandbox, bucket: str, key_prefix: str) -> Props:
     return {
         "bucket": bucket,
-        "key_prefix": "main",
+        "key_prefix": key_prefix,
         "region": sandbox.aws.region,
         "endpoint": sandbox.aws.endpoint,
         "flavor": "s3-compat",
@@ -304,6 +330,12 @@ def make_table(http: httpx.Client) -> Callable[..., str]:
 
 
 @pytest.fixture
-def objects(aws: AwsClient, bucket: str) -> Callable[[], list[str]]:
-    """The keys in the bucket."""
-    return lambda: [one["Key"] for one in aws("s3").list_objects_v2(Bucket=bucket).get("Contents", [])]
+def objects(aws: AwsClient, bucket: str, key_prefix: str) -> Callable[[], list[str]]:
+    """The keys of the warehouse's objects, from its prefix on."""
+    start = len(key_prefix.removesuffix("main"))
+
+    def keys() -> list[str]:
+        found = aws("s3").list_objects_v2(Bucket=bucket, Prefix=key_prefix[:start]).get("Contents", [])
+        return [one["Key"][start:] for one in found]
+
+    return keys

@@ -73,7 +73,7 @@ def test_a_warehouse_elsewhere_is_not(warehouse: Resource, declared: Props, othe
         Resource(WarehouseProvider()).up(**stranger)
 
 
-def test_adopting_moves_the_region_and_never_the_prefix(warehouse: Resource, declared: Props) -> None:
+def test_adopting_moves_the_region_and_never_the_prefix(warehouse: Resource, declared: Props, key_prefix: str) -> None:
     adopted = Resource(WarehouseProvider())
     moved = declared | {"storage": declared["storage"] | {"region": "eu-west-1"}, "adopt": True}
     assert adopted.up(**moved) == "create"
@@ -81,7 +81,7 @@ def test_adopting_moves_the_region_and_never_the_prefix(warehouse: Resource, dec
     assert adopted.refresh() == "same"
     elsewhere = declared | {"storage": declared["storage"] | {"key_prefix": "x"}, "adopt": True}
     refused = Resource(WarehouseProvider()).failures(**elsewhere)["adopt"]
-    assert "exists already, and the server cannot change storage.key_prefix: 'main' -> 'x'" in refused
+    assert f"exists already, and the server cannot change storage.key_prefix: '{key_prefix}' -> 'x'" in refused
 
 
 @pytest.mark.parametrize("when", ["before", "after"])

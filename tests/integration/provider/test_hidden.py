@@ -21,6 +21,8 @@ from .conftest import Props, Resource
 COLUMNS = [{"name": "id", "type": "long"}]
 USER = "oidc~ann"
 
+pytestmark = [pytest.mark.since("0.14"), pytest.mark.stand_in("grants to a user that every run names alike")]
+
 
 class Inside:
     """A warehouse with something of every kind that an inactive one hides, as a stack has it; and somebody else."""
@@ -35,8 +37,9 @@ class Inside:
         self.resources["warehouse"].up(**self.programs["warehouse"])
         self.id = self.resources["warehouse"].id
         place = {"server": server, "warehouse_id": self.id}
-        bucket = declared["storage"]["bucket"]
-        where = {"location": f"s3://{bucket}/main/sales", "properties": {"owner": "a"}, "protected": False}
+        storage = declared["storage"]
+        location = f"s3://{storage['bucket']}/{storage['key_prefix']}/sales"
+        where = {"location": location, "properties": {"owner": "a"}, "protected": False}
         on = {"type": "namespace", "warehouse_id": self.id, "namespace": "sales"}
         held = {"privilege": "get_metadata", "user": USER}
         self.add("namespace", NamespaceProvider(), place | where | {"name": "sales"})

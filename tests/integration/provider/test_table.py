@@ -313,7 +313,7 @@ def test_it_is_dropped_with_purge_alone(table: Resource, orders: Props, http: ht
 
 
 def test_another_place_replaces_under_the_rules_of_deletion(table: Resource, orders: Props, storage: Props) -> None:
-    elsewhere = orders | {"location": f"s3://{storage['bucket']}/main/elsewhere/"}
+    elsewhere = orders | {"location": f"s3://{storage['bucket']}/{storage['key_prefix']}/elsewhere/"}
     with pytest.raises(HoldsTables, match="would be replaced"):
         table.preview(**elsewhere)
     table.up(**orders, deletion="retain")

@@ -39,7 +39,7 @@ def orders(warehouse: Resource, server: Props, storage: Props, http: httpx.Clien
         "partition_by": ["days(day)"],
         "sort_by": ["id"],
         "properties": {"owner": "sales"},
-        "location": f"s3://{storage['bucket']}/main/orders",
+        "location": f"s3://{storage['bucket']}/{storage['key_prefix']}/orders",
         "format_version": 3,
     }
 

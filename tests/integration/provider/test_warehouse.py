@@ -122,7 +122,7 @@ def test_a_changed_profile_behind_the_back_is_healed(
 
 def test_normalisation_is_no_drift(warehouse: Resource, declared: Props) -> None:
     as_typed = declared["storage"] | {
-        "key_prefix": "/main/",
+        "key_prefix": f"/{declared['storage']['key_prefix']}/",
         "endpoint": declared["storage"]["endpoint"].replace("http:", "HTTP:"),
         "flavor": "minio",
         "assume_role_arn": " ",

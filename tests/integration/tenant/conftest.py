@@ -22,6 +22,8 @@ from lakewright_sandbox.state import Sandbox
 from lakewright_spark.catalog import CatalogConfig
 from pyiceberg.catalog import Catalog, load_catalog
 
+from ...real_servers import RealServers, leave_out
+
 REPOSITORY = Path(__file__).parents[3]
 PASSPHRASE = "correct horse battery staple"
 LAKEWRIGHT = Path(sys.executable).with_name("lakewright")
@@ -37,6 +39,8 @@ class Tenant:
     environ: dict[str, str] = field(default_factory=dict)
     said: list[str] = field(default_factory=list)
     """Everything that the commands printed."""
+    real: RealServers | None = None
+    """The caller's servers, under `make test-real`."""
 
     @property
     def name(self) -> str:
@@ -48,6 +52,10 @@ class Tenant:
 
     def write(self) -> None:
         """Write the spec as the stack's file; the salt, if there is one, stays."""
+        if self.real:
+            stores = self.spec["storage"].values()
+            if any(one["backend"] != "s3" or not one.keys() <= self.real.store.keys() for one in stores):
+                leave_out("makes buckets, keys or roles on AWS")
         file = self.folder / "tenants" / f"Pulumi.{self.name}.yaml"
         document = yaml.safe_load(file.read_text()) if file.exists() else {}
         document["config"] = {"lakewright:tenant": self.spec}
@@ -97,11 +105,11 @@ MakeTenant = Callable[..., Tenant]
 
 
 @pytest.fixture
-def make_tenant(tmp_path: Path, sandbox: Sandbox) -> MakeTenant:
+def make_tenant(tmp_path: Path, sandbox: Sandbox, real: RealServers | None) -> MakeTenant:
     """Make a tenant with a warehouse `executions` and a namespace `results`, or with what is given instead."""
 
     def make(**changes: Any) -> Tenant:
-        name = f"t{uuid4().hex[:10]}"
+        name = f"{real.run}-{uuid4().hex[:6]}" if real else f"t{uuid4().hex[:10]}"
         folder = tmp_path / name
         for part in ("tenants", "environments", "state"):
             (folder / part).mkdir(parents=True)
@@ -109,17 +117,19 @@ def make_tenant(tmp_path: Path, sandbox: Sandbox) -> MakeTenant:
             shutil.copy(REPOSITORY / file, folder)
         (folder / ".venv").symlink_to(sys.prefix)
         (folder / "environments" / "sandbox.yaml").write_text(
-            f"sandbox: {sandbox.dir}\nkubernetes: {{render_to: {folder / 'rendered'}}}\n"
+            yaml.safe_dump(real.environment(folder / "rendered"))
+            if real
+            else f"sandbox: {sandbox.dir}\nkubernetes: {{render_to: {folder / 'rendered'}}}\n"
         )
         spec: dict[str, Any] = {
             "version": 1,
             "environment": "sandbox",
             "name": name,
             "owner": "tests",
-            "storage": {"main": {"backend": "aws", "bucket": f"{name}-lakehouse"}},
+            "storage": {"main": real.store if real else {"backend": "aws", "bucket": f"{name}-lakehouse"}},
             "warehouses": [{"name": "executions", "namespaces": ["results"], "deletion": "purge"}],
         }
-        tenant = Tenant(folder, sandbox, spec | changes)
+        tenant = Tenant(folder, sandbox, spec | changes, real=real)
         tenant.write()
         tenant.told("stack", "init")
         return tenant
@@ -152,9 +162,9 @@ def _port(provider: subprocess.Popen[str]) -> str:
 
 
 @pytest.fixture
-def lakekeeper(sandbox: Sandbox) -> Any:
+def lakekeeper(sandbox: Sandbox, real: RealServers | None) -> Any:
     """Plain HTTP to the sandbox's Lakekeeper."""
-    with httpx.Client(base_url=sandbox.lakekeeper.endpoint, timeout=60) as client:
+    with real.http() if real else httpx.Client(base_url=sandbox.lakekeeper.endpoint, timeout=60) as client:
         yield client
 
 
@@ -180,8 +190,10 @@ def aws_client(sandbox: Sandbox, service: str, key: AccessKey | dict[str, str] |
 
 
 @pytest.fixture
-def aws(sandbox: Sandbox) -> Callable[..., Any]:
+def aws(sandbox: Sandbox, real: RealServers | None) -> Callable[..., Any]:
     """`aws("s3")`, or `aws("s3", keys)`: a client towards the sandbox."""
+    if real:
+        return real.aws
 
     def client(service: str, key: AccessKey | dict[str, str] | None = None) -> Any:
         return aws_client(sandbox, service, key)

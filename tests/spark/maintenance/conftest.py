@@ -25,27 +25,37 @@ from lakewright_spark.table_identifier import TableIdentifier
 from pyspark.sql import SparkSession
 from storm import Storm
 
+from ...real_servers import RealServers
+
 DAY = timedelta(days=1)
 
 
 @pytest.fixture(scope="package")
-def tenant(sandbox: Sandbox, catalog_config: CatalogConfig) -> CatalogConfig:
+def tenant(sandbox: Sandbox, catalog_config: CatalogConfig, real: RealServers | None) -> CatalogConfig:
     profile = {"type": "soft", "expiration-seconds": 3600}
-    soft = made_warehouse(sandbox, catalog_config, "soft", sandbox.aws.endpoint, profile)
+    soft = made_warehouse(sandbox, catalog_config, "soft", sandbox.aws.endpoint, profile, real=real)
     return catalog_config.model_copy(update={"warehouses": [*catalog_config.warehouses, soft]})
 
 
 def made_warehouse(
-    sandbox: Sandbox, config: CatalogConfig, name: str, endpoint: str, deletion: dict[str, Any]
+    sandbox: Sandbox,
+    config: CatalogConfig,
+    name: str,
+    endpoint: str,
+    deletion: dict[str, Any],
+    *,
+    real: RealServers | None = None,
 ) -> CatalogWarehouse:
-    bucket = f"{name}-{uuid.uuid4().hex[:8]}"
-    s3(sandbox).create_bucket(Bucket=bucket)
+    bucket = real.bucket if real else f"{name}-{uuid.uuid4().hex[:8]}"
+    if not real:
+        s3(sandbox).create_bucket(Bucket=bucket)
     body = {
         "warehouse-name": name,
         "project-id": config.project_id,
         "storage-profile": {
             "type": "s3",
             "bucket": bucket,
+            "key-prefix": f"{config.project_id}/{name}" if real else None,
             "region": sandbox.aws.region,
             "endpoint": endpoint,
             "path-style-access": True,
@@ -60,7 +70,8 @@ def made_warehouse(
         },
         "delete-profile": deletion,
     }
-    answer = httpx.post(f"{sandbox.lakekeeper.endpoint}/management/v1/warehouse", json=body, timeout=60)
+    with real.http() if real else httpx.Client(base_url=sandbox.lakekeeper.endpoint, timeout=60) as server:
+        answer = server.post("/management/v1/warehouse", json=body)
     assert answer.status_code == 201, answer.text
     return CatalogWarehouse(name=name, id=answer.json()["warehouse-id"])
 

@@ -1,0 +1,254 @@
+"""Servers that the caller has, for `make test-real`: where they are, and how what tests made there is removed."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any, NoReturn
+
+import boto3
+import httpx
+import pytest
+from botocore.config import Config
+from lakewright.credentials import resolve
+from lakewright.lakekeeper.api import contents, projects, roles, users, warehouses
+from lakewright.lakekeeper.api.auth import auth_for
+from lakewright.lakekeeper.api.client import Client
+from lakewright.lakekeeper.api.errors import Busy, LakekeeperError, NotFound
+from lakewright.lakekeeper.api.retry import until
+from lakewright.lakekeeper.api.server import ServerRef
+from lakewright_sandbox.state import AwsState, LakekeeperState, Sandbox
+
+ENDPOINT = "TEST_REAL_LAKEKEEPER"
+CLIENT_SECRET = "TEST_REAL_CLIENT_SECRET"
+KEY_ID, SECRET = "TEST_REAL_KEY_ID", "TEST_REAL_SECRET"
+"""Variables that hold the caller's S3 key while tests run, for references to it."""
+
+PREFIX = "lwt"
+"""Names of everything that a run makes begin with this and the run's own letters."""
+
+PURGE_WAIT = 120
+"""Seconds that the server has to work off the purges of one warehouse."""
+
+
+@dataclass
+class RealServers:
+    """A Lakekeeper and an S3 store that were there before the tests, and a run's part of them."""
+
+    lakekeeper: str
+    s3: str
+    region: str
+    given_bucket: str | None
+    token_url: str | None
+    client_id: str
+    scope: str | None
+    kubeconfig: str | None
+    run: str = field(default_factory=lambda: f"{PREFIX}{uuid.uuid4().hex[:6]}")
+    warehouse_ids: set[str] = field(default_factory=set[str])
+    """What tests made by themselves: released servers do not list warehouses that were left inactive."""
+
+    @classmethod
+    def from_environ(cls, environ: Mapping[str, str] = os.environ) -> RealServers | None:
+        """Read what `make test-real` was given; None where tests run on the sandbox."""
+        if not environ.get(ENDPOINT):
+            return None
+        missing = [name for name in ("TEST_REAL_S3", KEY_ID, SECRET) if not environ.get(name)]
+        if missing:
+            raise pytest.UsageError(f"`make test-real` needs {', '.join(missing)}; see docs/test-real.md")
+        return cls(
+            lakekeeper=environ[ENDPOINT].rstrip("/"),
+            s3=environ["TEST_REAL_S3"].rstrip("/") + "/",
+            region=environ.get("TEST_REAL_REGION") or "us-east-1",
+            given_bucket=environ.get("TEST_REAL_BUCKET") or None,
+            token_url=environ.get("TEST_REAL_TOKEN_URL") or None,
+            client_id=environ.get("TEST_REAL_CLIENT_ID") or "",
+            scope=environ.get("TEST_REAL_SCOPE") or None,
+            kubeconfig=environ.get("TEST_REAL_KUBECONFIG") or None,
+        )
+
+    @property
+    def bucket(self) -> str:
+        """The bucket that was given, or one that belongs to this run."""
+        return self.given_bucket or f"{self.run}-lakehouse"
+
+    @property
+    def auth(self) -> dict[str, Any]:
+        """Return how stacks and jobs prove who they are, by references."""
+        if self.token_url is None:
+            return {"kind": "none"}
+        found = {"kind": "client-credentials", "token_url": self.token_url, "client_id": self.client_id}
+        return found | {"client_secret": f"env:{CLIENT_SECRET}"} | ({"scope": self.scope} if self.scope else {})
+
+    @property
+    def server(self) -> dict[str, Any]:
+        """The `server` of a resource."""
+        return {"endpoint": self.lakekeeper} | ({} if self.token_url is None else {"auth": self.auth})
+
+    @property
+    def credential(self) -> dict[str, str]:
+        """A warehouse's credential, by references."""
+        return {"type": "access-key", "access_key_id": f"env:{KEY_ID}", "secret_access_key": f"env:{SECRET}"}
+
+    @property
+    def key_on_the_wire(self) -> dict[str, str]:
+        """The same as the management API takes it."""
+        key = {"aws-access-key-id": os.environ[KEY_ID], "aws-secret-access-key": os.environ[SECRET]}
+        return {"type": "s3", "credential-type": "access-key"} | key
+
+    @property
+    def store(self) -> dict[str, Any]:
+        """The storage of a tenant's spec."""
+        keys = {"access_key_id": f"env:{KEY_ID}", "secret_access_key": f"env:{SECRET}"}
+        place = {"backend": "s3", "bucket": self.bucket, "endpoint": self.s3, "region": self.region}
+        return place | {"credential": keys}
+
+    def environment(self, render_to: Path) -> dict[str, Any]:
+        """The environment of tenants: manifests are written to a folder where no cluster was given."""
+        lakekeeper = {"endpoint": self.lakekeeper}
+        if self.token_url is not None:
+            lakekeeper |= {"auth": self.auth, "jobs_auth": self.auth}
+        return {"lakekeeper": lakekeeper, "kubernetes": {} if self.kubeconfig else {"render_to": str(render_to)}}
+
+    @cached_property
+    def client(self) -> Client:
+        """A client of the provider's own kind, with the caller's identity."""
+        return Client(ServerRef.model_validate(self.server), resolve)
+
+    def http(self) -> httpx.Client:
+        """Return a plain client with the caller's identity. A test that asks it for a fault is skipped."""
+        return httpx.Client(
+            base_url=self.lakekeeper,
+            auth=auth_for(ServerRef.model_validate(self.server).auth, resolve),
+            timeout=60,
+            event_hooks={"request": [_no_fault_switch]},
+        )
+
+    def s3_client(self) -> Any:
+        """Return boto3 towards the store."""
+        config = Config(s3={"addressing_style": "path"})
+        session = boto3.Session(os.environ[KEY_ID], os.environ[SECRET], region_name=self.region)
+        return session.client("s3", endpoint_url=self.s3, config=config)
+
+    def aws(self, service: str, *_: Any) -> Any:
+        """Return a client of the store; a test that asks for another service of AWS is skipped."""
+        if service != "s3":
+            leave_out(f"makes things in {service.upper()}, which the sandbox has")
+        client = self.s3_client()
+        client.create_bucket = lambda **_: leave_out("makes buckets of its own")
+        client.list_buckets = lambda **_: leave_out("looks for buckets that the stack made")
+        return client
+
+    def as_sandbox(self, directory: Path) -> Sandbox:
+        """Return the servers in the shape in which tests know a sandbox. Nothing of one runs."""
+        credentials = directory / "credentials"
+        keys = f"aws_access_key_id = {os.environ[KEY_ID]}\naws_secret_access_key = {os.environ[SECRET]}\n"
+        credentials.write_text("".join(f"[{profile}]\n{keys}" for profile in ("admin", "lakekeeper")))
+        credentials.chmod(0o600)
+        aws = AwsState(endpoint=self.s3, region=self.region, account_id="", pid=0, catalog_principal_arn="")
+        catalog = LakekeeperState(endpoint=self.lakekeeper, catalog_uri=f"{self.lakekeeper}/catalog", pid=0)
+        return Sandbox(id=self.run, dir=directory, lakekeeper=catalog, aws=aws, credentials_file=credentials)
+
+    def begin(self) -> None:
+        """Make the run's bucket if none was given."""
+        if not self.client.server().bootstrapped:
+            pytest.exit(f"{self.lakekeeper} is not bootstrapped: bootstrap it first", returncode=2)
+        if not self.given_bucket:
+            self.s3_client().create_bucket(Bucket=self.bucket)
+
+    def clean_up(self) -> list[str]:
+        """Remove what this run made; the result says what could not be removed, a line for each."""
+        left: list[str] = []
+        for project_id in sorted(projects.all_of(self.client)):
+            if project_id.startswith(self.run):
+                left += _reported(f"project {project_id}", lambda one=project_id: self._remove_project(one))
+        for user in users.all_of(self.client):
+            if self.run in str(user["id"]):
+                left += _reported(f"user {user['id']}", lambda one=user: users.delete(self.client, str(one["id"])))
+        left += _reported(f"objects of {self.bucket}", self._empty_bucket)
+        if self.kubeconfig:
+            left += self._remove_kubernetes_namespaces()
+        self.client.close()
+        return left
+
+    def _remove_project(self, project_id: str) -> None:
+        found = {warehouses.id_of(one) for one in warehouses.all_of(self.client, project_id)}
+        for warehouse_id in found | self.warehouse_ids:
+            there = warehouses.get(self.client, warehouse_id)
+            if there and there["project-id"] == project_id:
+                self._remove_warehouse(warehouse_id)
+        for role in roles.all_of(self.client, project_id):
+            roles.delete(self.client, project_id, str(role["id"]))
+        projects.delete(self.client, project_id)
+
+    def _remove_warehouse(self, warehouse_id: str) -> None:
+        warehouses.activate(self.client, warehouse_id)
+        warehouses.change(self.client, warehouse_id, "protection", {"protected": False})
+        _unprotect(self.client, warehouse_id)
+        contents.purge(self.client, warehouse_id)
+        until(
+            lambda: warehouses.delete(self.client, warehouse_id),
+            lambda error: isinstance(error, Busy),
+            seconds=PURGE_WAIT,
+            every=0.5,
+        )
+
+    def _empty_bucket(self) -> None:
+        s3 = self.s3_client()
+        prefix = "" if not self.given_bucket else self.run
+        for page in s3.get_paginator("list_object_versions").paginate(Bucket=self.bucket, Prefix=prefix):
+            for one in [*page.get("Versions", []), *page.get("DeleteMarkers", [])]:
+                s3.delete_object(Bucket=self.bucket, Key=one["Key"], VersionId=one["VersionId"])
+        if not self.given_bucket:
+            s3.delete_bucket(Bucket=self.bucket)
+
+    def _remove_kubernetes_namespaces(self) -> list[str]:
+        kubectl = [shutil.which("kubectl") or "kubectl", f"--kubeconfig={self.kubeconfig}"]
+        listed = subprocess.run(
+            [*kubectl, "get", "namespaces", "-o", "name"], check=False, capture_output=True, text=True
+        )
+        if listed.returncode:
+            return [f"namespaces of the cluster: {listed.stderr.strip()}"]
+        mine = [name for name in listed.stdout.split() if f"tenant-{self.run}" in name]
+        for name in mine:
+            subprocess.run([*kubectl, "delete", name, "--wait=false"], check=False, capture_output=True)
+        return []
+
+
+def _unprotect(client: Client, warehouse_id: str) -> None:
+    from lakewright.lakekeeper.api import namespaces, tables
+
+    found = contents.of_warehouse(client, warehouse_id)
+    for one in found.namespaces:
+        if one.protected:
+            namespaces.protect(client, warehouse_id, one.namespace_id, protected=False)
+    for one in found.tabulars:
+        if one.protected and one.kind == "table":
+            tables.protect(client, warehouse_id, one.tabular_id, protected=False)
+
+
+def _reported(what: str, remove: Any) -> list[str]:
+    try:
+        remove()
+    except NotFound:
+        return []
+    except Exception as error:  # noqa: BLE001 - the rest is removed all the same
+        return [
+            f"{what}: {type(error).__name__}: {error}" if isinstance(error, LakekeeperError) else f"{what}: {error}"
+        ]
+    return []
+
+
+def _no_fault_switch(request: httpx.Request) -> None:
+    if request.url.path.startswith("/sandbox/"):
+        leave_out("needs the stand-in's switch of faults, calls and clock")
+
+
+def leave_out(reason: str) -> NoReturn:
+    """Skip a test that real servers cannot run, with the reason that the summary counts."""
+    pytest.skip(f"not on real servers: {reason}")
