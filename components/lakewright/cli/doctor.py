@@ -41,6 +41,7 @@ def doctor(
 def _of_tenant(stack: str, directory: Path) -> list[Finding]:
     from lakewright.doctor import look_at_surroundings  # noqa: PLC0415
     from lakewright.environment import Environment  # noqa: PLC0415
+    from lakewright.manifests import namespace_name  # noqa: PLC0415
     from lakewright.spec import ExistingStorage, S3Storage, read_stack_file  # noqa: PLC0415
 
     project = load_project(directory)
@@ -48,7 +49,7 @@ def _of_tenant(stack: str, directory: Path) -> list[Finding]:
     environment = Environment.load(project.root / "environments" / f"{spec.environment}.yaml")
     given = [storage.bucket for storage in spec.storage.values() if isinstance(storage, ExistingStorage)]
     stores = [storage for storage in spec.storage.values() if isinstance(storage, S3Storage)]
-    return look_at_surroundings(environment, given, stores, project_id=spec.name)
+    return look_at_surroundings(environment, given, stores, project_id=spec.name, namespace=namespace_name(spec.name))
 
 
 def _show(findings: list[Finding], *, asked_of_tenant: bool) -> None:

@@ -10,6 +10,7 @@ from typing import Any, cast
 
 from lakewright import credentials
 from lakewright.aws_session import aws_session
+from lakewright.doctor.audience import pod_tokens
 from lakewright.doctor.finding import Finding
 from lakewright.environment import AwsAccount, Cluster, Environment
 from lakewright.spec.storage import S3Storage
@@ -19,18 +20,24 @@ ANSWER_IN = 5
 
 
 def look_at_surroundings(
-    environment: Environment, buckets: list[str], stores: Sequence[S3Storage] = (), project_id: str | None = None
+    environment: Environment,
+    buckets: list[str],
+    stores: Sequence[S3Storage] = (),
+    project_id: str | None = None,
+    namespace: str | None = None,
 ) -> list[Finding]:
     """Every finding about what a tenant's stack needs. Reads only.
 
     `buckets`: those on AWS that must be reachable already. `stores`: S3-compatible ones, each with keys of its own.
     `project_id`: the tenant's project, which some servers want named in every request.
+    `namespace`: the Kubernetes namespace of the tenant's pods.
     """
     return [
         lakekeeper(environment, project_id),
         *s3(environment.aws, buckets),
         *(store(each) for each in stores),
         cluster(environment.kubernetes),
+        *(pod_tokens(environment, namespace) if namespace else []),
     ]
 
 

@@ -11,7 +11,7 @@ from typing import Any, cast
 
 from . import status
 from .fields import Json, values_of
-from .kinds import Kind
+from .kinds import KINDS, Kind
 from .ownership import ApplyConflictError, Owner, applied, updated
 from .schema import Path
 
@@ -30,7 +30,7 @@ class Objects:
 
     def _namespace(self, name: str) -> None:
         manifest = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
-        self.create(Kind("v1", "Namespace", "namespaces", namespaced=False), "", manifest, "kube-apiserver")
+        self.create(KINDS["v1", "namespaces"], "", manifest, "kube-apiserver")
 
     def get(self, kind: Kind, namespace: str, name: str) -> Json:
         """Return an object. Raises 404."""
@@ -49,7 +49,12 @@ class Objects:
             name = str(manifest["metadata"]["name"])
             if (kind.resource, namespace, name) in self._kept:
                 raise status.already_exists(kind, name)
-            return self._keep(kind, namespace, None, updated(None, manifest, _updater(kind, manager)), dry_run=dry_run)
+            made = updated(None, manifest, _updater(kind, manager))
+            kept = self._keep(kind, namespace, None, made, dry_run=dry_run)
+            if kind.kind == "Namespace" and not dry_run:
+                account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default"}}
+                self.create(KINDS["v1", "serviceaccounts"], name, account, "kube-controller-manager")
+            return kept
 
     def apply(
         self, kind: Kind, namespace: str, manifest: Json, manager: str, *, force: bool, dry_run: bool = False

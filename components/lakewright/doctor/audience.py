@@ -1,0 +1,106 @@
+"""Whether Lakekeeper accepts the tokens that the cluster projects into pods, for the environment's audience."""
+
+# The cluster's client carries no types; what comes of it is cast where it is used.
+# pyright: reportMissingTypeStubs=false
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+from lakewright.doctor.finding import Finding
+from lakewright.environment import Environment, LakekeeperServer
+from lakewright.jobs_identity import AUDIENCE
+from lakewright.lakekeeper.api.server import TokenAuth
+
+SUBJECT = "audience of pods' tokens"
+_VARIABLE = "LAKEKEEPER__KUBERNETES_AUTHENTICATION_AUDIENCE"
+_LIFE = 600
+"""Seconds, the shortest life that Kubernetes gives to a token."""
+_ANSWER_IN = 5
+
+
+def pod_tokens(environment: Environment, namespace: str) -> list[Finding]:
+    """Show Lakekeeper a token of a service account of the namespace, as its pods do.
+
+    Nothing where pods show no such token. A token is requested, which changes nothing in the cluster.
+    """
+    server, cluster = environment.lakekeeper, environment.kubernetes
+    if server.jobs_auth.kind != "token-file" or cluster.render_to:
+        return []
+    import kubernetes  # noqa: PLC0415 - slow to load
+    from urllib3.exceptions import HTTPError  # noqa: PLC0415
+
+    from lakewright.lakekeeper.api.errors import LakekeeperError  # noqa: PLC0415
+
+    client, config = cast(Any, kubernetes).client, cast(Any, kubernetes).config
+    try:
+        api = client.CoreV1Api(config.new_client_from_config(context=cluster.context))
+        account = _account(api, namespace)
+        return [_judge(server, _Account(api, *account))]
+    except LakekeeperError as error:
+        return [Finding(SUBJECT, "optional", f"not asked: {error}", "start the server, and ask again")]
+    except (config.ConfigException, client.ApiException, HTTPError, OSError) as error:
+        reason = str(getattr(error, "reason", None) or error)
+        found = f"not asked: the cluster gives out no token ({' '.join(reason.split())})"
+        return [Finding(SUBJECT, "optional", found, "run this as someone who may create `serviceaccounts/token`")]
+
+
+class _Account:
+    """A service account that tokens can be requested for."""
+
+    def __init__(self, api: Any, namespace: str, name: str) -> None:
+        self._api, self._namespace, self._name = api, namespace, name
+        self.title = f"system:serviceaccount:{namespace}:{name}"
+
+    def token(self, audience: str | None) -> str:
+        spec = {"audiences": [audience] if audience else [], "expirationSeconds": _LIFE}
+        request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": spec}
+        asked = self._api.create_namespaced_service_account_token
+        return str(asked(self._name, self._namespace, request, _request_timeout=_ANSWER_IN).status.token)
+
+
+def _account(api: Any, namespace: str) -> tuple[str, str]:
+    """Return one of the tenant's service accounts; before there is one, the cluster's default one."""
+    there = api.list_namespaced_service_account(namespace, _request_timeout=_ANSWER_IN).items
+    return (namespace, str(there[0].metadata.name)) if there else ("default", "default")
+
+
+def _judge(server: LakekeeperServer, account: _Account) -> Finding:
+    audience = server.jobs_token_audience
+    if (refused := _refusal(server, account.token(audience))) is None:
+        return Finding(SUBJECT, "ok", f"{_told(audience)} is accepted ({account.title})")
+    found = f"{_told(audience)} is refused: {refused}"
+    other = AUDIENCE if audience is None else None
+    if _refusal(server, account.token(other)) is None:
+        setting = f"set `lakekeeper.jobs_token_audience: {other or 'null'}` in the environment"
+        own = f", or {_VARIABLE}={audience} on the server" if audience else ""
+        return Finding(SUBJECT, "missing", f"{found}; {_told(other)} is accepted", setting + own)
+    mend = (
+        f"set {_VARIABLE} on the server and `lakekeeper.jobs_token_audience` in the environment to the same name, and "
+        "LAKEKEEPER__ENABLE_KUBERNETES_AUTHENTICATION=true on the server, which must know this cluster"
+    )
+    return Finding(SUBJECT, "missing", found, mend)
+
+
+def _refusal(server: LakekeeperServer, token: str) -> str | None:
+    """Return why the server refuses a token, or None if it accepts it."""
+    from lakewright.lakekeeper.api.client import Client  # noqa: PLC0415 - loaded only where there is something to ask
+    from lakewright.lakekeeper.api.errors import Forbidden, NotAuthenticated  # noqa: PLC0415
+    from lakewright.lakekeeper.api.retry import RetryPolicy  # noqa: PLC0415
+
+    auth = TokenAuth(kind="token", token="env:TOKEN_OF_A_POD")  # noqa: S106 - a reference, answered below
+    reference = server.reference.model_copy(update={"auth": auth})
+    client = Client(reference, lambda _reference: token, retry=RetryPolicy(attempts=1))
+    try:
+        client.server()
+    except NotAuthenticated as refused:
+        return str(refused)
+    except Forbidden:
+        return None  # the token was accepted, whatever its owner may do
+    finally:
+        client.close()
+    return None
+
+
+def _told(audience: str | None) -> str:
+    return f"a token for the audience `{audience}`" if audience else "a token for the cluster's own audience"

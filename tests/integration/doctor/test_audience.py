@@ -1,0 +1,90 @@
+"""`lakewright doctor` shows Lakekeeper a pod's token, and says which audience to set where it is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+from kubernetes.config import kube_config  # pyright: ignore[reportMissingTypeStubs]
+from lakewright.doctor import Finding
+from lakewright.doctor.audience import pod_tokens
+from lakewright.environment import Environment
+from lakewright_sandbox.cluster.app import Cluster, kubeconfig
+from lakewright_sandbox.in_process import serving
+from lakewright_sandbox.lakekeeper.app import create_app
+from lakewright_sandbox.lakekeeper.settings import Settings
+
+Diagnose = Callable[..., Finding]
+
+
+@pytest.fixture
+def diagnose(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Diagnose]:
+    """The doctor's finding for a server that takes these audiences, and an environment that asks for one of them."""
+    with ExitStack() as stack:
+        cluster = stack.enter_context(serving(Cluster().app()))
+        (tmp_path / "kubeconfig").write_text(kubeconfig(cluster))
+        monkeypatch.setattr(kube_config, "KUBE_CONFIG_DEFAULT_LOCATION", str(tmp_path / "kubeconfig"))
+
+        def of(audiences: tuple[str, ...], issuer: str = cluster, **environment: Any) -> Finding:
+            settings = Settings(
+                database=f"sqlite:///{tmp_path / 'lakekeeper.db'}",
+                kubernetes_issuer=issuer,
+                kubernetes_audiences=audiences,
+            )
+            endpoint = stack.enter_context(serving(create_app(settings)))
+            auth = {"kind": "token-file", "path": "/var/run/secrets/lakekeeper/token"}
+            server = {"endpoint": endpoint, "jobs_auth": auth, **environment}
+            (finding,) = pod_tokens(Environment.model_validate({"lakekeeper": server}), "tenant-acme")
+            return finding
+
+        yield of
+
+
+@pytest.mark.parametrize(
+    ("audiences", "environment"),
+    [
+        (("lakekeeper",), {}),
+        (("prod", "other"), {"jobs_token_audience": "prod"}),
+        ((), {"jobs_token_audience": None}),
+    ],
+    ids=["default", "named", "cluster's own"],
+)
+def test_an_audience_that_fits_is_fine(diagnose: Diagnose, audiences: tuple[str, ...], environment: Any) -> None:
+    finding = diagnose(audiences, **environment)
+
+    assert finding.state == "ok", finding
+    assert "system:serviceaccount:default:default" in finding.found
+
+
+def test_a_server_without_audiences_is_found(diagnose: Diagnose) -> None:
+    finding = diagnose(())
+
+    assert finding.state == "missing"
+    assert "audience `lakekeeper` is refused" in finding.found
+    assert finding.found.endswith("a token for the cluster's own audience is accepted")
+    assert "lakekeeper.jobs_token_audience: null" in finding.mend
+    assert "LAKEKEEPER__KUBERNETES_AUTHENTICATION_AUDIENCE=lakekeeper on the server" in finding.mend
+
+
+def test_an_environment_without_the_servers_audience_is_found(diagnose: Diagnose) -> None:
+    finding = diagnose(("lakekeeper",), jobs_token_audience=None)
+
+    assert (finding.state, finding.mend) == (
+        "missing",
+        "set `lakekeeper.jobs_token_audience: lakekeeper` in the environment",
+    )
+
+
+def test_a_server_that_knows_another_cluster_is_found(diagnose: Diagnose) -> None:
+    with serving(Cluster().app()) as elsewhere:
+        finding = diagnose(("lakekeeper",), issuer=elsewhere)
+
+    assert finding.state == "missing"
+    assert "LAKEKEEPER__ENABLE_KUBERNETES_AUTHENTICATION=true" in finding.mend
+
+
+def test_pods_without_such_tokens_are_not_asked_about() -> None:
+    assert pod_tokens(Environment.model_validate({"lakekeeper": {"endpoint": "https://l.example"}}), "n") == []
