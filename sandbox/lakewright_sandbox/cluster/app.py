@@ -22,7 +22,7 @@ from .fields import Json
 from .kinds import KINDS, Kind
 from .objects import Objects
 from .patches import json_patched, merge_patched
-from .status import RefusedError
+from .status import RefusedError, manager_required
 
 PLATFORM = "lakewright-sandbox"
 """What `/version` says of the platform: nobody's real cluster."""
@@ -78,6 +78,7 @@ class _Call:
         self._namespace, self._name = path.get("namespace", ""), path.get("name", "")
         self._subresource = path.get("subresource", "")
         self._dry_run = request.query_params.get("dryRun") == "All"
+        self._made = request.method == "POST"
         agent = request.headers.get("user-agent", "unknown").partition("/")[0]
         self._manager = request.query_params.get("fieldManager") or agent
 
@@ -90,7 +91,8 @@ class _Call:
             answer = self._listed
         else:
             answer = getattr(self, f"_{method.lower()}")
-        return JSONResponse(answer(), 201 if method == "POST" else 200)
+        told = answer()
+        return JSONResponse(told, 201 if self._made else 200)
 
     def _get(self) -> Json:
         return self._objects.get(self._kind, self._namespace, self._name)
@@ -118,10 +120,8 @@ class _Call:
         media = self._request.headers.get("content-type", "").partition(";")[0]
         if media == "application/apply-patch+yaml":
             if not self._request.query_params.get("fieldManager"):
-                message = (
-                    "PatchOptions.meta.k8s.io is invalid: fieldManager: Required value: is required for apply patch"
-                )
-                raise RefusedError(422, message)
+                raise manager_required()
+            self._made = not self._objects.has(self._kind, self._namespace, self._name)
             force = self._request.query_params.get("force") == "true"
             return self._objects.apply(
                 self._kind, self._namespace, self._body, self._manager, force=force, dry_run=self._dry_run

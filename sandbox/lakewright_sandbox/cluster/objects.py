@@ -1,4 +1,7 @@
-"""The objects of a cluster, in memory, each with its owners; every change makes a new resource version."""
+"""The objects of a cluster, in memory, each with its owners; every change makes a new resource version.
+
+The API server's defaults (`imagePullPolicy`, `strategy` and such) are not filled in: no manifest of a stack sends them.
+"""
 
 from __future__ import annotations
 
@@ -36,6 +39,11 @@ class Objects:
         """Return an object. Raises 404."""
         with self._lock:
             return copy.deepcopy(self._there(kind, namespace, name))
+
+    def has(self, kind: Kind, namespace: str, name: str) -> bool:
+        """Whether there is such an object."""
+        with self._lock:
+            return (kind.resource, namespace, name) in self._kept
 
     def items(self, kind: Kind, namespace: str) -> list[Json]:
         """Return the objects of a kind, in one namespace or in all."""
@@ -110,7 +118,7 @@ class Objects:
         before = live or {}
         for key in kind.immutable:
             if live and made.get("spec", {}).get(key) != before["spec"].get(key):
-                raise status.immutable(kind, name, key)
+                raise status.immutable(kind, name, key, made.get("spec", {}).get(key))
         kept = copy.deepcopy(made)
         metadata: dict[str, Any] = kept["metadata"]
         if kind.namespaced:

@@ -51,7 +51,7 @@ class ApplyConflictError(Exception):
     def __init__(self, conflicts: list[tuple[Owner, Path]]) -> None:
         self.causes = [
             {"reason": "FieldManagerConflict", "message": f"conflict with {owner}", "field": path_text(path)}
-            for owner, path in conflicts
+            for owner, path in sorted(conflicts, key=lambda one: path_text(one[1]))
         ]
         super().__init__(_conflict_message(conflicts))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from starlette.responses import JSONResponse, Response
@@ -45,8 +46,14 @@ def conflict(error: ApplyConflictError) -> RefusedError:
     return RefusedError(409, str(error), "Conflict", error.causes)
 
 
-def immutable(kind: Kind, name: str, key: str) -> RefusedError:
-    field = f"spec.{key}"
-    message = f'{kind.kind}.{kind.group} "{name}" is invalid: {field}: Invalid value: field is immutable'
-    cause = {"reason": "FieldValueInvalid", "message": "Invalid value: field is immutable", "field": field}
-    return RefusedError(422, message, "Invalid", [cause])
+def immutable(kind: Kind, name: str, key: str, value: Any) -> RefusedError:
+    field, found = f"spec.{key}", json.dumps(value, separators=(",", ":"))
+    told = f"Invalid value: {found}: field is immutable"
+    cause = {"reason": "FieldValueInvalid", "message": told, "field": field}
+    return RefusedError(422, f'{kind.kind}.{kind.group} "{name}" is invalid: {field}: {told}', "Invalid", [cause])
+
+
+def manager_required() -> RefusedError:
+    told = "Required value: is required for apply patch"
+    cause = {"reason": "FieldValueRequired", "message": told, "field": "fieldManager"}
+    return RefusedError(422, f'PatchOptions.meta.k8s.io "" is invalid: fieldManager: {told}', "Invalid", [cause])

@@ -208,7 +208,9 @@ def test_what_never_changes_is_refused(connected: Callable[..., Provider]) -> No
     assert list(provider.diff(DEPLOYMENT, made, outputs, wanted).replaces) == ["spec.selector.matchLabels.app"]
     with pytest.raises(grpc.RpcError) as refused:
         provider.update(DEPLOYMENT, made, outputs, wanted)
-    assert "spec.selector: Invalid value: field is immutable" in str(refused.value.details())
+    assert 'spec.selector: Invalid value: {"matchLabels":{"app":"else"}}: field is immutable' in str(
+        refused.value.details()
+    )
 
 
 def test_a_preview_before_its_namespace_shows_the_inputs(connected: Callable[..., Provider]) -> None:
