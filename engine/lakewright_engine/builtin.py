@@ -24,7 +24,7 @@ class BuiltinProvider(Provider):
         self._stack_outputs = stack_outputs
         self._find = find
 
-    def handshake(self, root: str, program: str) -> None:
+    def handshake(self, engine: str, root: str | None, program: str | None) -> None:
         """Nothing to agree on."""
 
     def check_config(self, urn: str, olds: Properties, news: Properties) -> tuple[Properties, list[Failure]]:

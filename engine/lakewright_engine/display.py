@@ -52,6 +52,8 @@ class Display:
         self._title = f"Previewing {verb}" if dry and verb != "preview" else TITLES[verb]
         self._stack = stack
         self._lock = threading.Lock()
+        self._status: dict[str, str] = {}
+        """What providers last reported of resources under way, by URN."""
         self._live = console.status("") if console.is_terminal else None
 
     def __enter__(self) -> Display:
@@ -115,6 +117,8 @@ class Display:
             self._line(f"      [{colour}]{change.sign} {escape(change.path)}: {escape(change.text)}[/{colour}]")
 
     def _diagnostic(self, event: DiagnosticEvent) -> None:
+        if event.ephemeral and event.urn:
+            self._status[event.urn] = event.message.strip()
         if event.severity == "debug" or event.ephemeral:
             return
         colour = {"error": "red", "warning": "yellow"}.get(event.severity, "")
@@ -123,14 +127,22 @@ class Display:
         if body.strip():
             self._line(f"[{colour}]{body}[/{colour}]" if colour else body)
 
-    def _progress(self) -> None:
-        if self._live is None:
-            return
+    @property
+    def progress(self) -> str:
+        """What a terminal's last line says."""
         done = sum(step.done for step in self.report.steps)
-        names = ", ".join(step.name for step in self.report.under_way[:3])
+        names = ", ".join(self._with_status(step) for step in self.report.under_way[:3])
         more = len(self.report.under_way) - 3
         rest = f": {names}{f' and {more} more' if more > 0 else ''}" if names else ""
-        self._live.update(escape(f"{self._title} … {done} done{rest}"))
+        return f"{self._title} … {done} done{rest}"
+
+    def _progress(self) -> None:
+        if self._live is not None:
+            self._live.update(escape(self.progress))
+
+    def _with_status(self, step: StepReport) -> str:
+        status = self._status.get(step.urn)
+        return f"{step.name} ({status})" if status else step.name
 
     def _line(self, markup: str) -> None:
         if self._console.is_terminal:

@@ -15,19 +15,20 @@ from lakewright_engine import wire
 from lakewright_engine.builtin import BuiltinProvider
 from lakewright_engine.deletes import delete_unwanted, refuse_delete_hooks
 from lakewright_engine.deployment import Deployment
+from lakewright_engine.engine_service import PluginEngine, ProgramEngine
 from lakewright_engine.errors import EngineError, StateError, Stopped, UnsupportedFeature
 from lakewright_engine.events import Events, OnEvent
 from lakewright_engine.forkserver import ForkServer
 from lakewright_engine.journal import Journal
 from lakewright_engine.launch import Child
 from lakewright_engine.model import PendingOperation, Properties, ResourceState, Snapshot
-from lakewright_engine.monitor import Engine, Monitor
+from lakewright_engine.monitor import Monitor
 from lakewright_engine.operation import UNEXPECTED_CHANGES, Operation, Result
 from lakewright_engine.planner import Planner
 from lakewright_engine.properties import blinded
 from lakewright_engine.recovery import recover, refuse_unfindable
 from lakewright_engine.refresh import refresh
-from lakewright_engine.registry import Registry
+from lakewright_engine.registry import Registry, is_debugging
 from lakewright_engine.state import ORGANIZATION, FileBackend, no_such_stack
 from lakewright_engine.urns import ROOT_STACK_TYPE
 
@@ -90,6 +91,7 @@ class _Run:
             },
         )
         deployment = self._deployment
+        self._plugin_engine = PluginEngine(deployment)
         deployment.registry = Registry(
             project=project.name,
             root=project.root,
@@ -98,6 +100,8 @@ class _Run:
             builtin=BuiltinProvider(self._stack_outputs, deployment.news.get),
             find=deployment.find_provider,
             log=lambda line: self._events.output(line, True),
+            engine=self._plugin_engine.address,
+            in_sandbox=operation.in_sandbox,
         )
 
     def carry_out(self) -> Result:
@@ -117,6 +121,7 @@ class _Run:
             deployment.fail(str(error))
         finally:
             deployment.registry.close()
+            self._plugin_engine.stop()
             self._close_journal()
         events.summary()
         return self._result()
@@ -153,7 +158,7 @@ class _Run:
         """
         operation, deployment = self._operation, self._deployment
         planner = Planner(deployment)
-        monitor, engine = Monitor(deployment, planner), Engine(deployment)
+        monitor, engine = Monitor(deployment, planner), ProgramEngine(deployment)
         server, address = wire.serve(monitor, engine, operation.parallel * 4 + 16)
         request = {"script": str(_HOST), "arguments": [json.dumps(self._arguments(address))]}
         folder = operation.project.working_directory
@@ -195,12 +200,12 @@ class _Run:
 
         threading.Thread(target=end, daemon=True, name="end-program").start()
 
-    def _watch(self, child: Child, engine: Engine, monitor: Monitor) -> None:
+    def _watch(self, child: Child, engine: ProgramEngine, monitor: Monitor) -> None:
         code = child.wait()
         self._judge(code, engine)
         monitor.done.set()
 
-    def _judge(self, code: int, engine: Engine) -> None:
+    def _judge(self, code: int, engine: ProgramEngine) -> None:
         if code == 0 or self._deployment.stopped.is_set():
             return
         if engine.logged_error and code == _REPORTED:
@@ -224,7 +229,7 @@ class _Run:
             "root": str(operation.project.root),
             "parallel": operation.parallel,
             "dry_run": operation.is_dry,
-            "debug": os.environ.get("LAKEWRIGHT_DEBUG", "") not in ("", "0"),
+            "debug": is_debugging(),
         }
 
     def _environment(self) -> dict[str, str]:

@@ -85,12 +85,21 @@ class Events:
     def failed(self, step: Step) -> None:
         self._send("resOpFailedEvent", {"metadata": self._metadata(step, step.op), "status": 0, "steps": 0})
 
-    def diagnostic(self, severity: str, message: str, urn: str = "") -> None:
-        if severity in ("error", "warning"):
+    def diagnostic(
+        self, severity: str, message: str, urn: str = "", *, stream: int = 0, ephemeral: bool = False
+    ) -> None:
+        """Send a message. An ephemeral one is a resource's current status, which the next one replaces."""
+        if severity in ("error", "warning") and not ephemeral:
             self.messages.append(f"{severity}: {message.strip()}")
         prefix = {"error": "error: ", "warning": "warning: ", "debug": "debug: "}.get(severity, "")
-        body = {"message": message.rstrip("\n") + "\n", "color": "never", "severity": severity, "prefix": prefix}
-        self._send("diagnosticEvent", {**body, "urn": urn} if urn else body)
+        body: dict[str, Any] = {
+            "message": message.rstrip("\n") + "\n",
+            "color": "never",
+            "severity": severity,
+            "prefix": prefix,
+        }
+        optional = {"urn": urn, "streamId": stream, "ephemeral": ephemeral}
+        self._send("diagnosticEvent", body | {key: value for key, value in optional.items() if value})
 
     def output(self, line: str, error: bool) -> None:
         """A line that the program printed."""

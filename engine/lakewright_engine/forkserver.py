@@ -74,11 +74,10 @@ class ForkServer:
         out, error = (os.fdopen(descriptor, errors="replace") for descriptor in (out_read, error_read))
         return ForkedChild(self, pid, (out, error), on_line, name)
 
-    def exit_code(self, pid: int, *, wait: bool) -> int | None:
-        """How a child ended; None while it runs."""
+    def exit_code(self, pid: int, *, within: float | None) -> int | None:
+        """Return how a child ended, waiting `within` seconds for it (None: without a limit); None while it runs."""
         with self._changed:
-            if wait:
-                self._changed.wait_for(lambda: pid in self._codes or self._gone)
+            self._changed.wait_for(lambda: pid in self._codes or self._gone, within)
             return self._codes.get(pid, -9 if self._gone else None)
 
     def _listen(self) -> None:
@@ -106,5 +105,5 @@ class ForkedChild(Child):
         self._server = server
         self.pid = pid
 
-    def exit_code(self, *, wait: bool) -> int | None:
-        return self._server.exit_code(self.pid, wait=wait)
+    def exit_code(self, *, within: float | None) -> int | None:
+        return self._server.exit_code(self.pid, within=within)

@@ -9,11 +9,13 @@ import subprocess
 import sys
 import threading
 from abc import ABC, abstractmethod
+from collections import deque
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import IO
 
+from lakewright_engine.crashes import describe_end, find_crash
 from lakewright_engine.errors import ProviderError
 
 _DIE_WITH_PARENT = """
@@ -32,6 +34,15 @@ _starter = ThreadPoolExecutor(max_workers=1, thread_name_prefix="starter")
 
 START_SECONDS = 120
 """How long a plugin may take until it says its port, in seconds."""
+
+_END_SECONDS = 2
+"""How long a plugin that broke a call off may take to end, in seconds."""
+
+_DRAIN_SECONDS = 5
+"""How long the output of an ended process is read, in seconds: a process that it started may keep the pipe open."""
+
+_TAIL_LINES = 1000
+"""How many of the last lines of a plugin's standard error are searched for why it ended."""
 
 Line = Callable[[str, bool], None]
 """Receives a line of output, and whether it came from standard error."""
@@ -66,6 +77,9 @@ class Child(ABC):
         self._out, self._error = output
         self._on_line = on_line
         self._name = name
+        self._tail: deque[str] = deque(maxlen=_TAIL_LINES)
+        self._held: list[tuple[str, bool]] | None = None
+        self._holding = threading.Lock()
         self._readers = [
             threading.Thread(
                 target=self._read, args=(stream, stream is self._error), daemon=True, name=f"{name}-output"
@@ -74,20 +88,39 @@ class Child(ABC):
         ]
 
     @abstractmethod
-    def exit_code(self, *, wait: bool) -> int | None:
-        """How it ended (minus the signal's number for a signal); None while it runs."""
+    def exit_code(self, *, within: float | None) -> int | None:
+        """Return how it ended (minus the signal's number for a signal); None while it runs.
+
+        Args:
+            within: Seconds to wait for its end; None waits without a limit.
+        """
 
     def read_port(self) -> int:
-        """The port that a plugin prints on its first line; raises ProviderError if it ends or says nothing instead."""
+        """Return the port that a plugin prints on its first line.
+
+        Raises:
+            ProviderError: it ends or says nothing instead.
+        """
+        # A plugin that prints much before its port must not fill the pipe. Its lines are shown once it has started:
+        # of one that does not, they are in the error.
+        self._held = []
+        out, error = self._readers
+        error.start()
         if not select.select([self._out], [], [], START_SECONDS)[0]:
             self.kill()
             raise ProviderError(f"{self._name} did not start: it has printed no port for {START_SECONDS} s")
         line = self._out.readline().strip()
         if not line.isdigit():
             self.kill()
-            output = (line + " " + self._error.read()).strip()
-            raise ProviderError(f"{self._name} did not start: {output or 'no output'}")
-        self.read_output()
+            error.join(_DRAIN_SECONDS)
+            lines = [line, *self._tail]
+            reason = find_crash(lines) or "\n".join(lines).strip() or "no output"
+            raise ProviderError(f"{self._name} did not start: {reason}")
+        with self._holding:
+            held, self._held = self._held, None
+            for one in held:
+                self._on_line(*one)
+        out.start()
         return int(line)
 
     def read_output(self) -> None:
@@ -95,24 +128,40 @@ class Child(ABC):
             reader.start()
 
     def _read(self, stream: IO[str], error: bool) -> None:
-        for line in stream:
-            self._on_line(line.rstrip("\n"), error)
+        for ended_line in stream:
+            line = ended_line.rstrip("\n")
+            with self._holding:
+                if error:
+                    self._tail.append(line)
+                if self._held is not None:
+                    self._held.append((line, error))
+                    continue
+            self._on_line(line, error)
+
+    def describe_end(self) -> str:
+        """Return one sentence about how it ended; empty if it is still running."""
+        code = self.exit_code(within=_END_SECONDS)
+        if code is None:
+            return ""
+        for reader in self._readers:
+            reader.join(_DRAIN_SECONDS)
+        return describe_end(self._name, code, list(self._tail))
 
     def wait(self) -> int:
         """Waits for the end and for the last line of output; the exit code."""
-        code = self.exit_code(wait=True)
+        code = self.exit_code(within=None)
         for reader in self._readers:
             reader.join()
         return code if code is not None else -signal.SIGKILL
 
     def kill(self) -> None:
         """Ends the whole group at once."""
-        if self.exit_code(wait=False) is None:
+        if self.exit_code(within=0) is None:
             try:
                 os.killpg(self.pid, signal.SIGKILL)
             except ProcessLookupError:
                 return
-            self.exit_code(wait=True)
+            self.exit_code(within=None)
 
 
 class StartedChild(Child):
@@ -125,8 +174,11 @@ class StartedChild(Child):
         super().__init__((self._process.stdout, self._process.stderr), on_line, name)
         self.pid = self._process.pid
 
-    def exit_code(self, *, wait: bool) -> int | None:
-        return self._process.wait() if wait else self._process.poll()
+    def exit_code(self, *, within: float | None) -> int | None:
+        try:
+            return self._process.wait(within)
+        except subprocess.TimeoutExpired:
+            return None
 
 
 def tied_command(command: list[str]) -> list[str]:

@@ -1,4 +1,4 @@
-"""The resource monitor and engine that a program talks to: requests in, plans and steps behind, answers out."""
+"""The resource monitor that a program talks to: requests in, plans and steps behind, answers out."""
 
 from __future__ import annotations
 
@@ -257,26 +257,3 @@ def _answer(outputs: Properties, request: Any) -> Any:
     if not request.acceptResources:
         outputs = flat_references(outputs)
     return to_struct(outputs)
-
-
-_SEVERITIES = ("debug", "info", "warning", "error")
-
-
-class Engine(wire.EngineServicer):
-    """Serves `pulumirpc.Engine`: what a program logs."""
-
-    def __init__(self, deployment: Deployment) -> None:
-        self._deployment = deployment
-        self.logged_error = False
-
-    def Log(self, request: Any, context: Any) -> Any:  # noqa: N802, ARG002 - the protocol's name
-        severity = _SEVERITIES[int(request.severity)]
-        if severity == "error":
-            self.logged_error = True
-        if severity != "debug" and not self._deployment.failed:
-            self._deployment.events.diagnostic(severity, request.message, request.urn)
-        return wire.EMPTY
-
-    def RequirePulumiVersion(self, request: Any, context: Any) -> Any:  # noqa: N802, ARG002 - the protocol's name
-        """The engine goes with the SDK beside it, whatever version of the CLI a program asks for."""
-        return wire.engine_messages.RequirePulumiVersionResponse()

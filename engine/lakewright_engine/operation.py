@@ -25,6 +25,9 @@ class Operation:
     """For `refresh` and `destroy`: say what would happen, change nothing."""
     parallel: int = 16
     targets: tuple[str, ...] = ()
+    in_sandbox: bool = False
+    """Whether the stack's environment is a sandbox: its providers for `aws` and `kubernetes` are used then, even where
+    others are installed."""
 
     @property
     def is_dry(self) -> bool:

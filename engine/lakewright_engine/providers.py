@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -68,20 +69,29 @@ class ReadResult:
 class Provider:
     """A configured (or not yet configurable) provider. Raises ProviderError for whatever the provider refuses."""
 
-    def __init__(self, package: str, stub: Any) -> None:
+    def __init__(self, package: str, stub: Any, describe_end: Callable[[], str] = str) -> None:
+        """Take over a started provider.
+
+        Args:
+            package: Its package's name.
+            stub: Its gRPC stub.
+            describe_end: Says in one sentence how its process ended; empty while it runs, or if that is not known.
+        """
         self.package = package
         self._stub = stub
+        self._describe_end = describe_end
         self._negotiated = False
         self._secrets = False
         self._references = False
         self._preview = False
         self._known = True
 
-    def handshake(self, root: str, program: str) -> None:
-        answer = wire.call_optional(
+    def handshake(self, engine: str, root: str | None, program: str | None) -> None:
+        """Negotiate the protocol. `engine` is the engine's address; folders are None where they are not known."""
+        answer = self._call_optional(
             self._stub.Handshake,
             wire.provider_messages.ProviderHandshakeRequest(
-                engine_address="", root_directory=root, program_directory=program, configure_with_urn=True
+                engine_address=engine, root_directory=root, program_directory=program, configure_with_urn=True
             ),
         )
         if answer is not None:
@@ -94,7 +104,7 @@ class Provider:
         request = wire.provider_messages.CheckRequest(
             urn=urn, olds=to_struct(plain(olds)), news=to_struct(plain(news)), name=urn_name(urn), type=urn_type(urn)
         )
-        answer = wire.call_optional(self._stub.CheckConfig, request)
+        answer = self._call_optional(self._stub.CheckConfig, request)
         if answer is None:
             return news, []
         checked = mark_secrets(from_struct(answer.inputs), news)
@@ -109,7 +119,7 @@ class Provider:
             name=urn_name(urn),
             type=urn_type(urn),
         )
-        answer = wire.call_optional(self._stub.DiffConfig, request)
+        answer = self._call_optional(self._stub.DiffConfig, request)
         return Diff("unknown") if answer is None else _diff(answer)
 
     def configure(self, urn: str, object_id: str, inputs: Properties) -> None:
@@ -117,7 +127,7 @@ class Provider:
         if not self._known:
             return
         variables = {f"{self.package}:config:{key}": _text(value) for key, value in inputs.items() if key != "version"}
-        answer = wire.call(
+        answer = self._call(
             self._stub.Configure,
             wire.provider_messages.ConfigureRequest(
                 variables=variables,
@@ -148,7 +158,7 @@ class Provider:
             name=urn_name(urn),
             type=urn_type(urn),
         )
-        answer = wire.call(self._stub.Check, request)
+        answer = self._call(self._stub.Check, request)
         checked = self._in(answer.inputs, news)
         return checked, [Failure(item.property, item.reason) for item in answer.failures]
 
@@ -165,7 +175,7 @@ class Provider:
             name=urn_name(urn),
             type=urn_type(urn),
         )
-        return _diff(wire.call(self._stub.Diff, request))
+        return _diff(self._call(self._stub.Diff, request))
 
     def create(self, new: ResourceState, preview: bool) -> tuple[str, Properties]:
         """The id and outputs of a new object with the inputs of `new`; a preview has no id yet."""
@@ -179,7 +189,7 @@ class Provider:
             name=urn_name(new.urn),
             type=new.type,
         )
-        answer = wire.call(self._stub.Create, request)
+        answer = self._call(self._stub.Create, request)
         if not answer.id and not preview:
             raise ProviderError(f"{self.package} created {urn_name(new.urn)!r} but returned no id to find it by")
         return answer.id, self._in(answer.properties, new.inputs)
@@ -194,7 +204,7 @@ class Provider:
             type=urn_type(urn),
             timeout=timeout,
         )
-        answer = wire.call(self._stub.Read, request)
+        answer = self._call(self._stub.Read, request)
         if not answer.id:
             return ReadResult("", {}, None)
         found_inputs = self._in(answer.inputs, inputs) if answer.HasField("inputs") else None
@@ -216,7 +226,7 @@ class Provider:
             name=urn_name(new.urn),
             type=new.type,
         )
-        return self._in(wire.call(self._stub.Update, request).properties, new.inputs)
+        return self._in(self._call(self._stub.Update, request).properties, new.inputs)
 
     def delete(self, old: ResourceState) -> None:
         request = wire.provider_messages.DeleteRequest(
@@ -228,19 +238,40 @@ class Provider:
             name=urn_name(old.urn),
             type=old.type,
         )
-        wire.call(self._stub.Delete, request)
+        self._call(self._stub.Delete, request)
 
     def invoke(self, token: str, arguments: Properties, preview: bool) -> tuple[Properties | None, list[Failure]]:
         """The result, or None while the provider's own configuration is not known yet."""
         if not self._known:
             return None, []
         request = wire.provider_messages.InvokeRequest(tok=token, args=self._out(arguments), preview=preview)
-        answer = wire.call(self._stub.Invoke, request)
+        answer = self._call(self._stub.Invoke, request)
         failures = [Failure(item.property, item.reason) for item in answer.failures]
         return from_struct(getattr(answer, "return")), failures
 
     def cancel(self) -> None:
-        wire.call_optional(self._stub.Cancel, wire.EMPTY)
+        self._call_optional(self._stub.Cancel, wire.EMPTY)
+
+    def attach(self, engine: str) -> None:
+        """Tell a provider that somebody else has started where the engine is."""
+        self._call_optional(self._stub.Attach, wire.plugin_messages.PluginAttach(address=engine))
+
+    def _call(self, method: Any, request: Any) -> Any:
+        try:
+            return wire.call(method, request)
+        except ProviderError as error:
+            if error.ambiguous and (end := self._describe_end()):
+                raise ProviderError(end, ambiguous=True) from None
+            raise
+
+    def _call_optional(self, method: Any, request: Any) -> Any | None:
+        """As `_call`; None when the provider does not implement the method."""
+        try:
+            return self._call(method, request)
+        except ProviderError as error:
+            if error.unimplemented:
+                return None
+            raise
 
     def _out(self, properties: Properties) -> Any:
         if not self._references:

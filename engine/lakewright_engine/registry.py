@@ -1,32 +1,25 @@
-"""Which provider serves a resource: finds its plugin, starts it, configures it, and ends it with the deployment."""
+"""Which provider serves a resource: starts its plugin, configures it, and ends it with the deployment."""
 
 from __future__ import annotations
 
 import contextlib
-import importlib.util
-import ipaddress
-import json
 import os
-import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, cast
-from urllib.parse import urlsplit
+from typing import Any
 
 from lakewright_engine import wire
 from lakewright_engine.errors import ProviderError
 from lakewright_engine.forkserver import ForkServer
 from lakewright_engine.launch import Child, StartedChild, tied_command
-from lakewright_engine.model import Properties, ResourceState, Value
-from lakewright_engine.properties import has_unknown, without_secrets
+from lakewright_engine.model import Properties, ResourceState
+from lakewright_engine.plugins import Plugin, attached_port, find_plugin
 from lakewright_engine.providers import Provider
 from lakewright_engine.urns import is_provider_type, provider_package
 
 DYNAMIC = "pulumi-python"
 BUILTIN = "pulumi"
-_SANDBOX = "lakewright_sandbox"
-_SANDBOX_PACKAGES = ("aws", "kubernetes")
 
 FindState = Callable[[str], ResourceState | None]
 """Looks up a provider resource by its reference, `URN::ID`."""
@@ -45,6 +38,8 @@ class Registry:
         builtin: Provider,
         find: FindState,
         log: Callable[[str], None],
+        engine: Callable[[], str],
+        in_sandbox: bool,
     ) -> None:
         self._project = project
         self._root = root
@@ -53,6 +48,8 @@ class Registry:
         self._builtin = builtin
         self._find = find
         self._log = log
+        self._engine = engine
+        self._in_sandbox = in_sandbox
         self._lock = threading.Lock()
         self._locks: dict[str, threading.Lock] = {}
         self._loaded: dict[str, Provider] = {}
@@ -82,9 +79,7 @@ class Registry:
             if self._closed:
                 raise ProviderError("the deployment has ended")
             if reference not in self._loaded:
-                provider = self._start(provider_package(type_), inputs)
-                provider.handshake(str(self._root), str(self._program))
-                self._loaded[reference] = provider
+                self._loaded[reference] = self._start(provider_package(type_), inputs)
             return self._loaded[reference]
 
     def configure(self, urn: str, object_id: str, inputs: Properties, provider: Provider) -> None:
@@ -126,39 +121,36 @@ class Registry:
     def _start(self, package: str, inputs: Properties) -> Provider:
         if package == BUILTIN:
             return self._builtin
-        port = _attached_port(package)
+        engine = self._engine()
+        port = attached_port(package)
         if port is not None:
-            address = f"127.0.0.1:{port}"
-            stub = wire.provider_stub(wire.channel(address))
-            wire.call(stub.Attach, wire.plugin_messages.PluginAttach(address=address))
-            return Provider(package, stub)
-        child = self._start_child(package, inputs)
+            provider = Provider(package, wire.provider_stub(wire.channel(f"127.0.0.1:{port}")))
+            provider.handshake(engine, None, None)
+            provider.attach(engine)
+            return provider
+        plugin = None if package == DYNAMIC else find_plugin(package, inputs, in_sandbox=self._in_sandbox)
+        child = self._start_child(package, plugin, engine)
         with self._lock:
             self._children.append(child)
             closed = self._closed
         if closed:
             child.kill()
-        return Provider(package, wire.provider_stub(wire.channel(f"127.0.0.1:{child.read_port()}")))
+        stub = wire.provider_stub(wire.channel(f"127.0.0.1:{child.read_port()}"))
+        provider = Provider(package, stub, lambda: "" if self._closed else child.describe_end())
+        if plugin is not None and plugin.binary is not None:
+            provider.handshake(engine, str(plugin.binary.parent), str(plugin.binary.parent))
+        else:
+            provider.handshake(engine, str(self._root), str(self._program))
+        return provider
 
-    def _start_child(self, package: str, inputs: Properties) -> Child:
+    def _start_child(self, package: str, plugin: Plugin | None, engine: str) -> Child:
         name, env = f"provider {package!r}", self._environment()
-        if package == DYNAMIC:
-            request: dict[str, Any] = {"module": "pulumi.dynamic", "arguments": []}
+        if plugin is None:
+            request: dict[str, Any] = {"module": "pulumi.dynamic", "arguments": [engine]}
             return self._forks.start(request, self._program, env, self._output, name)
-        command = tied_command(self._command(package, inputs))
-        return StartedChild(command, self._program, env, self._output, name)
-
-    def _command(self, package: str, inputs: Properties) -> list[str]:
-        binary = _installed_plugin(package, _text(inputs.get("version")))
-        if binary is not None:
-            return [str(binary)]
-        if package in _SANDBOX_PACKAGES and importlib.util.find_spec(_SANDBOX) is not None:
-            require_sandbox_target(package, inputs)
-            return [sys.executable, "-m", f"{_SANDBOX}.providers", package]
-        raise ProviderError(
-            f"no provider for the package {package!r}: install its plugin "
-            f"(`pulumi plugin install resource {package}`), or put pulumi-resource-{package} on the PATH"
-        )
+        # As with the CLI, what an installed plugin prints is for its authors: users read what it logs.
+        on_line = self._output if plugin.binary is None or is_debugging() else _ignore
+        return StartedChild(tied_command([*plugin.command, engine]), self._program, env, on_line, name)
 
     def _environment(self) -> dict[str, str]:
         return {**os.environ, "PULUMI_PROJECT": self._project, "PYTHONUNBUFFERED": "1"}
@@ -168,63 +160,10 @@ class Registry:
             self._log(line)
 
 
-def require_sandbox_target(package: str, inputs: Properties) -> None:
-    """Raises ProviderError unless the provider's configuration keeps it on this machine."""
-    if package == "kubernetes":
-        # Without a directory to render to, the provider itself refuses every cluster but a sandbox's.
-        return
-    endpoints = without_secrets(inputs.get("endpoints"))
-    if has_unknown(endpoints):
-        return
-    urls = list(_urls(endpoints))
-    if not urls or not all(_is_loopback(url) for url in urls):
-        raise ProviderError(
-            f"the sandbox's {package} provider only talks to a running sandbox: all of the provider's `endpoints` "
-            f"must be on this machine (found: {', '.join(urls) or 'none'}); for a real account install the plugin "
-            f"(`pulumi plugin install resource {package}`)"
-        )
+def is_debugging() -> bool:
+    """Whether LAKEWRIGHT_DEBUG asks for everything that providers and programs print."""
+    return os.environ.get("LAKEWRIGHT_DEBUG", "") not in ("", "0")
 
 
-def _urls(endpoints: Value) -> list[str]:
-    if isinstance(endpoints, str):
-        try:
-            endpoints = cast("Value", json.loads(endpoints)) if endpoints else []
-        except ValueError:
-            return [endpoints]
-    parts = endpoints if isinstance(endpoints, list) else [endpoints]
-    return [str(url) for part in parts if isinstance(part, dict) for url in part.values() if url]
-
-
-def _is_loopback(url: str) -> bool:
-    host = urlsplit(url).hostname or ""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
-
-
-def _attached_port(package: str) -> int | None:
-    for entry in os.environ.get("PULUMI_DEBUG_PROVIDERS", "").split(","):
-        name, _, port = entry.partition(":")
-        if name == package and port.isdigit():
-            return int(port)
-    return None
-
-
-def _installed_plugin(package: str, version: str) -> Path | None:
-    """The plugin on the PATH, else the wanted (or newest) one that `pulumi plugin install` put down."""
-    name = f"pulumi-resource-{package}"
-    for folder in os.environ.get("PATH", "").split(os.pathsep):
-        candidate = Path(folder or ".") / name
-        if os.access(candidate, os.X_OK) and candidate.is_file():
-            return candidate
-    home = Path(os.environ.get("PULUMI_HOME") or Path.home() / ".pulumi")
-    installed = {path.name.rpartition("-v")[2]: path / name for path in home.glob(f"plugins/resource-{package}-v*")}
-    if version in installed:
-        return installed[version]
-    newest = sorted(installed, key=lambda text: [int(part) for part in text.split("-")[0].split(".") if part.isdigit()])
-    return installed[newest[-1]] if newest and not version else None
-
-
-def _text(value: Any) -> str:
-    return value if isinstance(value, str) else ""
+def _ignore(_line: str, _error: bool) -> None:
+    """Shows nothing."""

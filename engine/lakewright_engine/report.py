@@ -130,6 +130,8 @@ def message_of(diagnostic: DiagnosticEvent) -> str:
 
     Providers and programs have nothing but their stderr to warn and note with, whose lines have no severity.
     """
+    if diagnostic.ephemeral:
+        return ""
     if diagnostic.severity == "info#err" and diagnostic.message.startswith(SAID):
         return diagnostic.message.strip()
     if diagnostic.severity not in ("error", "warning"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, cast
 
@@ -64,10 +65,23 @@ def callbacks_stub(address_channel: Any) -> Any:
 
 def serve(monitor: Any, engine: Any, workers: int) -> tuple[Any, str]:
     """Serves monitor and engine on a free loopback port; returns the server and `host:port`."""
-    pool = ThreadPoolExecutor(max_workers=workers, thread_name_prefix="monitor")
+
+    def add(server: Any) -> None:
+        resource_pb2_grpc.add_ResourceMonitorServicer_to_server(monitor, server)
+        engine_pb2_grpc.add_EngineServicer_to_server(engine, server)
+
+    return _start(add, workers, "monitor")
+
+
+def serve_engine(engine: Any, workers: int) -> tuple[Any, str]:
+    """Serves an engine alone, as `serve` does."""
+    return _start(lambda server: engine_pb2_grpc.add_EngineServicer_to_server(engine, server), workers, "engine")
+
+
+def _start(add: Callable[[Any], None], workers: int, name: str) -> tuple[Any, str]:
+    pool = ThreadPoolExecutor(max_workers=workers, thread_name_prefix=name)
     server = cast("Any", grpc).server(pool, options=_OPTIONS)
-    resource_pb2_grpc.add_ResourceMonitorServicer_to_server(monitor, server)
-    engine_pb2_grpc.add_EngineServicer_to_server(engine, server)
+    add(server)
     port = server.add_insecure_port("127.0.0.1:0")
     server.start()
     return server, f"127.0.0.1:{port}"
@@ -79,16 +93,6 @@ def call(method: Any, request: Any, *, whose: str = "the provider") -> Any:
         return method(request)
     except grpc.RpcError as error:
         raise _translated(cast("Any", error), whose) from None
-
-
-def call_optional(method: Any, request: Any) -> Any | None:
-    """As `call`; None when the provider does not implement the method."""
-    try:
-        return call(method, request)
-    except ProviderError as error:
-        if error.unimplemented:
-            return None
-        raise
 
 
 # The last two: how a call ends whose provider dies under it.

@@ -8,7 +8,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -84,7 +84,14 @@ class Stack:
             config.set(key, value, secret=secret)
             config.save()
 
-    def run(self, *command: str, env: dict[str, str] | None = None, parallel: int = 16) -> Outcome:
+    def run(
+        self,
+        *command: str,
+        env: dict[str, str] | None = None,
+        parallel: int = 16,
+        in_sandbox: bool = False,
+        on_event: Callable[[EngineEvent], None] = lambda _: None,
+    ) -> Outcome:
         """Runs `preview`, `up`, `refresh` or `destroy` with the CLI's flags on the embedded engine."""
         log = self._forget_calls()
         events: list[Any] = []
@@ -96,9 +103,15 @@ class Stack:
             expect_no_changes="--expect-no-changes" in command,
             preview_only="--preview-only" in command,
             parallel=parallel,
+            in_sandbox=in_sandbox,
         )
+
+        def on_each(event: EngineEvent) -> None:
+            events.append(event)
+            on_event(event)
+
         with self._environment(env or {}):
-            result: Result = run(operation, events.append)
+            result: Result = run(operation, on_each)
         return Outcome(
             exit=result.exit,
             steps=_steps(events),

@@ -3,12 +3,14 @@
 import io
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from lakewright_engine.display import Display
 from lakewright_engine.property_diff import Change, changed_keys, changes, shown
 from lakewright_engine.report import Report
 from lakewright_engine.signatures import SECRET, SIGNATURE, UNKNOWN
+from pulumi.automation.events import EngineEvent
 from rich.console import Console
 from stackrunner import Stack
 
@@ -54,6 +56,23 @@ def test_a_run_is_one_line_a_resource_and_a_summary(stack: Stack) -> None:
     unchanged = displayed(stack, "up")
     assert "File" not in unchanged
     assert "3 unchanged" in unchanged
+
+
+def test_a_status_is_on_the_progress_line_alone() -> None:
+    urn = "urn:pulumi:dev::conf::kubernetes:apps/v1:Deployment::web"
+    step = {"op": "create", "urn": urn, "type": "kubernetes:apps/v1:Deployment", "provider": ""}
+    text = io.StringIO()
+    with Display(Console(file=text, force_terminal=True, width=200), "up", "dev", dry=False) as display:
+        display(event("resourcePreEvent", {"metadata": step}))
+        display(
+            event("diagnosticEvent", {"message": "2 of 3 pods\n", "severity": "info", "urn": urn, "ephemeral": True})
+        )
+        assert display.progress == "Updating … 0 done: web (2 of 3 pods)"
+    assert display.report.messages == []
+
+
+def event(kind: str, body: dict[str, Any]) -> EngineEvent:
+    return EngineEvent.from_json({"sequence": 0, "timestamp": 0, kind: body})
 
 
 def test_changes_name_their_properties(stack: Stack) -> None:

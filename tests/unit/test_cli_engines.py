@@ -69,3 +69,19 @@ def test_providers_in_the_state_are_needed(path: Path, project: Project, tmp_pat
         '{"type":"pulumi:providers:pulumi-python"}]}}}'
     )
     assert plugins.needed(project, "dev") == {"gcp"}
+
+
+def test_a_sandbox_keeps_to_its_own_providers(path: Path, project: Project, tmp_path: Path) -> None:
+    """The CLI has plugins for everything, yet towards a sandbox its own providers are used."""
+    install(path, "pulumi", "pulumi-language-python", "pulumi-resource-aws")
+    (tmp_path / "__main__.py").write_text("import pulumi_aws as aws\n")
+    (tmp_path / "Pulumi.dev.yaml").write_text("config: {lakewright:tenant: {environment: laptop}}\n")
+    environment = tmp_path / "environments" / "laptop.yaml"
+    environment.parent.mkdir()
+    environment.write_text("lakekeeper: {endpoint: http://lakekeeper}\n")
+    assert choose("auto", project, "dev").name == "pulumi"
+
+    environment.write_text("sandbox: ../.sandbox\n")
+
+    chosen = choose("auto", project, "dev")
+    assert (chosen.name, chosen.reason) == ("embedded", "the environment is a sandbox, which has its own aws")

@@ -5,10 +5,11 @@ from __future__ import annotations
 import shutil
 import sys
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
 from lakewright.cli import plugins
+from lakewright.cli.environments import is_in_sandbox
 from lakewright.cli.errors import UsageError
 from lakewright.cli.pulumi_cli import PulumiCli
 
@@ -18,6 +19,10 @@ if TYPE_CHECKING:
     from lakewright_engine import Operation, Result
     from lakewright_engine.project import Project
     from pulumi.automation.events import EngineEvent
+
+
+_SANDBOX_PROVIDERS = {"aws", "kubernetes"}
+"""Packages that the sandbox has providers for. The CLI uses them only where PULUMI_DEBUG_PROVIDERS attaches them."""
 
 
 class Engine(Protocol):
@@ -42,7 +47,8 @@ class Embedded:
         from lakewright_engine import run  # noqa: PLC0415 - `--help` needs no engine
 
         started = int(time.time())
-        result = run(operation, on_event)
+        in_sandbox = is_in_sandbox(operation.project, operation.stack)
+        result = run(replace(operation, in_sandbox=in_sandbox), on_event)
         if operation.verb != "preview" and not operation.preview_only:
             _record(operation, result, started)
         return result
@@ -61,16 +67,24 @@ def choose(wanted: str, project: Project, stack: str) -> Choice:
                 "--engine pulumi needs the Pulumi CLI, which is not on the PATH; install it, or use --engine embedded"
             )
         return Choice(PulumiCli(), "pulumi", f"asked for ({cli})")
-    if cli is None:
-        return Choice(Embedded(), "embedded", "the Pulumi CLI is not on the PATH")
-    if shutil.which("pulumi-language-python") is None:
-        return Choice(Embedded(), "embedded", "the Pulumi CLI has no pulumi-language-python beside it")
-    needed = plugins.needed(project, stack)
-    absent = plugins.missing(needed)
-    if absent:
-        return Choice(Embedded(), "embedded", f"the Pulumi CLI has no plugin for {', '.join(absent)}")
+    needed = plugins.needed(project, stack) if cli is not None else set[str]()
+    if reason := _why_not_cli(project, stack, needed):
+        return Choice(Embedded(), "embedded", reason)
     has = f" and has the plugins for {', '.join(sorted(needed))}" if needed else ""
     return Choice(PulumiCli(), "pulumi", f"it is on the PATH{has}")
+
+
+def _why_not_cli(project: Project, stack: str, needed: set[str]) -> str:
+    """Return why the Pulumi CLI cannot run the stack, or should not; empty if it should."""
+    if shutil.which("pulumi") is None:
+        return "the Pulumi CLI is not on the PATH"
+    if shutil.which("pulumi-language-python") is None:
+        return "the Pulumi CLI has no pulumi-language-python beside it"
+    if absent := plugins.missing(needed):
+        return f"the Pulumi CLI has no plugin for {', '.join(absent)}"
+    if (own := plugins.unattached(needed & _SANDBOX_PROVIDERS)) and is_in_sandbox(project, stack):
+        return f"the environment is a sandbox, which has its own {', '.join(own)}"
+    return ""
 
 
 def _record(operation: Operation, result: Result, started: int) -> None:

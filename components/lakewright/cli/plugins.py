@@ -27,12 +27,18 @@ def needed(project: Project, stack: str) -> set[str]:
 
 def missing(plugins: set[str]) -> list[str]:
     """Those that the CLI would not find on this machine."""
-    attached = {entry.partition(":")[0] for entry in os.environ.get("PULUMI_DEBUG_PROVIDERS", "").split(",")}
     home = Path(os.environ.get("PULUMI_HOME") or Path.home() / ".pulumi") / "plugins"
     return sorted(
         name
-        for name in plugins - attached
+        for name in unattached(plugins)
         if shutil.which(f"pulumi-resource-{name}") is None and not any(home.glob(f"resource-{name}-v*/"))
+    )
+
+
+def unattached(plugins: set[str]) -> list[str]:
+    """Return those that PULUMI_DEBUG_PROVIDERS does not name."""
+    return sorted(
+        plugins - {entry.partition(":")[0] for entry in os.environ.get("PULUMI_DEBUG_PROVIDERS", "").split(",")}
     )
 
 

@@ -1,0 +1,39 @@
+"""What a provider's output says about its end: one sentence instead of a stack trace."""
+
+from __future__ import annotations
+
+import re
+import signal
+from collections.abc import Iterable
+
+_GO_CRASH = re.compile(r"^(?:panic|fatal error): (?P<reason>.+)")
+_GO_NESTED = re.compile(r"(?: \[recovered(?:, repanicked)?\])+$")
+_PYTHON_TRACEBACK = "Traceback (most recent call last):"
+
+
+def describe_end(name: str, code: int, output: Iterable[str]) -> str:
+    """Return one sentence about a provider that ended before the engine was done with it.
+
+    Args:
+        name: The provider as messages name it, such as `provider 'aws'`.
+        code: Its exit code; minus the signal's number for a signal.
+        output: Lines that it printed to standard error, oldest first.
+    """
+    lines = [line for line in output if line.strip()]
+    if code < 0:
+        return f"{name}'s process was ended by signal {-code} ({signal.Signals(-code).name})"
+    if reason := find_crash(lines):
+        return f"{name} crashed: {reason} (exit code {code})"
+    last = f", after it printed: {lines[-1].strip()}" if lines else ""
+    return f"{name}'s process ended with exit code {code} before the engine was done with it{last}"
+
+
+def find_crash(lines: list[str]) -> str:
+    """Return the reason that a Go panic or a Python traceback names; empty if there is neither."""
+    for line in lines:
+        if found := _GO_CRASH.match(line):
+            return _GO_NESTED.sub("", found["reason"].strip())
+    if _PYTHON_TRACEBACK in lines:
+        after = lines[lines.index(_PYTHON_TRACEBACK) + 1 :]
+        return next((line for line in after if not line.startswith(" ")), "")
+    return ""

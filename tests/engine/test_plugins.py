@@ -1,0 +1,179 @@
+"""Provider plugins: they log to the engine, they may crash, and the sandbox's own come first in a sandbox."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import pytest
+from lakewright_engine.crashes import describe_end
+from stackrunner import Outcome, Stack
+
+SOURCE = Path(__file__).parent / "talkative"
+PROGRAM = """
+import os
+import pulumi
+properties = {"gate": os.environ.get("GATE"), "crash": "CRASH" in os.environ}
+pulumi.CustomResource("talkative:index:Thing", "thing", properties)
+"""
+
+RENDERS = """
+import os
+import pulumi
+import pulumi_kubernetes as k8s
+provider = k8s.Provider("render", render_yaml_to_directory=os.environ["RENDER_TO"] or None)
+k8s.core.v1.Namespace("space", metadata={"name": "space"}, opts=pulumi.ResourceOptions(provider=provider))
+"""
+
+
+@pytest.fixture(scope="session")
+def talkative(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Build the provider and return its folder."""
+    if shutil.which("go") is None:
+        pytest.skip("needs Go, which is not on the PATH, to build a provider")
+    if subprocess.run(["go", "mod", "download"], cwd=SOURCE, capture_output=True, check=False).returncode:
+        pytest.skip("needs Pulumi's Go SDK to build a provider, and its module cannot be downloaded here")
+    folder = tmp_path_factory.mktemp("plugins")
+    subprocess.run(["go", "build", "-o", folder / "pulumi-resource-talkative", "."], cwd=SOURCE, check=True)
+    return folder
+
+
+@pytest.fixture
+def stack(tmp_path: Path) -> Stack:
+    return Stack(tmp_path, PROGRAM)
+
+
+def settings(talkative: Path, source: str) -> dict[str, str]:
+    """Return an environment in which the plugin is on the PATH and learns the engine's address from `source`."""
+    return {"PATH": f"{talkative}{os.pathsep}{os.environ['PATH']}", "TALKATIVE_ENGINE": source}
+
+
+def diagnostics(outcome: Outcome) -> list[tuple[str, str, bool]]:
+    """Return severity, text and whether it was a status of every message about the resource."""
+    found = [event.diagnostic_event for event in outcome.events if event.diagnostic_event is not None]
+    return [
+        (one.severity, one.message.strip(), bool(one.ephemeral))
+        for one in found
+        if one.urn and one.urn.endswith("::thing")
+    ]
+
+
+@pytest.mark.parametrize("source", ["argument", "handshake"])
+def test_a_started_plugin_logs_to_the_engine(talkative: Path, stack: Stack, source: str) -> None:
+    outcome = stack.run("up", env=settings(talkative, source))
+
+    assert outcome.exit == 0, outcome.messages
+    assert diagnostics(outcome) == [
+        ("info", "making the thing", False),
+        ("warning", "things are deprecated", False),
+        ("info", "waiting for the gate", True),
+    ]
+    assert outcome.messages == ["warning: things are deprecated"]
+    destroyed = stack.run("destroy", env=settings(talkative, source))
+    assert destroyed.exit == 0, destroyed.messages
+    assert diagnostics(destroyed) == [("info", "taking the thing away", False)]
+
+
+def test_an_attached_plugin_logs_to_the_engine(talkative: Path, stack: Stack) -> None:
+    environ = os.environ | {"TALKATIVE_ENGINE": "attach"}
+    with subprocess.Popen(
+        [talkative / "pulumi-resource-talkative"], env=environ, stdout=subprocess.PIPE, text=True
+    ) as plugin:
+        assert plugin.stdout is not None
+        attached = {"PULUMI_DEBUG_PROVIDERS": f"talkative:{plugin.stdout.readline().strip()}"}
+        outcome = stack.run("up", env=attached)
+        plugin.terminate()
+
+    assert outcome.exit == 0, outcome.messages
+    assert ("info", "making the thing", False) in diagnostics(outcome)
+
+
+def test_a_status_arrives_while_the_plugin_waits(talkative: Path, stack: Stack, tmp_path: Path) -> None:
+    gate = tmp_path / "gate"
+
+    def open_gate(event: Any) -> None:
+        if event.diagnostic_event is not None and event.diagnostic_event.message == "waiting for the gate\n":
+            gate.touch()
+
+    outcome = stack.run("up", env=settings(talkative, "argument") | {"GATE": str(gate)}, on_event=open_gate)
+
+    assert outcome.exit == 0, outcome.messages
+    assert outcome.changes["create"] == 2
+
+
+def test_a_plugin_that_crashes_is_one_sentence(talkative: Path, stack: Stack) -> None:
+    outcome = stack.run("up", env=settings(talkative, "argument") | {"CRASH": "1"})
+
+    assert outcome.exit == 1
+    [error] = [message for _, message, _ in diagnostics(outcome)]
+    assert error.splitlines()[0] == (
+        "provider 'talkative' crashed: runtime error: invalid memory address or nil pointer dereference (exit code 2)"
+    )
+    shown = [event.diagnostic_event.message for event in outcome.events if event.diagnostic_event is not None]
+    assert not [text for text in shown if "goroutine" in text or ".go:" in text]
+
+
+def test_a_plugin_that_crashes_at_its_start_is_one_sentence(tmp_path: Path, stack: Stack) -> None:
+    install(tmp_path / "bin" / "pulumi-resource-talkative", CRASHES)
+
+    outcome = stack.run("up", env={"PATH": f"{tmp_path / 'bin'}{os.pathsep}{os.environ['PATH']}"})
+
+    assert outcome.exit == 1
+    assert "error: provider 'talkative' did not start: assignment to entry in nil map" in outcome.messages
+    assert "goroutine" not in str(outcome.messages)
+
+
+CRASHES = """#!/bin/sh
+printf 'panic: assignment to entry in nil map\\n\\ngoroutine 1 [running]:\\nmain.main()\\n\\t/src/main.go:9\\n' >&2
+exit 2
+"""
+
+
+def install(plugin: Path, script: str) -> None:
+    plugin.parent.mkdir(parents=True)
+    plugin.write_text(script)
+    plugin.chmod(0o755)
+
+
+def test_in_a_sandbox_its_own_providers_come_first(tmp_path: Path) -> None:
+    """Other plugins are installed; a plugin that is wanted for a real cluster is still taken from there."""
+    version = metadata.version("pulumi-kubernetes")
+    home = tmp_path / "home"
+    install(home / "plugins" / f"resource-kubernetes-v{version}" / "pulumi-resource-kubernetes", CRASHES)
+    stack = Stack(tmp_path, RENDERS)
+    rendering = {"PULUMI_HOME": str(home), "RENDER_TO": str(tmp_path / "rendered")}
+
+    assert stack.run("up", env=rendering).exit == 1
+    outcome = stack.run("up", env=rendering, in_sandbox=True)
+    elsewhere = stack.run("up", env=rendering | {"RENDER_TO": ""}, in_sandbox=True)
+
+    assert outcome.exit == 0, outcome.messages
+    assert len(list((tmp_path / "rendered").rglob("*.yaml"))) == 1
+    assert "provider 'kubernetes' did not start: assignment to entry in nil map" in str(elsewhere.messages)
+
+
+@pytest.mark.parametrize(
+    ("code", "output", "expected"),
+    [
+        (2, ["panic: boom [recovered, repanicked]", "", "goroutine 7 [running]:"], "crashed: boom (exit code 2)"),
+        (2, ["fatal error: all goroutines are asleep"], "crashed: all goroutines are asleep (exit code 2)"),
+        (
+            1,
+            ["Traceback (most recent call last):", '  File "x"', "OSError: full"],
+            "crashed: OSError: full (exit code 1)",
+        ),
+        (
+            3,
+            ["starting", "no licence"],
+            "ended with exit code 3 before the engine was done with it, after it printed: no",
+        ),
+        (0, [], "ended with exit code 0 before the engine was done with it"),
+        (-9, ["a line"], "was ended by signal 9 (SIGKILL)"),
+    ],
+)
+def test_the_end_of_a_plugin_in_a_sentence(code: int, output: list[str], expected: str) -> None:
+    assert expected in describe_end("provider 'x'", code, output)
