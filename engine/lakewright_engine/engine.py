@@ -28,7 +28,7 @@ from lakewright_engine.planner import Planner
 from lakewright_engine.properties import blinded
 from lakewright_engine.recovery import recover, refuse_unfindable
 from lakewright_engine.refresh import refresh
-from lakewright_engine.registry import Registry, is_debugging
+from lakewright_engine.registry import Registry
 from lakewright_engine.state import ORGANIZATION, FileBackend, no_such_stack
 from lakewright_engine.urns import ROOT_STACK_TYPE
 
@@ -102,6 +102,7 @@ class _Run:
             log=lambda line: self._events.output(line, True),
             engine=self._plugin_engine.address,
             in_sandbox=operation.in_sandbox,
+            verbose=operation.verbose or _is_debugging(),
         )
 
     def carry_out(self) -> Result:
@@ -229,7 +230,7 @@ class _Run:
             "root": str(operation.project.root),
             "parallel": operation.parallel,
             "dry_run": operation.is_dry,
-            "debug": is_debugging(),
+            "debug": _is_debugging(),
         }
 
     def _environment(self) -> dict[str, str]:
@@ -276,6 +277,11 @@ class _Run:
 def _outputs(resources: list[ResourceState]) -> dict[str, Any]:
     stack = next((one for one in resources if one.type == ROOT_STACK_TYPE), None)
     return {key: blinded(value) for key, value in stack.outputs.items()} if stack is not None else {}
+
+
+def _is_debugging() -> bool:
+    """Whether LAKEWRIGHT_DEBUG asks for everything that the program and providers print."""
+    return os.environ.get("LAKEWRIGHT_DEBUG", "") not in ("", "0")
 
 
 def _pending_warning(pending: list[PendingOperation]) -> str:

@@ -28,6 +28,8 @@ class Operation:
     in_sandbox: bool = False
     """Whether the stack's environment is a sandbox: its providers for `aws` and `kubernetes` are used then, even where
     others are installed."""
+    verbose: bool = False
+    """Show what provider plugins print, too, and not only what they log."""
 
     @property
     def is_dry(self) -> bool:

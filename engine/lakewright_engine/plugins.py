@@ -94,7 +94,7 @@ def _urls(endpoints: Value) -> Iterator[str]:
         try:
             endpoints = cast("Value", json.loads(endpoints)) if endpoints else []
         except ValueError:
-            yield cast("str", endpoints)
+            yield endpoints
             return
     parts = endpoints if isinstance(endpoints, list) else [endpoints]
     for part in parts:

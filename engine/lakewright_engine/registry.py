@@ -40,6 +40,7 @@ class Registry:
         log: Callable[[str], None],
         engine: Callable[[], str],
         in_sandbox: bool,
+        verbose: bool,
     ) -> None:
         self._project = project
         self._root = root
@@ -50,6 +51,7 @@ class Registry:
         self._log = log
         self._engine = engine
         self._in_sandbox = in_sandbox
+        self._verbose = verbose
         self._lock = threading.Lock()
         self._locks: dict[str, threading.Lock] = {}
         self._loaded: dict[str, Provider] = {}
@@ -149,7 +151,7 @@ class Registry:
             request: dict[str, Any] = {"module": "pulumi.dynamic", "arguments": [engine]}
             return self._forks.start(request, self._program, env, self._output, name)
         # As with the CLI, what an installed plugin prints is for its authors: users read what it logs.
-        on_line = self._output if plugin.binary is None or is_debugging() else _ignore
+        on_line = self._output if plugin.binary is None or self._verbose else _ignore
         return StartedChild(tied_command([*plugin.command, engine]), self._program, env, on_line, name)
 
     def _environment(self) -> dict[str, str]:
@@ -158,11 +160,6 @@ class Registry:
     def _output(self, line: str, error: bool) -> None:
         if error and line.strip():
             self._log(line)
-
-
-def is_debugging() -> bool:
-    """Whether LAKEWRIGHT_DEBUG asks for everything that providers and programs print."""
-    return os.environ.get("LAKEWRIGHT_DEBUG", "") not in ("", "0")
 
 
 def _ignore(_line: str, _error: bool) -> None:

@@ -90,6 +90,7 @@ class Stack:
         env: dict[str, str] | None = None,
         parallel: int = 16,
         in_sandbox: bool = False,
+        verbose: bool = False,
         on_event: Callable[[EngineEvent], None] = lambda _: None,
     ) -> Outcome:
         """Runs `preview`, `up`, `refresh` or `destroy` with the CLI's flags on the embedded engine."""
@@ -104,6 +105,7 @@ class Stack:
             preview_only="--preview-only" in command,
             parallel=parallel,
             in_sandbox=in_sandbox,
+            verbose=verbose,
         )
 
         def on_each(event: EngineEvent) -> None:

@@ -62,6 +62,11 @@ def diagnostics(outcome: Outcome) -> list[tuple[str, str, bool]]:
     ]
 
 
+def printed(outcome: Outcome) -> str:
+    """Return everything that a user reads of a run."""
+    return "".join(one.diagnostic_event.message for one in outcome.events if one.diagnostic_event is not None)
+
+
 @pytest.mark.parametrize("source", ["argument", "handshake"])
 def test_a_started_plugin_logs_to_the_engine(talkative: Path, stack: Stack, source: str) -> None:
     outcome = stack.run("up", env=settings(talkative, source))
@@ -113,8 +118,9 @@ def test_a_plugin_that_crashes_is_one_sentence(talkative: Path, stack: Stack) ->
     assert error.splitlines()[0] == (
         "provider 'talkative' crashed: runtime error: invalid memory address or nil pointer dereference (exit code 2)"
     )
-    shown = [event.diagnostic_event.message for event in outcome.events if event.diagnostic_event is not None]
-    assert not [text for text in shown if "goroutine" in text or ".go:" in text]
+    assert "goroutine" not in printed(outcome)
+    loud = stack.run("up", env=settings(talkative, "argument") | {"CRASH": "1"}, verbose=True)
+    assert "goroutine" in printed(loud)
 
 
 def test_a_plugin_that_crashes_at_its_start_is_one_sentence(tmp_path: Path, stack: Stack) -> None:

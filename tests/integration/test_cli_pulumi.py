@@ -21,6 +21,26 @@ a = File("a", "a.json", config.require("content"), token=config.require_secret("
 pulumi.export("content", a.content)
 pulumi.export("token", config.require_secret("token"))
 """
+FAILING = """
+import asyncio
+import pulumi
+from pulumi.dynamic import Resource, ResourceProvider
+
+class Full(ResourceProvider):
+    def create(self, props):
+        raise OSError("the disk is full")
+
+class Disk(Resource):
+    def __init__(self, name):
+        super().__init__(Full(), name, {})
+
+async def wait_for_ever():
+    await asyncio.Event().wait()
+
+Disk("full")
+pulumi.export("never", pulumi.Output.from_input(wait_for_ever()))
+"""
+"""A resource fails while the program still waits, so that the CLI has to interrupt it."""
 ENGINES = ("embedded", "pulumi")
 FILESTORE = Path(__file__).parents[1] / "engine"
 
@@ -116,6 +136,16 @@ def test_a_failed_program_ends_both_with_one(folder: Folder) -> None:
         found = folder.json("up", "--yes", "--engine", engine, code=1)
         assert found["exit"] == 1
         assert "no such luck" in "\n".join(found["messages"])
+
+
+def test_a_failed_run_has_no_traceback_of_the_launcher(folder: Folder) -> None:
+    (folder.path / "__main__.py").write_text(f"{FAILING}{PROGRAM}")
+
+    done = folder.lakewright("up", "--yes", "--engine", "pulumi", code=1)
+
+    assert "the disk is full" in done
+    assert "pulumi-language-python-exec" not in done
+    assert "KeyboardInterrupt" not in done
 
 
 def test_export_and_import_both_ways(folder: Folder) -> None:

@@ -5,17 +5,27 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from importlib import metadata
 from pathlib import Path
 
 import pytest
+from lakewright_spark import jars
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 
 
 @pytest.mark.spark
 def test_the_demo_plays_to_its_end(tmp_path: Path) -> None:
-    # Keys of a real account in the environment: nothing in the demo may see or need them.
-    environment = os.environ | {"AWS_ACCESS_KEY_ID": "AKIAEXAMPLE", "AWS_SECRET_ACCESS_KEY": "never-to-be-used"}
+    # Keys of a real account and plugins for real clouds: nothing in the demo may see or need them.
+    home = tmp_path / "home"
+    for package in ("aws", "kubernetes"):
+        install_plugin(home, package)
+    environment = os.environ | {
+        "AWS_ACCESS_KEY_ID": "AKIAEXAMPLE",
+        "AWS_SECRET_ACCESS_KEY": "never-to-be-used",
+        "HOME": str(home),
+        "LAKEWRIGHT_IVY": str(jars.ivy_home()),
+    }
     command = [sys.executable, "-m", "demo", "--dir", str(tmp_path / "demo")]
     played = subprocess.run(command, cwd=REPOSITORY, env=environment, capture_output=True, text=True, check=False)
     shown = played.stdout + played.stderr
@@ -26,3 +36,12 @@ def test_the_demo_plays_to_its_end(tmp_path: Path) -> None:
     for path in (tmp_path / "demo").rglob("*"):
         if path.is_file():
             assert b"never-to-be-used" not in path.read_bytes(), path
+
+
+def install_plugin(home: Path, package: str) -> None:
+    """Put a plugin where the Pulumi CLI installs it, in the version that the SDK asks for; it fails when started."""
+    name = f"pulumi-resource-{package}"
+    plugin = home / ".pulumi" / "plugins" / f"resource-{package}-v{metadata.version(f'pulumi-{package}')}" / name
+    plugin.parent.mkdir(parents=True)
+    plugin.write_text("#!/bin/sh\necho 'the demo started a plugin for a real cloud' >&2\nexit 1\n")
+    plugin.chmod(0o755)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lakewright.cli.errors import CliFailed
+from lakewright.cli.launcher import LauncherTracebacks
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -29,10 +30,12 @@ class PulumiCli:
         from pulumi import automation  # noqa: PLC0415
 
         report = Report()
+        tracebacks = LauncherTracebacks(on_event)
+        show = on_event if operation.verbose else tracebacks
 
         def heard(event: EngineEvent) -> None:
             report.add(event)
-            on_event(event)
+            show(event)
 
         try:
             workspace = automation.LocalWorkspace(
@@ -53,6 +56,8 @@ class PulumiCli:
                 raise CliFailed(message, result.exit) from error
             if not why or result.exit != 1:
                 report.messages.append(f"error: {message}")
+        finally:
+            tracebacks.flush()
         result.changes, result.messages = report.changes, report.messages
         result.outputs = {
             name: "[secret]" if output.secret else output.value for name, output in stack.outputs().items()

@@ -26,6 +26,9 @@ PreviewOnly = Annotated[bool, typer.Option("--preview-only", help="Show what wou
 Diff = Annotated[bool, typer.Option("--diff", help="Show each property that changes.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do it without asking.")]
+Verbose = Annotated[
+    bool, typer.Option("--verbose", help="Also show what the program's launcher and provider plugins print.")
+]
 Parallel = Annotated[int, typer.Option("--parallel", "-p", min=1, help="Steps at a time.")]
 Validate = Annotated[
     bool,
@@ -46,13 +49,14 @@ def preview(
     diff: Diff = False,
     as_json: AsJson = False,
     parallel: Parallel = AT_A_TIME,
+    verbose: Verbose = False,
     validate: Validate = False,
 ) -> None:
     """Show what an update would change; with --refresh also what changed behind the stack's back."""
     from lakewright_engine import Operation  # noqa: PLC0415 - `--help` needs no engine
 
     operation = Operation("preview", load_project(directory), stack, refresh, expect_no_changes, parallel=parallel)
-    _carry_out(operation, engine, diff=diff, as_json=as_json, yes=True, validate=validate)
+    _carry_out(operation, engine, diff=diff, as_json=as_json, yes=True, verbose=verbose, validate=validate)
 
 
 def up(
@@ -67,13 +71,14 @@ def up(
     as_json: AsJson = False,
     yes: Yes = False,
     parallel: Parallel = AT_A_TIME,
+    verbose: Verbose = False,
 ) -> None:
     """Make everything that the program declares as it declares it."""
     from lakewright_engine import Operation  # noqa: PLC0415
 
     verb = "preview" if preview_only else "up"
     operation = Operation(verb, load_project(directory), stack, refresh, expect_no_changes, parallel=parallel)
-    _carry_out(operation, engine, diff=diff, as_json=as_json, yes=yes)
+    _carry_out(operation, engine, diff=diff, as_json=as_json, yes=yes, verbose=verbose)
 
 
 def refresh(
@@ -87,12 +92,13 @@ def refresh(
     as_json: AsJson = False,
     yes: Yes = False,
     parallel: Parallel = AT_A_TIME,
+    verbose: Verbose = False,
 ) -> None:
     """Look at every object, and take what changed into the state; the objects themselves are left alone."""
     from lakewright_engine import Operation  # noqa: PLC0415
 
     operation = Operation("refresh", load_project(directory), stack, False, expect_no_changes, preview_only, parallel)
-    _carry_out(operation, engine, diff=diff, as_json=as_json, yes=yes)
+    _carry_out(operation, engine, diff=diff, as_json=as_json, yes=yes, verbose=verbose)
 
 
 def destroy(
@@ -106,19 +112,28 @@ def destroy(
     as_json: AsJson = False,
     yes: Yes = False,
     parallel: Parallel = AT_A_TIME,
+    verbose: Verbose = False,
 ) -> None:
     """Delete everything that the stack holds, as far as its spec lets it."""
     from lakewright_engine import Operation  # noqa: PLC0415
 
     operation = Operation("destroy", load_project(directory), stack, refresh, False, preview_only, parallel)
-    _carry_out(operation, engine, diff=diff, as_json=as_json, yes=yes)
+    _carry_out(operation, engine, diff=diff, as_json=as_json, yes=yes, verbose=verbose)
 
 
 def _carry_out(
-    operation: Operation, engine: str, *, diff: bool, as_json: bool, yes: bool, validate: bool = False
+    operation: Operation,
+    engine: str,
+    *,
+    diff: bool,
+    as_json: bool,
+    yes: bool,
+    verbose: bool,
+    validate: bool = False,
 ) -> None:
     from lakewright.cli.engines import choose, told  # noqa: PLC0415
 
+    operation = replace(operation, verbose=verbose)
     changes_something = operation.verb != "preview" and not operation.preview_only
     if changes_something and not yes and (as_json or not is_interactive()):
         raise UsageError("--yes or --preview-only must be passed in to proceed when running in non-interactive mode")
