@@ -1,13 +1,15 @@
-"""Adoption told beforehand: what `adopt=True` is about to take over, and what of it would change.
+"""Taking over existing objects: when a stack may, and what an `up` is about to take over or is refused.
 
-An engine calls `check` in previews too, and for an object that it does not know yet without old properties.
+A stack takes over an object with `adopt`, or when an interrupted run of this very stack began to create it. An engine
+calls `check` in previews too, and for an object that it does not know yet without old properties.
 """
 
+import threading
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from lakewright.credentials import UnresolvedCredential
-from lakewright.lakekeeper import difference
+from lakewright.lakekeeper import difference, pending
 from lakewright.lakekeeper.api.client import Client
 from lakewright.lakekeeper.api.errors import LakekeeperError
 from lakewright.lakekeeper.declared import OnServer, has_unknown, is_unknown
@@ -26,47 +28,104 @@ class Adopting:
     problems: list[str] = field(default_factory=list[str])
 
 
-_leaving: set[str] = set()
-"""Ids of what this process was asked to replace. An engine checks the new object while the old one is still there."""
+class OwnObjects:
+    """Objects of the running stack. Safe to share between threads.
+
+    An engine compares each object of the state, and checks the replacement of one while the old object is still there.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._ids: set[tuple[str, str]] = set()
+
+    def add(self, kind: str, object_id: str) -> None:
+        """Remember that an object is in the state."""
+        with self._lock:
+            self._ids.add((kind, object_id))
+
+    def has(self, kind: str, object_id: str) -> bool:
+        """Whether an object is in the state, as far as the engine compared it."""
+        with self._lock:
+            return (kind, object_id) in self._ids
+
+    def forget(self) -> None:
+        """Begin another run."""
+        with self._lock:
+            self._ids.clear()
 
 
-def leaves(object_id: str) -> None:
-    """Keep in mind that an object is about to be replaced, and so not there to be adopted."""
-    _leaving.add(object_id)
+of_process = OwnObjects()
+"""Of a provider's process: one run of one stack."""
 
 
-def foretold(provider: "LakekeeperProvider[Any]", declared: OnServer) -> str | None:
-    """Tell what will be taken over and changed; the answer is why it cannot be, if it cannot."""
-    if not _can_look(provider, declared):
+def refused(provider: "LakekeeperProvider[Any]", declared: OnServer) -> str | None:
+    """Look for an existing object before it is created.
+
+    Returns:
+        Why it cannot be taken over; None if there is none, or if it will be taken over, which is then printed.
+    """
+    adopts = bool(getattr(declared, "adopt", False))
+    if not _can_look(provider, declared, adopts=adopts):
         return None
     what = provider.title(declared)
     try:
         client = provider.client(declared.server)
         found = provider.existing(client, declared)
-        if found is None or found[0] in _leaving:
+        if found is None or of_process.has(provider.kind, found[0]):
             return None
-        there = found[1].declared
-        if immutable := fixed(provider, client, there, declared):
-            changes = "; ".join(map(str, immutable))
-            return f"{what} exists already, and the server cannot change {changes}. Declare what is there."
-        adopting = provider.adopting(found[1], declared)
-        if adopting.problems:
-            return f"{what} exists already, and cannot be taken over as it is declared: {' '.join(adopting.problems)}"
+        if adopts:
+            return _announce(provider, client, found, declared)
     except (LakekeeperError, UnresolvedCredential) as error:
-        warn(f"{what}: whether there is something to adopt cannot be told: {error}")
+        if adopts:
+            warn(f"{what}: whether there is something to adopt cannot be told: {error}")
         return None
+    if is_begun(provider, declared):
+        tell(f"{what} ({found[0]}) exists already: an interrupted run of this stack began to create it")
+        return None
+    return refusal(what, "")
+
+
+def refusal(what: str, differs: str) -> str:
+    """Why an existing object is not taken over, and what to do about it."""
+    recovery = (
+        ""
+        if pending.is_reported()
+        else " If an interrupted run of this stack made it, run `lakewright up`, which takes that over by itself."
+    )
+    return (
+        f"{what} exists already{f', {differs}' if differs else ''}, and this stack did not make it."
+        f" Choose another name, or take it over with `adopt=True` (`adopt: true` in a tenant's spec).{recovery}"
+    )
+
+
+def is_begun(provider: "LakekeeperProvider[Any]", declared: OnServer) -> bool:
+    """Whether an interrupted run of this very stack began to create the object."""
+    return pending.was_begun(provider.kind, declared, provider.natural_key)
+
+
+def _announce(
+    provider: "LakekeeperProvider[Any]", client: Client, found: tuple[str, Any], declared: OnServer
+) -> str | None:
+    """Print what will be taken over and changed; the answer is why it cannot be, if it cannot."""
+    what, there = provider.title(declared), found[1].declared
+    if immutable := fixed(provider, client, there, declared):
+        changes = "; ".join(map(str, immutable))
+        return f"{what} exists already, and the server cannot change {changes}. Declare what is there."
+    adopting = provider.adopting(found[1], declared)
+    if adopting.problems:
+        return f"{what} exists already, and cannot be taken over as it is declared: {' '.join(adopting.problems)}"
     changes = f"this changes: {'; '.join(adopting.changes)}" if adopting.changes else "nothing of it changes"
     tell(f"{what} ({found[0]}) exists already and is adopted; {changes}")
     return None
 
 
-def _can_look(provider: "LakekeeperProvider[Any]", declared: OnServer) -> bool:
-    """Whether something is to be taken over, and so much of it is known that it can be looked at."""
+def _can_look(provider: "LakekeeperProvider[Any]", declared: OnServer, *, adopts: bool) -> bool:
+    """Whether an existing object matters, and so much of it is known that it can be looked at."""
     key = [getattr(declared, name) for name in provider.natural_key]
-    if not getattr(declared, "adopt", False) or not key or has_unknown([*key, declared.server]):
+    if not (adopts or provider.belongs_to_maker) or not key or has_unknown([*key, declared.server]):
         return False
     later = ", ".join(f"`{name}`" for name in provider.seen_by if is_unknown(getattr(declared, name)))
-    if later:
+    if later and adopts:
         what = provider.title(declared)
         tell(f"{what}: whether it exists already, and what adopting it changes, is told once {later} can be known")
     return not later

@@ -4,7 +4,8 @@ LakekeeperError (api.errors)
 +-- HoldsTables          deleting or replacing would take tables along
 +-- StillHeld            destroying would come to a halt half-way, because of something that is not the stack's
 +-- CannotCount          what cannot be counted is not deleted
-+-- NotOurs              the name is taken by something that differs from what is declared
++-- NotOurs              the object exists, this stack did not make it, and nothing says that it may take it over
++-- MovedServer          the endpoint is another server than the one that has the stack's objects
 +-- DeletedBehindBack    what was to be changed is not there any more
 +-- ReplacementRefused   a replacement that cannot work
 +-- TargetMissing        what is to be granted on is not there
@@ -31,7 +32,11 @@ class CannotCount(LakekeeperError):
 
 
 class NotOurs(LakekeeperError):
-    """The natural key is taken, and what is there differs from what is declared."""
+    """The natural key is taken by an object that this stack may not take over."""
+
+
+class MovedServer(LakekeeperError):
+    """The endpoint is another server than the one in the state."""
 
 
 class DeletedBehindBack(LakekeeperError):

@@ -63,6 +63,7 @@ class GrantsProvider(LakekeeperProvider[GrantsArgs]):
     args = GrantsArgs
     seen_by = ("grants",)
     natural_key = ("on",)
+    belongs_to_maker = False
 
     def title(self, declared: GrantsArgs) -> str:
         return f"what is granted on {declared.on} at {declared.server.endpoint}"

@@ -14,12 +14,13 @@ from lakewright.lakekeeper.api import managed_access as managed
 from lakewright.lakekeeper.api.client import Client
 from lakewright.lakekeeper.api.errors import NotEmpty
 from lakewright.lakekeeper.api.namespaces import Listed, Path
+from lakewright.lakekeeper.creation import created_or_found
 from lakewright.lakekeeper.declared import CreateOnly, Deletable, Replace, ServerKeeps, Update
 from lakewright.lakekeeper.difference import Change
 from lakewright.lakekeeper.errors import CannotCount, DeletedBehindBack, HoldsTables
 from lakewright.lakekeeper.notices import warn
 from lakewright.lakekeeper.options import ServerInput, delete_first, given
-from lakewright.lakekeeper.provider import Found, Known, LakekeeperProvider, created_or_there
+from lakewright.lakekeeper.provider import Found, Known, LakekeeperProvider
 from lakewright.types import Deletion, NamespacePath, namespace_parts
 
 
@@ -54,7 +55,7 @@ class NamespaceArgs(Deletable):
     managed_access: Annotated[bool | None, Update(via="managed-access"), ServerKeeps()] = None
     """Whether only those with `manage_grants` give grants in it. OpenFGA only. Left out: as the server has it."""
     adopt: Annotated[bool, CreateOnly()] = False
-    """Take over a namespace of this name that exists with other properties."""
+    """Take over a namespace of this name that exists."""
 
     @property
     def path(self) -> Path:
@@ -84,14 +85,14 @@ class NamespaceProvider(LakekeeperProvider[NamespaceArgs]):
     def make(self, client: Client, new: NamespaceArgs) -> tuple[str, Found[NamespaceArgs]]:
         client.server().require({"managed_access": new.managed_access})
         location = {"location": new.location} if new.location else {}
-        answer, ours = created_or_there(
+        answer, origin = created_or_found(
             lambda: namespaces.create(client, new.warehouse_id, new.path, {**(new.properties or {}), **location}),
             lambda: namespaces.get(client, new.warehouse_id, new.path),
         )
         there = self._observed(client, answer, new).declared
-        if not ours and (differs := difference.between(*_as_created(there, new, answer))):
-            what = ", ".join(change.path for change in differs)
-            self.refuse_unless_adopted(client, there, new, f"with other {what}")
+        changes = difference.between(*_as_created(there, new, answer))
+        differs = f"with other {', '.join(change.path for change in changes)}" if changes else ""
+        self.require_ours(client, there, new, origin, differs)
         return _id_of(new), self._converge(client, answer, new)
 
     def find(self, client: Client, known: Known[NamespaceArgs]) -> Found[NamespaceArgs] | None:

@@ -8,9 +8,10 @@ from pulumi.dynamic import Resource
 from lakewright.lakekeeper.api import projects
 from lakewright.lakekeeper.api.client import Client
 from lakewright.lakekeeper.api.errors import Forbidden, NotEmpty, NotFound
+from lakewright.lakekeeper.creation import created_or_found
 from lakewright.lakekeeper.declared import CreateOnly, Deletable, Replace, Update
 from lakewright.lakekeeper.options import ServerInput, delete_first, given
-from lakewright.lakekeeper.provider import Found, Known, LakekeeperProvider, created_or_there
+from lakewright.lakekeeper.provider import Found, Known, LakekeeperProvider
 from lakewright.types import Deletion, ProjectId, ProjectName
 
 
@@ -22,7 +23,7 @@ class ProjectArgs(Deletable):
     name: Annotated[ProjectName, Update(via="rename")]
     """Name that people see."""
     adopt: Annotated[bool, CreateOnly()] = False
-    """Take over a project of this id that exists under another name."""
+    """Take over a project of this id that exists."""
 
 
 class ProjectProvider(LakekeeperProvider[ProjectArgs]):
@@ -43,10 +44,10 @@ class ProjectProvider(LakekeeperProvider[ProjectArgs]):
             projects.create(client, new.project_id, new.name)
             return new.name
 
-        name, ours = created_or_there(create, lambda: projects.name_of(client, new.project_id))
-        if not ours and name != new.name:
-            there = new.model_copy(update={"name": name})
-            self.refuse_unless_adopted(client, there, new, f"named `{name}`; declared is `{new.name}`")
+        name, origin = created_or_found(create, lambda: projects.name_of(client, new.project_id))
+        differs = "" if name == new.name else f"named `{name}`; declared is `{new.name}`"
+        self.require_ours(client, new.model_copy(update={"name": name}), new, origin, differs)
+        if differs:
             projects.rename(client, new.project_id, new.name)
         return new.project_id, Found(new)
 

@@ -19,20 +19,16 @@ from pulumi.dynamic import (
 from pydantic import ValidationError
 
 from lakewright import credentials
-from lakewright.lakekeeper import adoption, difference, errors, hidden, settings
+from lakewright.lakekeeper import adoption, difference, errors, hidden, server_identity, settings
 from lakewright.lakekeeper.adoption import Adopting
 from lakewright.lakekeeper.api import listings
 from lakewright.lakekeeper.api.client import Client, shared
-from lakewright.lakekeeper.api.errors import AlreadyExists, LakekeeperError, TooSlow, Unconfirmed
 from lakewright.lakekeeper.api.server import ServerRef
+from lakewright.lakekeeper.creation import Origin
 from lakewright.lakekeeper.declared import OnServer, Replace, failures, has_unknown
 from lakewright.lakekeeper.difference import Change
 
 D = TypeVar("D", bound=OnServer)
-T = TypeVar("T")
-
-LOOKS = 3
-"""So often a create whose answer got lost is looked for and repeated."""
 
 
 @dataclass(frozen=True)
@@ -68,13 +64,15 @@ class LakekeeperProvider(ResourceProvider, Generic[D]):
     """The properties by which an object that is there already is found, where `adopt` can take one over."""
     seen_by: tuple[str, ...] = ()
     """The properties without which what is there cannot be told in the words of a declaration."""
+    belongs_to_maker = True
+    """Whether an existing object is somebody's; settings of an object are not, and are compared instead."""
     config: credentials.ConfigLookup = staticmethod(credentials.no_config)
 
     # What a resource says of itself.
 
     @abstractmethod
     def make(self, client: Client, new: D) -> tuple[str, Found[D]]:
-        """Create the object, or take over what a killed create left; its id and itself."""
+        """Create the object, or take over one that this stack may have; its id and itself."""
 
     @abstractmethod
     def find(self, client: Client, known: Known[D]) -> Found[D] | None:
@@ -101,7 +99,7 @@ class LakekeeperProvider(ResourceProvider, Generic[D]):
 
     def title(self, declared: D) -> str:
         """What a declaration is about, for messages: kind, natural key and server."""
-        return f"{type(self).__name__.removesuffix('Provider')} at {declared.server.endpoint}"
+        return f"{self.kind} at {declared.server.endpoint}"
 
     def existing(self, client: Client, new: D) -> tuple[str, Found[D]] | None:  # noqa: ARG002 - for subclasses
         """What has a declaration's natural key on the server, and its id; for `adopt`."""
@@ -127,7 +125,7 @@ class LakekeeperProvider(ResourceProvider, Generic[D]):
         except ValidationError as error:
             return CheckResult(news, [CheckFailure(path, reason) for path, reason in failures(error, news)])
         checked = self.checked(declared, _olds)
-        if "server" not in _olds and (refused := adoption.foretold(self, checked)):
+        if "server" not in _olds and (refused := adoption.refused(self, checked)):
             return CheckResult(news, [CheckFailure("adopt", refused)])
         return CheckResult(checked.props(), [])
 
@@ -139,13 +137,16 @@ class LakekeeperProvider(ResourceProvider, Generic[D]):
         """What changed, whether in place, and whether that is allowed."""
         old, new = self.args.from_state(_olds), self.args.from_state(_news)
         changes = difference.between(old, new)
+        adoption.of_process.add(self.kind, _id)
+        if old.server != new.server and not has_unknown(new.server):
+            server_identity.verify(self.client(new.server), _olds, self.title(old))
         replaced = [c for c in changes if self.replaces(c, new, lambda: self._reach(old.server, new.server))]
-        if replaced:
-            adoption.leaves(_id)
         if decided := [c for c in replaced if c.known]:
-            self.before_replacement(self.client(old.server), Known(_id, old, _olds), new, decided)
+            self.before_replacement(self._known_client(old, _olds), Known(_id, old, _olds), new, decided)
         return DiffResult(
-            changes=bool(changes) or hidden.to_be_seen(_olds, lambda: self._reach(old.server, new.server)),
+            changes=bool(changes)
+            or server_identity.is_outdated(_olds)
+            or hidden.to_be_seen(_olds, lambda: self._reach(old.server, new.server)),
             replaces=[change.path for change in replaced],
             delete_before_replace=True,
         )
@@ -153,24 +154,31 @@ class LakekeeperProvider(ResourceProvider, Generic[D]):
     def create(self, props: dict[str, Any]) -> CreateResult:
         """Create, or adopt."""
         new = self.args.from_state(props)
-        object_id, found = self.make(self.client(new.server), new)
-        return CreateResult(object_id, found.outs())
+        client = self.client(new.server)
+        object_id, found = self.make(client, new)
+        return CreateResult(object_id, found.outs() | server_identity.to_record(client))
 
     def read(self, id_: str, props: dict[str, Any]) -> ReadResult:
         """What is there now, in the words of the declaration."""
         state = self.args.from_state(props)
-        found = self.find(self.client(state.server), Known(id_, state, props))
+        client = self._known_client(state, props)
+        found = self.find(client, Known(id_, state, props))
         if found is None:
             return ReadResult(None, {})
-        return ReadResult(id_, found.outs(), found.declared.props())
+        return ReadResult(id_, found.outs() | server_identity.to_record(client), found.declared.props())
 
     def update(self, _id: str, _olds: dict[str, Any], _news: dict[str, Any]) -> UpdateResult:
-        """Change in place; nothing is called when only the state is to change."""
+        """Change in place; when only the state is to change, the server is asked for its id alone."""
         old, new = self.args.from_state(_olds), self.args.from_state(_news)
-        known = Known(_id, old, _olds)
-        if hidden.to_be_seen_now(_olds, lambda: self.client(new.server)):
-            return UpdateResult(self._seen_again(self.client(new.server), known, new).outs())
-        return UpdateResult(self._updated(known, new).outs())
+        known, client = Known(_id, old, _olds), self.client(new.server)
+        server_identity.verify(client, _olds, self.title(old))
+        if server_identity.is_outdated(_olds) and self.find(client, known) is None:
+            raise errors.DeletedBehindBack(f"{self.title(old)} is not there. Run `up --refresh`.")
+        if hidden.to_be_seen_now(_olds, lambda: client):
+            found = self._seen_again(client, known, new)
+        else:
+            found = self._updated(known, new)
+        return UpdateResult(found.outs() | server_identity.to_record(client))
 
     def _updated(self, known: Known[D], new: D) -> Found[D]:
         if self.needs_calls(known, new):
@@ -195,22 +203,37 @@ class LakekeeperProvider(ResourceProvider, Generic[D]):
     def delete(self, _id: str, _props: dict[str, Any]) -> None:
         """Delete, as the state's `deletion` says."""
         state = self.args.from_state(_props)
-        self.remove(self.client(state.server), Known(_id, state, _props))
+        self.remove(self._known_client(state, _props), Known(_id, state, _props))
 
     # What subclasses share.
 
-    def refuse_unless_adopted(self, client: Client, there: D, new: D, difference_told: str) -> None:
-        """Raise NotOurs for an object that somebody else made, unless it may and can be taken over."""
-        fixed = adoption.fixed(self, client, there, new)
-        if getattr(new, "adopt", False) and not fixed:
+    @property
+    def kind(self) -> str:
+        """Name of the resource class."""
+        return type(self).__name__.removesuffix("Provider")
+
+    def require_ours(self, client: Client, there: D, new: D, origin: Origin, differs: str = "") -> None:
+        """Raise NotOurs for an object that this stack did not make and may not take over.
+
+        Args:
+            client: Client of the server.
+            there: The object as it is.
+            new: The declaration.
+            origin: Where the object came from, as far as the create call tells.
+            differs: How the object differs from what the interrupted creation of `new` would have left, in words.
+        """
+        if origin is Origin.CREATED:
             return
-        way_out = (
-            f"The server cannot change {', '.join(change.path for change in fixed)}: declare what is there to take it"
-            " over"
-            if getattr(new, "adopt", False)
-            else "Choose another name, or take it over with `adopt=True`"
-        )
-        raise errors.NotOurs(f"{self.title(new)} exists already, {difference_told}. {way_out}.")
+        if not differs and (origin is Origin.UNCONFIRMED or adoption.is_begun(self, new)):
+            return
+        if getattr(new, "adopt", False):
+            if not (fixed := adoption.fixed(self, client, there, new)):
+                return
+            raise errors.NotOurs(
+                f"{self.title(new)} exists already. The server cannot change {', '.join(c.path for c in fixed)}:"
+                " declare what is there to take it over."
+            )
+        raise errors.NotOurs(adoption.refusal(self.title(new), differs))
 
     def client(self, server: ServerRef) -> Client:
         """The client of this process for a server that is new enough."""
@@ -222,38 +245,15 @@ class LakekeeperProvider(ResourceProvider, Generic[D]):
         """The secret behind a reference. Raises credentials.UnresolvedCredential."""
         return credentials.resolve(reference, self.config)
 
+    def _known_client(self, state: D, outs: dict[str, Any]) -> Client:
+        """The client for an object in the state. Raises errors.MovedServer."""
+        client = self.client(state.server)
+        server_identity.verify(client, outs, self.title(state))
+        return client
+
     def _reach(self, old: ServerRef, new: ServerRef) -> Client:
         return self.client(old if has_unknown(new) else new)
 
 
 def _without_own(props: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in props.items() if not key.startswith("__")}
-
-
-def created_or_there(create: Callable[[], T], look: Callable[[], T | None]) -> tuple[T, bool]:
-    """Create, or find what is there: the object, and whether this call made it for certain.
-
-    A create whose answer got lost is never sent again before a look at what is there.
-    """
-    for tries_left in reversed(range(LOOKS)):
-        try:
-            return create(), True
-        except Unconfirmed as unanswered:
-            if (found := looked(look, unanswered)) is not None:
-                return found, False
-            if not tries_left:
-                raise
-        except (AlreadyExists, TooSlow) as refused:
-            if (found := looked(look, refused)) is not None:
-                return found, False
-            raise
-    raise AssertionError("the last try returns or raises")
-
-
-def looked(look: Callable[[], T | None], after: LakekeeperError) -> T | None:
-    """What is there. A look that fails as well is told beside what made it necessary."""
-    try:
-        return look()
-    except LakekeeperError as blind:
-        after.add(f"What is there now could not be seen either: {blind}")
-        raise after from None

@@ -12,10 +12,11 @@ from lakewright.lakekeeper import difference
 from lakewright.lakekeeper.api import projects, roles
 from lakewright.lakekeeper.api.client import Client
 from lakewright.lakekeeper.api.errors import AlreadyExists, Forbidden, NotFound
+from lakewright.lakekeeper.creation import created_or_found
 from lakewright.lakekeeper.declared import CreateOnly, OnServer, Replace, ServerKeeps, Update
 from lakewright.lakekeeper.errors import DeletedBehindBack, NotOurs
 from lakewright.lakekeeper.options import ServerInput, delete_first, given
-from lakewright.lakekeeper.provider import Found, Known, LakekeeperProvider, created_or_there
+from lakewright.lakekeeper.provider import Found, Known, LakekeeperProvider
 from lakewright.types import ProjectId, RoleProviderId
 
 
@@ -69,13 +70,13 @@ class RoleProvider(LakekeeperProvider[RoleArgs]):
 
     def make(self, client: Client, new: RoleArgs) -> tuple[str, Found[RoleArgs]]:
         _require(client, new)
-        found, _ = created_or_there(
+        found, origin = created_or_found(
             lambda: roles.create(client, new.project_id, _create_request(new)), lambda: _there(client, new)
         )
         there = _observed(found, new).declared
-        if differs := difference.between(there, new):
-            told = f"with other {', '.join(change.path for change in differs)}"
-            self.refuse_unless_adopted(client, there, new, told)
+        changes = difference.between(there, new)
+        differs = f"with other {', '.join(change.path for change in changes)}" if changes else ""
+        self.require_ours(client, there, new, origin, differs)
         return str(found["id"]), self._converge(client, found, new)
 
     def find(self, client: Client, known: Known[RoleArgs]) -> Found[RoleArgs] | None:

@@ -64,6 +64,7 @@ class RoleMembersProvider(LakekeeperProvider[RoleMembersArgs]):
 
     args = RoleMembersArgs
     natural_key = ("project_id", "role_id")
+    belongs_to_maker = False
 
     def title(self, declared: RoleMembersArgs) -> str:
         return f"role {declared.role_id} of project {declared.project_id} at {declared.server.endpoint}"

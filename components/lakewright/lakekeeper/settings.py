@@ -1,4 +1,4 @@
-"""What the environment may tune: waiting times, in seconds, and tracebacks."""
+"""What the environment may tune: waiting times, in seconds, tracebacks, and a server that is accepted."""
 
 import os
 
@@ -13,6 +13,15 @@ def _seconds(name: str, default: float) -> float:
 
 CONNECT_WITHIN = 5.0
 """Seconds until a server that does not take the connection counts as unreachable."""
+
+
+ACCEPTED_SERVER_ID = "LAKEWRIGHT_ACCEPT_SERVER_ID"
+"""Environment variable: id of a server that a stack's catalog was restored or migrated to."""
+
+
+def accepted_server_id() -> str | None:
+    """The id of a server that is used although the state has another one."""
+    return os.environ.get(ACCEPTED_SERVER_ID) or None
 
 
 def answer_within() -> float:

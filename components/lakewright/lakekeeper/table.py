@@ -14,12 +14,13 @@ from lakewright.lakekeeper.adoption import Adopting
 from lakewright.lakekeeper.api import tables
 from lakewright.lakekeeper.api.client import Client
 from lakewright.lakekeeper.api.tabulars import Tabular
+from lakewright.lakekeeper.creation import Origin, created_or_found
 from lakewright.lakekeeper.declared import Replace, has_unknown
 from lakewright.lakekeeper.difference import Change
 from lakewright.lakekeeper.errors import NotOurs
 from lakewright.lakekeeper.notices import warn
 from lakewright.lakekeeper.options import ServerInput, delete_first, given
-from lakewright.lakekeeper.provider import Found, Known, LakekeeperProvider, created_or_there
+from lakewright.lakekeeper.provider import Found, Known, LakekeeperProvider
 from lakewright.lakekeeper.table_args import TableArgs
 from lakewright.lakekeeper.table_changes import where
 from lakewright.lakekeeper.table_finding import There
@@ -60,13 +61,13 @@ class TableProvider(LakekeeperProvider[TableArgs]):
 
     def make(self, client: Client, new: TableArgs) -> tuple[str, Found[TableArgs]]:
         body = create_request(new)
-        metadata, ours = created_or_there(
+        metadata, origin = created_or_found(
             lambda: tables.create(client, new.warehouse_id, new.path, body),
             lambda: tables.load(client, new.warehouse_id, new.path, new.name),
         )
         there = There(new.path, new.name, metadata)
-        if not ours:
-            there = self._taken_over(client, there, new)
+        if origin is not Origin.CREATED:
+            there = self._taken_over(client, there, new, origin)
         self._protect(client, there, new)
         return there.table_id, _found(new, there)
 
@@ -175,18 +176,16 @@ class TableProvider(LakekeeperProvider[TableArgs]):
     def remove(self, client: Client, known: Known[TableArgs]) -> None:
         table_removal.remove(client, known.declared, _table_id(known))
 
-    def _taken_over(self, client: Client, there: There, new: TableArgs) -> There:
-        """A table that was there: what a killed create left, or one to adopt."""
+    def _taken_over(self, client: Client, there: There, new: TableArgs, origin: Origin) -> There:
+        """Return a table that existed, brought to its declaration. Raises NotOurs if it must not be taken over."""
         differs = commit(there.metadata, None, new, {})
         location = str(there.metadata["location"]).rstrip("/")
         moved = [f"location: {location} -> {new.location}"] if new.location not in {None, location} else []
         written = there.metadata.get("current-snapshot-id") not in {None, -1}
-        if not new.adopt and (moved or differs.changes or differs.problems or written):
-            told = "; ".join([*moved, *differs.changes, *differs.problems]) or "data has been written to it"
-            raise NotOurs(
-                f"{where(new)} exists already, and is not as declared or not new: {told}. Choose another name,"
-                " or take it over with `adopt=True`."
-            )
+        found = "; ".join(
+            [*moved, *differs.changes, *differs.problems, *(["data was written to it"] if written else [])]
+        )
+        self.require_ours(client, observed(there.metadata, new), new, origin, found and f"not as created: {found}")
         if moved:
             raise NotOurs(
                 f"{where(new)} lies at {location}, declared is {new.location}, and it cannot be moved."

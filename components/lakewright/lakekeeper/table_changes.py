@@ -7,8 +7,8 @@ from lakewright.lakekeeper.api import tables, tabulars
 from lakewright.lakekeeper.api.client import Client
 from lakewright.lakekeeper.api.errors import AlreadyExists, Conflict, LakekeeperError, NotFound, TooSlow, Unconfirmed
 from lakewright.lakekeeper.api.tabulars import Tabular
+from lakewright.lakekeeper.creation import looked
 from lakewright.lakekeeper.errors import DeletedBehindBack, EvolutionRefused, NotOurs
-from lakewright.lakekeeper.provider import looked
 from lakewright.lakekeeper.table_args import TableArgs
 from lakewright.lakekeeper.table_finding import There
 from lakewright.lakekeeper.table_requests import commit

@@ -15,6 +15,7 @@ from lakewright.lakekeeper.api import task_queues, warehouses
 from lakewright.lakekeeper.api.client import Client
 from lakewright.lakekeeper.api.errors import LakekeeperError
 from lakewright.lakekeeper.api.task_queues import LOG_CLEANUP, SOFT_DELETION, QueueConfig, Scope
+from lakewright.lakekeeper.creation import Origin
 from lakewright.lakekeeper.declared import CreateOnly, OnServer, Replace, ServerKeeps, Update, has_unknown
 from lakewright.lakekeeper.errors import DeletedBehindBack
 from lakewright.lakekeeper.notices import tell, warn
@@ -77,6 +78,7 @@ class TaskQueueConfigProvider(LakekeeperProvider[TaskQueueConfigArgs]):
 
     args = TaskQueueConfigArgs
     natural_key = ("warehouse_id", "project_id", "queue")
+    belongs_to_maker = False
 
     @override
     def check(self, _olds: dict[str, Any], news: dict[str, Any]) -> CheckResult:
@@ -109,7 +111,7 @@ class TaskQueueConfigProvider(LakekeeperProvider[TaskQueueConfigArgs]):
             differs = difference.between(found, new)
             if differs:
                 what = "; ".join(map(str, differs))
-                self.refuse_unless_adopted(client, found, new, f"set by somebody else ({what})")
+                self.require_ours(client, found, new, Origin.EXISTED, f"with other settings ({what})")
         return _id_of(new), self._set(client, new)
 
     def find(self, client: Client, known: Known[TaskQueueConfigArgs]) -> Found[TaskQueueConfigArgs] | None:

@@ -12,10 +12,11 @@ from lakewright.lakekeeper import difference
 from lakewright.lakekeeper.api import users
 from lakewright.lakekeeper.api.client import Client
 from lakewright.lakekeeper.api.errors import AlreadyExists, NotFound
+from lakewright.lakekeeper.creation import Origin, created_or_found
 from lakewright.lakekeeper.declared import CreateOnly, OnServer, Replace, ServerKeeps, Update
 from lakewright.lakekeeper.errors import DeletedBehindBack
 from lakewright.lakekeeper.options import ServerInput, delete_first, given
-from lakewright.lakekeeper.provider import Found, Known, LakekeeperProvider, created_or_there
+from lakewright.lakekeeper.provider import Found, Known, LakekeeperProvider
 from lakewright.types import UserId
 
 UserType = Literal["human", "application"]
@@ -33,7 +34,7 @@ class UserArgs(OnServer):
     email: Annotated[str | None, Update(via="user"), ServerKeeps()] = None
     """E-mail address; empty for none."""
     adopt: Annotated[bool, CreateOnly()] = False
-    """Take over a user who is known under another name."""
+    """Take over a user whom the server knows, perhaps since that user first came."""
 
     def properties(self, found: users.Found | None = None) -> dict[str, Any]:
         """As they are sent, all of them: what is left out is removed, so what is not declared is sent as it is."""
@@ -56,18 +57,17 @@ class UserProvider(LakekeeperProvider[UserArgs]):
 
     def make(self, client: Client, new: UserArgs) -> tuple[str, Found[UserArgs]]:
         try:
-            found, _ = created_or_there(
+            found, origin = created_or_found(
                 lambda: users.create(client, new.user_id, new.properties()),
                 lambda: users.get(client, new.user_id),
             )
         except AlreadyExists:  # a look has just found nobody of this id
-            found = users.restore(client, new.user_id, new.properties())
+            found, origin = users.restore(client, new.user_id, new.properties()), Origin.CREATED
         there = _observed(found, new)
-        if differs := difference.between(there, new):
-            told = (
-                f"with other {', '.join(change.path for change in differs)} (servers meet users when those first come)"
-            )
-            self.refuse_unless_adopted(client, there, new, told)
+        changes = ", ".join(change.path for change in difference.between(there, new))
+        differs = f"with other {changes} (servers meet users when those first come)" if changes else ""
+        self.require_ours(client, there, new, origin, differs)
+        if changes:
             users.replace(client, new.user_id, new.properties(found))
         return new.user_id, Found(new)
 

@@ -13,11 +13,12 @@ from lakewright.lakekeeper.api import managed_access as managed
 from lakewright.lakekeeper.api import projects, warehouses
 from lakewright.lakekeeper.api.client import Client
 from lakewright.lakekeeper.api.errors import AlreadyExists, Forbidden, NotFound
+from lakewright.lakekeeper.creation import Origin, created_or_found
 from lakewright.lakekeeper.difference import Change
 from lakewright.lakekeeper.errors import DeletedBehindBack, NotOurs
 from lakewright.lakekeeper.notices import warn
 from lakewright.lakekeeper.options import ServerInput, delete_first, given
-from lakewright.lakekeeper.provider import Found, Known, LakekeeperProvider, created_or_there
+from lakewright.lakekeeper.provider import Found, Known, LakekeeperProvider
 from lakewright.lakekeeper.storage import PROFILES
 from lakewright.lakekeeper.storage_credentials import mistake, references
 from lakewright.lakekeeper.warehouse_changes import Changes, patiently, unlisted_holder
@@ -95,7 +96,7 @@ class WarehouseProvider(LakekeeperProvider[WarehouseArgs]):
     def make(self, client: Client, new: WarehouseArgs) -> tuple[str, Found[WarehouseArgs]]:
         self._require(client, new)
         try:
-            found, ours = created_or_there(
+            found, origin = created_or_found(
                 lambda: patiently(
                     any(new.storage.roles),
                     lambda: warehouses.create(client, new.project_id, create_request(new, self.secret)),
@@ -105,9 +106,10 @@ class WarehouseProvider(LakekeeperProvider[WarehouseArgs]):
         except AlreadyExists as taken:
             raise unlisted_holder(client, taken) from None
         there = self._observed(client, found, new).declared
-        if not ours and not same_place(there, new):
-            self.refuse_unless_adopted(client, there, new, f"at {there.storage.where}; declared is {new.storage.where}")
-        return warehouses.id_of(found), self._converge(client, found, new, resend=not ours, fresh_role=not ours)
+        differs = "" if same_place(there, new) else f"at {there.storage.where}; declared is {new.storage.where}"
+        self.require_ours(client, there, new, origin, differs)
+        existed = origin is not Origin.CREATED
+        return warehouses.id_of(found), self._converge(client, found, new, resend=existed, fresh_role=existed)
 
     def find(self, client: Client, known: Known[WarehouseArgs]) -> Found[WarehouseArgs] | None:
         found = warehouses.look(client, known.declared.project_id, known.id)

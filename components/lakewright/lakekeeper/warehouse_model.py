@@ -150,5 +150,5 @@ def _credential_observed(kind: str | None, declared: AnyCredential | None) -> An
 
 
 def same_place(there: WarehouseArgs, declared: WarehouseArgs) -> bool:
-    """Whether project and place are the declared ones: what a killed create leaves."""
+    """Whether project and place are the declared ones, as an interrupted creation leaves them."""
     return there.project_id == declared.project_id and there.storage.place == declared.storage.place

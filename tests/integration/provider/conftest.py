@@ -6,13 +6,15 @@ import json
 import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import boto3
 import httpx
 import pytest
-from lakewright.lakekeeper import claims, hidden
+from lakewright.lakekeeper import adoption, claims, hidden, pending
 from lakewright.lakekeeper.api import listings
+from lakewright.lakekeeper.errors import NotOurs
 from lakewright.lakekeeper.warehouse import WarehouseProvider
 from lakewright_sandbox.in_process import serving
 from lakewright_sandbox.lakekeeper.app import create_app
@@ -62,11 +64,13 @@ class Resource:
         """Read it; whether it is as the state has it (`same`), else `update` or `delete`."""
         listings.forget()  # an operation of its own, for which an engine starts a process of its own
         hidden.of_process.forget()
+        adoption.of_process.forget()
         found = self.provider.read(self.id, wire(self.outs))
         if found.id is None:
             self.id, self.inputs, self.outs = "", {}, {}
             return "delete"
         drifted = self.provider.diff(self.id, wire(found.outs or {}), wire(self.inputs)).changes
+        adoption.of_process.forget()
         self.outs, self.inputs = found.outs or {}, found.inputs or {}
         return "update" if drifted else "same"
 
@@ -80,6 +84,13 @@ class Resource:
     def refused(self, **props: Any) -> list[str]:
         """Why a preview refuses a declaration, given the state."""
         return [one.reason for one in self.provider.check(wire(self.inputs), wire(props)).failures]
+
+    def refusal(self, **props: Any) -> str:
+        """Why an existing object is not taken over; the preview refuses it too."""
+        assert "exists already" in self.failures(**props)["adopt"]
+        with pytest.raises(NotOurs) as refused:
+            self.provider.create(wire(props))
+        return str(refused.value)
 
     def _step(self, props: Props) -> tuple[str, Props]:
         checked = self.provider.check(wire(self.inputs), wire(props))
@@ -115,9 +126,23 @@ def _a_run_of_its_own(real: RealServers | None) -> Iterator[None]:
     """What another test declared is not declared beside."""
     claims.of_process.forget()
     hidden.of_process.forget()
+    adoption.of_process.forget()
     yield
     if real:
         real.warehouse_ids |= MADE
+
+
+@pytest.fixture
+def interrupted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Report that an interrupted run of this very stack began to create an object, as an engine does."""
+
+    def report(kind: str, props: Props) -> None:
+        creation = {"urn": "urn:x", "type": f"pulumi-python:dynamic/lakekeeper:{kind}", "inputs": wire(props)}
+        file = tmp_path / "pending.json"
+        file.write_text(json.dumps([creation]))
+        monkeypatch.setenv(pending.FILE, str(file))
+
+    return report
 
 
 @pytest.fixture

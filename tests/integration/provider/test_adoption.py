@@ -59,7 +59,8 @@ def names(http: httpx.Client, project_id: str) -> list[str]:
     return [one["name"] for one in found]
 
 
-def test_a_warehouse_that_a_killed_create_left_is_taken_over(warehouse: Resource, declared: Props) -> None:
+def test_killed_create_of_warehouse_is_taken_over(warehouse: Resource, declared: Props, interrupted: Any) -> None:
+    interrupted("Warehouse", declared)
     again = Resource(WarehouseProvider())
     assert again.up(**declared | {"delete_profile": {"type": "soft", "expiration_seconds": 60}}) == "create"
     assert again.id == warehouse.id
@@ -67,10 +68,39 @@ def test_a_warehouse_that_a_killed_create_left_is_taken_over(warehouse: Resource
 
 
 @pytest.mark.parametrize("other", [{"key_prefix": "elsewhere"}, {"region": "eu-west-1"}], ids=str)
-def test_a_warehouse_elsewhere_is_not(warehouse: Resource, declared: Props, other: Props) -> None:
+def test_killed_create_is_not_a_warehouse_elsewhere(
+    warehouse: Resource, declared: Props, other: Props, interrupted: Any
+) -> None:
     stranger = declared | {"storage": declared["storage"] | other}
+    interrupted("Warehouse", stranger)
     with pytest.raises(NotOurs, match=r"in project .* exists already, at .* `adopt=True`"):
         Resource(WarehouseProvider()).up(**stranger)
+
+
+def test_equal_warehouse_needs_adopt(warehouse: Resource, declared: Props) -> None:
+    """Name and place are no proof: another stack may have made it, and protect what is in it."""
+    refusal = Resource(WarehouseProvider()).refusal(**declared)
+    assert "this stack did not make it" in refusal
+    assert "`adopt=True`" in refusal
+    assert "run `lakewright up`" in refusal, "no engine reported what this stack began to create"
+
+
+@pytest.mark.parametrize(
+    "other", [{"name": "other"}, {"project_id": "other"}, {"server": "http://127.0.0.1:9"}], ids=str
+)
+def test_pending_creation_of_another_object_is_no_proof(
+    warehouse: Resource, declared: Props, other: Props, interrupted: Any
+) -> None:
+    if "server" in other:
+        other = {"server": {"endpoint": other["server"]}}
+    interrupted("Warehouse", declared | other)
+    refusal = Resource(WarehouseProvider()).refusal(**declared)
+    assert "run `lakewright up`" not in refusal, "it was `lakewright up` that reported"
+
+
+def test_pending_creation_of_another_kind_is_no_proof(warehouse: Resource, declared: Props, interrupted: Any) -> None:
+    interrupted("Role", declared)
+    Resource(WarehouseProvider()).refusal(**declared)
 
 
 def test_adopting_moves_the_region_and_never_the_prefix(warehouse: Resource, declared: Props, key_prefix: str) -> None:
@@ -122,10 +152,11 @@ def test_a_way_that_stays_broken_ends_in_one_sentence(declared: Props, through: 
         Resource(WarehouseProvider()).up(**declared)
 
 
-def test_a_create_that_ended_half_way_is_finished_by_the_next(declared: Props, http: httpx.Client) -> None:
-    """What a kill leaves between the create itself and the calls that follow it."""
+def test_half_made_warehouse_is_finished_by_the_next_up(declared: Props, http: httpx.Client, interrupted: Any) -> None:
+    """A kill comes between the create itself and the calls that follow it."""
     half, whole = Resource(WarehouseProvider()), Resource(WarehouseProvider())
     half.up(**declared)
+    interrupted("Warehouse", declared)
     assert whole.up(**declared | {"protected": True, "active": False}) == "create"
     assert whole.id == half.id
     now = http.get(f"/management/v1/warehouse/{whole.id}").json()

@@ -63,9 +63,15 @@ def test_what_the_server_cannot_change_fails_the_preview(main: Props) -> None:
     assert "the server cannot change storage.bucket: 'lake' -> 'other'. Declare what is there." in refused
 
 
-def test_nothing_is_said_where_nothing_is_there_or_nothing_is_adopted(main: Props, said: Any) -> None:
+def test_nothing_is_said_where_nothing_exists(main: Props, said: Any) -> None:
     Resource(WarehouseProvider()).preview(**main | {"name": "new"})
-    Resource(WarehouseProvider()).preview(**main | {"adopt": False})
+    assert said() == ""
+
+
+def test_preview_refuses_an_existing_object_without_adopt(main: Props, said: Any) -> None:
+    refused = Resource(WarehouseProvider()).failures(**main | {"adopt": False})["adopt"]
+    assert "warehouse `main` in project" in refused
+    assert "exists already, and this stack did not make it" in refused
     assert said() == ""
 
 

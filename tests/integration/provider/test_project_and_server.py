@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import httpx
 import pytest
 from lakewright.lakekeeper.api.errors import NotEmpty
@@ -67,19 +69,27 @@ def test_a_gone_project_is_made_again(project: Resource, tenant: Props, http: ht
     assert project.up(**tenant) == "create"
 
 
-def test_a_project_of_the_same_id_and_name_is_what_a_killed_create_left(project: Resource, tenant: Props) -> None:
-    assert Resource(ProjectProvider()).up(**tenant) == "create"
-    with pytest.raises(NotOurs, match=r"named `tenant`; declared is `mine`.*adopt=True"):
-        Resource(ProjectProvider()).up(**tenant | {"name": "mine"})
+def test_existing_project_needs_adopt(project: Resource, tenant: Props) -> None:
+    Resource(ProjectProvider()).refusal(**tenant)
+    refusal = Resource(ProjectProvider()).refusal(**tenant | {"name": "mine"})
+    assert "named `tenant`; declared is `mine`" in refusal
+    assert "adopt=True" in refusal
     adopted = Resource(ProjectProvider())
     adopted.up(**tenant | {"name": "mine", "adopt": True})
     assert adopted.refresh() == "same"
 
 
+def test_killed_create_of_project_is_taken_over(project: Resource, tenant: Props, interrupted: Any) -> None:
+    interrupted("Project", tenant)
+    assert Resource(ProjectProvider()).up(**tenant) == "create"
+    with pytest.raises(NotOurs, match=r"named `tenant`; declared is `mine`.*adopt=True"):
+        Resource(ProjectProvider()).up(**tenant | {"name": "mine"})
+
+
 def test_a_project_that_holds_something_is_not_deleted(warehouse: Resource, declared: Props) -> None:
     project = Resource(ProjectProvider())
     project_id = declared["project_id"]
-    project.up(server=declared["server"], project_id=project_id, name=project_id)
+    project.up(server=declared["server"], project_id=project_id, name=project_id, adopt=True)
     with pytest.raises(NotEmpty, match="ProjectNotEmpty"):
         project.destroy()
 

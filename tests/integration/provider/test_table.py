@@ -332,9 +332,9 @@ def test_hidden_by_an_inactive_warehouse_is_not_gone(
     assert "cannot be seen while its warehouse is inactive" in capsys.readouterr().err
 
 
-def test_what_a_killed_create_left_is_taken_over_and_nothing_else_without_a_word(
-    table: Resource, orders: Props, http: httpx.Client
-) -> None:
+def test_killed_create_is_taken_over_and_no_other_table(table: Resource, orders: Props, interrupted: Any) -> None:
+    assert "adopt=True" in Resource(TableProvider()).refusal(**orders)
+    interrupted("Table", orders)
     assert Resource(TableProvider()).up(**orders) == "create"
     other = orders | {"columns": [*COLUMNS, {"name": "more", "type": "long"}], "sort_by": []}
     with pytest.raises(NotOurs, match=r"more: added; sort_by: none.*adopt=True"):
