@@ -11,7 +11,7 @@ from collections.abc import Callable, Generator
 from pathlib import Path
 from typing import Any
 
-from lakewright_engine import wire
+from lakewright_engine import pending, wire
 from lakewright_engine.builtin import BuiltinProvider
 from lakewright_engine.deletes import delete_unwanted, refuse_delete_hooks
 from lakewright_engine.deployment import Deployment
@@ -114,7 +114,8 @@ class _Run:
         if self._base.pending_operations and operation.verb != "refresh":
             events.diagnostic("warning", _pending_warning(self._base.pending_operations))
         try:
-            with _interruptible(self._interrupt):
+            creations = pending.of_snapshot(self._base)
+            with _interruptible(self._interrupt), pending.handed_over(creations) as deployment.registry.environment:
                 self._steps()
         except Stopped:
             pass  # what stopped it has been told

@@ -58,6 +58,8 @@ class Registry:
         self._configured: dict[str, Provider] = {}
         self._children: list[Child] = []
         self._closed = False
+        self.environment: dict[str, str] = {}
+        """Variables for the plugins' processes, beside those of this one."""
 
     def start_ahead(self, resources: list[ResourceState]) -> None:
         """Starts the plugins of the state's providers, so that they are there when they are needed."""
@@ -155,7 +157,7 @@ class Registry:
         return StartedChild(tied_command([*plugin.command, engine]), self._program, env, on_line, name)
 
     def _environment(self) -> dict[str, str]:
-        return {**os.environ, "PULUMI_PROJECT": self._project, "PYTHONUNBUFFERED": "1"}
+        return {**os.environ, **self.environment, "PULUMI_PROJECT": self._project, "PYTHONUNBUFFERED": "1"}
 
     def _output(self, line: str, error: bool) -> None:
         if error and line.strip():

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import re
 import sys
+from collections.abc import Generator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -48,7 +50,9 @@ class PulumiCli:
             raise CliFailed(*_said(error)) from error
         result = Result(0)
         try:
-            _operate(stack, operation, heard)
+            with _pending_creations(stack) as environment:
+                workspace.env_vars = {**workspace.env_vars, **environment}
+                _operate(stack, operation, heard)
         except automation.CommandError as error:
             message, result.exit = _said(error)
             why = [one for one in report.messages if one.startswith("error: ")]
@@ -63,6 +67,26 @@ class PulumiCli:
             name: "[secret]" if output.secret else output.value for name, output in stack.outputs().items()
         }
         return result
+
+
+@contextmanager
+def _pending_creations(stack: Stack) -> Generator[dict[str, str]]:
+    """The environment that tells providers what an interrupted run of this stack began to create.
+
+    The CLI keeps such an operation in the state even after a later run carried it out. It would let this stack take
+    over an object that another one makes later, so it is removed.
+    """
+    from lakewright_engine import pending  # noqa: PLC0415 - `--help` needs no engine
+    from pulumi.automation import Deployment  # noqa: PLC0415
+
+    exported = stack.export_stack()
+    with pending.handed_over(pending.of_export(exported.deployment or {})) as environment:
+        yield environment
+    if exported.deployment and exported.deployment.get("pending_operations"):
+        after = stack.export_stack()
+        cleared = pending.without_carried_out(after.deployment or {})
+        if cleared is not None:
+            stack.import_stack(Deployment(version=after.version, deployment=cleared))
 
 
 def _operate(stack: Stack, operation: Operation, on_event: Callable[[EngineEvent], None]) -> None:

@@ -25,6 +25,8 @@ class Fault:
     status: int = 0
     """Refused with this; without it, held until the fault is over: the caller's time-out comes first."""
     body: str = ""
+    applied: bool = False
+    """Whether the server gets the request first, so that only its answer is held."""
     hits: list[str] = field(default_factory=list[str])
     over: threading.Event = field(default_factory=threading.Event)
 
@@ -51,9 +53,9 @@ class FaultyProxy(http.server.ThreadingHTTPServer):
         return {value for answer in self.told for value in _vended(answer)}
 
     @contextmanager
-    def faulty(self, line: str, status: int = 0, body: str = "") -> Iterator[Fault]:
+    def faulty(self, line: str, status: int = 0, body: str = "", *, applied: bool = False) -> Iterator[Fault]:
         """With this fault, for as long as the block lasts."""
-        self.fault = fault = Fault(line, status, body)
+        self.fault = fault = Fault(line, status, body, applied)
         try:
             yield fault
         finally:
@@ -79,23 +81,28 @@ class _Forward(http.server.BaseHTTPRequestHandler):
         # The blank after the path lets a fault mean this path alone.
         line, fault = f"{self.command} {self.path} ", self.server.fault
         if fault and line.startswith(fault.line):
+            if fault.applied:
+                self._forward(content)
             fault.hits.append(line)
             if fault.status:
                 self._answer(fault.status, [("Content-Type", _type_of(fault.body))], fault.body.encode())
             else:
                 fault.over.wait()  # nobody waits for the answer any more: hang up
             return
-        answer = self.server.http.request(
+        answer = self._forward(content)
+        if "json" in answer.headers.get("content-type", "") and answer.content:
+            self.server.told.append(answer.json())
+        kept = [(name, value) for name, value in answer.headers.multi_items() if name not in HOP_BY_HOP]
+        self._answer(answer.status_code, kept, answer.content)
+
+    def _forward(self, content: bytes) -> httpx.Response:
+        return self.server.http.request(
             self.command,
             self.server.target + self.path,
             # A signature covers the headers as they were sent, the host with them.
             headers=[(name, value) for name, value in self.headers.items() if name.lower() not in HOP_BY_HOP],
             content=content,
         )
-        if "json" in answer.headers.get("content-type", "") and answer.content:
-            self.server.told.append(answer.json())
-        kept = [(name, value) for name, value in answer.headers.multi_items() if name not in HOP_BY_HOP]
-        self._answer(answer.status_code, kept, answer.content)
 
     do_GET = do_HEAD = do_PUT = do_POST = do_DELETE = handle_any  # noqa: N815 - http.server's names
 

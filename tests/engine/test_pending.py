@@ -1,0 +1,55 @@
+"""Interrupted creations as the processes of providers get them."""
+
+from __future__ import annotations
+
+import json
+import stat
+from pathlib import Path
+from typing import Any
+
+from lakewright_engine import pending
+from lakewright_engine.model import PendingOperation, ResourceState, Secret, Snapshot
+
+TYPE = "pulumi-python:dynamic/lakekeeper:Warehouse"
+
+
+def resource(urn: str, **more: Any) -> ResourceState:
+    return ResourceState(urn, TYPE, True, inputs={"name": "main", "credential": Secret("hidden")}, **more)
+
+
+def exported(urn: str, **more: Any) -> dict[str, Any]:
+    secret = {"4dabf18193072939515e22adb298388d": "1b47061264138c4ac30d75fd1eb44270", "ciphertext": "v1:x"}
+    return {"urn": urn, "type": TYPE, "inputs": {"name": "main", "credential": {"external_id": secret}}} | more
+
+
+def test_creations_of_a_state_come_without_secrets() -> None:
+    state = Snapshot([], [PendingOperation(resource("urn:a"), "creating"), PendingOperation(resource("b"), "deleting")])
+    assert pending.of_snapshot(state) == [
+        {"urn": "urn:a", "type": TYPE, "inputs": {"name": "main", "credential": "[secret]"}}
+    ]
+
+
+def test_creations_that_were_carried_out_are_left_out() -> None:
+    operations = [PendingOperation(resource(urn), "creating") for urn in ("made", "replaced")]
+    state = Snapshot([resource("made", id="1"), resource("replaced", id="2", pending_replacement=True)], operations)
+    assert [one["urn"] for one in pending.of_snapshot(state)] == ["replaced"]
+
+
+def test_creations_of_an_exported_state() -> None:
+    operations = [{"resource": exported(urn), "type": "creating"} for urn in ("made", "lost")]
+    deployment = {"resources": [exported("made", id="1")], "pending_operations": operations}
+    assert pending.of_export(deployment) == [
+        {"urn": "lost", "type": TYPE, "inputs": {"name": "main", "credential": {"external_id": "[secret]"}}}
+    ]
+    cleared = pending.without_carried_out(deployment)
+    assert cleared is not None
+    assert [one["resource"]["urn"] for one in cleared["pending_operations"]] == ["lost"]
+    assert pending.without_carried_out(cleared) is None
+
+
+def test_file_is_for_this_user_alone() -> None:
+    with pending.handed_over([{"urn": "urn:a"}]) as environment:
+        file = Path(environment[pending.FILE])
+        assert stat.S_IMODE(file.stat().st_mode) == 0o600
+        assert json.loads(file.read_text()) == [{"urn": "urn:a"}]
+    assert not file.exists()
