@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 import pulumi
@@ -102,10 +103,13 @@ class AccessRole(pulumi.ComponentResource):
         session_tags: bool = False,
         tags: dict[str, str] | None = None,
         retain: bool = False,
+        after: Sequence[pulumi.Resource] = (),
+        existing: str | None = None,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
+        """Resources in `after` are made first; `existing` is the name of a role that is taken over."""
         super().__init__("lakewright:index:AccessRole", name, {}, opts)
-        within = pulumi.ResourceOptions(parent=self, retain_on_delete=retain)
+        within = pulumi.ResourceOptions(parent=self, retain_on_delete=retain, depends_on=after)
         trust = pulumi.Output.from_input(external_id).apply(
             lambda value: json.dumps(trust_policy(principal_arn, value, session_tags=session_tags))
         )
@@ -118,7 +122,7 @@ class AccessRole(pulumi.ComponentResource):
             description=f"Lakekeeper's way to {key_prefix}/ and to nothing else",
             assume_role_policy=trust,
             tags=tags,
-            opts=within,
+            opts=pulumi.ResourceOptions.merge(within, pulumi.ResourceOptions(import_=existing)),
         )
         policy = iam.RolePolicy(name, name="warehouse-prefix", role=role.name, policy=rights, opts=within)
         # Whoever uses the ARN needs the rights as well, so it is known only once they are there.

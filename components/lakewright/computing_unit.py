@@ -29,12 +29,19 @@ class KubernetesObject(pulumi.CustomResource):
 class TenantNamespace(pulumi.ComponentResource):
     """The namespace of a tenant's units, closed to all traffic that no unit asks for."""
 
-    def __init__(self, tenant: TenantSpec, opts: pulumi.ResourceOptions | None = None) -> None:
+    def __init__(
+        self,
+        tenant: TenantSpec,
+        opts: pulumi.ResourceOptions | None = None,
+        *,
+        after: pulumi.Resource | None = None,
+    ) -> None:
+        """The resource `after` is made first."""
         super().__init__("lakewright:index:TenantNamespace", tenant.name, {}, opts)
-        within = pulumi.ResourceOptions(parent=self)
-        namespace = KubernetesObject(tenant.name, manifests.namespace(tenant), within)
-        after = pulumi.ResourceOptions(parent=self, depends_on=[namespace])
-        KubernetesObject(f"{tenant.name}-deny-all", manifests.deny_all(tenant), after)
+        first = pulumi.ResourceOptions(parent=self, depends_on=[after] if after else None)
+        namespace = KubernetesObject(tenant.name, manifests.namespace(tenant), first)
+        inside = pulumi.ResourceOptions(parent=self, depends_on=[namespace])
+        KubernetesObject(f"{tenant.name}-deny-all", manifests.deny_all(tenant), inside)
         self.register_outputs({})
 
 

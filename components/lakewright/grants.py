@@ -31,8 +31,7 @@ def grants_for(
             server=platform.server,
             project_id=project_id,
             name=name,
-            # The project is the tenant's own, so that a role of the name is the one that is meant.
-            adopt=True,
+            adopt=tenant.adopt,
             opts=pulumi.ResourceOptions.merge(opts, kept),
         )
         for name in role_names(tenant)

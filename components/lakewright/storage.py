@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import pulumi
 from pulumi_aws import kms, s3
 
+from lakewright.aws_existing import ExistingObjects
 from lakewright.platform import Platform
 from lakewright.spec import AwsStorage, ExistingStorage, S3Storage, TenantSpec
 from lakewright.types import Deletion
@@ -31,8 +32,10 @@ class Storage:
     """The fields of the guard's `OwnBucket`, where the bucket goes with the stack and is not to be emptied for it."""
 
 
-def storage_for(spec: TenantSpec, platform: Platform, opts: pulumi.ResourceOptions) -> dict[str, Storage]:
-    """Each storage of the tenant by its name; those of backend `aws` are made."""
+def storage_for(
+    spec: TenantSpec, platform: Platform, opts: pulumi.ResourceOptions, *, after: Sequence[pulumi.Resource] = ()
+) -> dict[str, Storage]:
+    """Each storage of the tenant by its name; those of backend `aws` are made, after the resources in `after`."""
     found: dict[str, Storage] = {}
     for name, storage in spec.storage.items():
         match storage:
@@ -44,6 +47,8 @@ def storage_for(spec: TenantSpec, platform: Platform, opts: pulumi.ResourceOptio
                     storage,
                     tags=platform.tags(spec),
                     deletion=deletion,
+                    after=after,
+                    existing=platform.existing_objects(region) if spec.adopt else None,
                     opts=pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(providers=[platform.aws(region)])),
                 )
                 found[name] = Storage(
@@ -149,13 +154,25 @@ class TenantBucket(pulumi.ComponentResource):
         *,
         tags: dict[str, str],
         deletion: Deletion,
+        after: Sequence[pulumi.Resource] = (),
+        existing: ExistingObjects | None = None,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
+        """Resources in `after` are made first. With `existing`, bucket and key are taken over where they exist."""
         super().__init__("lakewright:index:TenantBucket", name, {}, opts)
-        within = pulumi.ResourceOptions(parent=self, retain_on_delete=deletion == "retain")
+        within = pulumi.ResourceOptions(parent=self, retain_on_delete=deletion == "retain", depends_on=after)
+        found = existing.bucket(storage.bucket) if existing else None
 
-        bucket = s3.Bucket(name, bucket=storage.bucket, force_destroy=deletion == "purge", tags=tags, opts=within)
+        bucket = s3.Bucket(
+            name,
+            bucket=storage.bucket,
+            force_destroy=deletion == "purge",
+            tags=tags,
+            opts=_imported(within, found),
+        )
         # Settings go with their bucket: where AWS refuses to delete it, it must not stand there stripped of them.
+        # Without the bucket there would be a key that nothing uses, for each `up` that is refused at the bucket.
+        with_bucket = pulumi.ResourceOptions(depends_on=[bucket])
         on_it = pulumi.ResourceOptions.merge(within, pulumi.ResourceOptions(deleted_with=bucket))
         s3.BucketOwnershipControls(
             name, bucket=bucket.bucket, rule={"object_ownership": "BucketOwnerEnforced"}, opts=on_it
@@ -177,7 +194,7 @@ class TenantBucket(pulumi.ComponentResource):
         versioning = s3.BucketVersioning(
             name, bucket=bucket.bucket, versioning_configuration={"status": "Enabled"}, opts=on_it
         )
-        self.kms_key_arn = self._key(name, storage, tags, within)
+        self.kms_key_arn = self._key(name, storage, tags, pulumi.ResourceOptions.merge(within, with_bucket), existing)
         s3.BucketServerSideEncryptionConfiguration(
             name, bucket=bucket.bucket, rules=encryption_rules(self.kms_key_arn), opts=on_it
         )
@@ -190,21 +207,34 @@ class TenantBucket(pulumi.ComponentResource):
 
     @staticmethod
     def _key(
-        name: str, storage: AwsStorage, tags: dict[str, str], opts: pulumi.ResourceOptions
+        name: str,
+        storage: AwsStorage,
+        tags: dict[str, str],
+        opts: pulumi.ResourceOptions,
+        existing: ExistingObjects | None,
     ) -> pulumi.Output[str] | None:
         match storage.encryption.kms:
             case "s3":
                 return None
             case "own":
+                alias = f"alias/{storage.bucket}".replace(".", "-")
+                found = existing.key(alias) if existing else None
                 # Without a policy of its own a key obeys the account's IAM policies, among them the warehouses' roles.
                 key = kms.Key(
                     name,
                     description=f"Encrypts bucket {storage.bucket}",
                     enable_key_rotation=True,
                     tags=tags,
-                    opts=opts,
+                    opts=_imported(opts, found.key_id if found else None),
                 )
-                kms.Alias(name, name=f"alias/{storage.bucket}".replace(".", "-"), target_key_id=key.key_id, opts=opts)
+                kms.Alias(
+                    name, name=alias, target_key_id=key.key_id, opts=_imported(opts, found.alias if found else None)
+                )
                 return key.arn
             case arn:
                 return pulumi.Output.from_input(arn)
+
+
+def _imported(opts: pulumi.ResourceOptions, object_id: str | None) -> pulumi.ResourceOptions:
+    """The options under which an existing object is taken over; as they are where there is none."""
+    return pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(import_=object_id))

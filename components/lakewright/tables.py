@@ -42,6 +42,7 @@ def tables_for(
                 dropped_columns=spec.dropped_columns,
                 undeclared_columns=spec.undeclared_columns,
                 deletion=deletion,
+                adopt=tenant.adopts(spec),
                 opts=pulumi.ResourceOptions.merge(opts, own),
             )
         )

@@ -32,8 +32,9 @@ class Tenant(pulumi.ComponentResource):
         super().__init__("lakewright:index:Tenant", spec.name, {}, opts)
         within = pulumi.ResourceOptions(parent=self)
 
-        storage = storage_for(spec, platform, within)
+        # The project is the tenant: where another stack has it, nothing else is made.
         project = _project(spec, platform, within)
+        storage = storage_for(spec, platform, within, after=[project])
         warehouses = {
             warehouse.name: TenantWarehouse(
                 spec,
@@ -41,6 +42,7 @@ class Tenant(pulumi.ComponentResource):
                 platform=platform,
                 project_id=project.project_id,
                 storage=storage[spec.storage_of(warehouse)],
+                after=[project],
                 opts=within,
             )
             for warehouse in spec.warehouses
@@ -50,7 +52,7 @@ class Tenant(pulumi.ComponentResource):
             spec, platform, project_id=project.project_id, warehouses=warehouses, tables=tables, opts=within
         )
         self.catalog_config = _catalog_config(spec, platform, storage, warehouses)
-        compute = _compute(spec, platform, storage, self.catalog_config, within)
+        compute = _compute(spec, platform, storage, self.catalog_config, within, after=project)
 
         queues = server_queues(spec, platform, warehouses, within)
 
@@ -75,6 +77,7 @@ def _project(spec: TenantSpec, platform: Platform, opts: pulumi.ResourceOptions)
         server=platform.server,
         name=spec.name,
         project_id=spec.name,
+        adopt=spec.adopt,
         opts=pulumi.ResourceOptions.merge(opts, own),
     )
 
@@ -139,13 +142,15 @@ def _compute(
     storage: dict[str, Storage],
     catalog: pulumi.Output[CatalogConfig],
     opts: pulumi.ResourceOptions,
+    *,
+    after: pulumi.Resource,
 ) -> list[pulumi.Resource]:
     """Computing units, maintenance, and the namespace that they share; a tenant with neither needs no cluster."""
     if not spec.computing_units and spec.maintenance is None:
         return []
     cluster, identity = platform.environment.kubernetes, platform.environment.pod_identity
     on_cluster = pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(providers=[platform.kubernetes()]))
-    namespace = TenantNamespace(spec, on_cluster)
+    namespace = TenantNamespace(spec, on_cluster, after=after)
     made: list[pulumi.Resource] = [namespace]
     for unit in spec.computing_units:
         sees = unit.sees(spec.warehouse_names)

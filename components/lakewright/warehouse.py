@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pulumi
@@ -35,8 +35,10 @@ class TenantWarehouse(pulumi.ComponentResource):
         platform: Platform,
         project_id: pulumi.Input[str],
         storage: Storage,
+        after: Sequence[pulumi.Resource] = (),
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
+        """Resources in `after` are made before anything of the warehouse."""
         name = f"{tenant.name}-{spec.name}"
         super().__init__("lakewright:index:TenantWarehouse", name, {}, opts)
         retain = spec.deletion == "retain"
@@ -44,7 +46,9 @@ class TenantWarehouse(pulumi.ComponentResource):
         prefix = tenant.prefix_of(spec)
 
         external_id = _external_id(name, storage, within)
-        self.role_arn = self._role_arn(tenant, spec, platform=platform, storage=storage, external_id=external_id)
+        self.role_arn = self._role_arn(
+            tenant, spec, platform=platform, storage=storage, external_id=external_id, after=after
+        )
         warehouse = Warehouse(
             name,
             server=platform.server,
@@ -56,6 +60,7 @@ class TenantWarehouse(pulumi.ComponentResource):
             protected=spec.protected,
             allowed_format_versions=list(spec.format_versions) if spec.format_versions else None,
             deletion=spec.deletion,
+            adopt=tenant.adopts(spec),
             opts=pulumi.ResourceOptions.merge(within, pulumi.ResourceOptions(depends_on=storage.made_by)),
         )
         self.warehouse_id = warehouse.warehouse_id
@@ -68,6 +73,7 @@ class TenantWarehouse(pulumi.ComponentResource):
                 warehouse_id=self.warehouse_id,
                 name=path,
                 deletion=spec.deletion,
+                adopt=tenant.adopts(spec),
                 opts=pulumi.ResourceOptions.merge(
                     within, pulumi.ResourceOptions(depends_on=[above] if above else None)
                 ),
@@ -82,14 +88,16 @@ class TenantWarehouse(pulumi.ComponentResource):
         platform: Platform,
         storage: Storage,
         external_id: pulumi.Output[str] | None,
+        after: Sequence[pulumi.Resource],
     ) -> pulumi.Output[str] | None:
         """The role that the catalog assumes: the tenant's own, or one that is made."""
         if isinstance(storage.spec, ExistingStorage):
             return pulumi.Output.from_input(storage.spec.role_arn)
         if external_id is None:
             return None
+        role = role_name(tenant.name, spec.name)
         return AccessRole(
-            role_name(tenant.name, spec.name),
+            role,
             principal_arn=platform.principal_arn,
             external_id=external_id,
             bucket=storage.bucket,
@@ -98,6 +106,8 @@ class TenantWarehouse(pulumi.ComponentResource):
             session_tags=bool(spec.session_tags),
             tags=platform.tags(tenant),
             retain=spec.deletion == "retain",
+            after=after,
+            existing=platform.existing_objects(storage.region).role(role) if tenant.adopts(spec) else None,
             opts=pulumi.ResourceOptions(parent=self, providers=[platform.aws(storage.region)]),
         ).arn
 

@@ -46,6 +46,8 @@ class TableSpec(Part):
     """Lakekeeper's own protection: nobody drops the table without force."""
     deletion: Deletion | None = None
     """What becomes of the table when it is not declared any more. Default: the warehouse's `deletion`."""
+    adopt: bool = False
+    """Take over a table of this name that exists, although this stack did not make it."""
     dropped_columns: list[str] = []
     """Columns that may be dropped; no other ever is."""
     undeclared_columns: Literal["refuse", "keep"] = "refuse"

@@ -56,6 +56,9 @@ class TenantSpec(Part):
     """Who answers for the tenant: an address or a team."""
     environment: Annotated[str, AfterValidator(_environment)]
     """What the tenant shares with others: the file environments/NAME.yaml."""
+    adopt: bool = False
+    """Take over objects that exist under this tenant's names and that this stack did not make, such as those that
+    `deletion: retain` left. Without it they are refused. Remove it after the `up` that took them over."""
     labels: dict[Label, Label] = {}
     """Put on every AWS and Kubernetes object."""
     storage: Annotated[dict[ComputingUnitName, StorageSpec], Field(min_length=1)]
@@ -94,6 +97,10 @@ class TenantSpec(Part):
     def prefix_of(self, warehouse: WarehouseSpec) -> str:
         """The prefix of all object keys of a warehouse, without slashes at its ends."""
         return warehouse.key_prefix or f"{self.name}/{warehouse.name}"
+
+    def adopts(self, part: WarehouseSpec | TableSpec) -> bool:
+        """Whether an existing warehouse (with its role and namespaces) or table is taken over."""
+        return self.adopt or part.adopt
 
     def deletion_of(self, table: TableSpec) -> Deletion:
         """What becomes of a table that is not declared any more: its own word, or its warehouse's."""

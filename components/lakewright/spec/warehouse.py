@@ -64,6 +64,8 @@ class WarehouseSpec(Part):
     """How long a dropped table can be brought back; without it, dropping is final."""
     deletion: Deletion = "protect"
     """What destroying does while there are tables: `protect` refuses, `retain` keeps everything, `purge` removes it."""
+    adopt: bool = False
+    """Take over a warehouse of this name, its namespaces and its role, although this stack did not make them."""
     protected: bool = False
     """Lakekeeper's own protection: nobody deletes the warehouse without force."""
     format_versions: Annotated[list[FormatVersion], Field(min_length=1)] | None = None

@@ -52,7 +52,7 @@ CASES = {
         "lakekeeper",
         "GET /management/v1/info",
         "GET /management/v1/info at {endpoint} did not answer",
-        {"Bucket"},
+        {"ExternalId"},
         patience=SLOW_ANSWER,
     ),
     "Lakekeeper is slow with a namespace": Case(

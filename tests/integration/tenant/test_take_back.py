@@ -1,0 +1,94 @@
+"""A tenant that `deletion: retain` left is taken back by an `up` with `adopt`, and lives on as if it had never gone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import httpx
+import pyarrow as pa
+import pytest
+
+from .conftest import MakeTenant, Tenant
+
+pytestmark = pytest.mark.timeout(600)
+
+TABLE = {"name": "executions.results.declared", "columns": [{"name": "id", "type": "long", "required": True}]}
+
+
+def retained(make_tenant: MakeTenant) -> Tenant:
+    """A tenant whose stack was destroyed with `deletion: retain`: its data is there, its state is empty."""
+    tenant = make_tenant(
+        storage={"main": {"backend": "aws", "bucket": "PLACEHOLDER", "encryption": {"kms": "own"}}},
+        warehouses=[{"name": "executions", "namespaces": ["results"], "deletion": "retain"}],
+        tables=[TABLE],
+    )
+    tenant.spec["storage"]["main"]["bucket"] = f"{tenant.name}-lakehouse"
+    tenant.write()
+    tenant.up()
+    flights = tenant.catalog("executions").create_table("results.flights", schema=pa.schema([("n", pa.int64())]))
+    flights.append(pa.table({"n": [1, 2, 3]}))
+    tenant.verb("destroy", "--yes")
+    return tenant
+
+
+def assert_taken_back(tenant: Tenant, aws: Callable[..., Any], keys: int) -> None:
+    tenant.verb("preview", "--refresh", "--expect-no-changes")
+    flights = tenant.catalog("executions").load_table("results.flights")
+    assert flights.scan().to_arrow()["n"].to_pylist() == [1, 2, 3]
+    flights.append(pa.table({"n": [4]}))
+    assert len(aws("kms").list_keys()["Keys"]) == keys
+    assert len([one for one in aws("iam").list_roles()["Roles"] if tenant.name in one["RoleName"]]) == 1
+
+
+def test_retained_tenant_is_taken_back(make_tenant: MakeTenant, aws: Callable[..., Any]) -> None:
+    tenant = retained(make_tenant)
+    keys = len(aws("kms").list_keys()["Keys"])
+    assert tenant.run("up", "--yes", "--engine", "embedded").returncode != 0, "nothing is taken over without a word"
+    assert len(aws("kms").list_keys()["Keys"]) == keys
+
+    tenant.spec["adopt"] = True
+    tenant.write()
+    steps = tenant.up()["steps"]
+
+    assert {"import"} == {one["op"] for one in steps if one["type"] == "aws:s3/bucket:Bucket"}
+    del tenant.spec["adopt"]
+    tenant.write()
+    assert_taken_back(tenant, aws, keys)
+
+
+def test_failing_tries_leave_no_keys(
+    make_tenant: MakeTenant, aws: Callable[..., Any], lakekeeper: httpx.Client
+) -> None:
+    """Something else is in the way, so that each `up` fails; the stack is destroyed in between."""
+    tenant = retained(make_tenant)
+    keys = len(aws("kms").list_keys()["Keys"])
+    tenant.spec["adopt"] = True
+    columns = tenant.spec["tables"][0]["columns"]
+    tenant.spec["tables"][0]["columns"] = [{"name": "other", "type": "string"}]
+    tenant.write()
+    for _ in range(2):
+        assert tenant.run("up", "--yes", "--engine", "embedded").returncode != 0
+        assert len(aws("kms").list_keys()["Keys"]) == keys
+        tenant.verb("destroy", "--yes")
+
+    tenant.spec["tables"][0]["columns"] = columns
+    tenant.write()
+    tenant.up()
+    assert_taken_back(tenant, aws, keys)
+
+
+@pytest.mark.pulumi_cli
+@pytest.mark.timeout(900)
+def test_retained_tenant_is_taken_back_on_the_cli(
+    make_tenant: MakeTenant, aws: Callable[..., Any], attached: dict[str, str]
+) -> None:
+    tenant = retained(make_tenant)
+    keys = len(aws("kms").list_keys()["Keys"])
+    tenant.environ = attached
+    tenant.spec["adopt"] = True
+    tenant.write()
+
+    tenant.told("up", "--yes", "--engine", "pulumi")
+
+    assert_taken_back(tenant, aws, keys)
