@@ -18,19 +18,27 @@ Files = Annotated[list[Path] | None, typer.Argument(help="Stack files. Default: 
 
 @app.command()
 def validate(files: Files = None, directory: Directory = HERE) -> None:
-    """Tell every mistake in the given files, each with its path and what was expected; exit code 1 if there is one."""
-    from lakewright.spec import SpecError, read_stack_file  # noqa: PLC0415 - `--help` needs no models
+    """List the mistakes of stack files, and tenants or places that two of them declare; exit code 1 if any."""
+    # `--help` needs no models.
+    from lakewright.spec import Problem, SpecError, TenantSpec, read_stack_file  # noqa: PLC0415
+    from lakewright.spec.neighbours import shared_with  # noqa: PLC0415
 
-    faulty = False
+    specs: dict[Path, TenantSpec] = {}
+    mistakes: dict[Path, SpecError] = {}
     for file in files or _stack_files(directory):
         try:
-            read_stack_file(file)
+            specs[file] = read_stack_file(file)
         except SpecError as error:
-            faulty = True
-            print(error, file=sys.stderr)
-            continue
+            mistakes[file] = error
+    for file, spec in specs.items():
+        others = {str(other): found for other, found in specs.items() if other.resolve() != file.resolve()}
+        if problems := [Problem(path, expected) for path, expected in shared_with(spec, others)]:
+            mistakes[file] = SpecError(str(file), problems)
+    for error in mistakes.values():
+        print(error, file=sys.stderr)
+    for file in (file for file in specs if file not in mistakes):
         print(f"{file}: valid")
-    if faulty:
+    if mistakes:
         raise typer.Exit(1)
 
 

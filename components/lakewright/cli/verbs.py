@@ -12,6 +12,7 @@ import typer
 from lakewright.cli.errors import UsageError
 from lakewright.cli.json_verb import Broken
 from lakewright.cli.options import HERE, Directory, StackName, load_project
+from lakewright.cli.other_stacks import NamingOwners, refuse_shared_tenant
 from lakewright.cli.validating import Validating
 
 if TYPE_CHECKING:
@@ -137,8 +138,11 @@ def _carry_out(
     changes_something = operation.verb != "preview" and not operation.preview_only
     if changes_something and not yes and (as_json or not is_interactive()):
         raise UsageError("--yes or --preview-only must be passed in to proceed when running in non-interactive mode")
+    if operation.verb in ("preview", "up"):
+        refuse_shared_tenant(operation.project, operation.stack)
     choice = choose(engine, operation.project, operation.stack)
     print(told(choice), file=sys.stderr)
+    choice = replace(choice, engine=NamingOwners(choice.engine))
     if validate:
         choice = replace(choice, engine=Validating(choice.engine))
     if changes_something and not yes and not _agreed(choice, operation, diff=diff):
