@@ -57,7 +57,8 @@ def create_app(settings: Settings, clock: Clock | None = None) -> FastAPI:
                     route.path, route.endpoint, methods=list(route.methods or ()), dependencies=[Depends(enforce)]
                 )
     if verifiers := verifiers_of(settings):
-        app.add_middleware(Authentication, verifiers=verifiers)
+        needs_project = settings.since("0.12") and not settings.default_project
+        app.add_middleware(Authentication, verifiers=verifiers, needs_project=needs_project)
     app.add_middleware(CommonHeaders)
     app.add_middleware(SlashesWithin)
     handlers: dict[Any, Any] = {

@@ -20,6 +20,10 @@ from .settings import Settings
 
 log = logging.getLogger(__name__)
 
+PROJECT_NEEDED = (
+    "Default project must be set or X-Project-ID header must be provided if roles are extracted from tokens"
+)
+
 OPEN = frozenset({"/health"})
 """Paths that ask nobody who they are."""
 
@@ -38,8 +42,14 @@ class TokenVerifier:
     """
 
     def __init__(
-        self, idp: str, provider: str, audiences: tuple[str, ...], subject: Callable[[Claims], str | None]
+        self,
+        idp: str,
+        provider: str,
+        audiences: tuple[str, ...],
+        subject: Callable[[Claims], str | None],
+        roles_claim: str | None = None,
     ) -> None:
+        self._roles_claim = roles_claim
         self._idp, self._provider, self._audiences, self._subject = idp, provider.rstrip("/"), audiences, subject
         self._http = httpx.Client(timeout=10, trust_env=False)
         self._lock = threading.Lock()
@@ -67,6 +77,7 @@ class TokenVerifier:
             name=_text(claims, "name", "preferred_username"),
             email=_text(claims, "email"),
             is_human=_is_human(claims),
+            has_roles=isinstance(claims.get(self._roles_claim or ""), list),
         )
 
     def _key_for(self, key_id: str) -> jwt.PyJWK:
@@ -95,7 +106,11 @@ def verifiers_of(settings: Settings) -> list[TokenVerifier]:
     found: list[TokenVerifier] = []
     if settings.openid_provider_uri:
         subject = partial(_named, settings.openid_subject_claims)
-        found.append(TokenVerifier("oidc", settings.openid_provider_uri, settings.openid_audiences, subject))
+        found.append(
+            TokenVerifier(
+                "oidc", settings.openid_provider_uri, settings.openid_audiences, subject, settings.openid_roles_claim
+            )
+        )
     if settings.kubernetes_issuer:
         subject = partial(_service_account, settings.kubernetes_subject)
         # A TokenReview without audiences is answered for the API server's own one, which is its issuer by default.
@@ -119,8 +134,9 @@ def _service_account(source: str, claims: Claims) -> str | None:
 class Authentication:
     """Middleware: puts the caller into the request's state, or answers 401."""
 
-    def __init__(self, app: ASGIApp, verifiers: Sequence[TokenVerifier]) -> None:
-        self._app, self._verifiers = app, verifiers
+    def __init__(self, app: ASGIApp, verifiers: Sequence[TokenVerifier], *, needs_project: bool) -> None:
+        """With `needs_project`, a caller whose token has roles names the project that they are of."""
+        self._app, self._verifiers, self._needs_project = app, verifiers, needs_project
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http" or scope["path"] in OPEN:
@@ -129,6 +145,8 @@ class Authentication:
         try:
             token = _bearer(scope)
             principal = await run_in_threadpool(self._principal, token)
+            if self._needs_project and principal.has_roles:
+                _check_project_named(scope)
         except ApiError as refused:
             await refused.response()(scope, receive, send)
             return
@@ -145,6 +163,12 @@ class Authentication:
                 if refused.status != 401:
                     raise
         return last.principal(token)
+
+
+def _check_project_named(scope: Scope) -> None:
+    headers = cast(list[tuple[bytes, bytes]], scope["headers"])
+    if not any(name in {b"x-project-id", b"x-project-ident"} and value for name, value in headers):
+        raise ApiError(400, "MissingProjectId", PROJECT_NEEDED)
 
 
 def _is_human(claims: Claims) -> bool:

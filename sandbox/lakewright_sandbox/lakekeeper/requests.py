@@ -32,6 +32,7 @@ class Principal:
     name: str | None = None
     email: str | None = None
     is_human: bool = False
+    has_roles: bool = False
 
 
 async def principal_of(request: Request) -> Principal | None:

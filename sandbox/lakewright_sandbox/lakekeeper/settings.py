@@ -23,6 +23,7 @@ class Settings:
     `openid_audiences` the audience of its tokens is not checked. Without `kubernetes_audiences` tokens of the cluster's
     own audience are accepted, and no others. (The real server asks the cluster about each token; here its keys are
     enough.)
+    Where tokens have `openid_roles_claim` and `default_project` is empty, requests have to name their project.
     With `maintenance_queues` the server has the queues of Lakekeeper's enterprise edition, whose configuration is kept
     and whose work is not done.
     A drop that does not say whether to purge is purged with a delay: Spark's `DROP TABLE ... PURGE` is such a drop,
@@ -41,6 +42,7 @@ class Settings:
     instance_admin: bool = False
     openid_provider_uri: str | None = None
     openid_audiences: tuple[str, ...] = ()
+    openid_roles_claim: str | None = None
     openid_subject_claims: tuple[str, ...] = ("oid", "sub")
     kubernetes_issuer: str | None = None
     kubernetes_audiences: tuple[str, ...] = ()

@@ -40,7 +40,10 @@ MAX_CLIENTS = 256
 
 
 class StorageError(ApiError):
-    """S3 refused or could not be reached; answered as 400 with the kind of failure as type."""
+    """S3 refused or could not be reached, with the kind of failure as type; 400 within a validation, else by kind."""
+
+    def __init__(self, kind: str, message: str) -> None:
+        super().__init__({"NotFound": 400, "Unexpected": 500}.get(kind, 412), kind, message)
 
 
 class RoleRefusedError(ApiError):
@@ -281,13 +284,13 @@ def _failing_as(operation: str, uri: str) -> Iterator[None]:
         raise _failure(operation, uri, code, _said(error)) from None
     except BotoCoreError:  # the real server's client does not say why there was no answer
         message = f"IO error at `{uri}`: Unknown S3 error during {operation}: unhandled error"
-        raise StorageError(400, "Unexpected", message) from None
+        raise StorageError("Unexpected", message) from None
     except ResponseParserError as error:
         raise _failure(operation, uri, "", _said(error)) from None
 
 
 def _failure(operation: str, uri: str, code: str, said: str) -> StorageError:
-    return StorageError(400, IO_KINDS.get(code, "Unexpected"), f"IO error at `{uri}`: S3 {operation} failed: {said}")
+    return StorageError(IO_KINDS.get(code, "Unexpected"), f"IO error at `{uri}`: S3 {operation} failed: {said}")
 
 
 def _said(error: ClientError | BotoCoreError | ResponseParserError) -> str:

@@ -32,7 +32,7 @@ class Check:
             return {"name": self.name, "status": "skipped", "reason": self.skipped}
         report: dict[str, Any] = {"name": self.name, "status": "passed", "duration-ms": self.millis or 0}
         if self.error:
-            failure = {"message": self.error.message, "type": self.error.kind, "code": self.error.status}
+            failure = {"message": self.error.message, "type": self.error.kind, "code": _status(self.error)}
             report |= {"status": "failed", "error": failure}
         return report
 
@@ -52,15 +52,22 @@ def report(checks: Iterable[Check]) -> dict[str, Any]:
     return {"valid": not any(check.error for check in checks), "checks": [check.as_json() for check in checks]}
 
 
-def raise_failed(checks: Iterable[Check]) -> None:
-    """Raises the first failure, with the others in its stack."""
+def raise_failed(checks: Iterable[Check], *, names_checks: bool) -> None:
+    """Raises the first failure, from 0.14 on with the check's name, and the others in its stack."""
     failed = [(check.name, check.error) for check in checks if check.error]
     if not failed:
         return
     (name, first), others = failed[0], failed[1:]
     stack = ["IO Operation Failed during validation."] if isinstance(first, StorageError) else []
+    if not names_checks:
+        raise ApiError(_status(first), first.kind, first.message, *stack)
     stack += [f"Also failed [{other}]: {error.message}" for other, error in others]
-    raise ApiError(first.status, first.kind, f"Storage validation failed [{name}]: {first.message}", *stack)
+    raise ApiError(_status(first), first.kind, f"Storage validation failed [{name}]: {first.message}", *stack)
+
+
+def _status(error: ApiError) -> int:
+    """Return the status within a validation, where failures of the storage are the request's fault."""
+    return 400 if isinstance(error, StorageError) else error.status
 
 
 class StorageProbe:
@@ -110,7 +117,7 @@ def _read_write(objects: ObjectStore, place: str) -> None:
     uri, probe = f"{place}/metadata/test", gzip.compress(b"test")
     objects.write(uri, probe)
     if objects.read(uri) != probe:
-        raise StorageError(400, "Unexpected", f"IO error at `{uri}`: read back other bytes than were written")
+        raise StorageError("Unexpected", f"IO error at `{uri}`: read back other bytes than were written")
     objects.delete(uri)
 
 

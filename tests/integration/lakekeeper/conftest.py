@@ -20,6 +20,7 @@ from typing import Any
 import boto3
 import httpx
 import pytest
+from fastapi import FastAPI
 from lakewright_sandbox.in_process import serving
 from lakewright_sandbox.lakekeeper.app import create_app
 from lakewright_sandbox.lakekeeper.requests import Principal
@@ -171,8 +172,8 @@ def make_warehouse(aws: Aws) -> Callable[..., str]:
             "storage-credential": {
                 "type": "s3",
                 "credential-type": "access-key",
-                "access-key-id": aws.access_key_id,
-                "secret-access-key": aws.secret_access_key,
+                "aws-access-key-id": aws.access_key_id,
+                "aws-secret-access-key": aws.secret_access_key,
             },
         }
         if soft_delete_seconds is not None:
@@ -187,7 +188,8 @@ def make_warehouse(aws: Aws) -> Callable[..., str]:
 class People:
     """A server that enforces grants, and clients of it, each with a user's token; `None` sends none."""
 
-    def __init__(self, app: ASGIApp) -> None:
+    def __init__(self, app: FastAPI) -> None:
+        self.app = app
         self._running = ExitStack()
         self._endpoint = self._running.enter_context(serving(TokensAsNames(app)))
         self._clients: dict[str | None, httpx.Client] = {}

@@ -143,7 +143,7 @@ def test_an_unchanged_table_is_not_sent_again(namespace: Namespace) -> None:
         ("{base}-not/t", (400, "InvalidLocation")),
         ("{base}/../t", (400, "InvalidLocation")),
         ("s3a{base_rest}/t", (400, "InvalidLocation")),
-        ("{taken}", (400, "InvalidLocation")),
+        ("{taken}", (409, "LocationAlreadyTaken")),
         ("{taken}/inner", (409, "LocationAlreadyTaken")),
     ],
 )

@@ -12,7 +12,7 @@ from ..identities import Subject
 from ..models import Namespace
 from .caller import actor
 from .rights import Rights
-from .store import Relation, Target, add
+from .store import Relation, Target, add, grants_of, grants_on
 
 if TYPE_CHECKING:
     from ..server import Lakekeeper
@@ -36,7 +36,9 @@ class Authorizer:
         return not self.enforces or self.rights(session, subject).may(target, action)
 
     def created(self, session: Session, target: Target) -> None:
-        """Whoever makes an object owns it; of a project one is the admin."""
+        """Whoever makes an object owns it; of a project one is the admin. Raises 409 where relations are left over."""
+        if self.enforces:
+            _check_unrelated(session, target)
         subject = actor().subject
         if self.enforces and subject is not None:
             relation = "project_admin" if target.kind == "project" else "ownership"
@@ -80,6 +82,15 @@ class Authorizer:
                 return namespace_missing(".".join(namespace.path) if namespace else target.id, warehouse)
             case kind:
                 return tabular_missing(kind)
+
+
+def _check_unrelated(session: Session, target: Target) -> None:
+    """Raise where tuples of an object that had the same id were left behind."""
+    if session.scalars(grants_on(target).limit(1)).first():
+        raise ApiError(409, "ObjectHasRelations", f"Object to create {target.kind}:{target.id} already has relations")
+    if session.scalars(grants_of(Subject(target.kind, target.id)).limit(1)).first():
+        message = f"Object to create {target.kind}:{target.id} is used as user"
+        raise ApiError(409, "ObjectUsedInRelation", message)
 
 
 HIDDEN = ("warehouse", "namespace", "table", "view", "generic-table")

@@ -14,6 +14,7 @@ from sqlalchemy import select
 from starlette.responses import Response
 
 from ..authz.store import Target
+from ..errors import ApiError
 from ..models import Tabular
 from ..paging import Page
 from ..requests import Body, Flag, read_body
@@ -61,7 +62,11 @@ def create(
 
 @router.get(PATH)
 def list_all(call: Call, namespace: NamespacePath, listing: Listing) -> Response:
-    page = Page.asked(call.server.settings, listing.page_token, listing.page_size)
+    try:
+        page = Page.asked(call.server.settings, listing.page_token, listing.page_size, strict=True)
+    except ApiError as error:
+        message = f"Catalog backend error (Unexpected): {error.message}"
+        raise ApiError(503, "CatalogBackendError", message) from None
     with call.server.database.read() as session:
         find_warehouse(session, call.warehouse_id, active=True)
         inside = find_namespace(session, call.warehouse_id, namespace)

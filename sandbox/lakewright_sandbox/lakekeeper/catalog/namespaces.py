@@ -121,10 +121,12 @@ def get_namespace(
     namespace: NamespacePath,
     return_uuid: Annotated[Flag, Query(alias="returnUuid")] = False,
 ) -> Response:
+    """Answer the name in the case that was asked for, as the server does from 0.12 on."""
     with server.database.read() as session:
         find_warehouse(session, warehouse, active=True)
         row = find_namespace(session, warehouse, namespace)
-    body: dict[str, Any] = {"namespace": row.path, "properties": _shown(row)}
+    asked = list(namespace) if server.settings.since("0.12") else row.path
+    body: dict[str, Any] = {"namespace": asked, "properties": _shown(row)}
     if return_uuid:
         body["namespace-uuid"] = row.id
     return json_response(body)

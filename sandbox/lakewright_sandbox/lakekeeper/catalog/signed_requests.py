@@ -38,8 +38,11 @@ def copied(request: SignRequest) -> list[str]:
     return [f"s3://{unquote(source.partition('?')[0]).removeprefix('/')}" for source in sources]
 
 
-def requested(storage: WarehouseStorage, request: SignRequest) -> list[str]:
-    """The `s3://` URIs that a request touches: its object, the prefix it lists, or the objects it deletes."""
+def requested(storage: WarehouseStorage, request: SignRequest, *, listings: bool) -> list[str]:
+    """The `s3://` URIs that a request touches: its object, the prefix it lists, or the objects it deletes.
+
+    Without `listings` a request needs a key, as with released servers.
+    """
     parts = urlsplit(request.uri)
     bucket, path = storage.profile.bucket, unquote(parts.path).lstrip("/")
     host_is_bucket = (parts.hostname or "").startswith(f"{bucket}.")
@@ -57,6 +60,8 @@ def requested(storage: WarehouseStorage, request: SignRequest) -> list[str]:
         return [f"s3://{bucket}/{key}"]
     if not key and method == "POST" and names <= {"delete", "x-id"} and "delete" in query:
         return [f"s3://{bucket}/{one}" for one in deleted_keys(request.body)]
+    if not key and method == "GET" and not listings:
+        raise ApiError(400, "UriNotS3", "URI does not match S3 host or path style")
     if not key and method == "GET" and names <= OF_A_LISTING and len(query.get("prefix", ())) == 1:
         return [f"s3://{bucket}/{query['prefix'][0]}"]
     asked = f"{method} of {f'`{key}`' if key else f'the whole bucket `{bucket}`'}"

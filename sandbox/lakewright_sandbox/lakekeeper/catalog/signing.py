@@ -84,9 +84,13 @@ def sign_in_warehouse(
     with server.database.read() as session:
         warehouse = find_warehouse(session, str(warehouse_id), active=True)
         storage = server.storage_of(session, warehouse)
-        tabular = _tabular_holding(session, warehouse, requested(storage, body)[0])
+        tabular = _tabular_holding(session, warehouse, _requested(server, storage, body)[0])
         _check_right(server, session, tabular, body)
     return _signed(server, storage, tabular.location, body)
+
+
+def _requested(server: Lakekeeper, storage: WarehouseStorage, body: SignRequest) -> list[str]:
+    return requested(storage, body, listings=server.settings.since("0.14"))
 
 
 def _check_right(server: Lakekeeper, session: Session, tabular: Tabular, body: SignRequest) -> None:
@@ -113,7 +117,9 @@ def _signed(server: Lakekeeper, storage: WarehouseStorage, location: str, reques
     if not storage.profile.remote_signing_enabled:
         raise ApiError(403, "RemoteSigningDisabled", "Remote signing is disabled for this warehouse.")
     folder = f"s3://{location.partition('://')[2]}/"
-    for uri in [*requested(storage, request), *copied(request)]:
+    if request.region != storage.profile.region:
+        raise ApiError(400, "RegionMismatch", "Region does not match storage profile")
+    for uri in [*_requested(server, storage, request), *copied(request)]:
         if not uri.startswith(folder) or ".." in uri.split("/"):
             message = f"Cannot sign a request for `{uri}`: it is outside of the table's location `{location}`."
             raise ApiError(403, "SignRequestOutsideLocation", message)

@@ -15,7 +15,7 @@ from ..responses import empty, json_response
 from .call import Call, CatalogCall, Found, Listing
 from .fresh_ids import check_schema
 from .idempotency import Idempotency
-from .locations import check_empty, checked_location, tabular_location
+from .locations import check_empty, check_location_free, checked_location, tabular_location
 from .scope import NamespacePath
 from .table_metadata import chosen_format_version, decoded, encoded, metadata_file, new_metadata, stored_form
 from .table_properties import CODEC, check_codec, check_supported
@@ -103,6 +103,8 @@ def _create(call: CatalogCall, path: tuple[str, ...], body: CreateTable) -> Resp
         )
     )
     table.document = json.dumps(document, separators=(",", ":"))
+    with call.server.database.read() as session:
+        check_location_free(session, opened.warehouse.id, table.location)
     objects = call.objects(opened.storage)
     check_empty(objects, table.location)
     if not body.stage_create:

@@ -53,7 +53,7 @@ def info(server: Server) -> Response:
         "lakekeeper-version": REPORTED[version],
         "bootstrapped": bootstrapped,
         "server-id": server.server_id,
-        "default-project-id": server.settings.default_project,
+        "default-project-id": server.settings.default_project or None,
         "authz-backend": "openfga" if server.authorizer.enforces else "allow-all",
         "aws-system-identities-enabled": server.settings.aws_system_identity,
         "azure-system-identities-enabled": False,
@@ -95,7 +95,7 @@ def bootstrap(
                 target, subject = Target("server", server.server_id), Subject("user", caller.id)
                 add(session, Relation(target, relation, subject), server.clock.now())
         project_id = server.settings.default_project
-        if session.get(Project, project_id) is None:
+        if project_id and session.get(Project, project_id) is None:
             session.add(Project(id=project_id, name="Default Project", created_at=server.clock.now()))
             server.authorizer.created(session, Target("project", project_id))
     return empty()

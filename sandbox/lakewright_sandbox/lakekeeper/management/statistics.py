@@ -26,7 +26,7 @@ def get_statistics(
     page_size: Annotated[int | None, Query()] = None,
     page_token_: Annotated[str | None, Query(alias="page_token")] = None,
 ) -> Response:
-    page = Page.asked(server.settings, page_token_, page_size, strict=not server.settings.since("0.14"))
+    page = Page.asked(server.settings, page_token_, page_size)
     with server.database.write() as session:
         find_warehouse(session, str(warehouse_id))
         take_statistics(session, str(warehouse_id), server.clock.now())

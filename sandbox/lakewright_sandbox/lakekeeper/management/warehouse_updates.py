@@ -107,12 +107,10 @@ def update_credential(
     server: Server, warehouse_id: UUID, body: Annotated[UpdateCredential, read_body(UpdateCredential)]
 ) -> Response:
     new = body.new_storage_credential
-    _validate(server, warehouse_id, lambda old: WarehouseStorage(for_credential(old.profile, new), new))
+    """Replace the credential alone; what Cloudflare's keys force on a profile comes with the profile only."""
+    _validate(server, warehouse_id, lambda old: WarehouseStorage(old.profile, new))
 
     def change(session: Session, warehouse: Warehouse) -> None:
-        forced = for_credential(S3Profile.model_validate(warehouse.storage_profile), new).stored()
-        if forced != warehouse.storage_profile:
-            warehouse.storage_profile = forced
         _replace_secret(session, warehouse, new)
 
     return _change(server, warehouse_id, change)
@@ -124,7 +122,7 @@ def _validate(server: Lakekeeper, warehouse_id: UUID, wanted: Callable[[Warehous
         check_managed(server, warehouse)
         old = server.storage_of(session, warehouse)
     if not server.settings.skip_storage_validation:
-        raise_failed(server.probe.checks(wanted(old)))
+        raise_failed(server.probe.checks(wanted(old)), names_checks=server.settings.since("0.14"))
 
 
 def _replace_secret(session: Session, warehouse: Warehouse, credential: S3Credential | None) -> None:

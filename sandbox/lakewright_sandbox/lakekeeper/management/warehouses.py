@@ -43,7 +43,8 @@ def create_warehouse(
         raise ApiError(403, "WarehouseManaged", "Creating a managed warehouse requires instance-admin privilege.")
     profile = for_credential(body.storage_profile.normalised(), body.storage_credential)
     if not server.settings.skip_storage_validation:
-        raise_failed(server.probe.checks(WarehouseStorage(profile, body.storage_credential)))
+        checks = server.probe.checks(WarehouseStorage(profile, body.storage_credential))
+        raise_failed(checks, names_checks=server.settings.since("0.14"))
     check_overlap(server, project, profile)
     return json_response(_insert(server, project, body, profile, versions), 201)
 
