@@ -9,10 +9,12 @@ LakewrightSparkError           1
 │   └── RowsDeletedError       1   ... because some were deleted
 ├── ConfigMissingError         3   no catalog configuration, or one that cannot be used
 ├── WarehouseRefusedError      4   a warehouse that is not the run's to use
+│   └── WarehouseHiddenError   4   ... or that the catalog does not show to this identity
 ├── BadAddressError            5   text that is no address of a result
 ├── NoSuchResultError          5   an address at which there is nothing
 ├── CatalogUnreachableError    6   the catalog does not answer, or answers that it cannot
 ├── IdentityError              7   the catalog does not accept who asks, or the proof is missing or expired
+│   └── AccessDeniedError      7   ... or knows who asks, and grants too little
 ├── ScriptFailedError          8   the user's script ended with an error
 ├── DeadlineError              9   a run passed its deadline
 ├── RegistryError             10   the registry of executions cannot be used, or refuses
@@ -21,7 +23,7 @@ LakewrightSparkError           1
 ├── LeaseHeldError            13   another runner maintains the warehouse
 ├── LeaseLostError            13   ... since this one gave no sign for too long
 ├── StoppedError              14   the process was told to end before its work was done
-└── JobRefusedError           15   a job that is not the jobs' to do: the catalog's server does it
+└── JobRefusedError           15   a job that the catalog's server does itself, or does not make possible
 
 2 is the command line's own: a word or an option that there is not.
 """
@@ -73,6 +75,10 @@ class WarehouseRefusedError(LakewrightSparkError):
     exit_code = 4
 
 
+class WarehouseHiddenError(WarehouseRefusedError):
+    """The catalog has no such warehouse, or does not show it to this identity: its answer is the same."""
+
+
 class BadAddressError(LakewrightSparkError, ValueError):
     """Text that is no address of a result, or a part that no address can hold."""
 
@@ -95,6 +101,10 @@ class IdentityError(LakewrightSparkError, LookupError):
     """The catalog does not accept who asks, or the proof is missing, unreadable or expired."""
 
     exit_code = 7
+
+
+class AccessDeniedError(IdentityError):
+    """The catalog knows who asks, and its grants do not allow what was asked."""
 
 
 class ScriptFailedError(LakewrightSparkError):
@@ -146,6 +156,6 @@ class StoppedError(LakewrightSparkError):
 
 
 class JobRefusedError(LakewrightSparkError):
-    """A maintenance job that the catalog's server does itself, in this warehouse or on this table."""
+    """A maintenance job that the catalog's server does itself, or for which it signs too little."""
 
     exit_code = 15

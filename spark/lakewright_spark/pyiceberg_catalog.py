@@ -16,15 +16,17 @@ from sqlalchemy.exc import SQLAlchemyError
 from lakewright_spark.catalog import CatalogConfig
 from lakewright_spark.catalog_auth import PasswordAuth
 from lakewright_spark.errors import (
+    AccessDeniedError,
     CatalogUnreachableError,
     IdentityError,
     JobFailedError,
     LakewrightSparkError,
     NoSuchResultError,
+    WarehouseHiddenError,
     WarehouseRefusedError,
 )
 
-_DENIED = (iceberg.UnauthorizedError, iceberg.ForbiddenError, iceberg.AuthorizationExpiredError, iceberg.OAuthError)
+_UNKNOWN = (iceberg.UnauthorizedError, iceberg.AuthorizationExpiredError, iceberg.OAuthError)
 _DOWN = (
     requests.RequestException,
     SQLAlchemyError,
@@ -56,7 +58,15 @@ def open_catalog(config: CatalogConfig, name: str, environ: Mapping[str, str] = 
         if config.ca_bundle:
             os.environ.setdefault("AWS_CA_BUNDLE", config.ca_bundle)
     with explained(config, name):
-        return load_catalog(name, **properties)
+        try:
+            return load_catalog(name, **properties)
+        except iceberg.RESTError as error:
+            if _status(error) != 404:
+                raise
+            raise WarehouseHiddenError(
+                f"warehouse {name} of {config.uri} does not exist, or this identity may not use it: "
+                f"{_first_line(error)}"
+            ) from error
 
 
 def _implementation(kind: str) -> dict[str, str]:
@@ -74,7 +84,11 @@ def explained(config: CatalogConfig, warehouse: str, what: str = "") -> Iterator
         yield
     except LakewrightSparkError:
         raise
-    except _DENIED as error:
+    except iceberg.ForbiddenError as error:
+        raise AccessDeniedError(
+            f"{where} does not grant this identity what it asks for: {_first_line(error)}"
+        ) from error
+    except _UNKNOWN as error:
         raise IdentityError(f"{where} does not accept this identity: {_first_line(error)}") from error
     except (iceberg.NoSuchTableError, iceberg.NoSuchNamespaceError, iceberg.NoSuchIdentifierError) as error:
         raise NoSuchResultError(f"{where} has no {what or 'such table'}: {_first_line(error)}") from error
@@ -84,6 +98,13 @@ def explained(config: CatalogConfig, warehouse: str, what: str = "") -> Iterator
         raise CatalogUnreachableError(f"{where}: its storage fails: {_first_line(error)}") from error
     except iceberg.RESTError as error:
         raise JobFailedError(f"{where} refused {what or 'the request'}: {_first_line(error)}") from error
+
+
+def _status(error: iceberg.RESTError) -> int | None:
+    """The status of the answer that PyIceberg made this error of."""
+    cause = error.__cause__
+    answer = cause.response if isinstance(cause, requests.HTTPError) else None
+    return None if answer is None else answer.status_code
 
 
 def _first_line(error: BaseException) -> str:

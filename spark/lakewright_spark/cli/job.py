@@ -57,6 +57,8 @@ def job(
     identifier = TableIdentifier.parse(chosen, table)
     # A job that is switched off need not wait for a JVM.
     from lakewright_spark.maintenance.job import reason_of_server  # noqa: PLC0415
+    from lakewright_spark.pyiceberg_catalog import open_catalog  # noqa: PLC0415
+    from lakewright_spark.scheduler.listings import NEEDED_BY, reason_for_no_listing  # noqa: PLC0415
     from lakewright_spark.scheduler.plan import WarehousePlan, asked_for  # noqa: PLC0415
 
     named = registry or os.environ.get("LAKEWRIGHT_REGISTRY")
@@ -66,6 +68,8 @@ def job(
             raise JobRefusedError(
                 f"{name} of {identifier}: {reason}; one of both may do it: see `maintenance` in the spec"
             )
+        if name == NEEDED_BY and (reason := reason_for_no_listing(catalog, open_catalog(catalog, chosen), identifier)):
+            raise JobRefusedError(f"{name} of {identifier}: {reason}")
         (decision,) = plan.decisions
         if decision.verdict == "held":
             held = {"state": "SKIPPED", "reason": decision.reason, "dry_run": dry_run}

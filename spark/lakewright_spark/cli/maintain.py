@@ -111,10 +111,12 @@ def maintain(
             master=master,
             properties=properties,
             lease_life=lease,
+            chosen=names,
             observers=observers,
             control=control,
         )
         outcome = maintenance.run()
+    printing.note(outcome.unavailable.note())
     print(json.dumps(outcome.as_json()) if as_json else _told(outcome))
     if error := outcome.error():
         raise error

@@ -33,3 +33,9 @@ def console_of_errors() -> Console:
 def complain(text: str) -> None:
     """Print a line in red on standard error; whoever keeps a log looks for it by line."""
     console_of_errors().print(text, style="red", soft_wrap=True)
+
+
+def note(text: str | None) -> None:
+    """Print a line on standard error that is no complaint; None prints nothing."""
+    if text:
+        console_of_errors().print(text, soft_wrap=True)

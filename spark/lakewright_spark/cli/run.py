@@ -72,7 +72,7 @@ def run(
     from lakewright_spark.run.launch import Launch  # noqa: PLC0415  # loads PyIceberg, which a refusal need not wait for
 
     with open_registry(catalog, registry, none=no_registry) as entered:
-        written = Launch(catalog, facts, script, arguments or [], entered).run()
+        written = Launch(catalog, facts, script, arguments or [], entered, note=printing.note).run()
     if as_json:
         told = {str(table.uri): {"rows": table.rows, "bytes": table.bytes} for table in written}
         print(json.dumps({"workflow": workflow, "execution": execution, "warehouse": chosen.name, "tables": told}))

@@ -12,7 +12,8 @@ import typer
 from lakewright_spark.cli import printing
 from lakewright_spark.cli.durations import duration
 from lakewright_spark.cli.options import AsJson, ConfigFile, chosen_warehouse, job_name, load_config
-from lakewright_spark.errors import NoSuchResultError
+from lakewright_spark.errors import LakewrightSparkError, NoSuchResultError
+from lakewright_spark.unavailable import Unavailable
 
 if TYPE_CHECKING:
     from lakewright_spark.scheduler.records import RunRecord
@@ -54,9 +55,10 @@ def list_runs(
     as_json: AsJson = False,
 ) -> None:
     """Runs, the first queued first."""
+    runs, error = _runs(config, warehouse, since)
     found = [
         run
-        for run in _runs(config, warehouse, since)
+        for run in runs
         if (job is None or run.job == job)
         and (state is None or run.state.value == state)
         and (table is None or str(run.table) in {table, f"{run.table.warehouse}.{table}"})
@@ -65,7 +67,13 @@ def list_runs(
         from lakewright_spark.scheduler.outcome import told  # noqa: PLC0415  # as below
 
         print(json.dumps([told(run) for run in found]))
-        return
+    else:
+        _show(found)
+    if error:
+        raise error
+
+
+def _show(found: list[RunRecord]) -> None:
     names = ("run", "queued (UTC)", "job", "table", "state", "seconds", "reason")
     shown = printing.columns(*names, fold=("table", "reason"))
     for run in found:
@@ -86,9 +94,10 @@ def show(
     """All that is known of one run."""
     from lakewright_spark.scheduler.outcome import told  # noqa: PLC0415  # as below
 
-    found = [one for one in _runs(config, warehouse, None) if one.id.startswith(run)]
+    runs, error = _runs(config, warehouse, None)
+    found = [one for one in runs if one.id.startswith(run)]
     if len(found) != 1:
-        raise NoSuchResultError(f"expected one run whose id begins with {run}, found {len(found)}")
+        raise error or NoSuchResultError(f"expected one run whose id begins with {run}, found {len(found)}")
     values = told(found[0])
     if as_json:
         print(json.dumps(values))
@@ -97,15 +106,26 @@ def show(
         print(f"{key:12} {json.dumps(value) if isinstance(value, dict) else '' if value is None else value}")
 
 
-def _runs(config: ConfigFile, warehouses: list[str] | None, since: timedelta | None) -> list[RunRecord]:
+def _runs(
+    config: ConfigFile, warehouses: list[str] | None, since: timedelta | None
+) -> tuple[list[RunRecord], LakewrightSparkError | None]:
+    """The runs, and the error of warehouses that could not be asked.
+
+    Raises the error of the first warehouse if none could be asked.
+    """
     from lakewright_spark.pyiceberg_catalog import explained, open_catalog  # noqa: PLC0415  # loads pyarrow
     from lakewright_spark.scheduler import job_runs  # noqa: PLC0415
 
     catalog = load_config(config)
     earliest = datetime.now(UTC) - since if since else None
     found: list[RunRecord] = []
-    for name in [chosen_warehouse(catalog, one) for one in warehouses or [w.name for w in catalog.warehouses]]:
-        opened = open_catalog(catalog, name)
-        with explained(catalog, name, "ops.job_runs"):
-            found += job_runs.runs(opened, name, earliest)
-    return [run for run in found if earliest is None or run.queued_at >= earliest]
+    chosen = [chosen_warehouse(catalog, name) for name in warehouses or []]
+    names, unavailable = chosen or [one.name for one in catalog.warehouses], Unavailable(chosen)
+    for name in names:
+        with unavailable.leaving_out(name):
+            opened = open_catalog(catalog, name)
+            with explained(catalog, name, "ops.job_runs"):
+                found += job_runs.runs(opened, name, earliest)
+    unavailable.check_any_left(names)
+    printing.note(unavailable.note())
+    return [run for run in found if earliest is None or run.queued_at >= earliest], unavailable.error()

@@ -39,13 +39,17 @@ def usage(
     names = [chosen_warehouse(catalog, name) for name in dict.fromkeys(warehouse or [])]
     from lakewright_spark.usage.report import usage as measured  # noqa: PLC0415  # loads PyIceberg
 
-    report = measured(catalog.for_warehouses(names) if names else catalog, datetime.now(UTC), window)
+    wanted = catalog.for_warehouses(names) if names else catalog
+    report = measured(wanted, datetime.now(UTC), window, chosen=names)
+    printing.note(report.unavailable.note())
     if as_json:
         print(json.dumps(told(report)))
     else:
         _show(report, each=tables)
     if unread := [f"{table} ({why})" for one in report.warehouses for table, why in one.unread]:
         raise JobFailedError(f"not counted, since they could not be read: {', '.join(unread)}")
+    if error := report.unavailable.error():
+        raise error
 
 
 def told(report: UsageReport) -> dict[str, Any]:
@@ -71,6 +75,8 @@ def told(report: UsageReport) -> dict[str, Any]:
             }
             for one in report.warehouses
         ],
+        "left_out": {name: str(error) for name, error in report.unavailable.hidden.items()},
+        "failed": {name: str(error) for name, error in report.unavailable.failed.items()},
     }
 
 

@@ -124,6 +124,9 @@ class ExecutionRegistry:
             row = session.scalar(self._one(workflow, execution))
             return row and _record(row)
 
+    def knows(self, workflow: int, execution: int) -> bool:
+        return self.find(workflow, execution) is not None
+
     def warehouse_of(self, workflow: int, execution: int) -> str | None:
         """The warehouse that it wrote to; None if the execution is not known."""
         found = self.find(workflow, execution)

@@ -47,6 +47,9 @@ class TexeraExecutions:
         """Every execution, the oldest first."""
         return iter(self._read())
 
+    def knows(self, workflow: int, execution: int) -> bool:
+        return any(record.workflow == workflow for record in self._read(execution))
+
     def warehouse_of(self, workflow: int, execution: int) -> str | None:
         """The warehouse that it wrote to; None if it is not known, or if there is one for everybody."""
         return next((r.warehouse for r in self._read(execution) if r.workflow == workflow), None)

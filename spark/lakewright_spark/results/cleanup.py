@@ -8,17 +8,29 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
 from lakewright_spark.catalog import CatalogConfig
-from lakewright_spark.errors import JobFailedError, LakewrightSparkError, NoSuchResultError, WarehouseRefusedError
+from lakewright_spark.errors import (
+    AccessDeniedError,
+    CatalogUnreachableError,
+    JobFailedError,
+    LakewrightSparkError,
+    NoSuchResultError,
+    RegistryError,
+    WarehouseRefusedError,
+)
 from lakewright_spark.iceberg_time import instant_of
 from lakewright_spark.registry.records import ExecutionRecord, Executions, WrittenTable
 from lakewright_spark.registry.registry import ExecutionRegistry
 from lakewright_spark.results.catalog_cache import CATALOGS, CatalogCache
 from lakewright_spark.results.tables import ResultTables, written_tables
 from lakewright_spark.results.uris import ResultKind, ResultNamespaces, ResultUri
+from lakewright_spark.unavailable import Unavailable
 
 YOUNGEST_ORPHAN = timedelta(hours=1)
 """A table without a row is left alone for so long after its last change: its execution may be about to be entered."""
 
+
+_LEFT = (JobFailedError, WarehouseRefusedError, NoSuchResultError, AccessDeniedError, CatalogUnreachableError)
+"""Why the tables of one execution stay while others are dropped."""
 
 Existing = dict[tuple[int, int], list[ResultUri]]
 """Result tables in the tenant's warehouses, by (workflow, execution)."""
@@ -32,6 +44,8 @@ class Swept:
     tables: list[ResultUri] = field(default_factory=list)
     failed: list[tuple[ExecutionRecord, str]] = field(default_factory=list)
     """Executions whose tables could not all be dropped, and why; their rows stay."""
+    postponed: list[tuple[ExecutionRecord, str]] = field(default_factory=list)
+    """Earlier executions in other warehouses that could not be replaced, and why; a later run tries again."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +55,7 @@ class Orphans:
     tables: list[ResultUri]
     """Result tables of executions that no registry knows."""
     rows: list[tuple[ExecutionRecord, list[ResultUri]]]
-    """Executions, and those of their tables that are in no warehouse of the tenant."""
+    """Executions, and those of their tables that are not in the warehouse where they were written."""
 
 
 @dataclass(frozen=True)
@@ -52,18 +66,26 @@ class Cleaner:
     registry: ExecutionRegistry
     namespaces: ResultNamespaces = field(default_factory=ResultNamespaces)
     catalogs: CatalogCache = field(default=CATALOGS, repr=False, compare=False)
+    unavailable: Unavailable = field(default_factory=Unavailable, repr=False, compare=False)
+    """Warehouses that were left out so far."""
 
     def replace_previous(self, new: ExecutionRecord, stale_before: datetime) -> Swept:
         """Drop what earlier executions of the same workflow and unit wrote, but for runtime statistics, as Texera does.
 
-        One that runs, with a sign of life since `stale_before`, is left alone.
+        One that runs, with a sign of life since `stale_before`, is left alone. One in another warehouse that cannot be
+        used now is left for a later run.
         """
-        swept, there = Swept(), self._existing()
-        for old in self.registry.previous(new.workflow, new.execution, new.computing_unit):
-            if not old.status.ended and old.updated_at >= stale_before:
+        previous = self.registry.previous(new.workflow, new.execution, new.computing_unit)
+        ended = [old for old in previous if old.status.ended or old.updated_at < stale_before]
+        swept, there = Swept(), self._existing(old.warehouse for old in ended)
+        if new.warehouse in self.unavailable:
+            raise JobFailedError(f"{new} cannot begin: {self._why_not(new.warehouse)}")
+        for old in ended:
+            if old.warehouse in self.unavailable:
                 continue
-            kept = [table for table in old.tables if table.uri.kind is ResultKind.RUNTIME_STATISTICS]
-            if self._drop(old, there, swept, but_for=ResultKind.RUNTIME_STATISTICS):
+            tried = swept if old.warehouse == new.warehouse else Swept(tables=swept.tables, failed=swept.postponed)
+            if self._drop(old, there, tried, but_for=ResultKind.RUNTIME_STATISTICS):
+                kept = [table for table in old.tables if table.uri.kind is ResultKind.RUNTIME_STATISTICS]
                 self.registry.wrote(old.workflow, old.execution, kept)
                 self.registry.replaced(old.workflow, old.execution)
                 swept.executions.append(old)
@@ -71,15 +93,29 @@ class Cleaner:
 
     def restart(self, record: ExecutionRecord) -> None:
         """Drop everything that an earlier run under the same number left. Raises JobFailedError if something stays."""
-        swept = Swept()
-        if not self._drop(record, self._existing(), swept):
+        swept, there = Swept(), self._existing([record.warehouse])
+        if record.warehouse in self.unavailable:
+            raise JobFailedError(f"what {record} left cannot be dropped: {self._why_not(record.warehouse)}")
+        if not self._drop(record, there, swept):
             raise JobFailedError(swept.failed[0][1])
         self.registry.wrote(record.workflow, record.execution, [])
 
     def sweep(self, before: datetime, *, dry_run: bool = False) -> Swept:
-        """Drop the executions that ended before then, tables first; one that cannot be dropped stays and is told."""
-        swept, there = Swept(), self._existing()
-        for record in self.registry.expired(before):
+        """Drop the executions that ended before then, tables first; one that cannot be dropped stays and is reported.
+
+        Executions in a warehouse that this identity may not use stay. Raises CatalogUnreachableError if no warehouse
+        can be used.
+        """
+        records = self.registry.expired(before)
+        swept, there = Swept(), self._existing(record.warehouse for record in records)
+        if self.unavailable.failed:
+            self.unavailable.check_any_left({record.warehouse for record in records if record.warehouse})
+        for record in records:
+            if record.warehouse in self.unavailable.hidden:
+                continue
+            if record.warehouse in self.unavailable.failed:
+                swept.failed.append((record, self._why_not(record.warehouse)))
+                continue
             if dry_run:
                 swept.tables.extend(_tables_of(record, there))
             elif self._drop(record, there, swept):
@@ -90,19 +126,39 @@ class Cleaner:
         return swept
 
     def orphans(self, others: Iterable[Executions] = ()) -> Orphans:
-        """Tables without a row and rows without their tables. `others` know executions too, such as Texera's tables."""
+        """Tables without a row and rows without their tables. `others` know executions too, such as Texera's tables.
+
+        A table in a warehouse that the configuration does not have, or that cannot be listed, is not missing.
+        """
         records = list(self.registry.all())
         known = {(r.workflow, r.execution) for r in records}
         known |= {(r.workflow, r.execution) for other in others for r in other.all()}
-        existing = self._existing()
+        names = [warehouse.name for warehouse in self.config.warehouses]
+        existing = self._existing(names)
+        self.unavailable.check_any_left(names)
         tables = [uri for run, uris in existing.items() if run not in known for uri in uris]
         there = {(uri.warehouse, uri.path) for uris in existing.values() for uri in uris}
+        listed = {name for name in names if name not in self.unavailable}
         rows = [
             (record, missing)
             for record in records
-            if (missing := [t.uri for t in record.tables if (record.warehouse, t.uri.path) not in there])
+            if record.warehouse in listed
+            and (missing := [t.uri for t in record.tables if (record.warehouse, t.uri.path) not in there])
         ]
         return Orphans(tables, rows)
+
+    def check_knows_executions(self, others: Iterable[Executions] = ()) -> None:
+        """Refuse to take results for orphans by registries that know nothing. Raises RegistryError."""
+        if not any(True for _ in self.registry.all()):
+            raise RegistryError(
+                f"the registry knows no execution of tenant {self.registry.tenant}, so every result would be an "
+                "orphan: expected the registry in which the tenant's runs are"
+            )
+        if not all(any(True for _ in other.all()) for other in others):
+            raise RegistryError(
+                "Texera's database knows no execution, so its results would be orphans: expected the database of the "
+                "deployment that writes to these warehouses"
+            )
 
     def drop_orphans(
         self, orphans: Orphans, *, younger_stay: timedelta, others: Sequence[Executions] = ()
@@ -110,12 +166,14 @@ class Cleaner:
         """Drop tables without a row that nobody changed for so long, and forget tables that are not there.
 
         `younger_stay` is at least YOUNGEST_ORPHAN. Returns the tables dropped, and the executions whose rows changed.
+        Raises RegistryError, before anything is dropped, if one of the registries knows no execution at all.
         """
+        self.check_knows_executions(others)
         before = datetime.now(UTC) - max(younger_stay, YOUNGEST_ORPHAN)
         dropped: list[ResultUri] = []
         for uri in orphans.tables:
             run = uri.execution
-            if any(known.warehouse_of(run.workflow, run.execution) for known in (self.registry, *others)):
+            if any(one.knows(run.workflow, run.execution) for one in (self.registry, *others)):
                 continue  # entered since they were listed
             tables = self._in(uri.warehouse)
             try:
@@ -133,19 +191,25 @@ class Cleaner:
         """The tables of an execution as the catalog has them now, with their rows and bytes."""
         return written_tables(self._in(record.warehouse), record.workflow, record.execution)
 
-    def _existing(self) -> Existing:
+    def _existing(self, warehouses: Iterable[str | None]) -> Existing:
+        """The results in these warehouses; those that cannot be listed are noted in `unavailable`."""
         found: Existing = defaultdict(list)
-        for warehouse in self.config.warehouses:
-            for uri in self._in(warehouse.name).results():
-                found[uri.execution.workflow, uri.execution.execution].append(uri)
+        wanted = set(warehouses)
+        for name in [one.name for one in self.config.warehouses if one.name in wanted]:
+            with self.unavailable.leaving_out(name):
+                for uri in self._in(name).results():
+                    found[uri.execution.workflow, uri.execution.execution].append(uri)
         return found
+
+    def _why_not(self, warehouse: str | None) -> str:
+        return str({**self.unavailable.hidden, **self.unavailable.failed}[warehouse or ""])
 
     def _drop(self, record: ExecutionRecord, there: Existing, swept: Swept, but_for: ResultKind | None = None) -> bool:
         try:
             for uri in _tables_of(record, there):
                 if uri.kind is not but_for and self._in(record.warehouse).drop(uri):
                     swept.tables.append(uri)
-        except (JobFailedError, WarehouseRefusedError, NoSuchResultError) as error:
+        except _LEFT as error:
             swept.failed.append((record, str(error)))
             return False
         return True

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -24,7 +24,7 @@ from lakewright_spark.registry.database import VARIABLE as REGISTRY
 from lakewright_spark.registry.records import ExecutionRecord, ExecutionStatus, WrittenTable
 from lakewright_spark.registry.registry import ExecutionRegistry
 from lakewright_spark.results.catalog_cache import CATALOGS
-from lakewright_spark.results.cleanup import Cleaner, failure
+from lakewright_spark.results.cleanup import Cleaner, Swept, failure
 from lakewright_spark.results.schemas import CONSOLE_MESSAGES
 from lakewright_spark.results.tables import ResultTables, written_tables
 from lakewright_spark.results.uris import ResultNamespaces
@@ -32,6 +32,7 @@ from lakewright_spark.results.writer import ResultStream, ResultWriter
 from lakewright_spark.run.child import Child
 from lakewright_spark.run.facts import VARIABLE, RunFacts
 from lakewright_spark.tokens import check_before_start
+from lakewright_spark.unavailable import Unavailable
 
 HEARTBEAT_SECONDS = 30.0
 STALE = timedelta(minutes=5)
@@ -51,6 +52,8 @@ class Launch:
     arguments: Sequence[str] = ()
     registry: ExecutionRegistry | None = None
     namespaces: ResultNamespaces = field(default_factory=ResultNamespaces.from_environment)
+    note: Callable[[str], None] = lambda _: None
+    """Called with each sentence about something that was left out."""
 
     def run(self) -> list[WrittenTable]:
         """Run it to its end; the tables that it wrote. Raises this package's errors; before it starts, nothing changed.
@@ -113,12 +116,22 @@ class Launch:
         try:
             if again:
                 cleaner.restart(again)
-            if problem := failure(cleaner.replace_previous(record, stale)):
+            swept = cleaner.replace_previous(record, stale)
+            if problem := failure(swept):
                 raise problem
         except LakewrightSparkError as error:
             self.registry.finish(facts.workflow, facts.execution, ExecutionStatus.FAILED, error=str(error))
             raise
+        self._note_what_stays(cleaner.unavailable, swept)
         return record
+
+    def _note_what_stays(self, unavailable: Unavailable, swept: Swept) -> None:
+        if sentence := unavailable.note():
+            self.note(sentence)
+        for error in unavailable.failed.values():
+            self.note(f"earlier results stay: {error}")
+        for record, reason in swept.postponed:
+            self.note(f"the results of {record} stay: {reason}")
 
     def _play(self) -> None:
         environment = {key: value for key, value in os.environ.items() if key != REGISTRY}

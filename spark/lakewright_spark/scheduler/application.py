@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import secrets
 import socket
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
+from typing import NoReturn
 
 from py4j.protocol import Py4JError
 from pyiceberg.catalog import Catalog
@@ -27,6 +28,7 @@ from lakewright_spark.scheduler.filters import Filters
 from lakewright_spark.scheduler.heartbeat import Heartbeat
 from lakewright_spark.scheduler.history import histories
 from lakewright_spark.scheduler.lease import LIFE, Lease
+from lakewright_spark.scheduler.listings import held_without_listing
 from lakewright_spark.scheduler.outcome import Outcome
 from lakewright_spark.scheduler.plan import WarehousePlan, plan
 from lakewright_spark.scheduler.recorder import EVERY, Recorder
@@ -35,6 +37,7 @@ from lakewright_spark.scheduler.supervisor import Control, Limits, Observer, Sup
 from lakewright_spark.scheduler.work import TableWork
 from lakewright_spark.session import spark_session
 from lakewright_spark.tokens import check_before_start
+from lakewright_spark.unavailable import Unavailable
 
 FAIR = {"spark.scheduler.mode": "FAIR"}
 
@@ -66,6 +69,8 @@ class Maintenance:
     lease_life: timedelta = LIFE
     record_every: float = EVERY
     """Seconds."""
+    chosen: Collection[str] = ()
+    """Warehouses that the user named. Of the others, those that this identity may not use are left out."""
     observers: Sequence[Observer] = ()
     control: Control = field(default_factory=Control)
     clock: Callable[[], datetime] = _utc_now
@@ -76,14 +81,18 @@ class Maintenance:
 
     def run(self) -> Outcome:
         """Do what is due. Raises this package's errors if nothing could be begun; else the outcome tells all."""
-        outcome = Outcome(self.runner, self.dry_run)
+        outcome = Outcome(self.runner, self.dry_run, unavailable=Unavailable(self.chosen))
         with ExitStack() as stack:
-            catalogs = {one.name: open_catalog(self.config, one.name) for one in self.config.warehouses}
+            catalogs = self._opened(outcome.unavailable)
             if self.session is None:
                 check_before_start(self.config, self.limits.deadline)  # before there is a lease, or a row
             if not self.dry_run:
                 catalogs = stack.enter_context(self._leased(catalogs, outcome))
-            plans = [self._planned(name, catalog) for name, catalog in catalogs.items()]
+            plans: list[WarehousePlan] = []
+            for name, catalog in catalogs.items():
+                with outcome.unavailable.leaving_out(name):
+                    plans.append(self._planned(name, catalog))
+            outcome.unavailable.check_any_left([one.name for one in self.config.warehouses])
             outcome.planned(plans)
             works = [work for one in plans for work in self._works(one)]
             observers: list[Observer] = [outcome, *self.observers]
@@ -99,6 +108,15 @@ class Maintenance:
                 self._work(works, observers, outcome)
         outcome.lost = dict(self.control.lost)
         return outcome
+
+    def _opened(self, unavailable: Unavailable) -> dict[str, Catalog]:
+        """The catalogs of the warehouses that answer. Raises the first error if none does."""
+        opened: dict[str, Catalog] = {}
+        for one in self.config.warehouses:
+            with unavailable.leaving_out(one.name):
+                opened[one.name] = open_catalog(self.config, one.name)
+        unavailable.check_any_left([one.name for one in self.config.warehouses])
+        return opened
 
     def _tell(self, observers: Sequence[Observer], works: Sequence[TableWork]) -> None:
         for run in (run for work in works for run in work.runs):
@@ -139,17 +157,25 @@ class Maintenance:
                 lease = Lease(self.config, name, catalog, self.runner, self.lease_life)
                 tried.append(lease)  # where it fails, it may be ours all the same: a commit may lose its answer
                 try:
-                    lease.take(datetime.now(UTC))
+                    with outcome.unavailable.leaving_out(name):
+                        lease.take(datetime.now(UTC))
                 except LeaseHeldError as error:
                     outcome.held[name] = str(error)
                     tried.remove(lease)
-            if not tried:
-                raise LeaseHeldError("; ".join(outcome.held.values()))
-            heartbeat = Heartbeat(tried, self.control)
+            ours = [lease for lease in tried if lease.warehouse not in outcome.unavailable]
+            if not ours:
+                self._raise_no_lease(outcome)
+            heartbeat = Heartbeat(ours, self.control)
             heartbeat.start()
-            yield {lease.warehouse: lease.catalog for lease in tried}
+            yield {lease.warehouse: lease.catalog for lease in ours}
         finally:
-            outcome.warnings += (heartbeat or Heartbeat(tried, self.control)).close()
+            outcome.warnings += (heartbeat or Heartbeat([], self.control)).close()
+            # Why these could not be taken is known already, so a failure to give them back adds nothing.
+            Heartbeat([lease for lease in tried if lease.warehouse in outcome.unavailable], self.control).close()
+
+    def _raise_no_lease(self, outcome: Outcome) -> NoReturn:
+        outcome.unavailable.check_any_left([one.name for one in self.config.warehouses])
+        raise LeaseHeldError("; ".join(outcome.held.values()))
 
     def _planned(self, warehouse: str, catalog: Catalog) -> WarehousePlan:
         now = self.clock()
@@ -159,7 +185,7 @@ class Maintenance:
             if self.asked:
                 return self.asked
             known = histories(catalog, now)
-        return plan(
+        found = plan(
             self.config,
             warehouse,
             catalog,
@@ -169,6 +195,7 @@ class Maintenance:
             registry=self.registry,
             stop=self.control.ended,
         )
+        return held_without_listing(self.config, catalog, found)
 
     def _works(self, found: WarehousePlan) -> Iterator[TableWork]:
         now = self.clock()

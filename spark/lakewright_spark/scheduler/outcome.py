@@ -19,6 +19,7 @@ from lakewright_spark.errors import (
 from lakewright_spark.scheduler.plan import WarehousePlan
 from lakewright_spark.scheduler.records import RunRecord, RunState
 from lakewright_spark.table_identifier import TableIdentifier
+from lakewright_spark.unavailable import Unavailable
 
 
 @dataclass
@@ -32,6 +33,8 @@ class Outcome:
     held: dict[str, str] = field(default_factory=dict[str, str])
     """Warehouse -> who maintains it."""
     lost: dict[str, str] = field(default_factory=dict[str, str])
+    unavailable: Unavailable = field(default_factory=Unavailable)
+    """Warehouses in which nothing was done: those that this identity may not use, and those that failed."""
     why_stopped: str | None = None
     warnings: list[str] = field(default_factory=list[str])
     """What could not be put on record, and leases that could not be given back."""
@@ -71,13 +74,15 @@ class Outcome:
             return kind(f"{self.why_stopped}: {undone} runs were cancelled or not begun; the next run does them")
         if self.lost:
             return LeaseLostError(f"{'; '.join(self.lost.values())}: {undone} runs were cancelled or not begun")
-        failed = self.in_state(RunState.FAILED, RunState.CANCELLED)
-        if failed or self.problems:
-            told = [f"{run}: {run.reason}" for run in failed] + list(self.problems.values())
+        failed, unread_warehouses = self.in_state(RunState.FAILED, RunState.CANCELLED), self.unavailable.failed
+        if failed or self.problems or unread_warehouses:
+            told = [str(error) for error in unread_warehouses.values()]
+            told += [f"{run}: {run.reason}" for run in failed] + list(self.problems.values())
             more = f"; and {len(told) - 3} more, see `lakewright-spark runs list`" if len(told) > 3 else ""
             runs = [f"{len(failed)} of {len(self.runs)} runs failed"] if failed else []
             unread = [f"{len(self.problems)} tables have policies that cannot be read"] if self.problems else []
-            return MaintenanceFailedError(f"{', '.join(runs + unread)}: {'; '.join(told[:3])}{more}")
+            down = [f"{len(unread_warehouses)} warehouses could not be maintained"] if unread_warehouses else []
+            return MaintenanceFailedError(f"{', '.join(down + runs + unread)}: {'; '.join(told[:3])}{more}")
         if self.held:
             return LeaseHeldError("; ".join(self.held.values()))
         return JobFailedError("; ".join(self.warnings)) if self.warnings else None
@@ -90,6 +95,8 @@ class Outcome:
             "states": self.counts(),
             "runs": [told(run) for run in self.runs.values()],
             "held": self.held,
+            "left_out": {name: str(error) for name, error in self.unavailable.hidden.items()},
+            "failed": {name: str(error) for name, error in self.unavailable.failed.items()},
             "lost": self.lost,
             "undecided": {str(table): reason for table, reason in self.problems.items()},
             "shared": {str(table): reason for table, reason in self.shared.items()},

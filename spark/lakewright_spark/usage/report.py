@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from pyiceberg.catalog import Catalog
@@ -15,6 +15,7 @@ from lakewright_spark.catalog import CatalogConfig
 from lakewright_spark.pyiceberg_catalog import explained, open_catalog
 from lakewright_spark.pyiceberg_walk import namespaces
 from lakewright_spark.table_identifier import TableIdentifier
+from lakewright_spark.unavailable import Unavailable
 from lakewright_spark.usage.growth import Earlier, earlier
 from lakewright_spark.usage.table import TableSize, measured
 
@@ -70,6 +71,8 @@ class UsageReport:
     tenant: str
     at: datetime
     warehouses: tuple[WarehouseUsage, ...]
+    unavailable: Unavailable = field(default_factory=Unavailable, compare=False)
+    """Warehouses that are not counted."""
 
     @property
     def total(self) -> Total:
@@ -82,14 +85,21 @@ class UsageReport:
         return {name: total(one for one in self.warehouses if one.owner == name) for name in names}
 
 
-def usage(config: CatalogConfig, now: datetime, window: timedelta = WINDOW) -> UsageReport:
+def usage(
+    config: CatalogConfig, now: datetime, window: timedelta = WINDOW, *, chosen: Collection[str] = ()
+) -> UsageReport:
     """Measure every table of the configuration's warehouses; growth is that of the window before `now` (UTC).
 
-    A table that is dropped meanwhile is left out. Raises CatalogUnreachableError, IdentityError, JobFailedError.
+    A table that is dropped meanwhile is left out, and so is a warehouse that this identity may not use, unless it is
+    in `chosen`. Raises CatalogUnreachableError, WarehouseRefusedError, IdentityError or JobFailedError if no warehouse
+    can be used.
     """
-    return UsageReport(
-        config.tenant, now, tuple(_warehouse(config, one.name, one.owner, now - window) for one in config.warehouses)
-    )
+    unavailable, found = Unavailable(chosen), list[WarehouseUsage]()
+    for one in config.warehouses:
+        with unavailable.leaving_out(one.name):
+            found.append(_warehouse(config, one.name, one.owner, now - window))
+    unavailable.check_any_left([one.name for one in config.warehouses])
+    return UsageReport(config.tenant, now, tuple(found), unavailable)
 
 
 def total(warehouses: Iterable[WarehouseUsage]) -> Total:

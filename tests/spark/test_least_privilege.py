@@ -1,0 +1,279 @@
+"""Commands of an identity that may use one warehouse of two, on a catalog that enforces grants."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import uuid
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import httpx
+import pyarrow as pa
+import pytest
+from lakewright_sandbox import lifecycle
+from lakewright_sandbox.in_process import serving
+from lakewright_sandbox.state import Sandbox, TokensState
+from lakewright_spark.catalog import CatalogConfig
+from lakewright_spark.catalog_auth import ClientCredentialsAuth
+from lakewright_spark.cli import startup_warnings
+from lakewright_spark.pyiceberg_catalog import open_catalog
+from lakewright_spark.registry.records import ExecutionStatus
+from lakewright_spark.registry.registry import ExecutionRegistry
+from lakewright_spark.results.schemas import CONSOLE_MESSAGES
+from lakewright_spark.results.tables import ResultTables
+from lakewright_spark.results.uris import Execution, Port
+from lakewright_spark.results.writer import ResultWriter
+from projects import Project, post
+from storm import Storm, refusal
+
+ROWS = pa.table({"id": [1, 2, 3]})
+LONG_AGO = datetime.now(UTC) - timedelta(days=2)
+UNSEEN = "left out, since this identity may not use it: warehouse vault"
+
+SCRIPT = """
+from lakewright_spark.run.context import current
+
+run = current()
+run.write("Range-1", run.spark.range(3))
+"""
+STREAM = """
+import pyarrow as pa
+from lakewright_spark.run.context import current
+
+with current().stream("Range-1", pa.schema([("id", pa.int64())])) as result:
+    result.append((1,))
+"""
+
+Command = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture(scope="module")
+def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
+    """A sandbox of its own that enforces grants, as OpenFGA does, and asks for tokens."""
+    directory = tmp_path_factory.mktemp("guarded")
+    yield lifecycle.up(directory, authz="openfga")
+    lifecycle.down(directory)
+
+
+@pytest.fixture(scope="module")
+def tokens(guarded: Sandbox) -> TokensState:
+    assert guarded.tokens
+    return guarded.tokens
+
+
+@pytest.fixture(scope="module")
+def owner(guarded: Sandbox, tokens: TokensState) -> Iterator[httpx.Client]:
+    """Who makes the project and everything in it."""
+    form = {"grant_type": "client_credentials", "client_id": tokens.client_id}
+    secret = tokens.client_secret_file.read_text()
+    answer = httpx.post(tokens.token_url, data={**form, "client_secret": secret}).raise_for_status()
+    headers = {"authorization": f"Bearer {answer.json()['access_token']}"}
+    with httpx.Client(base_url=guarded.lakekeeper.endpoint, headers=headers, timeout=60) as server:
+        post(server, "/management/v1/bootstrap", {"accept-terms-of-use": True, "is-operator": True})
+        yield server
+
+
+@pytest.fixture(scope="module")
+def owned(owner: httpx.Client, guarded: Sandbox, tokens: TokensState) -> CatalogConfig:
+    """The tenant as its owner uses it: `lake`, which jobs may use, and `vault`, which they may not see."""
+    project = Project(owner, guarded)
+    lake, vault = project.warehouse("lake"), project.warehouse("vault")
+    for privilege in ("create", "modify", "select"):
+        project.grant(f"oidc~{tokens.jobs_client_id}", privilege, lake)
+    config = project.config(lake, vault, auth=_client(tokens, tokens.client_id, tokens.client_secret_file))
+    for warehouse in ("lake", "vault"):
+        catalog = open_catalog(config, warehouse)
+        catalog.create_namespace("sales")
+        catalog.create_table("sales.orders", ROWS.schema).append(ROWS)
+    return config
+
+
+@pytest.fixture
+def config(owned: CatalogConfig, tokens: TokensState) -> CatalogConfig:
+    """The same as jobs use it."""
+    return owned.model_copy(update={"auth": _client(tokens, tokens.jobs_client_id, tokens.jobs_client_secret_file)})
+
+
+def _client(tokens: TokensState, name: str, secret: Path) -> ClientCredentialsAuth:
+    return ClientCredentialsAuth(
+        kind="client-credentials",
+        token_url=tokens.token_url,
+        client_id=name,
+        client_secret=f"file:{secret}",
+        scope=tokens.audience,
+    )
+
+
+@pytest.fixture
+def registry(tmp_path: Path) -> Iterator[ExecutionRegistry]:
+    opened = ExecutionRegistry("spark-tests", f"sqlite:///{tmp_path}/executions.db")
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def workflow() -> int:
+    return uuid.uuid4().int % 10**9
+
+
+@pytest.fixture
+def command(config: CatalogConfig, tmp_path: Path) -> Command:
+    """The command line in a process of its own, as the jobs' identity."""
+
+    def run(
+        *words: str, config: CatalogConfig = config, options: tuple[str, ...] = ()
+    ) -> subprocess.CompletedProcess[str]:
+        (tmp_path / "catalog.json").write_text(config.to_json())
+        given = ["--config", str(tmp_path / "catalog.json")]
+        if words[0] in {"run", "executions"}:
+            given += ["--registry", f"sqlite:///{tmp_path}/executions.db"]
+        name = words[: 2 if words[0] in {"executions", "runs"} else 1]
+        line = [sys.executable, "-m", "lakewright_spark.cli", *options, *name, *given, *words[len(name) :]]
+        return subprocess.run(line, check=False, capture_output=True, text=True, timeout=300)
+
+    return run
+
+
+def ran(config: CatalogConfig, registry: ExecutionRegistry, workflow: int, execution: int, warehouse: str) -> Execution:
+    """An execution of two days ago, with a result in that warehouse."""
+    run = Execution(workflow, execution, warehouse)
+    registry.begin(workflow, execution, computing_unit=None, warehouse=warehouse, now=LONG_AGO)
+    ResultWriter(config, warehouse).write_rows(run.result(Port("Op-1")), CONSOLE_MESSAGES, [("x",)])
+    registry.finish(workflow, execution, ExecutionStatus.COMPLETED, now=LONG_AGO)
+    return run
+
+
+def has_result(config: CatalogConfig, run: Execution) -> bool:
+    assert run.warehouse
+    return ResultTables(config, run.warehouse).exists(run.result(Port("Op-1")))
+
+
+@pytest.mark.spark
+def test_run_uses_its_own_warehouse_alone(
+    owned: CatalogConfig, registry: ExecutionRegistry, workflow: int, command: Command, tmp_path: Path
+) -> None:
+    seen, unseen = (ran(owned, registry, workflow, n, name) for n, name in ((1, "lake"), (2, "vault")))
+    (tmp_path / "script.py").write_text(SCRIPT)
+    which = ["--workflow", str(workflow), "--execution", "3", "--warehouse", "lake"]
+    done = command("run", *which, "--json", str(tmp_path / "script.py"))
+    assert done.returncode == 0, done.stderr
+    result = str(Execution(workflow, 3, "lake").result(Port("Range-1")))
+    assert json.loads(done.stdout)["tables"][result]["rows"] == 3
+    assert done.stderr.count(UNSEEN) == 1
+    assert (has_result(owned, seen), has_result(owned, unseen)) == (False, True)
+    left = registry.find(workflow, 2)
+    assert left is not None
+    assert left.replaced_at is None
+    assert command("read", result, "--count").stdout == "3\n"
+
+
+def test_read_says_what_it_cannot_see(command: Command, workflow: int) -> None:
+    done = command("read", str(Execution(workflow, 1, "vault").runtime_statistics()))
+    assert done.returncode == 4
+    assert "warehouse vault" in done.stderr
+    assert "does not exist, or this identity may not use it" in done.stderr
+
+
+@pytest.mark.spark
+def test_maintain_does_what_it_may(command: Command) -> None:
+    done = command("maintain", "--job", "statistics", "--json")
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert "lake.sales.orders" in {run["table"] for run in found["runs"]}
+    assert {run["state"] for run in found["runs"]} == {"SUCCEEDED"}
+    assert list(found["left_out"]) == ["vault"]
+    assert done.stderr.count(UNSEEN) == 1
+    listed = command("runs", "list", "--json")
+    assert {run["warehouse"] for run in json.loads(listed.stdout)} == {"lake"}
+    assert listed.stderr.count(UNSEEN) == 1
+
+
+def test_a_warehouse_that_was_asked_for_is_not_left_out(command: Command) -> None:
+    for words in (["maintain", "--dry-run"], ["usage"], ["runs", "list"]):
+        done = command(*words, "--warehouse", "vault")
+        assert done.returncode == 4, done.stderr
+        assert "does not exist, or this identity may not use it" in done.stderr
+
+
+@pytest.mark.spark
+def test_job_opens_the_warehouse_of_its_table_alone(command: Command) -> None:
+    done = command("job", "statistics", "--table", "sales.orders", "--warehouse", "lake", "--json")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["state"] == "SUCCEEDED"
+    assert startup_warnings_in(done) == []
+    verbose = command("job", "statistics", "--table", "sales.orders", "--warehouse", "lake", options=("--verbose",))
+    assert len(startup_warnings_in(verbose)) >= 5
+
+
+def startup_warnings_in(done: subprocess.CompletedProcess[str]) -> list[str]:
+    return [line for line in done.stderr.splitlines() if startup_warnings.is_startup_warning(line.encode())]
+
+
+def test_usage_counts_what_it_may_see(command: Command) -> None:
+    done = command("usage", "--json")
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert [one["warehouse"] for one in found["warehouses"]] == ["lake"]
+    assert list(found["left_out"]) == ["vault"]
+    assert done.stderr.count(UNSEEN) == 1
+
+
+def test_executions_of_unseen_warehouses_stay(
+    owned: CatalogConfig, registry: ExecutionRegistry, workflow: int, command: Command
+) -> None:
+    seen, unseen = (ran(owned, registry, workflow, n, name) for n, name in ((1, "lake"), (2, "vault")))
+    orphans = command("executions", "orphans", "--json")
+    assert orphans.returncode == 0, orphans.stderr
+    assert json.loads(orphans.stdout)["rows"] == []
+    assert orphans.stderr.count(UNSEEN) == 1
+    swept = command("executions", "sweep", "--json")
+    assert swept.returncode == 0, swept.stderr
+    assert [one["execution"] for one in json.loads(swept.stdout)["executions"]] == [1]
+    assert swept.stderr.count(UNSEEN) == 1
+    assert (has_result(owned, seen), has_result(owned, unseen)) == (False, True)
+    assert [one["execution"] for one in json.loads(command("executions", "list", "--json").stdout)] == [2]
+
+
+@pytest.fixture
+def half_down(owned: CatalogConfig, guarded: Sandbox) -> Iterator[CatalogConfig]:
+    """The tenant as its owner uses it, while every request for `vault` is answered with 503."""
+    storm = Storm(guarded.lakekeeper.endpoint)
+    vault = owned.warehouse("vault")
+
+    def strike(line: str, passed_on: Callable[[], httpx.Response]) -> httpx.Response:
+        return refusal() if vault.id in line or line.endswith("vault") else passed_on()
+
+    with serving(storm) as endpoint, storm.rising(strike):
+        yield owned.model_copy(update={"uri": f"{endpoint}/catalog"})
+
+
+def test_an_outage_of_one_warehouse_refuses_no_others_run(
+    half_down: CatalogConfig, owned: CatalogConfig, registry: ExecutionRegistry, command: Command, tmp_path: Path
+) -> None:
+    workflow = uuid.uuid4().int % 10**9
+    seen, struck = (ran(owned, registry, workflow, n, name) for n, name in ((1, "lake"), (2, "vault")))
+    (tmp_path / "script.py").write_text(STREAM)
+    which = ["--workflow", str(workflow), "--execution", "3", "--warehouse", "lake"]
+    done = command("run", *which, str(tmp_path / "script.py"), config=half_down)
+    assert done.returncode == 0, done.stderr
+    assert "warehouse vault of" in done.stderr
+    assert (has_result(owned, seen), has_result(owned, struck)) == (False, True)
+
+
+def test_an_outage_of_one_warehouse_is_an_error_in_the_end(
+    half_down: CatalogConfig, owned: CatalogConfig, registry: ExecutionRegistry, workflow: int, command: Command
+) -> None:
+    seen, struck = (ran(owned, registry, workflow, n, name) for n, name in ((1, "lake"), (2, "vault")))
+    usage = command("usage", "--json", config=half_down)
+    assert [one["warehouse"] for one in json.loads(usage.stdout)["warehouses"]] == ["lake"]
+    maintain = command("maintain", "--json", "--namespace", "none", config=half_down)
+    assert list(json.loads(maintain.stdout)["failed"]) == ["vault"]
+    runs = command("runs", "list", config=half_down)
+    orphans = command("executions", "orphans", config=half_down)
+    swept = command("executions", "sweep", config=half_down)
+    assert [done.returncode for done in (usage, maintain, runs, orphans, swept)] == [6, 12, 6, 6, 1]
+    assert all("warehouse vault of" in done.stderr for done in (usage, maintain, runs, orphans, swept))
+    assert (has_result(owned, seen), has_result(owned, struck)) == (False, True)

@@ -1,0 +1,59 @@
+"""Orphan removal lists files, and releases of Lakekeeper sign no listing: it is said before anything runs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pyarrow as pa
+import pytest
+from lakewright_sandbox import lifecycle
+from lakewright_spark.catalog import CatalogConfig
+from lakewright_spark.cli import app
+from lakewright_spark.errors import JobRefusedError
+from lakewright_spark.pyiceberg_catalog import open_catalog
+from lakewright_spark.remote_signing import refusal_of_listings
+from projects import Project, post
+from typer.testing import CliRunner
+
+ROWS = pa.table({"id": [1, 2, 3]})
+
+
+def made(project: Project) -> CatalogConfig:
+    """A configuration with the warehouse `signs`, in which requests are signed, and a table in it."""
+    config = project.config(project.warehouse("signs", delegation="remote-signing"))
+    catalog = open_catalog(config, "signs")
+    catalog.create_namespace("sales")
+    catalog.create_table("sales.orders", ROWS.schema).append(ROWS)
+    return config
+
+
+@pytest.fixture
+def released(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CatalogConfig]:
+    """The same on the released 0.13."""
+    directory = tmp_path_factory.mktemp("released")
+    sandbox = lifecycle.bring_up(directory, lifecycle.Wishes(version="0.13")).sandbox
+    with httpx.Client(base_url=sandbox.lakekeeper.endpoint, timeout=60) as server:
+        post(server, "/management/v1/bootstrap", {"accept-terms-of-use": True})
+        yield made(Project(server, sandbox))
+    lifecycle.down(directory)
+
+
+def test_orphan_removal_on_a_release_needs_vending(released: CatalogConfig, tmp_path: Path) -> None:
+    (tmp_path / "catalog.json").write_text(released.to_json())
+    given = ["--config", str(tmp_path / "catalog.json")]
+    refused = CliRunner().invoke(app, ["job", "orphan-files", "--table", "sales.orders", *given])
+    assert isinstance(refused.exception, JobRefusedError)
+    assert "needs a warehouse with `delegation: vended`" in str(refused.exception)
+    maintained = CliRunner().invoke(app, ["maintain", "--job", "orphan-files", *given])
+    assert maintained.exit_code == 0, maintained.output
+    assert "nothing is due; 1 more is due and held back" in maintained.stdout
+    dry = CliRunner().invoke(app, ["maintain", "--job", "orphan-files", "--dry-run", "--json", *given])
+    assert json.loads(dry.stdout)["runs"] == []
+
+
+def test_head_signs_listings_of_a_table(project: Project) -> None:
+    table = open_catalog(made(project), "signs").load_table("sales.orders")
+    assert refusal_of_listings(table) is None
