@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import httpx
 import pyarrow as pa
 import pytest
+from click.testing import Result
 from lakewright_sandbox.in_process import serving
 from lakewright_sandbox.state import Sandbox
 from lakewright_spark.catalog import CatalogConfig
-from lakewright_spark.errors import CatalogUnreachableError
-from lakewright_spark.registry.records import ExecutionRecord, ExecutionStatus
+from lakewright_spark.cli import app, executions
+from lakewright_spark.errors import CatalogUnreachableError, RegistryError
+from lakewright_spark.registry.records import ExecutionRecord, ExecutionStatus, WrittenTable
 from lakewright_spark.registry.registry import ExecutionRegistry
 from lakewright_spark.results.cleanup import YOUNGEST_ORPHAN, Cleaner, failure
 from lakewright_spark.results.reader import ResultReader
@@ -23,6 +25,7 @@ from lakewright_spark.results.tables import ResultTables
 from lakewright_spark.results.uris import Execution, Port, ResultKind, ResultUri
 from lakewright_spark.results.writer import ResultWriter
 from storm import Storm
+from typer.testing import CliRunner
 
 NOW = datetime.now(UTC)
 HOUR = timedelta(hours=1)
@@ -162,6 +165,9 @@ def test_orphans_in_either_direction(cleaner: Cleaner, workflow: int) -> None:
     class Texera:
         """Knows the first execution."""
 
+        def knows(self, of: int, execution: int) -> bool:
+            return (of, execution) == (workflow, 1)
+
         def warehouse_of(self, of: int, execution: int) -> str | None:
             return "results" if (of, execution) == (workflow, 1) else None
 
@@ -183,6 +189,7 @@ def test_orphan_tables_that_are_old_enough_are_dropped(
     cleaner: Cleaner, workflow: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ran(cleaner, workflow, 1)
+    ran(cleaner, workflow, 2)
     cleaner.registry.remove(workflow, 1)
     orphans = cleaner.orphans()
     mine = [uri for uri in orphans.tables if uri.execution.workflow == workflow]
@@ -191,6 +198,74 @@ def test_orphan_tables_that_are_old_enough_are_dropped(
     assert set(dropped) == set(addresses(workflow, 1))
     assert there(cleaner, workflow, 1) == []
     assert timedelta(0) < YOUNGEST_ORPHAN
+
+
+def test_an_empty_registry_makes_no_orphans(
+    cleaner: Cleaner, registry: ExecutionRegistry, workflow: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The registry of another machine, made just now, knows none of the results."""
+    ran(cleaner, workflow, 1)
+    empty = ExecutionRegistry(registry.tenant, f"sqlite:///{tmp_path}/empty.db")
+    monkeypatch.setattr("lakewright_spark.results.cleanup.YOUNGEST_ORPHAN", -HOUR)
+    by_empty = Cleaner(cleaner.config, empty)
+    with pytest.raises(RegistryError, match="knows no execution of tenant"):
+        by_empty.drop_orphans(by_empty.orphans(), younger_stay=-HOUR)
+    with pytest.raises(RegistryError, match="Texera's database knows no execution"):
+        cleaner.drop_orphans(cleaner.orphans([empty]), younger_stay=-HOUR, others=[empty])
+    empty.close()
+    assert len(there(cleaner, workflow, 1)) == 3
+
+
+def test_tables_outside_the_configuration_are_not_missing(cleaner: Cleaner, workflow: int) -> None:
+    """A computing unit's configuration has some of the tenant's warehouses; the registry knows runs of all."""
+    elsewhere = Execution(workflow, 1, "curated").result(Port("Op-1"))
+    cleaner.registry.begin(workflow, 1, computing_unit="cu", warehouse="curated")
+    cleaner.registry.wrote(workflow, 1, [WrittenTable(elsewhere, 3)])
+    orphans = cleaner.orphans()
+    assert orphans.rows == []
+    cleaner.drop_orphans(orphans, younger_stay=HOUR)
+    kept = cleaner.registry.find(workflow, 1)
+    assert kept is not None
+    assert [table.uri for table in kept.tables] == [elsewhere]
+
+
+@pytest.fixture
+def command_line(cleaner: Cleaner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
+    """`executions orphans --drop` of tables however young; what is typed answers its question."""
+    (tmp_path / "catalog.json").write_text(cleaner.config.model_copy(update={"tenant": "acme"}).to_json())
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    monkeypatch.setattr("lakewright_spark.results.cleanup.YOUNGEST_ORPHAN", -HOUR)
+
+    def run(*words: str, typed: str | None = None) -> Result:
+        monkeypatch.setattr(executions, "has_terminal", lambda: typed is not None)
+        line = ["executions", "orphans", "--config", str(tmp_path / "catalog.json"), "--drop", *words]
+        return CliRunner().invoke(app, [*line, "--older-than", "1s"], input=typed)
+
+    return run
+
+
+def test_orphans_are_dropped_by_a_named_registry_alone(
+    cleaner: Cleaner, workflow: int, command_line: Callable[..., Result], tmp_path: Path
+) -> None:
+    ran(cleaner, workflow, 1)
+    ran(cleaner, workflow, 2)
+    cleaner.registry.remove(workflow, 1)
+    named = ["--registry", f"sqlite:///{tmp_path}/executions.db"]
+    unnamed = command_line("--no-texera", "--yes")
+    assert isinstance(unnamed.exception, RegistryError)
+    assert "expected the registry in which the tenant's runs are" in str(unnamed.exception)
+    empty = command_line("--registry", f"sqlite:///{tmp_path}/empty.db", "--no-texera", "--yes")
+    assert isinstance(empty.exception, RegistryError)
+    for words, told in ((["--yes"], "either --texera URL or --no-texera"), (["--no-texera"], "expected --yes")):
+        refused = command_line(*named, *words)
+        assert refused.exit_code == 2
+        assert told in " ".join(refused.output.replace("│", " ").split())
+    declined = command_line(*named, "--no-texera", typed="n\n")
+    assert declined.exit_code == 1
+    assert len(there(cleaner, workflow, 1)) == 3
+    confirmed = command_line(*named, "--no-texera", typed="y\n")
+    assert confirmed.exit_code == 0, confirmed.output
+    assert (there(cleaner, workflow, 1), len(there(cleaner, workflow, 2))) == ([], 3)
 
 
 def test_a_drop_says_that_it_purges_and_spares_the_table_that_comes_after_it(

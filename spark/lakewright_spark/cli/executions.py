@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+import os
+import sys
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Annotated, Any
@@ -13,11 +15,14 @@ import typer
 from lakewright_spark.cli import printing
 from lakewright_spark.cli.durations import duration
 from lakewright_spark.cli.options import AsJson, ConfigFile, RegistryUrl, load_config, open_registry
-from lakewright_spark.results.uris import ResultNamespaces
+from lakewright_spark.errors import RegistryError
+from lakewright_spark.results.uris import ResultNamespaces, ResultUri
 
 if TYPE_CHECKING:
     from lakewright_spark.registry.records import ExecutionRecord
-    from lakewright_spark.results.cleanup import Cleaner
+    from lakewright_spark.results.cleanup import Cleaner, Orphans
+
+REGISTRY = "LAKEWRIGHT_REGISTRY"
 
 app = typer.Typer(no_args_is_help=True, help="List what ran, drop what is old, find what lost its other half.")
 
@@ -62,6 +67,7 @@ def sweep(
 
     with _cleaner(config, registry) as cleaner:
         swept = cleaner.sweep(datetime.now(UTC) - ttl, dry_run=dry_run)
+    printing.note(cleaner.unavailable.note())
     if as_json:
         told = {
             "dry_run": dry_run,
@@ -85,7 +91,16 @@ def orphans(
     config: ConfigFile = None,
     registry: RegistryUrl = None,
     texera: TexeraUrl = None,
-    drop: Annotated[bool, typer.Option("--drop", help="Drop such tables, and forget such rows.")] = False,
+    no_texera: Annotated[
+        bool, typer.Option("--no-texera", help="With --drop: no Texera deployment writes to these warehouses.")
+    ] = False,
+    drop: Annotated[
+        bool,
+        typer.Option(
+            "--drop", help="Drop such tables, and forget such rows. Needs a named registry, --texera or --no-texera."
+        ),
+    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="With --drop: do not ask for confirmation, as in CI.")] = False,
     older_than: Annotated[
         timedelta,
         typer.Option(parser=duration, metavar="DURATION", help="Of the tables, drop those unchanged for so long."),
@@ -95,23 +110,60 @@ def orphans(
     """Tables whose execution nobody knows, and executions whose tables are gone."""
     from lakewright_spark.registry.texera import TexeraExecutions  # noqa: PLC0415  # as above
 
+    if drop:
+        _check_drop(registry, texera, no_texera=no_texera, yes=yes)
     with _cleaner(config, registry) as cleaner:
         others = [TexeraExecutions(texera)] if texera else []
-        found = cleaner.orphans(others)
-        dropped = cleaner.drop_orphans(found, younger_stay=older_than, others=others)[0] if drop else []
+        if drop:
+            cleaner.check_knows_executions(others)
+        found, dropped = cleaner.orphans(others), []
+        printing.note(cleaner.unavailable.note())
+        drop = drop and bool(found.tables or found.rows)
+        if drop:
+            if not yes:
+                _list_orphans(found, (), forgotten=False, err=True)
+                question = f"Drop {len(found.tables)} tables, and forget tables of {len(found.rows)} executions?"
+                typer.confirm(question, abort=True, err=True)
+            dropped = cleaner.drop_orphans(found, younger_stay=older_than, others=others)[0]
     if as_json:
         rows = [{**_told(record), "missing": [str(uri) for uri in missing]} for record, missing in found.rows]
         print(
             json.dumps({"tables": [str(u) for u in found.tables], "rows": rows, "dropped": [str(u) for u in dropped]})
         )
-        return
+    else:
+        _list_orphans(found, dropped, forgotten=drop)
+    if error := cleaner.unavailable.error():
+        raise error
+
+
+def has_terminal() -> bool:
+    """Whether there is somebody to ask."""
+    return sys.stdin.isatty()
+
+
+def _check_drop(registry: str | None, texera: str | None, *, no_texera: bool, yes: bool) -> None:
+    """Refuse to drop by a registry that happens to be there, or without a confirmation."""
+    if not registry and not os.environ.get(REGISTRY):
+        raise RegistryError(
+            f"--drop: expected the registry in which the tenant's runs are, by --registry or ${REGISTRY}; found none, "
+            "and by another one every result would be an orphan"
+        )
+    if bool(texera) == no_texera:
+        raise typer.BadParameter(
+            "--drop: expected either --texera URL or --no-texera: results of Texera are no orphans"
+        )
+    if not yes and not has_terminal():
+        raise typer.BadParameter("--drop: expected --yes, since there is no terminal on which to ask for confirmation")
+
+
+def _list_orphans(found: Orphans, dropped: Collection[ResultUri], *, forgotten: bool, err: bool = False) -> None:
     for uri in found.tables:
-        print(f"table without an execution: {uri}{' (dropped)' if uri in dropped else ''}")
+        typer.echo(f"table without an execution: {uri}{' (dropped)' if uri in dropped else ''}", err=err)
     for record, missing in found.rows:
         for uri in missing:
-            print(f"{record} without its table: {uri}{' (forgotten)' if drop else ''}")
+            typer.echo(f"{record} without its table: {uri}{' (forgotten)' if forgotten else ''}", err=err)
     if not found.tables and not found.rows:
-        print("no orphans")
+        typer.echo("no orphans", err=err)
 
 
 @contextmanager
