@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from lakewright_spark.cli import commands, printing
+from lakewright_spark.cli import commands, printing, startup_warnings
 from lakewright_spark.errors import LakewrightSparkError
 
 app = typer.Typer(
@@ -28,12 +28,19 @@ def _version(asked: bool) -> None:
 
 @app.callback()
 def root(
+    context: typer.Context,
     *,
     show_version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
     ] = False,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", help="Show what Spark and its JVM write on every start, too.")
+    ] = False,
 ) -> None:
     """Run jobs and scripts on a tenant's warehouses, read and clean up what executions wrote."""
+    del show_version  # printed while it is parsed
+    if not verbose:
+        context.with_resource(startup_warnings.left_out())
 
 
 NOISE = ("Exception while sending command.", "Failed to delete metadata file")
