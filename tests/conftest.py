@@ -14,7 +14,7 @@ from lakewright_sandbox import lifecycle
 from lakewright_sandbox.lakekeeper.versions import NEWEST, Version, is_at_least
 from lakewright_sandbox.state import Sandbox
 
-from .real_servers import ENDPOINT, RealServers
+from .real_servers import RealServers
 
 NEEDS_PULUMI = "needs the Pulumi CLI, which is not on the PATH"
 
@@ -42,6 +42,9 @@ STAND_IN_ONLY = {
 }
 """Fixtures that real servers cannot give, and why."""
 
+REAL = RealServers.from_environ()
+"""The caller's servers, under `make test-real`."""
+
 LEFT_BEHIND: list[str] = []
 """What a run on real servers could not remove."""
 
@@ -49,15 +52,11 @@ LEFT_BEHIND: list[str] = []
 @pytest.fixture(scope="session")
 def real() -> Iterator[RealServers | None]:
     """The caller's servers under `make test-real`, and what was made on them removed after the tests; else None."""
-    servers = RealServers.from_environ()
-    if servers is None:
+    if REAL is None:
         yield None
         return
-    try:
-        servers.begin()
-        yield servers
-    finally:
-        LEFT_BEHIND.extend(servers.clean_up())
+    REAL.begin()
+    yield REAL
 
 
 @pytest.fixture(scope="session")
@@ -92,10 +91,11 @@ def _no_keys_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     no_pulumi = shutil.which("pulumi") is None
-    on_real_servers = bool(os.environ.get(ENDPOINT))
+    on_real_servers = REAL is not None
+    played = REAL.version if REAL else PLAYED
     for item in items:
         since = item.get_closest_marker("since")
-        if since and not is_at_least(PLAYED, since.args[0]):
+        if since and not is_at_least(played, since.args[0]):
             item.add_marker(pytest.mark.skip(reason=f"needs Lakekeeper {since.args[0]} or newer"))
         if PLAYED != NEWEST and (reason := _why_not_on_releases(item)):
             item.add_marker(pytest.mark.skip(reason=reason))
@@ -148,6 +148,8 @@ def pytest_sessionstart() -> None:
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
+    if REAL and REAL.begun:  # here, since a fixture's end counts as the last test's time
+        LEFT_BEHIND.extend(REAL.clean_up())
     if LEFT_BEHIND and not session.exitstatus:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
 

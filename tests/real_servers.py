@@ -49,6 +49,8 @@ class RealServers:
     client_id: str
     scope: str | None
     kubeconfig: str | None
+    begun: bool = False
+    """Whether a test has used the servers."""
     run: str = field(default_factory=lambda: f"{PREFIX}{uuid.uuid4().hex[:6]}")
     warehouse_ids: set[str] = field(default_factory=set[str])
     """What tests made by themselves: released servers do not list warehouses that were left inactive."""
@@ -115,6 +117,11 @@ class RealServers:
             lakekeeper |= {"auth": self.auth, "jobs_auth": self.auth}
         return {"lakekeeper": lakekeeper, "kubernetes": {} if self.kubeconfig else {"render_to": str(render_to)}}
 
+    @property
+    def version(self) -> str:
+        """The server's version, as `major.minor`."""
+        return ".".join(str(part) for part in self.client.server().version)
+
     @cached_property
     def client(self) -> Client:
         """A client of the provider's own kind, with the caller's identity."""
@@ -158,6 +165,7 @@ class RealServers:
         """Make the run's bucket if none was given."""
         if not self.client.server().bootstrapped:
             pytest.exit(f"{self.lakekeeper} is not bootstrapped: bootstrap it first", returncode=2)
+        self.begun = True
         if not self.given_bucket:
             self.s3_client().create_bucket(Bucket=self.bucket)
 
@@ -165,7 +173,7 @@ class RealServers:
         """Remove what this run made; the result says what could not be removed, a line for each."""
         left: list[str] = []
         for project_id in sorted(projects.all_of(self.client)):
-            if project_id.startswith(self.run):
+            if self.run in project_id:
                 left += _reported(f"project {project_id}", lambda one=project_id: self._remove_project(one))
         for user in users.all_of(self.client):
             if self.run in str(user["id"]):
@@ -187,7 +195,9 @@ class RealServers:
         projects.delete(self.client, project_id)
 
     def _remove_warehouse(self, warehouse_id: str) -> None:
-        warehouses.activate(self.client, warehouse_id)
+        found = warehouses.get(self.client, warehouse_id)
+        if found and found["status"] != "active":
+            warehouses.activate(self.client, warehouse_id)
         warehouses.change(self.client, warehouse_id, "protection", {"protected": False})
         _unprotect(self.client, warehouse_id)
         contents.purge(self.client, warehouse_id)

@@ -127,6 +127,8 @@ def get_namespaces(
         found = namespaces.children(client, warehouse_id, tuple(namespace_parts(parent)) if parent else None)
     except NotFound:
         raise nothing(client, warehouse_id, parent) from None
+    if not found:
+        require_active(client, warehouse_id)
     entries: list[NamespaceEntry] = []
     for one in sorted(found, key=lambda one: one.path):
         name = ".".join(one.path)
@@ -187,6 +189,8 @@ def get_deleted_tables(*, server: Server, warehouse_id: str, namespace: str | No
         tables = deleted_tables(client, warehouse_id)
     except NotFound:
         raise nothing(client, warehouse_id, None) from None
+    if not tables:
+        require_active(client, warehouse_id)
     return [one for one in tables if namespace is None or one.namespace.casefold() == namespace.casefold()]
 
 
@@ -222,6 +226,13 @@ def _warehouse(found: warehouses.Found) -> WarehouseInfo:
         default_format_version=found.get("default-format-version"),
         updated_at=found.get("updated-at"),
     )
+
+
+def require_active(client: Client, warehouse_id: str) -> None:
+    """Raise NothingFound for an inactive warehouse: for a minute, servers list nothing in it instead of refusing."""
+    warehouse = warehouses.get(client, warehouse_id)
+    if warehouse is None or warehouse["status"] != "active":
+        raise nothing(client, warehouse_id, None)
 
 
 def nothing(client: Client, warehouse_id: str, namespace: str | None) -> Exception:

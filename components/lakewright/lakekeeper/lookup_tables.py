@@ -9,7 +9,7 @@ from lakewright.lakekeeper.api import namespaces, tables, tabulars, views
 from lakewright.lakekeeper.api.client import Client
 from lakewright.lakekeeper.api.errors import NotFound, NothingFound
 from lakewright.lakekeeper.lookup import Answer, Server, as_output, listed, reach
-from lakewright.lakekeeper.lookup_catalog import nothing
+from lakewright.lakekeeper.lookup_catalog import nothing, require_active
 from lakewright.lakekeeper.table_layout import column_names, partitions, sort_texts
 from lakewright.lakekeeper.table_schema import Json, current_schema, type_text
 from lakewright.types import namespace_parts
@@ -152,6 +152,8 @@ def _entries(
         below = namespaces.children(client, warehouse_id, path) if recursive else []
     except NotFound:
         raise nothing(client, warehouse_id, namespace) from None
+    if not found:
+        require_active(client, warehouse_id)
     entries = [
         TabularEntry(
             warehouse_id=warehouse_id,

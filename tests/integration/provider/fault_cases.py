@@ -104,7 +104,7 @@ class World:
             grants = session.scalars(select(Grant)).all()
             return {
                 "projects": set(session.scalars(select(Project.id))),
-                "users": set(session.scalars(select(User.id))),
+                "users": set(session.scalars(select(User.id).where(User.deleted_at.is_(None)))),
                 "grants": {(one.object_id, one.relation, one.subject_id) for one in grants},
                 "roles": {one.id: _columns(one) for one in roles},
                 "secrets": session.scalar(select(func.count()).select_from(Secret)),

@@ -17,6 +17,8 @@ from lakewright.lakekeeper.warehouse import WarehouseProvider
 
 from .conftest import AwsClient, Props, Resource
 
+pytestmark = pytest.mark.since("0.14")  # what older servers cannot try is in `test_preflight_versions`
+
 
 @pytest.fixture
 def reports(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:

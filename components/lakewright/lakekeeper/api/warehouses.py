@@ -1,11 +1,13 @@
 """Calls about warehouses."""
 
+import contextlib
 from collections.abc import Mapping
 from typing import Any, cast
 
 from lakewright.lakekeeper.api import listings
 from lakewright.lakekeeper.api.client import Client
 from lakewright.lakekeeper.api.errors import NotFound
+from lakewright.lakekeeper.api.retry import until
 
 ROOT = "/management/v1/warehouse"
 
@@ -17,6 +19,9 @@ def id_of(found: Found) -> str:
     """Id of a warehouse that the server answered."""
     return str(found.get("warehouse-id") or found["id"])
 
+
+STATUS_CACHED = 75.0
+"""Seconds after which a server's catalog knows that a warehouse was activated; its cache keeps the status for 60."""
 
 NAME_TAKEN = frozenset({"WarehouseAlreadyExists", "WarehouseNameAlreadyExists"})
 """Types of the refusals that say: another warehouse of the project has the name, active or not."""
@@ -68,8 +73,19 @@ def change_storage(client: Client, warehouse_id: str, what: str, body: Mapping[s
 
 
 def activate(client: Client, warehouse_id: str) -> None:
-    """Let a warehouse be used."""
+    """Let a warehouse be used, and wait until the catalog serves it.
+
+    Released servers keep a warehouse's status in a cache for up to a minute: the catalog answers 404 until then.
+    """
     client.call("POST", f"{ROOT}/{warehouse_id}/activate")
+    first = {"pageToken": "", "pageSize": 1}
+    with contextlib.suppress(NotFound):  # after that time, what needs the warehouse says so itself
+        until(
+            lambda: client.call("GET", f"/catalog/v1/{warehouse_id}/namespaces", params=first),
+            lambda error: isinstance(error, NotFound),
+            seconds=STATUS_CACHED,
+            every=0.2,
+        )
 
 
 def deactivate(client: Client, warehouse_id: str) -> None:
