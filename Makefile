@@ -36,7 +36,7 @@ test: $(READY)  ## Every test; those for the Pulumi CLI are skipped where it is 
 test-all: $(READY)  ## Every test in its long form, on each version of Lakekeeper; the Pulumi CLI must be there
 	LAKEWRIGHT_REQUIRE_PULUMI=1 LAKEWRIGHT_FULL=1 pytest -n 2 --dist loadgroup $(ARGS)
 	@for version in $(RELEASES); do echo "== Lakekeeper $$version"; \
-	  TEST_LAKEKEEPER_VERSION=$$version pytest -n 2 --dist loadgroup $(SERVER_SUITES) $(ARGS); done
+	  TEST_LAKEKEEPER_VERSION=$$version pytest -n 2 --dist loadgroup $(SERVER_SUITES) $(ARGS) || exit 1; done
 
 test-real: $(READY)  ## Run the suites against your servers: LAKEKEEPER=URL S3=URL, see docs/test-real.md
 	@test -n "$(LAKEKEEPER)" -a -n "$(S3)" || { echo "name your servers: make test-real LAKEKEEPER=URL S3=URL"; exit 2; }

@@ -229,7 +229,10 @@ def _warehouse(found: warehouses.Found) -> WarehouseInfo:
 
 
 def require_active(client: Client, warehouse_id: str) -> None:
-    """Raise NothingFound for an inactive warehouse: for a minute, servers list nothing in it instead of refusing."""
+    """Raise NothingFound for an inactive warehouse.
+
+    For a minute after a warehouse was deactivated, servers answer lists with nothing instead of 404.
+    """
     warehouse = warehouses.get(client, warehouse_id)
     if warehouse is None or warehouse["status"] != "active":
         raise nothing(client, warehouse_id, None)

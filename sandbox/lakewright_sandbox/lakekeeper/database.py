@@ -19,7 +19,8 @@ class Database:
     SQLite has one writer: a lock in the process queues writers without busy waiting.
     """
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, info: dict[str, Any] | None = None) -> None:
+        self._info = info or {}
         parsed = make_url(url)
         self.is_sqlite = parsed.get_backend_name() == "sqlite"
         if parsed.drivername == "postgresql":
@@ -34,12 +35,12 @@ class Database:
 
     @contextmanager
     def read(self) -> Iterator[Session]:
-        with Session(self.engine, expire_on_commit=False, autoflush=False) as session:
+        with Session(self.engine, expire_on_commit=False, autoflush=False, info=self._info) as session:
             yield session
 
     @contextmanager
     def write(self) -> Iterator[Session]:
-        with self._writer, Session(self.engine, expire_on_commit=False) as session:
+        with self._writer, Session(self.engine, expire_on_commit=False, info=self._info) as session:
             if self.is_sqlite:
                 session.connection(execution_options={"lakekeeper_write": True})
             yield session

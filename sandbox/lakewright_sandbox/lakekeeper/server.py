@@ -15,10 +15,14 @@ from .database import Database
 from .errors import ApiError, warehouse_missing
 from .models import Secret, ServerRow, Warehouse
 from .settings import Settings
+from .status_cache import StatusCache
 from .storage import StorageAccess, WarehouseStorage
 from .storage_profile import S3Credential, S3Profile
 from .validation import StorageProbe
 from .vending import CredentialVendor
+
+STATUSES = "statuses"
+"""Key of the status cache in a session's `info`."""
 
 PROJECT_ID = re.compile(r"[A-Za-z0-9_-]+")
 
@@ -29,7 +33,8 @@ class Lakekeeper:
     def __init__(self, settings: Settings, clock: Clock | None = None) -> None:
         self.settings = settings
         self.clock = clock or Clock()
-        self.database = Database(settings.database)
+        self.statuses = StatusCache(self.clock, settings.status_cache_seconds)
+        self.database = Database(settings.database, {STATUSES: self.statuses})
         self.access = StorageAccess(settings)
         self.vendor = CredentialVendor(self.access)
         self.probe = StorageProbe(self.access, self.vendor)
@@ -96,6 +101,16 @@ def find_warehouse(
 ) -> Warehouse:
     """Raises 404 `NoSuchWarehouseException`, for an inactive warehouse too where `active` is asked for."""
     warehouse = session.get(Warehouse, warehouse_id)
-    if warehouse is None or (active and not warehouse.active):
+    if warehouse is None or (active and not (warehouse.active and _statuses(session).is_active(warehouse))):
         raise warehouse_missing(warehouse_id, during) if during else warehouse_missing(warehouse_id)
     return warehouse
+
+
+def looks_empty(session: Session, warehouse_id: str) -> bool:
+    """Return whether the catalog finds nothing in a warehouse, since it is inactive and cached as active."""
+    warehouse = session.get(Warehouse, warehouse_id)
+    return warehouse is not None and not warehouse.active and _statuses(session).is_active(warehouse)
+
+
+def _statuses(session: Session) -> StatusCache:
+    return session.info[STATUSES]

@@ -55,6 +55,7 @@ class Settings:
     task_poll_seconds: float = 0.2
     unasked_purge_delay_seconds: int = 5
     idempotency_seconds: int = 1800
+    status_cache_seconds: int = 60
     maintenance_queues: bool = False
 
     def since(self, version: str) -> bool:

@@ -84,6 +84,16 @@ def test_what_is_not_there_is_answered_with_what_is(sales: Props, http: httpx.Cl
         get_table(**sales, name="orders")
 
 
+def test_lists_follow_a_status_set_outside_the_stack(sales: Props, http: httpx.Client) -> None:
+    """Servers cache a warehouse's status for a minute: an inactive one looks empty, an active one missing."""
+    http.post(f"/management/v1/warehouse/{sales['warehouse_id']}/deactivate").raise_for_status()
+    with pytest.raises(NothingFound, match="is inactive, so what it holds cannot be seen"):
+        get_tables(**sales)
+
+    http.post(f"/management/v1/warehouse/{sales['warehouse_id']}/activate").raise_for_status()
+    assert [one.name for one in get_tables(**sales)] == ["orders"]
+
+
 def test_looking_up_does_without_pulumi() -> None:
     script = "import sys; from lakewright.lakekeeper import get_table; sys.exit('pulumi' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0

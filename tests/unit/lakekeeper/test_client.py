@@ -206,3 +206,24 @@ def test_what_a_server_is_is_asked_once() -> None:
     client = script.client()
     assert client.server() is client.server()
     assert len(script.requests) == 1
+
+
+WAREHOUSE = "0199a7c0-0000-7000-8000-000000000000"
+
+
+def test_call_is_repeated_when_the_warehouse_is_active() -> None:
+    """Servers cache a warehouse's status for a minute and update that cache when the warehouse is read."""
+    missing, active = refusal(404, "NoSuchWarehouseException"), httpx.Response(200, json={"status": "active"})
+    script = Script(missing, active, httpx.Response(200, json={"namespaces": []}))
+    assert script.client().json("GET", f"/catalog/v1/{WAREHOUSE}/namespaces") == {"namespaces": []}
+    assert script.requests[1].url.path == f"/management/v1/warehouse/{WAREHOUSE}"
+
+
+@pytest.mark.parametrize(
+    "answer", [httpx.Response(200, json={"status": "inactive"}), refusal(404, "NoSuchWarehouseException"), refusal(403)]
+)
+def test_call_on_no_active_warehouse_is_not_repeated(answer: httpx.Response) -> None:
+    script = Script(refusal(404, "NoSuchWarehouseException"), answer)
+    with pytest.raises(NotFound):
+        script.client().json("GET", f"/catalog/v1/{WAREHOUSE}/namespaces")
+    assert len(script.requests) == 2

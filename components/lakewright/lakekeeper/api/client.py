@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Literal, cast
@@ -17,6 +18,9 @@ if TYPE_CHECKING:
 
 Params = Mapping[str, str | int | bool | list[str]]
 Method = Literal["GET", "HEAD", "POST", "PUT", "DELETE"]
+
+_WAREHOUSE_CALL = re.compile(r"/(?:catalog/v1|management/v1/warehouse)/([0-9a-f-]{36})/")
+"""Matches the path of a call within one warehouse."""
 
 
 class Client:
@@ -97,6 +101,11 @@ class Client:
             request["json"] = body
 
         def attempt() -> httpx.Response:
+            try:
+                return self._sender.once(call, request, probes=probes, idempotent=idempotent)
+            except errors.NotFound as missing:
+                if not self._is_active_now(missing, path):
+                    raise
             return self._sender.once(call, request, probes=probes, idempotent=idempotent)
 
         if method in {"GET", "HEAD"}:
@@ -106,6 +115,21 @@ class Client:
             return self._retry.run(attempt)
         finally:
             listings.forget()
+
+    def _is_active_now(self, missing: errors.NotFound, path: str) -> bool:
+        """Return whether a server denied an active warehouse.
+
+        Servers cache a warehouse's status for a minute. Reading the warehouse updates that cache.
+        """
+        warehouse = _WAREHOUSE_CALL.match(path)
+        if missing.kind != "NoSuchWarehouseException" or warehouse is None:
+            return False
+        read = errors.Call("GET", f"/management/v1/warehouse/{warehouse[1]}", self.endpoint)
+        try:
+            found = self._sender.once(read, {}, probes=False, idempotent=True)
+        except errors.Refused:
+            return False
+        return found.json().get("status") == "active"
 
     def close(self) -> None:
         """Close its connections."""

@@ -1,13 +1,11 @@
 """Calls about warehouses."""
 
-import contextlib
 from collections.abc import Mapping
 from typing import Any, cast
 
 from lakewright.lakekeeper.api import listings
 from lakewright.lakekeeper.api.client import Client
 from lakewright.lakekeeper.api.errors import NotFound
-from lakewright.lakekeeper.api.retry import until
 
 ROOT = "/management/v1/warehouse"
 
@@ -19,9 +17,6 @@ def id_of(found: Found) -> str:
     """Id of a warehouse that the server answered."""
     return str(found.get("warehouse-id") or found["id"])
 
-
-STATUS_CACHED = 75.0
-"""Seconds after which a server's catalog knows that a warehouse was activated; its cache keeps the status for 60."""
 
 NAME_TAKEN = frozenset({"WarehouseAlreadyExists", "WarehouseNameAlreadyExists"})
 """Types of the refusals that say: another warehouse of the project has the name, active or not."""
@@ -73,24 +68,22 @@ def change_storage(client: Client, warehouse_id: str, what: str, body: Mapping[s
 
 
 def activate(client: Client, warehouse_id: str) -> None:
-    """Let a warehouse be used, and wait until the catalog serves it.
-
-    Released servers keep a warehouse's status in a cache for up to a minute: the catalog answers 404 until then.
-    """
-    client.call("POST", f"{ROOT}/{warehouse_id}/activate")
-    first = {"pageToken": "", "pageSize": 1}
-    with contextlib.suppress(NotFound):  # after that time, what needs the warehouse says so itself
-        until(
-            lambda: client.call("GET", f"/catalog/v1/{warehouse_id}/namespaces", params=first),
-            lambda error: isinstance(error, NotFound),
-            seconds=STATUS_CACHED,
-            every=0.2,
-        )
+    """Let a warehouse be used."""
+    _set_status(client, warehouse_id, "activate")
 
 
 def deactivate(client: Client, warehouse_id: str) -> None:
     """Hide a warehouse from its users."""
-    client.call("POST", f"{ROOT}/{warehouse_id}/deactivate")
+    _set_status(client, warehouse_id, "deactivate")
+
+
+def _set_status(client: Client, warehouse_id: str, verb: str) -> None:
+    """Set the status and read the warehouse.
+
+    Servers cache the status for a minute and do not update that cache here; reading the warehouse updates it.
+    """
+    client.call("POST", f"{ROOT}/{warehouse_id}/{verb}")
+    get(client, warehouse_id)
 
 
 def delete(client: Client, warehouse_id: str) -> None:

@@ -61,7 +61,7 @@ def get_config(
     query = select(Warehouse).where(Warehouse.project_id == project, Warehouse.name_key == name.casefold())
     with server.database.read() as session:
         found = session.scalars(query).first()
-    if found is None or not found.active:
+    if found is None or not server.statuses.is_active(found):
         raise ApiError(404, "NoSuchWarehouseException", f"A warehouse '{name}' does not exist")
     if caller is not None:
         _provision(server, caller)

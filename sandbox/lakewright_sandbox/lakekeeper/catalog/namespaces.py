@@ -17,7 +17,7 @@ from ..models import Namespace
 from ..paging import Page
 from ..requests import Body, Flag, read_body
 from ..responses import empty, json_response
-from ..server import Lakekeeper, Server, find_warehouse
+from ..server import Lakekeeper, Server, find_warehouse, looks_empty
 from .call import Listing
 from .idempotency import Idempotency
 from .locations import checked_location, namespace_location
@@ -49,6 +49,8 @@ def list_namespaces(
 ) -> Response:
     page = Page.asked(server.settings, listing.page_token, listing.page_size, whole=True)
     with server.database.read() as session:
+        if not parent and looks_empty(session, warehouse):
+            return json_response({"namespaces": []})
         find_warehouse(session, warehouse, active=True)
         above = find_namespace(session, warehouse, namespace_of(parent)).id if parent else None
         query = select(Namespace).where(

@@ -17,7 +17,7 @@ from ..models import Namespace, Tabular
 from ..paging import AskedPage
 from ..requests import Body, read_body
 from ..responses import empty, json_response
-from ..server import Server, find_warehouse
+from ..server import Server, find_warehouse, looks_empty
 from ..task_queue import cancel_soft_deletion
 
 router = APIRouter(prefix="/management/v1/warehouse/{warehouse_id}/deleted-tabulars")
@@ -44,6 +44,8 @@ def list_deleted(
     if namespace_id:
         query = query.where(Tabular.namespace_id == str(namespace_id))
     with server.database.read() as session:
+        if looks_empty(session, str(warehouse_id)):
+            return json_response({"tabulars": [], "next-page-token": None})
         find_warehouse(session, str(warehouse_id), active=True)
         rows = session.execute(page.of(query, Tabular.created_at, Tabular.id)).all()
         shown = server.authorizer.listed(session, rows, lambda row: Target(row[0].kind, row[0].id))

@@ -56,6 +56,7 @@ def _change(
     """Applies `change` in one transaction; `updated-at` moves only when something did."""
     with server.database.write() as session:
         warehouse = find_warehouse(session, str(warehouse_id), active=active, during=during)
+        server.statuses.update(warehouse)
         check_managed(server, warehouse)
         change(session, warehouse)
         if session.is_modified(warehouse):

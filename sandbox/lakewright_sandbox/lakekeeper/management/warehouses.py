@@ -114,13 +114,17 @@ def list_warehouses(
     with server.database.read() as session:
         found = session.scalars(query.order_by(Warehouse.created_at, Warehouse.id)).all()
         found = server.authorizer.listed(session, found, lambda one: Target("warehouse", one.id))
+    for warehouse in found:
+        server.statuses.update(warehouse)
     return json_response({"warehouses": [shown(warehouse, server.settings.version) for warehouse in found]})
 
 
 @router.get("/warehouse/{warehouse_id}")
 def get_warehouse(server: Server, warehouse_id: UUID) -> Response:
     with server.database.read() as session:
-        return json_response(shown(find_warehouse(session, str(warehouse_id)), server.settings.version))
+        warehouse = find_warehouse(session, str(warehouse_id))
+        server.statuses.update(warehouse)
+        return json_response(shown(warehouse, server.settings.version))
 
 
 @router.delete("/warehouse/{warehouse_id}")
@@ -164,6 +168,7 @@ def deactivate(server: Server, warehouse_id: UUID) -> Response:
 def _set_active(server: Lakekeeper, warehouse_id: str, *, active: bool) -> Response:
     with server.database.write() as session:
         warehouse = find_warehouse(session, warehouse_id)
+        server.statuses.update(warehouse)
         check_managed(server, warehouse)
         if warehouse.active != active:
             warehouse.active, warehouse.updated_at = active, server.clock.now()

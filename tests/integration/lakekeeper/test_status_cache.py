@@ -1,0 +1,71 @@
+"""The server's cache of warehouse statuses, recorded on Lakekeeper 0.13.3."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from fastapi.testclient import TestClient
+from lakewright_sandbox.lakekeeper.app import create_app
+from lakewright_sandbox.lakekeeper.clock import Clock
+from lakewright_sandbox.lakekeeper.settings import Settings
+
+from .rules import MANAGEMENT, bootstrap, made
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def server(tmp_path: Path, clock: Clock) -> TestClient:
+    settings = Settings(database=f"sqlite:///{tmp_path / 'db'}", skip_storage_validation=True)
+    client = TestClient(create_app(settings, clock))
+    bootstrap(client)
+    return client
+
+
+@pytest.fixture
+def warehouse(server: TestClient) -> str:
+    """A warehouse with the namespace `sales`."""
+    warehouse_id = made(server)
+    server.post(f"/catalog/v1/{warehouse_id}/namespaces", json={"namespace": ["sales"]}).raise_for_status()
+    return warehouse_id
+
+
+def set_status(server: TestClient, warehouse: str, verb: str) -> None:
+    server.post(f"{MANAGEMENT}/{warehouse}/{verb}").raise_for_status()
+
+
+def listed(server: TestClient, warehouse: str) -> list[list[str]] | int:
+    """Return the listed namespaces, or the status code of the refusal."""
+    answer = server.get(f"/catalog/v1/{warehouse}/namespaces")
+    return answer.json()["namespaces"] if answer.is_success else answer.status_code
+
+
+def test_deactivated_warehouse_lists_nothing_for_a_minute(server: TestClient, warehouse: str, clock: Clock) -> None:
+    set_status(server, warehouse, "deactivate")
+    deleted = server.get(f"{MANAGEMENT}/{warehouse}/deleted-tabulars")
+    assert (listed(server, warehouse), deleted.json()["tabulars"]) == ([], [])
+    assert server.get(f"/catalog/v1/{warehouse}/namespaces/sales").status_code == 404
+    clock.advance(60)
+    assert listed(server, warehouse) == 404
+
+
+def test_activated_warehouse_is_refused_for_a_minute(server: TestClient, warehouse: str, clock: Clock) -> None:
+    set_status(server, warehouse, "deactivate")
+    set_status(server, warehouse, "activate")
+    assert listed(server, warehouse) == 404
+    clock.advance(60)
+    assert listed(server, warehouse) == [["sales"]]
+
+
+@pytest.mark.parametrize(("verb", "then"), [("deactivate", 404), ("activate", [["sales"]])])
+def test_reading_a_warehouse_updates_the_cached_status(
+    server: TestClient, warehouse: str, verb: str, then: list[list[str]] | int
+) -> None:
+    set_status(server, warehouse, "deactivate")
+    set_status(server, warehouse, verb)
+    server.get(f"{MANAGEMENT}/{warehouse}").raise_for_status()
+    assert listed(server, warehouse) == then
