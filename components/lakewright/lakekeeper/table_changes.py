@@ -85,19 +85,37 @@ def renamed(client: Client, there: There, new: TableArgs) -> There:
         try:
             tables.rename(client, new.warehouse_id, (there.path, there.name), (new.path, new.name))
         except AlreadyExists:
-            raise NotOurs(
-                f"table `{'.'.join(there.path)}.{there.name}` ({there.table_id}) cannot be renamed:"
-                f" {where(new)} is taken by another table or view. Choose another name, or drop that one."
-            ) from None
+            raise _name_taken(there, new) from None
         except (Unconfirmed, TooSlow, NotFound) as error:
             found = looked(lambda: table_finding.named(client, new.warehouse_id, new.path, new.name), error)
             if found and found.table_id == there.table_id:
                 return found
+            if isinstance(error, NotFound) and _is_refused_name(client, there, new, error):
+                raise _name_taken(there, new) from None
             if not tries_left or isinstance(error, NotFound):
                 raise
             continue
         there = wanted
     return wanted
+
+
+def _is_refused_name(client: Client, there: There, new: TableArgs, missing: NotFound) -> bool:
+    """Return whether a rename to a taken name was refused.
+
+    Servers before 0.14 answer such a rename as if the table were missing; a dropped table keeps its name there.
+    """
+    if missing.kind != "NoSuchTableException":
+        return False
+    source = looked(lambda: table_finding.named(client, new.warehouse_id, there.path, there.name), missing)
+    return source is not None and source.table_id == there.table_id
+
+
+def _name_taken(there: There, new: TableArgs) -> NotOurs:
+    return NotOurs(
+        f"table `{'.'.join(there.path)}.{there.name}` ({there.table_id}) cannot be renamed:"
+        f" {where(new)} is taken by another table or view, which may be a dropped one. Choose another name, or drop"
+        " or purge that one."
+    )
 
 
 def committed(client: Client, there: There, old: TableArgs | None, new: TableArgs, ids: dict[str, int]) -> There:

@@ -10,6 +10,7 @@ from lakewright.lakekeeper.api.client import Client
 from lakewright.lakekeeper.api.errors import AlreadyExists, NotFound, NothingFound
 from lakewright.lakekeeper.api.tabulars import Kind, Tabular
 from lakewright.lakekeeper.errors import NotOurs
+from lakewright.lakekeeper.hidden import is_active
 from lakewright.lakekeeper.lookup import listed
 from lakewright.lakekeeper.lookup_catalog import DeletedTable, deleted_tables
 from lakewright.table_name import QualifiedName
@@ -45,10 +46,15 @@ class Dropped:
 
 def dropped(warehouse: Warehouse) -> list[Dropped]:
     """What can be brought back in a warehouse, last ones first. Raises NothingFound if that cannot be seen."""
+    unseen = NothingFound(f"{warehouse} is gone, inactive, or hidden from this identity")
     try:
-        return [Dropped(warehouse, one) for one in deleted_tables(warehouse.client, warehouse.warehouse_id)]
+        found = deleted_tables(warehouse.client, warehouse.warehouse_id)
     except NotFound:
-        raise NothingFound(f"{warehouse} is gone, inactive, or hidden from this identity") from None
+        raise unseen from None
+    # For a minute after a warehouse was deactivated, servers list nothing instead of refusing.
+    if not found and not is_active(warehouse.client, warehouse.warehouse_id):
+        raise unseen
+    return [Dropped(warehouse, one) for one in found]
 
 
 def named(warehouse: Warehouse, name: QualifiedName) -> list[Dropped]:

@@ -121,7 +121,9 @@ REFUSED: dict[str, tuple[Callable[[Job], None], str]] = {
         "`x` is in the table and not declared",
     ),
     "a nested type": (
-        lambda job: job.change(field(1, type={"type": "list", "element-id": 9, "element": "date"})),
+        lambda job: job.change(
+            field(1, type={"type": "list", "element-id": 9, "element": "date", "element-required": False})
+        ),
         "`day`: list<date> -> date is another type",
     ),
 }

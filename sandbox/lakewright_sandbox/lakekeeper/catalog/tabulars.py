@@ -14,7 +14,7 @@ from starlette.responses import Response
 
 from ..authz.store import Target, forget_objects
 from ..clock import new_id
-from ..errors import ApiError
+from ..errors import ApiError, tabular_missing
 from ..models import Namespace, Tabular
 from ..paging import Page
 from ..requests import Body
@@ -162,6 +162,8 @@ def rename_tabular(call: CatalogCall, kind: str, body: RenameRequest) -> Respons
             namespace = find_namespace(session, call.warehouse_id, source.namespace)
             row = find_tabular(session, namespace, source.name, kind)
             target = find_namespace(session, call.warehouse_id, destination.namespace)
+            if not call.server.settings.since("0.14") and _is_kept(session, target, destination.name, row):
+                raise tabular_missing(kind)
             existing = tabular_named(session, target, destination.name)
             if existing is None or existing.id != row.id:
                 check_new_name(session, target, destination.name, kind.capitalize())
@@ -170,6 +172,12 @@ def rename_tabular(call: CatalogCall, kind: str, body: RenameRequest) -> Respons
     except IntegrityError:
         raise name_taken("renaming tabular") from None
     return empty()
+
+
+def _is_kept(session: Session, namespace: Namespace, name: str, other_than: Tabular) -> bool:
+    """Return whether another table or view has a name or had it when it was dropped."""
+    query = select(Tabular.id).where(Tabular.namespace_id == namespace.id, Tabular.name_key == name.casefold())
+    return session.scalars(query.where(Tabular.id != other_than.id)).first() is not None
 
 
 def drop_tabular(
