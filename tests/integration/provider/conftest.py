@@ -174,8 +174,16 @@ def project_id(http: httpx.Client, unique: str) -> str:
 
 
 @pytest.fixture(scope="session")
-def light_endpoint(tmp_path_factory: pytest.TempPathFactory, sandbox_version: Version) -> Iterator[str]:
-    """A server in this process that probes no storage, for tests that need no bucket; it counts the calls."""
+def light_endpoint(
+    tmp_path_factory: pytest.TempPathFactory, real: RealServers | None, sandbox_version: Version
+) -> Iterator[str]:
+    """A server in this process that probes no storage, for tests that need no bucket; it counts the calls.
+
+    Under `make test-real` it is the caller's server, for tests marked `any_server`.
+    """
+    if real:
+        yield real.lakekeeper
+        return
     database = tmp_path_factory.mktemp("light") / "lakekeeper.db"
     settings = Settings(database=f"sqlite:///{database}", version=sandbox_version, skip_storage_validation=True)
     with serving(FaultSwitch(create_app(settings))) as endpoint:
@@ -183,8 +191,12 @@ def light_endpoint(tmp_path_factory: pytest.TempPathFactory, sandbox_version: Ve
 
 
 @pytest.fixture
-def light(light_endpoint: str) -> Iterator[httpx.Client]:
+def light(light_endpoint: str, real: RealServers | None) -> Iterator[httpx.Client]:
     """A client of somebody else to that server."""
+    if real:
+        with real.http() as client:
+            yield client
+        return
     with httpx.Client(base_url=light_endpoint, timeout=60) as client:
         client.post("/management/v1/bootstrap", json={"accept-terms-of-use": True})
         yield client
@@ -192,10 +204,11 @@ def light(light_endpoint: str) -> Iterator[httpx.Client]:
 
 
 @pytest.fixture
-def light_project(light: httpx.Client, unique: str) -> Props:
+def light_project(light: httpx.Client, real: RealServers | None, unique: str) -> Props:
     """The properties that everything in a project of its own has there."""
     light.post("/management/v1/project", json={"project-id": unique, "project-name": unique}).raise_for_status()
-    return {"server": {"endpoint": str(light.base_url).rstrip("/")}, "project_id": unique}
+    server = real.server if real else {"endpoint": str(light.base_url).rstrip("/")}
+    return {"server": server, "project_id": unique}
 
 
 @pytest.fixture(scope="session", params=list(AUTHORIZERS))

@@ -14,6 +14,8 @@ from lakewright.lakekeeper.role_members import RoleMembersProvider
 
 from .conftest import Props, Resource
 
+pytestmark = pytest.mark.any_server
+
 
 @pytest.fixture
 def users(light: httpx.Client, unique: str) -> dict[str, str]:

@@ -15,6 +15,8 @@ from lakewright.lakekeeper.user import UserProvider
 
 from .conftest import Props, Resource
 
+pytestmark = pytest.mark.any_server
+
 
 @pytest.fixture
 def alice(light_project: Props, unique: str) -> Props:
