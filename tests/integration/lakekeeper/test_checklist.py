@@ -113,6 +113,7 @@ DO_NOT: dict[str, tuple[str, str, Any]] = {
 def test_an_inactive_warehouse_is_as_if_missing_for(what: str, light: Any, warehouse: str) -> None:
     method, path, body = NEED_ACTIVE[what]
     light.post(f"{MANAGEMENT}/{warehouse}/deactivate").raise_for_status()
+    light.get(f"{MANAGEMENT}/{warehouse}").raise_for_status()  # updates the cached status
     answer = light.request(method, f"{MANAGEMENT}/{warehouse}/{path}", json=body)
     assert refused(answer) == (404, "NoSuchWarehouseException")
 
