@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import urlsplit
 
 from lakewright_spark.catalog_auth import NoAuth, PasswordAuth
+from lakewright_spark.timeouts import CONNECT, SOCKET
 
 if TYPE_CHECKING:
     from lakewright_spark.catalog import CatalogConfig, CatalogWarehouse
@@ -25,6 +26,12 @@ COMMIT_RETRIES: Mapping[str, str] = {
     "commit.retry.max-wait-ms": "10000",
 }
 """Table properties (milliseconds) that new tables get: Texera's defaults, which suit many writers on one table."""
+
+_POSTGRES_TIMEOUTS: Mapping[str, str] = {
+    "jdbc.connectTimeout": str(int(CONNECT)),
+    "jdbc.socketTimeout": str(int(SOCKET)),
+}
+"""Seconds: its driver waits for an answer without end by default."""
 
 _S3_LOCATION = re.compile(r"s3://[^/]+(/.*)?")
 
@@ -71,12 +78,16 @@ def java_options(config: CatalogConfig, warehouse: CatalogWarehouse) -> dict[str
             "warehouse": warehouse.location or "",
             # Else a table that is made under the name of a renamed one gets that one's location.
             "unique-table-location": "true",
+            **(_POSTGRES_TIMEOUTS if config.uri.startswith("postgresql") else {}),
             **_files(warehouse),
         }
     options = {
         "type": "rest",
         "uri": config.uri,
         "warehouse": _asked_for(config, warehouse),
+        # By default Iceberg's client waits for an answer without end.
+        "rest.client.connection-timeout-ms": str(int(CONNECT * 1000)),
+        "rest.client.socket-timeout-ms": str(int(SOCKET * 1000)),
         **_files(warehouse),
         **_headers(config, warehouse),
         **config.auth.java_options(),

@@ -9,7 +9,8 @@ from typing import Any
 
 import requests
 from pyiceberg import exceptions as iceberg
-from pyiceberg.catalog import Catalog, load_catalog
+from pyiceberg.catalog import Catalog
+from pyiceberg.utils.config import Config, merge_config
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import SQLAlchemyError
 
@@ -25,6 +26,8 @@ from lakewright_spark.errors import (
     WarehouseHiddenError,
     WarehouseRefusedError,
 )
+from lakewright_spark.pyiceberg_clients import TimedRestCatalog, UniqueLocationSqlCatalog
+from lakewright_spark.timeouts import CONNECT, SOCKET
 
 _UNKNOWN = (iceberg.UnauthorizedError, iceberg.AuthorizationExpiredError, iceberg.OAuthError)
 _DOWN = (
@@ -44,12 +47,16 @@ def open_catalog(config: CatalogConfig, name: str, environ: Mapping[str, str] = 
     except KeyError as error:
         raise WarehouseRefusedError(error.args[0]) from None
     properties: dict[str, Any] = config.pyiceberg(name)
-    properties |= _implementation(properties.pop("type"))
     if warehouse.s3_keys:
         properties |= warehouse.s3_keys.secret_options(environ)
     if isinstance(config.auth, PasswordAuth):
         secret = config.auth.secret_options(environ)
         url = make_url(properties["uri"]).set(username=secret["jdbc.user"], password=secret["jdbc.password"])
+        properties["uri"] = url.render_as_string(hide_password=False)
+    if properties["uri"].startswith("postgresql"):
+        url = make_url(properties["uri"]).update_query_dict(
+            {"connect_timeout": str(int(CONNECT)), "tcp_user_timeout": str(int(SOCKET * 1000))}
+        )
         properties["uri"] = url.render_as_string(hide_password=False)
     if warehouse.delegation == "remote-signing":
         # PyIceberg 0.12 takes the signer off a file system and puts it on again, on one that its threads share since
@@ -58,8 +65,12 @@ def open_catalog(config: CatalogConfig, name: str, environ: Mapping[str, str] = 
         if config.ca_bundle:
             os.environ.setdefault("AWS_CA_BUNDLE", config.ca_bundle)
     with explained(config, name):
+        # What the user's own file or variables say of this catalog counts too, as with PyIceberg's `load_catalog`.
+        merged: dict[str, Any] = merge_config(Config().get_catalog_config(name) or {}, properties)
+        merged.pop("type", None)
+        kind = UniqueLocationSqlCatalog if properties["type"] == "sql" else TimedRestCatalog
         try:
-            return load_catalog(name, **properties)
+            return kind(name, **merged)
         except iceberg.RESTError as error:
             if _status(error) != 404:
                 raise
@@ -67,13 +78,6 @@ def open_catalog(config: CatalogConfig, name: str, environ: Mapping[str, str] = 
                 f"warehouse {name} of {config.uri} does not exist, or this identity may not use it: "
                 f"{_first_line(error)}"
             ) from error
-
-
-def _implementation(kind: str) -> dict[str, str]:
-    """PyIceberg's words for the class of a catalog of this type."""
-    if kind != "sql":
-        return {"type": kind}
-    return {"py-catalog-impl": "lakewright_spark.pyiceberg_clients.UniqueLocationSqlCatalog"}
 
 
 @contextmanager

@@ -62,7 +62,7 @@ def job(
     from lakewright_spark.scheduler.plan import WarehousePlan, asked_for  # noqa: PLC0415
 
     named = registry or os.environ.get("LAKEWRIGHT_REGISTRY")
-    with open_registry(catalog, named, none=named is None) as executions:
+    with open_registry(catalog, named, none=named is None or name != "compaction") as executions:
         plan = asked_for(catalog, identifier, cast(Job, name), registry=executions, now=datetime.now(UTC))
         if reason := reason_of_server(cast(Job, name), plan.policies):
             raise JobRefusedError(

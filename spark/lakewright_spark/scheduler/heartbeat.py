@@ -1,33 +1,51 @@
-"""Renews the leases of a runner beside its work, and stops the work of a warehouse whose lease is lost."""
+"""Renews the leases of a runner beside its work, and stops the work of a warehouse before its lease can end."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 from lakewright_spark.errors import LakewrightSparkError, LeaseLostError
 from lakewright_spark.scheduler.lease import Lease
 from lakewright_spark.scheduler.supervisor import Control
 
+RENEWALS = 6
+"""In the life of a lease, so that one failure costs nothing."""
+LOOKS = 60
+"""At the ends of the leases, in the life of the shortest."""
+LONGEST_CLOSE = 10.0
+"""Seconds that the end of a run waits for a renewal that hangs."""
+
 
 class Heartbeat:
-    """One thread for all leases. A lease is renewed six times in its life, so that one failure costs nothing."""
+    """A thread for each lease, so that none waits for another's, and one that watches when they end.
+
+    The watcher asks no server: whatever keeps a renewal from being answered, the work of that warehouse is cancelled
+    a sixth of the lease's life before its end.
+    """
 
     def __init__(self, leases: Sequence[Lease], control: Control) -> None:
         self._leases, self._control = list(leases), control
         self._closed = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="leases", daemon=True)
+        self._failures: dict[str, str] = {}
+        self._threads = [
+            threading.Thread(target=self._renew, args=(lease,), name=f"lease {lease.warehouse}", daemon=True)
+            for lease in self._leases
+        ]
+        if self._leases:
+            self._threads.append(threading.Thread(target=self._watch, name="leases", daemon=True))
 
     def start(self) -> None:
-        if self._leases:
-            self._thread.start()
+        for thread in self._threads:
+            thread.start()
 
     def close(self) -> list[str]:
         """Stop renewing, and give back what is still ours; what could not be given back, in sentences."""
         self._closed.set()
-        if self._thread.is_alive():
-            self._thread.join()
+        for thread in self._threads:
+            if thread.is_alive():
+                thread.join(LONGEST_CLOSE)
         left: list[str] = []
         for lease in self._leases:
             if lease.warehouse not in self._control.lost:
@@ -39,22 +57,30 @@ class Heartbeat:
                     )
         return left
 
-    def _run(self) -> None:
-        every = min(lease.life for lease in self._leases).total_seconds() / 6
-        while not self._closed.wait(every):
-            for lease in self._leases:
-                if lease.warehouse not in self._control.lost:
-                    self._renew(lease)
-
     def _renew(self, lease: Lease) -> None:
-        try:
-            lease.renew(datetime.now(UTC))
-        except LeaseLostError as error:
-            self._control.lost[lease.warehouse] = str(error)
-        except Exception as error:  # noqa: BLE001  # whatever it is, work must not outlive the lease
-            # From its expiry on another may have it, whom we could not see: the work has to have stopped by then.
-            if datetime.now(UTC) >= lease.expires_at - lease.life / 6:
-                self._control.lost[lease.warehouse] = (
-                    f"warehouse {lease.warehouse}: the lease could not be renewed before {lease.expires_at:%H:%M:%S} "
-                    f"UTC: {error}"
-                )
+        every = lease.life.total_seconds() / RENEWALS
+        while not self._closed.wait(every) and lease.warehouse not in self._control.lost:
+            try:
+                lease.renew(datetime.now(UTC))
+                self._failures.pop(lease.warehouse, None)
+            except LeaseLostError as error:
+                self._control.lost.setdefault(lease.warehouse, str(error))
+            except Exception as error:  # noqa: BLE001  # of whatever kind: the watcher stops the work in time
+                self._failures[lease.warehouse] = str(error)
+
+    def _watch(self) -> None:
+        every = min(lease.life for lease in self._leases).total_seconds() / LOOKS
+        while not self._closed.wait(every):
+            now = datetime.now(UTC)
+            for lease in self._leases:
+                # From its end on another may have it, whom we could not see: the work has to have stopped by then.
+                if now >= lease.expires_at - _margin(lease) and lease.warehouse not in self._control.lost:
+                    why = self._failures.get(lease.warehouse, "its renewal was not answered")
+                    self._control.lost[lease.warehouse] = (
+                        f"warehouse {lease.warehouse}: the lease could not be renewed before "
+                        f"{lease.expires_at:%H:%M:%S} UTC: {why}"
+                    )
+
+
+def _margin(lease: Lease) -> timedelta:
+    return lease.life / RENEWALS

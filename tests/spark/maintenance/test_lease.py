@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import threading
+import time
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 
+import httpx
+import pyarrow as pa
 import pytest
+from lakewright_sandbox.in_process import serving
+from lakewright_sandbox.state import Sandbox
 from lakewright_spark.catalog import CatalogConfig
 from lakewright_spark.errors import LeaseHeldError, LeaseLostError
 from lakewright_spark.pyiceberg_catalog import open_catalog
+from lakewright_spark.scheduler import lease
+from lakewright_spark.scheduler.heartbeat import Heartbeat
 from lakewright_spark.scheduler.lease import LIFE, Lease, read
+from lakewright_spark.scheduler.supervisor import Control
+from storm import Storm
 
 NOW = datetime(2026, 1, 10, 12, tzinfo=UTC)
 SECOND = timedelta(seconds=1)
@@ -87,12 +97,97 @@ def test_of_many_at_the_same_instant_one_has_it(runner: Runners) -> None:
     assert row.holder == runners[won.index(True)].who
 
 
-def test_a_commit_that_leaves_the_row_as_it_is_takes_nothing_away(runner: Runners) -> None:
+def test_a_commit_of_others_to_the_table_takes_nothing_away(runner: Runners) -> None:
     holder = runner("holder")
     holder.take(NOW)
     table = holder.catalog.load_table(("ops", "maintenance_lease"))
-    table.overwrite(table.scan().to_arrow())
+    table.append(table.schema().as_arrow().empty_table())
     holder.renew(NOW + SECOND)
     row = read(holder.catalog)
     assert row is not None
     assert (row.holder, row.heartbeat_at) == ("holder", NOW + SECOND)
+
+
+def test_a_run_costs_one_snapshot_however_long_it_is(runner: Runners) -> None:
+    holder = runner("holder")
+
+    def snapshots() -> int:
+        return len(holder.catalog.load_table(("ops", "maintenance_lease")).metadata.snapshots)
+
+    holder.take(NOW)
+    before = snapshots()
+    for number in range(1, 4):
+        holder.renew(NOW + number * SECOND)
+    holder.release(NOW + 4 * SECOND)
+    assert snapshots() == before
+    holder.take(NOW + 5 * SECOND)
+    assert snapshots() == before + 1
+    assert holder.catalog.load_table(("ops", "maintenance_lease")).scan().to_arrow().num_rows == 0, "and no file"
+
+
+def test_a_renewal_on_top_of_anothers_lease_fails(runner: Runners) -> None:
+    """The holder has read the lease as its own; before it commits, another one takes it."""
+    slow, heir = runner("slow"), runner("heir")
+    slow.take(NOW)
+    table = slow.catalog.load_table(("ops", "maintenance_lease"))
+    heir.take(NOW + LIFE)
+    assert not lease._replace(table, slow._mine("slow", NOW + LIFE))
+    row = read(heir.catalog)
+    assert row is not None
+    assert row.holder == "heir"
+
+
+def test_a_lease_that_an_earlier_release_wrote_is_honoured(runner: Runners) -> None:
+    heir = runner("heir")
+    heir.take(NOW)
+    heir.release(NOW)
+    table = heir.catalog.load_table(("ops", "maintenance_lease"))
+    times = {"since": NOW, "heartbeat_at": NOW + SECOND, "expires_at": NOW + LIFE}
+    row = {"warehouse": "results", "holder": "earlier", **times}
+    table.overwrite(pa.Table.from_pylist([row], table.schema().as_arrow()))
+    with pytest.raises(LeaseHeldError, match="maintained by earlier"):
+        heir.take(NOW + SECOND)
+    heir.take(NOW + LIFE)
+    heir.catalog.load_table(("ops", "maintenance_lease")).delete()
+
+
+class TestHeartbeat:
+    """Renewals beside the work, on a catalog that stops to answer."""
+
+    def test_a_renewal_that_hangs_ends_the_work_in_time(self, sandbox: Sandbox, tenant: CatalogConfig) -> None:
+        life, silent, over = timedelta(seconds=12), Storm(sandbox.lakekeeper.endpoint), threading.Event()
+
+        def hang(line: str, passed_on: Callable[[], httpx.Response]) -> httpx.Response:
+            over.wait(60)
+            return passed_on()
+
+        with serving(silent) as way:
+            behind = tenant.model_copy(update={"uri": f"{way}/catalog"})
+            hung = Lease(behind, "results", open_catalog(behind, "results"), "runner", life)
+            other = Lease(tenant, "soft", open_catalog(tenant, "soft"), "runner", life)
+            for one in (hung, other):
+                one.take(datetime.now(UTC))
+            first, control = other.expires_at, Control()
+            heartbeat = Heartbeat([hung, other], control)
+            with silent.rising(hang):
+                heartbeat.start()
+                wait_for(lambda: "results" in control.lost)
+                assert datetime.now(UTC) < hung.expires_at, "while nobody else can have it"
+                assert "its renewal was not answered" in control.lost["results"]
+                wait_for(lambda: other.expires_at > first + life / 2)
+                over.set()
+                assert heartbeat.close() == []
+        assert "soft" not in control.lost, "no renewal waits for another one"
+        row = read(other.catalog)
+        assert row is not None
+        assert row.holder is None, "it is given back"
+        heir = Lease(tenant, "results", open_catalog(tenant, "results"), "heir")
+        heir.take(hung.expires_at + life)
+        heir.release(hung.expires_at + life)
+
+
+def wait_for(condition: Callable[[], bool]) -> None:
+    tick, give_up = threading.Event(), time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < give_up
+        tick.wait(0.02)
