@@ -92,7 +92,7 @@ def test_guard_reaches_an_inactive_warehouse_by_its_id(declared: Props, inactive
 @RELEASES
 def test_project_that_holds_an_unlisted_warehouse(declared: Props, inactive: Resource) -> None:
     project = Resource(ProjectProvider())
-    project.up(server=declared["server"], project_id=declared["project_id"], name="tenant")
+    project.up(server=declared["server"], project_id=declared["project_id"], name="tenant", adopt=True)
     with pytest.raises(NotEmpty, match=r"ProjectNotEmpty: .* may not be listed, since Lakekeeper"):
         project.destroy()
 
