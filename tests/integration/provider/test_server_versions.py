@@ -216,11 +216,11 @@ def test_row_not_found_type_of_warehouses(old: Old) -> None:
 
 
 def test_row_name_clash_type(old: Old) -> None:
-    """What a killed create left is taken over, and no second one is made."""
+    """A warehouse that is there already is taken over, and no second one is made."""
     declared = old.warehouse()
     first, again = Resource(WarehouseProvider()), Resource(WarehouseProvider())
     first.up(**declared)
-    assert again.up(**declared) == "create"
+    assert again.up(**declared, adopt=True) == "create"
     assert again.id == first.id
 
 
