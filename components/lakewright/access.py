@@ -86,6 +86,11 @@ def access_policy(bucket: str, key_prefix: str, kms_key_arn: str | None = None) 
     return {"Version": "2012-10-17", "Statement": statements}
 
 
+def aliases(earlier: str | None) -> list[str | pulumi.Alias] | None:
+    """The alias of a resource that had another name."""
+    return [pulumi.Alias(name=earlier)] if earlier else None
+
+
 class AccessRole(pulumi.ComponentResource):
     """The role of one warehouse."""
 
@@ -95,36 +100,43 @@ class AccessRole(pulumi.ComponentResource):
         self,
         name: str,
         *,
+        role: pulumi.Input[str],
         principal_arn: str,
         external_id: pulumi.Input[str],
         bucket: pulumi.Input[str],
-        key_prefix: str,
+        key_prefix: pulumi.Input[str],
         kms_key_arn: pulumi.Input[str] | None = None,
         session_tags: bool = False,
         tags: dict[str, str] | None = None,
         retain: bool = False,
         after: Sequence[pulumi.Resource] = (),
         existing: str | None = None,
+        renamed_from: str | None = None,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
-        """Resources in `after` are made first; `existing` is the name of a role that is taken over."""
-        super().__init__("lakewright:index:AccessRole", name, {}, opts)
-        within = pulumi.ResourceOptions(parent=self, retain_on_delete=retain, depends_on=after)
+        """Resources in `after` are made first; `existing` is the name of a role that is taken over.
+
+        `role` is the role's own name. It stays when the resource, `renamed_from` another name, gets a new one.
+        """
+        earlier = pulumi.ResourceOptions(aliases=aliases(renamed_from))
+        super().__init__("lakewright:index:AccessRole", name, {}, pulumi.ResourceOptions.merge(opts, earlier))
+        inside = pulumi.ResourceOptions(parent=self, retain_on_delete=retain, depends_on=after)
+        within = pulumi.ResourceOptions.merge(inside, earlier)
         trust = pulumi.Output.from_input(external_id).apply(
             lambda value: json.dumps(trust_policy(principal_arn, value, session_tags=session_tags))
         )
-        rights = pulumi.Output.all(bucket, kms_key_arn).apply(
-            lambda values: json.dumps(access_policy(values[0], key_prefix, values[1]))
+        rights = pulumi.Output.all(bucket, key_prefix, kms_key_arn).apply(
+            lambda values: json.dumps(access_policy(*values))
         )
-        role = iam.Role(
+        made = iam.Role(
             name,
-            name=name,
-            description=f"Lakekeeper's way to {key_prefix}/ and to nothing else",
+            name=role,
+            description=pulumi.Output.format("Lakekeeper's way to {0}/ and to nothing else", key_prefix),
             assume_role_policy=trust,
             tags=tags,
             opts=pulumi.ResourceOptions.merge(within, pulumi.ResourceOptions(import_=existing)),
         )
-        policy = iam.RolePolicy(name, name="warehouse-prefix", role=role.name, policy=rights, opts=within)
+        policy = iam.RolePolicy(name, name="warehouse-prefix", role=made.name, policy=rights, opts=within)
         # Whoever uses the ARN needs the rights as well, so it is known only once they are there.
-        self.arn = pulumi.Output.all(role.arn, policy.id).apply(lambda values: values[0])
+        self.arn = pulumi.Output.all(made.arn, policy.id).apply(lambda values: values[0])
         self.register_outputs({"arn": self.arn})

@@ -10,7 +10,7 @@ import pulumi
 from lakewright.lakekeeper import Grant, Role, Table
 from lakewright.platform import Platform
 from lakewright.spec import TenantSpec
-from lakewright.spec.grant import GrantSpec
+from lakewright.spec.grant import GrantSpec, GrantTarget
 from lakewright.warehouse import TenantWarehouse
 
 
@@ -39,13 +39,16 @@ def grants_for(
     made: list[pulumi.Resource] = [*roles.values()]
     for grant in tenant.grants:
         warehouse = warehouses.get(grant.on.warehouse or "")
+        earlier = tenant.renamed(grant.on.warehouse or "")
+        before = grant.on.model_copy(update={"warehouse": earlier}) if earlier else None
         own = pulumi.ResourceOptions(
             depends_on=[*([warehouse] if warehouse else []), *(tables if grant.on.table else [])],
             retain_on_delete=_retained(tenant, grant),
+            aliases=[pulumi.Alias(name=_resource_name(tenant, grant, before))] if before else None,
         )
         made.append(
             Grant(
-                f"{tenant.name}-{grant.to.replace(':', '-')}-{grant.privilege}-{str(grant.on).replace(' ', '-')}",
+                _resource_name(tenant, grant, grant.on),
                 server=platform.server,
                 on=_target(grant, project_id, warehouse),
                 privilege=grant.privilege,
@@ -55,6 +58,10 @@ def grants_for(
             )
         )
     return made
+
+
+def _resource_name(tenant: TenantSpec, grant: GrantSpec, on: GrantTarget) -> str:
+    return f"{tenant.name}-{grant.to.replace(':', '-')}-{grant.privilege}-{str(on).replace(' ', '-')}"
 
 
 def role_names(tenant: TenantSpec) -> list[str]:

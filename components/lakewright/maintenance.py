@@ -59,7 +59,15 @@ def server_queues(
             config=config,
             # The warehouse is the tenant's own, so that nobody else's settings are meant to stay.
             adopt=True,
-            opts=pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(retain_on_delete=name in retained)),
+            opts=pulumi.ResourceOptions.merge(
+                opts,
+                pulumi.ResourceOptions(
+                    retain_on_delete=name in retained,
+                    aliases=[pulumi.Alias(name=f"{tenant.name}-{earlier}-{queue}")]
+                    if (earlier := tenant.renamed(name))
+                    else None,
+                ),
+            ),
         )
         for name, side in sides.items()
         for queue, config in side.queues.items()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,9 +11,11 @@ import pulumi
 from pulumi_aws import kms, s3
 
 from lakewright.aws_existing import ExistingObjects
+from lakewright.lakekeeper.bucket_key import alias_of
+from lakewright.lakekeeper.bucket_removal import BucketRemoval, KeyRemoval
+from lakewright.lakekeeper.tenant_record import TenantRecord
 from lakewright.platform import Platform
 from lakewright.spec import AwsStorage, ExistingStorage, S3Storage, TenantSpec
-from lakewright.types import Deletion
 
 
 @dataclass(frozen=True)
@@ -28,12 +30,17 @@ class Storage:
     kms_key_arn: pulumi.Input[str] | None = None
     made_by: list[pulumi.Resource] = field(default_factory=list[pulumi.Resource])
     """What has to be there before the bucket may be used."""
-    guarded: dict[str, Any] | None = None
-    """The fields of the guard's `OwnBucket`, where the bucket goes with the stack and is not to be emptied for it."""
+    own_bucket: dict[str, Any] | None = None
+    """The fields of `OwnBucket`, where the stack makes the bucket."""
 
 
 def storage_for(
-    spec: TenantSpec, platform: Platform, opts: pulumi.ResourceOptions, *, after: Sequence[pulumi.Resource] = ()
+    spec: TenantSpec,
+    platform: Platform,
+    record: TenantRecord,
+    opts: pulumi.ResourceOptions,
+    *,
+    after: Sequence[pulumi.Resource] = (),
 ) -> dict[str, Storage]:
     """Each storage of the tenant by its name; those of backend `aws` are made, after the resources in `after`."""
     found: dict[str, Storage] = {}
@@ -41,12 +48,13 @@ def storage_for(
         match storage:
             case AwsStorage():
                 region = storage.region or platform.region
-                deletion = deletion_of_bucket(w.deletion for w in spec.warehouses if spec.storage_of(w) == name)
+                own_bucket = own_bucket_of(storage, platform)
                 bucket = TenantBucket(
                     f"{spec.name}-{name}",
                     storage,
                     tags=platform.tags(spec),
-                    deletion=deletion,
+                    own_bucket=own_bucket,
+                    kept=_kept(spec, name, storage.bucket, record),
                     after=after,
                     existing=platform.existing_objects(region) if spec.adopt else None,
                     opts=pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(providers=[platform.aws(region)])),
@@ -59,7 +67,7 @@ def storage_for(
                     path_style=platform.s3_endpoint is not None,
                     kms_key_arn=bucket.kms_key_arn,
                     made_by=[bucket],
-                    guarded=_guarded(storage.bucket, region, platform) if deletion == "protect" else None,
+                    own_bucket=own_bucket,
                 )
             case S3Storage():
                 found[name] = Storage(
@@ -77,19 +85,19 @@ def storage_for(
     return found
 
 
-def deletion_of_bucket(deletions: Iterable[Deletion]) -> Deletion:
-    """A bucket is as safe as the safest warehouse on it; only if all are purged, and there is one, is it emptied."""
-    wanted = set(deletions)
-    return "retain" if "retain" in wanted else "purge" if wanted == {"purge"} else "protect"
+def _kept(spec: TenantSpec, storage: str, bucket: str, record: TenantRecord) -> pulumi.Output[list[str]]:
+    """The warehouses whose data stays in a bucket by `retain`: those of the spec, and those that it had."""
+    declared = [one.name for one in spec.warehouses if spec.storage_of(one) == storage and one.deletion == "retain"]
+    return record.kept_warehouses(bucket).apply(lambda left: [*declared, *left])
 
 
-def _guarded(bucket: str, region: str, platform: Platform) -> dict[str, Any]:
-    """The bucket, and the identity of the stack's `aws` provider."""
+def own_bucket_of(storage: AwsStorage, platform: Platform) -> dict[str, Any]:
+    """The bucket, and the identity of the stack's `aws` provider: the fields of `OwnBucket`."""
     account = platform.environment.aws
     file = account.shared_credentials_file
     fields = {
-        "bucket": bucket,
-        "region": region,
+        "bucket": storage.bucket,
+        "region": storage.region or platform.region,
         "endpoint": account.endpoint.rstrip("/") if account.endpoint else None,
         "profile": account.profile,
         "shared_credentials_file": str(file) if file else None,
@@ -142,7 +150,11 @@ def encryption_rules(kms_key_arn: pulumi.Input[str] | None) -> list[Any]:
 
 
 class TenantBucket(pulumi.ComponentResource):
-    """A private, versioned, encrypted bucket that is reached over TLS only."""
+    """A private, versioned, encrypted bucket that is reached over TLS only.
+
+    Bucket and key are kept from the plugin's deletion. `BucketRemoval` and `KeyRemoval` end them once nothing that is
+    to stay needs them.
+    """
 
     bucket: pulumi.Output[str]
     kms_key_arn: pulumi.Output[str] | None
@@ -153,23 +165,21 @@ class TenantBucket(pulumi.ComponentResource):
         storage: AwsStorage,
         *,
         tags: dict[str, str],
-        deletion: Deletion,
+        own_bucket: dict[str, Any],
+        kept: pulumi.Output[list[str]],
         after: Sequence[pulumi.Resource] = (),
         existing: ExistingObjects | None = None,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
-        """Resources in `after` are made first. With `existing`, bucket and key are taken over where they exist."""
+        """Resources in `after` are made first. With `existing`, bucket and key are taken over where they exist.
+
+        `kept` are the warehouses whose data stays in the bucket.
+        """
         super().__init__("lakewright:index:TenantBucket", name, {}, opts)
-        within = pulumi.ResourceOptions(parent=self, retain_on_delete=deletion == "retain", depends_on=after)
+        within = pulumi.ResourceOptions(parent=self, retain_on_delete=True, depends_on=after)
         found = existing.bucket(storage.bucket) if existing else None
 
-        bucket = s3.Bucket(
-            name,
-            bucket=storage.bucket,
-            force_destroy=deletion == "purge",
-            tags=tags,
-            opts=_imported(within, found),
-        )
+        bucket = s3.Bucket(name, bucket=storage.bucket, force_destroy=False, tags=tags, opts=_imported(within, found))
         # Settings go with their bucket: where AWS refuses to delete it, it must not stand there stripped of them.
         # Without the bucket there would be a key that nothing uses, for each `up` that is refused at the bucket.
         with_bucket = pulumi.ResourceOptions(depends_on=[bucket])
@@ -194,7 +204,13 @@ class TenantBucket(pulumi.ComponentResource):
         versioning = s3.BucketVersioning(
             name, bucket=bucket.bucket, versioning_configuration={"status": "Enabled"}, opts=on_it
         )
-        self.kms_key_arn = self._key(name, storage, tags, pulumi.ResourceOptions.merge(within, with_bucket), existing)
+        of_key = pulumi.ResourceOptions.merge(within, with_bucket)
+        self.kms_key_arn, ended = self._key(
+            name, storage, tags=tags, own_bucket=own_bucket, existing=existing, opts=of_key
+        )
+        # The key goes after the bucket, and both after what uses them.
+        last = pulumi.ResourceOptions(parent=self, depends_on=[bucket, *ended])
+        BucketRemoval(name, bucket=own_bucket, kept=kept, opts=last)
         s3.BucketServerSideEncryptionConfiguration(
             name, bucket=bucket.bucket, rules=encryption_rules(self.kms_key_arn), opts=on_it
         )
@@ -209,15 +225,18 @@ class TenantBucket(pulumi.ComponentResource):
     def _key(
         name: str,
         storage: AwsStorage,
+        *,
         tags: dict[str, str],
-        opts: pulumi.ResourceOptions,
+        own_bucket: dict[str, Any],
         existing: ExistingObjects | None,
-    ) -> pulumi.Output[str] | None:
+        opts: pulumi.ResourceOptions,
+    ) -> tuple[pulumi.Output[str] | None, list[pulumi.Resource]]:
+        """The key of the bucket, and what ends it if it is the stack's own."""
         match storage.encryption.kms:
             case "s3":
-                return None
+                return None, []
             case "own":
-                alias = f"alias/{storage.bucket}".replace(".", "-")
+                alias = alias_of(storage.bucket)
                 found = existing.key(alias) if existing else None
                 # Without a policy of its own a key obeys the account's IAM policies, among them the warehouses' roles.
                 key = kms.Key(
@@ -230,9 +249,15 @@ class TenantBucket(pulumi.ComponentResource):
                 kms.Alias(
                     name, name=alias, target_key_id=key.key_id, opts=_imported(opts, found.alias if found else None)
                 )
-                return key.arn
+                removal = KeyRemoval(
+                    name,
+                    bucket=own_bucket,
+                    key_id=key.key_id,
+                    opts=pulumi.ResourceOptions(parent=opts.parent, depends_on=[key]),
+                )
+                return key.arn, [removal]
             case arn:
-                return pulumi.Output.from_input(arn)
+                return pulumi.Output.from_input(arn), []
 
 
 def _imported(opts: pulumi.ResourceOptions, object_id: str | None) -> pulumi.ResourceOptions:

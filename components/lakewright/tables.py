@@ -7,6 +7,8 @@ import pulumi
 from lakewright.lakekeeper import Table
 from lakewright.platform import Platform
 from lakewright.spec import TenantSpec
+from lakewright.spec.table import TableSpec
+from lakewright.table_name import parse_table_name
 from lakewright.warehouse import TenantWarehouse
 
 
@@ -23,7 +25,7 @@ def tables_for(
         own = pulumi.ResourceOptions(
             depends_on=[warehouse.namespaces[namespace]],
             retain_on_delete=deletion == "retain",
-            aliases=[pulumi.Alias(name=f"{tenant.name}-{spec.renamed_from}")] if spec.renamed_from else None,
+            aliases=[pulumi.Alias(name=f"{tenant.name}-{name}") for name in _earlier_names(tenant, spec)],
         )
         made.append(
             Table(
@@ -47,3 +49,11 @@ def tables_for(
             )
         )
     return made
+
+
+def _earlier_names(tenant: TenantSpec, spec: TableSpec) -> list[str]:
+    """The names that a table may have had: before a rename of its own, of its warehouse, or of both."""
+    names = [spec.path, *([parse_table_name(spec.renamed_from)] if spec.renamed_from else [])]
+    if earlier := tenant.renamed(spec.path.warehouse):
+        names += [name._replace(warehouse=earlier) for name in names]
+    return [str(name) for name in names if name != spec.path]

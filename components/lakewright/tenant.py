@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import pulumi
 from lakewright_spark.catalog import CatalogConfig
@@ -12,8 +13,10 @@ from lakewright import network
 from lakewright.computing_unit import ComputingUnit, TenantNamespace
 from lakewright.grants import grants_for, role_names
 from lakewright.lakekeeper import Bootstrap, DeletionGuard, Project
+from lakewright.lakekeeper.tenant_record import TenantRecord
 from lakewright.maintenance import Maintenance, server_queues
 from lakewright.platform import Platform
+from lakewright.record import record_for
 from lakewright.spec import TenantSpec
 from lakewright.storage import Storage, storage_for
 from lakewright.tables import tables_for
@@ -32,9 +35,11 @@ class Tenant(pulumi.ComponentResource):
         super().__init__("lakewright:index:Tenant", spec.name, {}, opts)
         within = pulumi.ResourceOptions(parent=self)
 
-        # The project is the tenant: where another stack has it, nothing else is made.
-        project = _project(spec, platform, within)
-        storage = storage_for(spec, platform, within, after=[project])
+        # Before anything is touched, the record refuses what would lose data. The project is the tenant: where another
+        # stack has it, nothing else is made.
+        record = record_for(spec, platform, within)
+        project = _project(spec, platform, record, within)
+        storage = storage_for(spec, platform, record, within, after=[project])
         warehouses = {
             warehouse.name: TenantWarehouse(
                 spec,
@@ -42,6 +47,7 @@ class Tenant(pulumi.ComponentResource):
                 platform=platform,
                 project_id=project.project_id,
                 storage=storage[spec.storage_of(warehouse)],
+                record=record,
                 after=[project],
                 opts=within,
             )
@@ -56,14 +62,15 @@ class Tenant(pulumi.ComponentResource):
 
         queues = server_queues(spec, platform, warehouses, within)
 
-        _guard(spec, platform, storage, warehouses, [*tables, *grants, *compute, *queues], opts=within)
+        inside = [*tables, *grants, *compute, *queues]
+        _guard(spec, platform, storage, warehouses, inside, record=record, opts=within)
         self.warehouse_ids = {name: warehouse.warehouse_id for name, warehouse in warehouses.items()}
         self.role_arns = {name: warehouse.role_arn for name, warehouse in warehouses.items() if warehouse.role_arn}
         self.computing_units = [unit.name for unit in spec.computing_units]
         self.register_outputs({"warehouse_ids": self.warehouse_ids, "computing_units": self.computing_units})
 
 
-def _project(spec: TenantSpec, platform: Platform, opts: pulumi.ResourceOptions) -> Project:
+def _project(spec: TenantSpec, platform: Platform, record: TenantRecord, opts: pulumi.ResourceOptions) -> Project:
     """The tenant's project, under an id that is its name; project names need not be unique."""
     after = (
         [Bootstrap(spec.name, server=platform.server, accept_terms_of_use=True, opts=opts)]
@@ -71,12 +78,13 @@ def _project(spec: TenantSpec, platform: Platform, opts: pulumi.ResourceOptions)
         else []
     )
     keep = any(warehouse.deletion == "retain" for warehouse in spec.warehouses)
-    own = pulumi.ResourceOptions(depends_on=after, retain_on_delete=keep)
+    own = pulumi.ResourceOptions(depends_on=[record, *after], retain_on_delete=keep)
     return Project(
         spec.name,
         server=platform.server,
         name=spec.name,
         project_id=spec.name,
+        kept_warehouses=record.kept_warehouses(),
         adopt=spec.adopt,
         opts=pulumi.ResourceOptions.merge(opts, own),
     )
@@ -89,12 +97,12 @@ def _guard(
     warehouses: dict[str, TenantWarehouse],
     inside: Sequence[pulumi.Resource],
     *,
+    record: TenantRecord,
     opts: pulumi.ResourceOptions,
 ) -> None:
     """Depends on everything else, so it is deleted first: where there is data to protect, nothing is touched."""
     protected = [warehouse for warehouse in spec.warehouses if warehouse.deletion == "protect"]
     retained = any(warehouse.deletion == "retain" for warehouse in spec.warehouses)
-    buckets = [made.guarded for made in storage.values() if made.guarded]
     ids = [warehouse.warehouse_id for warehouse in warehouses.values()]
     parts = [part for made in storage.values() for part in made.made_by]
     DeletionGuard(
@@ -102,14 +110,36 @@ def _guard(
         server=platform.server,
         warehouses={warehouse.name: warehouses[warehouse.name].warehouse_id for warehouse in protected},
         namespaces={warehouse.name: warehouse.namespace_paths for warehouse in protected},
-        projects={spec.name: ids} if protected and not retained else None,
+        declared={name: warehouse.warehouse_id for name, warehouse in warehouses.items()},
+        projects=_guarded_projects(spec, ids, record) if protected and not retained else None,
         roles={spec.name: role_names(spec)},
-        buckets=buckets,
+        buckets=[*_guarded_buckets(spec, storage, record)],
         deletion="protect",
         opts=pulumi.ResourceOptions.merge(
             opts, pulumi.ResourceOptions(depends_on=[*parts, *warehouses.values(), *inside])
         ),
     )
+
+
+def _guarded_projects(
+    spec: TenantSpec, ids: list[pulumi.Output[str]], record: TenantRecord
+) -> pulumi.Output[dict[str, list[str]]]:
+    """The tenant's project with the stack's own warehouses, unless it stays for one that was retained."""
+    return pulumi.Output.all(record.kept_warehouses(), *ids).apply(
+        lambda values: {} if values[0] else {spec.name: values[1:]}
+    )
+
+
+def _guarded_buckets(spec: TenantSpec, storage: dict[str, Storage], record: TenantRecord) -> Iterator[dict[str, Any]]:
+    """The buckets that go with the stack, each with the key prefixes that are emptied with their warehouses."""
+    for name, made in storage.items():
+        on_it = [warehouse for warehouse in spec.warehouses if spec.storage_of(warehouse) == name]
+        if made.own_bucket and not any(warehouse.deletion == "retain" for warehouse in on_it):
+            purged = [warehouse.name for warehouse in on_it if warehouse.deletion == "purge"]
+            yield made.own_bucket | {
+                "emptied": [record.of_warehouse(warehouse, "key_prefix") for warehouse in purged],
+                "kept": record.kept_warehouses(made.own_bucket["bucket"]),
+            }
 
 
 def _catalog_config(

@@ -8,8 +8,9 @@ from typing import Any
 import pulumi
 from lakewright_spark.catalog import CatalogWarehouse
 
-from lakewright.access import AccessRole, role_name
+from lakewright.access import AccessRole, aliases, role_name
 from lakewright.lakekeeper import ExternalId, Namespace, Warehouse
+from lakewright.lakekeeper.tenant_record import TenantRecord
 from lakewright.platform import Platform
 from lakewright.spec import ExistingStorage, S3Storage, TenantSpec, WarehouseSpec
 from lakewright.storage import Storage
@@ -35,19 +36,28 @@ class TenantWarehouse(pulumi.ComponentResource):
         platform: Platform,
         project_id: pulumi.Input[str],
         storage: Storage,
+        record: TenantRecord,
         after: Sequence[pulumi.Resource] = (),
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
-        """Resources in `after` are made before anything of the warehouse."""
+        """Resources in `after` are made before anything of the warehouse.
+
+        The record knows the key prefix and the role's name, which stay when the warehouse is renamed.
+        """
         name = f"{tenant.name}-{spec.name}"
-        super().__init__("lakewright:index:TenantWarehouse", name, {}, opts)
+        earlier = f"{tenant.name}-{spec.renamed_from}" if spec.renamed_from else None
+        # A refused run must not leave a component under the new name.
+        own = pulumi.ResourceOptions(aliases=aliases(earlier), depends_on=[record])
+        super().__init__("lakewright:index:TenantWarehouse", name, {}, pulumi.ResourceOptions.merge(opts, own))
         retain = spec.deletion == "retain"
-        within = pulumi.ResourceOptions(parent=self, retain_on_delete=retain)
-        prefix = tenant.prefix_of(spec)
+        inside = pulumi.ResourceOptions(parent=self, retain_on_delete=retain)
+        # Each child has its own alias: of a run that was killed, the component may be renamed and a child may not.
+        within = pulumi.ResourceOptions.merge(inside, pulumi.ResourceOptions(aliases=aliases(earlier)))
+        prefix = record.of_warehouse(spec.name, "key_prefix")
 
         external_id = _external_id(name, storage, within)
         self.role_arn = self._role_arn(
-            tenant, spec, platform=platform, storage=storage, external_id=external_id, after=after
+            tenant, spec, platform=platform, storage=storage, record=record, external_id=external_id, after=after
         )
         warehouse = Warehouse(
             name,
@@ -60,6 +70,7 @@ class TenantWarehouse(pulumi.ComponentResource):
             protected=spec.protected,
             allowed_format_versions=list(spec.format_versions) if spec.format_versions else None,
             deletion=spec.deletion,
+            own_bucket=storage.own_bucket,
             adopt=tenant.adopts(spec),
             opts=pulumi.ResourceOptions.merge(within, pulumi.ResourceOptions(depends_on=storage.made_by)),
         )
@@ -75,7 +86,11 @@ class TenantWarehouse(pulumi.ComponentResource):
                 deletion=spec.deletion,
                 adopt=tenant.adopts(spec),
                 opts=pulumi.ResourceOptions.merge(
-                    within, pulumi.ResourceOptions(depends_on=[above] if above else None)
+                    inside,
+                    pulumi.ResourceOptions(
+                        depends_on=[above] if above else None,
+                        aliases=aliases(f"{earlier}-{path}" if earlier else None),
+                    ),
                 ),
             )
         self.register_outputs({"warehouse_id": self.warehouse_id, "role_arn": self.role_arn})
@@ -87,6 +102,7 @@ class TenantWarehouse(pulumi.ComponentResource):
         *,
         platform: Platform,
         storage: Storage,
+        record: TenantRecord,
         external_id: pulumi.Output[str] | None,
         after: Sequence[pulumi.Resource],
     ) -> pulumi.Output[str] | None:
@@ -95,25 +111,28 @@ class TenantWarehouse(pulumi.ComponentResource):
             return pulumi.Output.from_input(storage.spec.role_arn)
         if external_id is None:
             return None
-        role = role_name(tenant.name, spec.name)
+        origin = record.of_warehouse(spec.name, "origin")
+        first = role_name(tenant.name, spec.renamed_from or spec.name)
         return AccessRole(
-            role,
+            role_name(tenant.name, spec.name),
+            role=origin.apply(lambda name: role_name(tenant.name, name)),
             principal_arn=platform.principal_arn,
             external_id=external_id,
             bucket=storage.bucket,
-            key_prefix=tenant.prefix_of(spec),
+            key_prefix=record.of_warehouse(spec.name, "key_prefix"),
             kms_key_arn=storage.kms_key_arn,
             session_tags=bool(spec.session_tags),
             tags=platform.tags(tenant),
             retain=spec.deletion == "retain",
             after=after,
-            existing=platform.existing_objects(storage.region).role(role) if tenant.adopts(spec) else None,
+            existing=platform.existing_objects(storage.region).role(first) if tenant.adopts(spec) else None,
+            renamed_from=role_name(tenant.name, spec.renamed_from) if spec.renamed_from else None,
             opts=pulumi.ResourceOptions(parent=self, providers=[platform.aws(storage.region)]),
         ).arn
 
 
 def storage_profile(
-    spec: WarehouseSpec, storage: Storage, key_prefix: str, role_arn: pulumi.Input[str] | None
+    spec: WarehouseSpec, storage: Storage, key_prefix: pulumi.Input[str], role_arn: pulumi.Input[str] | None
 ) -> dict[str, Any]:
     """The storage profile in the fields of the provider's `S3Profile`; only what is set."""
     vended = spec.delegation == "vended"

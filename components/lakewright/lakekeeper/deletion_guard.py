@@ -2,10 +2,10 @@
 
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 import pulumi
-from pulumi.dynamic import Resource
+from pulumi.dynamic import DiffResult, Resource
 from typing_extensions import override
 
 from lakewright.lakekeeper import own_bucket, warehouse_removal
@@ -20,6 +20,15 @@ from lakewright.lakekeeper.provider import Found, Known, LakekeeperProvider
 from lakewright.types import Deletion
 
 
+class GuardedBucket(OwnBucket):
+    """A bucket that goes with the stack."""
+
+    emptied: list[str] = []
+    """Key prefixes that are emptied with their warehouses. What is elsewhere in the bucket stands in the way."""
+    kept: list[str] = []
+    """Warehouses that left data in the bucket by `deletion: retain`, which is why it stays whatever it holds."""
+
+
 class DeletionGuardArgs(Deletable):
     """What is guarded: warehouse ids by warehouse name, and what else may hold something that is not the stack's."""
 
@@ -31,14 +40,37 @@ class DeletionGuardArgs(Deletable):
     """The stack's own warehouse ids by id of a project that goes with them; others in it stand in the way."""
     roles: Annotated[dict[str, list[str]] | None, StateOnly()] = None
     """Names of the stack's own roles by id of such a project; of one that is named here, others stand in the way."""
-    buckets: Annotated[list[OwnBucket] | None, StateOnly()] = None
-    """Buckets that go with the stack and are not emptied for it."""
+    buckets: Annotated[list[GuardedBucket] | None, StateOnly()] = None
+    """Buckets that go with the stack."""
+    declared: Annotated[dict[str, str] | None, StateOnly()] = None
+    """Ids of all warehouses of the stack, by name. A guarded one that leaves these must hold nothing."""
 
 
 class DeletionGuardProvider(LakekeeperProvider[DeletionGuardArgs]):
     """Is nothing on the server; looks when it is deleted."""
 
     args = DeletionGuardArgs
+
+    @override
+    def diff(self, _id: str, _olds: dict[str, Any], _news: dict[str, Any]) -> DiffResult:
+        """As of every resource. A guarded warehouse that leaves the program is looked into, in previews too."""
+        result = super().diff(_id, _olds, _news)
+        declared, old = _news.get("declared"), self.args.from_state(_olds)
+        if old.deletion == "protect" and isinstance(declared, dict):
+            leaving = _leaving(old, cast(dict[str, Any], declared))
+            if leaving:
+                self._refuse_removal(self.client(old.server), old, leaving)
+        return result
+
+    def _refuse_removal(self, client: Client, old: DeletionGuardArgs, leaving: list[str]) -> None:
+        tables, others, uncounted = _inside(client, old, leaving)
+        if tables or others or uncounted:
+            raise (HoldsTables if tables else StillHeld if others else CannotCount)(
+                f"warehouse {', '.join(f'`{name}`' for name in leaving)} is not declared any more, and its `deletion`"
+                f" is `protect` in the state: {'; '.join([*tables, *others, *uncounted])}. To rename it, use"
+                " `renamed_from`; otherwise put it back, or set its `deletion` to `retain` or `purge` and run `up`"
+                " before taking it out."
+            )
 
     @override
     def make(self, client: Client, new: DeletionGuardArgs) -> tuple[str, Found[DeletionGuardArgs]]:
@@ -58,22 +90,13 @@ class DeletionGuardProvider(LakekeeperProvider[DeletionGuardArgs]):
         state = known.declared
         if state.deletion != "protect":
             return
-        tables: list[str] = []
-        others: list[str] = []
-        uncounted: list[str] = []
-        for name, warehouse_id in sorted(state.warehouses.items()):
-            own = None if state.namespaces is None else state.namespaces.get(name)
-            with _noting(uncounted):
-                if found := warehouse_removal.held(client, warehouse_id, name):
-                    tables.append(f"at {client.endpoint} warehouse `{name}` holds {contents.described(found)}")
-                elif own is not None:
-                    others += warehouse_removal.in_the_way(client, warehouse_id, name, own)
+        tables, others, uncounted = _inside(client, state, sorted(state.warehouses))
         for project_id, ours in sorted((state.projects or {}).items()):
             own_roles = None if state.roles is None else state.roles.get(project_id)
             others += _strangers(client, project_id, ours, own_roles)
         for bucket in state.buckets or []:
             with _noting(uncounted):
-                if content := own_bucket.held(bucket):
+                if not bucket.kept and (content := own_bucket.held(bucket, besides=bucket.emptied)):
                     others.append(f"{bucket.where} holds {content}")
         if tables or others:
             raise (HoldsTables if tables else StillHeld)(
@@ -83,6 +106,28 @@ class DeletionGuardProvider(LakekeeperProvider[DeletionGuardArgs]):
             )
         if uncounted:
             raise CannotCount(f"nothing was destroyed: {'; '.join(uncounted)}")
+
+
+def _inside(client: Client, state: DeletionGuardArgs, names: list[str]) -> tuple[list[str], list[str], list[str]]:
+    """What warehouses hold: tables, what else stands in the way, and what cannot be counted."""
+    tables: list[str] = []
+    others: list[str] = []
+    uncounted: list[str] = []
+    for name in names:
+        warehouse_id = state.warehouses[name]
+        own = None if state.namespaces is None else state.namespaces.get(name)
+        with _noting(uncounted):
+            if found := warehouse_removal.held(client, warehouse_id, name):
+                tables.append(f"at {client.endpoint} warehouse `{name}` holds {contents.described(found)}")
+            elif own is not None:
+                others += warehouse_removal.in_the_way(client, warehouse_id, name, own)
+    return tables, others, uncounted
+
+
+def _leaving(old: DeletionGuardArgs, declared: dict[str, Any]) -> list[str]:
+    """The guarded warehouses that the stack does not declare any more, under no name."""
+    known = {one for one in declared.values() if isinstance(one, str)}
+    return sorted(name for name, one in old.warehouses.items() if name not in declared and one not in known)
 
 
 @contextmanager
@@ -122,7 +167,8 @@ def _name(found: dict[str, Any]) -> str:
 class DeletionGuard(Resource, module="lakekeeper", name="DeletionGuard"):
     """Guards warehouses against destruction. Give it `depends_on` everything that is to stay when it refuses.
 
-    `buckets` takes the fields of `OwnBucket`.
+    `buckets` takes the fields of `GuardedBucket`. With `declared`, it also refuses an `up` or a preview in which a
+    warehouse that it guards, and that is not empty, leaves the program.
     """
 
     def __init__(
@@ -135,6 +181,7 @@ class DeletionGuard(Resource, module="lakekeeper", name="DeletionGuard"):
         projects: pulumi.Input[Mapping[str, Sequence[pulumi.Input[str]]]] | None = None,
         roles: pulumi.Input[Mapping[str, Sequence[str]]] | None = None,
         buckets: pulumi.Input[Sequence[Mapping[str, Any]]] | None = None,
+        declared: pulumi.Input[Mapping[str, pulumi.Input[str]]] | None = None,
         deletion: pulumi.Input[Deletion] | None = None,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
@@ -145,6 +192,7 @@ class DeletionGuard(Resource, module="lakekeeper", name="DeletionGuard"):
             projects=projects,
             roles=roles,
             buckets=buckets,
+            declared=declared,
             deletion=deletion,
         )
         super().__init__(DeletionGuardProvider(), resource_name, props, not_imported(opts))

@@ -11,11 +11,17 @@ LakekeeperError (api.errors)
 +-- TargetMissing        what is to be granted on is not there
 +-- Hidden               whether something is there cannot be told while its warehouse is inactive
 +-- EvolutionRefused     a change of a table that would lose data, or make it unreadable
++-- BucketRefused        S3 or KMS refused a call about a bucket or key of the stack
++-- KeyInUse             a bucket's key would leave while objects are encrypted with it
++-- RemovalRefused       a warehouse or storage would leave the spec, and its data with it
 """
 
 # ruff: noqa: N818 - error names are read by people, at the start of a message
 
+import sys
+
 from lakewright.credentials import UnresolvedCredential
+from lakewright.lakekeeper import settings
 from lakewright.lakekeeper.api.errors import LakekeeperError
 
 
@@ -61,6 +67,25 @@ class Hidden(LakekeeperError):
 
 class EvolutionRefused(LakekeeperError):
     """A table would lose data, or could not be read any more; nothing of the change was made."""
+
+
+class BucketRefused(LakekeeperError):
+    """S3 or KMS refused a call about a bucket or key of the stack."""
+
+
+class KeyInUse(LakekeeperError):
+    """Objects are encrypted with a key that the spec does not name any more."""
+
+
+class RemovalRefused(LakekeeperError):
+    """A warehouse or storage would leave the spec in a way that loses data, or would stop half-way."""
+
+
+def show_sentences_only() -> None:
+    """From here on, an error of a provider's process is a name and a sentence, unless tracebacks are asked for."""
+    if not settings.tracebacks():
+        sys.tracebacklimit = 0
+        show_names_only()
 
 
 def show_names_only() -> None:

@@ -3,6 +3,9 @@
 # boto3 carries no types; what comes of it is cast where it is used.
 # pyright: reportMissingTypeStubs=false
 
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any, cast
 
 from lakewright.aws_session import aws_session
@@ -12,10 +15,23 @@ from lakewright.lakekeeper.errors import CannotCount
 
 NAMED = 3
 """So many keys are named in a message."""
+COUNTED = 1000
+"""So many objects and versions are counted for a message."""
+NO_BUCKET = frozenset({"404", "NoSuchBucket"})
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A version of an object, or a delete marker."""
+
+    key: str
+    version: str
+    is_current: bool = False
+    is_marker: bool = False
 
 
 class OwnBucket(Declared):
-    """A bucket that the stack made and will not empty, and the AWS identity that may look into it; no secret."""
+    """A bucket that the stack made, and the AWS identity that may look into it; no secret."""
 
     bucket: str
     """Name of the bucket."""
@@ -34,41 +50,102 @@ class OwnBucket(Declared):
         return f"bucket `{self.bucket}` at {self.endpoint or f'AWS in {self.region}'}"
 
 
-def held(own: OwnBucket) -> str | None:
-    """`2 objects and 5 old versions: KEY, ...`; None where there is nothing, or no such bucket. Raises CannotCount."""
+def held(own: OwnBucket, besides: Sequence[str] = ()) -> str | None:
+    """Describe what a bucket holds outside some prefixes.
+
+    Args:
+        own: The bucket.
+        besides: Key prefixes, without slashes at their ends, whose objects do not count.
+
+    Returns:
+        `2 objects and 5 old versions: KEY, ...`; None where there is nothing, or no such bucket.
+
+    Raises:
+        CannotCount: The bucket cannot be listed.
+    """
+    with listing(own):
+        client = client_of(own)
+        found: list[Entry] = []
+        for one in _outside(client, own.bucket, "", [f"{prefix}/" for prefix in besides]):
+            found.append(one)
+            if len(found) > COUNTED:
+                break
+    return _described(found[:COUNTED], more=len(found) > COUNTED) if found else None
+
+
+def entries(client: Any, bucket: str, prefix: str) -> Iterator[Entry]:
+    """Every version and delete marker under a key prefix; none where the bucket is gone."""
+    for page in _pages(client, bucket, prefix):
+        yield from _of(page)
+
+
+def _outside(client: Any, bucket: str, prefix: str, besides: list[str]) -> Iterator[Entry]:
+    """What is under `prefix` and not in one of the folders `besides`, which are not listed at all."""
+    if not any(one.startswith(prefix) for one in besides):
+        yield from entries(client, bucket, prefix)
+        return
+    for page in _pages(client, bucket, prefix, "/"):
+        yield from _of(page)
+        for folder in page.get("CommonPrefixes", []):
+            if folder["Prefix"] not in besides:
+                yield from _outside(client, bucket, folder["Prefix"], besides)
+
+
+def _pages(client: Any, bucket: str, prefix: str, delimiter: str | None = None) -> Iterator[dict[str, Any]]:
+    from botocore.exceptions import ClientError  # noqa: PLC0415 - slow to load
+
+    cut = {"Delimiter": delimiter} if delimiter else {}
+    pages = client.get_paginator("list_object_versions").paginate(Bucket=bucket, Prefix=prefix, **cut)
+    try:
+        yield from pages
+    except ClientError as error:
+        if code_of(error) not in NO_BUCKET:
+            raise
+
+
+def _of(page: dict[str, Any]) -> Iterator[Entry]:
+    for one in page.get("Versions", []):
+        yield Entry(one["Key"], one["VersionId"], is_current=bool(one["IsLatest"]))
+    for one in page.get("DeleteMarkers", []):
+        yield Entry(one["Key"], one["VersionId"], is_marker=True)
+
+
+@contextmanager
+def listing(own: OwnBucket) -> Generator[None]:
+    """Raise CannotCount where S3 does not let the block look into the bucket."""
     from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415 - slow to load
 
     try:
-        page = _client(own).list_object_versions(Bucket=own.bucket)
+        yield
     except ClientError as error:
-        code = cast(Any, error).response["Error"]["Code"]
-        if code == "NoSuchBucket":
-            return None
         raise CannotCount(
-            f"what {own.where} holds cannot be listed: S3 answered {code}. Let the stack's identity list its versions."
+            f"what {own.where} holds cannot be listed: S3 answered {code_of(error)}. Let the stack's identity list its"
+            " versions."
         ) from None
     except BotoCoreError as error:
         raise CannotCount(f"what {own.where} holds cannot be listed: {' '.join(str(error).split())}") from None
-    found: list[dict[str, Any]] = [*page.get("Versions", []), *page.get("DeleteMarkers", [])]
-    if not found:
-        return None
-    current = [one for one in page.get("Versions", []) if one["IsLatest"]]
-    return _described(current, len(found) - len(current), more=bool(page.get("IsTruncated")), keys=found)
 
 
-def _described(current: list[dict[str, Any]], old: int, *, more: bool, keys: list[dict[str, Any]]) -> str:
+def code_of(error: Exception) -> str:
+    """The code of a botocore ClientError."""
+    return str(cast(Any, error).response["Error"]["Code"])
+
+
+def _described(found: list[Entry], *, more: bool) -> str:
+    current = [one for one in found if one.is_current]
     counts = [
         f"{count} {noun}{'' if count == 1 else 's'}"
-        for count, noun in ((len(current), "object"), (old, "old version"))
+        for count, noun in ((len(current), "object"), (len(found) - len(current), "old version"))
         if count
     ]
     # What a person would miss is named first.
-    names = list(dict.fromkeys(one["Key"] for one in [*current, *keys]))
+    names = list(dict.fromkeys(one.key for one in [*current, *found]))
     rest = " and more" if more or len(names) > NAMED else ""
     return f"{'at least ' if more else ''}{' and '.join(counts)} ({', '.join(names[:NAMED])}{rest})"
 
 
-def _client(own: OwnBucket) -> Any:
+def client_of(own: OwnBucket, service: str = "s3") -> Any:
+    """A client with the identity of the stack's `aws` provider."""
     from botocore.config import Config  # noqa: PLC0415 - slow to load
 
     timeout = settings.answer_within()
@@ -79,4 +156,4 @@ def _client(own: OwnBucket) -> Any:
         s3={"addressing_style": "path"} if own.endpoint else {},
     )
     session = aws_session(own.profile, own.region, own.shared_credentials_file)
-    return session.client("s3", endpoint_url=own.endpoint, config=config)
+    return session.client(service, endpoint_url=own.endpoint, config=config)

@@ -1,15 +1,17 @@
 """Project: what separates the warehouses and roles of one tenant from those of others."""
 
+from collections.abc import Sequence
 from typing import Annotated
 
 import pulumi
 from pulumi.dynamic import Resource
 
-from lakewright.lakekeeper.api import projects
+from lakewright.lakekeeper.api import projects, warehouses
 from lakewright.lakekeeper.api.client import Client
 from lakewright.lakekeeper.api.errors import Forbidden, NotEmpty, NotFound
 from lakewright.lakekeeper.creation import created_or_found
-from lakewright.lakekeeper.declared import CreateOnly, Deletable, Replace, Update
+from lakewright.lakekeeper.declared import CreateOnly, Deletable, Replace, StateOnly, Update
+from lakewright.lakekeeper.notices import tell
 from lakewright.lakekeeper.options import ServerInput, delete_first, given
 from lakewright.lakekeeper.provider import Found, Known, LakekeeperProvider
 from lakewright.types import Deletion, ProjectId, ProjectName
@@ -22,6 +24,8 @@ class ProjectArgs(Deletable):
     """Id of the project, chosen here: names are not unique."""
     name: Annotated[ProjectName, Update(via="rename")]
     """Name that people see."""
+    kept_warehouses: Annotated[list[str] | None, StateOnly()] = None
+    """Warehouses that stay on the server by `deletion: retain`: while one of them is there, the project stays."""
     adopt: Annotated[bool, CreateOnly()] = False
     """Take over a project of this id that exists."""
 
@@ -62,17 +66,33 @@ class ProjectProvider(LakekeeperProvider[ProjectArgs]):
     def remove(self, client: Client, known: Known[ProjectArgs]) -> None:
         if known.declared.deletion == "retain":
             return
+        retained = known.declared.kept_warehouses or []
+        stays = f"{self.title(known.declared)} stays: `deletion: retain` keeps warehouse {', '.join(retained)} in it"
         try:
+            if _has_any(client, known.id, retained):
+                tell(stays)
+                return
             projects.delete(client, known.id)
         except NotFound:
             pass
         except NotEmpty as refused:
-            if unlisted := client.server().unlisted:
+            if (unlisted := client.server().unlisted) and retained:
+                tell(stays)
+                return
+            if unlisted:
                 refused.add(f"What is in it may not be listed, since {unlisted}.")
             raise
         except Forbidden:
             if projects.name_of(client, known.id) is not None:
                 raise
+
+
+def _has_any(client: Client, project_id: str, names: list[str]) -> bool:
+    """Whether a warehouse of the project has one of the names."""
+    if not names:
+        return False
+    wanted = {name.casefold() for name in names}
+    return any(str(one["name"]).casefold() in wanted for one in warehouses.all_of(client, project_id))
 
 
 class Project(Resource, module="lakekeeper", name="Project"):
@@ -89,8 +109,16 @@ class Project(Resource, module="lakekeeper", name="Project"):
         project_id: pulumi.Input[str],
         name: pulumi.Input[str],
         deletion: pulumi.Input[Deletion] | None = None,
+        kept_warehouses: pulumi.Input[Sequence[str]] | None = None,
         adopt: bool = False,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
-        props = given(server=server, project_id=project_id, name=name, deletion=deletion, adopt=adopt or None)
+        props = given(
+            server=server,
+            project_id=project_id,
+            name=name,
+            deletion=deletion,
+            kept_warehouses=kept_warehouses,
+            adopt=adopt or None,
+        )
         super().__init__(ProjectProvider(), resource_name, props, delete_first(opts))

@@ -1,6 +1,5 @@
 """The base of all resource providers: checks, differences, gone objects, state. A subclass says what is particular."""
 
-import sys
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -19,7 +18,7 @@ from pulumi.dynamic import (
 from pydantic import ValidationError
 
 from lakewright import credentials
-from lakewright.lakekeeper import adoption, difference, errors, hidden, server_identity, settings
+from lakewright.lakekeeper import adoption, difference, errors, hidden, server_identity
 from lakewright.lakekeeper.adoption import Adopting
 from lakewright.lakekeeper.api import listings
 from lakewright.lakekeeper.api.client import Client, shared
@@ -114,9 +113,7 @@ class LakekeeperProvider(ResourceProvider, Generic[D]):
     def configure(self, req: ConfigureRequest) -> None:
         """Called once in a provider's process, with the stack's decrypted configuration."""
         self.config = req.config.get
-        if not settings.tracebacks():
-            sys.tracebacklimit = 0
-            errors.show_names_only()
+        errors.show_sentences_only()
 
     def check(self, _olds: dict[str, Any], news: dict[str, Any]) -> CheckResult:
         """All errors at once, and the properties in their normal form."""

@@ -8,7 +8,7 @@ from pulumi.dynamic import CheckFailure, CheckResult, DiffResult, Resource
 from typing_extensions import override
 
 from lakewright import credentials
-from lakewright.lakekeeper import hidden, preflight, warehouse_changes, warehouse_removal
+from lakewright.lakekeeper import bucket_emptying, hidden, preflight, warehouse_changes, warehouse_removal
 from lakewright.lakekeeper.api import managed_access as managed
 from lakewright.lakekeeper.api import projects, warehouses
 from lakewright.lakekeeper.api.client import Client
@@ -128,7 +128,10 @@ class WarehouseProvider(LakekeeperProvider[WarehouseArgs]):
         return self._converge(client, found, new, resend=resend, fresh_role=fresh)
 
     def remove(self, client: Client, known: Known[WarehouseArgs]) -> None:
-        warehouse_removal.remove(client, known.id, known.declared.name, known.declared.deletion)
+        gone = known.declared
+        warehouse_removal.remove(client, known.id, gone.name, gone.deletion)
+        if gone.deletion == "purge" and gone.own_bucket and (prefix := getattr(gone.storage, "key_prefix", None)):
+            bucket_emptying.empty(gone.own_bucket, prefix)
 
     def _converge(
         self, client: Client, found: warehouses.Found, new: WarehouseArgs, *, resend: bool, fresh_role: bool
@@ -180,7 +183,7 @@ class Warehouse(Resource, module="lakekeeper", name="Warehouse"):
     `storage` takes the fields of `S3Profile`, `AdlsProfile` or `GcsProfile`, told apart by its `type` (`s3` if left
     out); `credential` those of one of the classes in `storage_credentials`. `delete_profile` is `{"type": "hard"}` or
     `{"type": "soft", "expiration_seconds": N}`. `managed_access` needs a server with OpenFGA. `deletion` says what
-    happens to tables when the warehouse is destroyed.
+    happens to tables when the warehouse is destroyed. `own_bucket` takes the fields of `OwnBucket`.
     """
 
     project_id: pulumi.Output[str]
@@ -204,6 +207,7 @@ class Warehouse(Resource, module="lakekeeper", name="Warehouse"):
         default_format_version: pulumi.Input[int] | None = None,
         managed_access: pulumi.Input[bool] | None = None,
         deletion: pulumi.Input[Deletion] | None = None,
+        own_bucket: pulumi.Input[Mapping[str, Any]] | None = None,
         adopt: bool = False,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
@@ -220,6 +224,7 @@ class Warehouse(Resource, module="lakekeeper", name="Warehouse"):
             default_format_version=default_format_version,
             managed_access=managed_access,
             deletion=deletion,
+            own_bucket=own_bucket,
             adopt=adopt or None,
         )
         super().__init__(WarehouseProvider(), resource_name, props, delete_first(opts))

@@ -12,10 +12,12 @@ from lakewright.lakekeeper.declared import (
     Replace,
     Rotate,
     ServerKeeps,
+    StateOnly,
     Update,
     has_unknown,
     is_unknown,
 )
+from lakewright.lakekeeper.own_bucket import OwnBucket
 from lakewright.lakekeeper.storage import (
     DeleteProfile,
     HardDelete,
@@ -67,6 +69,9 @@ class WarehouseArgs(Deletable):
     """Format version of tables that say none; one of the allowed ones."""
     managed_access: Annotated[bool | None, Update(via="managed-access"), ServerKeeps()] = None
     """Whether only those with `manage_grants` give grants in it, and owners of objects do not. OpenFGA only."""
+    own_bucket: Annotated[OwnBucket | None, StateOnly()] = None
+    """The bucket, if the stack made it: `deletion: purge` then also deletes all other objects and old versions under
+    the warehouse's key prefix."""
     adopt: Annotated[bool, CreateOnly()] = False
     """Take over a warehouse of this name that exists at the declared place."""
 

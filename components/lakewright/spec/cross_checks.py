@@ -10,6 +10,7 @@ from lakewright.spec.maintenance_checks import maintenance_checks
 from lakewright.spec.problems import Path
 from lakewright.spec.quantity import bytes_of
 from lakewright.spec.table_checks import table_checks
+from lakewright.spec.warehouse_checks import warehouse_checks
 
 Finding = tuple[Path, str]
 
@@ -23,6 +24,7 @@ def cross_checks(raw: Any) -> Iterator[Finding]:
     yield from _duplicate_names(document, "computing_units")
     yield from _duplicate_names(document, "tables")
     yield from _lookalike_warehouses(document)
+    yield from warehouse_checks(document)
     yield from _shared_buckets(document)
     yield from _storages_of_warehouses(document)
     yield from _overlapping_prefixes(document)

@@ -19,7 +19,7 @@ from lakewright.spec.quantity import text_of_number
 from lakewright.spec.sharing import sharing_mistakes
 from lakewright.spec.storage import StorageSpec
 from lakewright.spec.table import TableSpec
-from lakewright.spec.warehouse import WarehouseSpec
+from lakewright.spec.warehouse import CatalogName, WarehouseSpec
 from lakewright.types import ComputingUnitName, Deletion, TenantName
 
 _LABEL = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?")
@@ -64,6 +64,8 @@ class TenantSpec(Part):
     storage: Annotated[dict[ComputingUnitName, StorageSpec], Field(min_length=1)]
     """Where data lies, by name."""
     warehouses: Annotated[list[WarehouseSpec], Field(min_length=1)]
+    dropped_warehouses: list[CatalogName] = []
+    """Warehouses of `deletion: purge` that may leave this spec with their tables while other warehouses join it."""
     computing_units: list[ComputingUnitSpec] = []
     grants: list[GrantSpec] = []
     tables: list[TableSpec] = []
@@ -95,8 +97,12 @@ class TenantSpec(Part):
         return warehouse.storage or next(iter(self.storage))
 
     def prefix_of(self, warehouse: WarehouseSpec) -> str:
-        """The prefix of all object keys of a warehouse, without slashes at its ends."""
-        return warehouse.key_prefix or f"{self.name}/{warehouse.name}"
+        """The prefix of all object keys of a warehouse, as far as the spec alone says; the tenant's record knows it."""
+        return warehouse.key_prefix or f"{self.name}/{warehouse.renamed_from or warehouse.name}"
+
+    def renamed(self, name: str) -> str | None:
+        """The name that a warehouse had before, if the spec renames it."""
+        return next((one.renamed_from for one in self.warehouses if one.name == name), None)
 
     def adopts(self, part: WarehouseSpec | TableSpec) -> bool:
         """Whether an existing warehouse (with its role and namespaces) or table is taken over."""

@@ -52,13 +52,15 @@ class WarehouseSpec(Part):
     """One warehouse: a prefix of a storage, with a role that reaches that prefix alone."""
 
     name: CatalogName
+    renamed_from: CatalogName | None = None
+    """The name that it had in this spec: the warehouse is renamed in place. Key prefix and role stay as they are."""
     storage: str | None = None
     """Name of the storage; needed when there are several."""
     owner: Principal | None = None
     """Whose runs write here: `user:IDP~SUBJECT` or `role:NAME`, and those to whom `grants` give both `create` and
     `modify` on the warehouse or the project. Default: every run of the tenant."""
     key_prefix: Annotated[S3KeyPrefix, Field(min_length=1)] | None = None
-    """Default: TENANT/WAREHOUSE."""
+    """Default: TENANT/WAREHOUSE, with the warehouse's first name."""
     namespaces: Namespaces = []
     soft_delete_days: Annotated[int, Field(ge=1, le=365)] | None = None
     """How long a dropped table can be brought back; without it, dropping is final."""

@@ -11,6 +11,7 @@ import pytest
 from lakewright.lakekeeper.api.errors import NotEmpty, Protected
 from lakewright.lakekeeper.deletion_guard import DeletionGuardProvider
 from lakewright.lakekeeper.errors import CannotCount, HoldsTables, StillHeld
+from lakewright.lakekeeper.project import ProjectProvider
 from lakewright_sandbox.state import Sandbox
 
 from .conftest import Props, Resource
@@ -295,3 +296,29 @@ def test_the_guard_refuses_when_a_bucket_cannot_be_looked_into(
     guard.up(server=server, warehouses={}, buckets=[place])
     with pytest.raises(CannotCount, match=rf"bucket `any` at {sandbox.aws.endpoint} holds cannot be listed"):
         guard.destroy()
+
+
+def test_the_guard_refuses_that_a_full_warehouse_leaves(
+    guard: Resource, warehouse: Resource, server: Props, make_table: Any
+) -> None:
+    """As in a preview, where ids of new warehouses are not known; a rename and another `deletion` are no removal."""
+    stays = {"server": server, "warehouses": {"main": warehouse.id}}
+    guard.up(**stays, declared={"main": warehouse.id})
+    make_table(warehouse.id, "sales", "orders")
+    with pytest.raises(HoldsTables, match=r"`main` is not declared any more.* 1 table: sales\.orders"):
+        guard.preview(server=server, warehouses={}, declared={"other": "unknown"})
+    assert guard.preview(server=server, warehouses={"new": warehouse.id}, declared={"new": warehouse.id}) == "update"
+    assert guard.preview(server=server, warehouses={}, declared={"main": warehouse.id}) == "update"
+
+
+def test_a_project_stays_for_a_warehouse_that_was_retained(
+    warehouse: Resource, server: Props, project_id: str, http: httpx.Client
+) -> None:
+    project = Resource(ProjectProvider())
+    project.up(server=server, project_id=project_id, name=project_id, kept_warehouses=["MAIN", "gone"])
+    project.provider.delete(project.id, project.outs)
+    assert there(http, warehouse.id)
+    warehouse.destroy()
+    project.provider.delete(project.id, project.outs)
+    projects = http.get("/management/v1/project-list").json()["projects"]
+    assert project_id not in [one["project-id"] for one in projects]

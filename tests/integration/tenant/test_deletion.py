@@ -95,10 +95,10 @@ def test_a_changed_deletion_counts_from_the_next_up_on(make_tenant: Callable[...
 def test_protect_of_a_tenant_without_tables_refuses_before_anything_is_touched(
     make_tenant: Callable[..., Any], aws: Callable[..., Any]
 ) -> None:
-    """What lies in a bucket is data as well, whoever put it there; only `purge` removes it."""
+    """What is in a bucket is data as well, whoever put it there. `purge` removes what is under its warehouse."""
     tenant = make_tenant(warehouses=[{"name": "executions", "namespaces": ["results"], "deletion": "protect"}])
     tenant.up()
-    aws("s3").put_object(Bucket=tenant.bucket, Key="by-hand.csv", Body=b"n\n1\n")
+    version = aws("s3").put_object(Bucket=tenant.bucket, Key="by-hand.csv", Body=b"n\n1\n")["VersionId"]
 
     done = tenant.run("destroy", "--yes", "--engine", "embedded")
 
@@ -113,6 +113,8 @@ def test_protect_of_a_tenant_without_tables_refuses_before_anything_is_touched(
     tenant.spec["warehouses"][0]["deletion"] = "purge"
     tenant.write()
     tenant.up()
+    assert "by-hand.csv" in tenant.run("destroy", "--yes", "--engine", "embedded").stdout, "no warehouse's, not purged"
+    aws("s3").delete_object(Bucket=tenant.bucket, Key="by-hand.csv", VersionId=version)
     tenant.verb("destroy", "--yes")
     assert tenant.bucket not in [bucket["Name"] for bucket in aws("s3").list_buckets()["Buckets"]]
 

@@ -39,3 +39,58 @@ def test_the_deletion_guard_stops_the_cli_too(make_tenant: Callable[..., Any], a
     assert done.returncode != 0
     assert "flights" in done.stdout + done.stderr
     tenant.told("preview", "--refresh", "--expect-no-changes", "--engine", "pulumi")
+
+
+def test_the_cli_refuses_in_a_preview_that_a_full_warehouse_leaves(
+    make_tenant: Callable[..., Any], attached: dict[str, str]
+) -> None:
+    protected = {"name": "executions", "namespaces": ["results"], "deletion": "protect"}
+    tenant = make_tenant(warehouses=[protected])
+    tenant.environ = attached
+    tenant.told("up", "--yes", "--engine", "pulumi")
+    tenant.catalog("executions").create_table("results.flights", schema=pa.schema([("n", pa.int64())]))
+    tenant.spec["warehouses"] = [protected | {"name": "curated"}]
+    tenant.write()
+
+    for command in (["preview"], ["up", "--yes"]):
+        refused = tenant.run(*command, "--engine", "pulumi")
+        assert refused.returncode != 0
+        assert "HoldsTables: warehouse `executions` is not in the spec any more" in refused.stdout + refused.stderr
+
+    tenant.spec["warehouses"] = [protected | {"name": "curated", "renamed_from": "executions"}]
+    tenant.write()
+    tenant.told("up", "--yes", "--engine", "pulumi")
+    assert tenant.catalog("curated").list_tables("results") == [("results", "flights")]
+    del tenant.spec["warehouses"][0]["renamed_from"]
+    tenant.write()
+    tenant.told("preview", "--refresh", "--expect-no-changes", "--engine", "pulumi")
+
+
+def test_the_cli_keeps_retained_data_and_its_key(
+    make_tenant: Callable[..., Any], attached: dict[str, str], aws: Callable[..., Any]
+) -> None:
+    kept = {"name": "kept", "namespaces": ["results"], "deletion": "retain"}
+    purged = {"name": "purged", "namespaces": ["results"], "deletion": "purge"}
+    tenant = make_tenant(warehouses=[kept, purged])
+    tenant.environ = attached
+    storage = {"backend": "aws", "bucket": tenant.bucket, "encryption": {"kms": "own"}}
+    tenant.spec["storage"] = {"main": storage}
+    tenant.write()
+    tenant.told("preview", "--engine", "pulumi")
+    tenant.told("up", "--yes", "--engine", "pulumi")
+    catalog = tenant.catalog("kept")
+    rows = pa.table({"n": [1, 2, 3]})
+    catalog.create_table("results.flights", schema=rows.schema).append(rows)
+    tenant.spec |= {"warehouses": [purged], "storage": {"main": storage | {"encryption": {"kms": "s3"}}}}
+    tenant.write()
+
+    refused = tenant.run("preview", "--engine", "pulumi")
+    tenant.spec["storage"] = {"main": storage}
+    tenant.write()
+    tenant.told("up", "--yes", "--engine", "pulumi")
+    tenant.told("destroy", "--yes", "--engine", "pulumi")
+
+    assert "KeyInUse" in refused.stdout + refused.stderr
+    assert catalog.load_table("results.flights").scan().to_arrow()["n"].to_pylist() == [1, 2, 3]
+    versions = aws("s3").list_object_versions(Bucket=tenant.bucket, Prefix=f"{tenant.name}/purged/")
+    assert "Versions" not in versions

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from lakewright.access import access_policy, role_name, trust_policy
-from lakewright.storage import deletion_of_bucket, tls_only_policy
+from lakewright.storage import tls_only_policy
 
 CATALOG = "arn:aws:iam::123456789012:role/lakekeeper"
 KEY = "arn:aws:kms:us-west-2:123456789012:key/11111111-2222-3333-4444-555555555555"
@@ -98,17 +98,3 @@ def test_nobody_comes_without_tls() -> None:
 def test_no_two_warehouses_share_a_role() -> None:
     assert role_name("a-b", "c") != role_name("a", "b-c")
     assert len(role_name("t" * 40, "w" * 12)) <= 64
-
-
-@pytest.mark.parametrize(
-    ("warehouses", "bucket"),
-    [
-        (["purge"], "purge"),
-        (["purge", "protect"], "protect"),
-        (["purge", "retain"], "retain"),
-        (["protect", "retain"], "retain"),
-        ([], "protect"),
-    ],
-)
-def test_a_bucket_is_as_safe_as_its_safest_warehouse(warehouses: list[Any], bucket: str) -> None:
-    assert deletion_of_bucket(warehouses) == bucket

@@ -189,10 +189,7 @@ def test_prefixes_overlap_as_directories_do(prefixes: tuple[str, str], overlap: 
         parse_spec(spec, "spec")
 
 
-def test_the_default_prefix_is_of_tenant_and_warehouse_and_counts_as_a_prefix() -> None:
-    spec = parse_spec(small(), "spec")
-
-    assert spec.prefix_of(spec.warehouses[0]) == "acme/executions"
+def test_the_default_prefix_counts_as_a_prefix() -> None:
     assert list(mistakes(small(warehouses=[{"name": "a"}, {"name": "b", "key_prefix": "acme"}]))) == [
         "warehouses.1.key_prefix"
     ]
@@ -273,3 +270,17 @@ def test_every_key_of_the_spec_is_described() -> None:
 
     assert set(schema["$defs"]["TenantSpec"]["properties"]) == set(TenantSpec.model_fields)
     assert schema["$defs"]["WarehouseSpec"]["properties"]["deletion"]["description"]
+
+
+def test_a_rename_names_what_is_not_declared_any_more() -> None:
+    renamed = [{"name": "a"}, {"name": "b", "renamed_from": "a"}, {"name": "c", "renamed_from": "z"}]
+
+    found = mistakes(small(warehouses=[*renamed, {"name": "d", "renamed_from": "z"}], dropped_warehouses=["c", "z"]))
+
+    assert found == {
+        "warehouses.1.renamed_from": "expected a name that no warehouse has now; `a` is still declared",
+        "warehouses.3.renamed_from": "expected one new name for `z`; `c` is renamed from it already",
+        "dropped_warehouses.0": "expected a warehouse that has left; `c` is still declared",
+        "dropped_warehouses.1": "expected a warehouse that has left; it is `c` now",
+    }
+    parse_spec(small(warehouses=[{"name": "b", "renamed_from": "a"}], dropped_warehouses=["z"]), "spec")

@@ -1,0 +1,74 @@
+"""Emptying a part of a bucket of the stack, and deleting the bucket once nothing is left in it."""
+
+# boto3 carries no types; what comes of it is cast where it is used.
+# pyright: reportMissingTypeStubs=false
+
+from collections.abc import Generator
+from contextlib import contextmanager
+from itertools import islice
+from typing import Any
+
+from lakewright.lakekeeper.errors import BucketRefused, CannotCount
+from lakewright.lakekeeper.own_bucket import NO_BUCKET, OwnBucket, client_of, code_of, entries
+
+AT_ONCE = 1000
+"""Objects in one DeleteObjects call, S3's limit."""
+
+
+def empty(own: OwnBucket, key_prefix: str) -> None:
+    """Delete every object, old version and delete marker under a key prefix, and nothing else.
+
+    Args:
+        own: The bucket. One that is gone is empty.
+        key_prefix: Without slashes at its ends; never empty.
+
+    Raises:
+        BucketRefused: S3 refused a call, or kept an object.
+    """
+    if not key_prefix:
+        raise CannotCount(f"{own.where} is not emptied: a warehouse's key prefix is expected, and found none.")
+    with refused(f"emptying {key_prefix}/ of {own.where}"):
+        client = client_of(own)
+        found = entries(client, own.bucket, f"{key_prefix}/")
+        while batch := list(islice(found, AT_ONCE)):
+            objects = [{"Key": one.key, "VersionId": one.version} for one in batch]
+            answer = client.delete_objects(Bucket=own.bucket, Delete={"Objects": objects, "Quiet": True})
+            _require_no_errors(own, answer)
+
+
+def delete_bucket(own: OwnBucket) -> None:
+    """Delete an empty bucket. One that is gone is a success.
+
+    Raises:
+        BucketRefused: S3 refused the call.
+    """
+    from botocore.exceptions import ClientError  # noqa: PLC0415 - slow to load
+
+    with refused(f"deleting {own.where}"):
+        try:
+            client_of(own).delete_bucket(Bucket=own.bucket)
+        except ClientError as error:
+            if code_of(error) not in NO_BUCKET:
+                raise
+
+
+def _require_no_errors(own: OwnBucket, answer: dict[str, Any]) -> None:
+    for error in answer.get("Errors", []):
+        raise BucketRefused(
+            f"emptying {own.where}: S3 answered {error['Code']} for {error['Key']}. Let the stack's identity delete"
+            " object versions, and run the command again."
+        )
+
+
+@contextmanager
+def refused(doing: str) -> Generator[None]:
+    """Raise BucketRefused with what was being done where AWS refuses a call of the block."""
+    from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415 - slow to load
+
+    try:
+        yield
+    except ClientError as error:
+        code = code_of(error)
+        raise BucketRefused(f"{doing}: AWS answered {code}. Check the rights of the stack's identity.") from None
+    except BotoCoreError as error:
+        raise BucketRefused(f"{doing}: {' '.join(str(error).split())}") from None

@@ -1,0 +1,92 @@
+"""The stack's own KMS key of a bucket: what is encrypted with it, and the end of its use."""
+
+# boto3 carries no types; what comes of it is cast where it is used.
+# pyright: reportMissingTypeStubs=false
+
+from itertools import islice
+from typing import Any
+
+from lakewright.lakekeeper.bucket_emptying import refused
+from lakewright.lakekeeper.errors import CannotCount
+from lakewright.lakekeeper.own_bucket import NO_BUCKET, OwnBucket, client_of, code_of, entries, listing
+
+LOOKED_AT = 1000
+"""So many objects are asked for their key, a call each; a bucket with more counts as encrypted with it."""
+
+
+def alias_of(bucket: str) -> str:
+    """Name of the alias that the stack gives the key of a bucket."""
+    return f"alias/{bucket}".replace(".", "-")
+
+
+def encrypted(own: OwnBucket) -> str | None:
+    """Find an object that is encrypted with a KMS key.
+
+    A bucket with a key of the stack's has no other KMS key by default, so whichever key it is counts.
+
+    Returns:
+        The object's key; None if there is none, or no such bucket.
+
+    Raises:
+        CannotCount: The bucket cannot be listed, or holds too many objects to ask each of them.
+    """
+    from botocore.exceptions import ClientError  # noqa: PLC0415 - slow to load
+
+    with listing(own):
+        client = client_of(own)
+        looked = 0
+        for one in islice((entry for entry in entries(client, own.bucket, "") if not entry.is_marker), LOOKED_AT + 1):
+            looked += 1
+            if looked > LOOKED_AT:
+                break
+            try:
+                head = client.head_object(Bucket=own.bucket, Key=one.key, VersionId=one.version)
+            except ClientError as error:
+                if code_of(error) in {*NO_BUCKET, "NoSuchKey", "NoSuchVersion"}:
+                    continue  # deleted meanwhile
+                raise
+            if str(head.get("ServerSideEncryption", "")).startswith("aws:kms"):
+                return one.key
+    if looked > LOOKED_AT:
+        raise CannotCount(
+            f"{own.where} holds more than {LOOKED_AT} objects and versions, too many to ask each for its key."
+        )
+    return None
+
+
+def is_default(own: OwnBucket, key_id: str) -> bool:
+    """Whether a bucket encrypts new objects with a key. A bucket that is gone does not. Raises CannotCount."""
+    from botocore.exceptions import ClientError  # noqa: PLC0415 - slow to load
+
+    with listing(own):
+        try:
+            found = client_of(own).get_bucket_encryption(Bucket=own.bucket)
+        except ClientError as error:
+            if code_of(error) not in {*NO_BUCKET, "ServerSideEncryptionConfigurationNotFoundError"}:
+                raise
+            return False
+    rules = found["ServerSideEncryptionConfiguration"]["Rules"]
+    keys = [one.get("ApplyServerSideEncryptionByDefault", {}).get("KMSMasterKeyID") or "" for one in rules]
+    return any(key.rpartition("/")[2] == key_id for key in keys)
+
+
+def end_key(own: OwnBucket, key_id: str) -> None:
+    """Schedule the deletion of a key, and delete its alias: a bucket of the name may get a new key.
+
+    Raises:
+        BucketRefused: KMS refused a call.
+    """
+    with refused(f"scheduling the deletion of KMS key {key_id} of {own.where}"):
+        kms = client_of(own, "kms")
+        _ignoring(lambda: kms.delete_alias(AliasName=alias_of(own.bucket)), "NotFoundException")
+        _ignoring(lambda: kms.schedule_key_deletion(KeyId=key_id), "NotFoundException", "KMSInvalidStateException")
+
+
+def _ignoring(call: Any, *codes: str) -> None:
+    from botocore.exceptions import ClientError  # noqa: PLC0415 - slow to load
+
+    try:
+        call()
+    except ClientError as error:
+        if code_of(error) not in codes:
+            raise

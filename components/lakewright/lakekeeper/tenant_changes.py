@@ -1,0 +1,154 @@
+"""Which changes of a tenant's warehouses and buckets are refused, because data would be lost or a run would stop."""
+
+from collections.abc import Callable
+from typing import Protocol
+
+from lakewright.lakekeeper import bucket_key, own_bucket, warehouse_removal
+from lakewright.lakekeeper.api import contents, warehouses
+from lakewright.lakekeeper.api.client import Client
+from lakewright.lakekeeper.api.tabulars import Tabular
+from lakewright.lakekeeper.errors import CannotCount, HoldsTables, KeyInUse, RemovalRefused
+from lakewright.lakekeeper.tenant_history import (
+    KeptData,
+    RecordedBucket,
+    RecordedWarehouse,
+    Warehouses,
+    added,
+    overlaps,
+    removed,
+)
+
+
+class Recorded(Protocol):
+    """What is needed of a record here."""
+
+    @property
+    def tenant(self) -> str: ...
+    @property
+    def warehouses(self) -> Warehouses: ...
+    @property
+    def buckets(self) -> dict[str, RecordedBucket]: ...
+    @property
+    def dropped_warehouses(self) -> list[str]: ...
+    @property
+    def kept(self) -> list[KeptData]: ...
+
+
+def refuse(client: Callable[[], Client], old: Recorded, new: Recorded) -> None:
+    """Raise if a change must not be made. Looks at what is there only where a change may lose it.
+
+    Args:
+        client: Makes a client of the server that has the warehouses.
+        old: What the state has.
+        new: What the spec has.
+
+    Raises:
+        HoldsTables: A warehouse with tables would be deleted.
+        KeyInUse: Objects would be left without the key that they are encrypted with.
+        RemovalRefused: A bucket with data would be deleted, or a warehouse would get a place with data.
+        CannotCount: What is there cannot be counted.
+    """
+    _refuse_places(new)
+    leaving = removed(new.warehouses, old.warehouses)
+    joining = added(new.warehouses, old.warehouses)
+    for name, warehouse in sorted(leaving.items()):
+        if warehouse.deletion == "protect":
+            _refuse_removal(client(), old.tenant, name, joining)
+        elif warehouse.deletion == "purge" and joining and name not in new.dropped_warehouses:
+            _refuse_replacing(client(), old.tenant, name, joining)
+    for name, bucket in sorted(old.buckets.items()):
+        after = new.buckets.get(name)
+        if after is None or after.bucket != bucket.bucket:
+            _refuse_another_name(name, bucket, new.buckets)
+            _refuse_bucket(name, bucket, old.warehouses, new.kept)
+        elif bucket.has_own_key and not after.has_own_key:
+            _refuse_key(name, bucket)
+
+
+def _refuse_removal(client: Client, tenant: str, name: str, joining: list[str]) -> None:
+    tables = _tables(client, tenant, name)
+    if tables:
+        raise HoldsTables(
+            f"warehouse `{name}` is not in the spec any more, and its `deletion` is `protect` in the state; at"
+            f" {client.endpoint} it holds {contents.described(tables)}. Nothing was changed. {_rename(name, joining)}"
+            "Put it back, or set its `deletion` to `retain` or `purge` and run `up` before taking it out."
+        )
+
+
+def _refuse_replacing(client: Client, tenant: str, name: str, joining: list[str]) -> None:
+    tables = _tables(client, tenant, name)
+    if tables:
+        raise HoldsTables(
+            f"warehouse `{name}` leaves the spec while {', '.join(f'`{one}`' for one in joining)} joins it; at"
+            f" {client.endpoint} it holds {contents.described(tables)}, which `purge` would drop. Nothing was changed."
+            f" {_rename(name, joining)}To drop its tables, name it in `dropped_warehouses`."
+        )
+
+
+def _rename(name: str, joining: list[str]) -> str:
+    """The way to keep the tables where a rename may be meant."""
+    return f"To rename it, give the warehouse with the new name `renamed_from: {name}`. " if joining else ""
+
+
+def _tables(client: Client, tenant: str, name: str) -> list[Tabular]:
+    found = warehouses.named(client, tenant, name)
+    return warehouse_removal.held(client, warehouses.id_of(found), name) if found else []
+
+
+def _refuse_places(new: Recorded) -> None:
+    """An origin or prefix that an earlier warehouse has, or has left data at, is no place for another one."""
+    for name, one in new.warehouses.items():
+        for other in new.kept:
+            if one.bucket == other.bucket and overlaps(one.key_prefix or "", other.key_prefix):
+                raise RemovalRefused(
+                    f"warehouse `{name}` would be at {one.key_prefix}/ of bucket `{one.bucket}`, where `deletion:"
+                    f" retain` keeps what warehouse `{other.name}` left at {other.key_prefix}/. Give it another"
+                    " `key_prefix`."
+                )
+        for second, another in new.warehouses.items():
+            if name < second and _share(one, another):
+                raise RemovalRefused(
+                    f"warehouse `{name}` at {one.key_prefix}/ and warehouse `{second}` at {another.key_prefix}/ of"
+                    f" bucket `{one.bucket}` overlap. Give one of them another `key_prefix`."
+                )
+
+
+def _share(one: RecordedWarehouse, another: RecordedWarehouse) -> bool:
+    return one.bucket == another.bucket and overlaps(one.key_prefix or "", another.key_prefix or "")
+
+
+def _refuse_another_name(storage: str, bucket: RecordedBucket, buckets: dict[str, RecordedBucket]) -> None:
+    """A bucket under another storage is another resource: it would be made again, and then deleted."""
+    for name, one in buckets.items():
+        if one.bucket == bucket.bucket:
+            raise RemovalRefused(
+                f"storage `{name}` would make {bucket.where}, which storage `{storage}` has made. Nothing was changed."
+                f" Keep the name `{storage}`: a storage that makes its bucket cannot be renamed."
+            )
+
+
+def _refuse_bucket(storage: str, bucket: RecordedBucket, before: Warehouses, kept: list[KeptData]) -> None:
+    """A bucket that leaves is deleted if its warehouses are purged, and stays if one of them is retained."""
+    if any(one.bucket == bucket.bucket for one in kept):
+        return
+    emptied = [
+        one.key_prefix or "" for one in before.values() if one.bucket == bucket.bucket and one.deletion == "purge"
+    ]
+    if content := own_bucket.held(bucket, besides=emptied):
+        raise RemovalRefused(
+            f"storage `{storage}` would leave {bucket.where}, which holds {content}. Nothing was changed. Put the"
+            " storage back, or remove what is there first."
+        )
+
+
+def _refuse_key(storage: str, bucket: RecordedBucket) -> None:
+    way_out = (
+        f"Nothing was changed. Keep `encryption: {{kms: own}}` of storage `{storage}`; it can leave when nothing in"
+        " the bucket, old versions included, is encrypted with its key."
+    )
+    try:
+        found = bucket_key.encrypted(bucket)
+    except CannotCount as error:
+        raise KeyInUse(f"whether the key of {bucket.where} is in use is not known: {error} {way_out}") from None
+    if found:
+        raise KeyInUse(f"{bucket.where} holds what is encrypted with the stack's own key, such as {found}. {way_out}")

@@ -1,0 +1,110 @@
+"""TenantRecord: what a tenant had before this `up`, made before all else, so that a change can be refused in time.
+
+An engine asks a provider for the difference of a resource that changes, in previews too, and for nothing about one
+that the program does not declare any more. So the tenant's warehouses are properties of one resource, whose difference
+sees which of them leave. What it works out goes into its inputs: these are known in previews, and `check` is given
+the earlier ones.
+"""
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+import pulumi
+from pulumi.dynamic import DiffResult, Resource
+from typing_extensions import override
+
+from lakewright.lakekeeper import tenant_changes, tenant_history
+from lakewright.lakekeeper.api.client import Client
+from lakewright.lakekeeper.declared import CreateOnly, OnServer, StateOnly
+from lakewright.lakekeeper.options import ServerInput, given, not_imported
+from lakewright.lakekeeper.provider import Found, Known, LakekeeperProvider
+from lakewright.lakekeeper.tenant_history import KeptData, RecordedBucket, RecordedWarehouse
+
+
+class TenantRecordArgs(OnServer):
+    """The warehouses and buckets of a tenant."""
+
+    tenant: Annotated[str, StateOnly()]
+    """Name of the tenant, and id of its project."""
+    warehouses: Annotated[dict[str, RecordedWarehouse], StateOnly()]
+    """By name."""
+    buckets: Annotated[dict[str, RecordedBucket], StateOnly()] = {}
+    """Those that the stack makes, by name of the storage."""
+    dropped_warehouses: Annotated[list[str], CreateOnly()] = []
+    """Purged warehouses that may leave although others join."""
+    kept: Annotated[list[KeptData], StateOnly()] = []
+    """What `deletion: retain` left of warehouses that the spec has no more. Worked out."""
+
+
+class TenantRecordProvider(LakekeeperProvider[TenantRecordArgs]):
+    """Is nothing on the server. Looks when it changes."""
+
+    args = TenantRecordArgs
+
+    @override
+    def checked(self, declared: TenantRecordArgs, olds: dict[str, Any]) -> TenantRecordArgs:
+        before = self.args.from_state(olds) if "warehouses" in olds else None
+        warehouses, kept = (before.warehouses, before.kept) if before else ({}, [])
+        named = tenant_history.identified(declared.tenant, declared.warehouses, warehouses, kept)
+        left = tenant_history.left_behind(named, warehouses, kept)
+        return declared.model_copy(update={"warehouses": named, "kept": left})
+
+    @override
+    def diff(self, _id: str, _olds: dict[str, Any], _news: dict[str, Any]) -> DiffResult:
+        result = super().diff(_id, _olds, _news)
+        old, new = self.args.from_state(_olds), self.args.from_state(_news)
+        if result.changes:
+            tenant_changes.refuse(lambda: self.client(old.server), old, new)
+        return result
+
+    @override
+    def make(self, client: Client, new: TenantRecordArgs) -> tuple[str, Found[TenantRecordArgs]]:
+        return new.tenant, Found(new)
+
+    @override
+    def find(self, client: Client, known: Known[TenantRecordArgs]) -> Found[TenantRecordArgs] | None:
+        return Found(known.declared)
+
+    @override
+    def change(self, client: Client, known: Known[TenantRecordArgs], new: TenantRecordArgs) -> Found[TenantRecordArgs]:
+        return Found(new)
+
+    @override
+    def remove(self, client: Client, known: Known[TenantRecordArgs]) -> None:
+        """There is nothing outside the state."""
+
+
+class TenantRecord(Resource, module="lakekeeper", name="TenantRecord"):
+    """What a tenant had. Everything that leads to its data depends on it."""
+
+    warehouses: pulumi.Output[dict[str, Any]]
+    """Each with its key prefix and its first name."""
+    kept: pulumi.Output[list[dict[str, str]]]
+
+    def __init__(
+        self,
+        resource_name: str,
+        *,
+        server: ServerInput,
+        tenant: str,
+        warehouses: Mapping[str, Mapping[str, Any]],
+        buckets: Mapping[str, Mapping[str, Any]],
+        dropped_warehouses: list[str] | None = None,
+        opts: pulumi.ResourceOptions | None = None,
+    ) -> None:
+        props = given(
+            server=server,
+            tenant=tenant,
+            warehouses=warehouses,
+            buckets=buckets,
+            dropped_warehouses=dropped_warehouses or None,
+        )
+        super().__init__(TenantRecordProvider(), resource_name, {**props, "kept": None}, not_imported(opts))
+
+    def of_warehouse(self, name: str, field: str) -> pulumi.Output[str]:
+        """Return a field of a warehouse: `key_prefix` or `origin`."""
+        return self.warehouses.apply(lambda warehouses: str(warehouses[name][field]))
+
+    def kept_warehouses(self, bucket: str | None = None) -> pulumi.Output[list[str]]:
+        """Return the names of warehouses that left data behind, in one bucket or in any."""
+        return self.kept.apply(lambda kept: [one["name"] for one in kept if bucket in {None, one["bucket"]}])

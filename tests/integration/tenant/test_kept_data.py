@@ -1,0 +1,159 @@
+"""What a bucket and its key hold stays as long as the spec's words for it say, however the spec changes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+pytestmark = pytest.mark.timeout(300)
+
+ROWS = pa.table({"n": [1, 2, 3]})
+KEPT = {"name": "kept", "namespaces": ["results"], "deletion": "retain"}
+PURGED = {"name": "purged", "namespaces": ["results"], "deletion": "purge"}
+
+
+def fill(tenant: Any, warehouse: str) -> Any:
+    """A table with three rows in a warehouse; the catalog to read it with."""
+    catalog = tenant.catalog(warehouse)
+    catalog.create_table("results.flights", schema=ROWS.schema).append(ROWS)
+    return catalog
+
+
+def read(catalog: Any) -> list[int]:
+    return catalog.load_table("results.flights").scan().to_arrow()["n"].to_pylist()
+
+
+def keys(aws: Callable[..., Any], bucket: str, prefix: str = "") -> list[str]:
+    """Keys of all versions and delete markers."""
+    page = aws("s3").list_object_versions(Bucket=bucket, Prefix=prefix)
+    return [one["Key"] for one in [*page.get("Versions", []), *page.get("DeleteMarkers", [])]]
+
+
+def buckets(aws: Callable[..., Any]) -> list[str]:
+    return [one["Name"] for one in aws("s3").list_buckets()["Buckets"]]
+
+
+def declare(tenant: Any, *warehouses: dict[str, Any]) -> None:
+    tenant.spec["warehouses"] = list(warehouses)
+    tenant.write()
+
+
+def test_retained_data_outlives_its_place_in_the_spec(
+    make_tenant: Callable[..., Any], aws: Callable[..., Any], lakekeeper: Any
+) -> None:
+    tenant = make_tenant(warehouses=[KEPT, PURGED])
+    tenant.up()
+    catalog = fill(tenant, "kept")
+    fill(tenant, "purged")
+    declare(tenant, PURGED)
+    tenant.up()
+
+    tenant.verb("destroy", "--yes")
+
+    assert read(catalog) == [1, 2, 3]
+    assert keys(aws, tenant.bucket, f"{tenant.name}/purged/") == []
+    assert aws("s3").get_public_access_block(Bucket=tenant.bucket)
+    projects = lakekeeper.get("/management/v1/project-list").json()["projects"]
+    assert tenant.name in [project["project-id"] for project in projects]
+
+
+def test_a_purged_warehouse_leaves_no_old_version_behind(
+    make_tenant: Callable[..., Any], aws: Callable[..., Any]
+) -> None:
+    tenant = make_tenant(warehouses=[KEPT, PURGED])
+    tenant.up()
+    catalog = fill(tenant, "kept")
+    fill(tenant, "purged")
+    declare(tenant, KEPT)
+
+    tenant.up()
+
+    assert keys(aws, tenant.bucket, f"{tenant.name}/purged/") == []
+    assert read(catalog) == [1, 2, 3]
+
+
+def test_destroy_refuses_what_no_purged_warehouse_holds(
+    make_tenant: Callable[..., Any], aws: Callable[..., Any]
+) -> None:
+    """Such as files of a warehouse that was protected once, of which the state knows nothing."""
+    tenant = make_tenant(warehouses=[PURGED])
+    tenant.up()
+    catalog = fill(tenant, "purged")
+    aws("s3").put_object(Bucket=tenant.bucket, Key=f"{tenant.name}/earlier/data.parquet", Body=b"1")
+
+    refused = tenant.run("destroy", "--yes", "--engine", "embedded")
+
+    said = refused.stdout + refused.stderr
+    assert refused.returncode != 0
+    assert f"bucket `{tenant.bucket}` at {tenant.sandbox.aws.endpoint} holds 1 object" in said
+    assert f"{tenant.name}/earlier/data.parquet" in said
+    assert "Traceback" not in said
+    assert read(catalog) == [1, 2, 3]
+    for version in aws("s3").list_object_versions(Bucket=tenant.bucket, Prefix=f"{tenant.name}/earlier/")["Versions"]:
+        aws("s3").delete_object(Bucket=tenant.bucket, Key=version["Key"], VersionId=version["VersionId"])
+    tenant.verb("destroy", "--yes")
+    assert tenant.bucket not in buckets(aws)
+
+
+def encrypt(tenant: Any, kms: str) -> None:
+    tenant.spec["storage"]["main"]["encryption"] = {"kms": kms}
+    tenant.write()
+
+
+def key_state(aws: Callable[..., Any], tenant: Any) -> str:
+    """State of the key that was made for the tenant's bucket; there is one, ever."""
+    kms = aws("kms")
+    described = [kms.describe_key(KeyId=one["KeyId"])["KeyMetadata"] for one in kms.list_keys()["Keys"]]
+    (state,) = [one["KeyState"] for one in described if one["Description"] == f"Encrypts bucket {tenant.bucket}"]
+    return state
+
+
+def test_an_own_key_stays_as_long_as_objects_need_it(make_tenant: Callable[..., Any], aws: Callable[..., Any]) -> None:
+    """Also old versions of the catalog's probes, which are all that is there once the table's files are gone."""
+    tenant = make_tenant(warehouses=[PURGED | {"deletion": "protect"}])
+    encrypt(tenant, "own")
+    tenant.up()
+    catalog = fill(tenant, "purged")
+    encrypt(tenant, "s3")
+
+    for command in (["preview"], ["up", "--yes"]):
+        refused = tenant.run(*command, "--engine", "embedded")
+        assert refused.returncode != 0
+        assert f"KeyInUse: bucket `{tenant.bucket}`" in refused.stdout + refused.stderr
+
+    assert key_state(aws, tenant) == "Enabled"
+    assert read(catalog) == [1, 2, 3]
+    (rule,) = aws("s3").get_bucket_encryption(Bucket=tenant.bucket)["ServerSideEncryptionConfiguration"]["Rules"]
+    assert rule["ApplyServerSideEncryptionByDefault"]["SSEAlgorithm"] == "aws:kms"
+    catalog.purge_table("results.flights")
+    page = aws("s3").list_object_versions(Bucket=tenant.bucket)
+    for one in [*page.get("Versions", []), *page.get("DeleteMarkers", [])]:
+        aws("s3").delete_object(Bucket=tenant.bucket, Key=one["Key"], VersionId=one["VersionId"])
+    tenant.up()
+    assert key_state(aws, tenant) == "PendingDeletion"
+
+
+def test_a_key_goes_with_its_bucket_and_stays_with_retained_data(
+    make_tenant: Callable[..., Any], aws: Callable[..., Any]
+) -> None:
+    purged = make_tenant(warehouses=[PURGED])
+    encrypt(purged, "own")
+    purged.up()
+    fill(purged, "purged")
+    retained = make_tenant(warehouses=[KEPT, PURGED])
+    encrypt(retained, "own")
+    retained.up()
+    catalog = fill(retained, "kept")
+    declare(retained, PURGED)
+    retained.up()
+
+    purged.verb("destroy", "--yes")
+    retained.verb("destroy", "--yes")
+
+    assert purged.bucket not in buckets(aws)
+    assert (key_state(aws, purged), key_state(aws, retained)) == ("PendingDeletion", "Enabled")
+    assert f"alias/{purged.bucket}" not in [one["AliasName"] for one in aws("kms").list_aliases()["Aliases"]]
+    assert read(catalog) == [1, 2, 3]
