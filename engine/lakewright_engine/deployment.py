@@ -24,8 +24,15 @@ from lakewright_engine.urns import is_provider_type, make_urn, split_reference
 
 
 def now() -> str:
-    """The time in UTC as states have it."""
-    return datetime.now(UTC).isoformat().replace("+00:00", "Z")
+    """Return the time in UTC as states have it."""
+    return format_time(datetime.now(UTC))
+
+
+def format_time(moment: datetime) -> str:
+    """Return a UTC time as the CLI writes it: RFC 3339 without trailing zeros in the fraction of a second."""
+    seconds, _, fraction = moment.isoformat().replace("+00:00", "").partition(".")
+    fraction = fraction.rstrip("0")
+    return f"{seconds}.{fraction}Z" if fraction else f"{seconds}Z"
 
 
 _AFTER_COMPONENT = {"create": "AfterCreate", "create-replacement": "AfterCreate", "update": "AfterUpdate"}

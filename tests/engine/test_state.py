@@ -6,10 +6,12 @@ import os
 import shutil
 import subprocess
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 from lakewright_engine.checkpoint import Codec
+from lakewright_engine.deployment import format_time
 from lakewright_engine.errors import EngineError, StackLocked, StackNotFound, StateError, UnsupportedFeature
 from lakewright_engine.model import PendingOperation, ResourceState, Secret, Snapshot
 from lakewright_engine.outputs import stack_outputs
@@ -343,3 +345,12 @@ def _secrets(value: object) -> list[dict]:
             return [value]
         return [found for item in value.values() for found in _secrets(item)]
     return [found for item in value for found in _secrets(item)] if isinstance(value, list) else []
+
+
+@pytest.mark.parametrize(
+    ("microseconds", "expected"),
+    [(524002, "2026-11-22T07:30:33.524002Z"), (524000, "2026-11-22T07:30:33.524Z"), (0, "2026-11-22T07:30:33Z")],
+)
+def test_times_have_no_trailing_zeros(microseconds: int, expected: str) -> None:
+    """The CLI writes a state's times anew at each save; a different spelling would make two exports differ."""
+    assert format_time(datetime(2026, 11, 22, 7, 30, 33, microseconds, tzinfo=UTC)) == expected
