@@ -8,7 +8,7 @@ import pulumi
 from pulumi.dynamic import DiffResult, Resource
 from typing_extensions import override
 
-from lakewright.lakekeeper import own_bucket, warehouse_removal
+from lakewright.lakekeeper import own_bucket, server_identity, warehouse_removal
 from lakewright.lakekeeper.api import contents, projects, roles, warehouses
 from lakewright.lakekeeper.api.client import Client
 from lakewright.lakekeeper.api.errors import Forbidden, NotFound
@@ -78,7 +78,13 @@ class DeletionGuardProvider(LakekeeperProvider[DeletionGuardArgs]):
 
     @override
     def find(self, client: Client, known: Known[DeletionGuardArgs]) -> Found[DeletionGuardArgs] | None:
-        return Found(known.declared)
+        """The guard as the state has it. Raises MovedServer if its warehouses may be on another server."""
+        state = known.declared
+        if state.deletion == "protect" and not server_identity.is_proven(client, known.outs):
+            for name, warehouse_id in sorted(state.warehouses.items()):
+                if warehouses.get(client, warehouse_id) is None:
+                    raise server_identity.unproven(client, f"warehouse `{name}` ({warehouse_id}) at {client.endpoint}")
+        return Found(state)
 
     @override
     def change(

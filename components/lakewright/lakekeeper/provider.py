@@ -161,6 +161,7 @@ class LakekeeperProvider(ResourceProvider, Generic[D]):
         client = self._known_client(state, props)
         found = self.find(client, Known(id_, state, props))
         if found is None:
+            self._require_proven(client, props, state)
             return ReadResult(None, {})
         return ReadResult(id_, found.outs() | server_identity.to_record(client), found.declared.props())
 
@@ -170,6 +171,7 @@ class LakekeeperProvider(ResourceProvider, Generic[D]):
         known, client = Known(_id, old, _olds), self.client(new.server)
         server_identity.verify(client, _olds, self.title(old))
         if server_identity.is_outdated(_olds) and self.find(client, known) is None:
+            self._require_proven(client, _olds, old)
             raise errors.DeletedBehindBack(f"{self.title(old)} is not there. Run `up --refresh`.")
         if hidden.to_be_seen_now(_olds, lambda: client):
             found = self._seen_again(client, known, new)
@@ -200,7 +202,11 @@ class LakekeeperProvider(ResourceProvider, Generic[D]):
     def delete(self, _id: str, _props: dict[str, Any]) -> None:
         """Delete, as the state's `deletion` says."""
         state = self.args.from_state(_props)
-        self.remove(self._known_client(state, _props), Known(_id, state, _props))
+        client, known = self._known_client(state, _props), Known(_id, state, _props)
+        is_uncertain = getattr(state, "deletion", None) == "protect" and not server_identity.is_proven(client, _props)
+        if is_uncertain and self.find(client, known) is None:
+            raise server_identity.unproven(client, self.title(state))
+        self.remove(client, known)
 
     # What subclasses share.
 
@@ -247,6 +253,11 @@ class LakekeeperProvider(ResourceProvider, Generic[D]):
         client = self.client(state.server)
         server_identity.verify(client, outs, self.title(state))
         return client
+
+    def _require_proven(self, client: Client, outs: dict[str, Any], state: D) -> None:
+        """Refuse to take a missing object for a deleted one on a server that may be another. Raises MovedServer."""
+        if not server_identity.is_proven(client, outs):
+            raise server_identity.unproven(client, self.title(state))
 
     def _reach(self, old: ServerRef, new: ServerRef) -> Client:
         return self.client(old if has_unknown(new) else new)

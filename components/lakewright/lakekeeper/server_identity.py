@@ -27,6 +27,29 @@ def is_outdated(outs: Mapping[str, Any]) -> bool:
     return not recorded or (accepted is not None and recorded != accepted)
 
 
+def is_proven(client: Client, outs: Mapping[str, Any]) -> bool:
+    """Whether the server is known to be the one that has the stack's objects. A missing object is then a deleted one.
+
+    State of earlier versions records no server. A person can then confirm the server by its id.
+    """
+    return bool(outs.get(RECORDED)) or client.server().server_id == settings.accepted_server_id()
+
+
+def unproven(client: Client, missing: str) -> MovedServer:
+    """Return the error for an object that is missing on a server that may be another one than the object's."""
+    found = client.server().server_id
+    confirm = (
+        f" If it is the right server and the object was deleted there, run once with"
+        f" {settings.ACCEPTED_SERVER_ID}={found}."
+        if found
+        else ""
+    )
+    return MovedServer(
+        f"{missing} is not there, and the state does not record which server it was on. Nothing was changed."
+        f" Check that `endpoint` is the Lakekeeper that has this stack's objects.{confirm}"
+    )
+
+
 def verify(client: Client, outs: Mapping[str, Any], title: str) -> None:
     """Refuse to use a server that is not the one in the state. Raises MovedServer."""
     recorded, found = outs.get(RECORDED), client.server().server_id

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -86,8 +87,46 @@ def test_old_state_is_loaded_and_recorded_by_up(project: Resource, declared: Pro
 
 def test_old_state_is_not_recorded_on_another_server(project: Resource, declared: Props, other: str) -> None:
     del project.outs[server_identity.RECORDED]
-    with pytest.raises(DeletedBehindBack, match="is not there"):
+    with pytest.raises(MovedServer, match="the state does not record which server"):
         project.up(**declared | {"server": {"endpoint": other}})
+
+
+def test_old_state_is_not_emptied_on_another_server(project: Resource, other: str) -> None:
+    del project.outs[server_identity.RECORDED]
+    moved_to(project, other)
+    with pytest.raises(MovedServer, match="Check that `endpoint`"):
+        project.refresh()
+    with pytest.raises(MovedServer, match="Check that `endpoint`"):
+        project.destroy()
+
+
+def test_old_guard_refuses_on_another_server(declared: Props, other: str) -> None:
+    guard = Resource(DeletionGuardProvider())
+    guard.up(server=declared["server"], warehouses={"main": str(uuid.uuid4())}, deletion="protect")
+    del guard.outs[server_identity.RECORDED]
+    moved_to(guard, other)
+    for step in (guard.refresh, guard.destroy):
+        with pytest.raises(MovedServer, match="warehouse `main`"):
+            step()
+
+
+def test_old_state_is_confirmed_by_the_servers_id(
+    project: Resource, declared: Props, light: httpx.Client, light_endpoint: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The object was deleted by hand on the right server."""
+    del project.outs[server_identity.RECORDED]
+    light.delete(f"/management/v1/project/{project.id}").raise_for_status()
+    with pytest.raises(MovedServer, match=settings.ACCEPTED_SERVER_ID):
+        project.refresh()
+    monkeypatch.setenv(settings.ACCEPTED_SERVER_ID, server_id(light_endpoint))
+    with pytest.raises(DeletedBehindBack, match="up --refresh"):
+        project.up(**declared)
+    assert project.refresh() == "delete"
+
+
+def test_recorded_server_proves_a_deletion(project: Resource, light: httpx.Client) -> None:
+    light.delete(f"/management/v1/project/{project.id}").raise_for_status()
+    assert project.refresh() == "delete"
 
 
 def test_migrated_server_is_accepted_by_its_id(
