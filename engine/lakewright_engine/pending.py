@@ -42,9 +42,14 @@ def of_export(deployment: Mapping[str, Any]) -> list[Creation]:
     ]
 
 
-def without_carried_out(deployment: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return a deployment without the interrupted creations that a later run carried out; None if it has none."""
-    done = _carried_out(deployment)
+def without_carried_out(deployment: Mapping[str, Any], before: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Return a deployment without the interrupted creations that a later run carried out; None if it has none.
+
+    Args:
+        deployment: The state after a run.
+        before: The state before it: it has the resources that the run deleted.
+    """
+    done = _carried_out(deployment) | _carried_out(before)
     kept = [
         op
         for op in cast(list[dict[str, Any]], deployment.get("pending_operations") or [])

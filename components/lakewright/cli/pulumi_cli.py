@@ -50,7 +50,7 @@ class PulumiCli:
             raise CliFailed(*_said(error)) from error
         result = Result(0)
         try:
-            with _pending_creations(stack) as environment:
+            with pending_creations(stack, clears=not operation.is_dry) as environment:
                 workspace.env_vars = {**workspace.env_vars, **environment}
                 _operate(stack, operation, heard)
         except automation.CommandError as error:
@@ -70,23 +70,43 @@ class PulumiCli:
 
 
 @contextmanager
-def _pending_creations(stack: Stack) -> Generator[dict[str, str]]:
+def pending_creations(stack: Stack, *, clears: bool) -> Generator[dict[str, str]]:
     """The environment that tells providers what an interrupted run of this stack began to create.
 
     The CLI keeps such an operation in the state even after a later run carried it out. It would let this stack take
-    over an object that another one makes later, so it is removed.
+    over an object that another one makes later, so it is removed, also after a run that failed.
+
+    Args:
+        stack: The stack that runs.
+        clears: Whether the run may write the state, which a preview must not.
     """
     from lakewright_engine import pending  # noqa: PLC0415 - `--help` needs no engine
+    from pulumi.automation import CommandError  # noqa: PLC0415
+
+    before = stack.export_stack().deployment or {}
+    has_failed = True
+    try:
+        with pending.handed_over(pending.of_export(before)) as environment:
+            yield environment
+        has_failed = False
+    finally:
+        if clears and before.get("pending_operations"):
+            try:
+                _clear_carried_out(stack, before)
+            except CommandError:
+                if not has_failed:  # the failure of the run itself counts
+                    raise
+
+
+def _clear_carried_out(stack: Stack, before: dict[str, Any]) -> None:
+    """Remove carried-out creations from the state, unless another run changes it meanwhile."""
+    from lakewright_engine import pending  # noqa: PLC0415
     from pulumi.automation import Deployment  # noqa: PLC0415
 
-    exported = stack.export_stack()
-    with pending.handed_over(pending.of_export(exported.deployment or {})) as environment:
-        yield environment
-    if exported.deployment and exported.deployment.get("pending_operations"):
-        after = stack.export_stack()
-        cleared = pending.without_carried_out(after.deployment or {})
-        if cleared is not None:
-            stack.import_stack(Deployment(version=after.version, deployment=cleared))
+    after = stack.export_stack()
+    cleared = pending.without_carried_out(after.deployment or {}, before)
+    if cleared is not None and stack.export_stack().deployment == after.deployment:
+        stack.import_stack(Deployment(version=after.version, deployment=cleared))
 
 
 def _operate(stack: Stack, operation: Operation, on_event: Callable[[EngineEvent], None]) -> None:

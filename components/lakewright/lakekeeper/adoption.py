@@ -75,14 +75,16 @@ def refused(provider: "LakekeeperProvider[Any]", declared: OnServer) -> str | No
             return None
         if adopts:
             return _announce(provider, client, found, declared)
+        begun = is_begun(provider, declared)
+        differs = provider.contents(client, found[0], declared) if begun else ""
     except (LakekeeperError, UnresolvedCredential) as error:
         if adopts:
-            warn(f"{what}: whether there is something to adopt cannot be told: {error}")
+            warn(f"{what}: could not check for an existing object to adopt: {error}")
         return None
-    if is_begun(provider, declared):
+    if begun and not differs:
         tell(f"{what} ({found[0]}) exists already: an interrupted run of this stack began to create it")
         return None
-    return refusal(what, "")
+    return refusal(what, differs)
 
 
 def refusal(what: str, differs: str) -> str:
@@ -127,7 +129,7 @@ def _can_look(provider: "LakekeeperProvider[Any]", declared: OnServer, *, adopts
     later = ", ".join(f"`{name}`" for name in provider.seen_by if is_unknown(getattr(declared, name)))
     if later and adopts:
         what = provider.title(declared)
-        tell(f"{what}: whether it exists already, and what adopting it changes, is told once {later} can be known")
+        tell(f"{what}: an existing object is looked for, and its changes are printed, once {later} can be known")
     return not later
 
 

@@ -82,6 +82,12 @@ class NamespaceProvider(LakekeeperProvider[NamespaceArgs]):
         answer = namespaces.get(client, new.warehouse_id, new.path)
         return None if answer is None else (_id_of(new), self._observed(client, answer, new))
 
+    @override
+    def contents(self, client: Client, object_id: str, new: NamespaceArgs) -> str:
+        inside = contents.of_namespace(client, new.warehouse_id, new.path)
+        names = sorted([".".join(one.path) for one in inside.namespaces] + [str(one) for one in inside.tabulars])
+        return f"with contents: {', '.join(names[: contents.NAMED])}" if names else ""
+
     def make(self, client: Client, new: NamespaceArgs) -> tuple[str, Found[NamespaceArgs]]:
         client.server().require({"managed_access": new.managed_access})
         location = {"location": new.location} if new.location else {}
@@ -92,7 +98,7 @@ class NamespaceProvider(LakekeeperProvider[NamespaceArgs]):
         there = self._observed(client, answer, new).declared
         changes = difference.between(*_as_created(there, new, answer))
         differs = f"with other {', '.join(change.path for change in changes)}" if changes else ""
-        self.require_ours(client, there, new, origin, differs)
+        self.require_ours(client, there, new, origin, differs, object_id=_id_of(new))
         return _id_of(new), self._converge(client, answer, new)
 
     def find(self, client: Client, known: Known[NamespaceArgs]) -> Found[NamespaceArgs] | None:

@@ -16,11 +16,17 @@ from lakewright.lakekeeper.declared import OnServer, tidied
 
 FILE = "LAKEWRIGHT_PENDING_CREATIONS"
 """Environment variable: path of a JSON list of objects with `urn`, `type` and `inputs`."""
+PROJECT = "PULUMI_PROJECT"
+"""Environment variable that both engines set for the processes of providers."""
 
 
 def is_reported() -> bool:
-    """Whether the engine told this process about pending creations; plain `pulumi up` does not."""
-    return bool(os.environ.get(FILE))
+    """Whether the engine reported pending creations to this process; plain `pulumi up` does not.
+
+    The file is deleted when its run ends, so a variable that is left over names a missing one.
+    """
+    path = os.environ.get(FILE)
+    return bool(path) and Path(path).is_file()
 
 
 def was_begun(kind: str, declared: OnServer, natural_key: tuple[str, ...]) -> bool:
@@ -41,8 +47,19 @@ def was_begun(kind: str, declared: OnServer, natural_key: tuple[str, ...]) -> bo
 
 
 def _reported() -> list[dict[str, Any]]:
-    path = os.environ.get(FILE)
-    return cast(list[dict[str, Any]], json.loads(Path(path).read_text(encoding="utf-8"))) if path else []
+    """The reported creations of the running project. A dynamic provider does not learn which stack runs."""
+    try:
+        creations = cast(list[dict[str, Any]], json.loads(Path(os.environ[FILE]).read_text(encoding="utf-8")))
+    except (KeyError, OSError):
+        return []
+    project = os.environ.get(PROJECT)
+    return [one for one in creations if not project or _project_of(one["urn"]) == project]
+
+
+def _project_of(urn: str) -> str:
+    """The project in `urn:pulumi:STACK::PROJECT::TYPE::NAME`."""
+    parts = urn.split("::")
+    return parts[1] if len(parts) > 1 else ""
 
 
 def _endpoint(inputs: dict[str, Any]) -> str | None:

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import pulumi
 from pulumi.dynamic import Resource
+from typing_extensions import override
 
 from lakewright.lakekeeper.api import projects, warehouses
 from lakewright.lakekeeper.api.client import Client
@@ -43,6 +44,11 @@ class ProjectProvider(LakekeeperProvider[ProjectArgs]):
         name = projects.name_of(client, new.project_id)
         return None if name is None else (new.project_id, Found(new.model_copy(update={"name": name})))
 
+    @override
+    def contents(self, client: Client, object_id: str, new: ProjectArgs) -> str:
+        names = sorted(str(one["name"]) for one in warehouses.all_of(client, object_id))
+        return f"with warehouses: {', '.join(names)}" if names else ""
+
     def make(self, client: Client, new: ProjectArgs) -> tuple[str, Found[ProjectArgs]]:
         def create() -> str:
             projects.create(client, new.project_id, new.name)
@@ -50,7 +56,8 @@ class ProjectProvider(LakekeeperProvider[ProjectArgs]):
 
         name, origin = created_or_found(create, lambda: projects.name_of(client, new.project_id))
         differs = "" if name == new.name else f"named `{name}`; declared is `{new.name}`"
-        self.require_ours(client, new.model_copy(update={"name": name}), new, origin, differs)
+        there = new.model_copy(update={"name": name})
+        self.require_ours(client, there, new, origin, differs, object_id=new.project_id)
         if differs:
             projects.rename(client, new.project_id, new.name)
         return new.project_id, Found(new)

@@ -104,6 +104,13 @@ class LakekeeperProvider(ResourceProvider, Generic[D]):
         """What has a declaration's natural key on the server, and its id; for `adopt`."""
         return None
 
+    def contents(self, client: Client, object_id: str, new: D) -> str:  # noqa: ARG002 - for subclasses
+        """What an existing object holds, in words; empty for none.
+
+        An interrupted creation leaves an empty object: what is in it is created after it is in the state.
+        """
+        return ""
+
     def adopting(self, there: Found[D], new: D) -> Adopting:
         """What taking over an existing object changes, and why it must not be."""
         return adoption.changes_of(there.declared, new)
@@ -215,7 +222,9 @@ class LakekeeperProvider(ResourceProvider, Generic[D]):
         """Name of the resource class."""
         return type(self).__name__.removesuffix("Provider")
 
-    def require_ours(self, client: Client, there: D, new: D, origin: Origin, differs: str = "") -> None:
+    def require_ours(
+        self, client: Client, there: D, new: D, origin: Origin, differs: str = "", *, object_id: str | None = None
+    ) -> None:
         """Raise NotOurs for an object that this stack did not make and may not take over.
 
         Args:
@@ -224,11 +233,14 @@ class LakekeeperProvider(ResourceProvider, Generic[D]):
             new: The declaration.
             origin: Where the object came from, as far as the create call tells.
             differs: How the object differs from what the interrupted creation of `new` would have left, in words.
+            object_id: Id of an object that may hold others.
         """
         if origin is Origin.CREATED:
             return
         if not differs and (origin is Origin.UNCONFIRMED or adoption.is_begun(self, new)):
-            return
+            differs = "" if object_id is None else self.contents(client, object_id, new)
+            if not differs:
+                return
         if getattr(new, "adopt", False):
             if not (fixed := adoption.fixed(self, client, there, new)):
                 return

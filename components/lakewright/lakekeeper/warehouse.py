@@ -9,8 +9,8 @@ from typing_extensions import override
 
 from lakewright import credentials
 from lakewright.lakekeeper import bucket_emptying, hidden, preflight, warehouse_changes, warehouse_removal
+from lakewright.lakekeeper.api import contents, projects, warehouses
 from lakewright.lakekeeper.api import managed_access as managed
-from lakewright.lakekeeper.api import projects, warehouses
 from lakewright.lakekeeper.api.client import Client
 from lakewright.lakekeeper.api.errors import AlreadyExists, Forbidden, NotFound
 from lakewright.lakekeeper.creation import Origin, created_or_found
@@ -93,6 +93,15 @@ class WarehouseProvider(LakekeeperProvider[WarehouseArgs]):
         there = self._observed(client, found, new).declared.model_copy(update={"credential": None})
         return warehouses.id_of(found), Found(there)  # whatever credential it has, ours is sent
 
+    @override
+    def contents(self, client: Client, object_id: str, new: WarehouseArgs) -> str:
+        found = warehouses.get(client, object_id)
+        if found is not None and found["status"] != "active":
+            return "inactive, so that its contents cannot be checked"
+        inside = contents.of_warehouse(client, object_id)
+        names = sorted([".".join(one.path) for one in inside.namespaces] + [str(one) for one in inside.tabulars])
+        return f"with contents: {', '.join(names[: contents.NAMED])}" if names else ""
+
     def make(self, client: Client, new: WarehouseArgs) -> tuple[str, Found[WarehouseArgs]]:
         self._require(client, new)
         try:
@@ -107,7 +116,7 @@ class WarehouseProvider(LakekeeperProvider[WarehouseArgs]):
             raise unlisted_holder(client, taken) from None
         there = self._observed(client, found, new).declared
         differs = "" if same_place(there, new) else f"at {there.storage.where}; declared is {new.storage.where}"
-        self.require_ours(client, there, new, origin, differs)
+        self.require_ours(client, there, new, origin, differs, object_id=warehouses.id_of(found))
         existed = origin is not Origin.CREATED
         return warehouses.id_of(found), self._converge(client, found, new, resend=existed, fresh_role=existed)
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 from lakewright.credentials import resolve
-from lakewright.lakekeeper import provider
+from lakewright.lakekeeper import pending, provider
 from lakewright.lakekeeper.api.client import Client
 from lakewright.lakekeeper.api.errors import Unconfirmed
 from lakewright.lakekeeper.api.retry import RetryPolicy
@@ -161,3 +162,45 @@ def test_half_made_warehouse_is_finished_by_the_next_up(declared: Props, http: h
     assert whole.id == half.id
     now = http.get(f"/management/v1/warehouse/{whole.id}").json()
     assert (now["protected"], now["status"]) == (True, "inactive")
+
+
+def test_killed_create_is_no_warehouse_with_contents(
+    warehouse: Resource, declared: Props, http: httpx.Client, interrupted: Any
+) -> None:
+    """A pending creation that was left over must not take over what another stack made since."""
+    http.post(f"/catalog/v1/{warehouse.id}/namespaces", json={"namespace": ["sales"]}).raise_for_status()
+    interrupted("Warehouse", declared)
+    assert "with contents: sales" in Resource(WarehouseProvider()).refusal(**declared)
+
+
+def test_killed_create_is_no_namespace_with_contents(
+    warehouse: Resource, server: Props, http: httpx.Client, interrupted: Any
+) -> None:
+    declared: Props = {"server": server, "warehouse_id": warehouse.id, "name": "sales"}
+    for levels in (["sales"], ["sales", "daily"]):
+        http.post(f"/catalog/v1/{warehouse.id}/namespaces", json={"namespace": levels}).raise_for_status()
+    interrupted("Namespace", declared)
+    assert "with contents: sales.daily" in Resource(NamespaceProvider()).refusal(**declared)
+
+
+def test_killed_create_is_no_project_with_warehouses(
+    warehouse: Resource, server: Props, project_id: str, interrupted: Any
+) -> None:
+    declared: Props = {"server": server, "project_id": project_id, "name": project_id}
+    interrupted("Project", declared)
+    assert "with warehouses: main" in Resource(ProjectProvider()).refusal(**declared)
+
+
+def test_missing_file_of_creations_counts_as_unreported(
+    warehouse: Resource, declared: Props, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(pending.FILE, str(tmp_path / "gone.json"))
+    assert "run `lakewright up`" in Resource(WarehouseProvider()).refusal(**declared)
+
+
+def test_pending_creation_of_another_project_is_no_proof(
+    warehouse: Resource, declared: Props, interrupted: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    interrupted("Warehouse", declared)
+    monkeypatch.setenv(pending.PROJECT, "another")
+    Resource(WarehouseProvider()).refusal(**declared)
