@@ -54,7 +54,7 @@ def refuse_shared_tenant(project: Project, stack: str) -> None:
         try:
             return read_stack_file(path)
         except SpecError:
-            return None  # whoever runs that stack is told
+            return None  # reported when that stack runs
 
     spec = read(file)
     if spec is None:

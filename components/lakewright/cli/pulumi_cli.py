@@ -83,7 +83,7 @@ def pending_creations(stack: Stack, *, clears: bool) -> Generator[dict[str, str]
     from lakewright_engine import pending  # noqa: PLC0415 - `--help` needs no engine
     from pulumi.automation import CommandError  # noqa: PLC0415
 
-    before = stack.export_stack().deployment or {}
+    before = dict(stack.export_stack().deployment or {})
     has_failed = True
     try:
         with pending.handed_over(pending.of_export(before)) as environment:

@@ -75,11 +75,11 @@ def _judge(server: LakekeeperServer, account: _Account) -> Finding:
         setting = f"set `lakekeeper.jobs_token_audience: {other or 'null'}` in the environment"
         own = f", or {_VARIABLE}={audience} on the server" if audience else ""
         return Finding(SUBJECT, "missing", f"{found}; {_told(other)} is accepted", setting + own)
-    mend = (
+    fix = (
         f"set {_VARIABLE} on the server and `lakekeeper.jobs_token_audience` in the environment to the same name, and "
         "LAKEKEEPER__ENABLE_KUBERNETES_AUTHENTICATION=true on the server, which must know this cluster"
     )
-    return Finding(SUBJECT, "missing", found, mend)
+    return Finding(SUBJECT, "missing", found, fix)
 
 
 def _refusal(server: LakekeeperServer, token: str) -> str | None:

@@ -50,7 +50,7 @@ def created_or_found(create: Callable[[], T], look: Callable[[], T | None]) -> t
 
 
 def looked(look: Callable[[], T | None], after: LakekeeperError) -> T | None:
-    """What is there. A look that fails as well is told beside what made it necessary."""
+    """Return what is there. If the look fails too, its error is added to the first one."""
     try:
         return look()
     except LakekeeperError as blind:

@@ -64,7 +64,7 @@ class LakekeeperProvider(ResourceProvider, Generic[D]):
     seen_by: tuple[str, ...] = ()
     """The properties without which what is there cannot be told in the words of a declaration."""
     belongs_to_maker = True
-    """Whether an existing object is somebody's; settings of an object are not, and are compared instead."""
+    """Whether an existing object has an owner; settings of an object are not, and are compared instead."""
     config: credentials.ConfigLookup = staticmethod(credentials.no_config)
 
     # What a resource says of itself.
