@@ -315,7 +315,7 @@ def test_a_project_stays_for_a_warehouse_that_was_retained(
     warehouse: Resource, server: Props, project_id: str, http: httpx.Client
 ) -> None:
     project = Resource(ProjectProvider())
-    project.up(server=server, project_id=project_id, name=project_id, kept_warehouses=["MAIN", "gone"])
+    project.up(server=server, project_id=project_id, name=project_id, kept_warehouses=["MAIN", "gone"], adopt=True)
     project.provider.delete(project.id, project.outs)
     assert there(http, warehouse.id)
     warehouse.destroy()
