@@ -26,6 +26,10 @@ class CompactionMetrics(Metrics):
     failed: int = 0
     """Files whose group could not be written or committed; the other groups are."""
 
+    @property
+    def failure(self) -> str | None:
+        return f"{self.failed} files could not be rewritten; the others are" if self.failed else None
+
 
 def run(opened: IcebergTable, policy: TablePolicies, *, dry_run: bool, now: datetime) -> CompactionMetrics:
     """Rewrite what is too small or too large, where there are enough such files in a partition to pay.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import chain
@@ -19,6 +19,10 @@ from lakewright_spark.table_identifier import TableIdentifier, quoted
 
 MARK = "lakewright.change"
 """In the summary of a snapshot that a job made: tells it from every other."""
+
+
+_AT_ONCE = 10_000
+"""Paths that one call hands over to Java."""
 
 
 @dataclass(frozen=True)
@@ -116,6 +120,17 @@ class IcebergTable:
         """What a Java Iterable of paths has, at once: each call into Java costs as much as hundreds there."""
         joined = self.jvm.java.lang.String.join("\n", iterable)
         return joined.split("\n") if joined else []
+
+    def delete_files(self, paths: Sequence[str]) -> None:
+        """Delete files by the thousand. The store may refuse some, which only a new listing shows for certain."""
+        lines = self.jvm.java.util.regex.Pattern.compile("\n")
+        for start in range(0, len(paths), _AT_ONCE):
+            batch = "\n".join(paths[start : start + _AT_ONCE])
+            try:
+                self.java.io().deleteFiles(lines.splitAsStream(batch).toList())
+            except Py4JJavaError as error:
+                if "BulkDeletionFailure" not in first_line(error):
+                    raise
 
     def write(self, path: str, text: str) -> None:
         """Put a file of the table's, with the table's own credentials."""

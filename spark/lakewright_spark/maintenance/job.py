@@ -25,6 +25,11 @@ class Metrics:
     """Why it was skipped, or what whoever reads this should know."""
     dry_run: bool = False
 
+    @property
+    def failure(self) -> str | None:
+        """What a job that came to its end could not do; None if it did all."""
+        return None
+
 
 class JobRun(Protocol):
     """One job on one table. `now` is the instant (UTC) that ages are counted from."""

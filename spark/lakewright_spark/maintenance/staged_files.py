@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from uuid import uuid4
@@ -19,10 +20,22 @@ from lakewright_spark.table_identifier import literal
 
 @dataclass(frozen=True, kw_only=True)
 class StagedFilesMetrics(Metrics):
-    """Files deleted, and candidates that wait."""
+    """Files deleted, and candidates that stay."""
 
     deleted: int = 0
     waiting: int = 0
+    """Candidates whose time has not come."""
+    refused: int = 0
+    """Files that the store did not delete: they stay candidates for the next run."""
+
+    @property
+    def failure(self) -> str | None:
+        if not self.refused:
+            return None
+        return (
+            f"the store refused to delete {self.refused} of {self.refused + self.deleted} files: they stay candidates "
+            "for the next run; expected the right to delete objects (s3:DeleteObject) under the table's location"
+        )
 
 
 def run(opened: IcebergTable, policy: TablePolicies, *, dry_run: bool, now: datetime) -> StagedFilesMetrics:
@@ -54,18 +67,35 @@ def run(opened: IcebergTable, policy: TablePolicies, *, dry_run: bool, now: date
                 f"set s3.delete-enabled=true for this job's catalog, as `lakewright-spark job` does"
             )
         # The listing has seen how old they are; Iceberg looks once more for whoever refers to them.
-        opened = IcebergTable.open(spark, table)
+        again = IcebergTable.open(spark, table)
+        if again.uuid != opened.uuid:
+            raise JobFailedError(f"table {table}: another table has this name by now; no file was deleted")
         old = f.expr(instant(limit - timedelta(seconds=1)))
         doomed.select("file_path", old.alias("last_modified")).createOrReplaceTempView(view)
-        opened.call("remove_orphan_files", older_than=instant(limit), file_list_view=literal(view)).collect()
-        # Those that are due and were not deleted are referenced again, or gone.
+        still = again.call(
+            "remove_orphan_files", older_than=instant(limit), file_list_view=literal(view), dry_run="true"
+        )
+        paths = [row.orphan_file_location for row in still.collect()]
+        again.delete_files(paths)
+        refused = _left(again, paths, limit)
+        # Those that are due, were not deleted and were not refused are referenced again, or gone.
+        spark.createDataFrame([(path,) for path in refused], "file_path string").createOrReplaceTempView(view)
         spark.sql(
             f"DELETE FROM {CANDIDATES.make(spark, table.warehouse)} "  # noqa: S608
-            f"WHERE table_uuid = {literal(opened.uuid)} AND first_seen <= {instant(now - ttl)}"
+            f"WHERE table_uuid = {literal(again.uuid)} AND first_seen <= {instant(now - ttl)}"
+            + (f" AND file_path NOT IN (SELECT file_path FROM {view})" if refused else "")  # noqa: S608
         )
-        return StagedFilesMetrics(deleted=count, waiting=waiting)
+        return StagedFilesMetrics(deleted=len(paths) - len(refused), waiting=waiting, refused=len(refused))
     finally:
         spark.catalog.dropTempView(view)
         known.unpersist()
         if doomed is not None:
             doomed.unpersist()
+
+
+def _left(opened: IcebergTable, paths: Sequence[str], limit: datetime) -> list[str]:
+    """The files of these that are still there: what a store answers to a deletion does not say it for certain."""
+    if not paths:
+        return []
+    known = opened.spark.createDataFrame([(path,) for path in paths], "file_path string")
+    return [row.file_path for row in known.join(unreferenced(opened, limit), "file_path", "left_semi").collect()]

@@ -112,6 +112,6 @@ def _told(metrics: Metrics) -> dict[str, Any]:
     """State, reason and numbers of a run whose job came to its end."""
     numbers = dataclasses.asdict(metrics)
     state, reason = RunState(numbers.pop("state")), numbers.pop("reason")
-    if failed := numbers.get("failed", 0):
-        state, reason = RunState.FAILED, f"{failed} files could not be rewritten; the others are"
+    if metrics.failure:
+        state, reason = RunState.FAILED, metrics.failure
     return {"state": state, "reason": reason, "metrics": numbers}

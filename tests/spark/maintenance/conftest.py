@@ -5,8 +5,10 @@ In `soft` drops can be taken back; storms strike on the way to `struck`.
 
 from __future__ import annotations
 
+import json
 import uuid
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -190,9 +192,27 @@ def made(spark: SparkSession, sandbox: Sandbox) -> Iterator[Callable[..., Mainta
         spark.sql(f"DROP TABLE {table.sql}")
 
 
+@contextmanager
+def denied(table: Maintained, action: str, keys: str) -> Iterator[None]:
+    """Deny the role of warehouse `results` an action on keys under the table's location."""
+    bucket, prefix = table.place
+    statement = {"Effect": "Deny", "Action": action, "Resource": f"arn:aws:s3:::{bucket}/{prefix}{keys}"}
+    document = json.dumps({"Version": "2012-10-17", "Statement": [statement]})
+    iam = client(table.sandbox, "iam")
+    iam.put_role_policy(RoleName=bucket, PolicyName="denied", PolicyDocument=document)
+    try:
+        yield
+    finally:
+        iam.delete_role_policy(RoleName=bucket, PolicyName="denied")
+
+
 def s3(sandbox: Sandbox) -> Any:
+    return client(sandbox, "s3")
+
+
+def client(sandbox: Sandbox, service: str) -> Any:
     return boto3.client(
-        "s3",
+        service,
         endpoint_url=sandbox.aws.endpoint,
         region_name=sandbox.aws.region,
         aws_access_key_id=sandbox.admin.access_key_id,

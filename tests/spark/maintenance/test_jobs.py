@@ -11,7 +11,7 @@ import pytest
 from lakewright_spark.errors import JobFailedError, NoSuchResultError, PolicyRefusedError
 from lakewright_spark.table_identifier import TableIdentifier
 
-from .conftest import DAY, Maintained
+from .conftest import DAY, Maintained, denied
 
 pytestmark = pytest.mark.spark
 
@@ -175,6 +175,24 @@ class TestOrphans:
         assert (done.deleted, done.waiting) == (1, 0)
         assert before.keys() - table.objects().keys() == {lost}
         assert table.column("SELECT n FROM THIS") == [1]
+
+    def test_files_that_the_store_refuses_stay_candidates(self, made: Made) -> None:
+        table = made("denied", "AS SELECT 1 AS n")
+        names = ["gone.parquet", "kept-1.parquet", "kept-2.parquet"]
+        gone, *kept = [table.lose(name) for name in names]
+        table.allow(orphan_files={"older_than_days": 1}, staged_files={"older_than_days": 1})
+        assert table.job("orphan-files").new == 3
+        table.now += 2 * DAY
+        with denied(table, "s3:DeleteObject", "data/kept-*"):
+            done = table.job("staged-files")
+            assert (done.deleted, done.refused, done.waiting) == (1, 2, 0)
+            assert done.failure.startswith("the store refused to delete 2 of 3 files: they stay candidates")
+            assert gone not in table.objects()
+        assert table.job("staged-files", dry_run=True).deleted == 2
+        done = table.job("staged-files")
+        assert (done.deleted, done.refused, done.failure) == (2, 0, None)
+        assert not table.objects().keys() & {*kept}
+        assert table.job("staged-files").deleted == 0, "nothing is a candidate any more"
 
     def test_a_replica_waits_three_days_and_a_table_without_gc_is_left_alone(self, made: Made) -> None:
         table = made("copied", "AS SELECT 1 AS n")

@@ -1,0 +1,26 @@
+"""What a job could not do makes its run a failed one."""
+
+from __future__ import annotations
+
+import pytest
+from lakewright_spark.maintenance.compaction import CompactionMetrics
+from lakewright_spark.maintenance.job import Metrics
+from lakewright_spark.maintenance.staged_files import StagedFilesMetrics
+from lakewright_spark.scheduler.records import RunState
+from lakewright_spark.scheduler.work import _told
+
+
+@pytest.mark.parametrize(
+    ("metrics", "state", "reason"),
+    [
+        (Metrics(), RunState.SUCCEEDED, ""),
+        (StagedFilesMetrics(deleted=3), RunState.SUCCEEDED, ""),
+        (StagedFilesMetrics(deleted=1, refused=2), RunState.FAILED, "the store refused to delete 2 of 3 files"),
+        (CompactionMetrics(failed=2), RunState.FAILED, "2 files could not be rewritten; the others are"),
+    ],
+)
+def test_a_run_fails_by_what_its_job_could_not_do(metrics: Metrics, state: RunState, reason: str) -> None:
+    told = _told(metrics)
+    assert told["state"] is state
+    assert told["reason"].startswith(reason)
+    assert "state" not in told["metrics"]
