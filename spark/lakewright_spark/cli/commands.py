@@ -4,7 +4,20 @@ from __future__ import annotations
 
 import typer
 
-from lakewright_spark.cli import executions, flights, jars, job, maintain, policy, read, registry, run, runs, usage
+from lakewright_spark.cli import (
+    executions,
+    flights,
+    jars,
+    job,
+    maintain,
+    policy,
+    read,
+    registry,
+    restore,
+    run,
+    runs,
+    usage,
+)
 
 
 def register(app: typer.Typer) -> None:
@@ -15,6 +28,7 @@ def register(app: typer.Typer) -> None:
     app.add_typer(registry.app, name="registry")
     app.command("job")(job.job)
     app.command("maintain")(maintain.maintain)
+    app.command("restore")(restore.restore)
     app.add_typer(runs.app, name="runs")
     app.add_typer(policy.app, name="policy")
     app.command("usage")(usage.usage)

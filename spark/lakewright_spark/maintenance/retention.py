@@ -14,7 +14,7 @@ from lakewright_spark.catalog_policies import RetentionPolicy, TablePolicies
 from lakewright_spark.catalog_retention import cutoff, retention_mistakes
 from lakewright_spark.date_pattern import DEFAULT_PATTERN, formatted
 from lakewright_spark.errors import JobFailedError, PolicyRefusedError
-from lakewright_spark.maintenance.backups import manifest_path
+from lakewright_spark.maintenance.backups import describe, manifest_path
 from lakewright_spark.maintenance.iceberg import IcebergTable, each, first_line, instant
 from lakewright_spark.maintenance.job import Metrics
 from lakewright_spark.table_identifier import literal, quoted
@@ -51,7 +51,7 @@ def run(opened: IcebergTable, policy: TablePolicies, *, dry_run: bool, now: date
     if dry_run or retention.backup:
         found = _planned(opened, retention.column, limit, dry_run=dry_run)
         return found if dry_run or found.files == 0 else _with_backup(opened, retention.column, limit, old, now)
-    if not any(_files(opened, old)):  # to delete none would make a snapshot, too
+    if not any(_tasks(opened, old)):  # to delete none would make a snapshot, too
         return RetentionMetrics(before=limit)
     try:
         done = opened.commit(opened.java.newDelete().deleteFromRowFilter(old))
@@ -79,12 +79,11 @@ def _older(opened: IcebergTable, column: str, limit: str) -> Any:
     return getattr(make, "and")(make.notNull(column), make.lessThan(column, limit))
 
 
-def _files(opened: IcebergTable, rows: Any) -> Iterator[Any]:
-    """Iceberg's objects of the data files that may hold such rows."""
+def _tasks(opened: IcebergTable, rows: Any) -> Iterator[Any]:
+    """Iceberg's scan tasks of the data files that may hold such rows: each file with its delete files."""
     tasks = opened.java.newScan().filter(rows).ignoreResiduals().planFiles()
     try:
-        for task in each(tasks):
-            yield task.file()
+        yield from each(tasks)
     finally:
         tasks.close()
 
@@ -138,12 +137,15 @@ def _with_backup(opened: IcebergTable, column: str, limit: str, old: Any, now: d
     whole, _ = _old(column, limit)
     rows = opened.spark.sql(f"SELECT file_path FROM {opened.metadata('data_files')} WHERE {whole}").collect()  # noqa: S608
     known = {row.file_path for row in rows}
-    files = {path: file for file in _files(opened, old) if (path := file.location()) in known}
+    tasks = [task for task in _tasks(opened, old) if task.file().location() in known]
     manifest = manifest_path(opened.location, now)
-    opened.write(manifest, json.dumps({"file_count": len(files), "files": sorted(files)}))
-    deletion = opened.java.newDelete().validateFilesExist()
-    for file in files.values():
-        deletion.deleteFile(file)  # not its path, which py4j would give to another method of that name
+    opened.write(manifest, json.dumps(describe(opened, tasks)))
+    # A row that others delete meanwhile is deleted by a file that the backup does not have: then this commit fails.
+    deletion = opened.java.newOverwrite().validateNoConflictingDeletes().conflictDetectionFilter(old)
+    if snapshot := opened.java.currentSnapshot():
+        deletion = deletion.validateFromSnapshot(snapshot.snapshotId())
+    for task in tasks:
+        deletion.deleteFile(task.file())
     try:
         done = opened.commit(deletion)
     except Py4JJavaError as error:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from py4j.protocol import Py4JJavaError
+from py4j.protocol import Py4JError, Py4JJavaError
 
 from lakewright_spark.catalog_policies import TablePolicies
+from lakewright_spark.maintenance.backups import manifests
 from lakewright_spark.maintenance.expirable import Step, steps
 from lakewright_spark.maintenance.history_rules import HistoryRules
 from lakewright_spark.maintenance.iceberg import IcebergTable, first_line, instant
@@ -41,6 +42,7 @@ def run(opened: IcebergTable, policy: TablePolicies, *, dry_run: bool, now: date
     taken = sum(len(step.taken) for step in wanted)
     # A backup lives in files that only old snapshots refer to, and a storage that may not be deleted from keeps all.
     leaves = not opened.deletes_files or bool(policy.retention and policy.retention.backup)
+    leaves = leaves or (taken > 0 and _may_have_backups(opened))
     found = SnapshotExpirationMetrics(snapshots=taken, files_left=leaves, dry_run=dry_run)
     if dry_run or not taken:
         return found
@@ -48,6 +50,15 @@ def run(opened: IcebergTable, policy: TablePolicies, *, dry_run: bool, now: date
     for step in wanted:
         found = _expired_here(opened, found, step) if here else _expired_by_spark(opened, found, step)
     return found
+
+
+def _may_have_backups(opened: IcebergTable) -> bool:
+    """Return whether a backup may refer to files of expired snapshots."""
+    try:
+        return bool(manifests(opened))
+    except Py4JError:
+        # Remote signing of Lakekeeper before 0.14 signs no listings, and not every storage lists.
+        return True
 
 
 def _expired_here(opened: IcebergTable, found: SnapshotExpirationMetrics, step: Step) -> SnapshotExpirationMetrics:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 
 from lakewright_spark.errors import LakewrightSparkError, LeaseLostError
@@ -25,8 +25,11 @@ class Heartbeat:
     a sixth of the lease's life before its end.
     """
 
-    def __init__(self, leases: Sequence[Lease], control: Control) -> None:
-        self._leases, self._control = list(leases), control
+    def __init__(
+        self, leases: Sequence[Lease], control: Control, *, on_loss: Callable[[], None] = lambda: None
+    ) -> None:
+        """Take `on_loss` for what is called, from another thread, once a lease is lost: `control` has the reason."""
+        self._leases, self._control, self._on_loss = list(leases), control, on_loss
         self._closed = threading.Event()
         self._failures: dict[str, str] = {}
         self._threads = [
@@ -64,7 +67,7 @@ class Heartbeat:
                 lease.renew(datetime.now(UTC))
                 self._failures.pop(lease.warehouse, None)
             except LeaseLostError as error:
-                self._control.lost.setdefault(lease.warehouse, str(error))
+                self._lose(lease, str(error))
             except Exception as error:  # noqa: BLE001  # of whatever kind: the watcher stops the work in time
                 self._failures[lease.warehouse] = str(error)
 
@@ -76,10 +79,15 @@ class Heartbeat:
                 # From its end on another may have it, whom we could not see: the work has to have stopped by then.
                 if now >= lease.expires_at - _margin(lease) and lease.warehouse not in self._control.lost:
                     why = self._failures.get(lease.warehouse, "its renewal was not answered")
-                    self._control.lost[lease.warehouse] = (
+                    self._lose(
+                        lease,
                         f"warehouse {lease.warehouse}: the lease could not be renewed before "
-                        f"{lease.expires_at:%H:%M:%S} UTC: {why}"
+                        f"{lease.expires_at:%H:%M:%S} UTC: {why}",
                     )
+
+    def _lose(self, lease: Lease, reason: str) -> None:
+        self._control.lost.setdefault(lease.warehouse, reason)
+        self._on_loss()
 
 
 def _margin(lease: Lease) -> timedelta:

@@ -19,7 +19,7 @@ from lakewright_spark.catalog import CatalogConfig
 from lakewright_spark.catalog_auth import TokenFileAuth
 from lakewright_spark.catalog_policies import PolicyPattern
 from lakewright_spark.cli import app, main
-from lakewright_spark.errors import DeadlineError, LeaseHeldError
+from lakewright_spark.errors import DeadlineError, LeaseHeldError, NoSuchResultError
 from lakewright_spark.pyiceberg_catalog import open_catalog
 from lakewright_spark.scheduler import job_runs, lease
 from typer.testing import CliRunner
@@ -144,3 +144,47 @@ def test_spark_reads_the_token_once_and_ends_at_the_deadline(
     done = subprocess.run([*program, "1s"], capture_output=True, text=True, check=False)
     assert done.returncode == DeadlineError.exit_code
     assert "statistics of soft.maintained.guarded_too was ended" in " ".join(done.stderr.split())
+
+
+def test_restore_refuses_while_another_runner_works(
+    made: Callable[..., Maintained], config: Path, tenant: CatalogConfig
+) -> None:
+    made("restored_by_two", "(n int) USING iceberg", "soft")
+    words = ["--table", "maintained.restored_by_two", "--config", str(config), "--warehouse", "soft", "--backup", "any"]
+    other = lease.Lease(tenant, "soft", open_catalog(tenant, "soft"), "other/1/aa")
+    other.take(datetime.now(UTC))
+    try:
+        done = CliRunner().invoke(app, ["restore", *words])
+    finally:
+        other.release(datetime.now(UTC))
+    assert isinstance(done.exception, LeaseHeldError)
+
+
+@pytest.mark.skipif(not os.environ.get("LAKEWRIGHT_FULL"), reason="a JVM of its own: test-all")
+def test_restore_lists_backups_and_brings_one_back(
+    made: Callable[..., Maintained], config: Path, tenant: CatalogConfig
+) -> None:
+    table = made("restored_by_hand", "(day string, n int) USING iceberg PARTITIONED BY (day)", "soft")
+    table.do("INSERT INTO THIS VALUES ('2020-01-01', 1), ('2099-01-01', 9)")
+    table.allow(retention={"keep": 1, "column": "day", "pattern": "", "backup": True})
+    name = table.job("retention").manifest.rpartition("/")[2]
+
+    def restore(*arguments: str) -> subprocess.CompletedProcess[str]:
+        words = ["restore", "--table", "maintained.restored_by_hand", "--config", str(config), "--warehouse", "soft"]
+        program = [sys.executable, "-m", "lakewright_spark.cli", *words, "--json", *arguments]
+        return subprocess.run(program, capture_output=True, text=True, check=False)
+
+    listed = restore()
+    assert listed.returncode == 0, listed.stderr[-2000:]
+    assert json.loads(listed.stdout)["backups"] == [name]
+    done = restore("--backup", name)
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert json.loads(done.stdout) == {"table": str(table.table), "backup": name, "files": 1, "rows": 1}
+    table.spark.catalog.refreshTable(table.sql)
+    assert sorted(table.column("SELECT n FROM THIS")) == [1, 9]
+    row = lease.read(open_catalog(tenant, "soft"))
+    assert row is not None, "a restore takes the lease"
+    assert row.holder is None, "and gives it back"
+    again = restore("--backup", name)
+    assert again.returncode == NoSuchResultError.exit_code
+    assert f"has no backup {name}; it has: none" in " ".join(again.stderr.split())

@@ -147,6 +147,27 @@ def test_files_that_the_store_does_not_delete_are_said_to_be_left(made: Made, st
     assert table.job("orphan-files").candidates == 3
 
 
+def test_files_stay_where_backups_cannot_be_listed(made: Made, struck: Struck) -> None:
+    table = made("unlisted", "(n int) USING iceberg", "struck")
+    for number in range(2):
+        table.do(f"INSERT OVERWRITE THIS VALUES ({number})")
+    listings: list[str] = []
+
+    def refuse_listings(line: str, passed_on: Callable[[], Any]) -> Any:
+        if "list-type=2" not in line:
+            return passed_on()
+        listings.append(line)
+        return refusal()
+
+    with struck.store.rising(refuse_listings):
+        done = table.job("snapshot-expiration")
+        assert (done.snapshots, done.data_files, done.files_left) == (1, 0, True)
+        assert listings
+        listings.clear()
+        assert table.job("snapshot-expiration").snapshots == 0
+    assert listings == [], "nothing was to expire"
+
+
 def test_switches_and_ages_that_properties_set_are_read_as_iceberg_reads_them(
     made: Made, tenant: CatalogConfig
 ) -> None:

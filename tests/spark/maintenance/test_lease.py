@@ -17,6 +17,7 @@ from lakewright_spark.catalog import CatalogConfig
 from lakewright_spark.errors import LeaseHeldError, LeaseLostError
 from lakewright_spark.pyiceberg_catalog import open_catalog
 from lakewright_spark.scheduler import lease
+from lakewright_spark.scheduler.exclusive import exclusive
 from lakewright_spark.scheduler.heartbeat import Heartbeat
 from lakewright_spark.scheduler.lease import LIFE, Lease, read
 from lakewright_spark.scheduler.supervisor import Control
@@ -184,6 +185,40 @@ class TestHeartbeat:
         heir = Lease(tenant, "results", open_catalog(tenant, "results"), "heir")
         heir.take(hung.expires_at + life)
         heir.release(hung.expires_at + life)
+
+
+class TestExclusive:
+    """Work that is no job."""
+
+    def test_a_lost_lease_cancels_the_work(self, tenant: CatalogConfig) -> None:
+        cancelled, life = threading.Event(), timedelta(seconds=3)
+        thief = Lease(tenant, "results", open_catalog(tenant, "results"), "thief")
+        late = datetime.now(UTC) + timedelta(hours=1)
+
+        def work() -> None:
+            with exclusive(tenant, "results", "us", cancel=cancelled.set, warn=pytest.fail, life=life):
+                thief.take(late)
+                assert cancelled.wait(60)
+                raise InterruptedError("as work does that is cancelled")
+
+        try:
+            with pytest.raises(LeaseLostError, match="the work was cancelled"):
+                work()
+            row = read(thief.catalog)
+            assert row is not None
+            assert row.holder == "thief", "it is not given back"
+        finally:
+            thief.release(late)
+
+    def test_the_lease_is_given_back_after_the_work(self, tenant: CatalogConfig) -> None:
+        catalog = open_catalog(tenant, "results")
+        with exclusive(tenant, "results", "us", cancel=pytest.fail, warn=pytest.fail) as check:
+            check()
+            with pytest.raises(LeaseHeldError, match="maintained by us"):
+                Lease(tenant, "results", catalog, "other").take(datetime.now(UTC))
+        row = read(catalog)
+        assert row is not None
+        assert row.holder is None
 
 
 def wait_for(condition: Callable[[], bool]) -> None:

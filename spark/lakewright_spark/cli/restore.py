@@ -1,0 +1,82 @@
+"""`lakewright-spark restore`: bring back rows that retention deleted with a backup."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from lakewright_spark.cli import printing
+from lakewright_spark.cli.options import AsJson, ConfigFile, Warehouse, chosen_warehouse, key_and_value, load_config
+from lakewright_spark.table_identifier import TableIdentifier
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def restore(
+    *,
+    table: Annotated[str, typer.Option(metavar="NAMESPACE.TABLE", help="A part with a dot in it in backquotes.")],
+    backup: Annotated[
+        str | None, typer.Option(metavar="NAME", help="The backup's name. Without it, the table's backups are listed.")
+    ] = None,
+    config: ConfigFile = None,
+    warehouse: Warehouse = None,
+    master: Annotated[str | None, typer.Option(help="Spark's master. Default: local[*].")] = None,
+    conf: Annotated[list[str] | None, typer.Option(help="KEY=VALUE of Spark's; repeatable.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Bring back the rows of a backup that `retention` made; rows that were deleted before it stay deleted.
+
+    Change the retention policy first: its next run deletes the rows again, into a new backup. A restore takes the lease
+    of the warehouse, as jobs do.
+    """
+    catalog = load_config(config)
+    chosen = chosen_warehouse(catalog, warehouse)
+    identifier = TableIdentifier.parse(chosen, table)
+    given = dict(key_and_value(text) for text in conf or [])
+    from lakewright_spark.maintenance import jobs  # noqa: PLC0415  # load PySpark
+    from lakewright_spark.maintenance import restore as restoring  # noqa: PLC0415
+    from lakewright_spark.policies.tables import PolicyTables  # noqa: PLC0415
+    from lakewright_spark.scheduler.application import this_runner  # noqa: PLC0415
+    from lakewright_spark.scheduler.exclusive import exclusive  # noqa: PLC0415
+    from lakewright_spark.session import spark_session  # noqa: PLC0415
+
+    policies = PolicyTables(catalog, chosen).show(identifier).policies
+    properties = {**jobs.session_properties(chosen), **given}
+
+    def start_spark() -> SparkSession:
+        return spark_session(
+            catalog.for_warehouses([chosen]), "lakewright-restore", master=master, properties=properties
+        )
+
+    if backup is None:
+        spark = start_spark()
+        try:
+            names = restoring.backups(spark, identifier)
+        finally:
+            spark.stop()
+        print(json.dumps({"table": str(identifier), "backups": names}) if as_json else "\n".join(names) or "none")
+        return
+    started: list[SparkSession] = []
+
+    def cancel() -> None:
+        for spark in started:
+            spark.stop()
+
+    # Two restores at once would add the rows twice.
+    with exclusive(catalog, chosen, this_runner(), cancel=cancel, warn=printing.complain) as check:
+        started.append(start_spark())
+        try:
+            check()
+            done = restoring.restore(started[0], identifier, backup)
+        finally:
+            started[0].stop()
+    if as_json:
+        print(json.dumps({"table": str(identifier), **dataclasses.asdict(done)}))
+    else:
+        print(f"{identifier}: {done.rows} rows of {done.files} files are back from {done.backup}")
+    if policies.retention:
+        printing.complain("the retention policy still holds: its next run deletes these rows again")

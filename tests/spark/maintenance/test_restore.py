@@ -1,0 +1,95 @@
+"""Rows that retention deleted come back from their backup; rows that were deleted before it do not."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from lakewright_spark.errors import JobFailedError, NoSuchResultError
+from lakewright_spark.maintenance import restore
+from lakewright_spark.maintenance.iceberg import IcebergTable
+
+from .conftest import DAY, Maintained, s3
+
+pytestmark = pytest.mark.spark
+
+Made = Callable[..., Maintained]
+
+
+def delete_by_equality(table: Maintained, column: str, value: int, day: str) -> None:
+    """Commit an equality delete, as streaming engines write them; Spark writes none."""
+    opened = IcebergTable.open(table.spark, table.table)
+    jvm, java = opened.jvm.org.apache.iceberg, opened.java
+    field = table.spark.sparkContext._gateway.new_array(opened.jvm.int, 1)
+    field[0] = java.schema().findField(column).fieldId()
+    keys = java.schema().select([column])
+    builder = jvm.data.GenericFileWriterFactory.Builder(java).deleteFileFormat(jvm.FileFormat.PARQUET)
+    factory = builder.equalityFieldIds(field).equalityDeleteRowSchema(keys).build()
+    partition = jvm.PartitionData(java.spec().partitionType())
+    partition.set(0, day)
+    file = java.io().newOutputFile(f"{opened.location}/data/equality-{value}.parquet")
+    output = jvm.encryption.EncryptedFiles.plainAsEncryptedOutput(file)
+    writer = factory.newEqualityDeleteWriter(output, java.spec(), partition)
+    row = jvm.data.GenericRecord.create(keys)
+    row.setField(column, value)
+    writer.write(row)
+    writer.close()
+    java.newRowDelta().addDeletes(writer.toDeleteFile()).commit()
+
+
+@pytest.mark.parametrize(("version", "kind"), [(2, "position"), (2, "equality"), (3, "vector")])
+def test_no_deleted_row_comes_back(made: Made, version: int, kind: str) -> None:
+    table = made(
+        f"restored_{kind}",
+        "(day string, n int) USING iceberg PARTITIONED BY (day) "
+        f"TBLPROPERTIES ('format-version'='{version}', 'write.delete.mode'='merge-on-read')",
+    )
+    table.do("INSERT INTO THIS SELECT /*+ COALESCE(1) */ '2020-01-01', CAST(id AS int) FROM range(4)")
+    if kind == "equality":
+        delete_by_equality(table, "n", 2, "2020-01-01")
+    else:
+        table.do("DELETE FROM THIS WHERE n = 2")
+    table.spark.catalog.refreshTable(table.sql)
+    # Came after the deletion of its key, and is there.
+    table.do("INSERT INTO THIS VALUES ('2020-01-01', 2), ('2099-01-01', 9)")
+    table.do("INSERT INTO THIS VALUES ('2020-01-01', 5)")
+    table.do("DELETE FROM THIS WHERE n = 5")
+    rows = sorted(table.column("SELECT n FROM THIS"))
+    assert rows == [0, 1, 2, 3, 9]
+    table.allow(retention={"keep": 1, "column": "day", "pattern": "", "backup": True})
+    done = table.job("retention")
+    named = set(json.loads(body(table, done.manifest))["files"])
+    assert table.column("SELECT n FROM THIS") == [9]
+    table.allow()  # the policy is gone, the backup stays
+    table.now += 30 * DAY
+    expired = table.job("snapshot-expiration")
+    assert (expired.snapshots > 0, expired.files_left) == (True, True)
+    table.job("orphan-files")
+    table.now += 30 * DAY
+    table.job("staged-files")
+    assert named <= table.objects().keys(), "delete files as well"
+    (name,) = restore.backups(table.spark, table.table)
+    came = restore.restore(table.spark, table.table, name)
+    assert came.rows == 4
+    table.spark.catalog.refreshTable(table.sql)
+    assert sorted(table.column("SELECT n FROM THIS")) == rows
+    with pytest.raises(NoSuchResultError, match=f"no backup {name}; it has: none"):
+        restore.restore(table.spark, table.table, name)
+
+
+def test_a_backup_without_delete_files_is_refused(made: Made) -> None:
+    table = made("restored_before", "(day string, n int) USING iceberg PARTITIONED BY (day)")
+    bucket, prefix = table.place
+    old = {"file_count": 1, "files": [f"s3://{bucket}/{prefix}data/a.parquet"]}
+    s3(table.sandbox).put_object(
+        Bucket=bucket, Key=f"{prefix}.backup/data_manifest_1.json", Body=json.dumps(old).encode()
+    )
+    with pytest.raises(JobFailedError, match="expected version 2, found none"):
+        restore.restore(table.spark, table.table, "data_manifest_1.json")
+
+
+def body(table: Maintained, address: str) -> Any:
+    bucket, _, key = address.removeprefix("s3://").partition("/")
+    return s3(table.sandbox).get_object(Bucket=bucket, Key=key)["Body"].read()
