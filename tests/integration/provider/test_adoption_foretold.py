@@ -129,7 +129,7 @@ def test_what_is_not_known_yet_is_not_looked_for(main: Props, said: Any) -> None
 @pytest.mark.parametrize("name", ["storage", "credential"])
 def test_a_warehouse_part_of_which_is_not_known_yet(main: Props, said: Any, name: str) -> None:
     assert Resource(WarehouseProvider()).provider.check({}, main | {name: UNKNOWN}).failures == []
-    assert f"what adopting it changes, is told once `{name}` can be known" in said()
+    assert f"its changes are printed, once `{name}` can be known" in said()
     later = main | {"credential": {"type": "aws-system-identity", "external_id": UNKNOWN}}
     assert Resource(WarehouseProvider()).provider.check({}, later).failures == []
     assert "exists already and is adopted; this changes: credential" in said()
@@ -139,7 +139,7 @@ def test_a_table_and_grants_that_are_not_known_yet(light_project: Props, said: A
     server, project_id = light_project["server"], light_project["project_id"]
     table = {"warehouse_id": "w", "namespace": "a", "name": "t", "columns": UNKNOWN, "properties": UNKNOWN}
     assert Resource(TableProvider()).provider.check({}, {"server": server, **table, "adopt": True}).failures == []
-    assert "is told once `columns`, `properties` can be known" in said()
+    assert "are printed, once `columns`, `properties` can be known" in said()
     grants = {"on": {"type": "project", "project_id": project_id}, "grants": UNKNOWN, "declared_as": "all"}
     assert Resource(GrantsProvider()).provider.check({}, {"server": server, **grants, "adopt": True}).failures == []
     assert "is told once `grants` can be known" in said()
@@ -149,4 +149,4 @@ def test_a_server_that_is_not_there_yet_is_a_warning(main: Props, said: Any) -> 
     nowhere = main | {"server": {"endpoint": "http://127.0.0.1:9"}}
     assert Resource(WarehouseProvider()).failures(**nowhere) == {}
     assert "warning: warehouse `main`" in (told := said())
-    assert "whether there is something to adopt cannot be told: Lakekeeper at http://127.0.0.1:9 cannot" in told
+    assert "could not check for an existing object to adopt: Lakekeeper at http://127.0.0.1:9 cannot" in told

@@ -103,7 +103,16 @@ IN_WAREHOUSE: dict[str, tuple[str, Props]] = {
     "credential": ("storage-credential", {"new-storage-credential": None}),
 }
 
-NOT_THE_SERVERS = {"server", "deletion", "adopt", "project_id", "storage", "credential_fingerprint", "managed_access"}
+NOT_THE_SERVERS = {
+    "server",
+    "deletion",
+    "adopt",
+    "project_id",
+    "storage",
+    "credential_fingerprint",
+    "managed_access",
+    "own_bucket",
+}
 """Of the stack alone, never changed by a server, or tested by themselves."""
 
 
