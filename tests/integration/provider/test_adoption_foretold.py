@@ -142,7 +142,7 @@ def test_a_table_and_grants_that_are_not_known_yet(light_project: Props, said: A
     assert "are printed, once `columns`, `properties` can be known" in said()
     grants = {"on": {"type": "project", "project_id": project_id}, "grants": UNKNOWN, "declared_as": "all"}
     assert Resource(GrantsProvider()).provider.check({}, {"server": server, **grants, "adopt": True}).failures == []
-    assert "is told once `grants` can be known" in said()
+    assert "are printed, once `grants` can be known" in said()
 
 
 def test_a_server_that_is_not_there_yet_is_a_warning(main: Props, said: Any) -> None:
