@@ -1,10 +1,12 @@
 """Creating an object once, although an answer may get lost: where the object that is there now came from."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from enum import Enum
 from typing import TypeVar
 
 from lakewright.lakekeeper.api.errors import AlreadyExists, LakekeeperError, TooSlow, Unconfirmed
+from lakewright.lakekeeper.errors import NotOurs
 
 T = TypeVar("T")
 
@@ -34,17 +36,18 @@ def created_or_found(create: Callable[[], T], look: Callable[[], T | None]) -> t
             return create(), Origin.CREATED
         except Unconfirmed as unanswered:
             unconfirmed = True
-            if (found := looked(look, unanswered)) is not None:
+            if (found := _look_for_own(look, unanswered)) is not None:
                 return found, Origin.UNCONFIRMED
             if not tries_left:
                 raise _perhaps_made(unanswered) from None
         except TooSlow as unanswered:
-            if (found := looked(look, unanswered)) is not None:
+            if (found := _look_for_own(look, unanswered)) is not None:
                 return found, Origin.UNCONFIRMED
             raise _perhaps_made(unanswered) from None
         except AlreadyExists as refused:
-            if (found := looked(look, refused)) is not None:
-                return found, Origin.UNCONFIRMED if unconfirmed else Origin.EXISTED
+            sent_before = unconfirmed or refused.after_retry
+            if (found := (_look_for_own if sent_before else looked)(look, refused)) is not None:
+                return found, Origin.UNCONFIRMED if sent_before else Origin.EXISTED
             raise
     raise AssertionError("the last try returns or raises")
 
@@ -56,6 +59,35 @@ def looked(look: Callable[[], T | None], after: LakekeeperError) -> T | None:
     except LakekeeperError as blind:
         after.add(f"What is there now could not be seen either: {blind}")
         raise after from None
+
+
+@contextmanager
+def finishing(what: str, origin: Origin, *, adopts: bool) -> Generator[None]:
+    """Report in an error of the calls after a create that the object exists, and what the next `up` needs.
+
+    The engine drops a creation that fails, so its state does not show that this stack made the object.
+
+    Args:
+        what: The object, for messages.
+        origin: Where it came from. Nothing is said of an object that existed: it may be another stack's.
+        adopts: Whether the declaration has `adopt` already.
+    """
+    try:
+        yield
+    except NotOurs:
+        raise
+    except LakekeeperError as error:
+        if origin is not Origin.EXISTED and not adopts:
+            error.add(f"{what} exists now, unfinished: the next `up` needs `adopt` to take it over.")
+        raise
+
+
+def _look_for_own(look: Callable[[], T | None], after: LakekeeperError) -> T | None:
+    try:
+        return looked(look, after)
+    except LakekeeperError as blind:
+        blind.add("If the object was created, the next `up` needs `adopt` to take it over.")
+        raise
 
 
 def _perhaps_made(error: LakekeeperError) -> LakekeeperError:

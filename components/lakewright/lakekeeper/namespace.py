@@ -14,7 +14,7 @@ from lakewright.lakekeeper.api import managed_access as managed
 from lakewright.lakekeeper.api.client import Client
 from lakewright.lakekeeper.api.errors import NotEmpty
 from lakewright.lakekeeper.api.namespaces import Listed, Path
-from lakewright.lakekeeper.creation import created_or_found
+from lakewright.lakekeeper.creation import created_or_found, finishing
 from lakewright.lakekeeper.declared import CreateOnly, Deletable, Replace, ServerKeeps, Update
 from lakewright.lakekeeper.difference import Change
 from lakewright.lakekeeper.errors import CannotCount, DeletedBehindBack, HoldsTables
@@ -95,11 +95,12 @@ class NamespaceProvider(LakekeeperProvider[NamespaceArgs]):
             lambda: namespaces.create(client, new.warehouse_id, new.path, {**(new.properties or {}), **location}),
             lambda: namespaces.get(client, new.warehouse_id, new.path),
         )
-        there = self._observed(client, answer, new).declared
-        changes = difference.between(*_as_created(there, new, answer))
-        differs = f"with other {', '.join(change.path for change in changes)}" if changes else ""
-        self.require_ours(client, there, new, origin, differs, object_id=_id_of(new))
-        return _id_of(new), self._converge(client, answer, new)
+        with finishing(self.title(new), origin, adopts=new.adopt):
+            there = self._observed(client, answer, new).declared
+            changes = difference.between(*_as_created(there, new, answer))
+            differs = f"with other {', '.join(change.path for change in changes)}" if changes else ""
+            self.require_ours(client, there, new, origin, differs, object_id=_id_of(new))
+            return _id_of(new), self._converge(client, answer, new)
 
     def find(self, client: Client, known: Known[NamespaceArgs]) -> Found[NamespaceArgs] | None:
         state = known.declared

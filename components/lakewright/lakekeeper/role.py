@@ -12,7 +12,7 @@ from lakewright.lakekeeper import difference
 from lakewright.lakekeeper.api import projects, roles
 from lakewright.lakekeeper.api.client import Client
 from lakewright.lakekeeper.api.errors import AlreadyExists, Forbidden, NotFound
-from lakewright.lakekeeper.creation import created_or_found
+from lakewright.lakekeeper.creation import created_or_found, finishing
 from lakewright.lakekeeper.declared import CreateOnly, OnServer, Replace, ServerKeeps, Update
 from lakewright.lakekeeper.errors import DeletedBehindBack, NotOurs
 from lakewright.lakekeeper.options import ServerInput, delete_first, given
@@ -77,7 +77,8 @@ class RoleProvider(LakekeeperProvider[RoleArgs]):
         changes = difference.between(there, new)
         differs = f"with other {', '.join(change.path for change in changes)}" if changes else ""
         self.require_ours(client, there, new, origin, differs)
-        return str(found["id"]), self._converge(client, found, new)
+        with finishing(self.title(new), origin, adopts=new.adopt):
+            return str(found["id"]), self._converge(client, found, new)
 
     def find(self, client: Client, known: Known[RoleArgs]) -> Found[RoleArgs] | None:
         found = roles.look(client, known.declared.project_id, known.id)

@@ -14,7 +14,7 @@ from lakewright.lakekeeper.adoption import Adopting
 from lakewright.lakekeeper.api import tables
 from lakewright.lakekeeper.api.client import Client
 from lakewright.lakekeeper.api.tabulars import Tabular
-from lakewright.lakekeeper.creation import Origin, created_or_found
+from lakewright.lakekeeper.creation import Origin, created_or_found, finishing
 from lakewright.lakekeeper.declared import Replace, has_unknown
 from lakewright.lakekeeper.difference import Change
 from lakewright.lakekeeper.errors import NotOurs
@@ -66,9 +66,10 @@ class TableProvider(LakekeeperProvider[TableArgs]):
             lambda: tables.load(client, new.warehouse_id, new.path, new.name),
         )
         there = There(new.path, new.name, metadata)
-        if origin is not Origin.CREATED:
-            there = self._taken_over(client, there, new, origin)
-        self._protect(client, there, new)
+        with finishing(self.title(new), origin, adopts=new.adopt):
+            if origin is not Origin.CREATED:
+                there = self._taken_over(client, there, new, origin)
+            self._protect(client, there, new)
         return there.table_id, _found(new, there)
 
     def find(self, client: Client, known: Known[TableArgs]) -> Found[TableArgs] | None:

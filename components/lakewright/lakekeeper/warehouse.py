@@ -13,7 +13,7 @@ from lakewright.lakekeeper.api import contents, projects, warehouses
 from lakewright.lakekeeper.api import managed_access as managed
 from lakewright.lakekeeper.api.client import Client
 from lakewright.lakekeeper.api.errors import AlreadyExists, Forbidden, NotFound
-from lakewright.lakekeeper.creation import Origin, created_or_found
+from lakewright.lakekeeper.creation import Origin, created_or_found, finishing
 from lakewright.lakekeeper.difference import Change
 from lakewright.lakekeeper.errors import DeletedBehindBack, NotOurs
 from lakewright.lakekeeper.notices import warn
@@ -114,11 +114,12 @@ class WarehouseProvider(LakekeeperProvider[WarehouseArgs]):
             )
         except AlreadyExists as taken:
             raise unlisted_holder(client, taken) from None
-        there = self._observed(client, found, new).declared
-        differs = "" if same_place(there, new) else f"at {there.storage.where}; declared is {new.storage.where}"
-        self.require_ours(client, there, new, origin, differs, object_id=warehouses.id_of(found))
-        existed = origin is not Origin.CREATED
-        return warehouses.id_of(found), self._converge(client, found, new, resend=existed, fresh_role=existed)
+        with finishing(self.title(new), origin, adopts=new.adopt):
+            there = self._observed(client, found, new).declared
+            differs = "" if same_place(there, new) else f"at {there.storage.where}; declared is {new.storage.where}"
+            self.require_ours(client, there, new, origin, differs, object_id=warehouses.id_of(found))
+            existed = origin is not Origin.CREATED
+            return warehouses.id_of(found), self._converge(client, found, new, resend=existed, fresh_role=existed)
 
     def find(self, client: Client, known: Known[WarehouseArgs]) -> Found[WarehouseArgs] | None:
         found = warehouses.look(client, known.declared.project_id, known.id)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import httpx
+from lakewright.lakekeeper.api.errors import LakekeeperError
 from pulumi.dynamic import ResourceProvider
 
 from . import random_tables
@@ -46,6 +47,8 @@ class Stack:
 
     def __init__(self, server: Props) -> None:
         self._server = server
+        self._unfinished: set[Key] = set()
+        """Objects whose create failed half-way and told the operator to declare `adopt`."""
         self._state: dict[Key, Managed] = {}
 
     def has(self, key: Key) -> bool:
@@ -61,7 +64,14 @@ class Stack:
             wanted = declared[key]
             resource = self._state.setdefault(key, Managed(wanted.provider()))
             ids = {name: self._state[other].id for name, other in wanted.made_in.items()}
-            resource.up(server=self._server, **wanted.props, **ids)
+            adopt = {"adopt": True} if key in self._unfinished else {}
+            try:
+                resource.up(server=self._server, **wanted.props, **ids, **adopt)
+            except LakekeeperError as error:
+                if "needs `adopt`" in str(error):
+                    self._unfinished.add(key)
+                raise
+            self._unfinished.discard(key)
         for key in sorted(self._state.keys() - declared.keys(), key=_rank, reverse=True):
             if self._state[key].id:
                 self._state[key].destroy()

@@ -217,14 +217,15 @@ def test_a_warehouse_that_is_deleted(warehouse: Resource, full: Props, light: ht
 
 
 def test_a_warehouse_that_is_made_again_under_another_id(warehouse: Resource, full: Props, light: httpx.Client) -> None:
-    """At the declared place it is the declared one: nothing is made twice."""
+    """With `adopt`, nothing is made twice."""
     before, first = found(light, warehouse), warehouse.id
     light.delete(f"{ROOT}/{first}").raise_for_status()
     body = {"warehouse-name": full["name"], "storage-profile": before["storage-profile"], "storage-credential": KEY}
     headers = {"x-project-id": full["project_id"]}
     second = light.post(ROOT, json=body, headers=headers).raise_for_status().json()["warehouse-id"]
     assert warehouse.refresh() == "delete"
-    assert warehouse.up(**full) == "create"
+    assert "this stack did not make it" in warehouse.refusal(**full)
+    assert warehouse.up(**full, adopt=True) == "create"
     assert warehouse.id == second != first
     assert found(light, warehouse) == before | {"id": second, "warehouse-id": second}
 

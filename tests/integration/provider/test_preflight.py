@@ -30,10 +30,21 @@ def reports(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return file
 
 
-def validated(file: Path, declared: Props, provider: WarehouseProvider | None = None, olds: Props | None = None) -> Any:
-    """What the pre-flight of a declaration reports: status and reason by check."""
+TAKEN = frozenset({"adopt"})
+"""Inputs that `check` refuses when another warehouse has the name."""
+
+
+def validated(
+    file: Path,
+    declared: Props,
+    provider: WarehouseProvider | None = None,
+    olds: Props | None = None,
+    refused: frozenset[str] = frozenset(),
+) -> Any:
+    """What the pre-flight of a declaration reports: status and reason by check. `refused` are its invalid inputs."""
     before = len(read_reports(file))
-    assert not (provider or WarehouseProvider()).check(olds or {}, declared).failures
+    failures = (provider or WarehouseProvider()).check(olds or {}, declared).failures
+    assert {one.property for one in failures} == refused
     found = [Report.model_validate_json(line) for line in file.read_text().splitlines()[before:]]
     assert len(found) == 1
     return {check.name: (check.status, check.reason) for check in found[0].checks}
@@ -60,7 +71,7 @@ def test_without_being_asked_nothing_is_validated(declared: Props, objects: Any)
 
 def test_a_taken_name_is_found_whatever_its_case(reports: Path, warehouse: Resource, declared: Props) -> None:
     elsewhere = declared | {"name": "MAIN", "storage": declared["storage"] | {"key_prefix": "beside"}}
-    status, reason = validated(reports, elsewhere)["name"]
+    status, reason = validated(reports, elsewhere, refused=TAKEN)["name"]
     assert status == "failed"
     assert warehouse.id in reason
     assert "adopt=True" in reason

@@ -13,7 +13,6 @@ from lakewright.lakekeeper.api import errors
 from lakewright.lakekeeper.api.client import Client
 from lakewright.lakekeeper.api.retry import RetryPolicy
 from lakewright.lakekeeper.api.server import ServerRef
-from lakewright.lakekeeper.errors import NotOurs
 from lakewright.lakekeeper.namespace import NamespaceProvider
 from lakewright.lakekeeper.project import ProjectProvider
 from lakewright.lakekeeper.warehouse import WarehouseProvider
@@ -92,7 +91,7 @@ def read(declared: Props, warehouse: Resource) -> Callable[[str], Resource]:
         server, project_id = declared["server"], declared["project_id"]
         if kind == "project":
             project = Resource(ProjectProvider())
-            project.up(server=server, project_id=project_id, name=project_id)
+            project.up(server=server, project_id=project_id, name=project_id, adopt=True)
             return project
         if kind == "namespace":
             namespace = Resource(NamespaceProvider())
@@ -150,10 +149,47 @@ def test_a_taken_name_of_a_warehouse_is_looked_at_under_both_its_types(
 ) -> None:
     refuse(light, "POST", ROOT, 409, taken)
     again = Resource(WarehouseProvider())
-    again.up(**declared)
+    again.up(**declared, adopt=True)
     assert again.id == warehouse.id
-    with pytest.raises(NotOurs, match="exists already"):
-        Resource(WarehouseProvider()).up(**stored(declared, key_prefix="elsewhere"))
+    assert ", at s3://" in Resource(WarehouseProvider()).refusal(**stored(declared, key_prefix="elsewhere"))
+
+
+@pytest.mark.parametrize("status", [408, 429, 502, 503, 504])
+def test_lost_answer_to_a_create_needs_no_adopt(declared: Props, light: httpx.Client, status: int) -> None:
+    rule = {"method": "POST", "path": ROOT, "action": "answer", "status": status, "body": "text", "when": "after"}
+    light.put("/sandbox/v1/faults", json=[rule | {"count": 1}]).raise_for_status()
+    warehouse = Resource(WarehouseProvider())
+    assert warehouse.up(**declared) == "create"
+    assert warehouse.refresh() == "same"
+
+
+def test_retry_after_a_servers_refusal_is_no_proof(warehouse: Resource, declared: Props, light: httpx.Client) -> None:
+    """The server applied nothing of the first request, so the object that stops the second is another stack's."""
+    rule = {"method": "POST", "path": ROOT, "action": "answer", "status": 409, "type": "ConcurrentUpdateError"}
+    light.put("/sandbox/v1/faults", json=[rule | {"count": 1}]).raise_for_status()
+    assert "this stack did not make it" in Resource(WarehouseProvider()).refusal(**declared)
+
+
+def test_unfinished_create_says_that_it_needs_adopt(declared: Props, light: httpx.Client) -> None:
+    protected = declared | {"protected": True}
+    refuse(light, "POST", f"{ROOT}/*/protection", 403, "WarehouseActionForbidden")
+    with pytest.raises(errors.Forbidden, match=r"exists now, unfinished: the next `up` needs `adopt`"):
+        Resource(WarehouseProvider()).up(**protected)
+    light.delete("/sandbox/v1/faults").raise_for_status()
+    assert "`adopt=True`" in Resource(WarehouseProvider()).refusal(**protected)
+    again = Resource(WarehouseProvider())
+    assert again.up(**protected, adopt=True) == "create"
+    assert again.refresh() == "same"
+
+
+def test_lost_look_after_a_lost_answer_says_what_is_needed(declared: Props, light: httpx.Client) -> None:
+    rule = {"path": f"{ROOT}*", "action": "drop", "when": "after", "count": None}
+    Resource(WarehouseProvider()).preview(**declared)
+    light.put("/sandbox/v1/faults", json=[rule]).raise_for_status()
+    with pytest.raises(errors.Unconfirmed, match=r"could not be seen either: .* the next `up` needs `adopt`"):
+        Resource(WarehouseProvider()).up(**declared)
+    light.delete("/sandbox/v1/faults").raise_for_status()
+    assert Resource(WarehouseProvider()).up(**declared, adopt=True) == "create"
 
 
 def test_an_overlap_with_another_warehouse_says_so(warehouse: Resource, declared: Props) -> None:

@@ -129,6 +129,8 @@ def _strike(life: Life, operation: str, rule: Props) -> None:
     failure, struck = operator.struck(run, rule)
     if failure:
         assert _complaints(failure, operator.server["endpoint"], struck) == []
+        if "needs `adopt`" in str(failure):
+            life.declared |= {"adopt": True}
         operator.run(run)
     assert uuid in {"", life.resource.id} or operation == "delete"
     life.check(operation)

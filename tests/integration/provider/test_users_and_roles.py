@@ -138,7 +138,9 @@ def test_a_preview_tells_what_adoption_would_change(
     assert "this changes: description: 'read' -> 'write'" in told
 
 
-def test_an_equal_user_is_what_a_killed_create_left(user: Resource, alice: Props) -> None:
+def test_an_equal_user_is_what_a_killed_create_left(user: Resource, alice: Props, interrupted: Any) -> None:
+    assert "this stack did not make it" in Resource(UserProvider()).refusal(**alice)
+    interrupted("User", alice)
     assert Resource(UserProvider()).up(**alice) == "create"
 
 

@@ -207,14 +207,17 @@ def test_a_rename_onto_a_taken_name_says_whose_it_is(warehouse: Resource, declar
         warehouse.up(**declared | {"name": "taken"})
 
 
-def test_another_server_address_alone_makes_no_calls(warehouse: Resource, declared: Props) -> None:
-    nowhere = {"endpoint": "http://127.0.0.1:1"}
-    provider = warehouse.provider
-    news = provider.check(warehouse.inputs, declared | {"server": nowhere}).inputs
-    assert provider.diff(warehouse.id, warehouse.outs, news).changes
-    outs = provider.update(warehouse.id, warehouse.outs, news).outs
-    assert outs is not None
-    assert outs["server"]["endpoint"] == "http://127.0.0.1:1"
+def test_new_server_address_costs_one_identity_call(
+    light_warehouse: Resource, light_declared: Props, light: httpx.Client
+) -> None:
+    """The new address must be the same server; nothing of the warehouse itself is read or written."""
+    moved = {"endpoint": light_declared["server"]["endpoint"].replace("127.0.0.1", "localhost")}
+    assert moved != light_declared["server"]
+    light.delete("/sandbox/v1/calls").raise_for_status()
+    assert light_warehouse.up(**light_declared | {"server": moved}) == "update"
+    calls = light.get("/sandbox/v1/calls").json()["calls"]
+    assert [(one["method"], one["path"]) for one in calls] == [("GET", "/management/v1/info")]
+    assert light_warehouse.outs["server"]["endpoint"] == moved["endpoint"]
 
 
 def test_a_field_that_the_server_is_too_old_for_is_refused(

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from lakewright.lakekeeper.api import errors, listings, versions
-from lakewright.lakekeeper.api.retry import RetryPolicy
+from lakewright.lakekeeper.api.retry import RetryPolicy, TryAgain
 from lakewright.lakekeeper.api.server import ServerRef
 
 if TYPE_CHECKING:
@@ -100,9 +100,18 @@ class Client:
         if body is not None:
             request["json"] = body
 
+        turned_away = False
+
         def attempt() -> httpx.Response:
+            nonlocal turned_away
             try:
                 return self._sender.once(call, request, probes=probes, idempotent=idempotent)
+            except TryAgain as again:
+                turned_away |= isinstance(again.error, errors.Refused) and again.error.status in {429, 503}
+                raise
+            except errors.AlreadyExists as taken:
+                taken.after_retry = turned_away
+                raise
             except errors.NotFound as missing:
                 if not self._is_active_now(missing, path):
                     raise

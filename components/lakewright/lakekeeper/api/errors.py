@@ -163,6 +163,9 @@ class NoSuchPath(Refused):
 class AlreadyExists(Refused):
     """The name, id or place is taken."""
 
+    after_retry = False
+    """Whether this very call sent the create before and got an answer that a gateway may have given after it."""
+
 
 class NotEmpty(Refused):
     """What was to be deleted still holds something."""
