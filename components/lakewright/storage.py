@@ -11,7 +11,7 @@ import pulumi
 from pulumi_aws import kms, s3
 
 from lakewright.aws_existing import ExistingObjects
-from lakewright.lakekeeper.bucket_key import alias_of
+from lakewright.lakekeeper.bucket_key import alias_of, description_of
 from lakewright.lakekeeper.bucket_removal import BucketRemoval, KeyRemoval
 from lakewright.lakekeeper.tenant_record import TenantRecord
 from lakewright.platform import Platform
@@ -238,22 +238,28 @@ class TenantBucket(pulumi.ComponentResource):
             case "own":
                 alias = alias_of(storage.bucket)
                 found = existing.key(alias) if existing else None
+                # Each bucket has a key of its own: another bucket must not end the key that objects here need.
+                of_bucket = f"{name}-{storage.bucket}"
+                opts = pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(aliases=[pulumi.Alias(name=name)]))
                 # Without a policy of its own a key obeys the account's IAM policies, among them the warehouses' roles.
                 key = kms.Key(
-                    name,
-                    description=f"Encrypts bucket {storage.bucket}",
+                    of_bucket,
+                    description=description_of(storage.bucket),
                     enable_key_rotation=True,
                     tags=tags,
                     opts=_imported(opts, found.key_id if found else None),
                 )
                 kms.Alias(
-                    name, name=alias, target_key_id=key.key_id, opts=_imported(opts, found.alias if found else None)
+                    of_bucket,
+                    name=alias,
+                    target_key_id=key.key_id,
+                    opts=_imported(opts, found.alias if found else None),
                 )
                 removal = KeyRemoval(
-                    name,
+                    of_bucket,
                     bucket=own_bucket,
                     key_id=key.key_id,
-                    opts=pulumi.ResourceOptions(parent=opts.parent, depends_on=[key]),
+                    opts=pulumi.ResourceOptions(parent=opts.parent, depends_on=[key], aliases=opts.aliases),
                 )
                 return key.arn, [removal]
             case arn:

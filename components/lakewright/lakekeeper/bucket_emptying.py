@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from itertools import islice
 from typing import Any
 
-from lakewright.lakekeeper.errors import BucketRefused, CannotCount
+from lakewright.lakekeeper.errors import BucketRefused
 from lakewright.lakekeeper.own_bucket import NO_BUCKET, OwnBucket, client_of, code_of, entries
 
 AT_ONCE = 1000
@@ -23,10 +23,13 @@ def empty(own: OwnBucket, key_prefix: str) -> None:
         key_prefix: Without slashes at its ends; never empty.
 
     Raises:
-        BucketRefused: S3 refused a call, or kept an object.
+        BucketRefused: The prefix is empty, S3 refused a call, or it kept an object.
     """
     if not key_prefix:
-        raise CannotCount(f"{own.where} is not emptied: a warehouse's key prefix is expected, and found none.")
+        raise BucketRefused(
+            f"{own.where} was not emptied: expected the key prefix of a warehouse, found none. Give the warehouse a"
+            " `key_prefix` and run `up`."
+        )
     with refused(f"emptying {key_prefix}/ of {own.where}"):
         client = client_of(own)
         found = entries(client, own.bucket, f"{key_prefix}/")

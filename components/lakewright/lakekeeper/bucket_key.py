@@ -19,6 +19,11 @@ def alias_of(bucket: str) -> str:
     return f"alias/{bucket}".replace(".", "-")
 
 
+def description_of(bucket: str) -> str:
+    """Description of the key that the stack makes for a bucket, by which it is known."""
+    return f"Encrypts bucket {bucket}"
+
+
 def encrypted(own: OwnBucket) -> str | None:
     """Find an object that is encrypted with a KMS key.
 
@@ -56,6 +61,11 @@ def encrypted(own: OwnBucket) -> str | None:
 
 def is_default(own: OwnBucket, key_id: str) -> bool:
     """Whether a bucket encrypts new objects with a key. A bucket that is gone does not. Raises CannotCount."""
+    return any(key.rpartition("/")[2] == key_id for key in _default_keys(own))
+
+
+def _default_keys(own: OwnBucket) -> list[str]:
+    """The KMS keys that a bucket encrypts new objects with: one or none."""
     from botocore.exceptions import ClientError  # noqa: PLC0415 - slow to load
 
     with listing(own):
@@ -64,10 +74,30 @@ def is_default(own: OwnBucket, key_id: str) -> bool:
         except ClientError as error:
             if code_of(error) not in {*NO_BUCKET, "ServerSideEncryptionConfigurationNotFoundError"}:
                 raise
-            return False
+            return []
     rules = found["ServerSideEncryptionConfiguration"]["Rules"]
     keys = [one.get("ApplyServerSideEncryptionByDefault", {}).get("KMSMasterKeyID") or "" for one in rules]
-    return any(key.rpartition("/")[2] == key_id for key in keys)
+    return [key for key in keys if key]
+
+
+def is_own_default(own: OwnBucket) -> bool:
+    """Whether a bucket encrypts new objects with a key that the stack made for it.
+
+    An identity that may not look at the key did not make it. Raises CannotCount where the bucket refuses the look.
+    """
+    from botocore.exceptions import ClientError  # noqa: PLC0415 - slow to load
+
+    for key in _default_keys(own):
+        with listing(own):
+            try:
+                found = client_of(own, "kms").describe_key(KeyId=key)["KeyMetadata"]
+            except ClientError as error:
+                if code_of(error) not in {"AccessDeniedException", "AccessDenied", "NotFoundException"}:
+                    raise
+                continue
+        if found.get("Description") == description_of(own.bucket):
+            return True
+    return False
 
 
 def end_key(own: OwnBucket, key_id: str) -> None:

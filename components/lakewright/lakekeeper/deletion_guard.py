@@ -96,6 +96,11 @@ class DeletionGuardProvider(LakekeeperProvider[DeletionGuardArgs]):
         state = known.declared
         if state.deletion != "protect":
             return
+        if state.roles is not None and state.buckets is not None and state.declared is None:
+            raise StillHeld(
+                "nothing was destroyed: the state is of an earlier version, which does not record what a bucket may"
+                " hold. Run `up` first, without other changes, and then `destroy`."
+            )
         tables, others, uncounted = _inside(client, state, sorted(state.warehouses))
         for project_id, ours in sorted((state.projects or {}).items()):
             own_roles = None if state.roles is None else state.roles.get(project_id)
@@ -103,10 +108,14 @@ class DeletionGuardProvider(LakekeeperProvider[DeletionGuardArgs]):
         for bucket in state.buckets or []:
             with _noting(uncounted):
                 if not bucket.kept and (content := own_bucket.held(bucket, besides=bucket.emptied)):
-                    others.append(f"{bucket.where} holds {content}")
+                    outside = " outside the key prefixes of warehouses with `deletion: purge`" if bucket.emptied else ""
+                    others.append(f"{bucket.where} holds {content}{outside}")
         if tables or others:
+            found = "; ".join([*tables, *others, *uncounted])
+            if not state.warehouses:
+                raise StillHeld(f"nothing was destroyed: {found}. Remove that, and run `destroy` again.")
             raise (HoldsTables if tables else StillHeld)(
-                f"nothing was destroyed, because `deletion` is `protect`: {'; '.join([*tables, *others, *uncounted])}."
+                f"nothing was destroyed, because `deletion` is `protect`: {found}."
                 " Remove that, or set `deletion` to `purge` (which removes it) or `retain` (which keeps it) and run"
                 " `up` before destroying."
             )

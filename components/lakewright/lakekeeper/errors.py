@@ -11,7 +11,7 @@ LakekeeperError (api.errors)
 +-- TargetMissing        what is to be granted on is not there
 +-- Hidden               whether something is there cannot be told while its warehouse is inactive
 +-- EvolutionRefused     a change of a table that would lose data, or make it unreadable
-+-- BucketRefused        S3 or KMS refused a call about a bucket or key of the stack
++-- BucketRefused        a bucket or key of the stack cannot be changed, because S3, KMS or the provider refuses it
 +-- KeyInUse             a bucket's key would leave while objects are encrypted with it
 +-- RemovalRefused       a warehouse or storage would leave the spec, and its data with it
 """
@@ -70,7 +70,7 @@ class EvolutionRefused(LakekeeperError):
 
 
 class BucketRefused(LakekeeperError):
-    """S3 or KMS refused a call about a bucket or key of the stack."""
+    """A bucket or key of the stack cannot be changed, because S3, KMS or the provider refuses it."""
 
 
 class KeyInUse(LakekeeperError):

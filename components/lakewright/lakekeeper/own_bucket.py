@@ -50,12 +50,13 @@ class OwnBucket(Declared):
         return f"bucket `{self.bucket}` at {self.endpoint or f'AWS in {self.region}'}"
 
 
-def held(own: OwnBucket, besides: Sequence[str] = ()) -> str | None:
+def held(own: OwnBucket, besides: Sequence[str] = (), within: str | None = None) -> str | None:
     """Describe what a bucket holds outside some prefixes.
 
     Args:
         own: The bucket.
         besides: Key prefixes, without slashes at their ends, whose objects do not count.
+        within: Key prefix, without slashes at its ends, that alone counts; the whole bucket if left out.
 
     Returns:
         `2 objects and 5 old versions: KEY, ...`; None where there is nothing, or no such bucket.
@@ -66,7 +67,7 @@ def held(own: OwnBucket, besides: Sequence[str] = ()) -> str | None:
     with listing(own):
         client = client_of(own)
         found: list[Entry] = []
-        for one in _outside(client, own.bucket, "", [f"{prefix}/" for prefix in besides]):
+        for one in _outside(client, own.bucket, f"{within}/" if within else "", [f"{prefix}/" for prefix in besides]):
             found.append(one)
             if len(found) > COUNTED:
                 break

@@ -11,11 +11,14 @@ from lakewright.lakekeeper.errors import CannotCount, HoldsTables, KeyInUse, Rem
 from lakewright.lakekeeper.tenant_history import (
     KeptData,
     RecordedBucket,
-    RecordedWarehouse,
     Warehouses,
     added,
     overlaps,
     removed,
+    rename_conflicts,
+    share_place,
+    threatened,
+    unnamed_renames,
 )
 
 
@@ -49,6 +52,7 @@ def refuse(client: Callable[[], Client], old: Recorded, new: Recorded) -> None:
         CannotCount: What is there cannot be counted.
     """
     _refuse_places(new)
+    _refuse_purging(old, new)
     leaving = removed(new.warehouses, old.warehouses)
     joining = added(new.warehouses, old.warehouses)
     for name, warehouse in sorted(leaving.items()):
@@ -63,6 +67,29 @@ def refuse(client: Callable[[], Client], old: Recorded, new: Recorded) -> None:
             _refuse_bucket(name, bucket, old.warehouses, new.kept)
         elif bucket.has_own_key and not after.has_own_key:
             _refuse_key(name, bucket)
+
+
+def refuse_names(tenant: str, declared: Warehouses, before: Warehouses, kept: list[KeptData]) -> None:
+    """Raise RemovalRefused if a warehouse would be taken for another one. Compares names and places alone.
+
+    Args:
+        tenant: Name of the tenant.
+        declared: What the spec has, as written.
+        before: What was recorded before, by name.
+        kept: What earlier warehouses left.
+    """
+    for name, earlier in rename_conflicts(declared, before):
+        raise RemovalRefused(
+            f"warehouse `{name}` is `renamed_from: {earlier}`, but the state has both `{earlier}` and `{name}`. Nothing"
+            f" was changed. Remove `renamed_from` and put `{earlier}` back. To rename it, first take `{name}` out in an"
+            " `up` of its own."
+        )
+    for name, earlier in unnamed_renames(tenant, declared, before, kept):
+        raise RemovalRefused(
+            f"warehouse `{name}` would take the role or the key prefix of warehouse `{earlier}`, which leaves the spec."
+            f" Nothing was changed. To rename it, give `{name}` `renamed_from: {earlier}`. To remove `{earlier}`, do so"
+            f" in an `up` before the one that adds `{name}`."
+        )
 
 
 def _refuse_removal(client: Client, tenant: str, name: str, joining: list[str]) -> None:
@@ -99,22 +126,41 @@ def _refuse_places(new: Recorded) -> None:
     """An origin or prefix that an earlier warehouse has, or has left data at, is no place for another one."""
     for name, one in new.warehouses.items():
         for other in new.kept:
-            if one.bucket == other.bucket and overlaps(one.key_prefix or "", other.key_prefix):
+            if (
+                other.deletion == "retain"
+                and one.bucket == other.bucket
+                and overlaps(one.key_prefix or "", other.key_prefix)
+            ):
                 raise RemovalRefused(
                     f"warehouse `{name}` would be at {one.key_prefix}/ of bucket `{one.bucket}`, where `deletion:"
                     f" retain` keeps what warehouse `{other.name}` left at {other.key_prefix}/. Give it another"
                     " `key_prefix`."
                 )
         for second, another in new.warehouses.items():
-            if name < second and _share(one, another):
+            if name < second and share_place(one, another):
                 raise RemovalRefused(
                     f"warehouse `{name}` at {one.key_prefix}/ and warehouse `{second}` at {another.key_prefix}/ of"
                     f" bucket `{one.bucket}` overlap. Give one of them another `key_prefix`."
                 )
 
 
-def _share(one: RecordedWarehouse, another: RecordedWarehouse) -> bool:
-    return one.bucket == another.bucket and overlaps(one.key_prefix or "", another.key_prefix or "")
+def _refuse_purging(old: Recorded, new: Recorded) -> None:
+    """A `purge` must not delete what a protected warehouse left, without a word about that one."""
+    buckets = {one.bucket: one for one in new.buckets.values()}
+    kept = {(one.bucket, one.key_prefix): one for one in [*old.kept, *new.kept]}
+    for name, left in threatened(new.warehouses, old.warehouses, [*kept.values()], new.dropped_warehouses):
+        if left.bucket not in buckets:
+            continue  # what is in a bucket of others is never emptied
+        if content := own_bucket.held(buckets[left.bucket], within=left.key_prefix):
+            again = (
+                "Declare it with `deletion: protect` and run `up` before you change that to `purge`."
+                if name == left.name
+                else f"Give it another `key_prefix`, or name `{left.name}` in `dropped_warehouses` to let its files go."
+            )
+            raise RemovalRefused(
+                f"warehouse `{name}` with `deletion: purge` would be at a place of bucket `{left.bucket}` where"
+                f" warehouse `{left.name}`, which was protected, has left {content}. Nothing was changed. {again}"
+            )
 
 
 def _refuse_another_name(storage: str, bucket: RecordedBucket, buckets: dict[str, RecordedBucket]) -> None:
@@ -129,7 +175,7 @@ def _refuse_another_name(storage: str, bucket: RecordedBucket, buckets: dict[str
 
 def _refuse_bucket(storage: str, bucket: RecordedBucket, before: Warehouses, kept: list[KeptData]) -> None:
     """A bucket that leaves is deleted if its warehouses are purged, and stays if one of them is retained."""
-    if any(one.bucket == bucket.bucket for one in kept):
+    if any(one.bucket == bucket.bucket and one.deletion == "retain" for one in kept):
         return
     emptied = [
         one.key_prefix or "" for one in before.values() if one.bucket == bucket.bucket and one.deletion == "purge"
@@ -141,14 +187,24 @@ def _refuse_bucket(storage: str, bucket: RecordedBucket, before: Warehouses, kep
         )
 
 
-def _refuse_key(storage: str, bucket: RecordedBucket) -> None:
+def refuse_unrecorded_keys(buckets: dict[str, RecordedBucket]) -> None:
+    """Raise KeyInUse if a bucket has a key of the stack that its spec does not name, and objects may need it.
+
+    Only for a tenant without a record: state of an earlier version would let the key go.
+    """
+    for name, bucket in sorted(buckets.items()):
+        if not bucket.has_own_key:
+            _refuse_key(name, bucket, lambda bucket=bucket: bucket_key.is_own_default(bucket))
+
+
+def _refuse_key(storage: str, bucket: RecordedBucket, has_own_key: Callable[[], bool] = lambda: True) -> None:
     way_out = (
         f"Nothing was changed. Keep `encryption: {{kms: own}}` of storage `{storage}`; it can leave when nothing in"
         " the bucket, old versions included, is encrypted with its key."
     )
     try:
-        found = bucket_key.encrypted(bucket)
+        found = bucket_key.encrypted(bucket) if has_own_key() else None
     except CannotCount as error:
-        raise KeyInUse(f"whether the key of {bucket.where} is in use is not known: {error} {way_out}") from None
+        raise KeyInUse(f"Could not check whether the key of {bucket.where} is in use: {error} {way_out}") from None
     if found:
         raise KeyInUse(f"{bucket.where} holds what is encrypted with the stack's own key, such as {found}. {way_out}")

@@ -4,6 +4,8 @@ Pure functions. A warehouse's `origin` is its first name. Its default key prefix
 that a rename moves no file.
 """
 
+from collections.abc import Sequence
+
 from lakewright.lakekeeper.declared import Declared
 from lakewright.lakekeeper.own_bucket import OwnBucket
 from lakewright.types import Deletion
@@ -32,7 +34,7 @@ class RecordedBucket(OwnBucket):
 
 
 class KeptData(Declared):
-    """Data that `deletion: retain` left when its warehouse was taken out of the spec."""
+    """Data that may be left of a warehouse that was taken out of the spec, or moved."""
 
     name: str
     """Name of the warehouse."""
@@ -40,6 +42,8 @@ class KeptData(Declared):
     """Its first name."""
     bucket: str
     key_prefix: str
+    deletion: Deletion = "retain"
+    """`retain` keeps its bucket. `protect` only keeps its files from the purge of another warehouse."""
 
 
 Warehouses = dict[str, RecordedWarehouse]
@@ -81,22 +85,58 @@ def identified(tenant: str, declared: Warehouses, before: Warehouses, kept: list
     }
 
 
-def left_behind(declared: Warehouses, before: Warehouses, kept: list[KeptData]) -> list[KeptData]:
-    """Return what `retain` has left: the entries of before, and of warehouses that leave now.
+def rename_conflicts(declared: Warehouses, before: Warehouses) -> list[tuple[str, str]]:
+    """Return each declared name and its `renamed_from` where both are warehouses of before, which cannot be one."""
+    renamed = [(name, one.renamed_from) for name, one in declared.items() if name in before]
+    return [(name, earlier) for name, earlier in renamed if earlier in before and earlier not in declared]
+
+
+def unnamed_renames(
+    tenant: str, declared: Warehouses, before: Warehouses, kept: list[KeptData]
+) -> list[tuple[str, str]]:
+    """Return each new name and the leaving warehouse whose first name or place it would take without `renamed_from`."""
+    named = identified(tenant, declared, before, kept)
+    renamed = {one.renamed_from for one in declared.values()}
+    leaving = {name: one for name, one in before.items() if name not in declared and name not in renamed}
+    return [
+        (new, old)
+        for new, one in named.items()
+        if new not in before and declared[new].renamed_from not in before
+        for old, earlier in leaving.items()
+        if (one.origin or new).casefold() == origin_of(old, earlier).casefold() or share_place(one, earlier)
+    ]
+
+
+def left_behind(
+    declared: Warehouses, before: Warehouses, kept: list[KeptData], dropped: Sequence[str] = ()
+) -> list[KeptData]:
+    """Return what `retain` and `protect` may have left: the entries of before, and of warehouses that leave now.
 
     Args:
         declared: What the spec has, with origins and key prefixes.
         before: What was recorded before.
         kept: What earlier warehouses left.
+        dropped: Names of warehouses whose data needs no protection any more. What was retained stays.
     """
     places = {(one.bucket, one.key_prefix, one.origin) for one in declared.values()}
     leaving = [
-        KeptData(name=name, origin=origin_of(name, one), bucket=one.bucket, key_prefix=one.key_prefix or "")
+        KeptData(
+            name=name,
+            origin=origin_of(name, one),
+            bucket=one.bucket,
+            key_prefix=one.key_prefix or "",
+            deletion=one.deletion,
+        )
         for name, one in before.items()
-        if one.deletion == "retain"
+        if one.deletion != "purge"
     ]
     every = {(one.bucket, one.key_prefix): one for one in [*kept, *leaving]}
-    left = [one for one in every.values() if (one.bucket, one.key_prefix, one.origin) not in places]
+    left = [
+        one
+        for one in every.values()
+        if (one.bucket, one.key_prefix, one.origin) not in places
+        and not (one.deletion == "protect" and one.name in dropped)
+    ]
     return sorted(left, key=lambda one: (one.bucket, one.key_prefix))
 
 
@@ -112,6 +152,32 @@ def added(declared: Warehouses, before: Warehouses) -> list[str]:
     return [name for name, one in declared.items() if one.origin not in origins]
 
 
+def threatened(
+    declared: Warehouses, before: Warehouses, kept: list[KeptData], dropped: Sequence[str]
+) -> list[tuple[str, KeptData]]:
+    """Return the warehouses that come to be purged at a place where a protected one was, and what it may have left.
+
+    Args:
+        declared: What the spec has, with origins and key prefixes.
+        before: What was recorded before.
+        kept: What earlier warehouses left, and what those that leave now may leave.
+        dropped: Names of warehouses whose data needs no protection any more.
+    """
+    return [
+        (name, left)
+        for name, one in declared.items()
+        if one.deletion == "purge" and not _was_purged_there(one, before)
+        for left in kept
+        if left.deletion == "protect" and left.name not in dropped and one.bucket == left.bucket
+        if overlaps(one.key_prefix or "", left.key_prefix)
+    ]
+
+
+def share_place(one: RecordedWarehouse, other: RecordedWarehouse) -> bool:
+    """Whether two warehouses are in one bucket, and one within the other."""
+    return one.bucket == other.bucket and overlaps(one.key_prefix or "", other.key_prefix or "")
+
+
 def overlaps(prefix: str, other: str) -> bool:
     """Whether one key prefix is within the other, or both are one."""
     return f"{prefix}/".startswith(f"{other}/") or f"{other}/".startswith(f"{prefix}/")
@@ -120,6 +186,15 @@ def overlaps(prefix: str, other: str) -> bool:
 def origin_of(name: str, recorded: RecordedWarehouse) -> str:
     """Return a warehouse's first name."""
     return recorded.origin or name
+
+
+def _was_purged_there(one: RecordedWarehouse, before: Warehouses) -> bool:
+    """Whether the warehouse was at its place with `purge` already."""
+    return any(
+        (one.origin, one.bucket, one.key_prefix, one.deletion)
+        == (earlier.origin, earlier.bucket, earlier.key_prefix, earlier.deletion)
+        for earlier in before.values()
+    )
 
 
 def _free(name: str, taken: set[str]) -> str:

@@ -15,7 +15,7 @@ from typing_extensions import override
 
 from lakewright.lakekeeper import tenant_changes, tenant_history
 from lakewright.lakekeeper.api.client import Client
-from lakewright.lakekeeper.declared import CreateOnly, OnServer, StateOnly
+from lakewright.lakekeeper.declared import CreateOnly, OnServer, StateOnly, has_unknown
 from lakewright.lakekeeper.options import ServerInput, given, not_imported
 from lakewright.lakekeeper.provider import Found, Known, LakekeeperProvider
 from lakewright.lakekeeper.tenant_history import KeptData, RecordedBucket, RecordedWarehouse
@@ -31,9 +31,9 @@ class TenantRecordArgs(OnServer):
     buckets: Annotated[dict[str, RecordedBucket], StateOnly()] = {}
     """Those that the stack makes, by name of the storage."""
     dropped_warehouses: Annotated[list[str], CreateOnly()] = []
-    """Purged warehouses that may leave although others join."""
+    """Purged warehouses that may leave although others join, and protected ones whose files need no protection."""
     kept: Annotated[list[KeptData], StateOnly()] = []
-    """What `deletion: retain` left of warehouses that the spec has no more. Worked out."""
+    """What `retain` and `protect` left of warehouses that the spec has no more. Worked out."""
 
 
 class TenantRecordProvider(LakekeeperProvider[TenantRecordArgs]):
@@ -45,8 +45,11 @@ class TenantRecordProvider(LakekeeperProvider[TenantRecordArgs]):
     def checked(self, declared: TenantRecordArgs, olds: dict[str, Any]) -> TenantRecordArgs:
         before = self.args.from_state(olds) if "warehouses" in olds else None
         warehouses, kept = (before.warehouses, before.kept) if before else ({}, [])
+        tenant_changes.refuse_names(declared.tenant, declared.warehouses, warehouses, kept)
+        if before is None and not has_unknown(declared.buckets):
+            tenant_changes.refuse_unrecorded_keys(declared.buckets)
         named = tenant_history.identified(declared.tenant, declared.warehouses, warehouses, kept)
-        left = tenant_history.left_behind(named, warehouses, kept)
+        left = tenant_history.left_behind(named, warehouses, kept, declared.dropped_warehouses)
         return declared.model_copy(update={"warehouses": named, "kept": left})
 
     @override
@@ -106,5 +109,11 @@ class TenantRecord(Resource, module="lakekeeper", name="TenantRecord"):
         return self.warehouses.apply(lambda warehouses: str(warehouses[name][field]))
 
     def kept_warehouses(self, bucket: str | None = None) -> pulumi.Output[list[str]]:
-        """Return the names of warehouses that left data behind, in one bucket or in any."""
-        return self.kept.apply(lambda kept: [one["name"] for one in kept if bucket in {None, one["bucket"]}])
+        """Return the names of warehouses whose data `retain` keeps, in one bucket or in any."""
+        return self.kept.apply(
+            lambda kept: [
+                one["name"]
+                for one in kept
+                if bucket in {None, one["bucket"]} and one.get("deletion", "retain") == "retain"
+            ]
+        )

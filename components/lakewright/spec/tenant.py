@@ -65,7 +65,8 @@ class TenantSpec(Part):
     """Where data lies, by name."""
     warehouses: Annotated[list[WarehouseSpec], Field(min_length=1)]
     dropped_warehouses: list[CatalogName] = []
-    """Warehouses of `deletion: purge` that may leave this spec with their tables while other warehouses join it."""
+    """Warehouses of `deletion: purge` that may leave this spec with their tables while other warehouses join it, and
+    of `protect` that have left it and whose files need no protection any more."""
     computing_units: list[ComputingUnitSpec] = []
     grants: list[GrantSpec] = []
     tables: list[TableSpec] = []

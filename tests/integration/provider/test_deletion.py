@@ -322,3 +322,13 @@ def test_a_project_stays_for_a_warehouse_that_was_retained(
     project.provider.delete(project.id, project.outs)
     projects = http.get("/management/v1/project-list").json()["projects"]
     assert project_id not in [one["project-id"] for one in projects]
+
+
+def test_the_guard_refuses_state_of_an_earlier_version(guard: Resource, server: Props) -> None:
+    """Such state has buckets that the `aws` plugin would empty, and no record of what they may hold."""
+    earlier: Props = {"server": server, "warehouses": {}, "roles": {"acme": []}, "buckets": []}
+    guard.up(**earlier)
+    with pytest.raises(StillHeld, match="Run `up` first"):
+        guard.destroy()
+    guard.up(**earlier, declared={})
+    guard.destroy()

@@ -157,3 +157,22 @@ def test_a_key_goes_with_its_bucket_and_stays_with_retained_data(
     assert (key_state(aws, purged), key_state(aws, retained)) == ("PendingDeletion", "Enabled")
     assert f"alias/{purged.bucket}" not in [one["AliasName"] for one in aws("kms").list_aliases()["Aliases"]]
     assert read(catalog) == [1, 2, 3]
+
+
+def test_another_bucket_does_not_end_the_earlier_key(make_tenant: Callable[..., Any], aws: Callable[..., Any]) -> None:
+    """The storage's first bucket holds retained data, and `destroy` removes the second one."""
+    tenant = make_tenant(warehouses=[KEPT, PURGED])
+    encrypt(tenant, "own")
+    tenant.up()
+    catalog = fill(tenant, "kept")
+    declare(tenant, PURGED)
+    tenant.up()
+    tenant.spec["storage"]["main"]["bucket"] = f"{tenant.bucket}-b"
+    declare(tenant, PURGED | {"name": "second"})
+    tenant.up()
+
+    tenant.verb("destroy", "--yes")
+
+    assert key_state(aws, tenant) == "Enabled"
+    assert f"{tenant.bucket}-b" not in buckets(aws)
+    assert read(catalog) == [1, 2, 3]

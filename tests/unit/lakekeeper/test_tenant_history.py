@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from lakewright.lakekeeper.tenant_history import RecordedWarehouse, added, overlaps, removed
+from lakewright.lakekeeper.errors import RemovalRefused
+from lakewright.lakekeeper.tenant_history import RecordedWarehouse, added, overlaps, removed, threatened
 from lakewright.lakekeeper.tenant_record import TenantRecordArgs, TenantRecordProvider
 
 SERVER = {"endpoint": "http://127.0.0.1:1"}
@@ -17,9 +18,10 @@ def warehouse(deletion: str = "protect", **fields: Any) -> dict[str, Any]:
     return {"bucket": "lake", "deletion": deletion, **fields}
 
 
-def record(before: dict[str, Any] | None = None, /, **warehouses: dict[str, Any]) -> dict[str, Any]:
+def record(before: dict[str, Any] | None = None, /, **warehouses: Any) -> dict[str, Any]:
     """The checked inputs of a record, after those of before."""
-    props = {"server": SERVER, "tenant": "acme", "warehouses": warehouses}
+    dropped = warehouses.pop("dropped_warehouses", [])
+    props = {"server": SERVER, "tenant": "acme", "warehouses": warehouses, "dropped_warehouses": dropped}
     checked = TenantRecordProvider().check(before or {}, props)
     assert not checked.failures
     return checked.inputs
@@ -67,15 +69,14 @@ def test_retained_data_is_remembered_until_it_is_declared_again() -> None:
     left = record(both, b=warehouse("purge"))
     later = record(record(left, b=warehouse("purge")), c=warehouse("purge"))
 
-    kept = [{"name": "a", "origin": "a", "bucket": "lake", "key_prefix": "acme/a"}]
+    kept = [{"name": "a", "origin": "a", "bucket": "lake", "key_prefix": "acme/a", "deletion": "retain"}]
     assert left["kept"] == later["kept"] == kept
     assert record(later, a=warehouse("purge"))["kept"] == []
     assert record(later, other=warehouse("purge", key_prefix="acme/a"))["kept"] == kept
 
 
-@pytest.mark.parametrize("deletion", ["protect", "purge"])
-def test_only_retain_leaves_anything(deletion: str) -> None:
-    assert record(record(a=warehouse(deletion), b=warehouse()), b=warehouse())["kept"] == []
+def test_purge_leaves_nothing() -> None:
+    assert record(record(a=warehouse("purge"), b=warehouse()), b=warehouse())["kept"] == []
 
 
 def test_the_earlier_deletion_counts_when_a_warehouse_moves() -> None:
@@ -115,3 +116,72 @@ def test_prefixes_overlap_by_whole_segments() -> None:
     assert overlaps("a", "a/b")
     assert overlaps("a/b", "a")
     assert not overlaps("a", "ab")
+
+
+@pytest.mark.parametrize("deletion", ["protect", "retain", "purge"])
+def test_renamed_from_is_refused_where_both_names_exist(deletion: str) -> None:
+    before = record(a=warehouse(deletion), b=warehouse(deletion))
+
+    with pytest.raises(RemovalRefused, match=r"the state has both `a` and `b`.*put `a` back"):
+        record(before, b=warehouse(deletion, renamed_from="a"))
+
+
+def test_a_rename_may_be_repeated_and_finished() -> None:
+    renamed = record(record(a=warehouse(), c=warehouse()), b=warehouse(renamed_from="a"), c=warehouse())
+
+    assert record(renamed, b=warehouse(renamed_from="a"), c=warehouse()) == renamed
+
+
+def test_a_reverted_rename_needs_renamed_from() -> None:
+    renamed = record(record(a=warehouse("purge")), b=warehouse("purge", renamed_from="a"))
+
+    with pytest.raises(RemovalRefused, match=r"`a` would take .* of warehouse `b`.*give `a` `renamed_from: b`"):
+        record(renamed, a=warehouse("purge"))
+
+    assert prefixes(record(renamed, a=warehouse("purge", renamed_from="b"))) == {"a": "acme/a"}
+
+
+def test_a_new_name_at_a_leaving_prefix_needs_renamed_from() -> None:
+    before = record(a=warehouse(key_prefix="shared"))
+
+    with pytest.raises(RemovalRefused, match="`renamed_from: a`"):
+        record(before, c=warehouse(key_prefix="shared/c"))
+
+    assert prefixes(record(before, c=warehouse(key_prefix="shared", renamed_from="a"))) == {"c": "shared"}
+
+
+def threats(before: dict[str, Any], after: dict[str, Any]) -> list[tuple[str, str]]:
+    old, new = TenantRecordArgs.from_state(before), TenantRecordArgs.from_state(after)
+    kept = [*old.kept, *new.kept]
+    found = threatened(new.warehouses, old.warehouses, kept, new.dropped_warehouses)
+    return sorted({(name, left.name) for name, left in found})
+
+
+def test_what_protect_left_is_threatened_by_purge_only() -> None:
+    left = record(record(a=warehouse(), b=warehouse()), b=warehouse())
+    back = record(left, a=warehouse(), b=warehouse())
+
+    assert [(one["name"], one["deletion"]) for one in left["kept"]] == [("a", "protect")]
+    assert back["kept"] == []
+    assert threats(left, back) == []
+    assert threats(back, record(back, a=warehouse("purge"), b=warehouse())) == []
+    assert threats(left, record(left, a=warehouse("purge"), b=warehouse())) == [("a", "a")]
+
+
+def test_a_purged_prefix_covers_what_protect_left() -> None:
+    left = record(record(a=warehouse(), b=warehouse(key_prefix="b")), b=warehouse(key_prefix="b"))
+    over = record(left, b=warehouse(key_prefix="b"), c=warehouse(key_prefix="acme"))
+    purged = record(over, b=warehouse(key_prefix="b"), c=warehouse("purge", key_prefix="acme"))
+
+    assert threats(left, over) == []
+    assert threats(over, purged) == [("c", "a")]
+    assert threats(purged, purged) == []
+
+
+def test_a_dropped_protected_warehouse_is_forgotten() -> None:
+    left = record(record(a=warehouse(), b=warehouse()), b=warehouse())
+
+    forgotten = record(left, b=warehouse(), c=warehouse("purge", key_prefix="acme/a"), dropped_warehouses=["a"])
+
+    assert forgotten["kept"] == []
+    assert threats(left, forgotten) == []
