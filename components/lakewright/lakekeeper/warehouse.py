@@ -39,8 +39,9 @@ class WarehouseProvider(LakekeeperProvider[WarehouseArgs]):
             credential = self.args.from_state(result.inputs).credential
             if wrong := mistake(credential, self.secret):
                 return CheckResult(news, [CheckFailure("credential.key", wrong)])
-        if preflight.wanted() and not result.failures:
-            new, old = self.args.from_state(result.inputs), self.args.from_state(_olds) if "name" in _olds else None
+        # A name that another stack has is refused; the report says so too, beside what else is wrong.
+        if preflight.wanted() and all(failure.property == "adopt" for failure in result.failures):
+            new, old = self.args.parse(result.inputs), self.args.from_state(_olds) if "name" in _olds else None
             preflight.validate(self.client, new, old, self.secret, create_request)
         return result
 
