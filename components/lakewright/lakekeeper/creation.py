@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from enum import Enum
 from typing import TypeVar
 
-from lakewright.lakekeeper.api.errors import AlreadyExists, LakekeeperError, TooSlow, Unconfirmed
+from lakewright.lakekeeper.api.errors import AlreadyExists, LakekeeperError, Refused, TooSlow, Unconfirmed
 from lakewright.lakekeeper.errors import NotOurs
 
 T = TypeVar("T")
@@ -48,6 +48,13 @@ def created_or_found(create: Callable[[], T], look: Callable[[], T | None]) -> t
             sent_before = unconfirmed or refused.after_retry
             if (found := (_look_for_own if sent_before else looked)(look, refused)) is not None:
                 return found, Origin.UNCONFIRMED if sent_before else Origin.EXISTED
+            raise
+        except Refused as refused:
+            if refused.status not in {429, 503}:
+                raise
+            # A gateway may give these answers after the server applied the request.
+            if (found := _look_for_own(look, refused)) is not None:
+                return found, Origin.UNCONFIRMED
             raise
     raise AssertionError("the last try returns or raises")
 

@@ -163,6 +163,14 @@ def test_lost_answer_to_a_create_needs_no_adopt(declared: Props, light: httpx.Cl
     assert warehouse.refresh() == "same"
 
 
+def test_create_that_stays_turned_away_says_needs_adopt(declared: Props, light: httpx.Client) -> None:
+    rule = {"path": f"{ROOT}*", "action": "answer", "status": 429, "body": "text", "when": "after", "count": None}
+    Resource(WarehouseProvider()).preview(**declared)
+    light.put("/sandbox/v1/faults", json=[rule]).raise_for_status()
+    with pytest.raises(errors.Refused, match="the next `up` needs `adopt`"):
+        Resource(WarehouseProvider()).up(**declared)
+
+
 def test_retry_after_a_servers_refusal_is_no_proof(warehouse: Resource, declared: Props, light: httpx.Client) -> None:
     """The server applied nothing of the first request, so the object that stops the second is another stack's."""
     rule = {"method": "POST", "path": ROOT, "action": "answer", "status": 409, "type": "ConcurrentUpdateError"}
