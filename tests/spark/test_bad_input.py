@@ -80,7 +80,7 @@ def test_clean_up_without_a_registry_or_a_catalog(
     words = ["executions", command, "--registry"]
     assert "no catalog configuration at" in refused([*words, f"sqlite:///{tmp_path}/e.db"], 3, config=None)
     assert "s3cr3t" not in refused([*words, "postgresql://me:s3cr3t@127.0.0.1:1/executions"], 10)
-    if command != "list":
+    if command not in {"list", "sweep"}:  # a sweep opens the warehouses of due executions alone; here are none
         down = catalog_config.model_copy(update={"uri": "http://127.0.0.1:1/catalog"})
         assert "does not answer" in refused([*words, f"sqlite:///{tmp_path}/e.db"], 6, config=down)
 
