@@ -1,4 +1,4 @@
-"""What the commands need to know of a stack's environment before a program runs: whether it is a sandbox.
+"""Whether a stack's environment is a sandbox, read before a program runs.
 
 The file is read as it is: loading it as `lakewright.environment` does takes imports that most commands have no use for.
 """

@@ -1,4 +1,4 @@
-"""What the Pulumi CLI's launcher of Python programs prints when a run ends early, and users need not read."""
+"""Leave out the tracebacks that the Pulumi CLI's Python launcher prints when a run ends early."""
 
 from __future__ import annotations
 

@@ -95,7 +95,7 @@ def _raw_spec(file: Path) -> dict[str, Any]:
 
 
 def _names(spec: dict[str, Any]) -> list[str]:
-    """What another file must mention to declare the same tenant or a place that overlaps."""
+    """Return the names that a file must mention to declare the same tenant or an overlapping place."""
     storage: Any = spec.get("storage")
     parts: list[Any] = list(cast(dict[str, Any], storage).values()) if isinstance(storage, dict) else []
     buckets = [cast(dict[str, Any], part).get("bucket") for part in parts if isinstance(part, dict)]

@@ -55,7 +55,7 @@ class OwnObjects:
 
 
 of_process = OwnObjects()
-"""Of a provider's process: one run of one stack."""
+"""Objects of the one run that this provider process serves."""
 
 
 def refused(provider: "LakekeeperProvider[Any]", declared: OnServer) -> str | None:

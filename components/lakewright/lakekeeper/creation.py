@@ -15,7 +15,7 @@ LOOKS = 3
 
 
 class Origin(Enum):
-    """Who made an object, as far as the create call tells."""
+    """Who made an object, as far as the answer to its create shows."""
 
     CREATED = "created"
     """The server confirmed this call's create."""
