@@ -41,10 +41,20 @@ def test_creations_of_an_exported_state() -> None:
     assert pending.of_export(deployment) == [
         {"urn": "lost", "type": TYPE, "inputs": {"name": "main", "credential": {"external_id": "[secret]"}}}
     ]
-    cleared = pending.without_carried_out(deployment)
+    before = {"resources": [], "pending_operations": operations}
+    cleared = pending.without_carried_out(deployment, before)
     assert cleared is not None
     assert [one["resource"]["urn"] for one in cleared["pending_operations"]] == ["lost"]
-    assert pending.without_carried_out(cleared) is None
+    assert pending.without_carried_out(cleared, before) is None
+
+
+def test_creations_that_the_run_then_deleted_are_settled() -> None:
+    operations = [{"resource": exported(urn), "type": "creating"} for urn in ("deleted", "lost")]
+    before = {"resources": [exported("deleted", id="1")], "pending_operations": operations}
+    after = {"resources": [], "pending_operations": operations}
+    cleared = pending.without_carried_out(after, before)
+    assert cleared is not None
+    assert [one["resource"]["urn"] for one in cleared["pending_operations"]] == ["lost"]
 
 
 def test_file_is_for_this_user_alone() -> None:
