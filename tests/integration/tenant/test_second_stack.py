@@ -132,7 +132,11 @@ def test_the_stack_that_has_the_tenant_is_named(make_tenant: MakeTenant, aws: Ca
 
 
 def test_refused_stack_makes_nothing_at_all(make_tenant: MakeTenant, aws: Callable[..., Any], tmp_path: Path) -> None:
-    """The project is refused first: no bucket, key, role or Kubernetes namespace is made or changed."""
+    """The project is refused first: no bucket, key, role or Kubernetes namespace is made or changed.
+
+    `Bootstrap` only reads a server that is set up. `ExternalId` and `TenantRecord` are in the state alone: destroying
+    them deletes nothing.
+    """
     unit = {"name": "notebook", "runtime": "spark", "size": {"cpu": "1", "memory": "1Gi"}, "warehouse": "executions"}
     tenant = make_tenant(warehouses=PROTECTED, computing_units=[unit])
     tenant.up()
@@ -145,7 +149,9 @@ def test_refused_stack_makes_nothing_at_all(make_tenant: MakeTenant, aws: Callab
 
     assert len(aws("kms").list_keys()["Keys"]) == keys
     assert f"{tenant.name}-2" not in [one["Name"] for one in aws("s3").list_buckets()["Buckets"]]
-    assert held(copy) <= {"Bootstrap", "ExternalId"}
+    assert held(copy) <= {"Bootstrap", "ExternalId", "TenantRecord"}
+    copy.told("destroy", "--yes", *EMBEDDED)
+    tenant.verb("preview", "--refresh", "--expect-no-changes")
 
 
 def held(tenant: Tenant) -> set[str]:
