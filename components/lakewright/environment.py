@@ -23,7 +23,7 @@ from lakewright.spec.yaml_text import load_yaml
 from lakewright.types import Arn, Region, ServiceUrl, StorageEndpoint
 
 SANDBOX_VARIABLE = "LAKEWRIGHT_SANDBOX"
-"""Names a sandbox's folder, from the project's root if it is relative; wins over the file's `sandbox`."""
+"""Names a sandbox's folder, from the project's root if it is relative. It replaces `sandbox` of files that have one."""
 
 _PATHS = (("lakekeeper", "ca_bundle"), ("aws", "shared_credentials_file"), ("kubernetes", "render_to"))
 """Sections and their keys that are paths."""
@@ -159,10 +159,12 @@ class Environment(Part):
 
 
 def _sandbox_folder(named: object, folder: Path, environ: Mapping[str, str]) -> Path | None:
+    if not isinstance(named, str):
+        return None  # a production environment keeps its endpoints and identities, whatever the shell has set
     if chosen := environ.get(SANDBOX_VARIABLE):
         # The root is above environments/. The current folder would not do: an engine runs programs in their own.
         return _anchored(folder.parent, chosen)
-    return _anchored(folder, named) if isinstance(named, str) else None
+    return _anchored(folder, named)
 
 
 def _mapping(value: object) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 from lakewright.cli import plugins
 from lakewright.cli.engines import choose, told
+from lakewright.cli.environments import ignored_sandbox, is_in_sandbox
 from lakewright_engine.project import Project
 
 
@@ -85,3 +86,23 @@ def test_a_sandbox_keeps_to_its_own_providers(path: Path, project: Project, tmp_
 
     chosen = choose("auto", project, "dev")
     assert (chosen.name, chosen.reason) == ("embedded", "the environment is a sandbox, which has its own aws")
+
+
+def test_sandbox_variable_leaves_other_environments_alone(
+    path: Path, project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    install(path, "pulumi", "pulumi-language-python", "pulumi-resource-aws")
+    (tmp_path / "__main__.py").write_text("import pulumi_aws as aws\n")
+    (tmp_path / "Pulumi.dev.yaml").write_text("config: {lakewright:tenant: {environment: production}}\n")
+    environment = tmp_path / "environments" / "production.yaml"
+    environment.parent.mkdir()
+    environment.write_text("lakekeeper: {endpoint: https://lakekeeper}\n")
+    monkeypatch.setenv("LAKEWRIGHT_SANDBOX", str(tmp_path))
+
+    assert not is_in_sandbox(project, "dev")
+    assert choose("auto", project, "dev").name == "pulumi"
+    assert ignored_sandbox(project, "dev") == (
+        "LAKEWRIGHT_SANDBOX is ignored: environments/production.yaml has no `sandbox`, so the stack runs against it."
+    )
+    environment.write_text("sandbox: ../.sandbox\n")
+    assert ignored_sandbox(project, "dev") == ""

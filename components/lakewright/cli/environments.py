@@ -20,18 +20,28 @@ def is_in_sandbox(project: Project, stack: str) -> bool:
 
     What cannot be read is none: the program reports it, with the reason.
     """
+    name = _environment_name(project, stack)
+    return isinstance(_environment_file(project, name).get("sandbox"), str) if name else False
+
+
+def ignored_sandbox(project: Project, stack: str) -> str:
+    """Return a sentence where LAKEWRIGHT_SANDBOX is set and the stack's environment is no sandbox; empty elsewhere."""
+    name = _environment_name(project, stack)
+    if not os.environ.get(_SANDBOX_VARIABLE) or not name or is_in_sandbox(project, stack):
+        return ""
+    return f"{_SANDBOX_VARIABLE} is ignored: environments/{name}.yaml has no `sandbox`, so the stack runs against it."
+
+
+def _environment_name(project: Project, stack: str) -> str:
+    """Return the name of the stack's environment; empty where the stack is no tenant or its settings are damaged."""
     from lakewright_engine.errors import ProjectError  # noqa: PLC0415 - `--help` needs no engine
 
     try:
         spec = _mapping(project.stack_config(stack).values.get(_SPEC_KEY))
     except ProjectError:
-        return False
+        return ""
     name = spec.get("environment")
-    if not isinstance(name, str):
-        return False
-    if os.environ.get(_SANDBOX_VARIABLE):
-        return True
-    return isinstance(_environment_file(project, name).get("sandbox"), str)
+    return name if isinstance(name, str) else ""
 
 
 def _environment_file(project: Project, name: str) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from lakewright.cli.environments import ignored_sandbox
 from lakewright.cli.errors import UsageError
 from lakewright.cli.json_verb import Broken
 from lakewright.cli.options import HERE, Directory, StackName, load_project
@@ -142,6 +143,8 @@ def _carry_out(
         refuse_shared_tenant(operation.project, operation.stack)
     choice = choose(engine, operation.project, operation.stack)
     print(told(choice), file=sys.stderr)
+    if ignored := ignored_sandbox(operation.project, operation.stack):
+        print(f"warning: {ignored}", file=sys.stderr)
     choice = replace(choice, engine=NamingOwners(choice.engine))
     if validate:
         choice = replace(choice, engine=Validating(choice.engine))

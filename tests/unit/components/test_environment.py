@@ -97,6 +97,19 @@ def test_the_variable_names_another_sandbox(tmp_path: Path) -> None:
     assert Environment.load(file, environ={"LAKEWRIGHT_SANDBOX": str(other)}).sandbox == other
 
 
+def test_the_variable_leaves_a_production_environment_alone(tmp_path: Path) -> None:
+    other = _sandbox(tmp_path / "other")
+    production = REPOSITORY / "environments" / "production.yaml"
+
+    environment = Environment.load(production, environ={"LAKEWRIGHT_SANDBOX": str(other)})
+
+    assert environment == Environment.load(production, environ={})
+    assert environment.sandbox is None
+    assert environment.aws.endpoint is None
+    assert not environment.lakekeeper.bootstrap
+    assert environment.kubernetes.render_to is None
+
+
 def test_the_variable_starts_at_the_projects_root_wherever_the_program_runs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
