@@ -8,6 +8,7 @@ import os
 import re
 import shutil
 import time
+from collections.abc import Callable
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -151,10 +152,35 @@ class FileBackend:
         """
         if not self.exists(project, stack):
             raise no_such_stack(stack)
-        deployment = exported.get("deployment")
-        version: int = exported.get("version", 0)
-        features: list[str] = exported.get("features") or []
-        snapshot = Codec(stack).decode(deployment, version, features)
+        self._check_exported(project, stack, exported, force=force)
+        with self.lock(project, stack):
+            self._replace(project, stack, exported)
+
+    def edit(self, project: str, stack: str, edit: Callable[[dict[str, Any]], None]) -> None:
+        """Change the stack's state while its lock is held.
+
+        Args:
+            project: The project's name.
+            stack: The stack's name.
+            edit: Changes the exported deployment in place.
+
+        Raises:
+            StateError: The edited state is not whole; the state is left as it was.
+            StackNotFound: There is no such stack.
+            StackLocked: Another process changes the stack.
+        """
+        if not self.exists(project, stack):
+            raise no_such_stack(stack)
+        with self.lock(project, stack):
+            exported = self.export(project, stack)
+            edit(exported["deployment"])
+            self._check_exported(project, stack, exported, force=True)
+            self._replace(project, stack, exported)
+
+    def _check_exported(self, project: str, stack: str, exported: dict[str, Any], *, force: bool) -> None:
+        snapshot = Codec(stack).decode(
+            exported.get("deployment"), exported.get("version", 0), exported.get("features") or []
+        )
         check_integrity(stack, snapshot)
         wanted = f"urn:pulumi:{stack}::{project}::"
         for resource in snapshot.resources:
@@ -163,9 +189,24 @@ class FileBackend:
                     f"'{resource.urn}' is not of stack '{stack}' of project '{project}'; give --force to import it"
                 )
                 raise StateError(message)
-        with self.lock(project, stack):
-            self._write_checkpoint(project, stack, _compact(deployment), version, features)
+
+    def _replace(self, project: str, stack: str, exported: dict[str, Any]) -> None:
+        version: int = exported.get("version", 0)
+        features: list[str] = exported.get("features") or []
+        self._write_checkpoint(project, stack, _compact(exported.get("deployment")), version, features)
         self._codecs.pop((project, stack), None)
+
+    def history(self, project: str, stack: str) -> list[dict[str, Any]]:
+        """Return the entries of the stack's history as the CLI writes them, newest first.
+
+        Raises:
+            StateError: An entry cannot be read.
+            StackNotFound: There is no such stack.
+        """
+        if not self.exists(project, stack):
+            raise no_such_stack(stack)
+        files = (self.root / "history" / project / stack).glob(f"{stack}-*.history.json*")
+        return [_history_entry(file) for file in sorted(files, reverse=True) if not file.name.endswith(".attrs")]
 
     def record(self, project: str, stack: str, update: dict[str, Any]) -> None:
         """Adds an entry to the stack's history, and the copies of the checkpoint that the CLI keeps with one."""
@@ -228,6 +269,13 @@ class FileBackend:
         found = cast("dict[str, Any]", content).get("version") if isinstance(content, dict) else None
         if found != 1:
             raise UnsupportedFeature(f"{meta} has version {found!r}; this engine knows version 1")
+
+
+def _history_entry(file: Path) -> dict[str, Any]:
+    content = file.read_bytes()
+    if file.suffix == ".gz":
+        content = gzip.decompress(content)
+    return _json_object(content, f"the history entry {file}", "remove it")
 
 
 def no_such_stack(stack: str) -> StackNotFound:

@@ -235,3 +235,33 @@ def test_without_yes_a_terminal_is_shown_the_preview_and_asked(
 def test_the_version_is_the_installed_one(program: str) -> None:
     done = subprocess.run([program, "--version"], capture_output=True, text=True, check=True)
     assert done.stdout == f"{program} {version(program)}\n"
+
+
+def test_state_is_listed_renamed_and_removed(folder: Path, lakewright: Callable[..., Done]) -> None:
+    lakewright("stack", "init", "dev")
+    lakewright("up", "--stack", "dev", "--yes", "--engine", "embedded")
+    (urn,) = lakewright("state", "ls", "--stack", "dev").stdout.splitlines()
+    assert lakewright("state", "rm", urn, "--stack", "dev").returncode == 2
+    refused = lakewright("state", "rm", "urn:pulumi:dev::x::y::z", "--stack", "dev", "--yes")
+    assert (refused.returncode, refused.stderr.count("\n")) == (1, 1)
+    renamed = lakewright("state", "rename", urn, "other", "--stack", "dev", "--yes")
+    new = urn.rpartition("::")[0] + "::other"
+    assert renamed.stdout == f"Renamed {urn} to {new}\n"
+    assert lakewright("state", "unprotect", "--all", "--stack", "dev", "--yes").stdout == "Nothing was protected.\n"
+    assert lakewright("state", "rm", new, "--stack", "dev", "--yes").stdout == f"Removed {new}\n"
+    assert lakewright("state", "ls", "--stack", "dev").stdout == ""
+
+
+def test_history_lists_updates_newest_first(lakewright: Callable[..., Done]) -> None:
+    lakewright("stack", "init", "dev")
+    assert lakewright("stack", "history", "--stack", "dev").stdout == "Stack 'dev' has never been updated.\n"
+    lakewright("config", "set", "token", "never-shown", "--secret", "--stack", "dev")
+    for verb in ("up", "destroy"):
+        lakewright(verb, "--stack", "dev", "--yes", "--engine", "embedded")
+    lines = lakewright("stack", "history", "--stack", "dev").stdout.splitlines()
+    assert [line.split()[:2] for line in lines[1:]] == [["destroy", "succeeded"], ["update", "succeeded"]]
+    text = lakewright("stack", "history", "--stack", "dev", "--json", "--page-size", "1", "--page", "2").stdout
+    (entry,) = json.loads(text)
+    assert (entry["kind"], entry["result"], entry["resourceChanges"]) == ("update", "succeeded", {"create": 1})
+    assert {"secret": True} in entry["config"].values()
+    assert "never-shown" not in text

@@ -22,6 +22,7 @@ COMMANDS = {
     "refresh": ("lakewright.cli.verbs:refresh", "Take what changed behind the stack's back into its state."),
     "destroy": ("lakewright.cli.verbs:destroy", "Delete everything that the stack holds."),
     "stack": ("lakewright.cli.stack:app", "List, make, read, export, import and remove stacks."),
+    "state": ("lakewright.cli.state:app", "List, forget, unprotect and rename resources of a stack's state."),
     "config": ("lakewright.cli.config:app", "A stack's settings, and the configuration that jobs read."),
     "new": ("lakewright.cli.new:new", "Write the spec of a new tenant."),
     "spec": ("lakewright.cli.spec:app", "Check a tenant's spec; print its JSON Schema."),

@@ -1,4 +1,4 @@
-"""`lakewright stack`: list, make, read, export, import and remove stacks of a file backend."""
+"""`lakewright stack`: list, create, read, export, import and remove stacks of a file backend."""
 
 from __future__ import annotations
 
@@ -100,6 +100,36 @@ def output(
 
 
 @app.command()
+def history(
+    stack: StackName,
+    directory: Directory = HERE,
+    page_size: Annotated[int, typer.Option("--page-size", min=1, help="Updates to a page.")] = 10,
+    page: Annotated[int, typer.Option("--page", min=1, help="The page; the first has the newest.")] = 1,
+    as_json: AsJson = False,
+) -> None:
+    """Print the stack's updates, newest first: what each did, how it ended and when."""
+    project, backend = existing_stack(directory, stack)
+    entries = backend.history(project.name, stack)[(page - 1) * page_size : page * page_size]
+    if as_json:
+        _print_json([_history_to_json(entry) for entry in entries])
+        return
+    if not entries:
+        print(f"Stack '{stack}' has never been updated." if page == 1 else f"There are no updates on page {page}.")
+        return
+    rows = [
+        (
+            str(entry.get("kind", "")),
+            str(entry.get("result", "")),
+            _utc(entry.get("startTime")),
+            f"{max(0, int(entry.get('endTime') or 0) - int(entry.get('startTime') or 0))} s",
+            ", ".join(f"{count} {change}" for change, count in _changes(entry).items()),
+        )
+        for entry in entries
+    ]
+    _print_table(("KIND", "RESULT", "STARTED (UTC)", "TOOK", "CHANGES"), rows)
+
+
+@app.command()
 def export(
     stack: StackName,
     directory: Directory = HERE,
@@ -168,6 +198,36 @@ def cancel(stack: StackName, directory: Directory = HERE, yes: Yes = False) -> N
         print(f"Removed {lock.file.name}: {lock.holder}")
     if not removed:
         print(f"Stack '{stack}' has no locks.")
+
+
+def _history_to_json(entry: dict[str, Any]) -> dict[str, Any]:
+    """Return an entry as `pulumi stack history --json` prints it; a secret setting has no value."""
+    config: dict[str, Any] = {}
+    settings: dict[str, Any] = entry.get("config") or {}
+    for key, value in settings.items():
+        is_secret = isinstance(value, dict) and "secure" in value
+        config[key] = {"secret": True} if is_secret else {"value": value, "secret": False}
+    printed = {
+        "version": entry.get("version", 0),
+        "kind": entry.get("kind", ""),
+        "startTime": _utc(entry.get("startTime")),
+        "message": entry.get("message", ""),
+        "environment": entry.get("environment") or {},
+        "config": config,
+        "result": entry.get("result", ""),
+    }
+    if entry.get("endTime"):
+        printed |= {"endTime": _utc(entry["endTime"]), "resourceChanges": _changes(entry)}
+    return printed
+
+
+def _changes(entry: dict[str, Any]) -> dict[str, int]:
+    return entry.get("resourceChanges") or {}
+
+
+def _utc(seconds: Any) -> str:
+    """Return a Unix time as `2026-01-31T12:00:00Z`."""
+    return datetime.fromtimestamp(int(seconds or 0), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def _print_json(value: Any) -> None:

@@ -1,0 +1,109 @@
+"""`lakewright state`: list, remove, unprotect and rename resources in the state of a file backend."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from lakewright.cli.errors import UsageError
+from lakewright.cli.options import HERE, Directory, StackName, existing_stack
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+app = typer.Typer(add_completion=False, no_args_is_help=True)
+
+Urns = Annotated[list[str], typer.Argument(help="URNs, as `lakewright state ls` prints them.")]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
+
+
+@app.command("ls")
+def list_resources(stack: StackName, directory: Directory = HERE) -> None:
+    """Print the URN of each resource in the state, and whether it is protected."""
+    project, backend = existing_stack(directory, stack)
+    deployment: dict[str, Any] = backend.export(project.name, stack)["deployment"]
+    resources: list[dict[str, Any]] = deployment.get("resources") or []
+    for resource in resources:
+        marks = [mark for mark, key in (("protected", "protect"), ("to be deleted", "delete")) if resource.get(key)]
+        print(resource["urn"] + (f"  ({', '.join(marks)})" if marks else ""))
+
+
+@app.command("rm")
+def remove(
+    stack: StackName,
+    urns: Urns,
+    *,
+    directory: Directory = HERE,
+    force: Annotated[bool, typer.Option("--force", help="Remove protected resources too.")] = False,
+    target_dependents: Annotated[
+        bool, typer.Option("--target-dependents", help="Also remove the resources that depend on them.")
+    ] = False,
+    yes: Yes = False,
+) -> None:
+    """Remove resources from the state; the objects themselves are left alone."""
+    from lakewright_engine import state_edit  # noqa: PLC0415 - `--help` needs no engine
+
+    removed: list[str] = []
+
+    def edit(deployment: dict[str, Any]) -> None:
+        removed.extend(state_edit.remove(deployment, urns, force=force, target_dependents=target_dependents))
+
+    _edit(stack, directory, edit, yes=yes)
+    for urn in removed:
+        print(f"Removed {urn}")
+
+
+@app.command()
+def unprotect(
+    stack: StackName,
+    urns: Annotated[list[str] | None, typer.Argument(help="URNs, as `lakewright state ls` prints them.")] = None,
+    directory: Directory = HERE,
+    everything: Annotated[bool, typer.Option("--all", help="Every resource of the stack.")] = False,
+    yes: Yes = False,
+) -> None:
+    """Clear the protection of resources in the state, so that they can be deleted."""
+    from lakewright_engine import state_edit  # noqa: PLC0415
+
+    if bool(urns) == everything:
+        raise UsageError("name the resources by their URNs, or give --all")
+    unprotected: list[str] = []
+
+    def edit(deployment: dict[str, Any]) -> None:
+        unprotected.extend(state_edit.unprotect(deployment, urns or None))
+
+    _edit(stack, directory, edit, yes=yes)
+    for urn in unprotected:
+        print(f"Unprotected {urn}")
+    if not unprotected:
+        print("Nothing was protected.")
+
+
+@app.command()
+def rename(
+    stack: StackName,
+    urn: Annotated[str, typer.Argument(help="The resource's URN, as `lakewright state ls` prints it.")],
+    name: Annotated[str, typer.Argument(help="The resource's new name in the program.")],
+    directory: Directory = HERE,
+    yes: Yes = False,
+) -> None:
+    """Give a resource of the state another name, so that a renamed declaration finds it."""
+    from lakewright_engine import state_edit  # noqa: PLC0415
+
+    renamed: list[str] = []
+
+    def edit(deployment: dict[str, Any]) -> None:
+        renamed.append(state_edit.rename(deployment, urn, name))
+
+    _edit(stack, directory, edit, yes=yes)
+    print(f"Renamed {urn} to {renamed[0]}")
+
+
+def _edit(stack: str, directory: Any, edit: Callable[[dict[str, Any]], None], *, yes: bool) -> None:
+    project, backend = existing_stack(directory, stack)
+    if not yes:
+        if not sys.stdin.isatty():
+            raise UsageError("--yes must be passed in to edit the state when running in non-interactive mode")
+        typer.confirm(f"This edits the state of '{stack}' directly. Go on?", abort=True)
+    backend.edit(project.name, stack, edit)
