@@ -65,9 +65,15 @@ FIELDS = {
     "sourcePosition": "source_position",
     "stackTrace": "stack_trace",
     "ignoreChanges": "ignore_changes",
+    "hideDiff": "hide_diff",
+    "replaceOnChanges": "replace_on_changes",
+    "replacementTrigger": "replacement_trigger",
     "resourceHooks": "hooks",
 }
 """JSON key -> field of ResourceState, in the order in which the CLI writes them."""
+
+_BLINDED = {SIGNATURE: SECRET, "ciphertext": "[secret]"}
+"""What this engine once wrote in the place of a secret replacement trigger."""
 
 ALWAYS_WRITTEN = ("urn", "custom", "type")
 
@@ -194,6 +200,11 @@ class _Reader:
         for part in ("inputs", "outputs"):
             if part in known:
                 known[part] = {key: self._value(item, (*place, part, key)) for key, item in known[part].items()}
+        trigger = body.get("replacementTrigger")
+        if trigger == _BLINDED:
+            del known["replacement_trigger"]
+        elif trigger is not None:
+            known["replacement_trigger"] = self._value(trigger, (*place, "replacementTrigger"))
         return ResourceState(**known, extra={key: item for key, item in body.items() if key not in FIELDS})
 
     def _value(self, value: Json, place: tuple[str, ...]) -> Value:
@@ -243,7 +254,11 @@ class _Writer:
 
     def _members(self, resource: ResourceState, place: tuple[str, ...]) -> Iterator[tuple[str, Json]]:
         for key, field in FIELDS.items():
-            value = getattr(resource, field)
+            value: Any = getattr(resource, field)
+            if key == "replacementTrigger":
+                if resource.replacement_trigger is not None:
+                    yield key, self._value(resource.replacement_trigger, (*place, key))
+                continue
             if not value and key not in ALWAYS_WRITTEN:
                 continue
             if key in ("inputs", "outputs"):

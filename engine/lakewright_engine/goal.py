@@ -11,7 +11,7 @@ from urllib.parse import unquote, urlsplit
 from lakewright_engine.errors import ProgramError, UnsupportedFeature
 from lakewright_engine.hooks import bindings_from_message
 from lakewright_engine.model import Properties, ResourceState, Value
-from lakewright_engine.properties import display, from_struct, from_wire
+from lakewright_engine.properties import from_struct, from_wire
 
 _SECONDS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
 
@@ -70,13 +70,6 @@ class Goal:
             self.retain_on_delete = parent.retain_on_delete
 
     def to_state(self, urn: str, old: ResourceState | None) -> ResourceState:
-        extra: dict[str, Any] = {}
-        if self.replacement_trigger is not None:
-            extra["replacementTrigger"] = display(self.replacement_trigger)
-        if self.hide_diffs:
-            extra["hideDiff"] = list(self.hide_diffs)
-        if self.replace_on_changes:
-            extra["replaceOnChanges"] = list(self.replace_on_changes)
         return ResourceState(
             urn=urn,
             type=self.type,
@@ -99,7 +92,9 @@ class Goal:
             modified=old.modified if old is not None else "",
             source_position=self.source_position,
             hooks={kind: list(names) for kind, names in self.hooks.items()},
-            extra=extra,
+            hide_diff=list(self.hide_diffs),
+            replace_on_changes=list(self.replace_on_changes),
+            replacement_trigger=self.replacement_trigger,
         )
 
 

@@ -71,6 +71,11 @@ class ResourceState:
     deleted_with: str = ""
     replace_with: list[str] = field(default_factory=list[str])
     ignore_changes: list[str] = field(default_factory=list[str])
+    hide_diff: list[str] = field(default_factory=list[str])
+    """Property paths whose differences are not displayed."""
+    replace_on_changes: list[str] = field(default_factory=list[str])
+    replacement_trigger: Value = None
+    """A change of this value replaces the resource."""
     created: str = ""
     """RFC 3339, UTC."""
     modified: str = ""

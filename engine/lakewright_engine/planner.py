@@ -19,6 +19,7 @@ from lakewright_engine.provider_resources import DefaultProviders, public_config
 from lakewright_engine.providers import Diff, Failure, Provider
 from lakewright_engine.replacement import dependent_replacements, replaced_together
 from lakewright_engine.signatures import UNKNOWN
+from lakewright_engine.triggers import is_secret_change, is_triggered, refuse_nested_secret
 from lakewright_engine.urns import (
     is_provider_type,
     make_urn,
@@ -66,6 +67,7 @@ class Planner:
     def register(self, goal: Goal) -> tuple[ResourceState, Step]:
         """Brings one resource to its goal. Raises ProgramError for impossible goals, Stopped when the run is over."""
         self._deployment.check_running()
+        refuse_nested_secret(goal.replacement_trigger, f"{goal.type} {goal.name!r}")
         urn, old, new = self._enter(goal)
         if is_provider_type(goal.type):
             step = register_provider(self._deployment, goal, old, new, self._refuse)
@@ -182,9 +184,7 @@ class Planner:
 
     def _diff(self, goal: Goal, old: ResourceState, new: ResourceState, provider: Provider | None) -> tuple[Diff, bool]:
         """The difference, and whether the replacement trigger asks for a replacement of its own."""
-        before = old.extra.get("replacementTrigger")
-        trigger = display(goal.replacement_trigger)
-        if before is not None and trigger is not None and before != trigger:
+        if self._is_triggered(old, new):
             return Diff("some"), True
         if any(urn in self._replaced for urn in new.replace_with):
             return Diff("some", replace_keys=["replaceWith"]), False
@@ -195,6 +195,14 @@ class Planner:
         if provider is None:
             return Diff("none" if same(dict(old.inputs), dict(new.inputs)) else "some"), False
         return resource_diff(provider, new.urn, old, new.inputs, goal.ignore_changes), False
+
+    def _is_triggered(self, old: ResourceState, new: ResourceState) -> bool:
+        if has_unknown(new.replacement_trigger) and not self._deployment.dry_run:
+            raise ProgramError(f"replacement trigger contains unknowns for {new.urn}")
+        if is_secret_change(old.replacement_trigger, new.replacement_trigger):
+            message = "the secret replacement trigger has changed, but only a plain one replaces the resource"
+            self._deployment.events.diagnostic("warning", message, new.urn)
+        return is_triggered(old.replacement_trigger, new.replacement_trigger)
 
     def _provider_changed(self, old: ResourceState, new: ResourceState) -> bool:
         if old.provider == new.provider:

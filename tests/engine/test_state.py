@@ -113,7 +113,7 @@ def test_the_one_before_stays_as_backup(project: Project, backend: FileBackend) 
 
 def test_pending_operations_and_fields_of_a_newer_cli_survive(project: Project, backend: FileBackend) -> None:
     resource = ResourceState(urn="urn:pulumi:dev::conf::t:t:T::x", type="t:t:T", custom=True)
-    resource.extra = {"viewOf": "urn:v", "hideDiff": ["a"]}
+    resource.extra = {"viewOf": "urn:v", "newField": ["a"]}
     snapshot = Snapshot([resource], [PendingOperation(resource, "creating")], {"note": 1})
     backend.save("conf", "dev", snapshot, project.secrets("dev"))
     content = backend.checkpoint("conf", "dev")

@@ -45,7 +45,10 @@ resources = st.builds(
     delete=st.booleans(),
     init_errors=st.lists(st.text(), max_size=2),
     custom_timeouts=st.dictionaries(st.sampled_from(["create", "update", "delete"]), st.floats(1, 1e6), max_size=2),
-    extra=st.dictionaries(st.sampled_from(["hideDiff", "taint", "replacementTrigger"]), st.just([1]), max_size=2),
+    hide_diff=st.lists(st.text(), max_size=2),
+    replace_on_changes=st.lists(st.text(), max_size=2),
+    replacement_trigger=values,
+    extra=st.dictionaries(st.sampled_from(["newField", "snippetID"]), st.just([1]), max_size=2),
 )
 snapshots = st.builds(
     Snapshot,

@@ -1,0 +1,68 @@
+"""Replacement triggers: what replaces a resource, and how the state keeps them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from lakewright_engine.errors import UnsupportedFeature
+from lakewright_engine.model import Secret, Unknown, Value
+from lakewright_engine.signatures import SECRET, SIGNATURE
+from lakewright_engine.triggers import is_triggered, refuse_nested_secret
+from programs import HEADER
+from stackrunner import Stack
+
+PROGRAM = """
+trigger = pulumi.Output.secret(f"version {step}")
+File("a", "a.json", "a", opts=Options(replacement_trigger=trigger, delete_before_replace=True))
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "replaces"),
+    [
+        ("1", "2", True),
+        ("1", "1", False),
+        (1, 1.0, False),
+        (None, "2", False),
+        ("1", None, False),
+        ("1", Secret("1"), False),
+        ("1", Secret("2"), True),
+        (Secret("1"), Secret("2"), False),
+        (Secret("1"), "2", False),
+        ({"a": None}, {"a": 1}, True),
+        ("1", Unknown(), True),
+        (None, [Unknown()], True),
+    ],
+)
+def test_a_trigger_replaces_as_on_the_cli(old: Value, new: Value, replaces: bool) -> None:
+    assert is_triggered(old, new) is replaces
+
+
+def test_a_secret_inside_a_trigger_is_refused() -> None:
+    refuse_nested_secret(Secret({"a": 1}), "File 'a'")
+    with pytest.raises(UnsupportedFeature, match="File 'a' has a secret inside its replacement_trigger"):
+        refuse_nested_secret({"a": [Secret(1)]}, "File 'a'")
+
+
+def test_a_secret_trigger_is_encrypted_in_the_state(tmp_path: Path) -> None:
+    stack = Stack(tmp_path, HEADER + PROGRAM)
+    assert stack.run("up", env={"STEP": "1"}).exit == 0
+    written = stack.deployment()["resources"][-1]["replacementTrigger"]
+    assert written[SIGNATURE] == SECRET
+    assert json.loads(stack.secrets().decrypt(written["ciphertext"])) == "version 1"
+    outcome = stack.run("up", env={"STEP": "2"})
+    assert [step["op"] for step in outcome.steps] == ["same"]
+    assert "only a plain one replaces the resource" in outcome.messages[0]
+    assert stack.resource("a").replacement_trigger == Secret("version 2")
+
+
+def test_a_trigger_that_an_older_engine_blinded_loads(tmp_path: Path) -> None:
+    stack = Stack(tmp_path, HEADER + PROGRAM)
+    stack.run("up", env={"STEP": "1"})
+    exported = stack.backend.export(stack.project_name, stack.name)
+    exported["deployment"]["resources"][-1]["replacementTrigger"] = {SIGNATURE: SECRET, "ciphertext": "[secret]"}
+    stack.backend.import_(stack.project_name, stack.name, exported)
+    assert stack.run("up", env={"STEP": "1"}).exit == 0
+    assert stack.resource("a").replacement_trigger == Secret("version 1")
