@@ -21,6 +21,8 @@ class Signer:
         loaded = lakekeeper.get(f"{tables}/t", headers=headers).json()
         self._client, self._config, self._s3 = lakekeeper, loaded["config"], endpoint
         self.location = loaded["metadata"]["location"].removeprefix("s3://")
+        other = lakekeeper.get(f"{tables}/other").json()
+        self.other_location = other["metadata"]["location"].removeprefix("s3://")
         self.bucket = self.location.partition("/")[0]
 
     def sign(self, method: str, path: str, body: str | None = None, **more: str) -> httpx.Response:
@@ -40,14 +42,18 @@ class Signer:
         return httpx.request(method, signed["uri"], headers=headers, content=body)
 
 
-@pytest.fixture(scope="module")
-def signer(lakekeeper: httpx.Client, make_warehouse: Any, aws: Any) -> Signer:
+def made_signer(lakekeeper: httpx.Client, make_warehouse: Any, aws: Any) -> Signer:
     warehouse = make_warehouse(lakekeeper, "signing")
     lakekeeper.post(f"/catalog/v1/{warehouse}/namespaces", json={"namespace": ["n"]}).raise_for_status()
     for name in ("t", "other"):
         body = {"name": name, "schema": SCHEMA}
         lakekeeper.post(f"/catalog/v1/{warehouse}/namespaces/n/tables", json=body).raise_for_status()
     return Signer(lakekeeper, warehouse, aws.endpoint)
+
+
+@pytest.fixture(scope="module")
+def signer(lakekeeper: httpx.Client, make_warehouse: Any, aws: Any) -> Signer:
+    return made_signer(lakekeeper, make_warehouse, aws)
 
 
 def test_put_get_list_and_delete(signer: Signer) -> None:
@@ -71,32 +77,55 @@ def test_delete_of_many_objects(signer: Signer) -> None:
     assert keys[0] not in listed.text
 
 
+NO_TABLE, NO_KEY = "NoSuchTableLocationException", "UriNotS3"
+
+
 @pytest.mark.parametrize(
-    ("method", "path"),
+    ("method", "path", "status", "kind"),
     [
-        ("GET", "{bucket}/elsewhere"),
-        ("PUT", "{location}-not/data"),
-        ("PUT", "{location}/../x"),
-        ("GET", "other-bucket/{location}/x"),
-        ("GET", "{bucket}?list-type=2&prefix="),
-        ("GET", "{bucket}?policy"),
-        ("GET", "{bucket}?policy&prefix={folder}/"),
-        ("GET", "{bucket}?list-type=2&prefix={folder}/&prefix="),
-        ("PUT", "{location}/data?acl"),
-        ("DELETE", "{bucket}"),
+        ("GET", "{bucket}/elsewhere", 400, NO_TABLE),
+        ("PUT", "{location}-not/data", 400, NO_TABLE),
+        ("PUT", "{location}/../x", 400, NO_TABLE),
+        ("GET", "other-bucket/{location}/x", 400, NO_TABLE),
+        ("GET", "{bucket}?list-type=2&prefix=", 400, "ListWithoutPrefix"),
+        ("GET", "{bucket}?policy", 400, NO_KEY),
+        ("GET", "{bucket}?policy&prefix={folder}/", 400, NO_KEY),
+        ("GET", "{bucket}?list-type=2&prefix={folder}/&prefix=", 400, "RepeatedListParameter"),
+        ("GET", "{bucket}?list-type=2&prefix={folder}/&policy", 400, "UnsupportedListParameter"),
+        ("GET", "{location}/x?list-type=2&prefix={folder}/", 400, "UriNotBucket"),
+        ("DELETE", "{bucket}", 400, NO_KEY),
+        ("PUT", "{location}/data?acl", 403, "SignRequestOutsideLocation"),
     ],
 )
-def test_what_is_outside_of_the_table_is_not_signed(signer: Signer, method: str, path: str) -> None:
+def test_refuses_requests_outside_the_table(signer: Signer, method: str, path: str, status: int, kind: str) -> None:
     folder = signer.location.partition("/")[2]
     answer = signer.sign(method, path.format(bucket=signer.bucket, location=signer.location, folder=folder))
-    assert answer.status_code == 403
-    assert answer.json()["error"]["type"] == "SignRequestOutsideLocation"
+    assert (answer.status_code, answer.json()["error"]["type"]) == (status, kind)
+
+
+def test_another_tables_file_is_signed_by_its_location(signer: Signer) -> None:
+    """PyIceberg up to 0.9.1 asks for every table's files with the first table's id."""
+    assert signer.sign("GET", f"{signer.other_location}/data/x").status_code == 200
+
+
+@pytest.mark.parametrize(("version", "kind"), [("0.11", "TableNotFoundByLocation"), ("0.13", NO_TABLE)])
+def test_releases_refuse_what_is_in_no_table(
+    version: str, kind: str, start_lakekeeper: Any, make_warehouse: Any, aws: Any
+) -> None:
+    signer = made_signer(start_lakekeeper("--version", version), make_warehouse, aws)
+    refused = signer.sign("GET", f"{signer.bucket}/elsewhere")
+    assert (refused.status_code, refused.json()["error"]["type"]) == (400, kind)
+    listing = signer.sign("GET", f"{signer.bucket}?list-type=2&prefix={signer.location.partition('/')[2]}/")
+    assert (listing.status_code, listing.json()["error"]["type"]) == (400, NO_KEY)
 
 
 def test_a_delete_of_many_must_name_objects_of_the_table(signer: Signer) -> None:
-    body = DELETE.format("<Object><Key>elsewhere</Key></Object>")
-    assert signer.sign("POST", f"{signer.bucket}?delete", body).status_code == 403
-    assert signer.sign("POST", f"{signer.bucket}?delete", None).status_code == 400
+    path, inside = f"{signer.bucket}?delete", signer.location.partition("/")[2]
+    for keys, kind in ((("elsewhere",), NO_TABLE), ((f"{inside}/data/x", "elsewhere"), "RequestUriMismatch")):
+        body = DELETE.format("".join(f"<Object><Key>{key}</Key></Object>" for key in keys))
+        refused = signer.sign("POST", path, body)
+        assert (refused.status_code, refused.json()["error"]["type"]) == (400, kind)
+    assert signer.sign("POST", path, None).json()["error"]["type"] == "DeleteWithoutBody"
 
 
 def test_a_copy_within_the_table_is_signed(signer: Signer) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from urllib.parse import parse_qs, unquote, urlsplit
+import posixpath
+from urllib.parse import SplitResult, parse_qs, unquote, urlsplit
 
 from ..errors import ApiError
 from ..requests import Body
@@ -11,16 +12,20 @@ from .delete_objects import deleted_keys
 
 COPY_SOURCE = "x-amz-copy-source"
 
-# A parameter can make another operation of a request (`?policy`, `?acl`), so only these pass.
-OF_A_LISTING = {
-    *("prefix", "list-type", "delimiter", "max-keys", "continuation-token", "start-after", "marker"),
-    *("encoding-type", "fetch-owner", "x-id"),
-}
-OF_AN_OBJECT = {
-    *("partnumber", "uploadid", "uploads", "versionid", "x-id", "max-parts", "part-number-marker", COPY_SOURCE),
-    *("response-cache-control", "response-content-disposition", "response-content-encoding"),
-    *("response-content-language", "response-content-type", "response-expires"),
-}
+OF_A_LISTING = frozenset(
+    {
+        *("prefix", "list-type", "delimiter", "max-keys", "continuation-token", "start-after"),
+        *("encoding-type", "fetch-owner", "x-id"),
+    }
+)
+# A parameter can make another operation of a request (`?acl`). Real servers sign those too; this one signs these alone.
+OF_AN_OBJECT = frozenset(
+    {
+        *("partnumber", "uploadid", "uploads", "versionid", "x-id", "max-parts", "part-number-marker", COPY_SOURCE),
+        *("response-cache-control", "response-content-disposition", "response-content-encoding"),
+        *("response-content-language", "response-content-type", "response-expires"),
+    }
+)
 
 
 class SignRequest(Body):
@@ -39,31 +44,56 @@ def copied(request: SignRequest) -> list[str]:
 
 
 def requested(storage: WarehouseStorage, request: SignRequest, *, listings: bool) -> list[str]:
-    """The `s3://` URIs that a request touches: its object, the prefix it lists, or the objects it deletes.
+    """Return the `s3://` URIs that a request touches: its object, the prefix it lists, or the objects it deletes.
 
-    Without `listings` a request needs a key, as with released servers.
+    Without `listings`, as on released servers, every request but a DeleteObjects needs a key. Refusals have the type of
+    the real server (`s3_signer/sign.rs`).
     """
     parts = urlsplit(request.uri)
-    bucket, path = storage.profile.bucket, unquote(parts.path).lstrip("/")
-    host_is_bucket = (parts.hostname or "").startswith(f"{bucket}.")
-    style = storage.profile.remote_signing_url_style
-    if style == "virtual_host" or (style == "auto" and host_is_bucket):
-        key = path
-    else:
-        found, _, key = path.partition("/")
-        if found != bucket:
-            message = f"Cannot sign a request for bucket `{found}`: the warehouse's bucket is `{bucket}`."
-            raise ApiError(403, "SignRequestOutsideLocation", message)
+    bucket, key = _addressed(storage, parts)
     query, method = parse_qs(parts.query, keep_blank_values=True), request.method.upper()
-    names = {name.lower() for name in query}
-    if key and names <= OF_AN_OBJECT:
-        return [f"s3://{bucket}/{key}"]
-    if not key and method == "POST" and names <= {"delete", "x-id"} and "delete" in query:
+    if method == "POST" and "delete" in parts.query:
+        if request.body is None:
+            raise ApiError(400, "DeleteWithoutBody", "Delete requests require a body")
+        if listings:
+            _require_bucket(key)
         return [f"s3://{bucket}/{one}" for one in deleted_keys(request.body)]
-    if not key and method == "GET" and not listings:
+    if listings and method == "GET" and "2" in query.get("list-type", ()):
+        _require_bucket(key)
+        return [f"s3://{bucket}/{_listed(query)}"]
+    if not key:
         raise ApiError(400, "UriNotS3", "URI does not match S3 host or path style")
-    if not key and method == "GET" and names <= OF_A_LISTING and len(query.get("prefix", ())) == 1:
-        return [f"s3://{bucket}/{query['prefix'][0]}"]
-    asked = f"{method} of {f'`{key}`' if key else f'the whole bucket `{bucket}`'}"
-    with_query = f" with {', '.join(f'`{name}`' for name in sorted(names))}" if names else ""
-    raise ApiError(403, "SignRequestOutsideLocation", f"Cannot sign {asked}{with_query}.")
+    names = {name.lower() for name in query}
+    if not names <= OF_AN_OBJECT:
+        message = f"Cannot sign {method} of `{key}` with {', '.join(f'`{name}`' for name in sorted(names))}."
+        raise ApiError(403, "SignRequestOutsideLocation", message)
+    return [f"s3://{bucket}/{key}"]
+
+
+def _addressed(storage: WarehouseStorage, parts: SplitResult) -> tuple[str, str]:
+    """Return the bucket and the key that a URI names, without dot segments, which URL libraries resolve."""
+    path = posixpath.normpath(f"/{unquote(parts.path)}").lstrip("/")
+    host, style = parts.hostname or "", storage.profile.remote_signing_url_style
+    if style == "virtual_host" or (style == "auto" and host.startswith(f"{storage.profile.bucket}.")):
+        return host.partition(".")[0] if style == "virtual_host" else storage.profile.bucket, path
+    bucket, _, key = path.partition("/")
+    return bucket, key
+
+
+def _require_bucket(key: str) -> None:
+    if key:
+        raise ApiError(400, "UriNotBucket", "Bucket-level requests must not address an object")
+
+
+def _listed(query: dict[str, list[str]]) -> str:
+    """Return the prefix that a listing asks for."""
+    for name, values in query.items():
+        if name not in OF_A_LISTING:
+            message = f"Unsupported query parameter for a list request: `{name}`"
+            raise ApiError(400, "UnsupportedListParameter", message)
+        if len(values) > 1:
+            raise ApiError(400, "RepeatedListParameter", f"Repeated query parameter in a list request: `{name}`")
+    prefix = query.get("prefix", [""])[0]
+    if not prefix:
+        raise ApiError(400, "ListWithoutPrefix", "List requests must be scoped to a prefix inside a table location")
+    return prefix

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import posixpath
 from typing import Annotated
 from urllib.parse import quote, unquote, urlsplit
 from uuid import UUID
@@ -16,12 +17,11 @@ from sqlalchemy.orm import Session
 from starlette.responses import Response
 
 from ..authz.store import Target
-from ..errors import ApiError, tabular_missing
+from ..errors import ApiError
 from ..models import Tabular, Warehouse
 from ..requests import read_body
 from ..responses import json_response
 from ..server import Lakekeeper, Server, find_warehouse
-from ..storage import WarehouseStorage
 from .signed_requests import SignRequest, copied, requested
 
 # Signed anew, or made by whatever carries the request on.
@@ -59,14 +59,7 @@ def _encoded(text: str) -> str:
 def sign_for_table(
     server: Server, warehouse_id: UUID, tabular_id: UUID, body: Annotated[SignRequest, read_body(SignRequest)]
 ) -> Response:
-    with server.database.read() as session:
-        warehouse = find_warehouse(session, str(warehouse_id), active=True)
-        tabular = session.get(Tabular, str(tabular_id))
-        if tabular is None or tabular.warehouse_id != warehouse.id or tabular.deleted_at is not None:
-            raise tabular_missing("table")
-        storage = server.storage_of(session, warehouse)
-        _check_right(server, session, tabular, body)
-    return _signed(server, storage, tabular.location, body)
+    return _signed(server, str(warehouse_id), str(tabular_id), body)
 
 
 @router.post("/aws/s3/sign")
@@ -80,17 +73,8 @@ def sign_without_warehouse() -> Response:
 def sign_in_warehouse(
     server: Server, warehouse_id: UUID, body: Annotated[SignRequest, read_body(SignRequest)]
 ) -> Response:
-    """For clients that lost the table's id on the way: the table is found by its location."""
-    with server.database.read() as session:
-        warehouse = find_warehouse(session, str(warehouse_id), active=True)
-        storage = server.storage_of(session, warehouse)
-        tabular = _tabular_holding(session, warehouse, _requested(server, storage, body)[0])
-        _check_right(server, session, tabular, body)
-    return _signed(server, storage, tabular.location, body)
-
-
-def _requested(server: Lakekeeper, storage: WarehouseStorage, body: SignRequest) -> list[str]:
-    return requested(storage, body, listings=server.settings.since("0.14"))
+    """Sign for clients that lost the table's id: the table is found by its location."""
+    return _signed(server, str(warehouse_id), None, body)
 
 
 def _check_right(server: Lakekeeper, session: Session, tabular: Tabular, body: SignRequest) -> None:
@@ -101,27 +85,59 @@ def _check_right(server: Lakekeeper, session: Session, tabular: Tabular, body: S
     server.authorizer.require(session, Target(tabular.kind, tabular.id), action)
 
 
-def _tabular_holding(session: Session, warehouse: Warehouse, uri: str) -> Tabular:
-    parts = uri.split("/")
+def _signable(
+    server: Lakekeeper, session: Session, warehouse: Warehouse, tabular_id: str | None, uris: list[str]
+) -> Tabular:
+    """Return the table that the path names or, where its location does not hold the URIs, that the first URI is in.
+
+    PyIceberg up to 0.9.1 asks for one table's files with the other's id.
+    """
+    kinds = ("table", "generic-table") if server.settings.since("0.14") else ("table",)
+    named = session.get(Tabular, tabular_id) if tabular_id else None
+    if (
+        named
+        and (named.warehouse_id, named.deleted_at) == (warehouse.id, None)
+        and named.kind in kinds
+        and all(_is_in(uri, named) for uri in uris)
+    ):
+        return named
+    parts = uris[0].split("/")
     above = ["/".join(parts[:end]) for end in range(3, len(parts) + 1)]
+    # Soft-deleted ones too: Spark drops a table, and looks for its files then.
     query = select(Tabular).where(
-        Tabular.warehouse_id == warehouse.id, Tabular.location.in_(above), Tabular.deleted_at.is_(None)
+        Tabular.warehouse_id == warehouse.id, Tabular.location.in_(above), Tabular.kind.in_(kinds)
     )
-    tabular = session.scalars(query).first()
-    if tabular is None:
-        raise tabular_missing("table")
-    return tabular
+    found = session.scalars(query).first()
+    if found is None:
+        kind = "NoSuchTableLocationException" if server.settings.since("0.12") else "TableNotFoundByLocation"
+        raise ApiError(
+            400, kind, f"Table does not exist or user does not have permission to view it at location `{uris[0]}`"
+        )
+    return found
 
 
-def _signed(server: Lakekeeper, storage: WarehouseStorage, location: str, request: SignRequest) -> Response:
-    if not storage.profile.remote_signing_enabled:
-        raise ApiError(403, "RemoteSigningDisabled", "Remote signing is disabled for this warehouse.")
-    folder = f"s3://{location.partition('://')[2]}/"
+def _is_in(uri: str, tabular: Tabular) -> bool:
+    return uri.startswith(f"s3://{tabular.location.partition('://')[2]}/")
+
+
+def _signed(server: Lakekeeper, warehouse_id: str, tabular_id: str | None, request: SignRequest) -> Response:
+    with server.database.read() as session:
+        warehouse = find_warehouse(session, warehouse_id, active=True)
+        storage = server.storage_of(session, warehouse)
+        if not storage.profile.remote_signing_enabled:
+            raise ApiError(403, "RemoteSigningDisabled", "Remote signing is disabled for this warehouse.")
+        uris = requested(storage, request, listings=server.settings.since("0.14"))
+        tabular = _signable(server, session, warehouse, tabular_id, uris)
+        _check_right(server, session, tabular, request)
     if request.region != storage.profile.region:
         raise ApiError(400, "RegionMismatch", "Region does not match storage profile")
-    for uri in [*_requested(server, storage, request), *copied(request)]:
-        if not uri.startswith(folder) or ".." in uri.split("/"):
-            message = f"Cannot sign a request for `{uri}`: it is outside of the table's location `{location}`."
+    for uri in uris:
+        if not _is_in(uri, tabular):
+            message = f"Expected location {tabular.location} but request signing for {uri}."
+            raise ApiError(400, "RequestUriMismatch", message)
+    for source in copied(request):  # real servers do not look at it
+        if not _is_in(posixpath.normpath(source).replace("s3:/", "s3://", 1), tabular):
+            message = f"Cannot sign a copy from `{source}`: it is outside of the table's location `{tabular.location}`."
             raise ApiError(403, "SignRequestOutsideLocation", message)
     keys = server.access.own_keys(storage)
     if keys is None:
