@@ -268,9 +268,9 @@ def test_a_catalog_that_is_down_is_told(runner: Runner) -> None:
 
 def test_a_warehouse_that_the_catalog_does_not_have_is_told(runner: Runner) -> None:
     runner.use(runner.config.model_copy(update={"warehouses": [CatalogWarehouse(name="gone", id="1")]}))
-    message = refused(runner, 1)
+    message = refused(runner, 4)
     assert "warehouse gone of" in message
-    assert "NoSuchWarehouse" in message
+    assert "does not exist, or this identity may not use it" in message
 
 
 def test_a_token_that_ends_before_the_run_does_is_refused(runner: Runner, tmp_path: Path) -> None:
