@@ -10,9 +10,9 @@ export PATH := $(CURDIR)/$(BIN):$(PATH)
 # Tests, demo and benchmarks start hundreds of short processes: none of them should compile its imports anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-# The suites that ask a Lakekeeper, and the versions beside the newest that `test-all` has the stand-in play.
+# The suites that ask a Lakekeeper, and the versions beside the newest release that `test-all` has the stand-in play.
 SERVER_SUITES := tests/integration/provider tests/integration/tenant
-RELEASES := 0.11 0.12 0.13
+VERSIONS := 0.11 0.12 0.14
 
 help:  ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | awk -F'\t' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -35,7 +35,7 @@ test: $(READY)  ## Every test; those for the Pulumi CLI are skipped where it is 
 
 test-all: $(READY)  ## Every test in its long form, on each version of Lakekeeper; the Pulumi CLI must be there
 	LAKEWRIGHT_REQUIRE_PULUMI=1 LAKEWRIGHT_FULL=1 pytest -n 2 --dist loadgroup $(ARGS)
-	@for version in $(RELEASES); do echo "== Lakekeeper $$version"; \
+	@for version in $(VERSIONS); do echo "== Lakekeeper $$version"; \
 	  TEST_LAKEKEEPER_VERSION=$$version pytest -n 2 --dist loadgroup $(SERVER_SUITES) $(ARGS) || exit 1; done
 
 test-real: $(READY)  ## Run the suites against your servers: LAKEKEEPER=URL S3=URL, see docs/test-real.md

@@ -11,7 +11,7 @@ from typing import Any, cast
 import hypothesis
 import pytest
 from lakewright_sandbox import lifecycle
-from lakewright_sandbox.lakekeeper.versions import NEWEST, Version, is_at_least
+from lakewright_sandbox.lakekeeper.versions import RELEASED, Version, is_at_least
 from lakewright_sandbox.state import Sandbox
 
 from .real_servers import RealServers
@@ -28,7 +28,9 @@ hypothesis.settings.register_profile("new", deadline=None)
 hypothesis.settings.load_profile("new" if os.environ.get("LAKEWRIGHT_FULL") else "same")
 
 
-PLAYED = cast(Version, os.environ.get("TEST_LAKEKEEPER_VERSION") or NEWEST)
+ASKED = os.environ.get("TEST_LAKEKEEPER_VERSION")
+"""The version that the version matrix of `make test-all` asks for."""
+PLAYED = cast(Version, ASKED or RELEASED)
 
 STAND_IN_ONLY = {
     "light_endpoint": "counts calls of the stand-in, or has it play faults",
@@ -60,9 +62,12 @@ def real() -> Iterator[RealServers | None]:
 
 
 @pytest.fixture(scope="session")
-def sandbox_version() -> Version:
-    """The version of Lakekeeper that the stand-in plays: the newest, unless the version matrix asks for another."""
-    return PLAYED
+def sandbox_version(request: pytest.FixtureRequest) -> Version:
+    """The version of Lakekeeper that the stand-in plays.
+
+    It is the newest release. The version matrix asks for another, and so does a test that is marked `since`.
+    """
+    return getattr(request, "param", PLAYED)
 
 
 @pytest.fixture(scope="session")
@@ -89,15 +94,25 @@ def _no_keys_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:
             monkeypatch.delenv(name)
 
 
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Have the stand-in play the version that a test needs, where nobody asked for another one."""
+    since = metafunc.definition.get_closest_marker("since")
+    if since and not ASKED and not REAL and "sandbox_version" in metafunc.fixturenames:
+        metafunc.parametrize("sandbox_version", since.args, indirect=True, scope="session")
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     no_pulumi = shutil.which("pulumi") is None
     on_real_servers = REAL is not None
     played = REAL.version if REAL else PLAYED
     for item in items:
         since = item.get_closest_marker("since")
-        if since and not is_at_least(played, since.args[0]):
+        if since and (ASKED or REAL) and not is_at_least(played, since.args[0]):
             item.add_marker(pytest.mark.skip(reason=f"needs Lakekeeper {since.args[0]} or newer"))
-        if PLAYED != NEWEST and (reason := _why_not_on_releases(item)):
+        if since and not ASKED:
+            # One worker has the second sandbox, and starts it once.
+            item.add_marker(pytest.mark.xdist_group(f"lakekeeper-{since.args[0]}"))
+        if ASKED and (reason := _why_not_in_the_matrix(item)):
             item.add_marker(pytest.mark.skip(reason=reason))
         if on_real_servers and (reason := _why_left_out(item)):
             item.add_marker(pytest.mark.skip(reason=reason))
@@ -108,16 +123,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.skip(reason=NEEDS_PULUMI))
 
 
-NEWEST_ONLY = {
+NOT_IN_THE_MATRIX = {
     "servers": "plays every version itself",
-    "granting": "has tags, which Lakekeeper 0.14 brought",
+    "granting": "plays 0.14 always, for its tags",
 }
-"""Fixtures that the version matrix has at the newest version alone, and why."""
+"""Fixtures that do not depend on the version that the matrix asks for, and why."""
 
 
-def _why_not_on_releases(item: pytest.Item) -> str | None:
+def _why_not_in_the_matrix(item: pytest.Item) -> str | None:
     names: list[str] = getattr(item, "fixturenames", [])
-    return next((NEWEST_ONLY[name] for name in names if name in NEWEST_ONLY), None)
+    return next((NOT_IN_THE_MATRIX[name] for name in names if name in NOT_IN_THE_MATRIX), None)
 
 
 def _why_left_out(item: pytest.Item) -> str | None:

@@ -43,7 +43,8 @@ def up(
         typer.Option(help="Whether the catalog asks for tokens of the sandbox's own identity provider; kept."),
     ] = None,
     version: Annotated[
-        Version | None, typer.Option(help="The Lakekeeper version that the catalog plays; kept.")
+        Version | None,
+        typer.Option(help="Lakekeeper version that the catalog plays (default: the newest release); kept."),
     ] = None,
 ) -> None:
     """Start the sandbox, or what is missing of it, and wait until it is healthy."""

@@ -14,7 +14,7 @@ from lakewright_sandbox import halves, state
 from lakewright_sandbox.credentials import load_or_create
 from lakewright_sandbox.errors import SandboxMissingError, SandboxOptionsError
 from lakewright_sandbox.halves import Catalog, Half
-from lakewright_sandbox.lakekeeper.versions import NEWEST, Version
+from lakewright_sandbox.lakekeeper.versions import RELEASED, Version
 from lakewright_sandbox.state import Authz, Layout, Sandbox, TokensState
 
 DEFAULT_DIR = Path(".sandbox")
@@ -83,7 +83,7 @@ def bring_up(directory: Path = DEFAULT_DIR, wishes: Wishes | None = None) -> Up:
         how = Catalog(
             chosen,
             wishes.authz or (before.authz if before else "allowall"),
-            wishes.version or (before.version if before else NEWEST),
+            wishes.version or (before.version if before else RELEASED),
         )
         wanted = _wanted_auth(wishes.auth, known, how.authz)
         started: list[Half] = []

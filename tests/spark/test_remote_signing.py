@@ -31,18 +31,20 @@ def made(project: Project) -> CatalogConfig:
 
 
 @pytest.fixture
-def released(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CatalogConfig]:
-    """The same on the released 0.13."""
-    directory = tmp_path_factory.mktemp("released")
-    sandbox = lifecycle.bring_up(directory, lifecycle.Wishes(version="0.13")).sandbox
+def signing(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[CatalogConfig]:
+    """The same on a sandbox that plays a version."""
+    directory = tmp_path / "sandbox"
+    sandbox = lifecycle.bring_up(directory, lifecycle.Wishes(version=request.param)).sandbox
     with httpx.Client(base_url=sandbox.lakekeeper.endpoint, timeout=60) as server:
         post(server, "/management/v1/bootstrap", {"accept-terms-of-use": True})
         yield made(Project(server, sandbox))
     lifecycle.down(directory)
 
 
-def test_orphan_removal_on_a_release_needs_vending(released: CatalogConfig, tmp_path: Path) -> None:
-    (tmp_path / "catalog.json").write_text(released.to_json())
+@pytest.mark.parametrize("signing", ["0.13"], indirect=True)
+@pytest.mark.stand_in("plays a version of its own")
+def test_orphan_removal_on_a_release_needs_vending(signing: CatalogConfig, tmp_path: Path) -> None:
+    (tmp_path / "catalog.json").write_text(signing.to_json())
     given = ["--config", str(tmp_path / "catalog.json")]
     refused = CliRunner().invoke(app, ["job", "orphan-files", "--table", "sales.orders", *given])
     assert isinstance(refused.exception, JobRefusedError)
@@ -54,6 +56,8 @@ def test_orphan_removal_on_a_release_needs_vending(released: CatalogConfig, tmp_
     assert json.loads(dry.stdout)["runs"] == []
 
 
-def test_head_signs_listings_of_a_table(project: Project) -> None:
-    table = open_catalog(made(project), "signs").load_table("sales.orders")
+@pytest.mark.parametrize("signing", ["0.14"], indirect=True)
+@pytest.mark.stand_in("plays a version of its own")
+def test_head_signs_listings_of_a_table(signing: CatalogConfig) -> None:
+    table = open_catalog(signing, "signs").load_table("sales.orders")
     assert refusal_of_listings(table) is None

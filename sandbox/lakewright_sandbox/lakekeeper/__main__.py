@@ -12,7 +12,7 @@ import uvicorn
 from .app import create_app
 from .faults import FaultSwitch
 from .settings import DATABASE_VARIABLE, Settings
-from .versions import NEWEST, Version
+from .versions import RELEASED, Version
 
 
 def main() -> None:
@@ -37,8 +37,8 @@ def main() -> None:
     parser.add_argument(
         "--version",
         choices=get_args(Version),
-        default=NEWEST,
-        help="the server version to play; the newest is recorded",
+        default=RELEASED,
+        help="the server version to play; by default the newest release",
     )
     parser.add_argument("--openid-provider-uri", help="an OpenID provider; with it, every call needs one of its tokens")
     parser.add_argument(

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from .versions import NEWEST, Version, is_at_least
+from .versions import RELEASED, Version, is_at_least
 
 NIL_PROJECT = "00000000-0000-0000-0000-000000000000"
 DATABASE_VARIABLE = "LAKEWRIGHT_SANDBOX_DATABASE"
@@ -31,7 +31,7 @@ class Settings:
     """
 
     database: str
-    version: Version = NEWEST
+    version: Version = RELEASED
     aws_endpoint: str | None = None
     credentials_file: Path | None = None
     profile: str = "lakekeeper"

@@ -8,6 +8,9 @@ from typing import Any, Literal
 
 Version = Literal["0.11", "0.12", "0.13", "0.14"]
 NEWEST: Version = "0.14"
+"""The development head, between releases."""
+RELEASED: Version = "0.13"
+"""The newest release: what is played unless another version is asked for."""
 
 REPORTED: dict[Version, str] = {"0.11": "0.11.6", "0.12": "0.12.4", "0.13": "0.13.3", "0.14": "0.13.1"}
 """What a server says it is. The newest is a build between releases, as it was recorded: it names the one before."""

@@ -25,6 +25,7 @@ from lakewright_sandbox.in_process import serving
 from lakewright_sandbox.lakekeeper.app import create_app
 from lakewright_sandbox.lakekeeper.requests import Principal
 from lakewright_sandbox.lakekeeper.settings import Settings
+from lakewright_sandbox.lakekeeper.versions import NEWEST
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 START_SECONDS = 60
@@ -74,7 +75,7 @@ def aws(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Aws]:
 
 
 class LakekeeperStarter:
-    """Called, it starts a server with a database of its own and gives a client of it."""
+    """Start a server with a database of its own and return a client. It plays head unless the options say otherwise."""
 
     def __init__(self, aws: Aws, directories: pytest.TempPathFactory) -> None:
         self._aws, self._directories = aws, directories
@@ -84,7 +85,15 @@ class LakekeeperStarter:
         url = database or f"sqlite:///{self._directories.mktemp('lakekeeper') / 'lakekeeper.db'}"
         port = free_port()
         arguments = ("--port", str(port), "--database", url, "--aws-endpoint", self._aws.endpoint)
-        arguments += ("--credentials-file", str(self._aws.credentials_file), "--profile", "lakekeeper", *options)
+        arguments += (
+            "--version",
+            NEWEST,
+            "--credentials-file",
+            str(self._aws.credentials_file),
+            "--profile",
+            "lakekeeper",
+            *options,
+        )
         server = process("lakewright_sandbox.lakekeeper", *arguments)
         server.__enter__()
         base = f"http://127.0.0.1:{port}"
@@ -226,7 +235,7 @@ def start_openfga(aws: Aws, tmp_path_factory: pytest.TempPathFactory) -> Iterato
 
         def start(**settings: Any) -> People:
             settings.setdefault("database", f"sqlite:///{tmp_path_factory.mktemp('openfga') / 'lakekeeper.db'}")
-            made = Settings(aws_endpoint=aws.endpoint, authorizer="openfga", **settings)
+            made = Settings(**{"version": NEWEST, "aws_endpoint": aws.endpoint, "authorizer": "openfga", **settings})
             people = People(create_app(made))
             running.callback(people.stop)
             asked = {"accept-terms-of-use": True, "is-operator": True}

@@ -14,6 +14,7 @@ from fastapi.testclient import TestClient
 from lakewright_sandbox.lakekeeper.app import create_app
 from lakewright_sandbox.lakekeeper.clock import Clock
 from lakewright_sandbox.lakekeeper.settings import Settings
+from lakewright_sandbox.lakekeeper.versions import NEWEST
 
 from .conftest import SCHEMA
 
@@ -32,7 +33,7 @@ PROFILE: dict[str, Any] = {
 @contextmanager
 def without_probes(directory: Path) -> Iterator[TestClient]:
     """A server that probes no storage, not bootstrapped yet."""
-    settings = Settings(database=f"sqlite:///{directory / 'light.db'}", skip_storage_validation=True)
+    settings = Settings(database=f"sqlite:///{directory / 'light.db'}", version=NEWEST, skip_storage_validation=True)
     with TestClient(create_app(settings)) as client:
         yield client
 
@@ -67,7 +68,9 @@ def clock() -> Clock:
 def app(clock: Clock, aws: Any, tmp_path_factory: pytest.TempPathFactory) -> FastAPI:
     """A server on real storage, whose time the test may move and whose worker it runs itself."""
     database = f"sqlite:///{tmp_path_factory.mktemp('checklist') / 'lakekeeper.db'}"
-    return create_app(Settings(database=database, aws_endpoint=aws.endpoint, task_poll_seconds=3600), clock)
+    return create_app(
+        Settings(database=database, version=NEWEST, aws_endpoint=aws.endpoint, task_poll_seconds=3600), clock
+    )
 
 
 @pytest.fixture(scope="module")

@@ -12,6 +12,7 @@ from fastapi.testclient import TestClient
 from lakewright_sandbox.lakekeeper.app import create_app
 from lakewright_sandbox.lakekeeper.clock import Clock
 from lakewright_sandbox.lakekeeper.settings import Settings
+from lakewright_sandbox.lakekeeper.versions import NEWEST
 
 SCHEMA = {"type": "struct", "schema-id": 0, "fields": [{"id": 1, "name": "id", "required": True, "type": "long"}]}
 
@@ -25,6 +26,7 @@ def clock() -> Clock:
 def app(clock: Clock, aws: Any, tmp_path: Path) -> FastAPI:
     """A server within the test, whose time the test may move and whose worker it runs itself."""
     settings = Settings(
+        version=NEWEST,
         database=f"sqlite:///{tmp_path / 'lakekeeper.db'}",
         aws_endpoint=aws.endpoint,
         credentials_file=aws.credentials_file,

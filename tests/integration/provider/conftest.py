@@ -20,7 +20,7 @@ from lakewright_sandbox.in_process import serving
 from lakewright_sandbox.lakekeeper.app import create_app
 from lakewright_sandbox.lakekeeper.faults import FaultSwitch
 from lakewright_sandbox.lakekeeper.settings import Settings
-from lakewright_sandbox.lakekeeper.versions import Version
+from lakewright_sandbox.lakekeeper.versions import NEWEST, Version
 from lakewright_sandbox.state import Sandbox
 from pulumi.dynamic import ResourceProvider
 
@@ -216,7 +216,7 @@ def granting(
     request: pytest.FixtureRequest, sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Granting]:
     """A server in this process with each of the authorizers, on the sandbox's storage."""
-    with granting_server(request.param, sandbox, tmp_path_factory.mktemp("granting")) as server:
+    with granting_server(request.param, sandbox, tmp_path_factory.mktemp("granting"), version=NEWEST) as server:
         yield server
 
 
