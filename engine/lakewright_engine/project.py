@@ -17,6 +17,10 @@ from lakewright_engine.state import FileBackend
 from lakewright_engine.yaml_text import load_yaml
 
 FILE_NAMES = ("Pulumi.yaml", "Pulumi.yml")
+OWN_STATE = Path(".lakewright", "state")
+"""Folder of the project that keeps the state where no backend is chosen."""
+
+_PULUMI_CLOUD = "https://api.pulumi.com"
 
 
 @dataclass(frozen=True)
@@ -90,15 +94,17 @@ class Project:
 
     @property
     def state_url(self) -> str:
-        """PULUMI_BACKEND_URL, else `backend.url`, else where `pulumi login` went last."""
-        url = os.environ.get("PULUMI_BACKEND_URL") or self.backend_url or _logged_in()
-        if not url:
-            message = (
-                "no backend is chosen: set PULUMI_BACKEND_URL=file://DIR, or `backend: {url: file://DIR}` in "
-                f"{self.file}, or run `pulumi login file://DIR`"
-            )
-            raise ProjectError(message)
-        return url
+        """Return PULUMI_BACKEND_URL, else `backend.url`, else the last `pulumi login`, else the project's folder."""
+        return os.environ.get("PULUMI_BACKEND_URL") or self.backend_url or _logged_in() or self._own_state_url
+
+    @property
+    def has_own_state(self) -> bool:
+        """Whether the state is kept in the project's folder because no backend was chosen."""
+        return self.state_url == self._own_state_url
+
+    @property
+    def _own_state_url(self) -> str:
+        return f"file://{self.root / OWN_STATE}"
 
     def backend(self) -> FileBackend:
         """The backend that keeps the project's state; raises UnsupportedFeature if it is no folder."""
@@ -207,10 +213,11 @@ def read_yaml(file: Path) -> dict[str, Any]:
 
 
 def _logged_in() -> str:
-    """Where `pulumi login` went last; empty if nowhere."""
+    """Return where `pulumi login` went last; an access token alone means Pulumi Cloud, as for the CLI."""
     home = os.environ.get("PULUMI_CREDENTIALS_PATH") or os.environ.get("PULUMI_HOME") or Path.home() / ".pulumi"
     try:
         content: Any = json.loads((Path(home) / "credentials.json").read_text(encoding="utf-8"))
     except (OSError, ValueError):
-        return ""
-    return cast("dict[str, Any]", content).get("current") or "" if isinstance(content, dict) else ""
+        content = None
+    current = cast("dict[str, Any]", content).get("current") if isinstance(content, dict) else None
+    return current or (_PULUMI_CLOUD if os.environ.get("PULUMI_ACCESS_TOKEN") else "")

@@ -68,7 +68,10 @@ class PassphraseManager:
         """A manager with a new salt, for a stack that has none; needs the passphrase."""
         phrase = passphrase()
         if phrase is None:
-            raise _no_passphrase(stack)
+            raise SecretsError(
+                f"stack '{stack}' needs a passphrase that encrypts its secrets: choose one and set {VARIABLES} "
+                "(for example `export PULUMI_CONFIG_PASSPHRASE_FILE=FILE`)"
+            )
         salt = os.urandom(SALT_BYTES)
         raw = _derive(phrase, salt)
         text = f"v1:{base64.b64encode(salt).decode()}:{_seal(raw, PROOF)}"

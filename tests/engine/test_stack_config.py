@@ -135,8 +135,10 @@ def test_the_backend_is_chosen_as_the_cli_chooses(tmp_path: Path, monkeypatch: p
     monkeypatch.delenv("PULUMI_BACKEND_URL", raising=False)
     monkeypatch.delenv("PULUMI_CREDENTIALS_PATH", raising=False)
     monkeypatch.setenv("PULUMI_HOME", str(tmp_path / "home"))
-    with pytest.raises(ProjectError, match="PULUMI_BACKEND_URL"):
-        _ = Project.load(tmp_path).state_url
+    monkeypatch.delenv("PULUMI_ACCESS_TOKEN", raising=False)
+    assert Project.load(tmp_path).backend().root == tmp_path / ".lakewright" / "state" / ".pulumi"
+    monkeypatch.setenv("PULUMI_ACCESS_TOKEN", "token")
+    assert Project.load(tmp_path).state_url == "https://api.pulumi.com"
     (tmp_path / "home").mkdir()
     (tmp_path / "home" / "credentials.json").write_text('{"current": "file:///logged/in"}')
     assert Project.load(tmp_path).state_url == "file:///logged/in"

@@ -265,3 +265,24 @@ def test_history_lists_updates_newest_first(lakewright: Callable[..., Done]) -> 
     assert (entry["kind"], entry["result"], entry["resourceChanges"]) == ("update", "succeeded", {"create": 1})
     assert {"secret": True} in entry["config"].values()
     assert "never-shown" not in text
+
+
+def test_init_without_a_backend_keeps_state_here(
+    folder: Path, lakewright: Callable[..., Done], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("PULUMI_BACKEND_URL", "PULUMI_ACCESS_TOKEN", "PULUMI_CREDENTIALS_PATH"):
+        monkeypatch.delenv(name, raising=False)
+    first = lakewright("stack", "init", "dev")
+    assert (first.returncode, first.stdout) == (0, "Created stack 'dev'\n")
+    assert str(folder / ".lakewright" / "state") in first.stderr
+    assert lakewright("stack", "init", "other").stderr == ""
+    assert list((folder / ".lakewright" / "state" / ".pulumi" / "stacks").glob("*/dev.json"))
+
+
+def test_init_without_a_passphrase_says_how_to_set_one(
+    lakewright: Callable[..., Done], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("PULUMI_CONFIG_PASSPHRASE")
+    failed = lakewright("stack", "init", "dev")
+    assert failed.returncode == 1
+    assert "export PULUMI_CONFIG_PASSPHRASE_FILE=" in failed.stderr

@@ -58,6 +58,8 @@ def init(
     directory: Directory = HERE,
 ) -> None:
     """Make a stack, with a salt for its passphrase in its settings."""
+    from lakewright_engine.project import OWN_STATE  # noqa: PLC0415 - `--help` needs no engine
+
     stack = name or stack
     if stack is None:
         raise UsageError("name the stack: lakewright stack init NAME")
@@ -66,6 +68,12 @@ def init(
     backend.check_new(project.name, stack)
     secrets = project.secrets(stack)
     secrets.unlock()
+    if project.has_own_state and not backend.root.exists():
+        print(
+            f"No backend is chosen: states are kept in {project.root / OWN_STATE}. "
+            "Set PULUMI_BACKEND_URL, or `backend: {url: ...}` in Pulumi.yaml, to keep them elsewhere.",
+            file=sys.stderr,
+        )
     backend.create(project.name, stack, secrets)
     print(f"Created stack '{stack}'")
 
