@@ -115,7 +115,11 @@ class RealServers:
         lakekeeper = {"endpoint": self.lakekeeper}
         if self.token_url is not None:
             lakekeeper |= {"auth": self.auth, "jobs_auth": self.auth}
-        return {"lakekeeper": lakekeeper, "kubernetes": {} if self.kubeconfig else {"render_to": str(render_to)}}
+        return {
+            "lakekeeper": lakekeeper,
+            "kubernetes": {} if self.kubeconfig else {"render_to": str(render_to)},
+            "tenant_specs": {"references": ["config:", "env:"], "endpoints": [self.s3]},
+        }
 
     @property
     def version(self) -> str:

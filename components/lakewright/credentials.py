@@ -29,7 +29,8 @@ class UnresolvedCredential(Exception):
     """A reference whose secret cannot be read here and now. The message names the reference, never a secret."""
 
 
-def _reference(value: str) -> str:
+def check_reference(value: str) -> str:
+    """Return a reference as it is. Raises ValueError, whose message never repeats the value."""
     scheme, colon, rest = value.partition(":")
     if not colon or scheme not in SCHEMES or not rest.strip():
         # The value may be the secret itself, so the message must not repeat it.
@@ -43,7 +44,7 @@ def _reference(value: str) -> str:
     return value
 
 
-Reference = Annotated[str, AfterValidator(_reference)]
+Reference = Annotated[str, AfterValidator(check_reference)]
 """A reference to a secret, as text."""
 
 

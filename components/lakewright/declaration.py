@@ -10,6 +10,7 @@ from lakewright.environment import Environment
 from lakewright.platform import NO_PRINCIPAL, NO_REGION
 from lakewright.spec import Problem, SpecError, TenantSpec, parse_spec
 from lakewright.spec.cross_checks import made_storages, makes_roles
+from lakewright.tenant_spec_rules import RuleCheck
 
 
 def read_declaration(
@@ -28,9 +29,15 @@ def read_declaration(
         problems += found
     if environment is not None:
         problems += _unsaid(document, environment, region)
+        problems += rule_check(environment, str(name)).problems(document)
     if spec is None or environment is None or problems:
         raise SpecError(source, problems)
     return spec, environment
+
+
+def rule_check(environment: Environment, name: str) -> RuleCheck:
+    """Return the check of what specs in an environment of this name may name."""
+    return RuleCheck(environment.tenant_specs, name, environment.own_references)
 
 
 def _spec(raw: Any, source: str) -> tuple[TenantSpec | None, list[Problem]]:

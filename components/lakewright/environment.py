@@ -20,6 +20,7 @@ from lakewright.spec.computing_unit import Runtime
 from lakewright.spec.part import Part
 from lakewright.spec.problems import Problem, SpecError, problems_of
 from lakewright.spec.yaml_text import load_yaml
+from lakewright.tenant_spec_rules import TenantSpecRules
 from lakewright.types import Arn, Region, ServiceUrl, StorageEndpoint
 
 SANDBOX_VARIABLE = "LAKEWRIGHT_SANDBOX"
@@ -27,6 +28,12 @@ SANDBOX_VARIABLE = "LAKEWRIGHT_SANDBOX"
 
 _PATHS = (("lakekeeper", "ca_bundle"), ("aws", "shared_credentials_file"), ("kubernetes", "render_to"))
 """Sections and their keys that are paths."""
+
+SANDBOX_RULES: Mapping[str, list[str]] = {
+    "references": ["config:", "env:"],
+    "endpoints": ["http://127.0.0.1:*", "http://localhost:*"],
+}
+"""What specs may name in a sandbox: variables of the person who runs it, and stores on the same machine."""
 
 DEFAULT_IMAGES: Mapping[Runtime, str] = {
     "spark": "apache/spark:4.1.4-python3",
@@ -123,6 +130,7 @@ class Environment(Part):
     lakekeeper: LakekeeperServer
     aws: AwsAccount = AwsAccount()
     kubernetes: Cluster = Cluster()
+    tenant_specs: TenantSpecRules = TenantSpecRules()
 
     @model_validator(mode="after")
     def _secret_is_wanted(self) -> Environment:
@@ -135,6 +143,13 @@ class Environment(Part):
     def pod_identity(self) -> PodIdentity:
         """How pods prove to the catalog who they are."""
         return PodIdentity(self.kubernetes.jobs_secret, self.lakekeeper.jobs_token_audience)
+
+    @property
+    def own_references(self) -> frozenset[str]:
+        """References to the secrets of the environment itself, which no tenant may name."""
+        parts = (self.lakekeeper.auth, self.lakekeeper.jobs_auth)
+        found = (getattr(part, name, None) for part in parts for name in ("token", "client_secret"))
+        return frozenset(reference for reference in found if reference)
 
     @classmethod
     def load(cls, path: Path, environ: Mapping[str, str] = os.environ) -> Environment:
@@ -212,6 +227,7 @@ def _of_sandbox(folder: Path) -> dict[str, Any]:
                 "shared_credentials_file": told["credentials_file"],
             },
             "kubernetes": {"render_to": str(folder / "rendered")},
+            "tenant_specs": SANDBOX_RULES,
         }
     except FileNotFoundError:
         message = f"there is no sandbox in {folder}; start one with `lakewright sandbox up --dir {folder}`"

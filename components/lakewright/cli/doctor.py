@@ -39,14 +39,19 @@ def doctor(
 
 
 def _of_tenant(stack: str, directory: Path) -> list[Finding]:
+    from lakewright.declaration import rule_check  # noqa: PLC0415
     from lakewright.doctor import look_at_surroundings  # noqa: PLC0415
     from lakewright.environment import Environment  # noqa: PLC0415
     from lakewright.manifests import namespace_name  # noqa: PLC0415
-    from lakewright.spec import ExistingStorage, S3Storage, read_stack_file  # noqa: PLC0415
+    from lakewright.spec import ExistingStorage, S3Storage, SpecError, read_stack_file  # noqa: PLC0415
 
     project = load_project(directory)
-    spec = read_stack_file(project.stack_file(stack))
+    file = project.stack_file(stack)
+    spec = read_stack_file(file)
     environment = Environment.load(project.root / "environments" / f"{spec.environment}.yaml")
+    # Stores are asked below, with the secrets that the spec refers to.
+    if problems := [*rule_check(environment, spec.environment).problems(spec.model_dump())]:
+        raise SpecError(str(file), problems)
     given = [storage.bucket for storage in spec.storage.values() if isinstance(storage, ExistingStorage)]
     stores = [storage for storage in spec.storage.values() if isinstance(storage, S3Storage)]
     return look_at_surroundings(environment, given, stores, project_id=spec.name, namespace=namespace_name(spec.name))

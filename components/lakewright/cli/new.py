@@ -31,8 +31,8 @@ def new(
     bucket: Annotated[str | None, typer.Option(help="The bucket's name.")] = None,
     region: Annotated[str | None, typer.Option(help="The bucket's region.")] = None,
     endpoint: Annotated[str | None, typer.Option(help="Backend s3: the store's address.")] = None,
-    access_key: Annotated[str | None, typer.Option(help="Backend s3: reference to the key's id, env:NAME.")] = None,
-    secret_key: Annotated[str | None, typer.Option(help="Backend s3: reference to the secret, env:NAME.")] = None,
+    access_key: Annotated[str | None, typer.Option(help="Backend s3: reference to the key's id, config:KEY.")] = None,
+    secret_key: Annotated[str | None, typer.Option(help="Backend s3: reference to the secret, config:KEY.")] = None,
     role_arn: Annotated[str | None, typer.Option(help="Backend existing: the tenant's role.")] = None,
     warehouse: Annotated[str | None, typer.Option(help="The warehouse's name.")] = None,
     preset: Annotated[str | None, typer.Option(help="Namespaces of an application: texera, or none.")] = None,
@@ -57,8 +57,10 @@ def new(
         case "s3":
             store["endpoint"] = _answer(endpoint, "endpoint of the store")
             store["credential"] = {
-                "access_key_id": _answer(access_key, "reference to the access key's id", "env:STORE_ACCESS_KEY_ID"),
-                "secret_access_key": _answer(secret_key, "reference to the secret key", "env:STORE_SECRET_ACCESS_KEY"),
+                "access_key_id": _answer(access_key, "reference to the access key's id", "config:store_access_key_id"),
+                "secret_access_key": _answer(
+                    secret_key, "reference to the secret key", "config:store_secret_access_key"
+                ),
             }
         case "existing":
             region = _answer(region, "region of the bucket")

@@ -1,14 +1,33 @@
 """Where a tenant's data lies: a bucket that the stack makes, an S3-compatible store, or the tenant's own bucket."""
 
+import re
 from typing import Annotated, Literal
+from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field
 
 from lakewright.credentials import Reference
+from lakewright.host_kinds import HostKind, kind_of_host
 from lakewright.spec.part import Part
 from lakewright.types import Arn, BucketName, ExternalIdValue, Region, RoleArn, StorageEndpoint, StsEndpoint
 
 Days = Annotated[int, Field(ge=1, le=3650)]
+
+
+def _reachable(value: str) -> str:
+    host = urlsplit(value).hostname or ""
+    if not re.fullmatch(r"[a-z0-9.:-]+", host):
+        # Clients decode `%31` and full-width digits to others than are written here.
+        raise ValueError("expected a host of letters, digits, `.` and `-`, or an IP address")
+    kind = kind_of_host(host)
+    if kind is HostKind.METADATA:
+        raise ValueError(f"expected a store, which {kind.value} is not")
+    return value
+
+
+TenantEndpoint = Annotated[StorageEndpoint, AfterValidator(_reachable)]
+"""Endpoint of a store in a spec of a tenant. Which ones it may name is for `tenant_specs` of the environment to say."""
+TenantStsEndpoint = Annotated[StsEndpoint, AfterValidator(_reachable)]
 
 
 def _kms(value: str) -> str:
@@ -49,13 +68,13 @@ class S3Storage(Part):
 
     backend: Literal["s3"]
     bucket: BucketName
-    endpoint: StorageEndpoint
+    endpoint: TenantEndpoint
     region: Region = "local-01"
     path_style: bool = True
     credential: StoreCredential
     sts: bool = True
     """Whether the store has AssumeRole. Without it, credentials cannot be vended: use `delegation: remote-signing`."""
-    sts_endpoint: StsEndpoint | None = None
+    sts_endpoint: TenantStsEndpoint | None = None
     sts_role_arn: Arn | None = None
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import threading
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from uuid import uuid4
 
@@ -163,3 +165,52 @@ def test_the_command_prints_one_object_and_ends_with_1_when_something_is_missing
     findings = json.loads(capsys.readouterr().out)["findings"]
     assert {"subject", "state", "found", "mend"} == set(findings[0])
     assert {finding["subject"]: finding["state"] for finding in findings}["Java"] == "missing"
+
+
+def test_no_secret_goes_to_a_store_that_is_not_allowed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A spec names a host of its choice and the deployer's own secret as a key's id, which clients send as it is."""
+    monkeypatch.setenv("LAKEWRIGHT_CLIENT_SECRET", "the-deployers-secret")
+    monkeypatch.chdir(tmp_path)
+    heard: list[str] = []
+
+    class Host(BaseHTTPRequestHandler):
+        def do_HEAD(self) -> None:
+            heard.append(str(self.headers))
+            self.send_response(404)
+            self.end_headers()
+
+    host = HTTPServer(("127.0.0.1", 0), Host)
+    threading.Thread(target=host.serve_forever, daemon=True).start()
+    (tmp_path / "Pulumi.yaml").write_text("name: lakewright\nruntime: python\n")
+    (tmp_path / "environments").mkdir()
+    (tmp_path / "environments" / "here.yaml").write_text("lakekeeper: {endpoint: 'http://127.0.0.1:9'}\n")
+    (tmp_path / "Pulumi.acme.yaml").write_text(
+        f"""
+        config:
+          lakewright:tenant:
+            version: 1
+            environment: here
+            name: acme
+            owner: tests
+            storage:
+              main:
+                backend: s3
+                bucket: store
+                endpoint: http://127.0.0.1:{host.server_port}/
+                credential: {{access_key_id: "env:LAKEWRIGHT_CLIENT_SECRET", secret_access_key: "env:PATH"}}
+            warehouses: [{{name: executions}}]
+        """
+    )
+
+    with pytest.raises(SystemExit) as ended:
+        main(["doctor", "--stack", "acme"])
+    host.shutdown()
+    host.server_close()
+
+    assert ended.value.code == 1
+    assert heard == []
+    told = capsys.readouterr().err
+    for place in ("storage.main.endpoint", "credential.access_key_id", "credential.secret_access_key"):
+        assert place in told

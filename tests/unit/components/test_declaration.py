@@ -67,7 +67,9 @@ def test_a_store_of_its_own_needs_neither_region_nor_role(tmp_path: Path) -> Non
     keys = {"access_key_id": "env:STORE_KEY", "secret_access_key": "env:STORE_SECRET"}
     store = {"backend": "s3", "bucket": "store", "endpoint": "http://store:9000/", "credential": keys}
 
-    spec, environment = read(tmp_path, small(storage={"main": store}), BARE)
+    listed = "tenant_specs: {references: ['env:STORE_'], endpoints: ['http://store:9000']}\n"
+
+    spec, environment = read(tmp_path, small(storage={"main": store}), BARE + listed)
 
     assert spec.name == "acme"
     assert environment.lakekeeper.endpoint == "https://lakekeeper.example"

@@ -1,0 +1,171 @@
+"""What an environment lets specs of tenants name: a tenant writes the spec, the deployer's rights carry it out."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, cast
+from urllib.parse import urlsplit
+
+from pydantic import AfterValidator
+
+from lakewright.credentials import FORMS, SCHEMES, check_reference
+from lakewright.host_kinds import HostKind, kind_of_host
+from lakewright.spec.part import Part
+from lakewright.spec.problems import Problem
+from lakewright.types import normalised_endpoint
+
+_PATTERN = re.compile(r"(?P<scheme>https?)://(?P<host>\[[0-9a-f:.]+\]|[a-z0-9.*-]+)(?::(?P<port>\d{1,5}|\*))?/?")
+_PORTS = {"http": "80", "https": "443"}
+TENANT = "{tenant}"
+"""Stands for the tenant's name in a prefix."""
+
+
+def _prefix(value: str) -> str:
+    scheme, colon, rest = value.partition(":")
+    if not colon or scheme not in SCHEMES:
+        raise ValueError(
+            f"expected the beginning of a reference with its colon, such as `config:` or `env:STORE_` ({FORMS})"
+        )
+    if ".." in re.split(r"[/#]", rest):
+        raise ValueError("expected a prefix without `..`")
+    return value
+
+
+def _endpoint_pattern(value: str) -> str:
+    value = value.lower()
+    match = _PATTERN.fullmatch(value)
+    if match is None:
+        raise ValueError("expected `https://HOST:PORT`; the host may be `*` or begin with `*.`, the port may be `*`")
+    host = match["host"]
+    if "*" in host and (host.count("*") > 1 or not (host == "*" or host.startswith("*."))):
+        raise ValueError("expected a `*` in place of the whole host or of its first labels only")
+    if "*" not in host and kind_of_host(host) is HostKind.METADATA:
+        raise ValueError(f"expected a store; {host} is {HostKind.METADATA.value}")
+    return value.rstrip("/")
+
+
+ReferencePrefix = Annotated[str, AfterValidator(_prefix)]
+EndpointPattern = Annotated[str, AfterValidator(_endpoint_pattern)]
+
+
+class TenantSpecRules(Part):
+    """What specs of tenants may name. Everything else is refused before any call."""
+
+    references: list[ReferencePrefix] = ["config:"]
+    """Prefixes of the references to secrets that a spec may name, such as `env:STORE_` or `vault:secret/{tenant}/`.
+    `{tenant}` is the tenant's name. `config:` covers keys of the project; keys of another namespace need
+    `config:NAMESPACE:`. No spec may name a reference that the environment itself uses."""
+    endpoints: list[EndpointPattern] = []
+    """Addresses of S3-compatible stores that a spec may name: `https://store.example:9000`, `https://*.store.example`
+    or `https://*`. `*` matches names outside the cluster; IP addresses, names of the cluster and this machine have to
+    be listed in full. The port `*` matches any port. Metadata services are always refused. A listed name may resolve
+    to any address: names are compared as text."""
+
+
+@dataclass(frozen=True)
+class RuleCheck:
+    """Looks for what a spec names without permission. Values of a wrong type are reported elsewhere."""
+
+    rules: TenantSpecRules
+    environment: str
+    """Its name."""
+    own_references: Iterable[str] = ()
+    """References of the environment itself."""
+
+    def problems(self, document: Mapping[str, Any]) -> Iterator[Problem]:
+        """Find each reference and endpoint of a spec, as written, that the environment does not list."""
+        tenant = str(document.get("name"))
+        for name, storage in _mapping(document.get("storage")).items():
+            store = _mapping(storage)
+            places = {f"credential.{key}": value for key, value in _mapping(store.get("credential")).items()}
+            external_id = store.get("external_id")
+            if isinstance(external_id, str) and external_id.startswith("config:"):
+                places["external_id"] = external_id
+            for key, value in places.items():
+                if why := self._why_not_reference(value, tenant):
+                    yield Problem(f"storage.{name}.{key}", why)
+            for key in ("endpoint", "sts_endpoint"):
+                if why := self._why_not_endpoint(store.get(key)):
+                    yield Problem(f"storage.{name}.{key}", why)
+
+    def _why_not_reference(self, value: object, tenant: str) -> str | None:
+        try:
+            reference = check_reference(value) if isinstance(value, str) else None
+        except ValueError:
+            return None  # it may be the secret itself
+        if reference is None:
+            return None
+        if any(_is_same_secret(reference, own) for own in self.own_references):
+            return f"expected a secret of the tenant; environment {self.environment} itself uses `{reference}`"
+        if any(_covers(prefix.replace(TENANT, tenant), reference) for prefix in self.rules.references):
+            return None
+        listed = ", ".join(f"`{prefix}`" for prefix in self.rules.references) or "none"
+        return (
+            f"expected a reference that environment {self.environment} allows ({listed}), found `{reference}`. Run"
+            " `lakewright config set --secret KEY` and name `config:KEY`, or list the reference in"
+            " `tenant_specs.references` of the environment"
+        )
+
+    def _why_not_endpoint(self, value: object) -> str | None:
+        try:
+            endpoint = normalised_endpoint(value, keep_path=True) if isinstance(value, str) else None
+        except ValueError:
+            return None
+        if endpoint is None or any(_matches(pattern, endpoint) for pattern in self.rules.endpoints):
+            return None
+        listed = ", ".join(self.rules.endpoints) or "none"
+        kind = kind_of_host(urlsplit(endpoint).hostname or "")
+        if kind is HostKind.METADATA:
+            return None  # refused by the spec itself
+        what = f", which is {kind.value}" if kind is HostKind.INTERNAL else ""
+        return (
+            f"expected a store that environment {self.environment} allows ({listed}), found {endpoint}{what}. List it"
+            " in `tenant_specs.endpoints` of the environment"
+        )
+
+
+def _covers(prefix: str, reference: str) -> bool:
+    if not reference.startswith(prefix) or ".." in re.split(r"[/#]", reference.partition(":")[2]):
+        return False
+    # `config:aws:secretKey` is a setting of the deployer's; the prefix `config:` alone does not cover it.
+    scheme, _, key = reference.partition(":")
+    return scheme != "config" or ":" not in key.removeprefix(prefix.partition(":")[2])
+
+
+def _matches(pattern: str, endpoint: str) -> bool:
+    wanted, found = _PATTERN.fullmatch(pattern), urlsplit(endpoint)
+    if wanted is None or wanted["scheme"] != found.scheme:
+        return False
+    port = wanted["port"] or _PORTS[found.scheme]
+    if port not in {"*", str(found.port or _PORTS[found.scheme])}:
+        return False
+    host, kind = wanted["host"].strip("[]"), kind_of_host(found.hostname or "")
+    if kind is HostKind.METADATA:
+        return False
+    if "*" not in host:
+        return host == found.hostname
+    return kind is HostKind.NAME and (found.hostname or "").endswith(host.removeprefix("*"))
+
+
+def _is_same_secret(reference: str, own: str) -> bool:
+    """Return whether two references lead to one place, whatever key they take from it."""
+    (scheme, place), (own_scheme, own_place) = _place(reference), _place(own)
+    if scheme != own_scheme:
+        return False
+    # Secrets Manager takes an ARN with or without the random suffix.
+    longer, shorter = sorted((place, own_place), key=len, reverse=True)
+    return place == own_place or (scheme == "aws-secretsmanager" and longer.startswith(shorter))
+
+
+def _place(reference: str) -> tuple[str, str]:
+    scheme, _, rest = reference.partition(":")
+    if scheme == "config":
+        return scheme, rest.removeprefix("lakewright:")
+    return scheme, posixpath.normpath(rest.partition("#")[0].lstrip("/")) if scheme != "env" else rest
+
+
+def _mapping(value: object) -> dict[str, Any]:
+    return cast(dict[str, Any], value) if isinstance(value, dict) else {}

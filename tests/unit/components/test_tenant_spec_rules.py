@@ -1,0 +1,210 @@
+"""What a spec may name: references to secrets and stores, as the environment lists them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from lakewright.declaration import read_declaration
+from lakewright.environment import Environment
+from lakewright.spec import SpecError, parse_spec
+from lakewright.tenant_spec_rules import RuleCheck, TenantSpecRules
+from pydantic import ValidationError
+
+OWN = "env:LAKEWRIGHT_CLIENT_SECRET"
+LAKEKEEPER = {
+    "endpoint": "https://lakekeeper.example",
+    "auth": {
+        "kind": "client-credentials",
+        "token_url": "https://idp.example/token",
+        "client_id": "lakewright",
+        "client_secret": OWN,
+    },
+}
+
+
+def spec(endpoint: str = "https://store.example", key: str = "config:store_key", **store: Any) -> dict[str, Any]:
+    """A tenant with a warehouse on an S3-compatible store."""
+    credential = {"access_key_id": key, "secret_access_key": "config:store_secret"}
+    place = {"backend": "s3", "bucket": "store", "endpoint": endpoint, "credential": credential} | store
+    return {
+        "version": 1,
+        "environment": "here",
+        "name": "acme",
+        "owner": "data@acme.example",
+        "storage": {"main": place},
+        "warehouses": [{"name": "executions"}],
+    }
+
+
+def refused(folder: Path, document: dict[str, Any], **environment: Any) -> dict[str, str]:
+    """Each mistake of a declaration: its path, and what was expected."""
+    # Every JSON document is one in YAML.
+    (folder / "here.yaml").write_text(json.dumps({"lakekeeper": LAKEKEEPER} | environment))
+    try:
+        read_declaration(document, source="stack", environments=folder, environ={}, region=None)
+    except SpecError as error:
+        return {problem.path: problem.expected for problem in error.problems}
+    return {}
+
+
+def found(rules: TenantSpecRules, document: dict[str, Any]) -> list[str]:
+    return [problem.path for problem in RuleCheck(rules, "here", [OWN]).problems(document)]
+
+
+def test_the_deployers_secret_does_not_go_to_a_host_of_the_spec(tmp_path: Path) -> None:
+    mistakes = refused(tmp_path, spec("https://evil.example", OWN))
+
+    assert set(mistakes) == {"storage.main.endpoint", "storage.main.credential.access_key_id"}
+    assert "`tenant_specs.endpoints`" in mistakes["storage.main.endpoint"]
+    assert "environment here itself uses" in mistakes["storage.main.credential.access_key_id"]
+
+
+def test_only_the_stacks_configuration_by_default(tmp_path: Path) -> None:
+    listed = {"endpoints": ["https://store.example"]}
+
+    assert refused(tmp_path, spec(), tenant_specs=listed) == {}
+    mistakes = refused(tmp_path, spec(key="env:HOME"), tenant_specs=listed)
+    assert list(mistakes) == ["storage.main.credential.access_key_id"]
+    assert "allows (`config:`), found `env:HOME`" in mistakes["storage.main.credential.access_key_id"]
+
+
+@pytest.mark.parametrize(
+    ("prefix", "reference", "allowed"),
+    [
+        ("env:STORE_", "env:STORE_KEY", True),
+        ("env:STORE_", "env:HOME", False),
+        ("env:", "env:HOME", True),
+        ("env:", OWN, False),
+        ("file:/run/stores/", "file:/run/stores/acme", True),
+        ("file:/run/stores/", "file:/run/stores/../lakekeeper", False),
+        ("vault:secret/data/{tenant}/", "vault:secret/data/acme/s3#key", True),
+        ("vault:secret/data/{tenant}/", "vault:secret/data/other/s3#key", False),
+        ("vault:secret/data/{tenant}/", "vault:secret/data/acme/../lakekeeper#key", False),
+        ("config:", "config:aws:secretKey", False),
+        ("config:aws:", "config:aws:secretKey", True),
+    ],
+)
+def test_references_by_prefix(prefix: str, reference: str, allowed: bool) -> None:
+    rules = TenantSpecRules(references=[prefix, "config:store"], endpoints=["https://store.example"])
+
+    assert found(rules, spec(key=reference)) == ([] if allowed else ["storage.main.credential.access_key_id"])
+
+
+@pytest.mark.parametrize(
+    ("own", "reference"),
+    [
+        ("config:lakekeeper", "config:lakekeeper"),
+        ("config:lakekeeper", "config:lakewright:lakekeeper"),
+        ("file:/run/secrets/own", "file:/run/./secrets//own"),
+        ("vault:secret/data/own#a", "vault:/secret/data/own#b"),
+        (
+            "aws-secretsmanager:arn:aws:secretsmanager:r:1:secret:own-AbCdEf",
+            "aws-secretsmanager:arn:aws:secretsmanager:r:1:secret:own",
+        ),
+    ],
+)
+def test_the_environments_own_secret_in_other_words(own: str, reference: str) -> None:
+    everything = ["env:", "file:", "vault:", "config:", "config:lakewright:", "aws-secretsmanager:"]
+    rules = TenantSpecRules(references=everything, endpoints=["https://store.example"])
+
+    (problem,) = RuleCheck(rules, "here", [own]).problems(spec(key=reference))
+
+    assert "itself uses" in problem.expected
+
+
+def test_an_external_id_is_a_reference_too() -> None:
+    document = spec() | {"storage": {"own": {"backend": "existing", "external_id": "config:aws:secretKey"}}}
+
+    assert found(TenantSpecRules(), document) == ["storage.own.external_id"]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "endpoint", "allowed"),
+    [
+        ("https://store.example", "https://store.example/", True),
+        ("https://Store.Example/", "https://store.example:443", True),
+        ("https://store.example", "http://store.example", False),
+        ("https://store.example", "https://store.example:9000", False),
+        ("https://store.example:*", "https://store.example:9000", True),
+        ("https://*.store.example", "https://eu.store.example", True),
+        ("https://*.store.example", "https://store.example", False),
+        ("https://*.store.example", "https://evilstore.example", False),
+        ("https://*", "https://evil.example", True),
+        ("https://*", "https://10.1.2.3", False),
+        ("https://10.1.2.3", "https://10.1.2.3", True),
+        ("http://*:*", "http://minio.storage.svc:9000", False),
+        ("http://*:*", "http://minio.storage.svc.cluster.local:9000", False),
+        ("http://*:*", "http://localhost:9000", False),
+        ("http://minio.storage.svc:9000", "http://minio.storage.svc:9000", True),
+        ("http://127.0.0.1:*", "http://127.0.0.1:9000", True),
+    ],
+)
+def test_endpoints_by_pattern(pattern: str, endpoint: str, allowed: bool) -> None:
+    rules = TenantSpecRules(endpoints=[pattern])
+
+    assert found(rules, spec(endpoint)) == ([] if allowed else ["storage.main.endpoint"])
+    assert found(rules, spec(endpoint, sts_endpoint=endpoint))[1:] == ([] if allowed else ["storage.main.sts_endpoint"])
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        "169.254.169.254",
+        "2852039166",
+        "0xa9fea9fe",
+        "[::ffff:169.254.169.254]",
+        "[fd00:ec2::254]",
+        "168.63.129.16",
+        "metadata.google.internal",
+        "%31%36%39.254.169.254",
+        "\uff11\uff16\uff19.254.169.254",
+    ],
+)
+def test_metadata_services_are_refused_by_the_spec(host: str) -> None:
+    document = spec(f"http://{host}/", sts_endpoint=f"http://{host}/sts")
+
+    with pytest.raises(SpecError) as caught:
+        parse_spec(document, "stack")
+
+    assert [problem.path for problem in caught.value.problems] == ["storage.main.endpoint", "storage.main.sts_endpoint"]
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("endpoints", "http://169.254.169.254"),
+        ("endpoints", "https://*.*.example"),
+        ("endpoints", "https://store*.example"),
+        ("endpoints", "store.example"),
+        ("references", "env"),
+        ("references", "password:x"),
+        ("references", "file:/run/../etc/"),
+    ],
+)
+def test_rules_that_make_no_sense_are_refused(field: str, value: str) -> None:
+    with pytest.raises(ValidationError):
+        TenantSpecRules.model_validate({field: [value]})
+
+
+def test_a_sandbox_says_what_its_specs_may_name(tmp_path: Path) -> None:
+    (tmp_path / "sb").mkdir()
+    state = {
+        "lakekeeper": {"endpoint": "http://127.0.0.1:1", "catalog_uri": "http://127.0.0.1:1/catalog"},
+        "aws": {
+            "endpoint": "http://127.0.0.1:2",
+            "region": "us-east-1",
+            "catalog_principal_arn": "arn:aws:iam::123456789012:user/lakekeeper",
+        },
+        "credentials_file": "credentials",
+    }
+    (tmp_path / "sb" / "sandbox.json").write_text(json.dumps(state))
+    (tmp_path / "here.yaml").write_text("sandbox: sb\n")
+
+    rules = Environment.load(tmp_path / "here.yaml", environ={}).tenant_specs
+
+    assert rules.references == ["config:", "env:"]
+    assert found(rules, spec("http://127.0.0.1:9000", "env:STORE_KEY")) == []
+    assert found(rules, spec("https://store.example")) == ["storage.main.endpoint"]
