@@ -15,7 +15,7 @@ from lakewright_engine.events import Events, Step
 from lakewright_engine.hooks import Hooks
 from lakewright_engine.journal import Journal
 from lakewright_engine.model import PendingOperation, ResourceState
-from lakewright_engine.properties import mark_keys
+from lakewright_engine.properties import mark_secret_outputs
 from lakewright_engine.providers import Provider
 from lakewright_engine.registry import Registry
 from lakewright_engine.signatures import UNKNOWN
@@ -156,6 +156,13 @@ class Deployment:
             with self._counted():
                 self._after(kind, step)
 
+    def mark_secrets(self, state: ResourceState) -> None:
+        """Mark the secret outputs of a resource, as the CLI does after every step, before its state is saved."""
+        if "id" in state.additional_secret_outputs:
+            message = "The 'id' property cannot be made secret. See pulumi/pulumi#2717 for more details."
+            self.events.diagnostic("warning", message, state.urn)
+        state.outputs = mark_secret_outputs(state.outputs, state.additional_secret_outputs, state.inputs)
+
     def same(self, step: Step, *, silent: bool = False) -> None:
         """Keeps the object; the program's options are taken over. `silent` for one that was just imported."""
         old, new = _both(step)
@@ -166,6 +173,7 @@ class Deployment:
                 new.outputs = old.outputs
             new.init_errors = list(old.init_errors)
             new.created, new.modified = old.created, old.modified
+            self.mark_secrets(new)
             self.journal.keep(old, new)
 
         if silent:
@@ -187,6 +195,7 @@ class Deployment:
         def carry_out() -> None:
             if not new.custom or is_provider_type(new.type):
                 new.created = new.modified = now()
+                self.mark_secrets(new)
                 if old is not None:
                     self.journal.change(lambda: setattr(old, "delete", True))
                 self.journal.finish(new=new)
@@ -207,7 +216,7 @@ class Deployment:
             except EngineError:
                 self.journal.finish(pending)
                 raise
-            new.outputs = mark_keys(new.outputs, new.additional_secret_outputs)
+            self.mark_secrets(new)
             new.created = new.modified = now()
             if old is not None and not old.pending_replacement:
                 self.journal.change(lambda: setattr(old, "delete", True))
@@ -255,9 +264,9 @@ class Deployment:
                 except EngineError:
                     self.journal.finish(pending)
                     raise
-                new.outputs = mark_keys(new.outputs, new.additional_secret_outputs)
             elif not new.custom:
                 new.outputs = old.outputs
+            self.mark_secrets(new)
             new.modified = now()
             self.journal.finish(pending, done=old, new=new)
             if failure is not None:

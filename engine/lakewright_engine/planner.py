@@ -14,7 +14,7 @@ from lakewright_engine.events import Step
 from lakewright_engine.goal import Goal
 from lakewright_engine.model import Properties, ResourceState, Unknown
 from lakewright_engine.paths import with_ignored
-from lakewright_engine.properties import display, has_unknown, mark_keys, same
+from lakewright_engine.properties import display, has_unknown, same
 from lakewright_engine.provider_resources import DefaultProviders, public_config, register_provider
 from lakewright_engine.providers import Diff, Failure, Provider
 from lakewright_engine.replacement import dependent_replacements, replaced_together
@@ -104,7 +104,8 @@ class Planner:
                 found = deployment.provider_of(new).read(new.urn, new.id, new.inputs, new.inputs)
                 if not found.id:
                     raise ProgramError(f"resource '{new.id}' does not exist")
-                new.id, new.outputs = found.id, mark_keys(found.outputs, new.additional_secret_outputs)
+                new.id, new.outputs = found.id, found.outputs
+                deployment.mark_secrets(new)
             new.created, new.modified = (old.created, old.modified) if old is not None else ("", "")
             if replacing and old is not None:
                 deployment.journal.change(lambda: setattr(old, "delete", True))
@@ -298,6 +299,7 @@ class Planner:
                     f"the provider of {new.type} does not support importing resources: it returns no inputs"
                 )
             imported.id, imported.inputs, imported.outputs = found.id, found.inputs, found.outputs
+            deployment.mark_secrets(imported)
             imported.created = imported.modified = now()
             if old is not None:
                 deployment.journal.change(lambda: setattr(old, "delete", True))

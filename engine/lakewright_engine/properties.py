@@ -232,7 +232,9 @@ def mark_secrets(outputs: Properties, inputs: Properties) -> Properties:
     return marked
 
 
-def mark_keys(outputs: Properties, keys: list[str]) -> Properties:
+def mark_secret_outputs(outputs: Properties, additional: list[str], inputs: Properties) -> Properties:
+    """Return the outputs with every secret marked: `additional` ones, and those with the name of a secret input."""
+    keys = ({*additional} - {"id"}) | {key for key, value in inputs.items() if isinstance(value, Secret)}
     return {key: secret(value) if key in keys else value for key, value in outputs.items()}
 
 

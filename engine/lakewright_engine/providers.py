@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from lakewright_engine import wire
-from lakewright_engine.errors import ProviderError
+from lakewright_engine.errors import InitFailed, ProviderError
 from lakewright_engine.model import Properties, ResourceState, Value
 from lakewright_engine.properties import (
     flat_references,
@@ -189,7 +189,7 @@ class Provider:
             name=urn_name(new.urn),
             type=new.type,
         )
-        answer = self._call(self._stub.Create, request)
+        answer = self._call_marked(self._stub.Create, request, new.inputs)
         if not answer.id and not preview:
             raise ProviderError(f"{self.package} created {urn_name(new.urn)!r} but returned no id to find it by")
         return answer.id, self._in(answer.properties, new.inputs)
@@ -204,7 +204,7 @@ class Provider:
             type=urn_type(urn),
             timeout=timeout,
         )
-        answer = self._call(self._stub.Read, request)
+        answer = self._call_marked(self._stub.Read, request, outputs, inputs)
         if not answer.id:
             return ReadResult("", {}, None)
         found_inputs = self._in(answer.inputs, inputs) if answer.HasField("inputs") else None
@@ -226,7 +226,7 @@ class Provider:
             name=urn_name(new.urn),
             type=new.type,
         )
-        return self._in(self._call(self._stub.Update, request).properties, new.inputs)
+        return self._in(self._call_marked(self._stub.Update, request, new.inputs).properties, new.inputs)
 
     def delete(self, old: ResourceState) -> None:
         request = wire.provider_messages.DeleteRequest(
@@ -262,6 +262,17 @@ class Provider:
         except ProviderError as error:
             if error.ambiguous and (end := self._describe_end()):
                 raise ProviderError(end, ambiguous=True) from None
+            raise
+
+    def _call_marked(self, method: Any, request: Any, given: Properties, given_inputs: Properties | None = None) -> Any:
+        """As `_call`; marks the secrets in what a failed initialization left, as in what a success returns."""
+        try:
+            return self._call(method, request)
+        except InitFailed as failed:
+            if not self._secrets:
+                failed.outputs = mark_secrets(failed.outputs, given)
+                if failed.inputs is not None:
+                    failed.inputs = mark_secrets(failed.inputs, given_inputs or {})
             raise
 
     def _call_optional(self, method: Any, request: Any) -> Any | None:

@@ -11,7 +11,7 @@ from lakewright_engine.difference import resource_diff
 from lakewright_engine.errors import InitFailed, Stopped
 from lakewright_engine.events import Step
 from lakewright_engine.model import ResourceState
-from lakewright_engine.properties import same
+from lakewright_engine.properties import mark_secrets, same
 from lakewright_engine.providers import Diff
 from lakewright_engine.urns import is_default_provider, is_provider_type
 
@@ -57,14 +57,17 @@ def _read(deployment: Deployment, step: Step, old: ResourceState) -> None:
     if not object_id:
         step.new, step.result = None, "delete"
         return
-    new = replace(
-        old, id=object_id, outputs=outputs, inputs=inputs if inputs is not None else old.inputs, init_errors=init_errors
-    )
+    # Also for a provider that accepts secrets: the CLI would save what it reads in plain text as it is.
+    kept_inputs = mark_secrets(inputs, old.inputs) if inputs is not None else old.inputs
+    new = replace(old, id=object_id, outputs=outputs, inputs=kept_inputs, init_errors=init_errors)
+    deployment.mark_secrets(new)
     unchanged = same(dict(new.outputs), dict(old.outputs))
     if not unchanged or not same(dict(new.inputs), dict(old.inputs)):
         new.modified = now()
     elif inputs is not None and object_id == old.id and init_errors == old.init_errors:
-        return  # all of it is as the state has it: the provider need not be asked what differs
+        # All of it is as the state has it, but perhaps for what is secret: the provider need not be asked for a diff.
+        step.new = new if new != old else old
+        return
     step.new = new
     if old.external:
         step.result = "same" if unchanged else "update"
