@@ -55,6 +55,10 @@ class JobFailedError(LakewrightSparkError):
     """Spark or the catalog failed in the middle of a job."""
 
 
+class TableUnreadableError(JobFailedError):
+    """The metadata of one table contradicts itself; other tables are not concerned."""
+
+
 class RowsMovedError(LakewrightSparkError):
     """Rows of a result have no fixed place any more: it was replaced, rewritten or cut since they were read."""
 

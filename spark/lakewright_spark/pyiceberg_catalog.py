@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
+import pydantic
 import requests
 from pyiceberg import exceptions as iceberg
 from pyiceberg.catalog import Catalog
@@ -28,6 +29,7 @@ from lakewright_spark.errors import (
 )
 from lakewright_spark.pyiceberg_clients import TimedRestCatalog, UniqueLocationSqlCatalog
 from lakewright_spark.timeouts import CONNECT, SOCKET
+from lakewright_spark.unreadable import invalid_part
 
 _UNKNOWN = (iceberg.UnauthorizedError, iceberg.AuthorizationExpiredError, iceberg.OAuthError)
 _DOWN = (
@@ -100,6 +102,10 @@ def explained(config: CatalogConfig, warehouse: str, what: str = "") -> Iterator
         raise CatalogUnreachableError(f"{where} does not answer: {_first_line(error)}") from error
     except OSError as error:
         raise CatalogUnreachableError(f"{where}: its storage fails: {_first_line(error)}") from error
+    except (iceberg.ValidationError, pydantic.ValidationError) as error:
+        raise JobFailedError(
+            f"{where}: the metadata of {what or 'a table'} cannot be read: {invalid_part(error)}"
+        ) from error
     except iceberg.RESTError as error:
         raise JobFailedError(f"{where} refused {what or 'the request'}: {_first_line(error)}") from error
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from lakewright_spark.errors import (
     AccessDeniedError,
     CatalogUnreachableError,
+    JobFailedError,
     LakewrightSparkError,
     WarehouseHiddenError,
 )
@@ -32,7 +33,7 @@ class Unavailable:
             yield
         except (WarehouseHiddenError, AccessDeniedError) as error:
             (self.failed if warehouse in self.chosen else self.hidden)[warehouse] = error
-        except CatalogUnreachableError as error:
+        except (CatalogUnreachableError, JobFailedError) as error:
             self.failed[warehouse] = error
 
     def __contains__(self, warehouse: object) -> bool:

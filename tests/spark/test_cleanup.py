@@ -177,11 +177,11 @@ def test_orphans_in_either_direction(cleaner: Cleaner, workflow: int) -> None:
 
     assert not [uri for uri in cleaner.orphans([Texera()]).tables if uri.execution.workflow == workflow]
 
-    dropped, changed = cleaner.drop_orphans(orphans, younger_stay=timedelta(0))
+    done = cleaner.drop_orphans(orphans, younger_stay=timedelta(0))
     assert [
-        uri for uri in dropped if uri.execution.workflow == workflow
+        uri for uri in done.tables if uri.execution.workflow == workflow
     ] == []  # all of them are younger than the floor
-    assert [record.execution for record in changed] == [2]
+    assert [record.execution for record in done.rows] == [2]
     assert cleaner.orphans().rows == []
 
 
@@ -194,8 +194,8 @@ def test_orphan_tables_that_are_old_enough_are_dropped(
     orphans = cleaner.orphans()
     mine = [uri for uri in orphans.tables if uri.execution.workflow == workflow]
     monkeypatch.setattr("lakewright_spark.results.cleanup.YOUNGEST_ORPHAN", -HOUR)
-    dropped, _ = cleaner.drop_orphans(type(orphans)(mine, []), younger_stay=-HOUR)
-    assert set(dropped) == set(addresses(workflow, 1))
+    done = cleaner.drop_orphans(type(orphans)(mine, []), younger_stay=-HOUR)
+    assert set(done.tables) == set(addresses(workflow, 1))
     assert there(cleaner, workflow, 1) == []
     assert timedelta(0) < YOUNGEST_ORPHAN
 

@@ -109,6 +109,7 @@ def orphans(
 ) -> None:
     """Tables whose execution nobody knows, and executions whose tables are gone."""
     from lakewright_spark.registry.texera import TexeraExecutions  # noqa: PLC0415  # as above
+    from lakewright_spark.results.cleanup import DroppedOrphans  # noqa: PLC0415  # as above
 
     if drop:
         _check_drop(registry, texera, no_texera=no_texera, yes=yes)
@@ -116,7 +117,7 @@ def orphans(
         others = [TexeraExecutions(texera)] if texera else []
         if drop:
             cleaner.check_knows_executions(others)
-        found, dropped = cleaner.orphans(others), []
+        found, dropped = cleaner.orphans(others), DroppedOrphans()
         printing.note(cleaner.unavailable.note())
         drop = drop and bool(found.tables or found.rows)
         if drop:
@@ -124,15 +125,17 @@ def orphans(
                 _list_orphans(found, (), forgotten=False, err=True)
                 question = f"Drop {len(found.tables)} tables, and forget tables of {len(found.rows)} executions?"
                 typer.confirm(question, abort=True, err=True)
-            dropped = cleaner.drop_orphans(found, younger_stay=older_than, others=others)[0]
+            dropped = cleaner.drop_orphans(found, younger_stay=older_than, others=others)
     if as_json:
         rows = [{**_told(record), "missing": [str(uri) for uri in missing]} for record, missing in found.rows]
         print(
-            json.dumps({"tables": [str(u) for u in found.tables], "rows": rows, "dropped": [str(u) for u in dropped]})
+            json.dumps(
+                {"tables": [str(u) for u in found.tables], "rows": rows, "dropped": [str(u) for u in dropped.tables]}
+            )
         )
     else:
-        _list_orphans(found, dropped, forgotten=drop)
-    if error := cleaner.unavailable.error():
+        _list_orphans(found, dropped.tables, forgotten=drop)
+    if error := dropped.error() or cleaner.unavailable.error():
         raise error
 
 

@@ -59,6 +59,26 @@ class Orphans:
 
 
 @dataclass(frozen=True)
+class DroppedOrphans:
+    """What came of dropping orphans."""
+
+    tables: list[ResultUri] = field(default_factory=list)
+    """Those that are gone."""
+    rows: list[ExecutionRecord] = field(default_factory=list)
+    """Executions whose rows changed."""
+    failed: list[tuple[ResultUri, str]] = field(default_factory=list)
+    """Tables that stay, and why."""
+
+    def error(self) -> LakewrightSparkError | None:
+        """Return the error that a command ends with that left tables."""
+        if not self.failed:
+            return None
+        uri, reason = self.failed[0]
+        more = f", and {len(self.failed) - 1} more" if len(self.failed) > 1 else ""
+        return JobFailedError(f"{uri} stays, since it could not be read or dropped: {reason}{more}")
+
+
+@dataclass(frozen=True)
 class Cleaner:
     """Cleans up a tenant's executions. Tables go first, with their files; rows only when all their tables are gone."""
 
@@ -162,15 +182,15 @@ class Cleaner:
 
     def drop_orphans(
         self, orphans: Orphans, *, younger_stay: timedelta, others: Sequence[Executions] = ()
-    ) -> tuple[list[ResultUri], list[ExecutionRecord]]:
+    ) -> DroppedOrphans:
         """Drop tables without a row that nobody changed for so long, and forget tables that are not there.
 
-        `younger_stay` is at least YOUNGEST_ORPHAN. Returns the tables dropped, and the executions whose rows changed.
+        `younger_stay` is at least YOUNGEST_ORPHAN. A table that cannot be read or dropped stays and is reported.
         Raises RegistryError, before anything is dropped, if one of the registries knows no execution at all.
         """
         self.check_knows_executions(others)
         before = datetime.now(UTC) - max(younger_stay, YOUNGEST_ORPHAN)
-        dropped: list[ResultUri] = []
+        done = DroppedOrphans(rows=[record for record, _ in orphans.rows])
         for uri in orphans.tables:
             run = uri.execution
             if any(one.knows(run.workflow, run.execution) for one in (self.registry, *others)):
@@ -178,14 +198,16 @@ class Cleaner:
             tables = self._in(uri.warehouse)
             try:
                 changed = instant_of(tables.load(uri).metadata.last_updated_ms)
+                if changed < before and tables.drop(uri):
+                    done.tables.append(uri)
             except NoSuchResultError:
                 continue
-            if changed < before and tables.drop(uri):
-                dropped.append(uri)
+            except _LEFT as error:
+                done.failed.append((uri, str(error)))
         for record, missing in orphans.rows:
             left = [table for table in record.tables if table.uri not in missing]
             self.registry.wrote(record.workflow, record.execution, left)
-        return dropped, [record for record, _ in orphans.rows]
+        return done
 
     def written_by(self, record: ExecutionRecord) -> list[WrittenTable]:
         """The tables of an execution as the catalog has them now, with their rows and bytes."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 import socket
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
@@ -24,6 +24,7 @@ from lakewright_spark.policies.tables import PolicyTables
 from lakewright_spark.pyiceberg_catalog import explained, open_catalog
 from lakewright_spark.registry.registry import ExecutionRegistry
 from lakewright_spark.scheduler import recovery
+from lakewright_spark.scheduler.due import History
 from lakewright_spark.scheduler.filters import Filters
 from lakewright_spark.scheduler.heartbeat import Heartbeat
 from lakewright_spark.scheduler.history import histories
@@ -32,12 +33,13 @@ from lakewright_spark.scheduler.listings import held_without_listing
 from lakewright_spark.scheduler.outcome import Outcome
 from lakewright_spark.scheduler.plan import WarehousePlan, plan
 from lakewright_spark.scheduler.recorder import EVERY, Recorder
-from lakewright_spark.scheduler.records import RunRecord, RunState
+from lakewright_spark.scheduler.records import PLAN, RunRecord, RunState
 from lakewright_spark.scheduler.supervisor import Control, Limits, Observer, Supervisor
 from lakewright_spark.scheduler.work import TableWork
 from lakewright_spark.session import spark_session
 from lakewright_spark.tokens import check_before_start
 from lakewright_spark.unavailable import Unavailable
+from lakewright_spark.unreadable import reason_unreadable
 
 FAIR = {"spark.scheduler.mode": "FAIR"}
 
@@ -91,19 +93,21 @@ class Maintenance:
             plans: list[WarehousePlan] = []
             for name, catalog in catalogs.items():
                 with outcome.unavailable.leaving_out(name):
-                    plans.append(self._planned(name, catalog))
+                    plans.append(self._planned(name, catalog, outcome))
             outcome.unavailable.check_any_left([one.name for one in self.config.warehouses])
             outcome.planned(plans)
             works = [work for one in plans for work in self._works(one)]
             observers: list[Observer] = [outcome, *self.observers]
+            undecided = [run for one in plans for run in self._undecided(one)]
+            recorder: Recorder | None = None
             if not self.dry_run:
                 recorder = Recorder(self.config, catalogs, self.clock, every=self.record_every)
-                stack.callback(lambda: outcome.warnings.extend(recorder.close(frozenset(self.control.lost))))
+                stack.callback(self._close, recorder, outcome)
                 observers.insert(0, recorder)
-                self._tell(observers, works)
+            self._tell([one for one in observers if one is not outcome], undecided)
+            self._tell(observers, [run for work in works for run in work.runs])
+            if recorder:
                 recorder.start()
-            else:
-                self._tell(observers, works)
             if works:
                 self._work(works, observers, outcome)
         outcome.lost = dict(self.control.lost)
@@ -118,8 +122,11 @@ class Maintenance:
         unavailable.check_any_left([one.name for one in self.config.warehouses])
         return opened
 
-    def _tell(self, observers: Sequence[Observer], works: Sequence[TableWork]) -> None:
-        for run in (run for work in works for run in work.runs):
+    def _close(self, recorder: Recorder, outcome: Outcome) -> None:
+        outcome.warnings += recorder.close(frozenset(self.control.lost))
+
+    def _tell(self, observers: Sequence[Observer], runs: Iterable[RunRecord]) -> None:
+        for run in runs:
             for observer in observers:
                 observer(run)
 
@@ -177,14 +184,20 @@ class Maintenance:
         outcome.unavailable.check_any_left([one.name for one in self.config.warehouses])
         raise LeaseHeldError("; ".join(outcome.held.values()))
 
-    def _planned(self, warehouse: str, catalog: Catalog) -> WarehousePlan:
+    def _planned(self, warehouse: str, catalog: Catalog, outcome: Outcome) -> WarehousePlan:
         now = self.clock()
+        known: Mapping[str, History] = {}
         with explained(self.config, warehouse, "tables in ops"):
-            if not self.dry_run:
-                recovery.close_runs_of_the_dead(catalog, warehouse, self.runner, now)
-            if self.asked:
-                return self.asked
-            known = histories(catalog, now)
+            try:
+                if not self.dry_run:
+                    recovery.close_runs_of_the_dead(catalog, warehouse, self.runner, now)
+                if not self.asked:
+                    known = histories(catalog, now)
+            except Exception as error:  # noqa: BLE001  # its own tables are no reason to leave the user's alone
+                reason = reason_unreadable(catalog, error)
+                outcome.warnings.append(f"warehouse {warehouse}: every job counts as never run: ops.job_runs: {reason}")
+        if self.asked:
+            return self.asked
         found = plan(
             self.config,
             warehouse,
@@ -196,6 +209,14 @@ class Maintenance:
             stop=self.control.ended,
         )
         return held_without_listing(self.config, catalog, found)
+
+    def _undecided(self, found: WarehousePlan) -> Iterator[RunRecord]:
+        """Yield, for each table that could not be planned, a run that failed."""
+        now = self.clock()
+        for table, reason in found.problems.items():
+            queued = RunRecord(runner=self.runner, table=table, table_uuid="", job=PLAN, queued_at=now)
+            yield queued
+            yield replace(queued, state=RunState.FAILED, reason=reason, finished_at=now)
 
     def _works(self, found: WarehousePlan) -> Iterator[TableWork]:
         now = self.clock()

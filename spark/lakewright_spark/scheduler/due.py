@@ -49,12 +49,10 @@ def decide(
     *,
     jobs: Collection[Job] = JOBS,
     busy: str | None = None,
-    shared: str | None = None,
 ) -> list[Decision]:
     """What is to be done about the table, job by job in the order in which they have to run.
 
-    `busy` says why files are not to be replaced now, as while an execution still writes the table, and
-    `shared` why no file under the table's location may be taken for an unused one. Raises
+    `busy` says why files are not to be replaced now, as while an execution still writes the table. Raises
     PolicyRefusedError for a property of Iceberg's that cannot be read.
     """
     found: list[Decision] = []
@@ -62,8 +60,7 @@ def decide(
         if job not in jobs:
             continue
         due, reason = _RULES[job](facts, policies, history, now)
-        others = busy if job == "compaction" else shared if job in BY_LOCATION else None
-        held = reason_to_skip(job, policies, now) or others
+        held = reason_to_skip(job, policies, now) or (busy if job == "compaction" else None)
         found.append(
             Decision(job, "held", held) if due and held else Decision(job, "due" if due else "not due", reason)
         )

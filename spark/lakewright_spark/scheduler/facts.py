@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from pyiceberg.table import Table
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.refs import SnapshotRef
 
+from lakewright_spark.errors import TableUnreadableError
 from lakewright_spark.iceberg_time import instant_of, optional_span
 from lakewright_spark.maintenance.expirable import Ref, Snapshot
 from lakewright_spark.maintenance.job import switched_off
@@ -38,6 +39,14 @@ class TableFacts:
     """None where the last commit did not say."""
     data_bytes: int | None = None
 
+    def without_history(self) -> TableFacts:
+        """Return what is needed once it is decided which jobs are due: a plan has the facts of every table."""
+        return replace(self, properties={}, places=frozenset(), snapshots=(), refs=())
+
+    def only_places(self) -> TableFacts:
+        """Return what tells whether locations overlap."""
+        return replace(self, properties={}, snapshots=(), refs=())
+
     @property
     def keeps_garbage(self) -> bool:
         """Whether `gc.enabled` forbids to delete files."""
@@ -45,8 +54,9 @@ class TableFacts:
 
 
 def table_facts(table: TableIdentifier, loaded: Table) -> TableFacts:
-    """The facts of a table that PyIceberg loaded."""
+    """Return the facts of a table that PyIceberg loaded. Raises TableUnreadableError."""
     metadata = loaded.metadata
+    _check_snapshots(metadata)
     current = loaded.current_snapshot()
     totals = current.summary.additional_properties if current and current.summary else {}
     return TableFacts(
@@ -71,6 +81,20 @@ def table_facts(table: TableIdentifier, loaded: Table) -> TableFacts:
         data_files=_number(totals.get("total-data-files")),
         data_bytes=_number(totals.get("total-files-size")),
     )
+
+
+def _check_snapshots(metadata: TableMetadata) -> None:
+    """Raise TableUnreadableError if the current snapshot, a branch or a tag is one that the metadata does not have."""
+    there = {one.snapshot_id for one in metadata.snapshots}
+    lost = [
+        f"{ref.snapshot_ref_type.value} {name} refers to snapshot {ref.snapshot_id}, which is not there"
+        for name, ref in metadata.refs.items()
+        if ref.snapshot_id not in there
+    ]
+    if metadata.current_snapshot_id is not None and metadata.current_snapshot_id not in there:
+        lost.insert(0, f"its current snapshot {metadata.current_snapshot_id} is not there")
+    if lost:
+        raise TableUnreadableError(f"its metadata contradicts itself: {'; '.join(lost)}")
 
 
 _PATHS = ("write.data.path", "write.metadata.path", "write.object-storage.path", "write.folder-storage.path")

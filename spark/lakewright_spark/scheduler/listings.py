@@ -8,6 +8,7 @@ from pyiceberg.catalog import Catalog
 
 from lakewright_spark.catalog import CatalogConfig
 from lakewright_spark.catalog_policies import Job
+from lakewright_spark.errors import JobFailedError, NoSuchResultError
 from lakewright_spark.pyiceberg_catalog import explained
 from lakewright_spark.remote_signing import refusal_of_listings
 from lakewright_spark.scheduler.due import Decision
@@ -28,8 +29,14 @@ def reason_for_no_listing(config: CatalogConfig, catalog: Catalog, table: TableI
 
 def held_without_listing(config: CatalogConfig, catalog: Catalog, plan: WarehousePlan) -> WarehousePlan:
     """Return the plan with orphan removal held where nothing can be listed. One table is asked for all."""
-    due = [one for one in plan.tables if any(decision.job == NEEDED_BY for decision in one.due)]
-    reason = reason_for_no_listing(config, catalog, due[0].facts.table) if due else None
+    reason: str | None = None
+    for one in plan.tables:
+        if any(decision.job == NEEDED_BY for decision in one.due):
+            try:
+                reason = reason_for_no_listing(config, catalog, one.facts.table)
+                break
+            except (NoSuchResultError, JobFailedError):
+                continue  # dropped or damaged meanwhile: another one says as much
     if reason is None:
         return plan
     return replace(plan, tables=tuple(_held(one, reason) for one in plan.tables))

@@ -18,8 +18,15 @@ def need_locations(config: CatalogConfig, jobs: Iterable[Job]) -> bool:
     return config.kind != "lakekeeper" and not BY_LOCATION.isdisjoint(jobs)
 
 
-def overlaps(tables: Sequence[TableFacts]) -> Mapping[TableIdentifier, str]:
-    """Return, by table, why no file may be deleted by its location: others have theirs at, in or around it."""
+def overlaps(tables: Sequence[TableFacts], unknown: Sequence[TableIdentifier] = ()) -> Mapping[TableIdentifier, str]:
+    """Return, by table, why no file may be deleted by its location: others have theirs at, in or around it.
+
+    `unknown` are tables that could not be read: their files may lie anywhere.
+    """
+    if unknown:
+        more = f" and {len(unknown) - 1} more" if len(unknown) > 1 else ""
+        reason = f"the location of {unknown[0]}{more} is not known, since it cannot be read, and may overlap its own"
+        return {one.table: reason for one in tables}
     at: defaultdict[str, set[TableIdentifier]] = defaultdict(set)
     below: defaultdict[str, set[TableIdentifier]] = defaultdict(set)
     for one in tables:

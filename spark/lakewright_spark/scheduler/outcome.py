@@ -20,6 +20,7 @@ from lakewright_spark.scheduler.plan import WarehousePlan
 from lakewright_spark.scheduler.records import RunRecord, RunState
 from lakewright_spark.table_identifier import TableIdentifier
 from lakewright_spark.unavailable import Unavailable
+from lakewright_spark.unreadable import EVERY_TABLE
 
 
 @dataclass
@@ -57,7 +58,8 @@ class Outcome:
 
     @property
     def tables(self) -> int:
-        return sum(len(one.tables) + len(one.problems) for one in self.plans)
+        unread = [table for table in self.problems if table.name != EVERY_TABLE]
+        return sum(len(one.tables) for one in self.plans) + len(unread)
 
     def counts(self) -> dict[str, int]:
         """How many runs are in each state."""
@@ -77,10 +79,11 @@ class Outcome:
         failed, unread_warehouses = self.in_state(RunState.FAILED, RunState.CANCELLED), self.unavailable.failed
         if failed or self.problems or unread_warehouses:
             told = [str(error) for error in unread_warehouses.values()]
-            told += [f"{run}: {run.reason}" for run in failed] + list(self.problems.values())
+            told += [f"{run}: {run.reason}" for run in failed]
+            told += [f"{table}: {reason}" for table, reason in self.problems.items()]
             more = f"; and {len(told) - 3} more, see `lakewright-spark runs list`" if len(told) > 3 else ""
             runs = [f"{len(failed)} of {len(self.runs)} runs failed"] if failed else []
-            unread = [f"{len(self.problems)} tables have policies that cannot be read"] if self.problems else []
+            unread = [f"{_count(len(self.problems))} could not be planned"] if self.problems else []
             down = [f"{len(unread_warehouses)} warehouses could not be maintained"] if unread_warehouses else []
             return MaintenanceFailedError(f"{', '.join(down + runs + unread)}: {'; '.join(told[:3])}{more}")
         if self.held:
@@ -103,6 +106,10 @@ class Outcome:
             "stopped": self.why_stopped,
             "warnings": self.warnings,
         }
+
+
+def _count(problems: int) -> str:
+    return "1 table or namespace" if problems == 1 else f"{problems} tables or namespaces"
 
 
 def told(run: RunRecord) -> dict[str, Any]:

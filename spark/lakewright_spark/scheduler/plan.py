@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from pyiceberg.catalog import Catalog
 
 from lakewright_spark.catalog import CatalogConfig
 from lakewright_spark.catalog_policies import Job, TablePolicies
-from lakewright_spark.errors import PolicyRefusedError
+from lakewright_spark.errors import PolicyRefusedError, RegistryError
 from lakewright_spark.maintenance.job import reason_to_skip
 from lakewright_spark.maintenance.running import reason_to_wait
 from lakewright_spark.policies.tables import PolicyTables
@@ -21,8 +21,9 @@ from lakewright_spark.scheduler.due import BY_LOCATION, Decision, History, decid
 from lakewright_spark.scheduler.facts import TableFacts, table_facts
 from lakewright_spark.scheduler.filters import Filters
 from lakewright_spark.scheduler.locations import need_locations, overlaps
-from lakewright_spark.scheduler.walk import tables
+from lakewright_spark.scheduler.walk import Unreadable, tables
 from lakewright_spark.table_identifier import TableIdentifier
+from lakewright_spark.unreadable import reason_unreadable
 
 
 @dataclass(frozen=True)
@@ -45,7 +46,7 @@ class WarehousePlan:
     warehouse: str
     tables: tuple[TablePlan, ...]
     problems: Mapping[TableIdentifier, str]
-    """Tables about which nothing could be decided, and why. No job touches them."""
+    """Tables, and namespaces as a table `*`, about which nothing could be decided, and why. No job touches them."""
     shared: Mapping[TableIdentifier, str] = field(default_factory=dict[TableIdentifier, str])
     """Tables whose location overlaps that of others, and how. No job deletes files there."""
 
@@ -63,34 +64,55 @@ def plan(
 ) -> WarehousePlan:
     """Look at every table. `histories`: by the table's UUID. Raises as `walk.tables` does, and RegistryError."""
     policies = PolicyTables(config, warehouse)
+    located = need_locations(config, filters.jobs)
     found: list[TablePlan] = []
     problems: dict[TableIdentifier, str] = {}
-    looked_at, shared = _looked_at(config, warehouse, catalog, filters, stop or threading.Event())
-    for facts in looked_at:
-        try:
-            holds = policies.of(facts.table, dict(facts.properties)).policies
-            busy = reason_to_wait(facts.table, registry) if "compaction" in filters.jobs else None
-            history = histories.get(facts.uuid, History())
-            decisions = tuple(
-                decide(facts, holds, history, now, jobs=filters.jobs, busy=busy, shared=shared.get(facts.table))
-            )
-        except PolicyRefusedError as error:
-            problems[facts.table] = str(error)
+    unread: list[TableIdentifier] = []
+    places: list[TableFacts] = []
+    walked = tables(config, warehouse, catalog, Filters() if located else filters, stop or threading.Event())
+    for one in walked:
+        if isinstance(one, Unreadable):
+            unread.append(one.table)
+            if filters.wants(one.table) or (one.is_namespace and filters.wants_namespace(one.table.namespace)):
+                problems[one.table] = one.reason
             continue
-        found.append(TablePlan(facts, holds, decisions))
-    return WarehousePlan(warehouse, tuple(found), problems, shared)
+        if located:
+            places.append(one.only_places())
+        if not filters.wants(one.table):
+            continue
+        try:
+            holds = policies.of(one.table, dict(one.properties)).policies
+            busy = reason_to_wait(one.table, registry) if "compaction" in filters.jobs else None
+            history = histories.get(one.uuid, History())
+            decisions = tuple(decide(one, holds, history, now, jobs=filters.jobs, busy=busy))
+        except RegistryError:
+            raise
+        except PolicyRefusedError as error:
+            problems[one.table] = str(error).removeprefix(f"table {one.table}: ")
+            continue
+        except Exception as error:  # noqa: BLE001  # of whatever kind: the other tables are not concerned
+            problems[one.table] = reason_unreadable(catalog, error)
+            continue
+        found.append(TablePlan(one.without_history(), holds, decisions))
+    shared = overlaps(places, unread)
+    wanted = {one.facts.table for one in found}
+    return WarehousePlan(
+        warehouse,
+        tuple(_held_by_location(one, shared.get(one.facts.table)) for one in found),
+        problems,
+        {table: reason for table, reason in shared.items() if table in wanted},
+    )
 
 
-def _looked_at(
-    config: CatalogConfig, warehouse: str, catalog: Catalog, filters: Filters, stop: threading.Event
-) -> tuple[Iterable[TableFacts], Mapping[TableIdentifier, str]]:
-    """The tables that the filters want, and why the location of some is shared with any table of the warehouse."""
-    if not need_locations(config, filters.jobs):
-        return tables(config, warehouse, catalog, filters, stop), {}
-    every = list(tables(config, warehouse, catalog, Filters(), stop))
-    wanted = [one for one in every if filters.wants(one.table)]
-    shared = overlaps(every)
-    return wanted, {one.table: shared[one.table] for one in wanted if one.table in shared}
+def _held_by_location(plan: TablePlan, reason: str | None) -> TablePlan:
+    """Return the plan without jobs that take every file at the table's location for the table's own."""
+    if reason is None:
+        return plan
+    decisions = tuple(
+        Decision(one.job, "held", reason) if one.job in BY_LOCATION and one.verdict == "due" else one
+        for one in plan.decisions
+    )
+    return replace(plan, decisions=decisions)
 
 
 def asked_for(
@@ -105,7 +127,9 @@ def asked_for(
         facts = table_facts(table, catalog.load_table(table.within))
     shared: Mapping[TableIdentifier, str] = {}
     if need_locations(config, [job]):
-        shared = overlaps(list(tables(config, table.warehouse, catalog, Filters(), threading.Event())))
+        every = list(tables(config, table.warehouse, catalog, Filters(), threading.Event()))
+        places = [one.only_places() for one in every if isinstance(one, TableFacts)]
+        shared = overlaps(places, unknown=[one.table for one in every if isinstance(one, Unreadable)])
     holds = PolicyTables(config, table.warehouse).of(table, dict(facts.properties)).policies
     held = reason_to_skip(job, holds, now) or _others(table, job, registry, shared)
     return TablePlan(facts, holds, (Decision(job, "held" if held else "due", held or "asked for"),))

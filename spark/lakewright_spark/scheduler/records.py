@@ -6,12 +6,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
-from typing import Any
+from typing import Any, Literal
 from uuid import uuid4
 
 from lakewright_spark.catalog_policies import Job
 from lakewright_spark.errors import LakewrightSparkError
 from lakewright_spark.table_identifier import TableIdentifier
+
+PLAN = "plan"
+"""In place of a job, where it could not be decided which jobs a table is due for."""
 
 
 class RunState(StrEnum):
@@ -38,7 +41,7 @@ class RunRecord:
     """Who runs it: host, process, and a part that no other runner has."""
     table: TableIdentifier
     table_uuid: str
-    job: Job
+    job: Job | Literal["plan"]
     state: RunState = RunState.QUEUED
     reason: str = ""
     """While it waits or runs, why it was due; afterwards, why it did not succeed."""

@@ -18,7 +18,7 @@ from lakewright_spark.catalog_policies import TablePolicies
 from lakewright_spark.errors import LakewrightSparkError, NoSuchResultError
 from lakewright_spark.maintenance import jobs
 from lakewright_spark.maintenance.job import Metrics
-from lakewright_spark.scheduler.records import RunRecord, RunState
+from lakewright_spark.scheduler.records import PLAN, RunRecord, RunState
 from lakewright_spark.table_identifier import TableIdentifier
 
 POOL = "spark.scheduler.pool"
@@ -75,6 +75,7 @@ class TableThread:
 
     def _ended(self, run: RunRecord) -> RunRecord:
         assert run.started_at
+        assert run.job != PLAN
         try:
             with self._tagged(run):
                 metrics = jobs.run(

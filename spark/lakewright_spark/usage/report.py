@@ -16,7 +16,8 @@ from lakewright_spark.pyiceberg_catalog import explained, open_catalog
 from lakewright_spark.pyiceberg_walk import namespaces
 from lakewright_spark.table_identifier import TableIdentifier
 from lakewright_spark.unavailable import Unavailable
-from lakewright_spark.usage.growth import Earlier, earlier
+from lakewright_spark.unreadable import EVERY_TABLE, reason_unreadable
+from lakewright_spark.usage.growth import STATISTICS, Earlier, earlier
 from lakewright_spark.usage.table import TableSize, measured
 
 AT_ONCE = 8
@@ -51,7 +52,7 @@ class WarehouseUsage:
     tables: tuple[TableUsage, ...]
     views: tuple[TableIdentifier, ...]
     unread: tuple[tuple[TableIdentifier, str], ...] = ()
-    """Tables whose metadata or manifests could not be read, and why."""
+    """Tables, and namespaces as a table `*`, that could not be read, and why."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -130,15 +131,29 @@ def _both(one: Growth | None, other: Growth | None) -> Growth | None:
 def _warehouse(config: CatalogConfig, name: str, owner: str | None, since: datetime) -> WarehouseUsage:
     catalog = open_catalog(config, name)
     with explained(config, name):
-        before = earlier(catalog, since)
-        spaces = sorted(namespaces(catalog))
-        views = tuple(TableIdentifier(name, one[:-1], one[-1]) for space in spaces for one in _views(catalog, space))
-        names = [TableIdentifier(name, one[:-1], one[-1]) for space in spaces for one in _tables(catalog, space)]
+        unread: dict[TableIdentifier, str] = {}
+
+        def leave_out(namespace: tuple[str, ...], error: Exception) -> None:
+            unread[TableIdentifier(name, namespace, EVERY_TABLE)] = reason_unreadable(catalog, error)
+
+        before: Mapping[str, Earlier] = {}
+        try:
+            before = earlier(catalog, since)
+        except Exception as error:  # noqa: BLE001  # growth is not known then, and sizes are
+            unread[TableIdentifier(name, STATISTICS[:-1], STATISTICS[-1])] = reason_unreadable(catalog, error)
+        names: list[TableIdentifier] = []
+        views: list[TableIdentifier] = []
+        for space in sorted(namespaces(catalog, on_error=leave_out)):
+            try:
+                views += (TableIdentifier(name, one[:-1], one[-1]) for one in _views(catalog, space))
+                names += (TableIdentifier(name, one[:-1], one[-1]) for one in _tables(catalog, space))
+            except Exception as error:  # noqa: BLE001  # of whatever kind: other namespaces are not concerned
+                leave_out(space, error)
         with ThreadPoolExecutor(AT_ONCE, thread_name_prefix="usage") as pool:
             found = list(pool.map(lambda table: _measured(catalog, table, before), names))
     tables = tuple(one for one in found if isinstance(one, TableUsage))
-    unread = tuple((table, one) for table, one in zip(names, found, strict=True) if isinstance(one, str))
-    return WarehouseUsage(name, owner, tables, views, unread)
+    unread |= {table: one for table, one in zip(names, found, strict=True) if isinstance(one, str)}
+    return WarehouseUsage(name, owner, tables, tuple(views), tuple(unread.items()))
 
 
 def _tables(catalog: Catalog, namespace: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
@@ -156,11 +171,10 @@ def _measured(catalog: Catalog, name: TableIdentifier, before: Mapping[str, Earl
     """The usage; why it is not known; or None if the table is gone."""
     try:
         table = catalog.load_table(name.within)
-    except NoSuchTableError:
-        return None
-    try:
         size = measured(table)
-    except OSError as error:
-        return f"{type(error).__name__}: a file of its metadata cannot be read"
+    except (NoSuchTableError, NoSuchNamespaceError):
+        return None
+    except Exception as error:  # noqa: BLE001  # of whatever kind: the other tables are not concerned
+        return reason_unreadable(catalog, error)
     then = before.get(str(table.metadata.table_uuid))
     return TableUsage(name, size, Growth(size.bytes_current - then.bytes, then.at) if then else None)

@@ -278,3 +278,17 @@ def test_a_table_whose_policy_cannot_be_read_is_told_and_left(place: Place) -> N
     assert [table.name for table in outcome.problems] == ["odd"]
     assert [run.table.name for run in outcome.in_state(RunState.SUCCEEDED)] == ["one"]
     assert isinstance(outcome.error(), MaintenanceFailedError)
+
+
+def test_maintenance_goes_on_past_a_table_it_cannot_read(place: Place) -> None:
+    """PyIceberg knows no type `variant`."""
+    place.table("one", files=1)
+    place.spark.sql(
+        f"CREATE TABLE results.{place.name}.odd (v variant) USING iceberg TBLPROPERTIES ('format-version' = '3')"
+    )
+    outcome = place.maintenance(jobs=ONE).run()
+    assert [run.table.name for run in outcome.in_state(RunState.SUCCEEDED)] == ["one"]
+    (run,) = [run for run in place.recorded() if run.state is RunState.FAILED]
+    assert (run.table.name, run.job) == ("odd", "plan")
+    assert "its metadata cannot be read: " in run.reason
+    assert isinstance(outcome.error(), MaintenanceFailedError)

@@ -1,0 +1,67 @@
+"""Why one table or namespace cannot be read, in one line, as long as its catalog works for the others."""
+
+from __future__ import annotations
+
+import pydantic
+import requests
+from pyiceberg import exceptions as iceberg
+from pyiceberg.catalog import Catalog
+from sqlalchemy.exc import SQLAlchemyError
+
+from lakewright_spark.errors import LakewrightSparkError
+
+EVERY_TABLE = "*"
+"""Stands for the table's name where a whole namespace cannot be listed."""
+
+_IDENTITY = (iceberg.UnauthorizedError, iceberg.AuthorizationExpiredError, iceberg.OAuthError)
+_TRANSPORT = (requests.RequestException, SQLAlchemyError)
+_SERVER = (*_TRANSPORT, iceberg.ServerError, iceberg.ServiceUnavailableError, iceberg.TooManyRequestsError, OSError)
+
+
+def reason_unreadable(catalog: Catalog, error: Exception) -> str:
+    """Return why one table or namespace cannot be read.
+
+    Args:
+        catalog: Asked for its namespaces where the error may be the whole catalog's.
+        error: What reading the table or the namespace raised.
+
+    Raises:
+        Exception: The error itself, if the catalog refuses this identity or answers nobody.
+    """
+    if isinstance(error, _IDENTITY):
+        raise error
+    if isinstance(error, _SERVER):
+        _check_answers(catalog, error)
+    if isinstance(error, FileNotFoundError):
+        return f"a file is missing: {_first_line(error)}"
+    if isinstance(error, iceberg.ForbiddenError):
+        return f"this identity may not read it: {_first_line(error)}"
+    if isinstance(error, iceberg.ValidationError | pydantic.ValidationError):
+        return f"its metadata cannot be read: {invalid_part(error)}"
+    if isinstance(error, LakewrightSparkError):
+        return _first_line(error)
+    if isinstance(error, _TRANSPORT):
+        return f"the catalog did not answer: {type(error).__name__}"  # their texts hold addresses with parameters
+    return f"{type(error).__name__}: {_first_line(error)}"
+
+
+def invalid_part(error: Exception) -> str:
+    """Return the first thing that does not fit a document's form, and where, without the document's own text."""
+    found = error if isinstance(error, pydantic.ValidationError) else error.__cause__
+    if not isinstance(found, pydantic.ValidationError):
+        return _first_line(error)
+    first = found.errors(include_url=False, include_input=False)[0]
+    place = ".".join(str(step) for step in first["loc"])
+    message = first["msg"].removeprefix("Value error, ")
+    return f"{message} at {place}" if place else message
+
+
+def _check_answers(catalog: Catalog, error: Exception) -> None:
+    try:
+        catalog.list_namespaces()
+    except Exception:  # noqa: BLE001  # whatever it is, the first error says why
+        raise error from None
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0]

@@ -1,0 +1,245 @@
+"""One table or namespace that cannot be read stops no work on the others, and is reported in one line."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from lakewright_spark.catalog import CatalogConfig
+from lakewright_spark.errors import CatalogUnreachableError, MaintenanceFailedError
+from lakewright_spark.scheduler import application, job_runs
+from lakewright_spark.scheduler.application import Maintenance
+from lakewright_spark.scheduler.filters import Filters
+from lakewright_spark.scheduler.plan import WarehousePlan, plan
+from lakewright_spark.scheduler.records import RunRecord, RunState
+from lakewright_spark.usage import report
+from pyiceberg.catalog import Catalog
+from pyiceberg.catalog.sql import SqlCatalog
+from pyiceberg.exceptions import ForbiddenError
+from pyiceberg.table import Table
+
+NOW = datetime.now(UTC)
+ROWS = pa.table({"n": [1, 2, 3]})
+
+
+def path_of(location: str) -> Path:
+    return Path(location.removeprefix("file://"))
+
+
+def rewrite(table: Table, change: Callable[[dict[str, Any]], object]) -> None:
+    path = path_of(table.metadata_location)
+    document = json.loads(path.read_text())
+    change(document)
+    path.write_text(json.dumps(document))
+
+
+def add_variant(table: Table) -> None:
+    def change(document: dict[str, Any]) -> None:
+        document |= {"format-version": 3, "next-row-id": 0}
+        document["schemas"][0]["fields"].append({"id": 2, "name": "v", "type": "variant", "required": False})
+
+    rewrite(table, change)
+
+
+def delete_metadata(table: Table) -> None:
+    path_of(table.metadata_location).unlink()
+
+
+def truncate_metadata(table: Table) -> None:
+    path_of(table.metadata_location).write_text('{"format-version": 2, "table-uuid": ')
+
+
+def delete_manifest_list(table: Table) -> None:
+    snapshot = table.current_snapshot()
+    assert snapshot is not None
+    path_of(snapshot.manifest_list).unlink()
+
+
+def add_lost_ref(table: Table) -> None:
+    rewrite(table, lambda document: document["refs"].update({"audit": {"type": "tag", "snapshot-id": 99}}))
+
+
+def lose_current_snapshot(table: Table) -> None:
+    rewrite(table, lambda document: document.update({"current-snapshot-id": 98}))
+
+
+def close_namespace(catalog: SqlCatalog, monkeypatch: pytest.MonkeyPatch) -> None:
+    catalog.create_namespace("closed")
+    listed = catalog.list_tables
+
+    def refuse(namespace: tuple[str, ...]) -> list[Any]:
+        if tuple(namespace) == ("closed",):
+            raise ForbiddenError("NamespaceActionForbidden: list_tables")
+        return listed(namespace)
+
+    monkeypatch.setattr(catalog, "list_tables", refuse)
+
+
+DAMAGES = [
+    pytest.param(add_variant, "metadata cannot be read: .*variant", id="variant"),
+    pytest.param(delete_metadata, "a file is missing: .*metadata.json", id="missing metadata"),
+    pytest.param(truncate_metadata, "metadata cannot be read: Invalid JSON", id="malformed metadata"),
+    pytest.param(add_lost_ref, "tag audit refers to snapshot 99, which is not there", id="lost ref"),
+    pytest.param(lose_current_snapshot, "current snapshot 98 is not there", id="lost snapshot"),
+]
+
+
+@pytest.fixture
+def catalog(local_catalog: SqlCatalog) -> SqlCatalog:
+    """Three tables, of which tests damage the one in the middle of the order."""
+    for name in ("first", "odd", "third"):
+        local_catalog.create_table(f"sales.{name}", ROWS.schema).append(ROWS)
+    return local_catalog
+
+
+def planned(config: CatalogConfig, catalog: Catalog) -> WarehousePlan:
+    return plan(config, "local", catalog, filters=Filters(), histories={}, now=NOW)
+
+
+@pytest.mark.parametrize(("damage", "reason"), DAMAGES)
+def test_plan_goes_on_past_an_unreadable_table(
+    local_config: CatalogConfig, catalog: SqlCatalog, damage: Callable[[Table], None], reason: str
+) -> None:
+    damage(catalog.load_table("sales.odd"))
+    found = planned(local_config, catalog)
+    assert [one.facts.table.name for one in found.tables] == ["first", "third"]
+    ((table, told),) = found.problems.items()
+    assert str(table) == "local.sales.odd"
+    assert "\n" not in told
+    assert re.search(reason, told), told
+
+
+def test_unread_location_holds_back_deletion_by_location(local_config: CatalogConfig, catalog: SqlCatalog) -> None:
+    """Files of the unreadable table may lie under the location of any other one."""
+    delete_metadata(catalog.load_table("sales.odd"))
+    found = planned(local_config, catalog)
+    orphans = {decision.verdict for one in found.tables for decision in one.decisions if decision.job == "orphan-files"}
+    others = {decision.verdict for one in found.tables for decision in one.decisions if decision.job == "statistics"}
+    assert (orphans, others) == ({"held"}, {"due"})
+    assert all("location of local.sales.odd is not known" in reason for reason in found.shared.values())
+
+
+def test_plan_leaves_out_a_table_dropped_meanwhile(
+    local_config: CatalogConfig, catalog: SqlCatalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = catalog.list_tables("sales")
+    catalog.drop_table("sales.odd")
+    monkeypatch.setattr(catalog, "list_tables", lambda namespace: names)
+    found = planned(local_config, catalog)
+    assert [one.facts.table.name for one in found.tables] == ["first", "third"]
+    assert found.problems == {}
+
+
+def test_plan_goes_on_past_an_unlistable_namespace(
+    local_config: CatalogConfig, catalog: SqlCatalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    close_namespace(catalog, monkeypatch)
+    found = planned(local_config, catalog)
+    assert len(found.tables) == 3
+    assert {str(name): reason for name, reason in found.problems.items()} == {
+        "local.closed.*": "this identity may not read it: NamespaceActionForbidden: list_tables"
+    }
+
+
+def test_plan_stops_where_the_catalog_is_down(
+    local_config: CatalogConfig, catalog: SqlCatalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> Any:
+        raise ConnectionError("refused")
+
+    listing = catalog.list_namespaces
+    calls: list[object] = []
+
+    def list_once(*words: Any) -> Any:
+        calls.append(words)
+        return listing(*words) if len(calls) < 3 else refuse()
+
+    monkeypatch.setattr(catalog, "list_namespaces", list_once)
+    monkeypatch.setattr(catalog, "load_table", refuse)
+    with pytest.raises(CatalogUnreachableError, match="does not answer: refused"):
+        planned(local_config, catalog)
+
+
+def test_maintain_reports_an_unreadable_table_in_one_line(
+    local_config: CatalogConfig, catalog: SqlCatalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In `ops.job_runs`, in the outcome and to observers; the warehouse's other tables are planned."""
+    delete_metadata(catalog.load_table("sales.odd"))
+    monkeypatch.setattr(application, "open_catalog", lambda config, name: catalog)
+    seen: list[RunRecord] = []
+    outcome = Maintenance(local_config, Filters(jobs=("staged-files",)), observers=[seen.append]).run()
+    (run,) = job_runs.runs(catalog, "local")
+    assert (str(run.table), run.job, run.state) == ("local.sales.odd", "plan", RunState.FAILED)
+    assert run.reason.startswith("a file is missing")
+    assert [one.reason for one in seen if one.state.ended] == [run.reason]
+    error = outcome.error()
+    assert isinstance(error, MaintenanceFailedError)
+    assert str(error).startswith("1 table or namespace could not be planned: local.sales.odd: a file is missing")
+    assert outcome.as_json()["undecided"].keys() == {"local.sales.odd"}
+
+
+def test_maintain_goes_on_without_readable_job_runs(
+    local_config: CatalogConfig, catalog: SqlCatalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its own table is no reason to leave the user's tables alone: every job then counts as never run."""
+    monkeypatch.setattr(application, "open_catalog", lambda config, name: catalog)
+    filters = Filters(jobs=("staged-files",))
+    record = RunRecord(
+        runner="r",
+        table=next(iter(planned(local_config, catalog).tables)).facts.table,
+        table_uuid="u",
+        job="statistics",
+        queued_at=NOW,
+    )
+    job_runs.append(catalog, [record], NOW)
+    delete_metadata(catalog.load_table("ops.job_runs"))
+    outcome = Maintenance(local_config, filters).run()
+    assert {one.facts.table.name for one in outcome.plans[0].tables} >= {"first", "odd", "third"}
+    assert any("ops.job_runs" in warning for warning in outcome.warnings)
+
+
+UNMEASURED = [*DAMAGES[:3], pytest.param(delete_manifest_list, "a file is missing: .*avro", id="missing manifest list")]
+
+
+@pytest.mark.parametrize(("damage", "reason"), UNMEASURED)
+def test_usage_goes_on_past_an_unreadable_table(
+    local_config: CatalogConfig,
+    catalog: SqlCatalog,
+    monkeypatch: pytest.MonkeyPatch,
+    damage: Callable[[Table], None],
+    reason: str,
+) -> None:
+    monkeypatch.setattr(report, "open_catalog", lambda config, name: catalog)
+    damage(catalog.load_table("sales.odd"))
+    (warehouse,) = report.usage(local_config, NOW).warehouses
+    assert [one.table.name for one in warehouse.tables] == ["first", "third"]
+    ((table, told),) = warehouse.unread
+    assert str(table) == "local.sales.odd"
+    assert re.search(reason, told), told
+
+
+def test_usage_goes_on_past_an_unlistable_namespace(
+    local_config: CatalogConfig, catalog: SqlCatalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(report, "open_catalog", lambda config, name: catalog)
+    close_namespace(catalog, monkeypatch)
+    (warehouse,) = report.usage(local_config, NOW).warehouses
+    assert len(warehouse.tables) == 3
+    assert [str(name) for name, _ in warehouse.unread] == ["local.closed.*"]
+
+
+def test_usage_goes_on_without_readable_statistics(
+    local_config: CatalogConfig, catalog: SqlCatalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(report, "open_catalog", lambda config, name: catalog)
+    catalog.create_namespace("ops")
+    delete_metadata(catalog.create_table("ops.table_statistics", ROWS.schema))
+    (warehouse,) = report.usage(local_config, NOW).warehouses
+    assert len(warehouse.tables) == 3
+    assert [str(name) for name, _ in warehouse.unread] == ["local.ops.table_statistics"]
