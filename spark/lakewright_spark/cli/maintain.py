@@ -123,8 +123,11 @@ def maintain(
 
 
 def _told(outcome: Outcome) -> str:
+    from lakewright_spark.maintenance.ops_policies import is_own  # noqa: PLC0415  # as above
+
     counts = ", ".join(f"{number} {state.lower()}" for state, number in sorted(outcome.counts().items()))
-    held = [decision for plan in outcome.plans for one in plan.tables for decision in one.decisions]
+    users = [one for plan in outcome.plans for one in plan.tables if not is_own(one.facts.table)]
+    held = [decision for one in users for decision in one.decisions]
     off = sum(one.verdict == "held" for one in held)
     those = "1 more is" if off == 1 else f"{off} more are"
     more = f"; {those} due and held back by switches, locks or running executions" if off else ""

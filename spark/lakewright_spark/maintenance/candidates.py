@@ -11,10 +11,11 @@ from lakewright_spark.catalog_policies import OrphanFilesPolicy, TablePolicies
 from lakewright_spark.maintenance.backups import FOLDER, backed_up
 from lakewright_spark.maintenance.iceberg import IcebergTable, each, instant
 from lakewright_spark.maintenance.metadata import Metadata
+from lakewright_spark.maintenance.ops_policies import ORPHAN_CANDIDATES
 from lakewright_spark.maintenance.ops_tables import OpsTable
 
 CANDIDATES = OpsTable(
-    "orphan_candidates",
+    ORPHAN_CANDIDATES,
     "table_name string, table_uuid string, file_path string, first_seen timestamp",
     # Parallel runs change partitions of their own, and deleting is a matter of metadata.
     "table_uuid",

@@ -12,9 +12,8 @@ from pyspark.sql.types import StructType
 from lakewright_spark.catalog import COMMIT_RETRIES
 from lakewright_spark.errors import NoSuchResultError
 from lakewright_spark.maintenance.iceberg import IcebergTable
+from lakewright_spark.maintenance.ops_policies import OPS
 from lakewright_spark.table_identifier import TableIdentifier, quoted
-
-OPS = "ops"
 
 
 @dataclass(frozen=True)

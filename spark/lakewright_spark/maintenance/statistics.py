@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Collection
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from lakewright_spark.catalog_policies import TablePolicies
@@ -13,25 +13,31 @@ from lakewright_spark.iceberg_time import instant_of
 from lakewright_spark.maintenance.iceberg import IcebergTable, instant
 from lakewright_spark.maintenance.job import Metrics
 from lakewright_spark.maintenance.metadata import Metadata
+from lakewright_spark.maintenance.ops_policies import (
+    COMMIT_STATISTICS,
+    COMMITS_KEPT,
+    PARTITION_STATISTICS,
+    TABLE_STATISTICS,
+)
 from lakewright_spark.maintenance.ops_tables import OpsTable
 from lakewright_spark.table_identifier import literal
 
 _OF = "table_name string, table_uuid string, collected_at timestamp"
 TABLES = OpsTable(
-    "table_statistics",
+    TABLE_STATISTICS,
     f"{_OF}, snapshot_id bigint, row_count bigint, data_files bigint, data_bytes bigint, delete_files bigint, "
     "delete_bytes bigint, all_files bigint, all_bytes bigint, snapshots bigint, oldest_snapshot_at timestamp, "
     "manifests bigint, metadata_files bigint",
     "days(collected_at)",
 )
 PARTITIONS = OpsTable(
-    "partition_statistics",
+    PARTITION_STATISTICS,
     f"{_OF}, spec_id int, partition string, row_count bigint, data_files bigint, data_bytes bigint, "
     "position_deletes bigint, equality_deletes bigint, last_updated_at timestamp",
     "days(collected_at)",
 )
 COMMITS = OpsTable(
-    "commit_statistics",
+    COMMIT_STATISTICS,
     f"{_OF}, snapshot_id bigint, parent_id bigint, committed_at timestamp, operation string, summary string",
     "days(committed_at)",
 )
@@ -59,7 +65,7 @@ def run(opened: IcebergTable, policy: TablePolicies, *, dry_run: bool, now: date
     of = {"table_name": str(opened.table), "table_uuid": opened.uuid, "collected_at": now}
     partitions = _partitions(opened)
     whole = _whole(opened, metadata, partitions)
-    commits = _commits(metadata, _known(opened, metadata) if not dry_run else frozenset())
+    commits = _commits(metadata, now, _known(opened, metadata) if not dry_run else frozenset())
     if not dry_run:
         for rows, kept in (([whole], TABLES), (partitions, PARTITIONS), (commits, COMMITS)):
             kept.append(opened.spark, opened.table.warehouse, [of | row for row in rows])
@@ -131,7 +137,8 @@ def _partitions(opened: IcebergTable) -> list[Row]:
     return found
 
 
-def _commits(metadata: Metadata, known: Collection[int]) -> list[Row]:
+def _commits(metadata: Metadata, now: datetime, known: Collection[int]) -> list[Row]:
+    """Return the rows of commits that are neither known nor so old that retention has removed them again."""
     return [
         {
             "snapshot_id": one.id,
@@ -141,7 +148,7 @@ def _commits(metadata: Metadata, known: Collection[int]) -> list[Row]:
             "summary": json.dumps({key: value for key, value in summary.items() if key != "operation"}),
         }
         for one, summary in metadata.commits
-        if one.id not in known
+        if one.id not in known and one.committed_at > now - timedelta(days=COMMITS_KEPT)
     ]
 
 

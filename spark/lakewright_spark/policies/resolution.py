@@ -6,14 +6,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from lakewright_spark.catalog_policies import POLICIES, PolicyPattern, TablePolicies, property_of
+from lakewright_spark.maintenance.ops_policies import own_policies
 from lakewright_spark.table_identifier import TableIdentifier
 
 THE_TABLE = "the table"
+LAKEWRIGHT = "lakewright"
+"""Policies of this package's own tables."""
 
 
 @dataclass(frozen=True)
 class Resolved:
-    """The policies of one table, and where each is from: `the table`, or the pattern's own text."""
+    """The policies of one table, and where each is from: `the table`, `lakewright`, or the pattern's own text."""
 
     policies: TablePolicies
     sources: Mapping[str, str]
@@ -28,7 +31,9 @@ def resolve(table: TableIdentifier, properties: Mapping[str, str], patterns: Seq
     """
     found = TablePolicies()
     sources: dict[str, str] = {}
-    for pattern in patterns:
+    if builtin := own_policies(table):
+        found, sources = builtin, dict.fromkeys(_said(builtin), LAKEWRIGHT)
+    for pattern in () if builtin else patterns:
         if pattern.matches(table.warehouse, table.namespace, table.name):
             found = pattern.over(found)
             sources |= dict.fromkeys(_said(pattern), pattern.match)

@@ -16,12 +16,13 @@ from pyiceberg.transforms import IdentityTransform
 from pyiceberg.types import DoubleType, LongType, NestedField, StringType, TimestamptzType
 
 from lakewright_spark.catalog import COMMIT_RETRIES
-from lakewright_spark.catalog_policies import Job, RetentionPolicy, TablePolicies
+from lakewright_spark.catalog_policies import Job
+from lakewright_spark.maintenance.ops_policies import JOB_RUNS
 from lakewright_spark.scheduler.ops import found, made
 from lakewright_spark.scheduler.records import RunRecord, RunState
 from lakewright_spark.table_identifier import TableIdentifier
 
-NAME = "job_runs"
+NAME = JOB_RUNS
 _TEXT, _TIME = StringType(), TimestamptzType()
 SCHEMA = Schema(
     NestedField(1, "day", _TEXT, doc="UTC day on which the run was queued, yyyy-MM-dd; the partition"),
@@ -41,10 +42,8 @@ SCHEMA = Schema(
     NestedField(15, "recorded_at", _TIME, doc="when this row was written"),
 )
 _PARTITIONS = PartitionSpec(PartitionField(1, 1000, IdentityTransform(), "day"))
-_KEPT = TablePolicies(retention=RetentionPolicy(keep=90, unit="day", column="day", pattern=""))
 PROPERTIES = {
     **COMMIT_RETRIES,
-    **_KEPT.properties(),
     "write.metadata.delete-after-commit.enabled": "true",
     "comment": "Runs of maintenance jobs; rows are only added, the one whose state is furthest says how a run stands",
 }

@@ -23,12 +23,12 @@ from pyiceberg.table.update import AssertRefSnapshotId, AssertTableUUID, SetProp
 from pyiceberg.types import NestedField, StringType, TimestamptzType
 
 from lakewright_spark.catalog import CatalogConfig
-from lakewright_spark.catalog_policies import HistoryPolicy, MaintenanceSwitches, TablePolicies
 from lakewright_spark.errors import LeaseHeldError, LeaseLostError
+from lakewright_spark.maintenance.ops_policies import LEASE
 from lakewright_spark.pyiceberg_catalog import explained
 from lakewright_spark.scheduler.ops import found, made
 
-NAME = "maintenance_lease"
+NAME = LEASE
 PROPERTY = "lakewright.lease"
 """Of the table: the lease as JSON."""
 LIFE = timedelta(minutes=3)
@@ -45,12 +45,7 @@ SCHEMA = Schema(
     NestedField(4, "heartbeat_at", TimestamptzType()),
     NestedField(5, "expires_at", TimestamptzType()),
 )
-_KEPT = TablePolicies(
-    history=HistoryPolicy(max_age_days=1),
-    maintenance=MaintenanceSwitches(disabled_jobs=("compaction", "rewrite-manifests")),
-)
 PROPERTIES = {
-    **_KEPT.properties(),
     # A commit that meets a newer snapshot has lost: it must not be put on top of that.
     "commit.retry.num-retries": "0",
     "write.metadata.delete-after-commit.enabled": "true",

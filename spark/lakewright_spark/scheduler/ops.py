@@ -16,7 +16,7 @@ from pyiceberg.partitioning import UNPARTITIONED_PARTITION_SPEC, PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.table import Table
 
-from lakewright_spark.maintenance.ops_tables import OPS
+from lakewright_spark.maintenance.ops_policies import OPS
 
 
 def made(

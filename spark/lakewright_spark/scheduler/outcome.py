@@ -16,11 +16,14 @@ from lakewright_spark.errors import (
     MaintenanceFailedError,
     StoppedError,
 )
+from lakewright_spark.maintenance.ops_policies import is_own
 from lakewright_spark.scheduler.plan import WarehousePlan
 from lakewright_spark.scheduler.records import RunRecord, RunState
 from lakewright_spark.table_identifier import TableIdentifier
 from lakewright_spark.unavailable import Unavailable
 from lakewright_spark.unreadable import EVERY_TABLE
+
+_UNDONE = (RunState.FAILED, RunState.CANCELLED)
 
 
 @dataclass
@@ -58,12 +61,14 @@ class Outcome:
 
     @property
     def tables(self) -> int:
+        """How many of the user's tables were looked at."""
+        read = [one.facts.table for plan in self.plans for one in plan.tables]
         unread = [table for table in self.problems if table.name != EVERY_TABLE]
-        return sum(len(one.tables) for one in self.plans) + len(unread)
+        return sum(not is_own(table) for table in [*read, *unread])
 
-    def counts(self) -> dict[str, int]:
-        """How many runs are in each state."""
-        return dict(Counter(run.state.value for run in self.runs.values()))
+    def counts(self, *, own: bool = False) -> dict[str, int]:
+        """Return how many runs of the user's tables, or of this package's own, are in each state."""
+        return dict(Counter(run.state.value for run in self.runs.values() if is_own(run.table) == own))
 
     def in_state(self, *states: RunState) -> list[RunRecord]:
         return [run for run in self.runs.values() if run.state in states]
@@ -96,7 +101,8 @@ class Outcome:
             "dry_run": self.dry_run,
             "tables": self.tables,
             "states": self.counts(),
-            "runs": [told(run) for run in self.runs.values()],
+            "runs": [told(run) for run in self.runs.values() if not is_own(run.table) or run.state in _UNDONE],
+            "own": {"states": self.counts(own=True)},
             "held": self.held,
             "left_out": {name: str(error) for name, error in self.unavailable.hidden.items()},
             "failed": {name: str(error) for name, error in self.unavailable.failed.items()},

@@ -88,8 +88,8 @@ def test_lines_where_there_is_no_terminal_and_a_bar_where_there_is() -> None:
         for run in (*RUN, FAILED):
             observer(run)
     assert plain.getvalue().splitlines() == [
-        "succeeded compaction of w.a.t in 2.0 s: rewritten 6, added 1",
-        "failed compaction of w.a.t in 2.0 s: the storage is down",
+        "w.a.t: compaction succeeded in 2.0 s (rewritten 6, added 1)",
+        "w.a.t: compaction failed in 2.0 s (the storage is down)",
     ]
     drawn = io.StringIO()
     with progress.shown(Console(file=drawn, force_terminal=True, width=100)) as observer:

@@ -1,0 +1,99 @@
+"""The tables of `ops` are bounded by policies of their own, and are not listed beside the user's tables."""
+
+from __future__ import annotations
+
+import dataclasses
+import io
+from datetime import UTC, datetime, timedelta
+
+import pyarrow as pa
+import pytest
+from lakewright_spark.catalog import CatalogConfig
+from lakewright_spark.catalog_policies import PolicyPattern
+from lakewright_spark.cli import maintain
+from lakewright_spark.maintenance.ops_policies import OWN_POLICIES, is_own
+from lakewright_spark.policies.tables import PolicyTables
+from lakewright_spark.scheduler import application, progress
+from lakewright_spark.scheduler.application import Maintenance
+from lakewright_spark.scheduler.filters import Filters
+from lakewright_spark.scheduler.outcome import Outcome
+from lakewright_spark.scheduler.records import RunRecord, RunState
+from lakewright_spark.table_identifier import TableIdentifier
+from pyiceberg.catalog.sql import SqlCatalog
+from rich.console import Console
+
+NOW = datetime(2026, 11, 22, 9, 0, tzinfo=UTC)
+USERS, OWN = TableIdentifier("local", ("sales",), "orders"), TableIdentifier("local", ("ops",), "job_runs")
+
+
+def ended(table: TableIdentifier, state: RunState, reason: str = "") -> list[RunRecord]:
+    """A run as it was queued, and as it ended."""
+    queued = RunRecord(runner="r", table=table, table_uuid="u", job="statistics", queued_at=NOW)
+    times = {"started_at": NOW, "finished_at": NOW + timedelta(seconds=1)}
+    return [queued, dataclasses.replace(queued, state=state, reason=reason, **times)]
+
+
+def lines_of(*runs: list[RunRecord]) -> list[str]:
+    """What is shown of runs that were all queued before the first one ended."""
+    text = io.StringIO()
+    with progress.shown(Console(file=text, force_terminal=False, width=40)) as observer:
+        for moment in zip(*runs, strict=True):
+            for run in moment:
+                observer(run)
+    return text.getvalue().splitlines()
+
+
+def test_maintain_counts_the_users_tables_alone(
+    local_config: CatalogConfig, local_catalog: SqlCatalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    local_catalog.create_table("sales.orders", pa.schema([("n", pa.int64())]))
+    monkeypatch.setattr(application, "open_catalog", lambda config, name: local_catalog)
+    outcome = Maintenance(local_config, Filters(jobs=("staged-files",))).run()
+    assert ("ops", "maintenance_lease") in local_catalog.list_tables("ops")
+    assert outcome.tables == 1
+    assert maintain._told(outcome) == "1 table: nothing is due"
+
+
+def test_runs_of_own_tables_are_listed_if_they_fail() -> None:
+    outcome = Outcome("r")
+    for run in [*ended(USERS, RunState.SUCCEEDED), *ended(OWN, RunState.SUCCEEDED)]:
+        outcome(run)
+    assert outcome.counts() == {"SUCCEEDED": 1}
+    assert [run["table"] for run in outcome.as_json()["runs"]] == ["local.sales.orders"]
+    assert outcome.as_json()["own"] == {"states": {"SUCCEEDED": 1}}
+    outcome(ended(OWN, RunState.FAILED, "no space")[1])
+    assert [run["table"] for run in outcome.as_json()["runs"]] == ["local.sales.orders", "local.ops.job_runs"]
+    assert "no space" in str(outcome.error())
+
+
+def test_a_table_has_one_line_for_all_its_jobs() -> None:
+    first, second = ended(USERS, RunState.SUCCEEDED), ended(USERS, RunState.FAILED, "the storage\n  is down\n")
+    shown = "local.sales.orders: statistics succeeded in 1.0 s, statistics failed in 1.0 s (the storage is down)"
+    assert lines_of(first, second, ended(OWN, RunState.SUCCEEDED)) == [shown]
+
+
+def test_own_tables_have_a_line_if_a_run_failed() -> None:
+    shown = "local.ops.job_runs: statistics failed in 1.0 s (no space)"
+    assert lines_of(ended(OWN, RunState.FAILED, "no space")) == [shown]
+
+
+def test_patterns_of_the_tenant_do_not_reach_own_tables(local_config: CatalogConfig) -> None:
+    pattern = PolicyPattern.model_validate({"match": "*.*.*", "retention": {"keep": 1, "column": "day"}})
+    tables = PolicyTables(local_config.model_copy(update={"policies": (pattern,)}), "local")
+    found = tables.of(OWN, {}).policies
+    assert found.retention
+    assert (found.retention.keep, found.retention.column) == (90, "day")
+    own = {"lakewright.policy.retention": '{"keep": 7, "column": "day", "pattern": ""}'}
+    kept = tables.of(OWN, own).policies.retention
+    assert kept
+    assert kept.keep == 7
+    assert tables.of(USERS, {}).policies.retention
+
+
+@pytest.mark.parametrize("name", sorted(OWN_POLICIES))
+def test_own_tables_keep_a_day_of_snapshots(local_config: CatalogConfig, name: str) -> None:
+    table = TableIdentifier("local", ("ops",), name)
+    assert is_own(table)
+    history = PolicyTables(local_config, "local").of(table, {}).policies.history
+    assert history
+    assert history.max_age_days == 1
