@@ -4,22 +4,27 @@ from __future__ import annotations
 
 import re
 import threading
-import time
 from collections import OrderedDict
 from dataclasses import dataclass, field
 from typing import Protocol
 
 import pyarrow as pa
-from pyiceberg.expressions import AlwaysTrue
-from pyiceberg.io.pyarrow import ArrowScan
 from pyiceberg.table import FileScanTask, Table
 
 from lakewright_spark.catalog import CatalogConfig
-from lakewright_spark.errors import BadAddressError, ConfigMissingError, RowsMovedError, WarehouseRefusedError
+from lakewright_spark.errors import (
+    BadAddressError,
+    CatalogUnreachableError,
+    ConfigMissingError,
+    RowsMovedError,
+    WarehouseRefusedError,
+)
 from lakewright_spark.pyiceberg_catalog import explained
 from lakewright_spark.results.catalog_cache import CATALOGS, CatalogCache
 from lakewright_spark.results.file_index import FileIndex, appends_since, plan
 from lakewright_spark.results.freshness import ending
+from lakewright_spark.results.recent_tables import RecentTables, Seen
+from lakewright_spark.results.row_groups import read_rows
 from lakewright_spark.results.tables import ResultTables
 from lakewright_spark.results.uris import ResultNamespaces, ResultUri
 
@@ -59,15 +64,6 @@ class News:
     cursor: Cursor
 
 
-@dataclass(frozen=True)
-class _Seen:
-    """A table as it was at a moment of the monotonic clock."""
-
-    table: Table
-    index: FileIndex
-    at: float
-
-
 class KnowsWarehouses(Protocol):
     """Who knows in which warehouse an execution wrote, such as a registry of executions."""
 
@@ -90,7 +86,9 @@ class ResultReader:
     _indexes: OrderedDict[tuple[str, str], FileIndex] = field(
         default_factory=OrderedDict, init=False, repr=False, compare=False
     )
-    _seen: dict[tuple[str, str], _Seen] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _seen: RecentTables = field(
+        default_factory=lambda: RecentTables(INDEXES, SEEN_SECONDS), init=False, repr=False, compare=False
+    )
     _lock: threading.Lock = field(default_factory=threading.Lock, init=False, repr=False, compare=False)
 
     def count(self, uri: ResultUri) -> int:
@@ -107,8 +105,10 @@ class ResultReader:
             tasks, before = seen.index.page(offset, limit)
             try:
                 return self._read(uri, seen.table, tasks, offset - before, limit)
-            except OSError:
-                self._forget(uri)  # made anew, and its files are gone
+            except CatalogUnreachableError as error:
+                if not isinstance(error.__cause__, OSError):
+                    raise
+                self._seen.forget(self._key(uri))  # made anew, and its files are gone
         table = self.table(uri)
         tasks, before = self._index(uri, table).page(offset, limit)
         return self._read(uri, table, tasks, offset - before, limit)
@@ -159,35 +159,27 @@ class ResultReader:
             raise WarehouseRefusedError(error.args[0]) from None
 
     def _index(self, uri: ResultUri, table: Table) -> FileIndex:
-        warehouse = self.warehouse_of(uri)
-        key = (warehouse, uri.path)
+        key = self._key(uri)
         with self._lock:
             known = self._indexes.get(key)
-        with explained(self.config, warehouse, str(uri)):
+        with explained(self.config, key[0], str(uri)):
             index = plan(table, known)
+        self._seen.put(key, table, index)
         with self._lock:
-            self._seen[key] = _Seen(table, index, time.monotonic())
             self._indexes[key] = index
             self._indexes.move_to_end(key)
             while len(self._indexes) > INDEXES:
                 self._indexes.popitem(last=False)
         return index
 
-    def _seen_lately(self, uri: ResultUri, rows: int) -> _Seen | None:
-        """What was seen lately, if so many rows were there, and its credentials are still good."""
-        oldest = time.monotonic() - SEEN_SECONDS
-        with self._lock:
-            for key in [key for key, seen in self._seen.items() if seen.at < oldest]:
-                del self._seen[key]  # nothing holds credentials that nobody uses
-            seen = self._seen.get((self.warehouse_of(uri), uri.path))
+    def _key(self, uri: ResultUri) -> tuple[str, str]:
+        return self.warehouse_of(uri), uri.path
+
+    def _seen_lately(self, uri: ResultUri, rows: int) -> Seen | None:
+        """Return what was seen lately, if so many rows were there, and its credentials are still good."""
+        seen = self._seen.get(self._key(uri))
         return seen if seen and seen.index.rows >= rows and not ending(seen.table) else None
 
-    def _forget(self, uri: ResultUri) -> None:
-        with self._lock:
-            self._seen.pop((self.warehouse_of(uri), uri.path), None)
-
     def _read(self, uri: ResultUri, table: Table, tasks: list[FileScanTask], skip: int, limit: int | None) -> pa.Table:
-        wanted = None if limit is None else skip + limit
         with explained(self.config, self.warehouse_of(uri), str(uri)):
-            scan = ArrowScan(table.metadata, table.io, table.schema(), AlwaysTrue(), limit=wanted)
-            return scan.to_table(tasks).slice(skip, limit)
+            return read_rows(table, tasks, skip, limit)

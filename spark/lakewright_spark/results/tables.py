@@ -22,6 +22,8 @@ PROPERTIES: Mapping[str, str] = {
     **COMMIT_RETRIES,
     # A commit a few seconds makes a manifest each; merged, a reader opens some tens of them instead of thousands.
     "commit.manifest-merge.enabled": "true",
+    # A page is read by row groups; PyIceberg's default of 1,048,576 rows would make most files one of them.
+    "write.parquet.row-group-limit": "65536",
 }
 """Table properties of every result."""
 

@@ -1,0 +1,106 @@
+"""Read some rows of a result's files, by the row groups of Parquet that hold them, not from the file's beginning."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyiceberg.expressions import AlwaysTrue
+from pyiceberg.io.pyarrow import (
+    ArrowScan,
+    _to_requested_schema,  # pyright: ignore[reportPrivateUsage]  # ArrowScan itself reads files from their beginning
+    pyarrow_to_schema,
+)
+from pyiceberg.manifest import FileFormat
+from pyiceberg.schema import prune_columns
+from pyiceberg.table import FileScanTask, Table
+
+
+@dataclass(frozen=True)
+class _Part:
+    """Rows `start` to `stop` of a file."""
+
+    task: FileScanTask
+    start: int
+    stop: int
+
+    @property
+    def is_whole(self) -> bool:
+        return self.start == 0 and self.stop == self.task.file.record_count
+
+
+def read_rows(table: Table, tasks: Sequence[FileScanTask], skip: int, limit: int | None) -> pa.Table:
+    """Return up to `limit` rows of these files after the first `skip`; row groups without such rows are not read.
+
+    The files have no deletes. Raises what PyIceberg raises.
+    """
+    found: list[pa.Table] = []
+    whole: list[FileScanTask] = []
+    for part in _parts(tasks, skip, limit):
+        if part.is_whole:
+            whole.append(part.task)
+            continue
+        found += [*_scanned(table, whole), _read(table, part)]
+        whole = []
+    found += _scanned(table, whole)
+    if not found:
+        return _scan(table).to_table([])
+    return pa.concat_tables(found, promote_options="permissive")
+
+
+def _parts(tasks: Sequence[FileScanTask], skip: int, limit: int | None) -> Iterator[_Part]:
+    """Yield the rows of each file that are wanted."""
+    end = None if limit is None else skip + limit
+    before = 0
+    for task in tasks:
+        rows = task.file.record_count
+        start = max(skip - before, 0)
+        stop = rows if end is None else min(end - before, rows)
+        if start < stop:
+            yield _Part(task, start, stop)
+        before += rows
+
+
+def _scan(table: Table, limit: int | None = None) -> ArrowScan:
+    return ArrowScan(table.metadata, table.io, table.schema(), AlwaysTrue(), limit=limit)
+
+
+def _scanned(table: Table, tasks: Sequence[FileScanTask]) -> list[pa.Table]:
+    """Return the rows of whole files, several of which are read at a time."""
+    return [_scan(table).to_table(tasks)] if tasks else []
+
+
+def _read(table: Table, part: _Part) -> pa.Table:
+    if part.task.file.file_format != FileFormat.PARQUET:
+        return _scan(table, part.stop).to_table([part.task]).slice(part.start)
+    version = table.metadata.format_version
+    with table.io.new_input(part.task.file.file_path).open() as stream:
+        file = pq.ParquetFile(stream, pre_buffer=True)
+        groups, before = _groups(file.metadata, part.start, part.stop)
+        names = table.metadata.name_mapping()
+        there = pyarrow_to_schema(
+            file.schema_arrow, names, downcast_ns_timestamp_to_us=version <= 2, format_version=version
+        )
+        wanted = prune_columns(there, table.schema().field_ids, select_full_types=False)
+        rows = file.read_row_groups(groups, columns=[column.name for column in wanted.columns])
+    batches = [
+        _to_requested_schema(table.schema(), wanted, batch, downcast_ns_timestamp_to_us=version <= 2)
+        for batch in rows.slice(part.start - before, part.stop - part.start).to_batches()
+    ]
+    return pa.concat_tables([pa.Table.from_batches([batch]) for batch in batches], promote_options="permissive")
+
+
+def _groups(metadata: pq.FileMetaData, start: int, stop: int) -> tuple[list[int], int]:
+    """Return the row groups that hold rows `start` to `stop`, and how many rows lie before the first of them."""
+    groups: list[int] = []
+    first = before = 0
+    for number in range(metadata.num_row_groups):
+        rows = metadata.row_group(number).num_rows
+        if before < stop and start < before + rows:
+            if not groups:
+                first = before
+            groups.append(number)
+        before += rows
+    return groups, first
