@@ -9,6 +9,7 @@ from pulumi_kubernetes import _utilities as kubernetes_package
 from lakewright import manifests, runtimes
 from lakewright.jobs_identity import DEFAULT_IDENTITY, PodIdentity
 from lakewright.manifests import Manifest
+from lakewright.object_names import DENY_ALL
 from lakewright.spec import ComputingUnitSpec, TenantSpec
 
 
@@ -41,7 +42,7 @@ class TenantNamespace(pulumi.ComponentResource):
         first = pulumi.ResourceOptions(parent=self, depends_on=[after] if after else None)
         namespace = KubernetesObject(tenant.name, manifests.namespace(tenant), first)
         inside = pulumi.ResourceOptions(parent=self, depends_on=[namespace])
-        KubernetesObject(f"{tenant.name}-deny-all", manifests.deny_all(tenant), inside)
+        KubernetesObject(f"{tenant.name}-{DENY_ALL}", manifests.deny_all(tenant), inside)
         self.register_outputs({})
 
 

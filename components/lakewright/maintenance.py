@@ -10,6 +10,7 @@ from lakewright import runtimes
 from lakewright.computing_unit import KubernetesObject
 from lakewright.jobs_identity import DEFAULT_IDENTITY, PodIdentity
 from lakewright.lakekeeper import TaskQueueConfig
+from lakewright.object_names import MAINTENANCE
 from lakewright.platform import Platform
 from lakewright.spec import MaintenanceSpec, TenantSpec
 from lakewright.warehouse import TenantWarehouse
@@ -30,7 +31,7 @@ class Maintenance(pulumi.ComponentResource):
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         """`urls` are the addresses that the jobs may reach: the catalog's, and those of all storage."""
-        name = f"{tenant.name}-maintenance"
+        name = f"{tenant.name}-{MAINTENANCE}"
         super().__init__("lakewright:index:Maintenance", name, {}, opts)
         within = pulumi.ResourceOptions(parent=self)
         spec = catalog.apply(lambda known: manifests.cron_job_spec(tenant, maintenance, known, image, identity))

@@ -9,10 +9,10 @@ from lakewright_spark.catalog import CatalogConfig
 from lakewright import jobs_identity, manifests, network
 from lakewright.jobs_identity import DEFAULT_IDENTITY, PodIdentity
 from lakewright.manifests import Manifest
+from lakewright.object_names import MAINTENANCE, catalog_name, namespace_name
 from lakewright.runtimes import CONFIG_DIR, RUNTIMES, SCRATCH_DIR
 from lakewright.spec import MaintenanceSpec, TenantSpec
 from lakewright.spec.maintenance import seconds_of
-from lakewright.spec.maintenance_checks import OBJECTS
 
 GRACE_SECONDS = 150
 """Between telling a run to stop and ending it: a scheduler stops its jobs within two minutes."""
@@ -28,27 +28,27 @@ def labels(tenant: TenantSpec) -> dict[str, str]:
 
 
 def _selector(tenant: TenantSpec) -> dict[str, str]:
-    return {"app.kubernetes.io/name": OBJECTS, "lakewright/tenant": tenant.name}
+    return {"app.kubernetes.io/name": MAINTENANCE, "lakewright/tenant": tenant.name}
 
 
 def _object(api_version: str, kind: str, name: str, tenant: TenantSpec) -> Manifest:
-    metadata = {"name": name, "namespace": manifests.namespace_name(tenant.name), "labels": labels(tenant)}
+    metadata = {"name": name, "namespace": namespace_name(tenant.name), "labels": labels(tenant)}
     return {"apiVersion": api_version, "kind": kind, "metadata": metadata}
 
 
 def service_account(tenant: TenantSpec) -> Manifest:
     """The jobs' identity in the cluster. It cannot talk to the cluster's API: no token is mounted."""
-    return _object("v1", "ServiceAccount", OBJECTS, tenant) | {"automountServiceAccountToken": False}
+    return _object("v1", "ServiceAccount", MAINTENANCE, tenant) | {"automountServiceAccountToken": False}
 
 
 def config_map(tenant: TenantSpec, data: Any) -> Manifest:
     """The catalog configuration as files, `runtimes.catalog_files`; there is no secret in it."""
-    return _object("v1", "ConfigMap", f"{OBJECTS}-catalog", tenant) | {"data": data}
+    return _object("v1", "ConfigMap", catalog_name(MAINTENANCE), tenant) | {"data": data}
 
 
 def network_policy(tenant: TenantSpec, urls: list[str]) -> Manifest:
     """The ways that the jobs need: name service, catalog and S3 out; none in."""
-    return _object("networking.k8s.io/v1", "NetworkPolicy", OBJECTS, tenant) | {
+    return _object("networking.k8s.io/v1", "NetworkPolicy", MAINTENANCE, tenant) | {
         "spec": {
             "podSelector": {"matchLabels": _selector(tenant)},
             "policyTypes": ["Ingress", "Egress"],
@@ -59,7 +59,7 @@ def network_policy(tenant: TenantSpec, urls: list[str]) -> Manifest:
 
 def cron_job(tenant: TenantSpec, spec: Any) -> Manifest:
     """The jobs at their times; `spec` is `cron_job_spec`'s."""
-    return _object("batch/v1", "CronJob", OBJECTS, tenant) | {"spec": spec}
+    return _object("batch/v1", "CronJob", MAINTENANCE, tenant) | {"spec": spec}
 
 
 def cron_job_spec(
@@ -76,7 +76,7 @@ def cron_job_spec(
     deadline = seconds_of(maintenance.deadline)
     user = RUNTIMES["spark"].user
     pod = {
-        "serviceAccountName": OBJECTS,
+        "serviceAccountName": MAINTENANCE,
         "automountServiceAccountToken": False,
         "enableServiceLinks": False,
         "restartPolicy": "Never",
@@ -84,7 +84,7 @@ def cron_job_spec(
         "securityContext": manifests.pod_security(user),
         "containers": [_container(maintenance, catalog, image, identity)],
         "volumes": [
-            {"name": "catalog", "configMap": {"name": f"{OBJECTS}-catalog"}},
+            {"name": "catalog", "configMap": {"name": catalog_name(MAINTENANCE)}},
             {"name": "scratch", "emptyDir": {"sizeLimit": maintenance.size.scratch}},
             *([{"name": "shm", "emptyDir": _shm(maintenance)}] if maintenance.size.shm else []),
             *jobs_identity.volumes(catalog, identity, deadline + _LATE_SECONDS),
@@ -116,7 +116,7 @@ def _container(
     size = maintenance.size
     amounts = {"cpu": size.cpu, "memory": size.memory, "ephemeral-storage": size.scratch}
     return {
-        "name": OBJECTS,
+        "name": MAINTENANCE,
         "image": image,
         "command": ["lakewright-spark", "maintain"],
         "args": arguments(maintenance),

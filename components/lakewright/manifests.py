@@ -10,17 +10,13 @@ from lakewright_spark.catalog import CatalogConfig
 
 from lakewright import jobs_identity, network
 from lakewright.jobs_identity import DEFAULT_IDENTITY, PodIdentity
+from lakewright.object_names import DENY_ALL, catalog_name, namespace_name
 from lakewright.runtimes import CONFIG_DIR, RUNTIMES, SCRATCH_DIR, catalog_files
 from lakewright.spec import ComputingUnitSpec, TenantSpec
 
 Manifest = dict[str, Any]
 
 _TOKEN_SECONDS = 3600
-
-
-def namespace_name(tenant: str) -> str:
-    """The namespace that holds a tenant's computing units."""
-    return f"tenant-{tenant}"
 
 
 def labels(tenant: TenantSpec, unit: ComputingUnitSpec | None = None) -> dict[str, str]:
@@ -58,7 +54,7 @@ def deny_all(tenant: TenantSpec) -> Manifest:
     return {
         "apiVersion": "networking.k8s.io/v1",
         "kind": "NetworkPolicy",
-        "metadata": {"name": "deny-all", "namespace": namespace_name(tenant.name), "labels": labels(tenant)},
+        "metadata": {"name": DENY_ALL, "namespace": namespace_name(tenant.name), "labels": labels(tenant)},
         "spec": {"podSelector": {}, "policyTypes": ["Ingress", "Egress"]},
     }
 
@@ -70,7 +66,7 @@ def service_account(tenant: TenantSpec, unit: ComputingUnitSpec) -> Manifest:
 
 def config_map(tenant: TenantSpec, unit: ComputingUnitSpec, data: Any) -> Manifest:
     """The catalog configuration as files, `runtimes.catalog_files`; there is no secret in it."""
-    return _object("v1", "ConfigMap", f"{unit.name}-catalog", tenant, unit) | {"data": data}
+    return _object("v1", "ConfigMap", catalog_name(unit.name), tenant, unit) | {"data": data}
 
 
 def network_policy(tenant: TenantSpec, unit: ComputingUnitSpec, urls: list[str], clients_namespace: str) -> Manifest:
@@ -164,7 +160,7 @@ def _container(unit: ComputingUnitSpec, catalog: CatalogConfig, image: str, iden
 
 def _volumes(unit: ComputingUnitSpec, catalog: CatalogConfig, identity: PodIdentity) -> list[dict[str, Any]]:
     volumes: list[dict[str, Any]] = [
-        {"name": "catalog", "configMap": {"name": f"{unit.name}-catalog"}},
+        {"name": "catalog", "configMap": {"name": catalog_name(unit.name)}},
         {"name": "scratch", "emptyDir": {"sizeLimit": unit.size.scratch}},
     ]
     if unit.size.shm:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from itertools import combinations
 from typing import Any, cast
 
+from lakewright.object_names import catalog_name, reserved_names
 from lakewright.spec.maintenance_checks import maintenance_checks
 from lakewright.spec.problems import Path
 from lakewright.spec.quantity import bytes_of
@@ -28,12 +29,13 @@ def cross_checks(raw: Any) -> Iterator[Finding]:
     yield from _shared_buckets(document)
     yield from _storages_of_warehouses(document)
     yield from _overlapping_prefixes(document)
+    yield from _names_of_units(document)
     yield from _warehouses_of_units(document)
     yield from _sizes_of_units(document)
     yield from _warehouses_of_data(document)
     yield from _repeated_grants(document)
     yield from table_checks(document)
-    yield from maintenance_checks(document, _names(document, "warehouses"), _names(document, "computing_units"))
+    yield from maintenance_checks(document, _names(document, "warehouses"))
 
 
 def made_storages(document: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
@@ -150,6 +152,19 @@ def _overlapping_prefixes(document: Mapping[str, Any]) -> Iterator[Finding]:
                 f"expected a prefix apart from the others; `{other}` overlaps `{prefix}` of warehouses.{first}"
                 f" in bucket `{bucket}`",
             )
+
+
+def _names_of_units(document: Mapping[str, Any]) -> Iterator[Finding]:
+    """Names whose Kubernetes objects would replace others of the tenant, such as its NetworkPolicy `deny-all`."""
+    reserved = reserved_names(str(document.get("name")))
+    of_others = {catalog_name(name): name for name in _names(document, "computing_units")}
+    for index, unit in _items(document, "computing_units"):
+        name = _text(unit.get("name"))
+        path: Path = ("computing_units", index, "name")
+        if name in reserved:
+            yield path, f"expected another name; `{name}` is reserved: an object of the tenant's namespace has it"
+        elif name in of_others:
+            yield path, f"expected another name; the configuration of unit `{of_others[name]}` is called `{name}`"
 
 
 def _warehouses_of_units(document: Mapping[str, Any]) -> Iterator[Finding]:

@@ -9,18 +9,12 @@ from lakewright_spark.catalog_server_side import QUEUES
 
 from lakewright.spec.problems import Path
 
-OBJECTS = "maintenance"
-"""Name of the Kubernetes objects that run the jobs."""
-
 Finding = tuple[Path, str]
 
 
-def maintenance_checks(document: Mapping[str, Any], warehouses: list[str], units: list[str]) -> Iterator[Finding]:
+def maintenance_checks(document: Mapping[str, Any], warehouses: list[str]) -> Iterator[Finding]:
     """Contradictions between the section and the rest of the document, and within it."""
     maintenance = _mapping(document.get("maintenance"))
-    if maintenance and OBJECTS in units:
-        place = ("computing_units", units.index(OBJECTS), "name")
-        yield place, f"expected another name: `{OBJECTS}` is what the jobs of `maintenance` have"
     jobs = [job for job in _list(maintenance.get("jobs")) if isinstance(job, str)]
     if twice := sorted({job for job in jobs if jobs.count(job) > 1}):
         yield ("maintenance", "jobs"), f"expected each job once; found {', '.join(twice)} again"

@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 import yaml
+from lakewright.object_names import names_of_tenant
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -114,6 +115,8 @@ def test_units_are_rendered_each_with_what_it_may_use(make_tenant: Callable[...,
         ("ConfigMap", "notebook-catalog"),
         ("ConfigMap", "workflows-catalog"),
     }
+    own = {name for _, name in rendered if not name.startswith(("notebook", "workflows"))}
+    assert own == names_of_tenant(tenant.name), "what is not a unit's own is reserved"
     assert rendered["ServiceAccount", "notebook"]["automountServiceAccountToken"] is False
     nightly = rendered["CronJob", "maintenance"]["spec"]
     assert (nightly["schedule"], nightly["concurrencyPolicy"]) == ("0 2 * * *", "Forbid")

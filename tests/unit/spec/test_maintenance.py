@@ -103,12 +103,6 @@ def test_a_table_does_not_turn_on_at_the_server_what_the_jobs_do() -> None:
     assert tenant(AT_TWO | {"server": server}, tables=[table]).tables
 
 
-def test_a_unit_has_not_the_name_of_the_jobs() -> None:
-    unit = {"name": "maintenance", "runtime": "spark", "warehouse": "curated"}
-    assert "computing_units.0.name" in mistakes(AT_TWO, computing_units=[unit])
-    assert tenant(None, computing_units=[unit]).computing_units
-
-
 def test_what_the_server_does_is_turned_on_there_and_left_alone_here() -> None:
     said = maintenance(
         server={

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from lakewright.object_names import reserved_names
 from lakewright.spec import SpecError, TenantSpec, parse_spec, read_stack_file
 from lakewright.spec.schema import schema_text
 
@@ -193,6 +194,23 @@ def test_the_default_prefix_counts_as_a_prefix() -> None:
     assert list(mistakes(small(warehouses=[{"name": "a"}, {"name": "b", "key_prefix": "acme"}]))) == [
         "warehouses.1.key_prefix"
     ]
+
+
+@pytest.mark.parametrize("name", sorted(reserved_names("acme")))
+def test_no_unit_takes_the_name_of_another_object(name: str) -> None:
+    """A unit `deny-all` had a NetworkPolicy of that name, which replaced the one that closes the namespace."""
+    unit = {"name": name, "runtime": "spark", "warehouse": "executions"}
+
+    found = mistakes(small(computing_units=[unit]))
+
+    expected = f"expected another name; `{name}` is reserved: an object of the tenant's namespace has it"
+    assert found == {"computing_units.0.name": expected}
+
+
+def test_no_unit_has_the_name_of_anothers_configuration() -> None:
+    units = [{"name": name, "runtime": "spark", "warehouse": "executions"} for name in ("cu", "cu-catalog")]
+
+    assert list(mistakes(small(computing_units=units))) == ["computing_units.1.name"]
 
 
 def test_a_store_without_sts_cannot_vend() -> None:
