@@ -3,8 +3,8 @@
 from pathlib import Path
 
 import pytest
-from lakewright.cli import plugins
-from lakewright.cli.engines import choose, told
+from lakewright.cli import engines, plugins
+from lakewright.cli.engines import Embedded, choose, told
 from lakewright.cli.environments import ignored_sandbox, is_in_sandbox
 from lakewright_engine.project import Project
 
@@ -106,3 +106,22 @@ def test_sandbox_variable_leaves_other_environments_alone(
     )
     environment.write_text("sandbox: ../.sandbox\n")
     assert ignored_sandbox(project, "dev") == ""
+
+
+def test_sandbox_is_looked_up_once_a_run(path: Path, project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    looks: list[str] = []
+
+    def look(_: Project, stack: str) -> bool:
+        looks.append(stack)
+        return True
+
+    monkeypatch.setattr(engines, "is_in_sandbox", look)
+    install(path, "pulumi", "pulumi-language-python")
+    (project.root / "__main__.py").write_text("import pulumi_aws as aws\n")
+    monkeypatch.setattr(plugins, "missing", lambda _needed: [])  # pyright: ignore[reportUnknownLambdaType]
+
+    choice = choose("auto", project, "dev")
+
+    assert choice.reason == "the environment is a sandbox, which has its own aws"
+    assert choice.engine == Embedded(in_sandbox=True)
+    assert looks == ["dev"]

@@ -40,15 +40,18 @@ class Choice:
     reason: str
 
 
+@dataclass(frozen=True)
 class Embedded:
     """The embedded engine; deployments enter the stack's history as the CLI's do."""
+
+    in_sandbox: bool
+    """Whether the stack's environment is a sandbox, which has its own providers."""
 
     def run(self, operation: Operation, on_event: Callable[[EngineEvent], None], /) -> Result:
         from lakewright_engine import run  # noqa: PLC0415 - `--help` needs no engine
 
         started = int(time.time())
-        in_sandbox = is_in_sandbox(operation.project, operation.stack)
-        result = run(replace(operation, in_sandbox=in_sandbox), on_event)
+        result = run(replace(operation, in_sandbox=self.in_sandbox), on_event)
         if operation.verb != "preview" and not operation.preview_only:
             _record(operation, result, started)
         return result
@@ -56,9 +59,7 @@ class Embedded:
 
 def choose(wanted: str, project: Project, stack: str) -> Choice:
     """`auto` is the Pulumi CLI where it could run the stack, else the embedded engine."""
-    if wanted == "embedded":
-        return Choice(Embedded(), "embedded", "asked for")
-    if wanted not in ("auto", "pulumi"):
+    if wanted not in ("auto", "pulumi", "embedded"):
         raise UsageError(f"--engine is {wanted!r}; expected auto, embedded or pulumi")
     cli = shutil.which("pulumi")
     if wanted == "pulumi":
@@ -67,14 +68,17 @@ def choose(wanted: str, project: Project, stack: str) -> Choice:
                 "--engine pulumi needs the Pulumi CLI, which is not on the PATH; install it, or use --engine embedded"
             )
         return Choice(PulumiCli(), "pulumi", f"asked for ({cli})")
+    in_sandbox = is_in_sandbox(project, stack)
+    if wanted == "embedded":
+        return Choice(Embedded(in_sandbox), "embedded", "asked for")
     needed = plugins.needed(project, stack) if cli is not None else set[str]()
-    if reason := _why_not_cli(project, stack, needed):
-        return Choice(Embedded(), "embedded", reason)
+    if reason := _why_not_cli(needed, in_sandbox=in_sandbox):
+        return Choice(Embedded(in_sandbox), "embedded", reason)
     has = f" and has the plugins for {', '.join(sorted(needed))}" if needed else ""
     return Choice(PulumiCli(), "pulumi", f"it is on the PATH{has}")
 
 
-def _why_not_cli(project: Project, stack: str, needed: set[str]) -> str:
+def _why_not_cli(needed: set[str], *, in_sandbox: bool) -> str:
     """Return why the Pulumi CLI cannot run the stack, or should not; empty if it should."""
     if shutil.which("pulumi") is None:
         return "the Pulumi CLI is not on the PATH"
@@ -82,7 +86,7 @@ def _why_not_cli(project: Project, stack: str, needed: set[str]) -> str:
         return "the Pulumi CLI has no pulumi-language-python beside it"
     if absent := plugins.missing(needed):
         return f"the Pulumi CLI has no plugin for {', '.join(absent)}"
-    if (own := plugins.unattached(needed & _SANDBOX_PROVIDERS)) and is_in_sandbox(project, stack):
+    if in_sandbox and (own := plugins.unattached(needed & _SANDBOX_PROVIDERS)):
         return f"the environment is a sandbox, which has its own {', '.join(own)}"
     return ""
 

@@ -1,17 +1,25 @@
-"""Whether a stack's environment is a sandbox, read before a program runs.
+"""What the CLI knows of environments before a program runs: whether one is a sandbox, and which servers it means.
 
-The file is read as it is: loading it as `lakewright.environment` does takes imports that most commands have no use for.
+The files are read as they are: loading them as `lakewright.environment` does takes imports that most commands have no
+use for.
 """
 
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any, cast
+from functools import cache
+from typing import TYPE_CHECKING
+
+from lakewright import stack_files
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
     from lakewright_engine.project import Project
 
-_SPEC_KEY = "lakewright:tenant"
+    from lakewright.spec.servers import Servers
+
 _SANDBOX_VARIABLE = "LAKEWRIGHT_SANDBOX"
 
 
@@ -21,7 +29,7 @@ def is_in_sandbox(project: Project, stack: str) -> bool:
     What cannot be read is none: the program reports it, with the reason.
     """
     name = _environment_name(project, stack)
-    return isinstance(_environment_file(project, name).get("sandbox"), str) if name else False
+    return isinstance(stack_files.raw_environment(project.root, name).get("sandbox"), str) if name else False
 
 
 def ignored_sandbox(project: Project, stack: str) -> str:
@@ -34,25 +42,18 @@ def ignored_sandbox(project: Project, stack: str) -> str:
 
 def _environment_name(project: Project, stack: str) -> str:
     """Return the name of the stack's environment; empty where the stack is no tenant or its settings are damaged."""
-    from lakewright_engine.errors import ProjectError  # noqa: PLC0415 - `--help` needs no engine
-
-    try:
-        spec = _mapping(project.stack_config(stack).values.get(_SPEC_KEY))
-    except ProjectError:
-        return ""
+    spec = stack_files.raw_spec(project.stack_file(stack))
     name = spec.get("environment")
     return name if isinstance(name, str) else ""
 
 
-def _environment_file(project: Project, name: str) -> dict[str, Any]:
-    from lakewright_engine.yaml_text import load_yaml  # noqa: PLC0415
-    from yaml import YAMLError  # noqa: PLC0415
+def servers_by_environment(root: Path) -> Callable[[str], Servers]:
+    """Return a function that gives the servers of an environment by its name. It reads each file once."""
+    from lakewright.spec.servers import servers_of  # noqa: PLC0415 - slow to load
 
-    try:
-        return _mapping(load_yaml((project.root / "environments" / f"{name}.yaml").read_text(encoding="utf-8")))
-    except (OSError, UnicodeDecodeError, YAMLError):
-        return {}
+    @cache
+    def servers(name: str) -> Servers:
+        folder = stack_files.environment_file(root, name).parent
+        return servers_of(name, stack_files.raw_environment(root, name), folder)
 
-
-def _mapping(value: object) -> dict[str, Any]:
-    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+    return servers

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-import yaml
+from lakewright.cli.environments import servers_by_environment
+from lakewright.stack_files import environment_file, mapping, raw_spec, read_text
 
 if TYPE_CHECKING:
     from lakewright_engine import Operation, Result
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
 NOT_OURS = "and this stack did not make it"
 """Part of the provider's refusal to take over an object."""
 
-_SPEC_KEY = "lakewright:tenant"
 _PROJECT = "lakekeeper:Project"
 
 
@@ -39,11 +39,11 @@ class NamingOwners:
 def refuse_shared_tenant(project: Project, stack: str) -> None:
     """Refuse a tenant or place that another stack file of the project declares. Raises SpecError."""
     file = project.stack_file(stack)
-    names = _names(_raw_spec(file))
+    names = _names(raw_spec(file))
     others = [
         other
         for other in sorted(project.stack_config_dir.glob("Pulumi.*.yaml"))
-        if other.resolve() != file.resolve() and any(name in _text(other) for name in names)
+        if other.resolve() != file.resolve() and any(name in read_text(other) for name in names)
     ]
     if not others:
         return
@@ -59,39 +59,49 @@ def refuse_shared_tenant(project: Project, stack: str) -> None:
     spec = read(file)
     if spec is None:
         return
+    servers = servers_by_environment(project.root)
     known = {str(other): found for other in others if (found := read(other))}
-    if problems := [Problem(path, expected) for path, expected in shared_with(spec, known)]:
+    if problems := [Problem(path, expected) for path, expected in shared_with(spec, known, servers)]:
         raise SpecError(str(file), problems)
 
 
 def _owners(project: Project, stack: str) -> Iterator[str]:
-    """Name the other stacks of a file backend whose state has the tenant's project."""
-    tenant = _raw_spec(project.stack_file(stack)).get("name")
-    if not project.state_url.startswith("file://") or not tenant:
+    """Name the other stacks of a file backend whose state has the tenant's project on the same server."""
+    spec = raw_spec(project.stack_file(stack))
+    tenant, endpoint = spec.get("name"), _endpoint(project, spec.get("environment"))
+    if not project.state_url.startswith("file://") or not tenant or endpoint is None:
         return
+    from lakewright.spec.servers import same_url  # noqa: PLC0415 - slow to load
+
     backend = project.backend()
     for other in backend.stacks(None):
         if (other.project, other.name) == (project.name, stack):
             continue
-        deployment = cast(dict[str, Any], backend.export(other.project, other.name).get("deployment") or {})
-        resources = cast(list[dict[str, Any]], deployment.get("resources") or [])
-        projects = [one for one in resources if str(one.get("type")).endswith(_PROJECT)]
-        inputs = [cast(dict[str, Any], one.get("inputs") or {}) for one in projects]
-        if any(one.get("project_id") == tenant for one in inputs):
-            yield (
-                f"tenant `{tenant}` is in the state of stack `{other.name}` of project `{other.project}`."
-                " Only one stack may declare a tenant."
-            )
+        for inputs in _projects(backend.export(other.project, other.name)):
+            theirs = mapping(inputs.get("server")).get("endpoint")
+            if inputs.get("project_id") == tenant and isinstance(theirs, str) and same_url(theirs, endpoint):
+                yield (
+                    f"tenant `{tenant}` is in the state of stack `{other.name}` of project `{other.project}`."
+                    " Only one stack may declare a tenant."
+                )
+                break
 
 
-def _raw_spec(file: Path) -> dict[str, Any]:
-    """The spec in a stack file, unchecked; empty if there is none."""
+def _projects(export: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Inputs of the Lakekeeper projects in an exported state."""
+    resources = cast(list[dict[str, Any]], mapping(export.get("deployment")).get("resources") or [])
+    return (mapping(one.get("inputs")) for one in resources if str(one.get("type")).endswith(_PROJECT))
+
+
+def _endpoint(project: Project, environment: object) -> str | None:
+    """Lakekeeper's endpoint of an environment; None if it cannot be read."""
+    from lakewright.environment import Environment  # noqa: PLC0415 - slow to load
+    from lakewright.spec import SpecError  # noqa: PLC0415
+
     try:
-        document: Any = yaml.safe_load(_text(file))
-        spec: Any = document["config"][_SPEC_KEY]
-    except (yaml.YAMLError, KeyError, TypeError):
-        return {}
-    return cast(dict[str, Any], spec) if isinstance(spec, dict) else {}
+        return Environment.load(environment_file(project.root, str(environment))).lakekeeper.endpoint
+    except SpecError:
+        return None
 
 
 def _names(spec: dict[str, Any]) -> list[str]:
@@ -100,10 +110,3 @@ def _names(spec: dict[str, Any]) -> list[str]:
     parts: list[Any] = list(cast(dict[str, Any], storage).values()) if isinstance(storage, dict) else []
     buckets = [cast(dict[str, Any], part).get("bucket") for part in parts if isinstance(part, dict)]
     return [str(name) for name in (spec.get("name"), *buckets) if name]
-
-
-def _text(file: Path) -> str:
-    try:
-        return file.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError):
-        return ""

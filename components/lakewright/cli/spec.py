@@ -20,6 +20,7 @@ Files = Annotated[list[Path] | None, typer.Argument(help="Stack files. Default: 
 def validate(files: Files = None, directory: Directory = HERE) -> None:
     """List the mistakes of stack files, and tenants or places that two of them declare; exit code 1 if any."""
     # `--help` needs no models.
+    from lakewright.cli.environments import servers_by_environment  # noqa: PLC0415
     from lakewright.spec import Problem, SpecError, TenantSpec, read_stack_file  # noqa: PLC0415
     from lakewright.spec.neighbours import shared_with  # noqa: PLC0415
 
@@ -30,9 +31,10 @@ def validate(files: Files = None, directory: Directory = HERE) -> None:
             specs[file] = read_stack_file(file)
         except SpecError as error:
             mistakes[file] = error
+    servers = servers_by_environment(_root(directory))
     for file, spec in specs.items():
         others = {str(other): found for other, found in specs.items() if other.resolve() != file.resolve()}
-        if problems := [Problem(path, expected) for path, expected in shared_with(spec, others)]:
+        if problems := [Problem(path, expected) for path, expected in shared_with(spec, others, servers)]:
             mistakes[file] = SpecError(str(file), problems)
     for error in mistakes.values():
         print(error, file=sys.stderr)
@@ -62,3 +64,14 @@ def _stack_files(directory: Path) -> list[Path]:
     if found := sorted(folder.glob("Pulumi.*.yaml")):
         return found
     raise UsageError(f"{folder} has no Pulumi.<stack>.yaml; name the files, or make one with `lakewright new TENANT`")
+
+
+def _root(directory: Path) -> Path:
+    """The folder of the project; the given one where there is none, since files may be validated anywhere."""
+    from lakewright_engine.errors import ProjectError  # noqa: PLC0415 - `--help` needs no engine
+    from lakewright_engine.project import Project  # noqa: PLC0415
+
+    try:
+        return Project.load(directory).root
+    except ProjectError:
+        return directory

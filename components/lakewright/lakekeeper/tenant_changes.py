@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Protocol
 
+from lakewright import key_prefixes
 from lakewright.lakekeeper import bucket_key, own_bucket, warehouse_removal
 from lakewright.lakekeeper.api import contents, warehouses
 from lakewright.lakekeeper.api.client import Client
@@ -13,7 +14,6 @@ from lakewright.lakekeeper.tenant_history import (
     RecordedBucket,
     Warehouses,
     added,
-    overlaps,
     removed,
     rename_conflicts,
     share_place,
@@ -129,7 +129,7 @@ def _refuse_places(new: Recorded) -> None:
             if (
                 other.deletion == "retain"
                 and one.bucket == other.bucket
-                and overlaps(one.key_prefix or "", other.key_prefix)
+                and key_prefixes.overlaps(one.key_prefix or "", other.key_prefix)
             ):
                 raise RemovalRefused(
                     f"warehouse `{name}` would be at {one.key_prefix}/ of bucket `{one.bucket}`, where `deletion:"

@@ -6,6 +6,7 @@ that a rename moves no file.
 
 from collections.abc import Sequence
 
+from lakewright import key_prefixes
 from lakewright.lakekeeper.declared import Declared
 from lakewright.lakekeeper.own_bucket import OwnBucket
 from lakewright.types import Deletion
@@ -169,18 +170,13 @@ def threatened(
         if one.deletion == "purge" and not _was_purged_there(one, before)
         for left in kept
         if left.deletion == "protect" and left.name not in dropped and one.bucket == left.bucket
-        if overlaps(one.key_prefix or "", left.key_prefix)
+        if key_prefixes.overlaps(one.key_prefix or "", left.key_prefix)
     ]
 
 
 def share_place(one: RecordedWarehouse, other: RecordedWarehouse) -> bool:
     """Whether two warehouses are in one bucket, and one within the other."""
-    return one.bucket == other.bucket and overlaps(one.key_prefix or "", other.key_prefix or "")
-
-
-def overlaps(prefix: str, other: str) -> bool:
-    """Whether one key prefix is within the other, or both are one."""
-    return f"{prefix}/".startswith(f"{other}/") or f"{other}/".startswith(f"{prefix}/")
+    return one.bucket == other.bucket and key_prefixes.overlaps(one.key_prefix or "", other.key_prefix or "")
 
 
 def origin_of(name: str, recorded: RecordedWarehouse) -> str:

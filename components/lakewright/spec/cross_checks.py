@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from itertools import combinations
 from typing import Any, cast
 
+from lakewright import key_prefixes
 from lakewright.object_names import catalog_name, reserved_names
 from lakewright.spec.maintenance_checks import maintenance_checks
 from lakewright.spec.problems import Path
@@ -146,7 +147,7 @@ def _overlapping_prefixes(document: Mapping[str, Any]) -> Iterator[Finding]:
         if storage.get("bucket") is not None and prefix is not None:
             places.append((index, storage["bucket"], prefix.strip(" /")))
     for (first, bucket, prefix), (second, other_bucket, other) in combinations(places, 2):
-        if bucket == other_bucket and (f"{prefix}/".startswith(f"{other}/") or f"{other}/".startswith(f"{prefix}/")):
+        if bucket == other_bucket and key_prefixes.overlaps(prefix, other):
             yield (
                 ("warehouses", second, "key_prefix"),
                 f"expected a prefix apart from the others; `{other}` overlaps `{prefix}` of warehouses.{first}"

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
+from lakewright import key_prefixes
+from lakewright.spec.servers import AWS, Address, Servers
 from lakewright.spec.storage import AwsStorage, S3Storage
 from lakewright.spec.tenant import TenantSpec
 
@@ -13,8 +15,7 @@ from lakewright.spec.tenant import TenantSpec
 class Place:
     """A prefix of a bucket that holds a warehouse, or a whole bucket that a stack makes."""
 
-    endpoint: str
-    """Of a store that is not AWS; empty for AWS."""
+    store: Address
     bucket: str
     prefix: str = ""
     path: str = ""
@@ -22,47 +23,57 @@ class Place:
 
     def overlaps(self, other: Place) -> bool:
         """Whether objects of one place can lie in the other."""
-        if (self.endpoint, self.bucket) != (other.endpoint, other.bucket):
-            return False
-        one, another = f"{self.prefix}/".lstrip("/"), f"{other.prefix}/".lstrip("/")
-        return one.startswith(another) or another.startswith(one)
+        same_bucket = (self.store, self.bucket) == (other.store, other.bucket)
+        return same_bucket and key_prefixes.overlaps(self.prefix, other.prefix)
 
     def __str__(self) -> str:
-        return f"s3://{self.bucket}/{self.prefix}".rstrip("/") + (f" at {self.endpoint}" if self.endpoint else "")
+        at = "" if self.store == AWS else f" at {self.store}"
+        return f"s3://{self.bucket}/{self.prefix}".rstrip("/") + at
 
 
-def places_of(spec: TenantSpec) -> list[Place]:
+def places_of(spec: TenantSpec, servers: Servers) -> list[Place]:
     """Return the buckets that a stack makes, and the prefixes of its warehouses on other buckets."""
     places = [
-        Place("", storage.bucket, path=f"storage.{name}.bucket")
+        Place(servers.storage, storage.bucket, path=f"storage.{name}.bucket")
         for name, storage in spec.storage.items()
         if isinstance(storage, AwsStorage)
     ]
     for index, warehouse in enumerate(spec.warehouses):
         storage = spec.storage[spec.storage_of(warehouse)]
         if not isinstance(storage, AwsStorage):
-            endpoint = storage.endpoint.rstrip("/") if isinstance(storage, S3Storage) else ""
+            store = servers.store(storage.endpoint if isinstance(storage, S3Storage) else None)
             prefix = spec.prefix_of(warehouse).strip("/")
-            places.append(Place(endpoint, storage.bucket, prefix, f"warehouses.{index}.key_prefix"))
+            places.append(Place(store, storage.bucket, prefix, f"warehouses.{index}.key_prefix"))
     return places
 
 
-def shared_with(spec: TenantSpec, others: Mapping[str, TenantSpec]) -> Iterator[tuple[str, str]]:
-    """Find what other stacks of the same environment declare as well.
+def shared_with(
+    spec: TenantSpec, others: Mapping[str, TenantSpec], servers: Callable[[str], Servers]
+) -> Iterator[tuple[str, str]]:
+    """Find what other stacks on the same servers declare as well.
 
     Args:
         spec: A tenant.
         others: Specs of other stacks, by the name of the stack or of its file.
+        servers: Gives the servers of an environment by its name.
 
     Yields:
         Path in `spec`, and what is wrong with it.
     """
+    own = servers(spec.environment)
     for name, other in others.items():
-        if other.environment != spec.environment:
+        theirs = servers(other.environment)
+        if other.name == spec.name and own.lakekeeper == theirs.lakekeeper:
+            where = (
+                ""
+                if other.environment == spec.environment
+                else f"; its environment `{other.environment}` has the same Lakekeeper, {theirs.lakekeeper}"
+            )
+            yield (
+                "name",
+                f"expected a tenant that no other stack declares; {name} declares tenant `{spec.name}` too{where}",
+            )
             continue
-        if other.name == spec.name:
-            yield "name", f"expected a tenant that no other stack declares; {name} declares tenant `{spec.name}` too"
-            continue
-        for place in places_of(spec):
-            if found := next((one for one in places_of(other) if one.overlaps(place)), None):
+        for place in places_of(spec, own):
+            if found := next((one for one in places_of(other, theirs) if one.overlaps(place)), None):
                 yield place.path, f"expected a place that no other stack uses; {name} declares {found} too"

@@ -11,8 +11,7 @@ from pydantic import ValidationError
 from lakewright.spec.problems import Problem, SpecError, problems_of
 from lakewright.spec.tenant import TenantSpec
 from lakewright.spec.yaml_text import load_yaml
-
-SPEC_KEY = "lakewright:tenant"
+from lakewright.stack_files import SPEC_KEY
 
 
 def parse_spec(raw: Any, source: str) -> TenantSpec:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import subprocess
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from .conftest import MakeTenant, Tenant
+from .conftest import LAKEWRIGHT, MakeTenant, Tenant
 from .test_storage import bring
 
 pytestmark = pytest.mark.timeout(300)
@@ -67,6 +68,11 @@ def copy_beside(tenant: Tenant) -> CopiedStack:
     return copy
 
 
+def validate(tenant: Tenant) -> subprocess.CompletedProcess[str]:
+    words = [LAKEWRIGHT, "spec", "validate"]
+    return subprocess.run(words, cwd=tenant.folder, check=False, capture_output=True, text=True)
+
+
 def rows_of(tenant: Tenant) -> list[int]:
     return tenant.catalog("executions").load_table("results.flights").scan().to_arrow()["n"].to_pylist()
 
@@ -115,6 +121,20 @@ def test_stack_files_with_one_tenant_are_refused(make_tenant: MakeTenant, aws: C
         done = copy.run(*words)
         assert done.returncode == 1
         assert f"Pulumi.{tenant.name}.yaml declares tenant `{tenant.spec['name']}` too" in done.stderr
+
+
+def test_environments_with_one_server_share_the_tenant(make_tenant: MakeTenant, aws: Callable[..., Any]) -> None:
+    """The copy names another environment file, which has the same sandbox."""
+    tenant = protected_tenant(make_tenant, aws)
+    environments = tenant.folder / "environments"
+    shutil.copy(environments / "sandbox.yaml", environments / "other.yaml")
+    tenant.spec["environment"] = "other"
+    copy = copy_beside(tenant)
+
+    for words in (("preview", *EMBEDDED), ("up", "--yes", *EMBEDDED), ("spec", "validate")):
+        done = copy.run(*words) if words[0] != "spec" else validate(copy)
+        assert done.returncode == 1
+        assert f"Pulumi.{tenant.name}.yaml declares tenant `{tenant.name}` too; its environment" in done.stderr
 
 
 def test_the_stack_that_has_the_tenant_is_named(make_tenant: MakeTenant, aws: Callable[..., Any]) -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 from lakewright.spec import TenantSpec
 from lakewright.spec.neighbours import shared_with
+from lakewright.spec.servers import Servers, same_url, servers_of
 
 ROLE = "arn:aws:iam::123456789012:role/lake"
 OWN = {"backend": "existing", "bucket": "lake", "region": "eu-west-1", "role_arn": ROLE}
@@ -24,8 +26,24 @@ def tenant(name: str, storage: dict[str, Any] | None = None, **changes: Any) -> 
     return TenantSpec.model_validate(spec | changes)
 
 
+ENVIRONMENTS: dict[str, dict[str, Any]] = {
+    "production": {"lakekeeper": {"endpoint": "https://lakekeeper.example"}},
+    "staging": {"lakekeeper": {"endpoint": "https://staging.example"}},
+    "production-eu": {"lakekeeper": {"endpoint": "https://Lakekeeper.example:443/"}, "aws": {"region": "eu-west-1"}},
+    "sandbox": {"sandbox": "../.sandbox"},
+    "other-sandbox": {"sandbox": "../.other"},
+    "cluster-a": {"lakekeeper": {"endpoint": "http://lakekeeper:8181"}, "kubernetes": {"context": "a"}},
+    "cluster-a-again": {"lakekeeper": {"endpoint": "http://lakekeeper:8181/"}, "kubernetes": {"context": "a"}},
+    "cluster-b": {"lakekeeper": {"endpoint": "http://lakekeeper:8181"}, "kubernetes": {"context": "b"}},
+}
+
+
+def servers(name: str) -> Servers:
+    return servers_of(name, ENVIRONMENTS.get(name, {}), Path("/project/environments"))
+
+
 def found(one: TenantSpec, other: TenantSpec) -> dict[str, str]:
-    return dict(shared_with(one, {"other.yaml": other}))
+    return dict(shared_with(one, {"other.yaml": other}, servers))
 
 
 def test_one_tenant_in_two_stacks() -> None:
@@ -33,8 +51,78 @@ def test_one_tenant_in_two_stacks() -> None:
     assert message == "expected a tenant that no other stack declares; other.yaml declares tenant `acme` too"
 
 
-def test_one_tenant_in_two_environments_is_fine() -> None:
-    assert not found(tenant("acme"), tenant("acme", environment="staging"))
+def acme(environment: str, bucket: str = "") -> TenantSpec:
+    return tenant("acme", {"backend": "aws", "bucket": bucket or f"acme-{environment}"}, environment=environment)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("production", "staging"),
+        ("production", "sandbox"),
+        ("sandbox", "other-sandbox"),
+        ("cluster-a", "cluster-b"),
+        ("production", "unreadable"),
+    ],
+)
+def test_one_tenant_in_two_environments_is_fine(one: str, other: str) -> None:
+    """The environments have different servers."""
+    assert not found(acme(one), acme(other))
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "server"),
+    [
+        ("production", "production-eu", "https://lakekeeper.example"),
+        ("cluster-a", "cluster-a-again", "http://lakekeeper:8181"),
+    ],
+)
+def test_one_tenant_in_environments_with_one_server(one: str, other: str, server: str) -> None:
+    message = found(acme(one), acme(other))["name"]
+    assert "other.yaml declares tenant `acme` too" in message
+    assert message.endswith(f"its environment `{other}` has the same Lakekeeper, {server}")
+
+
+def test_one_bucket_of_aws_in_two_environments() -> None:
+    """A bucket's name is taken once in all of AWS, whatever server has the catalog."""
+    shared = "acme-lakehouse"
+    assert (
+        "s3://acme-lakehouse too" in found(acme("production", shared), acme("staging", shared))["storage.main.bucket"]
+    )
+    assert not found(acme("production", shared), acme("sandbox", shared)), "a sandbox is no AWS"
+
+
+def store(endpoint: str) -> dict[str, Any]:
+    credential = {"access_key_id": "env:ID", "secret_access_key": "env:SECRET"}
+    return {"backend": "s3", "bucket": "lake", "endpoint": endpoint, "credential": credential}
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "is_shared"),
+    [
+        (("production", "https://minio.example"), ("staging", "https://MINIO.example:443/"), True),
+        (("production", "https://minio.example"), ("staging", "https://minio2.example"), False),
+        (("cluster-a", "http://minio.store.svc:9000"), ("cluster-b", "http://minio.store.svc:9000"), False),
+        (("cluster-a", "http://minio.store.svc:9000"), ("cluster-a-again", "http://minio.store.svc:9000"), True),
+    ],
+)
+def test_one_store_from_two_environments(one: tuple[str, str], other: tuple[str, str], *, is_shared: bool) -> None:
+    prefix = [{"name": "executions", "key_prefix": "shared"}]
+    left = tenant("acme", store(one[1]), environment=one[0], warehouses=prefix)
+    right = tenant("globex", store(other[1]), environment=other[0], warehouses=prefix)
+    assert ("warehouses.0.key_prefix" in found(left, right)) is is_shared
+
+
+def test_aws_under_its_own_host_name_is_aws() -> None:
+    own = tenant("globex", OWN, warehouses=[{"name": "executions", "key_prefix": "shared"}])
+    named = store("https://s3.eu-west-1.amazonaws.com")
+    other = tenant("acme", named, warehouses=[{"name": "executions", "key_prefix": "shared"}])
+    assert "warehouses.0.key_prefix" in found(own, other)
+
+
+def test_spellings_of_one_url() -> None:
+    assert same_url("https://Lakekeeper.example:443/", "https://lakekeeper.example")
+    assert not same_url("https://lakekeeper.example/a", "https://lakekeeper.example/b")
 
 
 def test_different_tenants_and_places_are_fine() -> None:

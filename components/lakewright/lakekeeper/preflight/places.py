@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from lakewright import key_prefixes
 from lakewright.lakekeeper.preflight.report import Check
 
 Container = tuple[str, ...]
@@ -25,11 +26,8 @@ class Place:
 
     def overlaps(self, other: "Place") -> bool:
         """Whether data of one could lie within the other."""
-        if (self.type, self.container) != (other.type, other.container):
-            return False
-        mine, theirs = _parts(self.prefix), _parts(other.prefix)
-        shorter = min(len(mine), len(theirs))
-        return mine[:shorter] == theirs[:shorter]
+        same_container = (self.type, self.container) == (other.type, other.container)
+        return same_container and key_prefixes.overlaps(self.prefix, other.prefix)
 
 
 def place_of(profile: dict[str, Any]) -> Place:
@@ -37,10 +35,6 @@ def place_of(profile: dict[str, Any]) -> Place:
     kind = str(profile.get("type"))
     container = tuple(str(profile.get(key)) for key in _CONTAINER.get(kind, ("bucket",)))
     return Place(kind, container, str(profile.get("key-prefix") or "").strip("/"))
-
-
-def _parts(prefix: str) -> list[str]:
-    return [part for part in prefix.split("/") if part]
 
 
 @dataclass(frozen=True)

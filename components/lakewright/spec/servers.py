@@ -1,0 +1,96 @@
+"""Which servers an environment means, so that two environments of other names can be compared. Pure functions."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from lakewright.stack_files import mapping
+from lakewright.types import normalised_endpoint
+
+_AWS = re.compile(r"s3[.a-z0-9-]*\.amazonaws\.com")
+_CLUSTER_DOMAINS = (".svc", ".local", ".localhost", ".internal")
+
+
+@dataclass(frozen=True)
+class Address:
+    """An address, and where it has its meaning."""
+
+    url: str = ""
+    """Empty for AWS, whose buckets have one name each in all accounts."""
+    network: str = ""
+    """The cluster, for an address that means another server in another cluster."""
+
+    def __str__(self) -> str:
+        return self.url
+
+
+AWS = Address()
+
+
+@dataclass(frozen=True)
+class Servers:
+    """The servers of an environment."""
+
+    lakekeeper: Address
+    storage: Address = AWS
+    """What AWS is there."""
+    network: str = ""
+    """The cluster that the environment deploys to."""
+
+    def store(self, endpoint: str | None) -> Address:
+        """Return the address of an S3-compatible store, as seen from this environment."""
+        return _address(endpoint, self.network) if endpoint else self.storage
+
+
+def servers_of(name: str, document: Mapping[str, Any], folder: Path) -> Servers:
+    """Return the servers of an environment.
+
+    `LAKEWRIGHT_SANDBOX` does not count: it would make one sandbox of every environment of the project.
+
+    Args:
+        name: Name of the environment. One that cannot be read is compared by its name alone.
+        document: What its file says, unchecked.
+        folder: Folder of the file.
+    """
+    lakekeeper, aws = mapping(document.get("lakekeeper")).get("endpoint"), mapping(document.get("aws")).get("endpoint")
+    sandbox = document.get("sandbox")
+    if not isinstance(sandbox, str) and not isinstance(lakekeeper, str):
+        return Servers(Address(f"environment {name}"), Address(f"environment {name}"), name)
+    kubernetes = mapping(document.get("kubernetes"))
+    network = f"{kubernetes.get('context') or ''} {kubernetes.get('render_to') or ''}".strip()
+    default = Address(f"sandbox {(folder / Path(sandbox).expanduser()).resolve()}") if isinstance(sandbox, str) else AWS
+    return Servers(
+        _address(lakekeeper, network) if isinstance(lakekeeper, str) else default,
+        _address(aws, network) if isinstance(aws, str) else default,
+        network,
+    )
+
+
+def same_url(one: str, other: str) -> bool:
+    """Return whether two URLs are spellings of one."""
+    return _address(one, "") == _address(other, "")
+
+
+def _address(url: str, network: str) -> Address:
+    try:
+        normal = normalised_endpoint(url, keep_path=True).rstrip("/")
+    except ValueError:
+        normal = url.strip().rstrip("/")
+    host = urlsplit(normal).hostname or ""
+    if _AWS.fullmatch(host):
+        return AWS
+    return Address(normal, network if _is_local(host) else "")
+
+
+def _is_local(host: str) -> bool:
+    """Whether a host name or address may mean another server in another cluster, or behind a port forward."""
+    try:
+        return ipaddress.ip_address(host).is_private
+    except ValueError:
+        return "." not in host or host.endswith(_CLUSTER_DOMAINS)

@@ -1,0 +1,49 @@
+"""What the files of a project say, as written: read before any model is loaded, which most commands do not need."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, cast
+
+SPEC_KEY = "lakewright:tenant"
+"""Key of a tenant's spec in `config` of a stack file."""
+_EARLIER_SPELLING = "lakewright:config:tenant"
+
+
+def read_text(file: Path) -> str:
+    """Return the text of a file; empty if it cannot be read."""
+    try:
+        return file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        return ""
+
+
+def raw_spec(file: Path) -> dict[str, Any]:
+    """Return the spec in a stack file, unchecked; empty if there is none."""
+    config = mapping(_document(file).get("config"))
+    return mapping(config.get(SPEC_KEY) or config.get(_EARLIER_SPELLING))
+
+
+def environment_file(root: Path, name: str) -> Path:
+    """Return the file of an environment of a project."""
+    return root / "environments" / f"{name}.yaml"
+
+
+def raw_environment(root: Path, name: str) -> dict[str, Any]:
+    """Return an environment of a project, unchecked; empty if it cannot be read."""
+    return _document(environment_file(root, name))
+
+
+def mapping(value: object) -> dict[str, Any]:
+    """Return a value that is a mapping, else an empty one."""
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+
+
+def _document(file: Path) -> dict[str, Any]:
+    from lakewright_engine.yaml_text import load_yaml  # noqa: PLC0415 - `--help` reads no file
+    from yaml import YAMLError  # noqa: PLC0415
+
+    try:
+        return mapping(load_yaml(read_text(file)))
+    except YAMLError:
+        return {}
