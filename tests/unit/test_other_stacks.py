@@ -20,7 +20,7 @@ class RefusingEngine:
     """An engine whose provider refuses to take over the tenant."""
 
     def run(self, _operation: Operation, _on_event: Callable[..., None]) -> Result:
-        return Result(1, messages=[f"error: project acme exists already, {NOT_OURS}."])
+        return Result(1, messages=[f"error: project acme exists already, {NOT_OURS[0]}."])
 
 
 @pytest.fixture

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
     from lakewright.cli.engines import Engine
 
-NOT_OURS = "and this stack did not make it"
-"""Part of the provider's refusal to take over an object."""
+NOT_OURS = ("and this stack did not make it", "so it is not certain who made it")
+"""Parts of the provider's refusals to take over an object."""
 
 _PROJECT = "lakekeeper:Project"
 
@@ -31,7 +31,7 @@ class NamingOwners:
 
     def run(self, operation: Operation, on_event: Callable[[EngineEvent], None], /) -> Result:
         result = self.engine.run(operation, on_event)
-        if any(NOT_OURS in message for message in result.messages):
+        if any(part in message for message in result.messages for part in NOT_OURS):
             result.messages += [f"error: {line}" for line in _owners(operation.project, operation.stack)]
         return result
 

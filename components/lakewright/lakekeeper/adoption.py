@@ -5,6 +5,8 @@ calls `check` in previews too, and for an object that it does not know yet witho
 """
 
 import threading
+from collections.abc import Generator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +30,10 @@ class Adopting:
     problems: list[str] = field(default_factory=list[str])
 
 
+Key = tuple[str, ...]
+"""Kind, server and natural key of an object."""
+
+
 class OwnObjects:
     """Objects of the running stack. Safe to share between threads.
 
@@ -37,6 +43,7 @@ class OwnObjects:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._ids: set[tuple[str, str]] = set()
+        self._absent: set[Key] = set()
 
     def add(self, kind: str, object_id: str) -> None:
         """Remember that an object is in the state."""
@@ -48,10 +55,26 @@ class OwnObjects:
         with self._lock:
             return (kind, object_id) in self._ids
 
+    def note_absent(self, key: Key) -> None:
+        """Remember that a look found nothing, so that what is there after this run's create is this run's."""
+        with self._lock:
+            self._absent.add(key)
+
+    def was_absent(self, key: Key) -> bool:
+        """Whether a look before the create found nothing. A look that failed proves nothing."""
+        with self._lock:
+            return key in self._absent
+
+    def created(self, key: Key) -> None:
+        """Forget the look: it proves nothing for a later create."""
+        with self._lock:
+            self._absent.discard(key)
+
     def forget(self) -> None:
         """Begin another run."""
         with self._lock:
             self._ids.clear()
+            self._absent.clear()
 
 
 of_process = OwnObjects()
@@ -71,6 +94,8 @@ def refused(provider: "LakekeeperProvider[Any]", declared: OnServer) -> str | No
     try:
         client = provider.client(declared.server)
         found = provider.existing(client, declared)
+        if found is None:
+            of_process.note_absent(_key(provider, declared))
         if found is None or of_process.has(provider.kind, found[0]):
             return None
         if adopts:
@@ -85,6 +110,50 @@ def refused(provider: "LakekeeperProvider[Any]", declared: OnServer) -> str | No
         tell(f"{what} ({found[0]}) exists already: an interrupted run of this stack began to create it")
         return None
     return refusal(what, differs)
+
+
+@contextmanager
+def creating(provider: "LakekeeperProvider[Any]", client: Client, declared: OnServer) -> Generator[None]:
+    """Look for an existing object before the block creates it, unless the check of this run has looked already.
+
+    A create whose answer is lost takes effect or not, and an equal object of another stack may be there already. Only
+    a look before it can tell the two apart.
+
+    Raises:
+        LakekeeperError: The server could not answer. Nothing was created.
+    """
+    key = _key(provider, declared)
+    is_owned = provider.belongs_to_maker and provider.natural_key and not getattr(declared, "adopt", False)
+    try:
+        if is_owned and not of_process.was_absent(key):
+            try:
+                if provider.existing(client, declared) is None:
+                    of_process.note_absent(key)
+            except LakekeeperError as error:
+                error.add(f"Nothing was created: it is not known whether {provider.title(declared)} exists already.")
+                raise
+        yield
+    finally:
+        of_process.created(key)
+
+
+def was_absent(provider: "LakekeeperProvider[Any]", declared: OnServer) -> bool:
+    """Whether a look of this run, before its create, found no such object."""
+    return of_process.was_absent(_key(provider, declared))
+
+
+def appeared(what: str) -> str:
+    """Why an object is not taken over that was not there when this run looked, and what to do about it."""
+    return (
+        f"{what} exists now, though it did not when this run looked for it. Another stack was faster, or a gateway on"
+        " the way sent this run's request twice, so it is not certain who made it. If no other stack declares it, take"
+        " it over with `adopt=True` (`adopt: true` in a tenant's spec), and let the gateway not repeat POST."
+    )
+
+
+def _key(provider: "LakekeeperProvider[Any]", declared: OnServer) -> Key:
+    natural = (str(getattr(declared, name)).casefold() for name in provider.natural_key)
+    return (provider.kind, declared.server.endpoint, *natural)
 
 
 def refusal(what: str, differs: str) -> str:

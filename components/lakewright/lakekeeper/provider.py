@@ -159,7 +159,7 @@ class LakekeeperProvider(ResourceProvider, Generic[D]):
         """Create, or adopt."""
         new = self.args.from_state(props)
         client = self.client(new.server)
-        object_id, found = self.make(client, new)
+        object_id, found = self._made(client, new)
         return CreateResult(object_id, found.outs() | server_identity.to_record(client))
 
     def read(self, id_: str, props: dict[str, Any]) -> ReadResult:
@@ -197,14 +197,18 @@ class LakekeeperProvider(ResourceProvider, Generic[D]):
         listings.forget()
         found = self.find(client, known)
         if found is None:
-            return self.make(client, new)[1]
+            return self._made(client, new)[1]
         now = Known(known.id, found.declared, found.outs())
         changes = difference.between(now.declared, new)
         if replaced := [change for change in changes if self.replaces(change, new, lambda: client)]:
             self.before_replacement(client, now, new, replaced)
             self.remove(client, now)
-            return self.make(client, new)[1]
+            return self._made(client, new)[1]
         return self._updated(now, new)
+
+    def _made(self, client: Client, new: D) -> tuple[str, Found[D]]:
+        with adoption.creating(self, client, new):
+            return self.make(client, new)
 
     def delete(self, _id: str, _props: dict[str, Any]) -> None:
         """Delete, as the state's `deletion` says."""
@@ -237,7 +241,10 @@ class LakekeeperProvider(ResourceProvider, Generic[D]):
         """
         if origin is Origin.CREATED:
             return
-        if not differs and (origin is Origin.UNCONFIRMED or adoption.is_begun(self, new)):
+        was_absent = adoption.was_absent(self, new)
+        is_this_runs = origin is Origin.UNCONFIRMED and was_absent
+        may_be_this_runs = origin is Origin.EXISTED and was_absent and not differs
+        if not differs and (is_this_runs or adoption.is_begun(self, new)):
             differs = "" if object_id is None else self.contents(client, object_id, new)
             if not differs:
                 return
@@ -248,7 +255,8 @@ class LakekeeperProvider(ResourceProvider, Generic[D]):
                 f"{self.title(new)} exists already. The server cannot change {', '.join(c.path for c in fixed)}:"
                 " declare what is there to take it over."
             )
-        raise errors.NotOurs(adoption.refusal(self.title(new), differs))
+        what = self.title(new)
+        raise errors.NotOurs(adoption.appeared(what) if may_be_this_runs else adoption.refusal(what, differs))
 
     def client(self, server: ServerRef) -> Client:
         """The client of this process for a server that is new enough."""

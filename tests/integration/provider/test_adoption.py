@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import httpx
 import pytest
 from lakewright.credentials import resolve
 from lakewright.lakekeeper import pending, provider
 from lakewright.lakekeeper.api.client import Client
-from lakewright.lakekeeper.api.errors import Unconfirmed
+from lakewright.lakekeeper.api.errors import LakekeeperError, Unconfirmed
 from lakewright.lakekeeper.api.retry import RetryPolicy
 from lakewright.lakekeeper.api.server import ServerRef
 from lakewright.lakekeeper.errors import NotOurs
@@ -20,6 +20,8 @@ from lakewright.lakekeeper.project import ProjectProvider
 from lakewright.lakekeeper.warehouse import WarehouseProvider
 
 from .conftest import Props, Resource
+
+Way = TypeVar("Way", bound=httpx.BaseTransport)
 
 
 class Losing(httpx.BaseTransport):
@@ -43,11 +45,37 @@ class Losing(httpx.BaseTransport):
         return answer
 
 
+class Repeating(httpx.BaseTransport):
+    """The way to the server, on which a gateway sends one POST twice and passes the second answer on."""
+
+    def __init__(self, path: str) -> None:
+        self._real, self._path = httpx.HTTPTransport(), path
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        if (request.method, request.url.path) == ("POST", self._path):
+            self._real.handle_request(request).read()
+        return self._real.handle_request(request)
+
+
+class LosingAndBlind(Losing):
+    """Also the look before the create fails, once."""
+
+    def __init__(self, path: str, looks: int) -> None:
+        super().__init__("after", "POST", path)
+        self._looks = looks
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        if request.method == "GET" and request.url.path == self._call[1] and self._looks:
+            self._looks -= 1
+            return httpx.Response(403, json={"error": {"type": "Forbidden", "message": "no", "code": 403}})
+        return super().handle_request(request)
+
+
 @pytest.fixture
-def through(server: Props, monkeypatch: pytest.MonkeyPatch) -> Callable[[Losing], Losing]:
+def through(server: Props, monkeypatch: pytest.MonkeyPatch) -> Callable[[Way], Way]:
     """Has the providers' client go through such a way."""
 
-    def use(way: Losing) -> Losing:
+    def use(way: Way) -> Way:
         client = Client(ServerRef(**server), resolve, transport=way, retry=RetryPolicy(first_wait=0.01))
         monkeypatch.setattr(provider, "shared", lambda *_: client)
         return way
@@ -204,3 +232,32 @@ def test_pending_creation_of_another_project_is_no_proof(
     interrupted("Warehouse", declared)
     monkeypatch.setenv(pending.PROJECT, "another")
     Resource(WarehouseProvider()).refusal(**declared)
+
+
+@pytest.mark.parametrize("kind", ["project", "warehouse"])
+def test_repeated_post_is_not_called_another_stacks(kind: str, declared: Props, unique: str, through: Any) -> None:
+    """A gateway sent it twice, so the answer is that this very object exists."""
+    through(Repeating(f"/management/v1/{kind}"))
+    other: Props = {"server": declared["server"], "project_id": f"{unique}-2", "name": "tenant"}
+    resource = Resource(WarehouseProvider() if kind == "warehouse" else ProjectProvider())
+    with pytest.raises(NotOurs) as refused:
+        resource.up(**(declared if kind == "warehouse" else other))
+    assert "did not when this run looked for it" in str(refused.value)
+    assert "a gateway on the way sent this run's request twice" in str(refused.value)
+    assert "`adopt: true`" in str(refused.value)
+    assert "this stack did not make it" not in str(refused.value)
+
+
+def test_lost_answer_does_not_adopt_what_was_not_looked_for(warehouse: Resource, declared: Props, through: Any) -> None:
+    """An equal warehouse of another stack is there, the check's look failed, and the create's answer is lost."""
+    through(LosingAndBlind("/management/v1/warehouse", looks=1))
+    with pytest.raises(NotOurs, match="exists already, and this stack did not make it"):
+        Resource(WarehouseProvider()).up(**declared)
+
+
+def test_nothing_is_created_where_no_look_succeeds(declared: Props, project_id: str, http: Any, through: Any) -> None:
+    way = through(LosingAndBlind("/management/v1/warehouse", looks=2))
+    with pytest.raises(LakekeeperError, match=r"Nothing was created: it is not known whether warehouse `main`"):
+        Resource(WarehouseProvider()).up(**declared)
+    assert way.arrived == 0
+    assert names(http, project_id) == []
