@@ -14,11 +14,16 @@ from typing import Annotated, Any, TypeVar
 from fastapi import Depends, Query, Request
 from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError, ValidationInfo
+from pydantic_core import PydanticCustomError
 
 from .errors import RequestRejectedError
 from .versions import NEWEST, is_at_least
 
 M = TypeVar("M", bound=BaseModel)
+
+UNKNOWN_NAME = "unknown_name"
+"""The kind of a validation error about the field that tells the variants of an object apart."""
+STORAGE = ("storage-profile", "storage-credential", "new-storage-credential")
 
 TRUE = {"1", "t", "T", "TRUE", "true", "True"}
 FALSE = {"0", "f", "F", "FALSE", "false", "False"}
@@ -55,9 +60,30 @@ def unknown_variant(raw: bytes, name: str, path: str, known: Iterable[str]) -> R
     """Return the 422 for a value in the body that is none of the known ones."""
     before, found, _ = raw.partition(f'"{name}"'.encode())
     line, column = before.count(b"\n") + 1, len(before.rpartition(b"\n")[2] + found)
-    listed = ", ".join(f"`{one}`" for one in known)
-    reason = f"{path}: unknown variant `{name}`, expected one of {listed} at line {line} column {column}"
+    names = [f"`{one}`" for one in known]
+    listed = f"one of {', '.join(names)}" if len(names) > 1 else names[0]
+    reason = f"{path}: unknown variant `{name}`, expected {listed} at line {line} column {column}"
     return RequestRejectedError(422, f"Failed to deserialize the JSON body into the target type: {reason}")
+
+
+def wrong_type(found: Any, expected: str) -> PydanticCustomError:
+    """Return what a validator raises for a value of another JSON type."""
+    texts = {str: f'string "{found}"', bool: f"boolean `{json.dumps(found)}`", int: f"integer `{found}`"}
+    texts |= {float: f"floating point `{found}`", dict: "map", list: "sequence", type(None): "null"}
+    reason = f"invalid type: {texts[type(found)]}, expected {expected}"
+    return PydanticCustomError("wrong_type", "{reason}", {"reason": reason})
+
+
+def missing_field(name: str) -> PydanticCustomError:
+    """Return what a validator raises for a field that is not there."""
+    return PydanticCustomError("missing_field", "{reason}", {"reason": f"missing field `{name}`"})
+
+
+def unknown_name(field: str, name: Any, known: Iterable[str]) -> PydanticCustomError:
+    """Return what a validator raises where a field names a variant that there is not."""
+    if not isinstance(name, str):
+        return wrong_type(name, "variant identifier")
+    return PydanticCustomError(UNKNOWN_NAME, "unknown", {"field": field, "name": name, "known": tuple(known)})
 
 
 def knows(info: ValidationInfo, since: str) -> bool:
@@ -103,8 +129,13 @@ def _rejection(raw: bytes, error: ValidationError) -> RequestRejectedError:
     message = detail["msg"].removeprefix("Value error, ")
     if detail["type"] == "missing":
         message, path = f"missing field `{detail['loc'][-1]}`", path[:-1] if _is_last(path, detail["loc"]) else path
+    if path and path[0] in STORAGE:  # serde reads these as a whole, and names no field of theirs but the type
+        path[1:] = []
     line, column = _position(text, path)
     where = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path).lstrip(".")
+    if detail["type"] == UNKNOWN_NAME:
+        unknown = detail.get("ctx", {})
+        return unknown_variant(raw, unknown["name"], f"{where}.{unknown['field']}", unknown["known"])
     prefix = f"{where}: " if where else ""
     return RequestRejectedError(
         422,

@@ -17,7 +17,7 @@ from .models import Secret, ServerRow, Warehouse
 from .settings import Settings
 from .status_cache import StatusCache
 from .storage import StorageAccess, WarehouseStorage
-from .storage_profile import S3Credential, S3Profile
+from .storage_families import in_reach, kept_credential, kept_profile
 from .validation import StorageProbe
 from .vending import CredentialVendor
 
@@ -48,15 +48,16 @@ class Lakekeeper:
             self.server_id = row.server_id
 
     def storage_of(self, session: Session, warehouse: Warehouse) -> WarehouseStorage:
-        """Kept per version of the warehouse: a change of profile or credential makes another."""
+        """Return the storage of a warehouse, kept until its profile or credential changes.
+
+        Raises an `ApiError` where it is none that the sandbox has.
+        """
         version = (warehouse.id, warehouse.updated_at, warehouse.secret_id)
         storage = self._storages.get(version)
         if storage is None:
             secret = session.get(Secret, warehouse.secret_id) if warehouse.secret_id else None
-            storage = WarehouseStorage(
-                S3Profile.model_validate(warehouse.storage_profile),
-                S3Credential.model_validate(secret.payload) if secret else None,
-            )
+            credential = kept_credential(secret.payload if secret else None)
+            storage = in_reach(kept_profile(warehouse.storage_profile), credential)
             if len(self._storages) > 10_000:
                 self._storages.clear()
             self._storages[version] = storage

@@ -101,29 +101,22 @@ class S3Profile(Body):
 
     def stored(self) -> dict[str, Any]:
         """The profile as answers show it: explicit nulls; a layout without unset templates."""
-        document = self.model_dump(by_alias=True)
-        if self.storage_layout:
-            document["storage-layout"] = self.storage_layout.model_dump(by_alias=True, exclude_none=True)
-        return document
+        return stored_profile(self, self.storage_layout)
 
     def overlaps(self, other: S3Profile) -> bool:
         """Whether one's location contains the other's; compared only within one bucket, region and endpoint."""
         if (self.bucket, self.region, self.endpoint) != (other.bucket, other.region, other.endpoint):
             return False
-        mine, others = _segments(self.key_prefix), _segments(other.key_prefix)
-        return mine[: len(others)] == others or others[: len(mine)] == mine
+        return prefixes_overlap(self.key_prefix, other.key_prefix)
 
     def updated_by(self, new: S3Profile, *, region_moves: bool) -> S3Profile:
         """The profile after an update; raises 400 `UpdateError` for a field that may not change.
 
         With `region_moves`, a region beside an endpoint may.
         """
-        fixed = {"bucket": (self.bucket, new.bucket), "key_prefix": (self.key_prefix, new.key_prefix)}
+        refuse_changes(self, new, "bucket", "key_prefix")
         if new.endpoint is None or not region_moves:
-            fixed["region"] = (self.region, new.region)
-        for field, (before, after) in fixed.items():
-            if before != after:
-                raise ApiError(400, "UpdateError", f"Field `{field}` cannot be updated to prevent loss of data.")
+            refuse_changes(self, new, "region")
         kept: dict[str, Any] = {}
         if new.storage_layout is None:
             kept["storage_layout"] = self.storage_layout
@@ -172,8 +165,8 @@ class S3Credential(Body):
         return self.model_dump(by_alias=True, exclude_none=True)
 
 
-def for_credential(profile: S3Profile, credential: S3Credential | None) -> S3Profile:
-    """What a credential forces on the profile: Cloudflare's keys come with a flavour and no role."""
+def with_forced(profile: S3Profile, credential: S3Credential | None) -> S3Profile:
+    """Return the profile with what a credential forces on it: Cloudflare's keys come with a flavour and no role."""
     if credential is None or credential.credential_type != "cloudflare-r2":
         return profile
     if profile.endpoint is None:
@@ -227,6 +220,27 @@ def _arn(field: str, arn: str | None) -> str | None:
     if arn and not re.fullmatch(r"arn:[\w-]+:[\w-]+:[\w-]*:\d*:.+", arn):
         raise ApiError(400, f"Invalid{field}", f"Storage Profile `{field}` must be an ARN, found `{arn}`.")
     return arn
+
+
+def stored_profile(profile: Body, layout: StorageLayout | None) -> dict[str, Any]:
+    """Return a profile as answers show it: explicit nulls, and a layout without unset templates."""
+    document = profile.model_dump(by_alias=True)
+    if layout:
+        document["storage-layout"] = layout.model_dump(by_alias=True, exclude_none=True)
+    return document
+
+
+def refuse_changes(old: Body, new: Body, *fields: str) -> None:
+    """Raise 400 `UpdateError` where one of the fields changes."""
+    for field in fields:
+        if getattr(old, field) != getattr(new, field):
+            raise ApiError(400, "UpdateError", f"Field `{field}` cannot be updated to prevent loss of data.")
+
+
+def prefixes_overlap(one: str | None, other: str | None) -> bool:
+    """Return whether one key prefix is the other, or above it."""
+    mine, others = _segments(one), _segments(other)
+    return mine[: len(others)] == others or others[: len(mine)] == mine
 
 
 def _segments(prefix: str | None) -> list[str]:

@@ -14,6 +14,7 @@ from typing import Any
 from .clock import new_id
 from .errors import ApiError
 from .storage import Keys, ObjectStore, StorageAccess, StorageError, WarehouseStorage
+from .storage_families import Credential, Profile, in_reach
 from .vending import CredentialVendor, session_policy
 
 VENDING_CHECKS = ("vended-credentials-issued", "vended-credentials-read-write", "vended-credentials-scope-enforced")
@@ -77,13 +78,19 @@ class StorageProbe:
         self._access = access
         self._vendor = vendor
 
-    def checks(self, storage: WarehouseStorage) -> list[Check]:
-        found: list[ObjectStore] = []
-        opened = attempt(STORAGE_CHECKS[0], lambda: found.append(self._access.objects(storage)))
+    def checks(self, profile: Profile, credential: Credential | None) -> list[Check]:
+        """Return what was found of each check."""
+        found: list[tuple[WarehouseStorage, ObjectStore]] = []
+
+        def open_storage() -> None:
+            storage = in_reach(profile, credential)
+            found.append((storage, self._access.objects(storage)))
+
+        opened = attempt(STORAGE_CHECKS[0], open_storage)
         if opened.error:
             reason = "The storage client could not be initialized."
             return [opened, *(Check(name, skipped=reason) for name in STORAGE_CHECKS[1:])]
-        own = found[0]
+        storage, own = found[0]
         place = f"{storage.profile.base_location}/{new_id()}"
         checks = [opened, attempt("lakekeeper-read-write", lambda: _read_write(own, place))]
         checks += self._vending_checks(storage, place)

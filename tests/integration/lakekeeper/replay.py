@@ -2,7 +2,8 @@
 
 For any server that is not bootstrapped yet, whose store has the bucket `tenants`:
 `python tests/integration/lakekeeper/replay.py http://lakekeeper:8181 --recordings 0.13.3 --s3 http://minio:9000`.
-Recordings of a server with OpenFGA need `--token admin=...` and `--token alice=...`.
+Recordings of a server with OpenFGA need `--token admin=...` and `--token alice=...`. `--other-storage` compares a
+server that is bootstrapped and was started with LAKEKEEPER__SKIP_STORAGE_VALIDATION=true.
 """
 
 from __future__ import annotations
@@ -38,10 +39,21 @@ DEFECTS: dict[tuple[str, str], int] = {('{"namespace": []}', "POST"): 400}
 WAIT_SECONDS = 30
 
 
-def recordings_of(version: str, *, openfga: bool = False) -> list[Path]:
-    """Return the recordings of `head` or a release, in the order in which they build on one another."""
+OWN_SERVERS = ("openfga", "storage")
+"""How the names of recordings end that were made on a server of their own."""
+
+
+def recordings_of(version: str, *, own_server: str | None = None) -> list[Path]:
+    """Return the recordings of `head` or a release, in the order in which they build on one another.
+
+    Args:
+        version: the folder of recordings.
+        own_server: `openfga` or `storage`, for those that were made on a server of their own.
+    """
     found = sorted((FOLDER / version).glob("*.jsonl"))
-    return [recording for recording in found if recording.stem.endswith("openfga") == openfga]
+    if own_server:
+        return [recording for recording in found if recording.stem.endswith(own_server)]
+    return [recording for recording in found if not recording.stem.endswith(OWN_SERVERS)]
 
 
 def with_keys(access_key_id: str, secret_access_key: str) -> Callable[[str], str]:
@@ -193,13 +205,15 @@ def main() -> None:
     parser.add_argument("--access-key-id", default="minioadmin")
     parser.add_argument("--secret-access-key", default="minioadmin")
     parser.add_argument("--token", action="append", default=[], metavar="NAME=TOKEN")
+    parser.add_argument("--other-storage", action="store_true", help="compare a server that validates no storage")
     arguments = parser.parse_args()
     tokens = dict(token.split("=", 1) for token in arguments.token)
     variables = {"base": arguments.url.rstrip("/"), "s3": arguments.s3.rstrip("/")} | tokens
     substitute = with_keys(arguments.access_key_id, arguments.secret_access_key)
+    own_server = "openfga" if tokens else "storage" if arguments.other_storage else None
     with httpx.Client(base_url=arguments.url, timeout=60) as client:
         replayer = Replayer(client, variables, substitute)
-        for recording in recordings_of(arguments.recordings, openfga=bool(tokens)):
+        for recording in recordings_of(arguments.recordings, own_server=own_server):
             differences = replayer.replay(recording)
             print(f"{recording.name}: {len(differences)} differences", *differences, sep="\n  ")
 

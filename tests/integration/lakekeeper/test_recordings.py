@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Iterator
 from contextlib import ExitStack
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -101,10 +102,18 @@ def guarded(aws: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tupl
         yield stack.enter_context(serving(create_app(settings))), tokens
 
 
-@pytest.mark.parametrize("recording", recordings_of("0.13.3", openfga=True), ids=lambda one: one.name)
+@pytest.mark.parametrize("recording", recordings_of("0.13.3", own_server="openfga"), ids=lambda one: one.name)
 def test_answers_as_the_real_server_with_openfga(recording: Any, aws: Any, guarded: tuple[str, dict[str, str]]) -> None:
     endpoint, tokens = guarded
     with httpx.Client(base_url=endpoint, timeout=60) as client:
         variables = {"base": endpoint, "s3": aws.endpoint} | tokens
         replayer = Replayer(client, variables, with_keys(aws.access_key_id, aws.secret_access_key))
         assert replayer.replay(recording) == []
+
+
+@pytest.mark.parametrize("recording", recordings_of("0.13.3", own_server="storage"), ids=lambda one: one.name)
+def test_answers_as_the_real_server_on_other_storage(recording: Any, tmp_path: Path) -> None:
+    settings = Settings(database=f"sqlite:///{tmp_path / 'db'}", version="0.13", skip_storage_validation=True)
+    with serving(create_app(settings)) as endpoint, httpx.Client(base_url=endpoint, timeout=60) as client:
+        client.post("/management/v1/bootstrap", json={"accept-terms-of-use": True}).raise_for_status()
+        assert Replayer(client, {"base": endpoint}, lambda body: body).replay(recording) == []

@@ -163,10 +163,8 @@ def test_a_location_of_ones_own_below_the_warehouse(namespace: Namespace) -> Non
 @pytest.mark.parametrize(
     ("update", "kind"),
     [
-        ({"action": "invent"}, "UnsupportedTableUpdate"),
         ({"action": "set-current-schema", "schema-id": 7}, "InvalidTableUpdate"),
         ({"action": "set-current-schema", "schema-id": -1}, "InvalidTableUpdate"),
-        ({"action": "set-properties"}, "InvalidTableUpdate"),
         ({"action": "upgrade-format-version", "format-version": 1}, "InvalidTableUpdate"),
         ({"action": "set-snapshot-ref", "ref-name": "main", "type": "branch", "snapshot-id": 1}, "InvalidTableUpdate"),
         ({"action": "assign-uuid", "uuid": str(uuid.uuid4())}, "InvalidTableUpdate"),
@@ -176,6 +174,26 @@ def test_a_location_of_ones_own_below_the_warehouse(namespace: Namespace) -> Non
 def test_updates_that_cannot_be_are_refused(namespace: Namespace, update: dict[str, Any], kind: str) -> None:
     namespace.create("t")
     assert refused(namespace.commit("t", update)) == (400, kind)
+
+
+@pytest.mark.parametrize(
+    ("update", "reason"),
+    [
+        (
+            {"action": "invent"},
+            "updates[0].action: unknown variant `invent`, expected one of `upgrade-format-version`, ",
+        ),
+        ({"action": 1}, "updates[0]: invalid type: integer `1`, expected variant identifier at"),
+        ({"location": "s3://x"}, "updates[0]: missing field `action` at"),
+        ({"action": "set-properties"}, "updates[0]: missing field `updates` at"),
+        ({"action": "set-properties", "updates": 1}, "updates[0]: invalid type: integer `1`, expected a map at"),
+    ],
+)
+def test_malformed_updates_are_422_in_plain_text(namespace: Namespace, update: dict[str, Any], reason: str) -> None:
+    namespace.create("t")
+    answer = namespace.commit("t", update)
+    assert (answer.status_code, answer.headers["content-type"]) == (422, "text/plain; charset=utf-8")
+    assert answer.text.startswith(f"Failed to deserialize the JSON body into the target type: {reason}")
 
 
 def test_fields_are_numbered_by_the_server(namespace: Namespace) -> None:

@@ -31,7 +31,11 @@ class CatalogCall:
     def open(self, session: Session) -> OpenWarehouse:
         """Raises 404 for a warehouse that is missing or inactive."""
         warehouse = find_warehouse(session, self.warehouse_id, active=True)
-        return OpenWarehouse(self, session, warehouse, self.server.storage_of(session, warehouse))
+        try:
+            storage = self.server.storage_of(session, warehouse)
+        except ApiError as error:
+            return OpenWarehouse(self, session, warehouse, error)
+        return OpenWarehouse(self, session, warehouse, storage)
 
     def objects(self, storage: WarehouseStorage) -> ObjectStore:
         return self.server.access.objects(storage)
@@ -44,7 +48,14 @@ class OpenWarehouse:
     call: CatalogCall
     session: Session
     warehouse: Warehouse
-    storage: WarehouseStorage
+    found: WarehouseStorage | ApiError
+
+    @property
+    def storage(self) -> WarehouseStorage:
+        """Where its data are. Raises the `ApiError` that says why they cannot be reached."""
+        if isinstance(self.found, ApiError):
+            raise self.found
+        return self.found
 
     def namespace(self, path: Sequence[str]) -> Namespace:
         return find_namespace(self.session, self.warehouse.id, path)

@@ -16,6 +16,7 @@ from ..models import Tabular
 from ..requests import Body, read_body
 from ..responses import empty, json_response
 from .call import Call, CatalogCall, Found
+from .commit_shapes import TableRequirement, TableUpdate
 from .idempotency import Idempotency
 from .requirements import check_requirements
 from .scope import NamespacePath
@@ -34,8 +35,8 @@ router = APIRouter(prefix="/catalog/v1/{prefix}")
 
 class CommitTable(Body):
     identifier: Identifier | None = None
-    requirements: list[Json]
-    updates: list[Json]
+    requirements: list[TableRequirement]
+    updates: list[TableUpdate]
 
 
 class CommitTransaction(Body):

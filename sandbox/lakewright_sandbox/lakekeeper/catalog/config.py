@@ -89,8 +89,8 @@ def _provision(server: Lakekeeper, caller: Principal) -> None:
 def _defaults(server: Lakekeeper, warehouse: Warehouse) -> dict[str, Any]:
     profile = warehouse.storage_profile
     defaults = {"prefix": warehouse.id, "rest-page-size": str(server.settings.page_size_default)}
-    if warehouse.delete_profile["type"] == "soft" and profile["push-s3-delete-disabled"]:
+    if warehouse.delete_profile["type"] == "soft" and profile.get("push-s3-delete-disabled"):
         defaults["s3.delete-enabled"] = "false"
-    if profile["aws-kms-key-arn"] and server.settings.since("0.13"):
+    if profile.get("aws-kms-key-arn") and server.settings.since("0.13"):
         defaults |= {"s3.sse.type": "kms", "s3.sse.key": profile["aws-kms-key-arn"]}
     return defaults

@@ -8,12 +8,13 @@ from sqlalchemy.orm import Session
 from ..errors import ApiError
 from ..models import Namespace, Tabular
 from ..storage import ObjectStore
-from ..storage_profile import S3Profile
+from ..storage_families import Profile
 
-SCHEMES = {"s3": True, "s3a": False, "s3n": False}
+ALTERNATIVES = {"s3": ("s3a", "s3n"), "abfss": ("wasbs",), "gs": ()}
+"""Schemes that a warehouse may allow beside its own."""
 
 
-def namespace_location(profile: S3Profile, parent: Namespace | None, name: str, row_id: str, *, flat: bool) -> str:
+def namespace_location(profile: Profile, parent: Namespace | None, name: str, row_id: str, *, flat: bool) -> str:
     """The warehouse's base, unless the storage layout gives namespaces a directory of their own.
 
     Without a layout, old servers do (not `flat`).
@@ -27,17 +28,17 @@ def namespace_location(profile: S3Profile, parent: Namespace | None, name: str, 
     return f"{above}/{_rendered(layout.namespace, name, row_id)}"
 
 
-def tabular_location(profile: S3Profile, namespace: Namespace, name: str, row_id: str) -> str:
+def tabular_location(profile: Profile, namespace: Namespace, name: str, row_id: str) -> str:
     layout = profile.storage_layout
     template = (layout.tabular if layout else None) or "{uuid}"
     return f"{namespace.properties['location'].rstrip('/')}/{_rendered(template, name, row_id)}"
 
 
-def checked_location(profile: S3Profile, location: str) -> str:
+def checked_location(profile: Profile, location: str) -> str:
     """The location in normal form. Raises 400 `InvalidLocation` where it is not below the warehouse's own."""
     scheme, _, rest = location.strip().rstrip("/").partition("://")
-    allowed = SCHEMES.get(scheme, False) or (scheme in SCHEMES and bool(profile.allow_alternative_protocols))
-    base = profile.base_location.removeprefix("s3://")
+    own, _, base = profile.base_location.partition("://")
+    allowed = scheme == own or (scheme in ALTERNATIVES[own] and bool(profile.allow_alternative_protocols))
     if not allowed or not f"{rest}/".startswith(f"{base}/") or ".." in rest.split("/") or rest == base:
         message = (
             f"Provided location {location} is not a valid sublocation of the storage profile {profile.base_location}."

@@ -18,6 +18,7 @@ from ..paging import Page
 from ..requests import Body, Flag, read_body
 from ..responses import empty, json_response
 from ..server import Lakekeeper, Server, find_warehouse, looks_empty
+from ..storage_families import kept_profile
 from .call import Listing
 from .idempotency import Idempotency
 from .locations import checked_location, namespace_location
@@ -89,7 +90,7 @@ def _create(server: Lakekeeper, warehouse_id: str, body: CreateNamespace) -> dic
         with server.database.write() as session:
             warehouse = find_warehouse(session, warehouse_id, active=True)
             parent = find_namespace(session, warehouse_id, path[:-1]) if len(path) > 1 else None
-            profile = server.storage_of(session, warehouse).profile
+            profile = kept_profile(warehouse.storage_profile)
             if "location" in properties:
                 properties["location"] = f"{checked_location(profile, properties['location'])}/"
             else:

@@ -210,11 +210,6 @@ def _remove_encryption_key(builder: TableBuilder, update: Json) -> None:
     _keep(builder, "encryption-keys", "key-id", {update["key-id"]})
 
 
-def _enable_row_lineage(builder: TableBuilder, _update: Json) -> None:
-    """Part of version 3; older clients send it on its own."""
-    builder.document.setdefault("next-row-id", 0)
-
-
 def _keep(builder: TableBuilder, collection: str, key: str, gone: set[Any]) -> None:
     builder.document[collection] = [one for one in builder.document[collection] if one[key] not in gone]
 
@@ -243,6 +238,5 @@ UPDATES: dict[str, Callable[[TableBuilder, Json], None]] = {
     "remove-properties": _remove_properties,
     "add-encryption-key": _add_encryption_key,
     "remove-encryption-key": _remove_encryption_key,
-    "enable-row-lineage": _enable_row_lineage,
     **SNAPSHOT_UPDATES,
 }

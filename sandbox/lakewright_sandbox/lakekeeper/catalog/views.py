@@ -13,6 +13,7 @@ from ..errors import ApiError
 from ..requests import Body, Flag, read_body
 from ..responses import empty, json_response
 from .call import Call, CatalogCall, Found, Listing
+from .commit_shapes import ViewRequirement, ViewUpdate
 from .fresh_ids import check_schema
 from .idempotency import Idempotency
 from .locations import checked_location, tabular_location
@@ -47,8 +48,8 @@ class CreateView(Body):
 
 
 class CommitView(Body):
-    requirements: list[Json] | None = None
-    updates: list[Json]
+    requirements: list[ViewRequirement] | None = None
+    updates: list[ViewUpdate]
 
 
 @router.get("/namespaces/{namespace}/views")

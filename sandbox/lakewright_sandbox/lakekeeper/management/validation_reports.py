@@ -10,12 +10,11 @@ from sqlalchemy import select
 from starlette.responses import Response
 
 from ..errors import ApiError
-from ..models import Warehouse
+from ..models import Secret, Warehouse
 from ..requests import read_body
 from ..responses import json_response
 from ..server import Lakekeeper, ProjectId, Server, find_warehouse
-from ..storage import WarehouseStorage
-from ..storage_profile import S3Credential, S3Profile, for_credential
+from ..storage_families import Credential, Profile, for_credential, kept_credential, kept_profile, updated
 from ..validation import STORAGE_CHECKS, Check, attempt, report
 from .warehouse_model import CreateWarehouse, check_format_versions, check_name
 from .warehouse_updates import UpdateCredential, UpdateStorage
@@ -54,7 +53,7 @@ def validate_creation(
         checks += [Check(name, skipped=MALFORMED) for name in ("location-exclusive", *STORAGE_CHECKS)]
     else:
         checks.append(attempt("location-exclusive", lambda: check_overlap(server, project, profile)))
-        checks += server.probe.checks(WarehouseStorage(profile, body.storage_credential))
+        checks += server.probe.checks(profile, body.storage_credential)
     return json_response(report(checks))
 
 
@@ -67,8 +66,8 @@ def _check_name_free(server: Lakekeeper, project: str, name: str) -> None:
             raise ApiError(400, "WarehouseNameAlreadyTaken", message)
 
 
-def _well_formed(profile: S3Profile, credential: S3Credential | None) -> tuple[Check, S3Profile | None]:
-    found: list[S3Profile] = []
+def _well_formed(profile: Profile, credential: Credential | None) -> tuple[Check, Profile | None]:
+    found: list[Profile] = []
     check = attempt("profile-well-formed", lambda: found.append(for_credential(profile.normalised(), credential)))
     return check, found[0] if found else None
 
@@ -85,40 +84,42 @@ def validate_profile(
 def validate_credential(
     server: Server, warehouse_id: UUID, body: Annotated[UpdateCredential, read_body(UpdateCredential)]
 ) -> Response:
-    current, credential = _current(server, warehouse_id, active=True), body.new_storage_credential
-    formed, profile = _well_formed(current.profile, credential)
+    (current, _), credential = _current(server, warehouse_id, active=True), body.new_storage_credential
+    formed, profile = _well_formed(current, credential)
     return _update_report(server, warehouse_id, formed, profile, credential, active=True)
 
 
 @router.post("/warehouse/{warehouse_id}/storage/validate-access")
 def validate_access(server: Server, warehouse_id: UUID) -> Response:
-    current = _current(server, warehouse_id, active=False)
-    formed, profile = _well_formed(current.profile, current.credential)
-    return _update_report(server, warehouse_id, formed, profile, current.credential, active=False)
+    current, credential = _current(server, warehouse_id, active=False)
+    formed, profile = _well_formed(current, credential)
+    return _update_report(server, warehouse_id, formed, profile, credential, active=False)
 
 
-def _current(server: Lakekeeper, warehouse_id: UUID, *, active: bool) -> WarehouseStorage:
+def _current(server: Lakekeeper, warehouse_id: UUID, *, active: bool) -> tuple[Profile, Credential | None]:
     with server.database.read() as session:
-        return server.storage_of(session, find_warehouse(session, str(warehouse_id), active=active))
+        warehouse = find_warehouse(session, str(warehouse_id), active=active)
+        secret = session.get(Secret, warehouse.secret_id) if warehouse.secret_id else None
+        return kept_profile(warehouse.storage_profile), kept_credential(secret.payload if secret else None)
 
 
 def _update_report(
     server: Lakekeeper,
     warehouse_id: UUID,
     formed: Check,
-    profile: S3Profile | None,
-    credential: S3Credential | None,
+    profile: Profile | None,
+    credential: Credential | None,
     *,
     active: bool,
 ) -> Response:
     with server.database.read() as session:
         warehouse = find_warehouse(session, str(warehouse_id), active=active)
-        current = server.storage_of(session, warehouse).profile
+        current = kept_profile(warehouse.storage_profile)
     checks = [formed]
     if profile is None:
         checks.append(Check("profile-compatible", skipped=MALFORMED))
     else:
-        checks.append(attempt("profile-compatible", lambda: current.updated_by(profile, region_moves=True)))
+        checks.append(attempt("profile-compatible", lambda: updated(current, profile, region_moves=True)))
     checks += [
         attempt("spec-mutable", lambda: check_managed(server, warehouse)),
         Check("format-version-policy-consistent", skipped=ONLY_CREATE),
@@ -129,5 +130,5 @@ def _update_report(
     if profile is None:
         checks += [Check(name, skipped=MALFORMED) for name in STORAGE_CHECKS]
     else:
-        checks += server.probe.checks(WarehouseStorage(profile, credential))
+        checks += server.probe.checks(profile, credential)
     return json_response(report(checks))

@@ -11,7 +11,7 @@ from ..errors import ApiError
 from ..models import Warehouse
 from ..requests import Body, knows
 from ..server import checked_project_id
-from ..storage_profile import S3Credential, S3Profile
+from ..storage_families import AnyCredential, AnyProfile, credential_kind
 from ..versions import PROFILE_FIELDS, WAREHOUSE_FIELDS, fields_in
 
 ALL_FORMAT_VERSIONS = [1, 2, 3]
@@ -43,8 +43,8 @@ class FormatVersionPolicy(Body):
 class CreateWarehouse(Body):
     warehouse_name: str
     project_id: Annotated[str, AfterValidator(checked_project_id)] | None = None
-    storage_profile: S3Profile
-    storage_credential: S3Credential | None = None
+    storage_profile: AnyProfile
+    storage_credential: AnyCredential | None = None
     delete_profile: DeleteProfile = Field(default_factory=lambda: HardDelete(type="hard"))
     allowed_format_versions: list[int] | None = None
     default_format_version: int | None = None
@@ -89,7 +89,7 @@ def shown(warehouse: Warehouse, version: str) -> dict[str, Any]:
         "storage-profile": fields_in(version, warehouse.storage_profile, PROFILE_FIELDS),
     }
     if warehouse.credential_type:
-        body["storage-credential-type"] = {"type": "s3", "credential-type": warehouse.credential_type}
+        body["storage-credential-type"] = credential_kind(warehouse.credential_type)
     body |= {
         "delete-profile": warehouse.delete_profile,
         "status": "active" if warehouse.active else "inactive",

@@ -17,8 +17,7 @@ from ..models import Secret, Warehouse
 from ..requests import Body, read_body
 from ..responses import json_response
 from ..server import Lakekeeper, Server, find_warehouse
-from ..storage import WarehouseStorage
-from ..storage_profile import S3Credential, S3Profile, for_credential
+from ..storage_families import AnyCredential, AnyProfile, Credential, Profile, for_credential, kept_profile, updated
 from ..validation import raise_failed
 from .warehouse_model import DeleteProfile, FormatVersionPolicy, check_format_versions, check_name, shown
 from .warehouses import check_managed
@@ -31,12 +30,12 @@ class Rename(Body):
 
 
 class UpdateStorage(Body):
-    storage_profile: S3Profile
-    storage_credential: S3Credential | None = None
+    storage_profile: AnyProfile
+    storage_credential: AnyCredential | None = None
 
 
 class UpdateCredential(Body):
-    new_storage_credential: S3Credential | None = None
+    new_storage_credential: AnyCredential | None = None
 
 
 class UpdateDeleteProfile(Body):
@@ -91,11 +90,11 @@ def update_storage(
 ) -> Response:
     """Replaces profile and credential: a credential left out is removed."""
     new = for_credential(body.storage_profile.normalised(), body.storage_credential)
-    _validate(server, warehouse_id, lambda _: WarehouseStorage(new, body.storage_credential))
+    _validate(server, warehouse_id, new, body.storage_credential)
 
     def change(session: Session, warehouse: Warehouse) -> None:
-        old = S3Profile.model_validate(warehouse.storage_profile)
-        profile = old.updated_by(new, region_moves=server.settings.since("0.12")).stored()
+        old = kept_profile(warehouse.storage_profile)
+        profile = updated(old, new, region_moves=server.settings.since("0.12")).stored()
         if profile != warehouse.storage_profile:
             warehouse.storage_profile = profile
         _replace_secret(session, warehouse, body.storage_credential)
@@ -107,9 +106,9 @@ def update_storage(
 def update_credential(
     server: Server, warehouse_id: UUID, body: Annotated[UpdateCredential, read_body(UpdateCredential)]
 ) -> Response:
-    new = body.new_storage_credential
     """Replace the credential alone; what Cloudflare's keys force on a profile comes with the profile only."""
-    _validate(server, warehouse_id, lambda old: WarehouseStorage(old.profile, new))
+    new = body.new_storage_credential
+    _validate(server, warehouse_id, None, new)
 
     def change(session: Session, warehouse: Warehouse) -> None:
         _replace_secret(session, warehouse, new)
@@ -117,16 +116,17 @@ def update_credential(
     return _change(server, warehouse_id, change)
 
 
-def _validate(server: Lakekeeper, warehouse_id: UUID, wanted: Callable[[WarehouseStorage], WarehouseStorage]) -> None:
+def _validate(server: Lakekeeper, warehouse_id: UUID, profile: Profile | None, credential: Credential | None) -> None:
+    """Try a new profile, or the present one, with a credential."""
     with server.database.read() as session:
         warehouse = find_warehouse(session, str(warehouse_id), active=True)
         check_managed(server, warehouse)
-        old = server.storage_of(session, warehouse)
+        profile = profile or kept_profile(warehouse.storage_profile)
     if not server.settings.skip_storage_validation:
-        raise_failed(server.probe.checks(wanted(old)), names_checks=server.settings.since("0.14"))
+        raise_failed(server.probe.checks(profile, credential), names_checks=server.settings.since("0.14"))
 
 
-def _replace_secret(session: Session, warehouse: Warehouse, credential: S3Credential | None) -> None:
+def _replace_secret(session: Session, warehouse: Warehouse, credential: Credential | None) -> None:
     """A new row even for an equal credential: nothing that was made from the old one is used on."""
     if warehouse.secret_id and (old := session.get(Secret, warehouse.secret_id)):
         session.delete(old)

@@ -19,8 +19,7 @@ from ..requests import Body, Flag, read_body
 from ..responses import empty, json_response
 from ..server import Lakekeeper, ProjectId, Server, find_warehouse
 from ..statistics import take_statistics
-from ..storage import WarehouseStorage
-from ..storage_profile import S3Profile, for_credential
+from ..storage_families import Profile, for_credential, kept_profile, overlap
 from ..validation import raise_failed
 from ..versions import queue_name
 from .warehouse_model import CreateWarehouse, check_format_versions, check_name, shown
@@ -43,24 +42,24 @@ def create_warehouse(
         raise ApiError(403, "WarehouseManaged", "Creating a managed warehouse requires instance-admin privilege.")
     profile = for_credential(body.storage_profile.normalised(), body.storage_credential)
     if not server.settings.skip_storage_validation:
-        checks = server.probe.checks(WarehouseStorage(profile, body.storage_credential))
+        checks = server.probe.checks(profile, body.storage_credential)
         raise_failed(checks, names_checks=server.settings.since("0.14"))
     check_overlap(server, project, profile)
     return json_response(_insert(server, project, body, profile, versions), 201)
 
 
-def check_overlap(server: Lakekeeper, project: str, profile: S3Profile) -> None:
+def check_overlap(server: Lakekeeper, project: str, profile: Profile) -> None:
     """Raises 400 where another warehouse of the project, active or not, shares the location."""
     with server.database.read() as session:
         others = session.scalars(select(Warehouse).where(Warehouse.project_id == project)).all()
     for other in others:
-        if profile.overlaps(S3Profile.model_validate(other.storage_profile)):
+        if overlap(profile, kept_profile(other.storage_profile)):
             message = f"Storage profile overlaps with existing warehouse {other.name}"
             raise ApiError(400, "CreateWarehouseStorageProfileOverlap", message)
 
 
 def _insert(
-    server: Lakekeeper, project: str, body: CreateWarehouse, profile: S3Profile, versions: list[int]
+    server: Lakekeeper, project: str, body: CreateWarehouse, profile: Profile, versions: list[int]
 ) -> dict[str, object]:
     credential, now = body.storage_credential, server.clock.now()
     secret = Secret(id=new_id(), payload=credential.stored()) if credential else None
