@@ -40,6 +40,7 @@ STAND_IN_ONLY = {
     "attached": "attaches the sandbox's providers",
     "struck": "strikes the ways to the servers",
     "openfga": "plays users by their names",
+    "switched": "has the stand-in play faults at every call",
     "way_to": "puts faults between the engine and the sandbox",
 }
 """Fixtures that real servers cannot give, and why."""
@@ -126,6 +127,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 NOT_IN_THE_MATRIX = {
     "servers": "plays every version itself",
     "granting": "plays 0.14 always, for its tags",
+    "switched": "plays 0.14 always, for its grants",
 }
 """Fixtures that do not depend on the version that the matrix asks for, and why."""
 

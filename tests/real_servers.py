@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import uuid
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -32,6 +33,9 @@ KEY_ID, SECRET = "TEST_REAL_KEY_ID", "TEST_REAL_SECRET"
 
 PREFIX = "lwt"
 """Names of everything that a run makes begin with this and the run's own letters."""
+
+CLEANERS = 8
+"""Threads that remove projects."""
 
 PURGE_WAIT = 120
 """Seconds that the server has to work off the purges of one warehouse."""
@@ -175,25 +179,31 @@ class RealServers:
 
     def clean_up(self) -> list[str]:
         """Remove what this run made; the result says what could not be removed, a line for each."""
-        left: list[str] = []
-        for project_id in sorted(projects.all_of(self.client)):
-            if self.run in project_id:
-                left += _reported(f"project {project_id}", lambda one=project_id: self._remove_project(one))
+        mine = sorted(one for one in projects.all_of(self.client) if self.run in one)
+        _ = self._unlisted  # once, before the threads ask for it
+        with ThreadPoolExecutor(CLEANERS) as pool:  # a run leaves hundreds, and the server works off purges meanwhile
+            reports = pool.map(lambda one: _reported(f"project {one}", lambda: self._remove_project(one)), mine)
+        left = [line for report in reports for line in report]
         for user in users.all_of(self.client):
             if self.run in str(user["id"]):
                 left += _reported(f"user {user['id']}", lambda one=user: users.delete(self.client, str(one["id"])))
         left += _reported(f"objects of {self.bucket}", self._empty_bucket)
+        left += [f"project {one} is still there" for one in projects.all_of(self.client) if self.run in one]
         if self.kubeconfig:
             left += self._remove_kubernetes_namespaces()
         self.client.close()
         return left
 
+    @cached_property
+    def _unlisted(self) -> dict[str, str]:
+        """The projects of the warehouses that tests made by themselves and that are still there, by id."""
+        found = ((one, warehouses.get(self.client, one)) for one in self.warehouse_ids)
+        return {one: str(there["project-id"]) for one, there in found if there}
+
     def _remove_project(self, project_id: str) -> None:
         found = {warehouses.id_of(one) for one in warehouses.all_of(self.client, project_id)}
-        for warehouse_id in found | self.warehouse_ids:
-            there = warehouses.get(self.client, warehouse_id)
-            if there and there["project-id"] == project_id:
-                self._remove_warehouse(warehouse_id)
+        for warehouse_id in found | {one for one, project in self._unlisted.items() if project == project_id}:
+            self._remove_warehouse(warehouse_id)
         for role in roles.all_of(self.client, project_id):
             roles.delete(self.client, project_id, str(role["id"]))
         projects.delete(self.client, project_id)

@@ -28,6 +28,7 @@ from lakewright_sandbox.lakekeeper.faults import Delay, FaultSwitch
 from lakewright_sandbox.lakekeeper.models import Base, ServerRow
 from lakewright_sandbox.lakekeeper.server import Lakekeeper
 from lakewright_sandbox.lakekeeper.settings import Settings
+from lakewright_sandbox.lakekeeper.versions import NEWEST
 
 from .conftest import Props, Resource
 from .fault_cases import CASES, SECRETS, Case, World
@@ -119,7 +120,7 @@ class Switched:
 @pytest.fixture(scope="module")
 def switched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Switched]:
     database = f"sqlite:///{tmp_path_factory.mktemp('faults') / 'lakekeeper.db'}"
-    app = create_app(Settings(database=database, skip_storage_validation=True))
+    app = create_app(Settings(database=database, version=NEWEST, skip_storage_validation=True))
     with serving(FaultSwitch(app)) as endpoint, httpx.Client(base_url=endpoint, timeout=10) as http:
         yield Switched(http, app.state.lakekeeper)
 
