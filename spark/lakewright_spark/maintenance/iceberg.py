@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import chain
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from py4j.protocol import Py4JJavaError
@@ -16,6 +16,9 @@ from pyspark.sql import DataFrame, SparkSession
 from lakewright_spark.errors import JobFailedError, NoSuchResultError
 from lakewright_spark.maintenance.job import switched_off
 from lakewright_spark.table_identifier import TableIdentifier, quoted
+
+if TYPE_CHECKING:
+    from lakewright_spark.maintenance.ops_tables import RowBuffer
 
 MARK = "lakewright.change"
 """In the summary of a snapshot that a job made: tells it from every other."""
@@ -32,9 +35,11 @@ class IcebergTable:
     spark: SparkSession
     table: TableIdentifier
     java: Any
+    buffer: RowBuffer | None = None
+    """Takes what jobs keep about the table in `ops`; without one, each job commits that itself."""
 
     @classmethod
-    def open(cls, spark: SparkSession, table: TableIdentifier) -> IcebergTable:
+    def open(cls, spark: SparkSession, table: TableIdentifier, buffer: RowBuffer | None = None) -> IcebergTable:
         """Its newest state, whatever Spark remembers of it. NoSuchResultError, JobFailedError."""
         jvm: Any = spark._jvm
         where = jvm.org.apache.iceberg.spark.Spark3Util.catalogAndIdentifier
@@ -52,7 +57,7 @@ class IcebergTable:
             missing = "TABLE_OR_VIEW_NOT_FOUND" in reason or "NoSuchTable" in reason or "NoSuchNamespace" in reason
             kind = NoSuchResultError if missing else JobFailedError
             raise kind(f"table {table} cannot be opened: {reason}") from error
-        return cls(spark, table, java)
+        return cls(spark, table, java, buffer)
 
     @property
     def uuid(self) -> str:

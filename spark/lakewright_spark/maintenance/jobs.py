@@ -23,6 +23,7 @@ from lakewright_spark.maintenance import (
 )
 from lakewright_spark.maintenance.iceberg import IcebergTable, first_line
 from lakewright_spark.maintenance.job import JobRun, Metrics, reason_to_skip
+from lakewright_spark.maintenance.ops_tables import RowBuffer
 from lakewright_spark.table_identifier import TableIdentifier
 
 RUNS: Mapping[Job, JobRun] = {
@@ -56,18 +57,19 @@ def run(
     dry_run: bool,
     now: datetime,
     planned: Planned | None = None,
+    buffer: RowBuffer | None = None,
 ) -> Metrics:
     """Run a job on a table.
 
     With `planned`, the policies that the table has by now hold in place of `policy`, and the job is skipped if the
-    table has been locked since, or if another table has its name.
+    table has been locked since, or if another table has its name. What the job keeps in `ops` goes to `buffer`.
 
     Raises:
         JobFailedError, NoSuchResultError, PolicyRefusedError: Nothing is half done then.
     """
     if reason := reason_to_skip(job, policy, now):
         return Metrics(state="SKIPPED", reason=reason, dry_run=dry_run)
-    opened = IcebergTable.open(spark, table)
+    opened = IcebergTable.open(spark, table, buffer)
     if planned is not None:
         if opened.uuid != planned.uuid:
             reason = f"another table has this name by now: expected UUID {planned.uuid}, found {opened.uuid}"

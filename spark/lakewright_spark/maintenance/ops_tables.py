@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, Protocol, cast
 
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
@@ -14,6 +14,12 @@ from lakewright_spark.errors import NoSuchResultError
 from lakewright_spark.maintenance.iceberg import IcebergTable
 from lakewright_spark.maintenance.ops_policies import OPS
 from lakewright_spark.table_identifier import TableIdentifier, quoted
+
+
+class RowBuffer(Protocol):
+    """Takes rows of many tables, to be committed together."""
+
+    def add(self, warehouse: str, kept: OpsTable, rows: Sequence[Mapping[str, Any]]) -> None: ...
 
 
 @dataclass(frozen=True)
@@ -38,6 +44,13 @@ class OpsTable:
                 f"TBLPROPERTIES ({properties}, 'write.distribution-mode' = 'none')"
             )
         return table.sql
+
+    def keep(self, opened: IcebergTable, rows: Sequence[Mapping[str, Any]]) -> None:
+        """Add rows about a table: to the buffer that it was opened with, else at once."""
+        if opened.buffer is None:
+            self.append(opened.spark, opened.table.warehouse, rows)
+        elif rows:
+            opened.buffer.add(opened.table.warehouse, self, rows)
 
     def append(self, spark: SparkSession, warehouse: str, rows: Sequence[Mapping[str, Any]]) -> None:
         """Add rows in one commit; a row may have more than the table's columns."""

@@ -12,6 +12,9 @@ from lakewright_spark.maintenance.candidates import CANDIDATES, age_limit, none_
 from lakewright_spark.maintenance.iceberg import IcebergTable, instant
 from lakewright_spark.maintenance.job import Metrics
 
+MOST_KEPT = 1000
+"""Files of a table that are kept in memory; Spark writes more of them itself."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class OrphanFilesMetrics(Metrics):
@@ -37,7 +40,10 @@ def run(opened: IcebergTable, policy: TablePolicies, *, dry_run: bool, now: date
             return OrphanFilesMetrics()
         fresh = found.join(recorded(opened), "file_path", "left_anti").cache()
         try:
-            if new := fresh.count():
+            if (new := fresh.count()) and new <= MOST_KEPT:
+                of = {"table_name": str(opened.table), "table_uuid": opened.uuid, "first_seen": now}
+                CANDIDATES.keep(opened, [of | row.asDict() for row in fresh.select("file_path").collect()])
+            elif new:
                 fresh.select(
                     f.lit(str(opened.table)).alias("table_name"),
                     f.lit(opened.uuid).alias("table_uuid"),

@@ -68,7 +68,7 @@ def run(opened: IcebergTable, policy: TablePolicies, *, dry_run: bool, now: date
     commits = _commits(metadata, now, _known(opened, metadata) if not dry_run else frozenset())
     if not dry_run:
         for rows, kept in (([whole], TABLES), (partitions, PARTITIONS), (commits, COMMITS)):
-            kept.append(opened.spark, opened.table.warehouse, [of | row for row in rows])
+            kept.keep(opened, [of | row for row in rows])
     return StatisticsMetrics(
         rows=whole["row_count"],
         data_files=whole["data_files"],

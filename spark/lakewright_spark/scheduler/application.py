@@ -30,6 +30,7 @@ from lakewright_spark.scheduler.heartbeat import Heartbeat
 from lakewright_spark.scheduler.history import histories
 from lakewright_spark.scheduler.lease import LIFE, Lease
 from lakewright_spark.scheduler.listings import held_without_listing
+from lakewright_spark.scheduler.ops_buffer import OpsBuffer
 from lakewright_spark.scheduler.outcome import Outcome
 from lakewright_spark.scheduler.plan import WarehousePlan, plan
 from lakewright_spark.scheduler.recorder import EVERY, Recorder
@@ -96,12 +97,13 @@ class Maintenance:
                     plans.append(self._planned(name, catalog, outcome))
             outcome.unavailable.check_any_left([one.name for one in self.config.warehouses])
             outcome.planned(plans)
-            works = [work for one in plans for work in self._works(one)]
+            buffer = OpsBuffer(self.config, catalogs)
+            works = [work for one in plans for work in self._works(one, buffer)]
             observers: list[Observer] = [outcome, *self.observers]
             undecided = [run for one in plans for run in self._undecided(one)]
             recorder: Recorder | None = None
             if not self.dry_run:
-                recorder = Recorder(self.config, catalogs, self.clock, every=self.record_every)
+                recorder = Recorder(self.config, catalogs, self.clock, every=self.record_every, buffer=buffer)
                 stack.callback(self._close, recorder, outcome)
                 observers.insert(0, recorder)
             self._tell([one for one in observers if one is not outcome], undecided)
@@ -218,7 +220,7 @@ class Maintenance:
             yield queued
             yield replace(queued, state=RunState.FAILED, reason=reason, finished_at=now)
 
-    def _works(self, found: WarehousePlan) -> Iterator[TableWork]:
+    def _works(self, found: WarehousePlan, buffer: OpsBuffer) -> Iterator[TableWork]:
         now = self.clock()
         for one in found.tables:
             runs = tuple(
@@ -234,7 +236,7 @@ class Maintenance:
                 for decision in one.due
             )
             if runs:
-                yield TableWork(one.facts.table, one.policies, runs, self._look_again)
+                yield TableWork(one.facts.table, one.policies, runs, self._look_again, buffer)
 
     def _look_again(self, run: RunRecord) -> jobs.Planned:
         """Return what a job checks right before it begins."""

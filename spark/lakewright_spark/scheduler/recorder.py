@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from datetime import datetime
 
 from pyiceberg.catalog import Catalog
@@ -11,8 +12,11 @@ from pyiceberg.catalog import Catalog
 from lakewright_spark.catalog import CatalogConfig
 from lakewright_spark.pyiceberg_catalog import explained
 from lakewright_spark.scheduler import job_runs
-from lakewright_spark.scheduler.records import RunRecord
+from lakewright_spark.scheduler.ops_buffer import OpsBuffer
+from lakewright_spark.scheduler.records import RunRecord, RunState
 
+KEEP_ROWS = frozenset({"statistics", "orphan-files"})
+"""Jobs whose results are rows in `ops`."""
 EVERY = 30.0
 """Seconds between two commits to one warehouse."""
 
@@ -27,7 +31,10 @@ class Recorder:
         clock: Callable[[], datetime],
         *,
         every: float = EVERY,
+        buffer: OpsBuffer | None = None,
     ) -> None:
+        """`buffer` has the rows of runs: those are written first."""
+        self._buffer = buffer
         self._config, self._catalogs, self._clock, self._every = config, catalogs, clock, every
         self._lock, self._closed = threading.Lock(), threading.Event()
         self._pending: dict[str, RunRecord] = {}
@@ -52,7 +59,20 @@ class Recorder:
         with self._lock:
             kept = {key: run for key, run in self._pending.items() if run.table.warehouse not in forgotten}
             self._pending = kept
-        return self._flush()
+        return self._flush(last=True)
+
+    def _without_rows(self, run: RunRecord, why: str, *, last: bool) -> RunRecord | None:
+        """Return how a run is recorded while what it kept cannot be written: not as a success, so that it runs again.
+
+        None if it is to be recorded later.
+        """
+        if run.state is not RunState.SUCCEEDED or run.job not in KEEP_ROWS:
+            return run
+        if last:
+            return replace(run, state=RunState.FAILED, reason=why)
+        with self._lock:
+            self._pending.setdefault(run.id, run)
+        return None
 
     def _beat(self) -> None:
         while True:
@@ -60,12 +80,17 @@ class Recorder:
             if self._closed.wait(self._every):
                 return
 
-    def _flush(self) -> list[str]:
+    def _flush(self, *, last: bool = False) -> list[str]:
+        # In this order: whatever a run kept in the buffer, it kept before it ended.
         with self._lock:
             pending, self._pending = self._pending, {}
         failures: list[str] = []
         for warehouse in dict.fromkeys(run.table.warehouse for run in pending.values()):
             rows = [run for run in pending.values() if run.table.warehouse == warehouse]
+            if unwritten := self._buffer.flush(warehouse) if self._buffer else []:
+                failures += unwritten
+                rows = [self._without_rows(run, unwritten[0], last=last) for run in rows]
+                rows = [run for run in rows if run is not None]
             try:
                 with explained(self._config, warehouse, "ops.job_runs"):
                     job_runs.append(self._catalogs[warehouse], rows, self._clock())

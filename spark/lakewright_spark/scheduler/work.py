@@ -18,6 +18,7 @@ from lakewright_spark.catalog_policies import TablePolicies
 from lakewright_spark.errors import LakewrightSparkError, NoSuchResultError
 from lakewright_spark.maintenance import jobs
 from lakewright_spark.maintenance.job import Metrics
+from lakewright_spark.maintenance.ops_tables import RowBuffer
 from lakewright_spark.scheduler.records import PLAN, RunRecord, RunState
 from lakewright_spark.table_identifier import TableIdentifier
 
@@ -33,6 +34,8 @@ class TableWork:
     runs: tuple[RunRecord, ...]
     planned: Callable[[RunRecord], jobs.Planned] | None = None
     """What a job looks at again before it begins."""
+    buffer: RowBuffer | None = None
+    """Takes what jobs keep in `ops`."""
 
 
 @dataclass(frozen=True)
@@ -86,6 +89,7 @@ class TableThread:
                     dry_run=self.dry_run,
                     now=run.started_at,
                     planned=self.work.planned(run) if self.work.planned else None,
+                    buffer=self.work.buffer,
                 )
         except NoSuchResultError as error:
             return dataclasses.replace(run, state=RunState.SKIPPED, reason=f"it is gone: {error}", error=error)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 import uuid
 from collections.abc import Callable, Iterator
@@ -292,3 +293,24 @@ def test_maintenance_goes_on_past_a_table_it_cannot_read(place: Place) -> None:
     assert (run.table.name, run.job) == ("odd", "plan")
     assert "its metadata cannot be read: " in run.reason
     assert isinstance(outcome.error(), MaintenanceFailedError)
+
+
+def test_statistics_of_several_tables_share_their_commits(place: Place) -> None:
+    """Spark reads what the scheduler commits for its jobs, in the tables that Spark or the scheduler made."""
+    for name in ("one", "two", "three"):
+        place.table(name, files=1)
+    place.maintenance(jobs=ONE, table=re.compile("three")).run()
+
+    def commits() -> int:
+        return place.spark.sql("SELECT count(*) FROM results.ops.table_statistics.snapshots").collect()[0][0]
+
+    before = commits()
+    outcome = place.maintenance(jobs=ONE).run()
+    assert outcome.counts() == {"SUCCEEDED": 2}
+    for kept in ("table_statistics", "partition_statistics", "commit_statistics"):
+        place.spark.catalog.refreshTable(f"results.ops.{kept}")
+        rows = place.spark.sql(
+            f"SELECT table_name FROM results.ops.{kept} WHERE table_name LIKE 'results.{place.name}.%'"
+        )
+        assert sorted(row[0].rpartition(".")[2] for row in rows.collect()) == ["one", "three", "two"]
+    assert commits() == before + 1

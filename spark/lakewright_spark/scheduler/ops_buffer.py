@@ -1,0 +1,75 @@
+"""OpsBuffer: rows that jobs keep in `ops`, of many tables in one commit. 10,000 tables made 30,000 commits a night."""
+
+from __future__ import annotations
+
+import threading
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pyiceberg.catalog import Catalog
+
+from lakewright_spark.catalog import CatalogConfig
+from lakewright_spark.errors import JobFailedError
+from lakewright_spark.maintenance.ops_tables import OpsTable
+from lakewright_spark.pyiceberg_catalog import explained
+from lakewright_spark.scheduler.ops_append import append
+
+ROWS = 20_000
+"""Rows of one table of `ops` that wait at most; a commit then comes before its time."""
+
+Row = Mapping[str, Any]
+
+
+class OpsBuffer:
+    """Keeps rows until `flush`, or until there are too many. Threads of jobs add, the recorder's thread flushes.
+
+    A run counts as succeeded in `ops.job_runs` only after its rows are committed, so that a process that dies with
+    rows in here has its jobs run again.
+    """
+
+    def __init__(self, config: CatalogConfig, catalogs: Mapping[str, Catalog], *, most: int = ROWS) -> None:
+        self._config, self._catalogs, self._most = config, catalogs, most
+        self._lock = threading.Lock()
+        self._flushing: defaultdict[tuple[str, str], threading.Lock] = defaultdict(threading.Lock)
+        self._rows: defaultdict[tuple[str, str], list[Row]] = defaultdict(list)
+        self._tables: dict[str, OpsTable] = {}
+
+    def __len__(self) -> int:
+        with self._lock:
+            return sum(map(len, self._rows.values()))
+
+    def add(self, warehouse: str, kept: OpsTable, rows: Sequence[Row]) -> None:
+        """Keep rows; JobFailedError, with none of them kept, if as many as may wait cannot be written."""
+        key = (warehouse, kept.name)
+        with self._lock:
+            self._tables[kept.name] = kept
+            full = len(self._rows[key]) + len(rows) > self._most
+        if full and (why := self._flush(key)):
+            raise JobFailedError(why)
+        with self._lock:
+            self._rows[key] += rows
+
+    def flush(self, warehouse: str) -> list[str]:
+        """Write what there is of a warehouse, in a commit for each table; what could not be written, in sentences."""
+        with self._lock:
+            keys = [key for key, rows in self._rows.items() if key[0] == warehouse and rows]
+        return [why for key in keys if (why := self._flush(key))]
+
+    def _flush(self, key: tuple[str, str]) -> str | None:
+        warehouse, name = key
+        with self._lock:
+            writing = self._flushing[key]
+        with writing:
+            with self._lock:
+                rows = self._rows.pop(key, [])
+            if not rows:
+                return None
+            try:
+                with explained(self._config, warehouse, f"ops.{name}"):
+                    append(self._catalogs[warehouse], self._tables[name], rows)
+            except Exception as error:  # noqa: BLE001  # of whatever kind: the rows are kept, and the work goes on
+                with self._lock:
+                    self._rows[key] = [*rows, *self._rows[key]]
+                return f"{len(rows)} rows are not in ops.{name}: {error}"
+        return None
