@@ -55,7 +55,7 @@ def list_runs(
     as_json: AsJson = False,
 ) -> None:
     """Runs, the first queued first."""
-    runs, error = _runs(config, warehouse, since)
+    runs, error = _runs(config, warehouse, since, f"job = '{job}'" if job else "")
     found = [
         run
         for run in runs
@@ -94,7 +94,7 @@ def show(
     """All that is known of one run."""
     from lakewright_spark.scheduler.outcome import told  # noqa: PLC0415  # as below
 
-    runs, error = _runs(config, warehouse, None)
+    runs, error = _runs(config, warehouse, None, f"run_id LIKE '{run}%'")
     found = [one for one in runs if one.id.startswith(run)]
     if len(found) != 1:
         raise error or NoSuchResultError(f"expected one run whose id begins with {run}, found {len(found)}")
@@ -107,7 +107,7 @@ def show(
 
 
 def _runs(
-    config: ConfigFile, warehouses: list[str] | None, since: timedelta | None
+    config: ConfigFile, warehouses: list[str] | None, since: timedelta | None, wanted: str
 ) -> tuple[list[RunRecord], LakewrightSparkError | None]:
     """The runs, and the error of warehouses that could not be asked.
 
@@ -125,7 +125,7 @@ def _runs(
         with unavailable.leaving_out(name):
             opened = open_catalog(catalog, name)
             with explained(catalog, name, "ops.job_runs"):
-                found += job_runs.runs(opened, name, earliest)
+                found += job_runs.runs(opened, name, earliest, wanted=wanted)
     unavailable.check_any_left(names)
     printing.note(unavailable.note())
     return [run for run in found if earliest is None or run.queued_at >= earliest], unavailable.error()

@@ -30,6 +30,7 @@ from lakewright_spark.scheduler.heartbeat import Heartbeat
 from lakewright_spark.scheduler.history import histories
 from lakewright_spark.scheduler.lease import LIFE, Lease
 from lakewright_spark.scheduler.listings import held_without_listing
+from lakewright_spark.scheduler.old_candidates import forget_old_candidates
 from lakewright_spark.scheduler.ops_buffer import OpsBuffer
 from lakewright_spark.scheduler.outcome import Outcome
 from lakewright_spark.scheduler.plan import WarehousePlan, plan
@@ -195,6 +196,8 @@ class Maintenance:
                     recovery.close_runs_of_the_dead(catalog, warehouse, self.runner, now)
                 if not self.asked:
                     known = histories(catalog, now)
+                    if not self.dry_run:
+                        forget_old_candidates(catalog, known, now)
             except Exception as error:  # noqa: BLE001  # its own tables are no reason to leave the user's alone
                 reason = reason_unreadable(catalog, error)
                 outcome.warnings.append(f"warehouse {warehouse}: every job counts as never run: ops.job_runs: {reason}")

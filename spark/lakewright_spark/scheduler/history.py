@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
-from typing import cast
+from typing import Any, cast
 
+import pyarrow as pa
 from pyiceberg.catalog import Catalog
+from pyiceberg.expressions import AlwaysTrue
 
 from lakewright_spark.catalog_policies import Job
 from lakewright_spark.maintenance.candidates import CANDIDATES
 from lakewright_spark.scheduler import job_runs
 from lakewright_spark.scheduler.due import History
 from lakewright_spark.scheduler.ops import found
+from lakewright_spark.scheduler.ops_scan import parts
 from lakewright_spark.scheduler.records import RunState
 
 REMEMBERED = timedelta(days=60)
 """What ran longer ago counts as never: every table is looked at again so often at least."""
+
+_NEVER = datetime.min.replace(tzinfo=UTC)
 
 
 def histories(catalog: Catalog, now: datetime) -> Mapping[str, History]:
@@ -25,12 +30,19 @@ def histories(catalog: Catalog, now: datetime) -> Mapping[str, History]:
     succeeded: defaultdict[str, dict[Job, datetime]] = defaultdict(dict)
     if (runs := found(catalog, job_runs.NAME)) is not None:
         wanted = f"{job_runs.since(now - REMEMBERED)} AND state = '{RunState.SUCCEEDED}'"
-        scan = runs.scan(wanted, ("table_uuid", "job", "started_at"))
-        for row in scan.to_arrow().group_by(["table_uuid", "job"]).aggregate([("started_at", "max")]).to_pylist():
-            succeeded[row["table_uuid"]][cast(Job, row["job"])] = row["started_at_max"].astimezone(UTC)
+        for part in parts(runs, wanted, ("table_uuid", "job", "started_at")):
+            newest = part.group_by(["table_uuid", "job"]).aggregate([("started_at", "max")])
+            for uuid, job, at in _rows(newest, "table_uuid", "job", "started_at_max"):
+                known = succeeded[uuid]
+                known[cast(Job, job)] = max(at.astimezone(UTC), known.get(cast(Job, job), _NEVER))
     oldest: dict[str, datetime] = {}
     if (candidates := found(catalog, CANDIDATES.name)) is not None:
-        rows = candidates.scan(selected_fields=("table_uuid", "first_seen")).to_arrow()
-        for row in rows.group_by(["table_uuid"]).aggregate([("first_seen", "min")]).to_pylist():
-            oldest[row["table_uuid"]] = row["first_seen_min"].astimezone(UTC)
+        for part in parts(candidates, AlwaysTrue(), ("table_uuid", "first_seen")):
+            first = part.group_by(["table_uuid"]).aggregate([("first_seen", "min")])
+            for uuid, at in _rows(first, "table_uuid", "first_seen_min"):
+                oldest[uuid] = min(at.astimezone(UTC), oldest.get(uuid, now))
     return {uuid: History(succeeded[uuid], oldest.get(uuid)) for uuid in [*succeeded, *oldest]}
+
+
+def _rows(table: pa.Table, *names: str) -> Iterator[tuple[Any, ...]]:
+    return zip(*(table.column(name).to_pylist() for name in names), strict=True)

@@ -12,6 +12,7 @@ from pyiceberg.catalog import Catalog
 from pyiceberg.expressions import AlwaysTrue
 from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
+from pyiceberg.table import Table
 from pyiceberg.transforms import IdentityTransform
 from pyiceberg.types import DoubleType, LongType, NestedField, StringType, TimestamptzType
 
@@ -19,6 +20,7 @@ from lakewright_spark.catalog import COMMIT_RETRIES
 from lakewright_spark.catalog_policies import Job
 from lakewright_spark.maintenance.ops_policies import JOB_RUNS
 from lakewright_spark.scheduler.ops import found, made
+from lakewright_spark.scheduler.ops_scan import parts
 from lakewright_spark.scheduler.records import RunRecord, RunState
 from lakewright_spark.table_identifier import TableIdentifier
 
@@ -41,6 +43,8 @@ SCHEMA = Schema(
     NestedField(14, "metrics", _TEXT, doc="the job's own numbers, as a JSON object"),
     NestedField(15, "recorded_at", _TIME, doc="when this row was written"),
 )
+_UNFINISHED = "('{}')".format("', '".join(state for state in RunState if not state.ended))
+"""As a filter of PyIceberg's."""
 _PARTITIONS = PartitionSpec(PartitionField(1, 1000, IdentityTransform(), "day"))
 PROPERTIES = {
     **COMMIT_RETRIES,
@@ -60,12 +64,35 @@ def since(earliest: datetime) -> str:
     return f"day >= '{earliest.astimezone(UTC):%Y-%m-%d}'"
 
 
-def runs(catalog: Catalog, warehouse: str, earliest: datetime | None = None) -> list[RunRecord]:
-    """How each run stands that was queued on this day or later, the first queued first."""
+def runs(catalog: Catalog, warehouse: str, earliest: datetime | None = None, *, wanted: str = "") -> list[RunRecord]:
+    """Return how each run stands that was queued on this day or later, the first queued first.
+
+    `wanted` is a filter as PyIceberg reads it, on columns that all rows of a run have in common, such as `job`.
+    """
     table = found(catalog, NAME)
     if table is None:
         return []
-    rows = table.scan(since(earliest) if earliest else AlwaysTrue()).to_arrow().to_pylist()
+    filters = [one for one in (since(earliest) if earliest else "", wanted) if one]
+    return _standing(warehouse, table.scan(" AND ".join(filters) or AlwaysTrue()).to_arrow().to_pylist())
+
+
+def open_runs(table: Table, warehouse: str, day: str) -> list[RunRecord]:
+    """Return the runs of a day that have not ended. Of the others, one column is read."""
+    unfinished, ended = (f"day = '{day}' AND state {within} {_UNFINISHED}" for within in ("IN", "NOT IN"))
+    left = _ids(table, unfinished)
+    if left:
+        left -= _ids(table, ended)
+    if not left:
+        return []
+    every = parts(table, unfinished, tuple(field.name for field in SCHEMA.fields))
+    return _standing(warehouse, [row for part in every for row in part.to_pylist() if row["run_id"] in left])
+
+
+def _ids(table: Table, wanted: str) -> set[str]:
+    return {one for part in parts(table, wanted, ("run_id",)) for one in part.column("run_id").to_pylist()}
+
+
+def _standing(warehouse: str, rows: Iterable[dict[str, Any]]) -> list[RunRecord]:
     furthest = {row["run_id"]: row for row in sorted(rows, key=_progress)}
     return sorted(_records(warehouse, furthest.values()), key=lambda one: (one.queued_at, one.table.within))
 

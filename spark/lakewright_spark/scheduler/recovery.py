@@ -2,29 +2,49 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 
 from pyiceberg.catalog import Catalog
 
 from lakewright_spark.scheduler import job_runs
 from lakewright_spark.scheduler.history import REMEMBERED
+from lakewright_spark.scheduler.ops import found
 from lakewright_spark.scheduler.records import RunRecord, RunState
+
+CLOSED_UNTIL = "lakewright.closed-until"
+"""Property of `ops.job_runs`: the day until which every run has ended, but for those of runners that lived then."""
 
 
 def close_runs_of_the_dead(catalog: Catalog, warehouse: str, runner: str, now: datetime) -> list[RunRecord]:
     """Runs that have not ended, of any runner but this one, are failed or were never begun; those that it closed.
 
-    Only for the holder of the lease: nobody else runs anything then. What they were to do is due as before.
+    Only for the holder of the lease: nobody else runs anything then. What they were to do is due as before. Days whose
+    runs an earlier runner has closed are not read again: a property of the table says which.
     """
-    closed = [
-        _closed(run, now)
-        for run in job_runs.runs(catalog, warehouse, now - REMEMBERED)
-        if not run.state.ended and run.runner != runner
-    ]
-    if closed:
-        job_runs.append(catalog, closed, now)
+    table = found(catalog, job_runs.NAME)
+    if table is None:
+        return []
+    closed: list[RunRecord] = []
+    for day in _days(table.properties.get(CLOSED_UNTIL), now):
+        dead = [_closed(run, now) for run in job_runs.open_runs(table, warehouse, day) if run.runner != runner]
+        if dead:
+            job_runs.append(catalog, dead, now)
+        closed += dead
+    if table.properties.get(CLOSED_UNTIL) != f"{now:%Y-%m-%d}":
+        with table.refresh().transaction() as change:
+            change.set_properties({CLOSED_UNTIL: f"{now:%Y-%m-%d}"})
     return closed
+
+
+def _days(closed_until: str | None, now: datetime) -> Iterator[str]:
+    """Yield the days whose runs may be open. A run is queued on one day and may end on the next."""
+    first = now - REMEMBERED
+    if closed_until is not None:
+        first = max(first, datetime.fromisoformat(closed_until).replace(tzinfo=UTC) - timedelta(days=1))
+    for number in range((now.date() - first.date()).days + 2):  # clocks differ: tomorrow may have begun elsewhere
+        yield f"{first + timedelta(days=number):%Y-%m-%d}"
 
 
 def _closed(run: RunRecord, now: datetime) -> RunRecord:

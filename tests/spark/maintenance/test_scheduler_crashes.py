@@ -77,10 +77,10 @@ class Runner:
                 self.news.notify_all()
 
     def done(self, runs: int) -> None:
-        """Returns when so many runs have succeeded."""
+        """Return when so many runs have succeeded; a table is reported with all of its runs."""
 
         def enough() -> bool:
-            return sum(line.startswith("succeeded ") for line in self.lines) >= runs
+            return sum(line.count(" succeeded ") for line in self.lines) >= runs
 
         with self.news:
             assert self.news.wait_for(enough, timeout=120), "".join(self.lines)

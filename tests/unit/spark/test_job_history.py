@@ -1,0 +1,119 @@
+"""What a start of `maintain` reads of earlier runs: bounded parts, few columns, and no day twice."""
+
+from __future__ import annotations
+
+import dataclasses
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from lakewright_spark.maintenance.candidates import CANDIDATES
+from lakewright_spark.scheduler import history, job_runs, ops_scan
+from lakewright_spark.scheduler.history import histories
+from lakewright_spark.scheduler.old_candidates import forget_old_candidates
+from lakewright_spark.scheduler.ops_append import append
+from lakewright_spark.scheduler.records import RunRecord, RunState
+from lakewright_spark.scheduler.recovery import close_runs_of_the_dead
+from lakewright_spark.table_identifier import TableIdentifier
+from pyiceberg.catalog.sql import SqlCatalog
+from pyiceberg.io.pyarrow import ArrowScan
+
+NOW = datetime(2026, 11, 22, 9, 0, tzinfo=UTC)
+DAY = timedelta(days=1)
+DAYS, TABLES = 12, 20
+
+
+def run(number: int, ago: timedelta, state: RunState = RunState.SUCCEEDED, runner: str = "old") -> RunRecord:
+    at = NOW - ago
+    table = TableIdentifier("local", ("sales",), f"t{number}")
+    times = {"started_at": at, "finished_at": at} if state.ended else {}
+    return RunRecord(
+        runner=runner, table=table, table_uuid=f"u{number}", job="statistics", state=state, queued_at=at, **times
+    )
+
+
+@pytest.fixture
+def catalog(local_catalog: SqlCatalog) -> SqlCatalog:
+    """Twelve days of runs of twenty tables, a commit a day."""
+    for day in range(DAYS, 0, -1):
+        job_runs.append(local_catalog, [run(number, day * DAY) for number in range(TABLES)], NOW - day * DAY)
+    return local_catalog
+
+
+@dataclasses.dataclass
+class Read:
+    """What Arrow has returned, scan by scan."""
+
+    rows: list[int]
+    columns: set[str]
+
+
+@pytest.fixture
+def read(monkeypatch: pytest.MonkeyPatch) -> Read:
+    seen = Read([], set())
+    to_table = ArrowScan.to_table
+
+    def counted(self: ArrowScan, tasks: Any) -> pa.Table:
+        found = to_table(self, tasks)
+        seen.rows.append(found.num_rows)
+        seen.columns |= set(found.column_names)
+        return found
+
+    monkeypatch.setattr(ArrowScan, "to_table", counted)
+    return seen
+
+
+def test_history_is_read_in_bounded_parts(catalog: SqlCatalog, read: Read, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sixty days at once took 4 GB at 10,000 tables."""
+    monkeypatch.setattr(history, "parts", lambda *words: ops_scan.parts(*words, rows_at_once=100))
+    known = histories(catalog, NOW)
+    assert {uuid: one.succeeded["statistics"] for uuid, one in known.items()} == {
+        f"u{number}": NOW - DAY for number in range(TABLES)
+    }
+    assert sum(read.rows) == DAYS * TABLES
+    assert max(read.rows) <= 100
+    assert read.columns == {"table_uuid", "job", "started_at"}
+
+
+def test_recovery_reads_ids_of_open_runs_alone(catalog: SqlCatalog, read: Read) -> None:
+    """Before, each start made a dictionary of every run of sixty days."""
+    job_runs.append(catalog, [run(1, DAY, RunState.RUNNING), run(2, DAY, RunState.QUEUED)], NOW - DAY)
+    mine = run(3, timedelta(), RunState.QUEUED, "mine")
+    job_runs.append(catalog, [mine], NOW)
+    read.rows.clear()
+    closed = close_runs_of_the_dead(catalog, "local", "mine", NOW)
+    assert {(one.table.name, one.state) for one in closed} == {("t1", RunState.FAILED), ("t2", RunState.CANCELLED)}
+    assert sum(read.rows) < 3 * TABLES
+
+
+def test_recovery_reads_no_day_twice(catalog: SqlCatalog, read: Read) -> None:
+    close_runs_of_the_dead(catalog, "local", "mine", NOW)
+    job_runs.append(catalog, [run(1, 2 * DAY, RunState.RUNNING)], NOW)
+    job_runs.append(catalog, [run(2, -DAY, RunState.RUNNING)], NOW)
+    snapshots = len(catalog.load_table("ops.job_runs").metadata.snapshots)
+    read.rows.clear()
+    (closed,) = close_runs_of_the_dead(catalog, "local", "next", NOW + DAY)
+    assert closed.table.name == "t2", "the other day was closed before, for what lived then"
+    assert sum(read.rows) < TABLES
+    assert len(catalog.load_table("ops.job_runs").metadata.snapshots) == snapshots + 1
+
+
+def test_a_run_that_ended_is_not_closed_again(catalog: SqlCatalog) -> None:
+    began = run(1, timedelta(hours=2), RunState.RUNNING)
+    job_runs.append(catalog, [began], NOW)
+    job_runs.append(catalog, [dataclasses.replace(began, state=RunState.SUCCEEDED, finished_at=NOW)], NOW)
+    assert close_runs_of_the_dead(catalog, "local", "mine", NOW) == []
+
+
+def test_candidates_of_long_ago_are_forgotten(local_catalog: SqlCatalog) -> None:
+    """Those of tables that are gone, which nobody deletes."""
+    rows = [
+        {"table_name": "t", "table_uuid": uuid, "file_path": f"s3://b/{uuid}{days}", "first_seen": NOW - days * DAY}
+        for uuid, days in (("gone", 91), ("gone", 100), ("there", 91), ("there", 3))
+    ]
+    append(local_catalog, CANDIDATES, rows)
+    assert forget_old_candidates(local_catalog, histories(local_catalog, NOW), NOW)
+    left = local_catalog.load_table("ops.orphan_candidates").scan().to_arrow().column("file_path").to_pylist()
+    assert left == ["s3://b/there3"]
+    assert not forget_old_candidates(local_catalog, histories(local_catalog, NOW), NOW)
