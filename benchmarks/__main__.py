@@ -11,6 +11,7 @@ from rich.console import Console
 
 from benchmarks import (
     maintenance,
+    many_tables,
     many_warehouses,
     noop_preview,
     projects_roles,
@@ -30,6 +31,7 @@ BENCHMARKS = {
     "spark_write": spark_write.measure,
     "results_io": results_io.measure,
     "maintenance": maintenance.measure,
+    "many_tables": many_tables.measure,
 }
 RESULTS = Path(__file__).parent / "results.json"
 
