@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, Protocol, cast
 
 from pyspark.sql import SparkSession
@@ -20,6 +21,8 @@ class RowBuffer(Protocol):
     """Takes rows of many tables, to be committed together."""
 
     def add(self, warehouse: str, kept: OpsTable, rows: Sequence[Mapping[str, Any]]) -> None: ...
+
+    def forget_candidates(self, warehouse: str, table_uuid: str, until: datetime) -> None: ...
 
 
 @dataclass(frozen=True)

@@ -78,6 +78,10 @@ def run(opened: IcebergTable, policy: TablePolicies, *, dry_run: bool, now: date
         paths = [row.orphan_file_location for row in still.collect()]
         again.delete_files(paths)
         refused = _left(again, paths, limit)
+        if not refused and opened.buffer is not None:
+            # Where this is lost, the next run finds that the files are gone.
+            opened.buffer.forget_candidates(table.warehouse, again.uuid, now - ttl)
+            return StagedFilesMetrics(deleted=len(paths), waiting=waiting)
         # Those that are due, were not deleted and were not refused are referenced again, or gone.
         spark.createDataFrame([(path,) for path in refused], "file_path string").createOrReplaceTempView(view)
         spark.sql(

@@ -1,4 +1,4 @@
-"""Forget candidates that no run has deleted for long: those of tables that are gone would stay for ever."""
+"""Forget candidates: those that `staged-files` has dealt with, and those of tables that are gone, after a time."""
 
 from __future__ import annotations
 
@@ -11,6 +11,9 @@ from lakewright_spark.maintenance.candidates import CANDIDATES
 from lakewright_spark.maintenance.ops_policies import CANDIDATES_KEPT
 from lakewright_spark.scheduler.due import History
 from lakewright_spark.scheduler.ops import found
+
+AT_ONCE = 50
+"""Tables in the filter of one commit."""
 
 
 def forget_old_candidates(catalog: Catalog, histories: Mapping[str, History], now: datetime) -> bool:
@@ -25,3 +28,19 @@ def forget_old_candidates(catalog: Catalog, histories: Mapping[str, History], no
     if (table := found(catalog, CANDIDATES.name)) is not None:
         table.delete(f"first_seen < '{limit.isoformat()}'")
     return True
+
+
+def forget_handled_candidates(catalog: Catalog, handled: Mapping[str, datetime]) -> None:
+    """Delete the rows of candidates that `staged-files` has dealt with, of many tables in one commit.
+
+    `handled`: until when candidates were found that are done with, by the table's UUID. Raises what PyIceberg raises.
+    """
+    table = found(catalog, CANDIDATES.name)
+    uuids = list(handled)
+    for start in range(0, len(uuids) if table else 0, AT_ONCE):
+        assert table
+        each = (
+            f"(table_uuid = '{uuid}' AND first_seen <= '{handled[uuid].isoformat()}')"
+            for uuid in uuids[start : start + AT_ONCE]
+        )
+        table.refresh().delete(" OR ".join(each))

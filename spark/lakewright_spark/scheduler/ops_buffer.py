@@ -5,14 +5,17 @@ from __future__ import annotations
 import threading
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import Any
 
 from pyiceberg.catalog import Catalog
 
 from lakewright_spark.catalog import CatalogConfig
 from lakewright_spark.errors import JobFailedError
+from lakewright_spark.maintenance.candidates import CANDIDATES
 from lakewright_spark.maintenance.ops_tables import OpsTable
 from lakewright_spark.pyiceberg_catalog import explained
+from lakewright_spark.scheduler.old_candidates import forget_handled_candidates
 from lakewright_spark.scheduler.ops_append import append
 
 ROWS = 20_000
@@ -34,6 +37,8 @@ class OpsBuffer:
         self._flushing: defaultdict[tuple[str, str], threading.Lock] = defaultdict(threading.Lock)
         self._rows: defaultdict[tuple[str, str], list[Row]] = defaultdict(list)
         self._tables: dict[str, OpsTable] = {}
+        self._handled: defaultdict[str, dict[str, datetime]] = defaultdict(dict)
+        """Warehouse -> table's UUID -> until when its candidates are to be forgotten."""
 
     def __len__(self) -> int:
         with self._lock:
@@ -50,11 +55,33 @@ class OpsBuffer:
         with self._lock:
             self._rows[key] += rows
 
+    def forget_candidates(self, warehouse: str, table_uuid: str, until: datetime) -> None:
+        """Forget the candidates of a table that were found until then, with those of other tables."""
+        with self._lock:
+            self._handled[warehouse][table_uuid] = until
+
     def flush(self, warehouse: str) -> list[str]:
         """Write what there is of a warehouse, in a commit for each table; what could not be written, in sentences."""
         with self._lock:
             keys = [key for key, rows in self._rows.items() if key[0] == warehouse and rows]
-        return [why for key in keys if (why := self._flush(key))]
+        failures = [why for key in keys if (why := self._flush(key))]
+        if why := self._forget(warehouse):
+            failures.append(why)
+        return failures
+
+    def _forget(self, warehouse: str) -> str | None:
+        with self._lock:
+            handled = self._handled.pop(warehouse, {})
+        if not handled:
+            return None
+        try:
+            with explained(self._config, warehouse, f"ops.{CANDIDATES.name}"):
+                forget_handled_candidates(self._catalogs[warehouse], handled)
+        except Exception as error:  # noqa: BLE001  # as below
+            with self._lock:
+                self._handled[warehouse] = handled | self._handled[warehouse]
+            return f"candidates of {len(handled)} tables are still in ops.{CANDIDATES.name}: {error}"
+        return None
 
     def _flush(self, key: tuple[str, str]) -> str | None:
         warehouse, name = key

@@ -91,6 +91,22 @@ def test_a_bounded_number_of_rows_waits(buffer: OpsBuffer, local_catalog: SqlCat
     assert local_catalog.load_table("ops.table_statistics").scan().count() == 3500
 
 
+def test_candidates_of_many_tables_are_forgotten_in_one_commit(buffer: OpsBuffer, local_catalog: SqlCatalog) -> None:
+    """Those that were found later stay, and so do those of other tables."""
+    for number in range(20):
+        buffer.add("local", CANDIDATES, [row(number), row(number, NOW + timedelta(days=1))])
+    buffer.flush("local")
+    for number in range(19):
+        buffer.forget_candidates("local", f"t{number}", NOW)
+    before = commits(local_catalog, CANDIDATES.name)
+    assert buffer.flush("local") == []
+    left = local_catalog.load_table(f"ops.{CANDIDATES.name}").scan().to_arrow()
+    expected = [(f"t{number}", NOW + timedelta(days=1)) for number in range(20)] + [("t19", NOW)]
+    found = zip(left.column("table_uuid").to_pylist(), left.column("first_seen").to_pylist(), strict=True)
+    assert sorted(found) == sorted(expected)
+    assert commits(local_catalog, CANDIDATES.name) == before + 1
+
+
 @pytest.mark.usefixtures("broken")
 def test_rows_that_cannot_be_written_are_kept_and_bounded(buffer: OpsBuffer) -> None:
     buffer.add("local", TABLES, [row(1)] * 1000)

@@ -11,11 +11,15 @@ import pytest
 from lakewright_spark.catalog import CatalogConfig
 from lakewright_spark.catalog_policies import PolicyPattern
 from lakewright_spark.cli import maintain
+from lakewright_spark.maintenance.candidates import CANDIDATES
 from lakewright_spark.maintenance.ops_policies import OWN_POLICIES, is_own
-from lakewright_spark.policies.tables import PolicyTables
-from lakewright_spark.scheduler import application, progress
+from lakewright_spark.maintenance.statistics import COMMITS, PARTITIONS, TABLES
+from lakewright_spark.policies.tables import PolicyTables, fitting
+from lakewright_spark.scheduler import application, job_runs, progress
 from lakewright_spark.scheduler.application import Maintenance
 from lakewright_spark.scheduler.filters import Filters
+from lakewright_spark.scheduler.lease import Lease
+from lakewright_spark.scheduler.ops_append import partitions_of, schema_of
 from lakewright_spark.scheduler.outcome import Outcome
 from lakewright_spark.scheduler.records import RunRecord, RunState
 from lakewright_spark.table_identifier import TableIdentifier
@@ -97,3 +101,17 @@ def test_own_tables_keep_a_day_of_snapshots(local_config: CatalogConfig, name: s
     history = PolicyTables(local_config, "local").of(table, {}).policies.history
     assert history
     assert history.max_age_days == 1
+
+
+def test_policies_suit_the_tables_that_they_bound(local_config: CatalogConfig, local_catalog: SqlCatalog) -> None:
+    """Retention refuses a column or unit that the partitions do not have; it would fail every night."""
+    local_catalog.create_namespace("ops")
+    for kept in (TABLES, PARTITIONS, COMMITS, CANDIDATES):
+        schema = schema_of(kept)
+        local_catalog.create_table(f"ops.{kept.name}", schema, partition_spec=partitions_of(kept, schema))
+    job_runs.append(local_catalog, ended(USERS, RunState.SUCCEEDED), NOW)
+    Lease(local_config, "local", local_catalog, "r").take(NOW)
+    for name in OWN_POLICIES:
+        table = TableIdentifier("local", ("ops",), name)
+        loaded = local_catalog.load_table(table.within)
+        assert fitting(PolicyTables(local_config, "local").of(table, loaded.properties).policies, loaded) == []
