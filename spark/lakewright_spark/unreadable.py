@@ -45,6 +45,13 @@ def reason_unreadable(catalog: Catalog, error: Exception) -> str:
     return f"{type(error).__name__}: {_first_line(error)}"
 
 
+def is_damage(error: Exception) -> bool:
+    """Return whether reading the table fails whenever it is tried: a file is missing or malformed."""
+    return isinstance(
+        error, FileNotFoundError | iceberg.ValidationError | ValueError | LookupError | TypeError | EOFError
+    )
+
+
 def invalid_part(error: Exception) -> str:
     """Return the first thing that does not fit a document's form, and where, without the document's own text."""
     found = error if isinstance(error, pydantic.ValidationError) else error.__cause__

@@ -41,7 +41,7 @@ from lakewright_spark.scheduler.work import TableWork
 from lakewright_spark.session import spark_session
 from lakewright_spark.tokens import check_before_start
 from lakewright_spark.unavailable import Unavailable
-from lakewright_spark.unreadable import reason_unreadable
+from lakewright_spark.unreadable import is_damage, reason_unreadable
 
 FAIR = {"spark.scheduler.mode": "FAIR"}
 
@@ -198,7 +198,10 @@ class Maintenance:
                     known = histories(catalog, now)
                     if not self.dry_run:
                         forget_old_candidates(catalog, known, now)
-            except Exception as error:  # noqa: BLE001  # its own tables are no reason to leave the user's alone
+            except Exception as error:
+                if not is_damage(error):
+                    raise  # as a server that is down for a moment: every job would be done again
+                # Its own tables are no reason to leave the user's alone.
                 reason = reason_unreadable(catalog, error)
                 outcome.warnings.append(f"warehouse {warehouse}: every job counts as never run: ops.job_runs: {reason}")
         if self.asked:

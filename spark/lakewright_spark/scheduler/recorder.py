@@ -91,6 +91,8 @@ class Recorder:
                 failures += unwritten
                 rows = [self._without_rows(run, unwritten[0], last=last) for run in rows]
                 rows = [run for run in rows if run is not None]
+            if not rows:
+                continue
             try:
                 with explained(self._config, warehouse, "ops.job_runs"):
                     job_runs.append(self._catalogs[warehouse], rows, self._clock())

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from pyiceberg.catalog import Catalog
+from pyiceberg.exceptions import CommitFailedException
 
 from lakewright_spark.scheduler import job_runs
 from lakewright_spark.scheduler.history import REMEMBERED
@@ -33,7 +35,8 @@ def close_runs_of_the_dead(catalog: Catalog, warehouse: str, runner: str, now: d
             job_runs.append(catalog, dead, now)
         closed += dead
     if table.properties.get(CLOSED_UNTIL) != f"{now:%Y-%m-%d}":
-        with table.refresh().transaction() as change:
+        # A commit that loses leaves the days to be read once more.
+        with suppress(CommitFailedException), table.refresh().transaction() as change:
             change.set_properties({CLOSED_UNTIL: f"{now:%Y-%m-%d}"})
     return closed
 

@@ -154,7 +154,9 @@ def test_a_run_whose_rows_are_lost_is_no_success(
     recorder(dataclasses.replace(RUN, state=RunState.RUNNING))
     recorder._flush()
     recorder(SUCCEEDED)
+    snapshots = commits(local_catalog, "job_runs")
     assert recorder._flush() == buffer.flush("local")
+    assert commits(local_catalog, "job_runs") == snapshots
     assert recorded(local_catalog) == [(RunState.RUNNING, "")]
     (why,) = recorder.close()
     assert recorded(local_catalog) == [(RunState.FAILED, why)]

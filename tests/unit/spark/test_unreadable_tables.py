@@ -21,7 +21,7 @@ from lakewright_spark.scheduler.records import RunRecord, RunState
 from lakewright_spark.usage import report
 from pyiceberg.catalog import Catalog
 from pyiceberg.catalog.sql import SqlCatalog
-from pyiceberg.exceptions import ForbiddenError
+from pyiceberg.exceptions import ForbiddenError, ServerError
 from pyiceberg.table import Table
 
 NOW = datetime.now(UTC)
@@ -202,6 +202,20 @@ def test_maintain_goes_on_without_readable_job_runs(
     outcome = Maintenance(local_config, filters).run()
     assert {one.facts.table.name for one in outcome.plans[0].tables} >= {"first", "odd", "third"}
     assert any("ops.job_runs" in warning for warning in outcome.warnings)
+
+
+def test_maintain_redoes_nothing_while_job_runs_fail_for_a_moment(
+    local_config: CatalogConfig, catalog: SqlCatalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With an empty history, every job of every table would be due."""
+
+    def refuse(*_: object) -> None:
+        raise ServerError("InternalServerError: try again")
+
+    monkeypatch.setattr(application, "open_catalog", lambda config, name: catalog)
+    monkeypatch.setattr(application, "histories", refuse)
+    with pytest.raises(CatalogUnreachableError, match="try again"):
+        Maintenance(local_config, Filters(jobs=("staged-files",))).run()
 
 
 UNMEASURED = [*DAMAGES[:3], pytest.param(delete_manifest_list, "a file is missing: .*avro", id="missing manifest list")]
