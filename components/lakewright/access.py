@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import pulumi
+from lakewright_spark.aws_partition import bucket_arn, partition_of, service_host
 from pulumi_aws import iam
 
 OBJECT_ACTIONS = (
@@ -20,11 +21,6 @@ OBJECT_ACTIONS = (
 """What Lakekeeper itself does to objects, and what it allows in the session policy of a vended credential."""
 
 Policy = dict[str, Any]
-
-
-def role_name(tenant: str, warehouse: str) -> str:
-    """The role's name. Neither part may have a dot in it, so that no two pairs have the same name."""
-    return f"lakewright.{tenant}.{warehouse}"
 
 
 def trust_policy(principal_arn: str, external_id: str, *, session_tags: bool = False) -> Policy:
@@ -51,27 +47,28 @@ def trust_policy(principal_arn: str, external_id: str, *, session_tags: bool = F
     return {"Version": "2012-10-17", "Statement": statements}
 
 
-def access_policy(bucket: str, key_prefix: str, kms_key_arn: str | None = None) -> Policy:
+def access_policy(bucket: str, key_prefix: str, kms_key_arn: str | None = None, *, region: str) -> Policy:
     """Rights on `BUCKET/KEY_PREFIX/*` alone: a superset of what any vended credential needs, and nothing else."""
+    arn = bucket_arn(bucket, region)
     statements: list[dict[str, Any]] = [
         {
             "Sid": "WarehouseObjects",
             "Effect": "Allow",
             "Action": list(OBJECT_ACTIONS),
-            "Resource": f"arn:aws:s3:::{bucket}/{key_prefix}/*",
+            "Resource": f"{arn}/{key_prefix}/*",
         },
         {
             "Sid": "WarehouseListing",
             "Effect": "Allow",
             "Action": "s3:ListBucket",
-            "Resource": f"arn:aws:s3:::{bucket}",
+            "Resource": arn,
             "Condition": {"StringLike": {"s3:prefix": f"{key_prefix}/*"}},
         },
         {
             "Sid": "BucketLocation",
             "Effect": "Allow",
             "Action": "s3:GetBucketLocation",
-            "Resource": f"arn:aws:s3:::{bucket}",
+            "Resource": arn,
         },
     ]
     if kms_key_arn:
@@ -81,9 +78,24 @@ def access_policy(bucket: str, key_prefix: str, kms_key_arn: str | None = None) 
                 "Effect": "Allow",
                 "Action": ["kms:Decrypt", "kms:GenerateDataKey"],
                 "Resource": kms_key_arn,
+                "Condition": key_conditions(arn, key_prefix, region),
             }
         )
     return {"Version": "2012-10-17", "Statement": statements}
+
+
+def key_conditions(arn: str, key_prefix: str, region: str) -> dict[str, Any]:
+    """The key is used by S3 alone, for the warehouse's objects; their context is the bucket where it has a bucket key.
+
+    Source: KMS, "kms:ViaService" and "kms:EncryptionContext:context-key"; S3, "Using server-side encryption with KMS".
+    """
+    hosts = [service_host("s3", region)]
+    if partition_of(region) == "aws-cn":
+        hosts.append(f"s3.{region}.amazonaws.com")  # KMS documents one form for all partitions
+    return {
+        "StringEquals": {"kms:ViaService": hosts[0] if len(hosts) == 1 else hosts},
+        "StringLike": {"kms:EncryptionContext:aws:s3:arn": [arn, f"{arn}/{key_prefix}/*"]},
+    }
 
 
 def aliases(earlier: str | None) -> list[str | pulumi.Alias] | None:
@@ -106,6 +118,8 @@ class AccessRole(pulumi.ComponentResource):
         bucket: pulumi.Input[str],
         key_prefix: pulumi.Input[str],
         kms_key_arn: pulumi.Input[str] | None = None,
+        region: str,
+        permissions_boundary: str | None = None,
         session_tags: bool = False,
         tags: dict[str, str] | None = None,
         retain: bool = False,
@@ -126,13 +140,14 @@ class AccessRole(pulumi.ComponentResource):
             lambda value: json.dumps(trust_policy(principal_arn, value, session_tags=session_tags))
         )
         rights = pulumi.Output.all(bucket, key_prefix, kms_key_arn).apply(
-            lambda values: json.dumps(access_policy(*values))
+            lambda values: json.dumps(access_policy(*values, region=region))
         )
         made = iam.Role(
             name,
             name=role,
             description=pulumi.Output.format("Lakekeeper's way to {0}/ and to nothing else", key_prefix),
             assume_role_policy=trust,
+            permissions_boundary=permissions_boundary,
             tags=tags,
             opts=pulumi.ResourceOptions.merge(within, pulumi.ResourceOptions(import_=existing)),
         )

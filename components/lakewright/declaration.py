@@ -9,7 +9,9 @@ from typing import Any, cast
 from lakewright.environment import Environment
 from lakewright.platform import NO_PRINCIPAL, NO_REGION
 from lakewright.spec import Problem, SpecError, TenantSpec, parse_spec
-from lakewright.spec.cross_checks import made_storages, makes_roles
+from lakewright.spec.aws_checks import vending_checks
+from lakewright.spec.cross_checks import made_storages, makes_roles, on_storages
+from lakewright.spec.problems import dotted
 from lakewright.tenant_spec_rules import RuleCheck
 
 
@@ -60,6 +62,9 @@ def _unsaid(document: Mapping[str, Any], environment: Environment, region: str |
     if not (region or environment.aws.region):
         made = made_storages(document)
         problems += [Problem(f"storage.{name}.region", NO_REGION) for name in made if not made[name].get("region")]
+    if default := region or environment.aws.region:
+        found = vending_checks(on_storages(document), default)
+        problems += [Problem(dotted(path), expected) for path, expected in found]
     if makes_roles(document) and not environment.lakekeeper.principal_arn:
         problems.append(Problem(f"environment {document['environment']}: lakekeeper.principal_arn", NO_PRINCIPAL))
     return problems

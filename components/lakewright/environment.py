@@ -21,7 +21,7 @@ from lakewright.spec.part import Part
 from lakewright.spec.problems import Problem, SpecError, problems_of
 from lakewright.spec.yaml_text import load_yaml
 from lakewright.tenant_spec_rules import TenantSpecRules
-from lakewright.types import Arn, Region, ServiceUrl, StorageEndpoint
+from lakewright.types import Arn, PolicyArn, Region, ServiceUrl, StorageEndpoint
 
 SANDBOX_VARIABLE = "LAKEWRIGHT_SANDBOX"
 """Names a sandbox's folder, from the project's root if it is relative. It replaces `sandbox` of files that have one."""
@@ -97,6 +97,8 @@ class AwsAccount(Part):
     region: Region | None = None
     endpoint: StorageEndpoint | None = None
     """A sandbox's, in place of AWS."""
+    permissions_boundary: PolicyArn | None = None
+    """Managed policy that limits every role that stacks make, whatever the role's own policies say."""
     profile: str | None = None
     shared_credentials_file: Path | None = None
 

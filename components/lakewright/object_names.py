@@ -1,4 +1,4 @@
-"""Names of the Kubernetes objects of a tenant. Those that are not a unit's own are reserved: no unit may have them."""
+"""Names of a tenant's objects on Kubernetes and AWS. Units cannot have those that are not their own."""
 
 from __future__ import annotations
 
@@ -10,6 +10,15 @@ MAINTENANCE = "maintenance"
 
 DEFAULT_SERVICE_ACCOUNT = "default"
 """ServiceAccount that Kubernetes makes in each namespace, and other pods there run as."""
+
+
+LONGEST_ROLE_NAME = 64
+"""Characters that IAM allows in the name of a role."""
+
+
+def role_name(tenant: str, warehouse: str) -> str:
+    """Return the name of a warehouse's role. Neither part may have a dot, so that no two pairs have the same name."""
+    return f"lakewright.{tenant}.{warehouse}"
 
 
 def namespace_name(tenant: str) -> str:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pulumi
+from lakewright_spark.aws_partition import bucket_arn
 from pulumi_aws import kms, s3
 
 from lakewright.aws_existing import ExistingObjects
@@ -105,8 +106,9 @@ def own_bucket_of(storage: AwsStorage, platform: Platform) -> dict[str, Any]:
     return {name: value for name, value in fields.items() if value is not None}
 
 
-def tls_only_policy(bucket: str) -> dict[str, Any]:
+def tls_only_policy(bucket: str, region: str) -> dict[str, Any]:
     """Nobody reaches the bucket but over TLS."""
+    arn = bucket_arn(bucket, region)
     return {
         "Version": "2012-10-17",
         "Statement": [
@@ -115,7 +117,7 @@ def tls_only_policy(bucket: str) -> dict[str, Any]:
                 "Effect": "Deny",
                 "Principal": "*",
                 "Action": "s3:*",
-                "Resource": [f"arn:aws:s3:::{bucket}", f"arn:aws:s3:::{bucket}/*"],
+                "Resource": [arn, f"{arn}/*"],
                 "Condition": {"Bool": {"aws:SecureTransport": "false"}},
             }
         ],
@@ -199,7 +201,10 @@ class TenantBucket(pulumi.ComponentResource):
         # AWS refuses changes of a bucket's policy and its public access at the same moment.
         after_closing = pulumi.ResourceOptions.merge(on_it, pulumi.ResourceOptions(depends_on=[closed]))
         s3.BucketPolicy(
-            name, bucket=bucket.bucket, policy=json.dumps(tls_only_policy(storage.bucket)), opts=after_closing
+            name,
+            bucket=bucket.bucket,
+            policy=json.dumps(tls_only_policy(storage.bucket, own_bucket["region"])),
+            opts=after_closing,
         )
         versioning = s3.BucketVersioning(
             name, bucket=bucket.bucket, versioning_configuration={"status": "Enabled"}, opts=on_it

@@ -20,6 +20,7 @@ RECORDED = "recorded"
 _BUCKET = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
 _ARN = re.compile(r"arn:aws[a-z-]*:[a-z0-9-]+:[a-z0-9-]*:(\d{12}|aws)?:\S+")
 _ROLE_ARN = re.compile(r"arn:aws[a-z-]*:iam::\d{12}:role/[\w+=,.@/-]+")
+_POLICY_ARN = re.compile(r"arn:aws[a-z-]*:iam::(\d{12}|aws):policy/[\w+=,.@/-]+")
 _PROJECT_ID = re.compile(r"[A-Za-z0-9_-]+")
 _UUID = re.compile(r"[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}")
 _DNS_LABEL = re.compile(r"[a-z]([a-z0-9-]*[a-z0-9])?")
@@ -154,6 +155,12 @@ def _role_arn(value: str) -> str:
     return value
 
 
+def _policy_arn(value: str) -> str:
+    if not _POLICY_ARN.fullmatch(value):
+        raise ValueError("the ARN of a managed policy looks like `arn:aws:iam::123456789012:policy/NAME`")
+    return value
+
+
 def namespace_parts(path: str) -> list[str]:
     """The levels of a dotted namespace path, outermost first."""
     return path.split(".")
@@ -256,6 +263,7 @@ RoleProviderId = Annotated[str, AfterValidator(_role_provider_id)]
 Region = Annotated[str, AfterValidator(_region)]
 Arn = Annotated[str, AfterValidator(_arn)]
 RoleArn = Annotated[str, AfterValidator(_role_arn)]
+PolicyArn = Annotated[str, AfterValidator(_policy_arn)]
 ExternalIdValue = Annotated[str, AfterValidator(_external_id)]
 StorageEndpoint = Annotated[str, AfterValidator(_storage_endpoint)]
 """`http(s)://host[:port]/`, as the server normalises it."""

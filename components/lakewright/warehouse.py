@@ -8,9 +8,10 @@ from typing import Any
 import pulumi
 from lakewright_spark.catalog import CatalogWarehouse
 
-from lakewright.access import AccessRole, aliases, role_name
+from lakewright.access import AccessRole, aliases
 from lakewright.lakekeeper import ExternalId, Namespace, Warehouse
 from lakewright.lakekeeper.tenant_record import TenantRecord
+from lakewright.object_names import role_name
 from lakewright.platform import Platform
 from lakewright.spec import ExistingStorage, S3Storage, TenantSpec, WarehouseSpec
 from lakewright.storage import Storage
@@ -121,6 +122,8 @@ class TenantWarehouse(pulumi.ComponentResource):
             bucket=storage.bucket,
             key_prefix=record.of_warehouse(spec.name, "key_prefix"),
             kms_key_arn=storage.kms_key_arn,
+            region=storage.region,
+            permissions_boundary=platform.environment.aws.permissions_boundary,
             session_tags=bool(spec.session_tags),
             tags=platform.tags(tenant),
             retain=spec.deletion == "retain",

@@ -11,6 +11,8 @@ from pyiceberg.io import S3_ENDPOINT, S3_REGION
 from pyiceberg.io.fsspec import S3V4RestSigner
 from pyiceberg.table import Table
 
+from lakewright_spark.aws_partition import service_host
+
 _NOT_SIGNED = frozenset({"UriNotS3", "UriNoPath", "RequestUriMismatch", "NoSuchTableLocationException"})
 """`error.type` of Lakekeeper 0.11 to 0.13 for a listing: it reads the bucket's address as that of an object."""
 
@@ -23,7 +25,7 @@ def refusal_of_listings(table: Table) -> str | None:
     properties = table.io.properties
     location = urlsplit(table.location())
     region = properties.get(S3_REGION, properties.get("client.region", ""))
-    endpoint = urlsplit(properties.get(S3_ENDPOINT, f"https://s3.{region}.amazonaws.com"))
+    endpoint = urlsplit(properties.get(S3_ENDPOINT, f"https://{service_host('s3', region)}"))
     bucket = f"{location.netloc}.{endpoint.netloc}/"
     if properties.get("s3.path-style-access") == "true":
         bucket = f"{endpoint.netloc}/{location.netloc}"

@@ -8,6 +8,7 @@ from typing import Any, cast
 
 from lakewright import key_prefixes
 from lakewright.object_names import catalog_name, reserved_names
+from lakewright.spec.aws_checks import role_checks, vending_checks
 from lakewright.spec.maintenance_checks import maintenance_checks
 from lakewright.spec.problems import Path
 from lakewright.spec.quantity import bytes_of
@@ -29,6 +30,8 @@ def cross_checks(raw: Any) -> Iterator[Finding]:
     yield from warehouse_checks(document)
     yield from _shared_buckets(document)
     yield from _storages_of_warehouses(document)
+    yield from role_checks(document.get("name"), on_storages(document))
+    yield from vending_checks(on_storages(document))
     yield from _overlapping_prefixes(document)
     yield from _names_of_units(document)
     yield from _warehouses_of_units(document)
@@ -37,6 +40,15 @@ def cross_checks(raw: Any) -> Iterator[Finding]:
     yield from _repeated_grants(document)
     yield from table_checks(document)
     yield from maintenance_checks(document, _names(document, "warehouses"))
+
+
+def on_storages(document: Mapping[str, Any]) -> list[tuple[int, Mapping[str, Any], Mapping[str, Any]]]:
+    """Return the position of each warehouse, the warehouse, and its storage; an empty one where there is none such."""
+    storages = _storages(document)
+    return [
+        (index, warehouse, storages.get(_storage_of(document, warehouse) or "", {}))
+        for index, warehouse in _items(document, "warehouses")
+    ]
 
 
 def made_storages(document: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:

@@ -115,8 +115,8 @@ class Gate:
         region = signed.region if signed else "us-east-1"
         for step in steps:
             self._require(caller, rights, step, context)
-            for action, key in kms_actions.uses(step, request, region):
-                self._allow(caller, rights, Request(action, key, context))
+            for used in kms_actions.uses(step, request, region):
+                self._allow(caller, rights, Request(used.action, used.key, {**context, **used.context}))
         if steps[0].action == "s3:PutBucketPolicy" and request.method == "PUT":
             _check_bucket_policy(request.body, str(steps[0].bucket))
         answer = self._forward(environ)

@@ -4,6 +4,7 @@ Keys have KMS's default policy, which leaves everything to the policies of the a
 """
 
 import json
+from dataclasses import dataclass
 
 from lakewright_sandbox.aws import ACCOUNT_ID
 from lakewright_sandbox.aws.errors import AwsError
@@ -14,6 +15,7 @@ from lakewright_sandbox.aws.s3_actions import Step
 _SERVICE = "TrentService."
 _ALGORITHM = "x-amz-server-side-encryption"
 _KEY = "x-amz-server-side-encryption-aws-kms-key-id"
+_BUCKET_KEY = "x-amz-server-side-encryption-bucket-key-enabled"
 
 
 def asked(request: HttpRequest, region: str) -> tuple[str, str]:
@@ -40,20 +42,46 @@ def arn(key: str, region: str) -> str:
     return f"arn:aws:kms:{region}:{ACCOUNT_ID}:key/{target or key}"
 
 
-def uses(step: Step, request: HttpRequest, region: str) -> list[tuple[str, str]]:
+@dataclass(frozen=True)
+class KeyUse:
+    """What S3 does with a key for whoever reads or writes an object."""
+
+    action: str
+    key: str
+    context: dict[str, list[str]]
+    """The condition keys that come with S3's call to KMS."""
+
+
+def _via_s3(bucket: str, key: str, region: str, bucket_key: object) -> dict[str, list[str]]:
+    """With a bucket key the encryption context is the bucket, and else the object."""
+    is_bucket = str(bucket_key).lower() == "true"
+    return {
+        "kms:viaservice": [f"s3.{region}.amazonaws.com"],
+        "kms:encryptioncontext:aws:s3:arn": [f"arn:aws:s3:::{bucket}" + ("" if is_bucket else f"/{key}")],
+    }
+
+
+def uses(step: Step, request: HttpRequest, region: str) -> list[KeyUse]:
     """Actions and keys that a step on an object needs beyond S3's own, as S3 documents for SSE-KMS."""
     bucket = s3().buckets.get(step.bucket or "")
     if bucket is None or step.bucket is None or step.key is None:
         return []
     if step.action == "s3:PutObject":
-        rule = ((bucket.encryption or {}).get("Rule") or {}).get("ApplyServerSideEncryptionByDefault") or {}
+        whole = (bucket.encryption or {}).get("Rule") or {}
+        rule = whole.get("ApplyServerSideEncryptionByDefault") or {}
         algorithm = request.headers.get(_ALGORITHM) or rule.get("SSEAlgorithm")
         key = request.headers.get(_KEY) or rule.get("KMSMasterKeyID")
         parts = "uploads" in request.query or "uploadId" in request.query
         actions = ["kms:GenerateDataKey", *(["kms:Decrypt"] if parts else [])]
-        return [(action, arn(key, region)) for action in actions] if algorithm == "aws:kms" and key else []
+        if algorithm != "aws:kms" or not key:
+            return []
+        context = _via_s3(
+            step.bucket, step.key, region, request.headers.get(_BUCKET_KEY) or whole.get("BucketKeyEnabled")
+        )
+        return [KeyUse(action, arn(key, region), context) for action in actions]
     if step.action in ("s3:GetObject", "s3:GetObjectVersion") and request.method != "HEAD":
         found = s3().get_object(step.bucket, step.key, version_id=request.query.get("versionId"))
         if found is not None and found.encryption == "aws:kms" and found.kms_key_id:
-            return [("kms:Decrypt", arn(found.kms_key_id, region))]
+            context = _via_s3(step.bucket, step.key, region, found.bucket_key_enabled)
+            return [KeyUse("kms:Decrypt", arn(found.kms_key_id, region), context)]
     return []

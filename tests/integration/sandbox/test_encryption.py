@@ -67,3 +67,35 @@ def test_calls_to_kms_are_decided_by_the_callers_policies(aws: Aws, key: str) ->
 def test_another_key_policy_than_the_default_is_refused_by_name(aws: Aws, key: str) -> None:
     with refused("UnsupportedOperationException", "default policy only"):
         aws.client("kms").put_key_policy(KeyId=key, PolicyName="default", Policy="{}")
+
+
+def test_s3_tells_kms_who_asks_and_for_which_object(aws: Aws, bucket: str, key: str) -> None:
+    """`kms:ViaService` and the encryption context; a call to KMS itself has neither."""
+    via = {"StringEquals": {"kms:ViaService": "s3.us-east-1.amazonaws.com"}}
+    inside = {"StringLike": {"kms:EncryptionContext:aws:s3:arn": f"arn:aws:s3:::{bucket}/there*"}}
+    allowed = user(aws, allow("kms:Decrypt", key) | {"Condition": via | inside})
+    elsewhere = {"StringLike": {"kms:EncryptionContext:aws:s3:arn": "arn:aws:s3:::other/*"}}
+
+    assert allowed.get_object(Bucket=bucket, Key="there")["Body"].read() == b"x"
+    with refused("AccessDenied", "kms:Decrypt"):
+        user(aws, allow("kms:Decrypt", key) | {"Condition": elsewhere}).get_object(Bucket=bucket, Key="there")
+    _, credentials = aws.user(allow("kms:DescribeKey", key) | {"Condition": via})
+    with refused("AccessDeniedException", "kms:DescribeKey"):
+        aws.client("kms", credentials).describe_key(KeyId=key)
+
+
+def test_with_a_bucket_key_the_context_is_the_bucket(aws: Aws, key: str) -> None:
+    name = aws.bucket()
+    default = {"SSEAlgorithm": "aws:kms", "KMSMasterKeyID": key}
+    rule = {"ApplyServerSideEncryptionByDefault": default, "BucketKeyEnabled": True}
+    aws.client("s3").put_bucket_encryption(Bucket=name, ServerSideEncryptionConfiguration={"Rules": [rule]})
+    both = ["kms:GenerateDataKey", "kms:Decrypt"]
+
+    def with_context(resource: str) -> Any:
+        condition = {"StringEquals": {"kms:EncryptionContext:aws:s3:arn": resource}}
+        return user(aws, allow(both, key) | {"Condition": condition})
+
+    with_context(f"arn:aws:s3:::{name}").put_object(Bucket=name, Key="there", Body=b"x")
+    assert with_context(f"arn:aws:s3:::{name}").get_object(Bucket=name, Key="there")["Body"].read() == b"x"
+    with refused("AccessDenied", "kms:Decrypt"):
+        with_context(f"arn:aws:s3:::{name}/there").get_object(Bucket=name, Key="there")

@@ -22,7 +22,7 @@ def bring(tenant: Any, aws: Callable[..., Any], external_id: str) -> str:
     iam = aws("iam")
     trust = json.dumps(trust_policy(tenant.sandbox.aws.catalog_principal_arn, external_id))
     arn = iam.create_role(RoleName=f"{tenant.name}-own", AssumeRolePolicyDocument=trust)["Role"]["Arn"]
-    rights = json.dumps(access_policy(bucket, f"{tenant.name}/executions"))
+    rights = json.dumps(access_policy(bucket, f"{tenant.name}/executions", region=tenant.sandbox.aws.region))
     iam.put_role_policy(RoleName=f"{tenant.name}-own", PolicyName="lakewright", PolicyDocument=rights)
     tenant.spec["storage"] = {
         "main": {
@@ -140,3 +140,20 @@ def test_a_tenants_data_is_encrypted_with_a_key_of_its_own(
     data = next(file["Key"] for file in files if file["Key"].endswith(".parquet"))
     assert aws("s3").head_object(Bucket=tenant.bucket, Key=data)["ServerSideEncryption"] == "aws:kms"
     assert set(tenant.up("--refresh")["changes"]) == {"same"}
+
+
+def test_roles_have_the_permissions_boundary(make_tenant: Callable[..., Any], aws: Callable[..., Any]) -> None:
+    iam = aws("iam")
+    statement = {"Effect": "Allow", "Action": "s3:*", "Resource": "*"}
+    document = json.dumps({"Version": "2012-10-17", "Statement": [statement]})
+    tenant = make_tenant()
+    boundary = iam.create_policy(PolicyName=f"{tenant.name}-limit", PolicyDocument=document)["Policy"]["Arn"]
+    file = tenant.folder / "environments" / "sandbox.yaml"
+    file.write_text(file.read_text() + f"aws: {{permissions_boundary: '{boundary}'}}\n")
+
+    tenant.up()
+
+    role = iam.get_role(RoleName=f"lakewright.{tenant.name}.executions")["Role"]
+    assert role["PermissionsBoundary"]["PermissionsBoundaryArn"] == boundary
+    assert write_and_read(tenant) == [1, 2, 3]
+    tenant.verb("preview", "--refresh", "--expect-no-changes")

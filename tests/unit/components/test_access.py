@@ -11,9 +11,11 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from lakewright.access import access_policy, role_name, trust_policy
+from lakewright.access import access_policy, trust_policy
+from lakewright.object_names import role_name
 from lakewright.storage import tls_only_policy
 
+REGION = "us-west-2"
 CATALOG = "arn:aws:iam::123456789012:role/lakekeeper"
 KEY = "arn:aws:kms:us-west-2:123456789012:key/11111111-2222-3333-4444-555555555555"
 
@@ -40,18 +42,18 @@ def _linter() -> Any:
 
 @pytest.mark.parametrize("key", [None, KEY])
 def test_a_linter_finds_nothing_in_the_rights(key: str | None) -> None:
-    assert _findings(access_policy("acme-lakehouse", "acme/executions", key)) == []
+    assert _findings(access_policy("acme-lakehouse", "acme/executions", key, region=REGION)) == []
 
 
 def test_the_linter_would_notice_a_right_on_the_wrong_resource() -> None:
-    policy = access_policy("acme-lakehouse", "acme/executions")
+    policy = access_policy("acme-lakehouse", "acme/executions", region=REGION)
     policy["Statement"][0]["Resource"] = "arn:aws:s3:::acme-lakehouse"
 
     assert _findings(policy)
 
 
 def test_the_rights_are_on_the_prefix_alone() -> None:
-    policy = access_policy("acme-lakehouse", "executions")
+    policy = access_policy("acme-lakehouse", "executions", region=REGION)
 
     statements = {statement["Sid"]: statement for statement in policy["Statement"]}
     assert set(statements) == {"WarehouseObjects", "WarehouseListing", "BucketLocation"}
@@ -68,9 +70,49 @@ def test_the_rights_are_on_the_prefix_alone() -> None:
 
 
 def test_a_key_is_used_only_to_read_and_write() -> None:
-    rights = access_policy("acme-lakehouse", "executions", KEY)["Statement"][-1]
+    rights = access_policy("acme-lakehouse", "executions", KEY, region=REGION)["Statement"][-1]
 
     assert (rights["Action"], rights["Resource"]) == (["kms:Decrypt", "kms:GenerateDataKey"], KEY)
+
+
+def test_a_key_is_used_through_s3_for_the_prefix_alone() -> None:
+    rights = access_policy("acme-lakehouse", "executions", KEY, region=REGION)["Statement"][-1]
+
+    assert rights["Condition"] == {
+        "StringEquals": {"kms:ViaService": "s3.us-west-2.amazonaws.com"},
+        "StringLike": {
+            "kms:EncryptionContext:aws:s3:arn": [
+                "arn:aws:s3:::acme-lakehouse",
+                "arn:aws:s3:::acme-lakehouse/executions/*",
+            ]
+        },
+    }
+
+
+@pytest.mark.parametrize(
+    ("region", "partition"),
+    [
+        ("us-west-2", "aws"),
+        ("eu-central-1", "aws"),
+        ("cn-north-1", "aws-cn"),
+        ("us-gov-west-1", "aws-us-gov"),
+        ("us-iso-east-1", "aws-iso"),
+        ("us-isob-east-1", "aws-iso-b"),
+        ("eusc-de-east-1", "aws-eusc"),
+    ],
+)
+def test_every_document_names_the_regions_partition(region: str, partition: str) -> None:
+    rights = access_policy("b", "p", f"arn:{partition}:kms:{region}:1:key/k", region=region)
+    arns = [one["Resource"] for one in rights["Statement"]] + tls_only_policy("b", region)["Statement"][0]["Resource"]
+
+    assert {arn.split(":")[1] for arn in arns} == {partition}
+
+
+def test_chinas_s3_is_known_under_both_names() -> None:
+    rights = access_policy("b", "p", KEY, region="cn-north-1")["Statement"][-1]
+
+    hosts = ["s3.cn-north-1.amazonaws.com.cn", "s3.cn-north-1.amazonaws.com"]
+    assert rights["Condition"]["StringEquals"]["kms:ViaService"] == hosts
 
 
 def test_only_the_catalog_with_the_external_id_is_trusted() -> None:
@@ -88,11 +130,11 @@ def test_session_tags_need_a_right_of_their_own() -> None:
 
 
 def test_nobody_comes_without_tls() -> None:
-    (statement,) = tls_only_policy("acme-lakehouse")["Statement"]
+    (statement,) = tls_only_policy("acme-lakehouse", REGION)["Statement"]
 
     assert (statement["Effect"], statement["Principal"], statement["Action"]) == ("Deny", "*", "s3:*")
     assert statement["Resource"] == ["arn:aws:s3:::acme-lakehouse", "arn:aws:s3:::acme-lakehouse/*"]
-    assert _findings(tls_only_policy("acme-lakehouse")) == []
+    assert _findings(tls_only_policy("acme-lakehouse", REGION)) == []
 
 
 def test_no_two_warehouses_share_a_role() -> None:

@@ -59,6 +59,19 @@ def test_a_name_that_is_no_environment_is_told_once(tmp_path: Path) -> None:
     assert mistakes(tmp_path, small(environment="../here"), BARE) == ["environment"]
 
 
+@pytest.mark.parametrize("stack", [True, False])
+def test_vending_depends_on_the_default_region_too(stack: bool, tmp_path: Path) -> None:
+    region = "cn-north-1"
+    environment = f"lakekeeper: {{endpoint: 'https://lakekeeper.example', principal_arn: '{ARN}'}}\n"
+
+    written = environment if stack else environment + f"aws: {{region: {region}}}\n"
+
+    with pytest.raises(SpecError) as caught:
+        read(tmp_path, small(), written, region=region if stack else None)
+
+    assert [problem.path for problem in caught.value.problems] == ["warehouses.0.delegation"]
+
+
 def test_no_spec_at_all_is_one_mistake(tmp_path: Path) -> None:
     assert mistakes(tmp_path, None, BARE) == [""]
 

@@ -213,6 +213,40 @@ def test_no_unit_has_the_name_of_anothers_configuration() -> None:
     assert list(mistakes(small(computing_units=units))) == ["computing_units.1.name"]
 
 
+def test_a_role_name_that_iam_refuses() -> None:
+    found = mistakes(small(name="a" * 32, warehouses=[{"name": "w" * 21}, {"name": "w" * 20}]))
+
+    assert list(found) == ["warehouses.0.name"]
+    assert "has 65 characters, and IAM allows 64" in found["warehouses.0.name"]
+
+
+def test_a_long_name_without_a_role_of_ours_is_fine() -> None:
+    own = {
+        "backend": "existing",
+        "bucket": "own",
+        "region": "us-east-1",
+        "role_arn": "arn:aws:iam::111122223333:role/r",
+    }
+    renamed = {"name": "w" * 40, "renamed_from": "w"}
+
+    parse_spec(small(name="a" * 40, storage={"own": own}, warehouses=[{"name": "w" * 40}]), "spec")
+    parse_spec(small(name="a" * 40, warehouses=[renamed]), "spec")
+
+
+@pytest.mark.parametrize("region", ["cn-north-1", "us-gov-west-1", "us-iso-east-1"])
+@pytest.mark.parametrize("backend", ["aws", "existing"])
+def test_vended_credentials_are_refused_outside_aws(region: str, backend: str) -> None:
+    """Session policies of Lakekeeper name `arn:aws`, whatever the partition."""
+    storage = {"backend": backend, "bucket": "lakehouse", "region": region}
+    storage |= {"role_arn": "arn:aws-cn:iam::111122223333:role/r"} if backend == "existing" else {}
+
+    found = mistakes(small(storage={"main": storage}))
+
+    assert list(found) == ["warehouses.0.delegation"]
+    assert found["warehouses.0.delegation"].startswith(f"expected `remote-signing`: region {region} is in partition")
+    parse_spec(small(storage={"main": storage}, warehouses=[{"name": "w", "delegation": "remote-signing"}]), "spec")
+
+
 def test_a_store_without_sts_cannot_vend() -> None:
     store = {
         "backend": "s3",

@@ -7,6 +7,8 @@ import uuid
 from collections.abc import Callable
 from typing import Any, cast
 
+from lakewright_spark.aws_partition import service_host
+
 from lakewright import credentials
 from lakewright.lakekeeper.preflight.report import Check
 from lakewright.lakekeeper.storage import S3Profile
@@ -85,7 +87,7 @@ def _bucket_from_outside(profile: S3Profile, *, new: bool) -> Check:
     """Whether the bucket is there, as far as its store tells somebody without keys."""
     import httpx  # noqa: PLC0415 - as boto3: only who validates pays for it
 
-    endpoint = profile.endpoint or f"https://s3.{profile.region}.amazonaws.com"
+    endpoint = profile.endpoint or f"https://{service_host('s3', profile.region)}"
     url = f"{endpoint.rstrip('/')}/{profile.bucket}"
     try:
         answer = httpx.head(url, timeout=ANSWER_IN)

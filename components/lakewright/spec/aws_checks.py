@@ -1,0 +1,54 @@
+"""What AWS and Lakekeeper allow of a warehouse on AWS, checked on the document as written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from lakewright_spark.aws_partition import partition_of
+
+from lakewright.object_names import LONGEST_ROLE_NAME, role_name
+from lakewright.spec.problems import Path
+
+Warehouses = Iterable[tuple[int, Mapping[str, Any], Mapping[str, Any]]]
+"""Position of each warehouse, the warehouse, and its storage."""
+
+
+def role_checks(tenant: object, warehouses: Warehouses) -> Iterator[tuple[Path, str]]:
+    """Find warehouses whose role would have a longer name than IAM allows."""
+    for index, warehouse, storage in warehouses:
+        first = warehouse.get("renamed_from") or warehouse.get("name")
+        if storage.get("backend") != "aws" or not isinstance(first, str) or not isinstance(tenant, str):
+            continue
+        name = role_name(tenant, first)
+        if len(name) > LONGEST_ROLE_NAME:
+            yield (
+                ("warehouses", index, "name"),
+                f"expected a shorter name: its role `{name}` has {len(name)} characters, and IAM allows"
+                f" {LONGEST_ROLE_NAME}. Of a renamed warehouse keep `renamed_from`, whose role stays",
+            )
+
+
+def vending_checks(warehouses: Warehouses, default_region: str | None = None) -> Iterator[tuple[Path, str]]:
+    """Find warehouses that would vend credentials in a partition where those allow nothing.
+
+    Lakekeeper writes `arn:aws:s3:::BUCKET` into the session policy of each vended credential (0.11 to 0.14,
+    `get_sts_policy_string`). In `aws-cn` and `aws-us-gov` no bucket has that ARN.
+
+    Args:
+        warehouses: Those of the spec.
+        default_region: Region of storages that name none. Without it, those that name one are not looked at.
+    """
+    for index, warehouse, storage in warehouses:
+        region = storage.get("region")
+        if default_region is not None:
+            region = None if region else default_region
+        if storage.get("backend") not in {"aws", "existing"} or not isinstance(region, str):
+            continue
+        partition = partition_of(region)
+        if partition != "aws" and warehouse.get("delegation", "vended") == "vended":
+            yield (
+                ("warehouses", index, "delegation"),
+                f"expected `remote-signing`: region {region} is in partition {partition}, and credentials that"
+                " Lakekeeper vends allow ARNs of partition aws alone",
+            )
