@@ -139,7 +139,7 @@ class RealServers:
         """Return a plain client with the caller's identity. A test that asks it for a fault is skipped."""
         return httpx.Client(
             base_url=self.lakekeeper,
-            auth=auth_for(ServerRef.model_validate(self.server).auth, resolve),
+            auth=auth_for(ServerRef.model_validate(self.server), resolve),
             timeout=60,
             event_hooks={"request": [_no_fault_switch]},
         )

@@ -14,6 +14,7 @@ from lakewright_spark.catalog_auth import NoAuth as NoJobAuth
 from pydantic import AfterValidator, Field, ValidationError, model_validator
 
 from lakewright import jobs_identity
+from lakewright.host_kinds import leaves_without_tls
 from lakewright.jobs_identity import AUDIENCE, JobsSecret, PodIdentity
 from lakewright.lakekeeper.api.server import Auth, NoAuth, ServerRef
 from lakewright.spec.computing_unit import Runtime
@@ -65,6 +66,9 @@ class LakekeeperServer(Part):
     """How the stack proves who it is; references only."""
     ca_bundle: Path | None = None
     """A PEM file with authorities to trust besides the usual ones, for Lakekeeper and for the token endpoint."""
+    allow_plain_http: bool = False
+    """Whether tokens and secrets of stacks and jobs may be sent without TLS to other machines: for a network that is
+    trusted, such as from pods to `http://lakekeeper.platform.svc:8181`. This machine itself needs no TLS."""
     jobs_auth: Annotated[CatalogAuth, Field(discriminator="kind")] = NoJobAuth()
     """How jobs and computing units prove who they are; references only."""
     jobs_token_audience: TokenAudience | None = AUDIENCE
@@ -80,11 +84,26 @@ class LakekeeperServer(Part):
     bootstrap: bool = False
     """Whether stacks of this environment bootstrap the server if nobody did."""
 
+    @model_validator(mode="after")
+    def _secrets_need_tls(self) -> LakekeeperServer:
+        if not self.allow_plain_http:
+            sent = {"auth": (self.auth, self.endpoint), "jobs_auth": (self.jobs_auth, self.catalog)}
+            for name, (auth, address) in sent.items():
+                token_url = getattr(auth, "token_url", None)
+                for url in [address, *([token_url] if token_url else [])]:
+                    if auth.kind != "none" and leaves_without_tls(url):
+                        raise ValueError(
+                            f"expected `https://` where `{name}` sends a token or secret; found {url}. Set"
+                            " `allow_plain_http: true` where the network is trusted"
+                        )
+        return self
+
     @property
     def reference(self) -> ServerRef:
         """What a client of it needs: address and references, no secret."""
         bundle = str(self.ca_bundle) if self.ca_bundle else None
-        return ServerRef(endpoint=self.endpoint, auth=self.auth, ca_bundle=bundle)
+        plain = self.allow_plain_http or None
+        return ServerRef(endpoint=self.endpoint, auth=self.auth, ca_bundle=bundle, allow_plain_http=plain)
 
     @property
     def catalog(self) -> str:

@@ -10,6 +10,7 @@ import ipaddress
 import re
 import socket
 from enum import Enum
+from urllib.parse import urlsplit
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
@@ -80,6 +81,12 @@ def is_loopback(host: str) -> bool:
     name = host.strip("[]").rstrip(".").casefold()
     address = _address(name)
     return address.is_loopback if address else name == "localhost" or name.endswith(".localhost")
+
+
+def leaves_without_tls(url: str) -> bool:
+    """Return whether what is sent to a URL can be read between this machine and another one."""
+    parts = urlsplit(url)
+    return parts.scheme == "http" and not is_loopback(parts.hostname or "")
 
 
 def _address(name: str) -> Address | None:

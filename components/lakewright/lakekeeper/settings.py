@@ -1,14 +1,14 @@
-"""What the environment may tune: waiting times, in seconds, tracebacks, and a server that is accepted."""
+"""What the environment may tune: waiting times in seconds, the size of answers, tracebacks, an accepted server."""
 
 import os
 
 
-def _seconds(name: str, default: float) -> float:
+def _number(name: str, default: float, unit: str = "seconds") -> float:
     value = os.environ.get(name, "")
     try:
         return float(value) if value else default
     except ValueError:
-        raise ValueError(f"{name} must be a number of seconds") from None
+        raise ValueError(f"{name} must be a number of {unit}") from None
 
 
 CONNECT_WITHIN = 5.0
@@ -26,22 +26,27 @@ def accepted_server_id() -> str | None:
 
 def answer_within() -> float:
     """How long a server may take to answer. Lakekeeper gives up after 30 s by itself."""
-    return _seconds("LAKEWRIGHT_ANSWER_WITHIN", 35)
+    return _number("LAKEWRIGHT_ANSWER_WITHIN", 35)
+
+
+def answer_limit() -> int:
+    """Bytes that an answer may have, after decompression; the metadata of a table may be large."""
+    return int(_number("LAKEWRIGHT_ANSWER_LIMIT", 64, "MiB") * (1 << 20))
 
 
 def validation_within() -> float:
     """How long Lakekeeper may take over a call in which it probes a storage."""
-    return _seconds("LAKEWRIGHT_VALIDATION_WITHIN", 90)
+    return _number("LAKEWRIGHT_VALIDATION_WITHIN", 90)
 
 
 def role_propagation() -> float:
     """How long a fresh IAM role may take until AWS lets it be assumed everywhere."""
-    return _seconds("LAKEWRIGHT_ROLE_PROPAGATION", 90)
+    return _number("LAKEWRIGHT_ROLE_PROPAGATION", 90)
 
 
 def purge_wait() -> float:
     """How long to wait for the server's purge tasks before a warehouse is deleted."""
-    return _seconds("LAKEWRIGHT_PURGE_WAIT", 600)
+    return _number("LAKEWRIGHT_PURGE_WAIT", 600)
 
 
 def tracebacks() -> bool:

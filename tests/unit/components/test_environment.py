@@ -175,3 +175,37 @@ def test_a_secret_for_jobs_goes_where_they_look_for_it(tmp_path: Path, jobs_auth
         with pytest.raises(SpecError, match=r"kubernetes\.jobs_secret") as refused:
             Environment.load(file, environ={})
         assert told in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("lakekeeper", "refused"),
+    [
+        ("endpoint: 'http://lakekeeper.platform.svc:8181'", False),
+        ("endpoint: 'http://lakekeeper.platform.svc:8181', auth: {kind: token, token: 'env:T'}", True),
+        ("endpoint: 'http://127.0.0.1:8181', auth: {kind: token, token: 'env:T'}", False),
+        ("endpoint: 'https://l.example', jobs_auth: {kind: token, token: 'env:T'}", False),
+        (
+            "endpoint: 'https://l.example', catalog_uri: 'http://l.svc/c', jobs_auth: {kind: token-file, path: /t}",
+            True,
+        ),
+        (
+            "endpoint: 'https://l.example', auth: {kind: client-credentials, token_url: 'http://idp.example/t',"
+            " client_id: c, client_secret: 'env:S'}",
+            True,
+        ),
+    ],
+)
+def test_secrets_need_tls_unless_the_environment_allows_it(tmp_path: Path, lakekeeper: str, refused: bool) -> None:
+    file = tmp_path / "here.yaml"
+    file.write_text(f"lakekeeper: {{{lakekeeper}, allow_plain_http: true}}\n")
+
+    assert Environment.load(file, environ={}).lakekeeper.reference.allow_plain_http is True
+    file.write_text(f"lakekeeper: {{{lakekeeper}}}\n")
+    if refused:
+        with pytest.raises(SpecError, match=r"lakekeeper: expected `https://` where `(jobs_)?auth` sends a token"):
+            Environment.load(file, environ={})
+    else:
+        # Left out, so that no state of earlier versions differs.
+        assert "allow_plain_http" not in Environment.load(file, environ={}).lakekeeper.reference.model_dump(
+            exclude_none=True
+        )

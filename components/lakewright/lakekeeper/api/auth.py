@@ -11,10 +11,11 @@ from typing import Any, Protocol, cast
 import httpx
 from typing_extensions import override
 
-from lakewright.lakekeeper.api.errors import NotAuthenticated
+from lakewright.lakekeeper.api.answers import DEADLINE, ENCODINGS, MEBIBYTE, UnusableAnswerError, bounded, parse_json
+from lakewright.lakekeeper.api.errors import Call, NotAuthenticated
 from lakewright.lakekeeper.api.retry import RetryPolicy, TryAgain
-from lakewright.lakekeeper.api.server import Auth, ClientCredentialsAuth, NoAuth, TokenAuth, TokenFileAuth
-from lakewright.lakekeeper.api.tls import hint
+from lakewright.lakekeeper.api.server import ClientCredentialsAuth, NoAuth, ServerRef, TokenAuth, TokenFileAuth
+from lakewright.lakekeeper.api.tls import hint, require_tls
 
 Resolve = Callable[[str], str]
 """Turns a reference into its secret."""
@@ -26,6 +27,9 @@ TOKEN = re.compile(r"[\x21-\x7e]+")
 """What a header takes for a token; wider than RFC 6750, 2.1, since only the server knows what it gives out."""
 
 RETRY = RetryPolicy(attempts=3)
+TOKEN_WITHIN = 30.0
+"""Seconds that a token endpoint has for its whole answer."""
+
 PASSING = frozenset({408, 429, 500, 502, 503, 504})
 """What a token endpoint answers when it is not the request's fault."""
 
@@ -123,8 +127,11 @@ class ClientCredentials(Tokens):
     def _asked(self, form: dict[str, str]) -> tuple[str, float]:
         """A token and its life in seconds. Asking again does no harm, so whatever may pass is tried again."""
         settings = self._settings
+        deadline = {DEADLINE: time.monotonic() + TOKEN_WITHIN}
         try:
-            answer = self._http.post(settings.token_url, data=form)
+            answer = self._http.post(settings.token_url, data=form, extensions=deadline)
+        except UnusableAnswerError as unusable:
+            raise NotAuthenticated(f"token endpoint {settings.token_url}: the answer {unusable}.") from None
         except httpx.HTTPError as error:
             reason = str(error) if isinstance(error, httpx.ConnectError) else ""
             because = f" ({reason})" if reason else ""
@@ -144,11 +151,19 @@ class ClientCredentials(Tokens):
         raise TryAgain(refused) if answer.status_code in PASSING else refused
 
 
+def token_client(verify: ssl.SSLContext | bool = True, transport: httpx.BaseTransport | None = None) -> httpx.Client:
+    """Return the HTTP client for a token endpoint; its answers are small."""
+    return httpx.Client(
+        timeout=TOKEN_WITHIN,
+        verify=verify,
+        transport=transport,
+        headers={"accept-encoding": ENCODINGS},
+        event_hooks={"response": [bounded(MEBIBYTE)]},
+    )
+
+
 def _body(answer: httpx.Response) -> dict[str, Any]:
-    try:
-        body = answer.json()
-    except ValueError:
-        return {}
+    body = parse_json(Call("POST", answer.request.url.path, str(answer.request.url.host)), answer)
     return cast(dict[str, Any], body) if isinstance(body, dict) else {}
 
 
@@ -187,8 +202,16 @@ def _bearer(token: str) -> str:
     return f"Bearer {token}"
 
 
-def auth_for(auth: Auth, resolve: Resolve, verify: ssl.SSLContext | bool = True) -> httpx.Auth | None:
-    """What httpx is to do for a server's `auth`. `verify` is for the token endpoint."""
+def auth_for(server: ServerRef, resolve: Resolve, verify: ssl.SSLContext | bool = True) -> httpx.Auth | None:
+    """What httpx is to do for a server's `auth`. `verify` is for the token endpoint.
+
+    Raises InsecureEndpoint where a token or secret would leave this machine without TLS.
+    """
+    auth = server.auth
+    if not server.allow_plain_http and not isinstance(auth, NoAuth):
+        require_tls("a bearer token", server.endpoint)
+        if isinstance(auth, ClientCredentialsAuth):
+            require_tls("a client's secret", auth.token_url)
     match auth:
         case NoAuth():
             return None
@@ -197,4 +220,4 @@ def auth_for(auth: Auth, resolve: Resolve, verify: ssl.SSLContext | bool = True)
         case TokenFileAuth(path=path):
             return BearerAuth(TokenFile(path))
         case ClientCredentialsAuth():
-            return BearerAuth(ClientCredentials(auth, resolve, httpx.Client(timeout=30, verify=verify)))
+            return BearerAuth(ClientCredentials(auth, resolve, token_client(verify)))

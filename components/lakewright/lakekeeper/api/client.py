@@ -62,12 +62,11 @@ class Client:
     def json(self, method: Method, path: str, **options: Any) -> dict[str, Any]:
         """The JSON object that a call answers with; options as for `call`."""
         answer = self.call(method, path, **options)
-        try:
-            body = answer.json()
-        except ValueError:
-            body = None
+        from lakewright.lakekeeper.api.answers import parse_json  # noqa: PLC0415 - as above: it imports httpx
+
+        call = errors.Call(method, path, self.endpoint)
+        body = parse_json(call, answer)
         if not isinstance(body, dict):
-            call = errors.Call(method, path, self.endpoint)
             raise errors.Refused(
                 f"{call} answered {answer.status_code} without a JSON object. Is this a Lakekeeper server?",
                 status=answer.status_code,
@@ -138,7 +137,10 @@ class Client:
             found = self._sender.once(read, {}, probes=False, idempotent=True)
         except errors.Refused:
             return False
-        return found.json().get("status") == "active"
+        from lakewright.lakekeeper.api.answers import parse_json  # noqa: PLC0415
+
+        body = parse_json(read, found)
+        return isinstance(body, dict) and cast(dict[str, Any], body).get("status") == "active"
 
     def close(self) -> None:
         """Close its connections."""

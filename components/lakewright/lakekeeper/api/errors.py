@@ -8,6 +8,8 @@ LakekeeperError
 |   +-- KeepsNoGrants      its authorizer has no place for grants
 +-- NotGrantable           a privilege, or somebody to have it, that the server does not know
 +-- NotAuthenticated       401, or no token to be had
++-- InsecureEndpoint       a secret would be sent without TLS
++-- BadAnswer              an answer that no Lakekeeper gives: too large, endless, without a key
 +-- NothingFound           a look-up of something that is not there
 +-- InvalidLookUp          a look-up whose arguments are wrong
 +-- Refused                any other answer that says no; `type` is the server's own word for it
@@ -128,6 +130,14 @@ class NotGrantable(LakekeeperError):
 
 class NotAuthenticated(LakekeeperError):
     """The server does not accept who we say we are, or there is no token to say it with."""
+
+
+class InsecureEndpoint(LakekeeperError):
+    """A token or secret would be sent without TLS; nothing was sent."""
+
+
+class BadAnswer(LakekeeperError):
+    """The server answered what no Lakekeeper answers; the call may have been applied."""
 
 
 class NothingFound(LakekeeperError):

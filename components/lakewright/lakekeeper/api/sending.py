@@ -5,6 +5,7 @@ Apart from the client, since importing httpx takes long: a program that declares
 
 import json
 import ssl
+import time
 from collections.abc import Iterator, Mapping
 from typing import Any, cast
 
@@ -12,6 +13,14 @@ import httpx
 
 from lakewright.lakekeeper import settings
 from lakewright.lakekeeper.api import errors
+from lakewright.lakekeeper.api.answers import (
+    DEADLINE,
+    ENCODINGS,
+    UnusableAnswerError,
+    bounded,
+    parse_json,
+    retry_after,
+)
 from lakewright.lakekeeper.api.auth import Resolve, auth_for
 from lakewright.lakekeeper.api.retry import TryAgain
 from lakewright.lakekeeper.api.server import ServerRef
@@ -26,19 +35,21 @@ class Sender:
         verify = trust(server.ca_bundle)
         self._http = httpx.Client(
             base_url=server.endpoint,
-            auth=auth_for(server.auth, resolve, verify),
+            auth=auth_for(server, resolve, verify),
             # To read everybody's authorities takes long, and at an address without TLS nobody is asked.
             verify=verify if server.endpoint.startswith("https:") else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT),
             timeout=_waiting(settings.answer_within()),
             transport=transport,
             limits=httpx.Limits(max_connections=64, max_keepalive_connections=64, keepalive_expiry=60),
-            headers={"user-agent": "lakewright"},
+            headers={"user-agent": "lakewright", "accept-encoding": ENCODINGS},
+            event_hooks={"response": [bounded(settings.answer_limit())]},
         )
 
     def once(self, call: errors.Call, options: dict[str, Any], *, probes: bool, idempotent: bool) -> httpx.Response:
         """Send a call and return its answer, which is a success. Raises TryAgain, or what ends the tries."""
         seconds = settings.validation_within() if probes else settings.answer_within()
-        request: dict[str, Any] = {**options, "timeout": _waiting(seconds)}
+        extensions = {DEADLINE: time.monotonic() + seconds}
+        request: dict[str, Any] = {**options, "timeout": _waiting(seconds), "extensions": extensions}
         try:
             answer = self._http.request(call.method, call.path, **request)
         except (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.UnsupportedProtocol) as error:
@@ -54,16 +65,21 @@ class Sender:
             slow = errors.TooSlow(f"{call} did not answer within {seconds:g} s{why}")
             # Trying again after so long a wait would only make the person wait a multiple of it.
             raise slow from None
+        except UnusableAnswerError as unusable:
+            raise errors.BadAnswer(
+                f"{call}: the answer {unusable}. Is this a Lakekeeper server? LAKEWRIGHT_ANSWER_LIMIT sets the largest"
+                " size, in MiB."
+            ) from None
         except httpx.HTTPError as error:
             broken = errors.Unconfirmed(f"{call}: the connection broke before an answer came ({type(error).__name__})")
             raise (TryAgain(broken) if idempotent else broken) from None
         if answer.is_success or answer.status_code == 304:
             return answer
-        kind, message = _reason(answer)
+        kind, message = _reason(call, answer)
         message = _without_secrets(message, answer.request.headers, request.get("json"))
         error = errors.refusal(call, answer.status_code, kind, message)
         if _again(answer.status_code, kind, idempotent=idempotent):
-            raise TryAgain(error, _retry_after(answer))
+            raise TryAgain(error, retry_after(answer.headers.get("retry-after", "")))
         if answer.status_code == 503 and not idempotent:
             raise errors.Unconfirmed(str(error))
         raise error
@@ -83,18 +99,12 @@ def _again(status: int, kind: str, *, idempotent: bool) -> bool:
     return idempotent and status in {408, 502, 503, 504}
 
 
-def _retry_after(answer: httpx.Response) -> float | None:
-    value = answer.headers.get("retry-after", "")
-    return float(value) if value.isdigit() else None
-
-
-def _reason(answer: httpx.Response) -> tuple[str, str]:
+def _reason(call: errors.Call, answer: httpx.Response) -> tuple[str, str]:
     """Type and message of a refusal; plain text bodies are a message without a type."""
     if answer.next_request is not None:
         return "", f"it leads to {_origin(answer.next_request.url)}. If the server is there, make that its `endpoint`"
-    try:
-        body = answer.json()
-    except ValueError:
+    body = parse_json(call, answer)
+    if body is None:
         return "", answer.text if answer.headers.get("content-type", "").startswith("text/plain") else ""
     error = cast(dict[str, Any], body).get("error") if isinstance(body, dict) else None
     if not isinstance(error, dict):

@@ -53,6 +53,8 @@ class ServerRef(_Strict):
     auth: Auth = NoAuth()
     ca_bundle: str | None = None
     """Path of a PEM file with authorities to trust besides the usual ones, for the server and the token endpoint."""
+    allow_plain_http: bool | None = None
+    """Whether tokens and secrets may be sent without TLS to other machines, such as a Service of the same cluster."""
     project_id: ProjectId | None = None
     """Project of requests that name no other. A server that reads roles from tokens and has no default project asks for
     one in every request (0.12 and newer)."""
