@@ -5,6 +5,7 @@ LakewrightSparkError           1
 ├── DataMissingError           1   the input data is not installed or not where it was said to be
 ├── ResultMismatchError        1   what was read back is not what was computed
 ├── JobFailedError             1   Spark or the catalog failed in the middle of a job
+├── ColumnRefusedError         1   a column of a result that Texera cannot read
 ├── RowsMovedError             1   rows of a result have no fixed place any more
 │   └── RowsDeletedError       1   ... because some were deleted
 ├── ConfigMissingError         3   no catalog configuration, or one that cannot be used
@@ -57,6 +58,10 @@ class JobFailedError(LakewrightSparkError):
 
 class TableUnreadableError(JobFailedError):
     """The metadata of one table contradicts itself; other tables are not concerned."""
+
+
+class ColumnRefusedError(LakewrightSparkError, ValueError):
+    """A column of a result that Texera cannot read, or a value that does not fit its column."""
 
 
 class RowsMovedError(LakewrightSparkError):

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from datetime import datetime
 
 import pyarrow.compute as pc
 import pytest
 from lakewright_spark.catalog import CatalogConfig
-from lakewright_spark.errors import RowsDeletedError, RowsMovedError, WarehouseRefusedError
+from lakewright_spark.errors import ColumnRefusedError, RowsDeletedError, RowsMovedError, WarehouseRefusedError
 from lakewright_spark.results.frames import ResultFrames
 from lakewright_spark.results.reader import ResultReader
 from lakewright_spark.results.uris import Execution, Port
@@ -19,8 +20,8 @@ from pyspark.sql import SparkSession
 
 pytestmark = pytest.mark.spark
 
-# Parentheses, commas and `=` are in every port's name; dots, quotes and backquotes may be in an operator's.
-PORT = Port('Frames.of"a`kind')
+# Parentheses, commas and `=` are in every port's name; dots may be in an operator's.
+PORT = Port("Frames.of-a-kind")
 
 
 @pytest.fixture(scope="module")
@@ -95,6 +96,42 @@ def test_a_frame_may_read_the_result_it_replaces(frames: ResultFrames, reader: R
     frames.write(uri, frames.read(uri).where("id >= 4").selectExpr("id", "id * 2 AS twice"))
     assert reader.whole(uri).to_pylist() == [{"id": number, "twice": 2 * number} for number in range(4, 10)]
     assert frames.read(uri).count() == 6
+
+
+def test_frames_get_types_that_texera_reads(frames: ResultFrames, reader: ResultReader) -> None:
+    uri = Execution(1, 9).result(PORT)
+    columns = [
+        "TIMESTAMP '2026-07-01 14:00:00.123456+02:00' AS instant",
+        "DATE '2026-07-01' AS day",
+        "CAST(1.5 AS float) AS small",
+        "CAST(7 AS smallint) AS short",
+        "'a' AS `text.with``dots`",
+        "TIMESTAMP_NTZ '2026-07-01 08:00:00' AS local",
+    ]
+    frames.spark.conf.set("spark.sql.session.timeZone", "Europe/Berlin")
+    try:
+        frames.write(uri, frames.spark.range(1).selectExpr(*columns))
+    finally:
+        frames.spark.conf.set("spark.sql.session.timeZone", "UTC")
+    kinds = [str(field.field_type) for field in reader.table(uri).schema().fields]
+    assert kinds == ["timestamp", "timestamp", "double", "int", "string", "timestamp"]
+    assert list(reader.whole(uri).to_pylist()[0].values()) == [
+        datetime.fromisoformat("2026-07-01T12:00:00.123456"),
+        datetime.fromisoformat("2026-07-01T00:00:00"),
+        1.5,
+        7,
+        "a",
+        datetime.fromisoformat("2026-07-01T08:00:00"),
+    ]
+
+
+@pytest.mark.parametrize("column", ["CAST(1 AS decimal(5,2)) AS c", "array(1) AS c", "named_struct('a', 1) AS c"])
+def test_frames_that_texera_cannot_read_are_refused(frames: ResultFrames, reader: ResultReader, column: str) -> None:
+    uri = Execution(1, 10).result(PORT)
+    frames.write(uri, frames.spark.range(3))
+    with pytest.raises(ColumnRefusedError, match="column 'c': expected a type that Texera reads"):
+        frames.write(uri, frames.spark.range(1).selectExpr(column))
+    assert reader.count(uri) == 3
 
 
 def test_pages_of_a_result_with_deleted_or_rewritten_rows_are_refused(

@@ -8,6 +8,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from lakewright_spark.catalog import CatalogConfig
 from lakewright_spark.results.catalog_cache import CATALOGS, CatalogCache
+from lakewright_spark.results.frame_columns import readable_frame
 from lakewright_spark.results.tables import PROPERTIES, ResultTables
 from lakewright_spark.results.uris import ResultNamespaces, ResultUri
 
@@ -26,10 +27,16 @@ class ResultFrames:
         """Replace the result by these rows, in one commit.
 
         Readers see the old rows until the commit, and a frame may read the address that it is written to. The table
-        keeps its UUID; snapshot expiration, or the drop of the table, frees the old files.
+        keeps its UUID; snapshot expiration, or the drop of the table, frees the old files. Columns get the types that
+        Texera reads.
+
+        Raises:
+            ColumnRefusedError: A column has a type without a lossless counterpart among those.
+            BadAddressError: Texera cannot read the address.
         """
+        readable = readable_frame(frame)
         self._tables.prepare(uri)
-        replacement = frame.writeTo(self.identifier(uri)).using("iceberg")
+        replacement = readable.writeTo(self.identifier(uri)).using("iceberg")
         for key, value in PROPERTIES.items():
             replacement = replacement.tableProperty(key, value)
         replacement.createOrReplace()

@@ -41,8 +41,11 @@ RUNTIME_STATISTICS = pa.schema(
 
 CONSOLE_MESSAGES = pa.schema([("message", pa.string())])
 
-LOOP_STATE = pa.schema([("LoopStartId", pa.string()), ("iteration", pa.int32())])
-"""The state that a loop carries from one iteration to the next; other state has a schema of its own."""
+LOOP_STATE = pa.schema([("content", pa.string()), ("loop_counter", pa.int64()), ("loop_start_id", pa.string())])
+"""The columns of every state table since Texera's pull request 5900: the state as a JSON object, and its loop.
+
+Outside a loop, `loop_counter` is 0 and `loop_start_id` is empty.
+"""
 
 
 class Status(IntEnum):

@@ -56,14 +56,18 @@ class ResultTables:
             return catalog.table_exists(identifier)
 
     def prepare(self, uri: ResultUri) -> None:
-        """Make the namespace, unless there is a stack that declares what a warehouse holds: Lakekeeper's."""
+        """Make the namespace, unless there is a stack that declares what a warehouse holds: Lakekeeper's.
+
+        BadAddressError for an address that Texera cannot read.
+        """
+        uri.check_readable()
         if self.config.kind != "lakekeeper":
             namespace, _ = self.identifier(uri)
             with self._asking(str(uri)) as catalog:
                 catalog.create_namespace_if_not_exists(namespace)
 
-    def create(self, uri: ResultUri, schema: pa.Schema, *, reuse: bool = False) -> Table:
-        """The table, made anew: one that was there is dropped with its files. With `reuse` that one is taken as it is.
+    def create_or_load(self, uri: ResultUri, schema: pa.Schema) -> tuple[Table, bool]:
+        """Return the table and whether it was made now; one that is there keeps its rows and columns.
 
         All columns optional, field ids from 1 on, no partitions: as Texera makes them.
         """
@@ -71,14 +75,10 @@ class ResultTables:
         self.prepare(uri)
         optional = pa.schema([field.with_nullable(True) for field in schema])
         with self._asking(str(uri)) as catalog:
-            if not reuse:
-                self._drop(catalog, identifier)
             try:
-                return catalog.create_table(identifier, optional, properties=dict(PROPERTIES))
+                return catalog.create_table(identifier, optional, properties=dict(PROPERTIES)), True
             except TableAlreadyExistsError:
-                if not reuse:
-                    raise
-                return catalog.load_table(identifier)
+                return catalog.load_table(identifier), False
 
     def drop(self, uri: ResultUri) -> bool:
         """Drop the table with its files; False if there was none."""

@@ -32,7 +32,11 @@ _NAMESPACES: Mapping[ResultKind, tuple[str, str]] = {
     ResultKind.CONSOLE_MESSAGES: ("STORAGE_ICEBERG_TABLE_CONSOLE_MESSAGES_NAMESPACE", "operator-console-messages"),
 }
 
-_SEGMENT = re.compile(r"[^/_?#%\s]+")
+_SEGMENT = re.compile(r"""[^/_?#%,"'`<>{}|\\^\[\]\s\x00-\x1f\x7f-\x9f]+""")
+_PORT = re.compile(
+    r"\(logicalOpId=([^,]+),layerName=([^,]+),portId=(\d+),isInternal=(true|false),isInput=(true|false)\)"
+)
+"""What Texera reads a port from."""
 _ADDRESS = re.compile(r"/(?:wh/(?P<warehouse>[^/]+)/)?wid/(?P<workflow>\d+)/eid/(?P<execution>\d+)/(?P<rest>.+)")
 _REST = {
     ResultKind.RESULT: re.compile(r"globalportid/[^/]+/result"),
@@ -43,9 +47,13 @@ _REST = {
 
 
 def _segment(what: str, text: str) -> str:
-    # An underscore would be read as a slash when a table's name is turned back into a path.
+    # An underscore would be read as a slash when a table's name is turned back into a path. A comma ends a part of a
+    # port, and Java's URI takes none of the others.
     if not _SEGMENT.fullmatch(text):
-        raise BadAddressError(f"{what}: expected text without slash, underscore, blank, ?, # or %, found {text!r}")
+        raise BadAddressError(
+            f"{what}: expected text without slash, underscore, comma, quote, bracket, blank, ?, #, % or other "
+            f"characters that no URI holds, found {text!r}"
+        )
     return text
 
 
@@ -108,6 +116,20 @@ class ResultUri:
             return cls.parse(f"vfs:///{table.replace('_', '/')}").in_warehouse(warehouse)
         except BadAddressError:
             return None
+
+    def check_readable(self) -> None:
+        """Raise BadAddressError for an address that Texera cannot read, which older releases may have written."""
+        *_, holder, _ = ["", *self.path.split("/")]
+        if self.kind in {ResultKind.RESULT, ResultKind.STATE}:
+            if (match := _PORT.fullmatch(holder)) is None:
+                raise BadAddressError(
+                    f"port {holder!r}: expected (logicalOpId=ID,layerName=NAME,portId=N,isInternal=true|false,"
+                    "isInput=true|false), with no comma in ID and NAME"
+                )
+            _segment("operator id", match[1])
+            _segment("layer", match[2])
+        elif self.kind is ResultKind.CONSOLE_MESSAGES:
+            _segment("operator id", holder)
 
     def in_warehouse(self, warehouse: str | None) -> ResultUri:
         """The same in that warehouse."""

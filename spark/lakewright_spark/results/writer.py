@@ -15,7 +15,9 @@ from pyiceberg.table import Table
 from lakewright_spark.catalog import CatalogConfig
 from lakewright_spark.pyiceberg_catalog import explained
 from lakewright_spark.results.catalog_cache import CATALOGS, CatalogCache
+from lakewright_spark.results.columns import convert, readable_schema
 from lakewright_spark.results.freshness import refreshed
+from lakewright_spark.results.replacement import replace_rows
 from lakewright_spark.results.tables import ResultTables
 from lakewright_spark.results.uris import ResultNamespaces, ResultUri
 
@@ -59,11 +61,14 @@ class ResultWriter:
     def stream(
         self, uri: ResultUri, schema: pa.Schema, *, reuse: bool = False, batch: int = BATCH_ROWS
     ) -> Iterator[ResultStream]:
-        """Make the table anew, or with `reuse` take the one that is there, and append to it until the block ends.
+        """Replace the result by what is appended until the block ends; with `reuse`, add to the one that is there.
 
-        A block that fails leaves what was committed by then, and nothing that came later.
+        The first commit replaces the old rows, so that readers see them until then. A block that fails leaves what was
+        committed by then, and nothing that came later. Columns get the types that Texera reads; see `columns`.
         """
-        opened = ResultStream(self, uri, self.tables.create(uri, schema, reuse=reuse), schema, batch)
+        readable = readable_schema(schema)
+        table, made = self.tables.create_or_load(uri, readable)
+        opened = ResultStream(self, uri, table, schema, batch, replaces=not (made or reuse))
         try:
             yield opened
         except BaseException:
@@ -72,23 +77,32 @@ class ResultWriter:
         opened.close()
 
     def write_rows(self, uri: ResultUri, schema: pa.Schema, rows: Iterable[Row], batch: int = BATCH_ROWS) -> int:
-        """Make the table anew with these rows; returns how many there were."""
+        """Replace the result by these rows; returns how many there were."""
         with self.stream(uri, schema, batch=batch) as stream:
             stream.extend(rows)
         return stream.rows
 
     def write(self, uri: ResultUri, table: pa.Table) -> None:
-        """Make the table anew with the rows of an Arrow table, in one commit."""
-        made = self.tables.create(uri, table.schema)
+        """Replace the result by the rows of an Arrow table, in one commit."""
+        readable = readable_schema(table.schema)
+        rows = pa.Table.from_batches([convert(batch, readable) for batch in table.to_batches()], readable)
+        found, made = self.tables.create_or_load(uri, readable)
         with explained(self.config, self.warehouse, str(uri)):
-            made.append(table)
+            if made:
+                found.append(rows)
+            else:
+                replace_rows(found, rows)
 
 
 class ResultStream:
     """An open result. One thread at a time may add to it; commits go on beside, one after the other in rows' order."""
 
-    def __init__(self, writer: ResultWriter, uri: ResultUri, table: Table, schema: pa.Schema, batch: int) -> None:
+    def __init__(
+        self, writer: ResultWriter, uri: ResultUri, table: Table, schema: pa.Schema, batch: int, *, replaces: bool
+    ) -> None:
+        """Take `replaces` for whether the first commit takes the place of the rows that are there."""
         self._writer, self._uri, self._table, self._schema, self._batch = writer, uri, table, schema, batch
+        self._readable, self._replaces = readable_schema(schema), replaces
         self._lock = threading.RLock()
         self._pending: list[Row] = []
         self._batches: list[pa.RecordBatch] = []
@@ -121,7 +135,7 @@ class ResultStream:
             parts = batch.to_batches() if isinstance(batch, pa.Table) else [batch]
             for part in parts:
                 self.rows += part.num_rows
-                self._add(part)
+                self._add(convert(part, self._readable))
 
     def flush(self) -> None:
         """Commit what was added, and wait until readers see it."""
@@ -133,6 +147,9 @@ class ResultStream:
         """Commit what is left. Raises what any commit raised."""
         try:
             self.flush()
+            if self._replaces:
+                # Nothing was added: the old rows are to go all the same.
+                self._committer.submit(self._append, [], []).result()
         finally:
             self.abandon()
 
@@ -147,7 +164,7 @@ class ResultStream:
         """Turn the rows that are waiting into columns."""
         if self._pending:
             rows, self._pending = self._pending, []
-            self._add(_columns(rows, self._schema))
+            self._add(convert(_columns(rows, self._schema), self._readable))
 
     def _add(self, batch: pa.RecordBatch) -> None:
         interval = self._writer.commit
@@ -196,9 +213,15 @@ class ResultStream:
 
     def _append(self, batches: list[pa.RecordBatch], rows: list[Row]) -> None:
         if rows:
-            batches.append(_columns(rows, self._schema))
+            batches.append(convert(_columns(rows, self._schema), self._readable))
+        added = pa.Table.from_batches(batches, self._readable)
         with explained(self._writer.config, self._writer.warehouse, str(self._uri)):
-            refreshed(self._table).append(pa.Table.from_batches(batches, self._schema))
+            table = refreshed(self._table)
+            if self._replaces:
+                replace_rows(table, added)
+                self._replaces = False
+            else:
+                table.append(added)
 
 
 def _columns(rows: list[Row], schema: pa.Schema) -> pa.RecordBatch:

@@ -1,0 +1,67 @@
+"""Types of columns that Texera reads, and those that are converted to them or refused."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+from lakewright_spark.errors import ColumnRefusedError
+from lakewright_spark.results.columns import convert, readable_schema
+
+NTZ = pa.timestamp("us")
+
+
+@pytest.mark.parametrize(
+    ("given", "readable"),
+    [
+        (pa.string(), pa.string()),
+        (pa.large_string(), pa.string()),
+        (pa.int8(), pa.int32()),
+        (pa.uint16(), pa.int32()),
+        (pa.int32(), pa.int32()),
+        (pa.uint32(), pa.int64()),
+        (pa.int64(), pa.int64()),
+        (pa.float16(), pa.float64()),
+        (pa.float32(), pa.float64()),
+        (pa.bool_(), pa.bool_()),
+        (NTZ, NTZ),
+        (pa.timestamp("ms"), NTZ),
+        (pa.timestamp("ns", "UTC"), NTZ),
+        (pa.date32(), NTZ),
+        (pa.date64(), NTZ),
+        (pa.binary(), pa.binary()),
+        (pa.large_binary(), pa.binary()),
+        (pa.binary(4), pa.binary()),
+        (pa.dictionary(pa.int8(), pa.string()), pa.string()),
+    ],
+)
+def test_types_become_ones_that_texera_reads(given: pa.DataType, readable: pa.DataType) -> None:
+    assert readable_schema(pa.schema([pa.field("c", given, nullable=False)])) == pa.schema([("c", readable)])
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        pa.decimal128(10, 2),
+        pa.uint64(),
+        pa.time64("us"),
+        pa.duration("s"),
+        pa.null(),
+        pa.list_(pa.int64()),
+        pa.struct([("a", pa.int64())]),
+        pa.map_(pa.string(), pa.int64()),
+    ],
+)
+def test_types_without_a_lossless_counterpart_are_refused(kind: pa.DataType) -> None:
+    with pytest.raises(ColumnRefusedError, match=r"column 'c': expected a type that Texera reads .*found .*cast it"):
+        readable_schema(pa.schema([("c", kind)]))
+
+
+def test_names_that_differ_in_case_alone_are_refused() -> None:
+    with pytest.raises(ColumnRefusedError, match="columns id: expected names"):
+        readable_schema(pa.schema([("id", pa.int64()), ("ID", pa.int64())]))
+
+
+def test_a_value_that_would_lose_digits_is_refused() -> None:
+    batch = pa.record_batch([pa.array([1], pa.timestamp("ns"))], names=["c"])
+    with pytest.raises(ColumnRefusedError, match=r"'c'.*would lose data"):
+        convert(batch, readable_schema(batch.schema))
