@@ -29,6 +29,7 @@ __all__ = [
     "COMMIT_RETRIES",
     "DELEGATION_HEADER",
     "DELEGATION_VALUES",
+    "REDACTION",
     "CatalogConfig",
     "CatalogWarehouse",
     "Delegation",
@@ -37,6 +38,9 @@ __all__ = [
 ]
 
 ICEBERG_EXTENSIONS = "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"
+
+REDACTION: Mapping[str, str] = {"spark.redaction.regex": "(?i)secret|password|token|credential|access[.-]?key"}
+"""Hides values in Spark's event log and pages. Its own pattern lacks Iceberg's `credential` and the hyphen."""
 
 _SECRET_OPTION = re.compile(r"secret|password|token|access-key|credential", re.IGNORECASE)
 
@@ -131,7 +135,7 @@ class CatalogConfig(_Part):
 
     def spark_properties(self) -> dict[str, str]:
         """Spark's properties: a named catalog per warehouse; the only one, if there is one, is the default catalog."""
-        properties = {"spark.sql.extensions": ICEBERG_EXTENSIONS}
+        properties = {"spark.sql.extensions": ICEBERG_EXTENSIONS, **REDACTION}
         if len(self.warehouses) == 1:
             properties["spark.sql.defaultCatalog"] = self.warehouses[0].name
         for warehouse in self.warehouses:

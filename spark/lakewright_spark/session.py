@@ -5,16 +5,21 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from datetime import datetime
+from enum import Enum
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession
 
 from lakewright_spark import jars, truststore
-from lakewright_spark.catalog import CatalogConfig
+from lakewright_spark.catalog import REDACTION, CatalogConfig
+from lakewright_spark.driver_memory import driver_memory
 from lakewright_spark.errors import ConfigMissingError, IdentityError, JobFailedError
 from lakewright_spark.masters import cluster_properties
+from lakewright_spark.session_secrets import REDACTION_KEY, check_executors, check_redaction, split_secrets
+from lakewright_spark.spark_defaults import spark_defaults
 from lakewright_spark.tokens import check_before_start
 
 SMALL_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=240m"
@@ -23,23 +28,36 @@ SMALL_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=
 The code cache is as large as with that compiler: an application of many queries fills the small one and crawls.
 """
 
-SMALL_JOB: Mapping[str, str] = {
+ONE_MACHINE: Mapping[str, str] = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
-    "spark.driver.memory": "2g",
-    "spark.driver.extraJavaOptions": SMALL_JVM,
-    "spark.sql.shuffle.partitions": "4",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.log.level": "ERROR",
 }
-"""For one JVM on one machine: Spark's default of 200 shuffle partitions costs such a job more than its work."""
+"""For one JVM on one machine, whatever its work."""
+
+SMALL_JOB: Mapping[str, str] = {
+    **ONE_MACHINE,
+    "spark.driver.memory": "2g",
+    "spark.driver.extraJavaOptions": SMALL_JVM,
+    "spark.sql.shuffle.partitions": "4",
+}
+"""For the jobs of this package: Spark's default of 200 shuffle partitions costs such a job more than its work."""
+
+
+class Workload(Enum):
+    """What a session on one machine is for."""
+
+    SMALL_JOB = "small job"
+    """A job of this package."""
+    SCRIPT = "script"
+    """A user's script: Spark's own compiler, collector and partitions, and half of the machine's memory."""
+
 
 ALWAYS: Mapping[str, str] = {
     # Instants are compared and stored as UTC, whatever zone the machine is in.
     "spark.sql.session.timeZone": "UTC",
-    # Spark's own pattern knows neither Iceberg's `credential` nor the hyphen in `access-key`.
-    "spark.redaction.regex": "(?i)secret|password|token|credential|access[.-]?key",
 }
 
 _JVM_OPTIONS = ("spark.driver.extraJavaOptions", "spark.executor.extraJavaOptions")
@@ -47,14 +65,18 @@ _OF_A_CONNECT_SESSION = ("spark.sql.catalog.", "spark.sql.defaultCatalog", "spar
 
 
 def spark_properties(
-    config: CatalogConfig, *, master: str = "local[*]", event_log: Path | None = None
+    config: CatalogConfig,
+    *,
+    master: str = "local[*]",
+    event_log: Path | None = None,
+    workload: Workload = Workload.SMALL_JOB,
 ) -> dict[str, str]:
-    """Every property of a session: the catalogs', the jars', and on one machine those of a small job. No secrets.
+    """Every property of a session: the catalogs', the jars', and on one machine those of its workload. No secrets.
 
     Raises ConfigMissingError for certificate authorities of one's own on a cluster that has no truststore of them.
     """
     local = master.startswith("local")
-    properties = {**ALWAYS, **(SMALL_JOB if local else {}), **config.spark_properties()}
+    properties = {**ALWAYS, **(_of_workload(workload) if local else {}), **config.spark_properties()}
     driver = [jars.DRIVERS[urlsplit(config.uri).scheme]] if config.kind == "jdbc" else []
     properties |= jars.spark_properties([*jars.PACKAGES, *driver])
     if options := _trust(config, local=local):
@@ -75,32 +97,42 @@ def spark_session(
     deadline: datetime | None = None,
     event_log: Path | None = None,
     properties: Mapping[str, str] | None = None,
+    workload: Workload = Workload.SMALL_JOB,
 ) -> SparkSession:
     """The session of a job: local, on a cluster, under spark-submit, or a client of a Spark Connect server.
 
     `master` is Spark's own word: `local[*]` (the default), `spark://HOST:PORT`, `k8s://URL`. Under spark-submit, that
     has its say on master, memory and jars. `remote` is a Connect server, `sc://HOST:PORT`, whose extensions and jars
     are its own. `deadline` is when the job ends by itself; see `tokens.check_before_start`. `properties` win over
-    those that are made here. Raises IdentityError, ConfigMissingError, and JobFailedError where there is no Java.
+    those that are made here. Secrets reach the JVM over the connection to it, never on its command line. Raises
+    IdentityError, ConfigMissingError, and JobFailedError where there is no Java.
     """
     check_before_start(config, deadline)
     secrets = config.spark_secrets()
     properties = properties or {}
     if remote:
         return _connect(config, app, remote, secrets, properties)
-    builder = SparkSession.builder.appName(app)
-    if "PYSPARK_GATEWAY_PORT" in os.environ:
+    submitted = "PYSPARK_GATEWAY_PORT" in os.environ
+    if submitted:
         made = {**ALWAYS, **config.spark_properties()}
     else:
         master = master or "local[*]"
-        made = cluster_properties(master, properties) | spark_properties(config, master=master, event_log=event_log)
-        builder = builder.master(master)
+        made = cluster_properties(master, properties)
+        made |= spark_properties(config, master=master, event_log=event_log, workload=workload)
+        made["spark.master"] = master
         if options := _trust(config, local=master.startswith("local")):
             # Options of one's own for a JVM take nothing away from whom it trusts.
             properties = {k: f"{v} {options}" if k in _JVM_OPTIONS else v for k, v in properties.items()}
-    for key, value in {**made, **secrets, **properties}.items():
-        builder = builder.config(key, value)
+        check_executors(master, secrets, {**spark_defaults(), **made, **properties})
+    everything = {**made, **secrets, **properties, "spark.app.name": app}
     try:
+        _start_jvm(split_secrets(everything)[0])
+        if submitted:
+            found = dict(SparkConf().getAll())
+            check_executors(found.get("spark.master", "local"), secrets, {**found, **everything})
+        builder = SparkSession.builder
+        for key, value in everything.items():
+            builder = builder.config(key, value)
         return builder.getOrCreate()
     except PySparkRuntimeError as error:
         if error.getCondition() != "JAVA_GATEWAY_EXITED":
@@ -111,19 +143,44 @@ def spark_session(
         ) from error
 
 
+def _start_jvm(properties: Mapping[str, str]) -> None:
+    """Start the JVM with these properties on its command line, unless this process has one."""
+    conf = SparkConf(loadDefaults=False)
+    for key, value in properties.items():
+        conf.set(key, value)
+    SparkContext._ensure_initialized(conf=conf)
+
+
+def _of_workload(workload: Workload) -> Mapping[str, str]:
+    if workload is Workload.SMALL_JOB:
+        return SMALL_JOB
+    memory = driver_memory(spark_defaults())
+    return {**ONE_MACHINE, **({"spark.driver.memory": memory} if memory else {})}
+
+
 def _connect(
     config: CatalogConfig, app: str, remote: str, secrets: Mapping[str, str], properties: Mapping[str, str]
 ) -> SparkSession:
     host = urlsplit(remote).hostname or ""
     if secrets and "use_ssl=true" not in remote and host not in {"localhost", "127.0.0.1", "::1"}:
         raise IdentityError(f"{remote}: the catalog's credential goes over TLS alone: add ;use_ssl=true to the address")
-    made = {**ALWAYS, **config.spark_properties(), **secrets, **properties}
+    # Hides secrets in what the server records of this session's own settings; its event log goes by its own pattern.
+    redaction = {"spark.sql.redaction.options.regex": f"{REDACTION[REDACTION_KEY]}|url"} if secrets else {}
+    made = {**ALWAYS, **redaction, **config.spark_properties(), **properties}
     builder = SparkSession.builder.appName(app).remote(remote)
     for key, value in made.items():
         # The rest is the server's: a session can no longer change it.
-        if key.startswith(_OF_A_CONNECT_SESSION) or key in properties:
+        if key.startswith((*_OF_A_CONNECT_SESSION, *redaction)) or key in properties:
             builder = builder.config(key, value)
-    return builder.getOrCreate()
+    session = builder.getOrCreate()
+    try:
+        check_redaction(remote, secrets, session.conf.get(REDACTION_KEY, None))
+        for key, value in secrets.items():
+            session.conf.set(key, value)
+    except BaseException:
+        session.stop()
+        raise
+    return session
 
 
 def _trust(config: CatalogConfig, *, local: bool) -> str:

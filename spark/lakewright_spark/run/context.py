@@ -49,13 +49,19 @@ class ExecutionRun:
     @cached_property
     def spark(self) -> SparkSession:
         """A session with every warehouse of the computing unit; the run's own is the default catalog."""
-        from lakewright_spark.session import spark_session  # noqa: PLC0415  # a script may do without Spark
+        from lakewright_spark.session import Workload, spark_session  # noqa: PLC0415  # a script may do without Spark
 
         facts = self.facts
         name = f"workflow-{facts.workflow}-execution-{facts.execution}"
         properties = {"spark.sql.defaultCatalog": facts.warehouse, **facts.conf}
         return spark_session(
-            self.config, name, master=facts.master, remote=facts.remote, deadline=facts.deadline, properties=properties
+            self.config,
+            name,
+            master=facts.master,
+            remote=facts.remote,
+            deadline=facts.deadline,
+            properties=properties,
+            workload=Workload.SCRIPT,
         )
 
     def write(self, operator: str | Port, frame: DataFrame, *, input_rows: int = 0) -> ResultUri:

@@ -31,6 +31,8 @@ from lakewright_spark.results.uris import ResultNamespaces
 from lakewright_spark.results.writer import ResultStream, ResultWriter
 from lakewright_spark.run.child import Child
 from lakewright_spark.run.facts import VARIABLE, RunFacts
+from lakewright_spark.session_secrets import check_executors
+from lakewright_spark.spark_defaults import spark_defaults
 from lakewright_spark.tokens import check_before_start
 from lakewright_spark.unavailable import Unavailable
 
@@ -97,6 +99,8 @@ class Launch:
         check_before_start(self.config, self.facts.deadline)
         if self.facts.master:
             cluster_properties(self.facts.master, self.facts.conf)
+            given = {**spark_defaults(), **self.facts.conf}
+            check_executors(self.facts.master, self.config.spark_secrets(), given)
         CATALOGS.get(self.config, self.facts.warehouse)  # answers, and knows who asks
 
     def _enter(self, cleaner: Cleaner | None) -> ExecutionRecord | None:

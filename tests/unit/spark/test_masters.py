@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 from lakewright_spark.catalog import CatalogConfig, CatalogWarehouse
+from lakewright_spark.driver_memory import driver_memory
 from lakewright_spark.errors import ConfigMissingError
 from lakewright_spark.masters import cluster_properties
-from lakewright_spark.session import SMALL_JOB, spark_properties
+from lakewright_spark.session import SMALL_JOB, Workload, spark_properties
+from lakewright_spark.spark_defaults import spark_defaults
 
 IMAGE = {"spark.kubernetes.container.image": "registry.example/spark:4.1.4"}
 CONFIG = CatalogConfig(
@@ -60,6 +63,27 @@ def test_executors_elsewhere_get_catalogs_and_jars_but_no_laptops_settings(maste
     assert told == {key: value for key, value in local.items() if key not in only_local}
     assert told["spark.sql.catalog.executions.warehouse"] == "acme/executions"
     assert {"spark.jars", "spark.jars.packages"} & told.keys()
+
+
+def test_a_script_has_none_of_the_settings_of_small_jobs() -> None:
+    script = spark_properties(CONFIG, workload=Workload.SCRIPT)
+    assert "spark.driver.extraJavaOptions" not in script
+    assert "spark.sql.shuffle.partitions" not in script
+    assert script["spark.driver.memory"] != SMALL_JOB["spark.driver.memory"]
+    assert script["spark.driver.host"] == "127.0.0.1"
+
+
+def test_a_script_gets_half_of_the_memory_unless_told_otherwise(tmp_path: Path) -> None:
+    machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2**20
+    memory = driver_memory({}, {})
+    assert memory is not None
+    assert 1024 <= int(memory.removesuffix("m")) <= max(machine // 2, 1024)
+    (tmp_path / "spark-defaults.conf").write_text("# mine\nspark.driver.memory   3g\nspark.a=b c\n\n!spark.c d\n")
+    defaults = spark_defaults({"SPARK_CONF_DIR": str(tmp_path)})
+    assert defaults == {"spark.driver.memory": "3g", "spark.a": "b c"}
+    assert driver_memory(defaults, {}) is None
+    assert driver_memory({}, {"SPARK_DRIVER_MEMORY": "3g"}) is None
+    assert spark_defaults({"SPARK_HOME": str(tmp_path)}) == {}
 
 
 def test_own_authorities_on_a_cluster_are_a_truststore_on_every_machine() -> None:

@@ -1,0 +1,157 @@
+"""What other users of the machine can see of a session: the command lines of all its processes hold no secret."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from guarded import Gate, serving, token
+from lakewright_sandbox.state import Sandbox
+from lakewright_spark.catalog import CatalogConfig
+from lakewright_spark.catalog_auth import CatalogAuth, ClientCredentialsAuth, TokenAuth
+from lakewright_spark.pyiceberg_catalog import open_catalog
+from test_sessions import FULL_ONLY, connect_server
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
+
+SCRIPT = """
+from lakewright_spark.run.context import current
+
+run = current()
+print(run.spark.sql("SHOW NAMESPACES").count() > 0, "namespaces")
+"""
+
+
+@dataclass
+class Seen:
+    """What the processes of this machine were started with, for as long as it was looked at."""
+
+    commands: set[bytes] = field(default_factory=set)
+    environments: set[bytes] = field(default_factory=set)
+
+    def look(self) -> None:
+        for process in Path("/proc").glob("[0-9]*"):
+            for name, found in (("cmdline", self.commands), ("environ", self.environments)):
+                with suppress(OSError):  # it has ended, or is another user's
+                    found.add((process / name).read_bytes())
+
+    def started_java(self) -> bool:
+        return any(b"org.apache.spark.deploy.SparkSubmit" in command for command in self.commands)
+
+
+@contextmanager
+def watched() -> Iterator[Seen]:
+    """Look at all processes again and again until the block ends."""
+    seen, ended = Seen(), threading.Event()
+
+    def watch() -> None:
+        while not ended.wait(0.05):
+            seen.look()
+
+    thread = threading.Thread(target=watch)
+    thread.start()
+    try:
+        yield seen
+    finally:
+        ended.set()
+        thread.join()
+
+
+def ran(*words: str, **variables: str) -> str:
+    command = [sys.executable, "-m", "lakewright_spark.cli", *words]
+    environment = {name: value for name, value in os.environ.items() if name != "LAKEWRIGHT_REGISTRY"} | variables
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-3000:]
+    return done.stdout + done.stderr
+
+
+def configured(config: CatalogConfig, gate: Gate, auth: CatalogAuth, folder: Path) -> CatalogConfig:
+    guarded = config.model_copy(update={"uri": gate.catalog_uri, "auth": auth})
+    (folder / "catalog.json").write_text(guarded.to_json())
+    (folder / "script.py").write_text(SCRIPT)
+    return guarded
+
+
+def test_no_process_of_a_run_shows_a_client_secret(
+    catalog_config: CatalogConfig, sandbox: Sandbox, tmp_path: Path
+) -> None:
+    (tmp_path / "secret").write_text("s3cr3t")
+    with serving(Gate(sandbox.lakekeeper.endpoint)) as gate, watched() as seen:
+        auth = ClientCredentialsAuth(
+            kind="client-credentials",
+            token_url=gate.token_url,
+            client_id="job",
+            client_secret=f"file:{tmp_path / 'secret'}",
+        )
+        configured(catalog_config, gate, auth, tmp_path)
+        words = ["--config", str(tmp_path / "catalog.json"), "--workflow", "15", "--execution", "1", "--no-registry"]
+        shown = ran("run", *words, "--conf", "spark.my.password=0pen", str(tmp_path / "script.py"))
+    assert "True namespaces" in shown
+    assert seen.started_java()
+    own = [command for command in seen.commands if b"lakewright_spark.cli" not in command]
+    assert not [command for command in seen.commands if b"s3cr3t" in command]
+    assert not [command for command in own if b"0pen" in command], "a secret of the user's own, either"
+    assert not [environment for environment in seen.environments if b"s3cr3t" in environment]
+
+
+def test_no_process_of_maintain_shows_a_token(catalog_config: CatalogConfig, sandbox: Sandbox, tmp_path: Path) -> None:
+    """The token is in the variable that the caller set, which processes of other users cannot read."""
+    bearer = token(3600)
+    catalog = open_catalog(catalog_config, "results")
+    catalog.create_namespace_if_not_exists("watched")
+    rows = pa.table({"n": [1, 2, 3]})
+    catalog.create_table("watched.numbers", rows.schema).append(rows)
+    with serving(Gate(sandbox.lakekeeper.endpoint)) as gate, watched() as seen:
+        auth = TokenAuth(kind="token", token="env:BEARER")
+        configured(catalog_config, gate, auth, tmp_path)
+        words = ["--config", str(tmp_path / "catalog.json"), "--namespace", "watched", "--job", "statistics"]
+        shown = ran("maintain", *words, BEARER=bearer)
+    assert "1 succeeded" in shown
+    assert seen.started_java()
+    assert not [command for command in seen.commands if bearer.encode() in command]
+    for environment in seen.environments:
+        variables = [one for one in environment.split(b"\0") if bearer.encode() in one]
+        assert not variables or variables == [b"BEARER=" + bearer.encode()]
+
+
+@FULL_ONLY
+def test_a_connect_client_sends_secrets_to_servers_that_hide_them(
+    catalog_config: CatalogConfig, sandbox: Sandbox, tmp_path: Path
+) -> None:
+    (tmp_path / "secret").write_text("s3cr3t")
+    events = tmp_path / "events"
+    events.mkdir()
+    log = {"spark.eventLog.enabled": "true", "spark.eventLog.compress": "false", "spark.eventLog.dir": events.as_uri()}
+    with serving(Gate(sandbox.lakekeeper.endpoint)) as gate, watched() as seen:
+        auth = ClientCredentialsAuth(
+            kind="client-credentials",
+            token_url=gate.token_url,
+            client_id="job",
+            client_secret=f"file:{tmp_path / 'secret'}",
+        )
+        config = configured(catalog_config, gate, auth, tmp_path)
+        words = ["run", "--config", str(tmp_path / "catalog.json"), "--workflow", "15", "--no-registry"]
+        with connect_server(tmp_path) as address:
+            command = [sys.executable, "-m", "lakewright_spark.cli", *words, "--execution", "2", "--remote", address]
+            refused = subprocess.run(
+                [*command, str(tmp_path / "script.py")], capture_output=True, text=True, check=False
+            )
+        assert refused.returncode == 8
+        assert "expected a server that hides spark.sql.catalog.results.credential" in refused.stderr + refused.stdout
+        hidden = {"spark.redaction.regex": config.spark_properties()["spark.redaction.regex"]}
+        with connect_server(tmp_path, log | hidden) as address:
+            script = str(tmp_path / "script.py")
+            assert "True namespaces" in ran(*words, "--execution", "3", "--remote", address, script)
+    assert not [command for command in seen.commands if b"s3cr3t" in command]
+    assert not [environment for environment in seen.environments if b"s3cr3t" in environment]
+    logged = "".join(path.read_text() for path in events.rglob("*") if path.is_file())
+    assert "credential" in logged
+    assert "s3cr3t" not in logged

@@ -1,0 +1,78 @@
+"""Secrets among Spark's properties: which they are, and where they may go."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from lakewright_spark.catalog import REDACTION, CatalogConfig, CatalogWarehouse
+from lakewright_spark.catalog_auth import ClientCredentialsAuth, PasswordAuth, S3Keys, TokenAuth
+from lakewright_spark.errors import IdentityError
+from lakewright_spark.session_secrets import check_executors, check_redaction, split_secrets
+
+ENVIRON = {"SECRET": "s3cr3t", "KEY": "AKIA"}
+CREDENTIALS = ClientCredentialsAuth(
+    kind="client-credentials", token_url="https://idp.example/token", client_id="job", client_secret="env:SECRET"
+)
+ENCRYPTED = {"spark.authenticate": "true", "spark.network.crypto.enabled": "true"}
+
+
+def configured(**changes: Any) -> CatalogConfig:
+    warehouse = CatalogWarehouse(name="lake", **changes.pop("warehouse", {}))
+    return CatalogConfig(tenant="acme", warehouses=[warehouse], **changes)
+
+
+CONFIGS = [
+    configured(kind="rest", uri="https://c.example", auth=CREDENTIALS),
+    configured(kind="rest", uri="https://c.example", auth=TokenAuth(kind="token", token="env:SECRET")),
+    configured(
+        kind="jdbc",
+        uri="postgresql://db.example/iceberg",
+        auth=PasswordAuth(kind="password", user="lakewright", password="env:SECRET"),
+        warehouse={
+            "location": "s3://bucket/x",
+            "s3_keys": S3Keys(access_key_id="env:KEY", secret_access_key="env:SECRET"),
+        },
+    ),
+]
+
+
+@pytest.mark.parametrize("config", CONFIGS, ids=["client credentials", "token", "password and keys"])
+def test_no_secret_is_among_what_a_command_line_gets(config: CatalogConfig) -> None:
+    secrets = config.spark_secrets(ENVIRON)
+    public, secret = split_secrets({**config.spark_properties(), **secrets, "spark.authenticate.secret": "s3cr3t"})
+    assert "s3cr3t" not in repr(public)
+    assert secret["spark.authenticate.secret"] == "s3cr3t"
+    assert set(secrets) - set(secret) <= {"spark.sql.catalog.lake.jdbc.user"}
+    assert (
+        public.items()
+        >= {"spark.sql.catalog.lake.uri": config.spark_properties()["spark.sql.catalog.lake.uri"]}.items()
+    )
+
+
+@pytest.mark.parametrize("master", ["spark://one:7077", "k8s://https://api.example"])
+@pytest.mark.parametrize("config", CONFIGS, ids=["client credentials", "token", "password and keys"])
+def test_secrets_go_to_executors_only_encrypted(master: str, config: CatalogConfig) -> None:
+    secrets = config.spark_secrets(ENVIRON)
+    for given in ({}, {"spark.authenticate": "true"}, ENCRYPTED | {"spark.network.crypto.enabled": "false"}):
+        with pytest.raises(IdentityError, match=r"expected spark\.authenticate=true and .*Set both") as refused:
+            check_executors(master, secrets, given)
+        assert "s3cr3t" not in str(refused.value)
+    check_executors(master, secrets, ENCRYPTED)
+    check_executors(master, {}, {})
+    check_executors("local[4]", secrets, {})
+
+
+def test_a_connect_server_that_would_log_a_secret_gets_none() -> None:
+    secrets = CONFIGS[0].spark_secrets(ENVIRON)
+    for pattern in (None, "", "(?i)secret|password|token|access[.]?key"):  # the last is Spark's own
+        with pytest.raises(IdentityError, match=r"hides spark\.sql\.catalog\.lake\.credential") as refused:
+            check_redaction("sc://spark.example", secrets, pattern)
+        assert "s3cr3t" not in str(refused.value)
+    check_redaction("sc://spark.example", secrets, REDACTION["spark.redaction.regex"])
+    check_redaction("sc://spark.example", {}, None)
+
+
+def test_properties_of_computing_units_hide_secrets() -> None:
+    for config in CONFIGS:
+        assert config.spark_properties().items() >= REDACTION.items()
