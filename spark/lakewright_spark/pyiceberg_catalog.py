@@ -106,6 +106,10 @@ def explained(config: CatalogConfig, warehouse: str, what: str = "") -> Iterator
         raise JobFailedError(
             f"{where}: the metadata of {what or 'a table'} cannot be read: {invalid_part(error)}"
         ) from error
+    except (iceberg.CommitFailedException, iceberg.ValidationException) as error:
+        raise JobFailedError(
+            f"{where}: others changed {what or 'the table'} at the same time, again and again: {_first_line(error)}"
+        ) from error
     except iceberg.RESTError as error:
         raise JobFailedError(f"{where} refused {what or 'the request'}: {_first_line(error)}") from error
 

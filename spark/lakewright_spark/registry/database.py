@@ -16,6 +16,7 @@ from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
 from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 
 from lakewright_spark.errors import RegistryError
+from lakewright_spark.timeouts import CONNECT, SOCKET
 
 VARIABLE = "LAKEWRIGHT_REGISTRY"
 """Names the database, as in `postgresql://user@host/db`; a password may stand in it, and is never shown."""
@@ -43,6 +44,8 @@ def connect(url: str, *, read_only: bool = False) -> Engine:
         raise RegistryError(f"registry {shown(parsed)}: expected sqlite:///PATH or postgresql://HOST/DATABASE")
     # A statement in a read-only transaction that would change something fails in the server.
     options: dict[str, Any] = {"execution_options": {"postgresql_readonly": True}} if read_only else {}
+    # By default the driver waits for an answer without end.
+    options["connect_args"] = {"connect_timeout": int(CONNECT), "tcp_user_timeout": int(SOCKET * 1000)}
     return create_engine(parsed.set(drivername="postgresql+psycopg"), pool_pre_ping=True, **options)
 
 

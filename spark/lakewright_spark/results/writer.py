@@ -66,15 +66,19 @@ class ResultWriter:
         The first commit replaces the old rows, so that readers see them until then. A block that fails leaves what was
         committed by then, and nothing that came later. Columns get the types that Texera reads; see `columns`.
         """
-        readable = readable_schema(schema)
-        table, made = self.tables.create_or_load(uri, readable)
-        opened = ResultStream(self, uri, table, schema, batch, replaces=not (made or reuse))
+        opened = self.open(uri, schema, reuse=reuse, batch=batch)
         try:
             yield opened
         except BaseException:
             opened.abandon()
             raise
         opened.close()
+
+    def open(self, uri: ResultUri, schema: pa.Schema, *, reuse: bool = False, batch: int = BATCH_ROWS) -> ResultStream:
+        """Return a stream as `stream` has it, for the caller to close or abandon."""
+        readable = readable_schema(schema)
+        table, made = self.tables.create_or_load(uri, readable)
+        return ResultStream(self, uri, table, schema, batch, replaces=not (made or reuse))
 
     def write_rows(self, uri: ResultUri, schema: pa.Schema, rows: Iterable[Row], batch: int = BATCH_ROWS) -> int:
         """Replace the result by these rows; returns how many there were."""
@@ -112,6 +116,8 @@ class ResultStream:
         self._commit: Future[None] | None = None
         self.rows = 0
         """Rows added so far, committed or not."""
+        self.committed = 0
+        """Rows that readers see."""
 
     def append(self, row: Row) -> None:
         """Add a row: values in the columns' order, or by their names."""
@@ -222,6 +228,7 @@ class ResultStream:
                 self._replaces = False
             else:
                 table.append(added)
+        self.committed += added.num_rows
 
 
 def _columns(rows: list[Row], schema: pa.Schema) -> pa.RecordBatch:

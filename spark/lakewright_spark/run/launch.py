@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -17,6 +18,7 @@ from lakewright_spark.errors import (
     DeadlineError,
     JobFailedError,
     LakewrightSparkError,
+    RegistryError,
     ScriptFailedError,
 )
 from lakewright_spark.masters import cluster_properties
@@ -25,18 +27,21 @@ from lakewright_spark.registry.records import ExecutionRecord, ExecutionStatus, 
 from lakewright_spark.registry.registry import ExecutionRegistry
 from lakewright_spark.results.catalog_cache import CATALOGS
 from lakewright_spark.results.cleanup import Cleaner, Swept, failure
-from lakewright_spark.results.schemas import CONSOLE_MESSAGES
 from lakewright_spark.results.tables import ResultTables, written_tables
 from lakewright_spark.results.uris import ResultNamespaces
-from lakewright_spark.results.writer import ResultStream, ResultWriter
+from lakewright_spark.results.writer import ResultWriter
 from lakewright_spark.run.child import Child
+from lakewright_spark.run.console import Console
 from lakewright_spark.run.facts import VARIABLE, RunFacts
+from lakewright_spark.run.signs_of_life import SignsOfLife
 from lakewright_spark.session_secrets import check_executors
 from lakewright_spark.spark_defaults import spark_defaults
 from lakewright_spark.tokens import check_before_start
 from lakewright_spark.unavailable import Unavailable
 
 HEARTBEAT_SECONDS = 30.0
+FINISH_ATTEMPTS = 5
+"""To enter the end of a run in the registry, with 1, 2, 4 and 8 seconds between them."""
 STALE = timedelta(minutes=5)
 """Without a sign of life for so long, an execution is taken to have died."""
 
@@ -55,7 +60,7 @@ class Launch:
     registry: ExecutionRegistry | None = None
     namespaces: ResultNamespaces = field(default_factory=ResultNamespaces.from_environment)
     note: Callable[[str], None] = lambda _: None
-    """Called with each sentence about something that was left out."""
+    """Called with each sentence about something that was left out, or that failed without ending the run."""
 
     def run(self) -> list[WrittenTable]:
         """Run it to its end; the tables that it wrote. Raises this package's errors; before it starts, nothing changed.
@@ -83,13 +88,37 @@ class Launch:
             if problem is None:
                 status, problem = ExecutionStatus.FAILED, error
         if self.registry and record:
-            if written:
-                self.registry.wrote(record.workflow, record.execution, written)
-            reason = str(problem) if problem else None
-            self.registry.finish(record.workflow, record.execution, status, error=reason)
+            try:
+                self._finish(self.registry, record, status, problem, written)
+            except RegistryError as error:
+                if problem is None:
+                    raise
+                self.note(f"the end of {record} is not in the registry: {error}")
         if problem:
             raise problem
         return written
+
+    def _finish(
+        self,
+        registry: ExecutionRegistry,
+        record: ExecutionRecord,
+        status: ExecutionStatus,
+        problem: LakewrightSparkError | None,
+        written: list[WrittenTable],
+    ) -> None:
+        """Enter its end. Raises RegistryError after FINISH_ATTEMPTS."""
+        for attempt in range(FINISH_ATTEMPTS):
+            try:
+                if written:
+                    registry.wrote(record.workflow, record.execution, written)
+                reason = str(problem) if problem else None
+                registry.finish(record.workflow, record.execution, status, error=reason)
+            except RegistryError:
+                if attempt == FINISH_ATTEMPTS - 1:
+                    raise
+                time.sleep(2**attempt)
+            else:
+                return
 
     def _check(self) -> None:
         if not self.script.is_file():
@@ -140,17 +169,30 @@ class Launch:
     def _play(self) -> None:
         environment = {key: value for key, value in os.environ.items() if key != REGISTRY}
         environment |= {VARIABLE: self.facts.model_dump_json(), "LAKEWRIGHT_CATALOG": self.config.to_json()}
-        with ExitStack() as stack:
-            console = stack.enter_context(_Console(self))
-            ended = stack.enter_context(_signals())
-            child = Child(self.script, self.arguments, environment, console.line)
-            stack.callback(child.end)
-            code = self._supervise(child, ended)
+        writer = ResultWriter(self.config, self.facts.warehouse, self.namespaces)
+        console = Console(writer, self.facts.addresses.console_messages(CONSOLE))
+        signs = self._signs_of_life()
+        try:
+            with ExitStack() as stack:
+                ended = stack.enter_context(_signals())
+                if signs:
+                    stack.enter_context(signs)
+                child = Child(self.script, self.arguments, environment, console.line)
+                stack.callback(child.end)
+                code = self._supervise(child, ended)
+        finally:
+            # Also of a run that fails: its last words are those that matter.
+            for sentence in [*console.close(), *(signs.failures() if signs else [])]:
+                self.note(sentence)
         if code:
             raise ScriptFailedError(f"{_told(self.facts)}: {self.script} ended with exit code {code}")
 
+    def _signs_of_life(self) -> SignsOfLife | None:
+        if self.registry is None:
+            return None
+        return SignsOfLife(self.registry, self.facts.workflow, self.facts.execution, every=HEARTBEAT_SECONDS)
+
     def _supervise(self, child: Child, ended: threading.Event) -> int:
-        beat = datetime.now(UTC)
         while True:
             if (code := child.wait(0.5)) is not None:
                 return code
@@ -159,9 +201,6 @@ class Launch:
                 raise _EndedError
             if self.facts.deadline and now >= self.facts.deadline:
                 raise DeadlineError(f"{_told(self.facts)} was ended at its deadline, {self.facts.deadline:%F %T} UTC")
-            if self.registry and (now - beat).total_seconds() >= HEARTBEAT_SECONDS:
-                self.registry.alive(self.facts.workflow, self.facts.execution, now)
-                beat = now
 
     def _written(self) -> list[WrittenTable]:
         tables = ResultTables(self.config, self.facts.warehouse, self.namespaces)
@@ -170,37 +209,6 @@ class Launch:
 
 class _EndedError(Exception):
     """Somebody told this process to end."""
-
-
-class _Console:
-    """Shows what the script prints, and keeps it as console messages; nothing is made for a script that is silent."""
-
-    def __init__(self, launch: Launch) -> None:
-        self._uri = launch.facts.addresses.console_messages(CONSOLE)
-        self._writer = ResultWriter(launch.config, launch.facts.warehouse, launch.namespaces)
-        self._stack = ExitStack()
-        self._stream: ResultStream | None = None
-        self._failure: LakewrightSparkError | None = None
-
-    def __enter__(self) -> _Console:
-        return self
-
-    def line(self, text: str) -> None:
-        """Called on the thread that reads the script's output."""
-        print(text, flush=True)
-        if self._failure is None:
-            try:
-                if self._stream is None:
-                    self._stream = self._stack.enter_context(self._writer.stream(self._uri, CONSOLE_MESSAGES))
-                self._stream.append((text,))
-            except LakewrightSparkError as error:
-                self._failure = error  # the script goes on; its run fails in the end
-
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        # Also of a run that fails: its last words are those that matter.
-        self._stack.close()
-        if self._failure and kind is None:
-            raise self._failure
 
 
 @contextmanager

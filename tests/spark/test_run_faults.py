@@ -1,0 +1,142 @@
+"""Runs whose registry or console table fails meanwhile: the script goes on, and what failed is reported at the end."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from lakewright_spark.catalog import CatalogConfig
+from lakewright_spark.errors import RegistryError, ScriptFailedError
+from lakewright_spark.pyiceberg_clients import TimedRestCatalog
+from lakewright_spark.registry.records import ExecutionStatus
+from lakewright_spark.registry.registry import ExecutionRegistry
+from lakewright_spark.results.reader import ResultReader
+from lakewright_spark.results.tables import PROPERTIES
+from lakewright_spark.results.uris import Execution
+from lakewright_spark.run import launch
+from lakewright_spark.run.facts import RunFacts
+from lakewright_spark.run.launch import Launch
+from pyiceberg.exceptions import CommitFailedException
+
+WORKFLOW = 31
+
+UNTIL_THERE = """
+import pathlib, sys
+while not pathlib.Path(sys.argv[1]).exists():
+    pass
+print("done")
+"""
+
+TALKATIVE = "for number in range(20_000): print('line', number)"
+"""More than a pipe holds: a run that stops reading it never ends."""
+
+
+class FailingRegistry(ExecutionRegistry):
+    """Takes a sign of life after two that it refuses, and the end of a run after one; then `seen` is there."""
+
+    seen: Path
+    refusals = 0
+    finishes = 0
+
+    def alive(self, *words: Any, **more: Any) -> None:
+        if self.refusals < 2:
+            self.refusals += 1
+            raise RegistryError("registry of a test: it restarts")
+        super().alive(*words, **more)
+        self.seen.touch()
+
+    def finish(self, *words: Any, **more: Any) -> None:
+        self.finishes += 1
+        if self.finishes == 1:
+            raise RegistryError("registry of a test: it restarts")
+        super().finish(*words, **more)
+
+
+@dataclass
+class Launched:
+    """A run of a script, and what it said beside the script's own words."""
+
+    config: CatalogConfig
+    folder: Path
+    notes: list[str] = field(default_factory=list)
+
+    def run(self, script: str, execution: int, *arguments: str, registry: ExecutionRegistry | None = None) -> None:
+        path = self.folder / "script.py"
+        path.write_text(script)
+        facts = RunFacts(workflow=WORKFLOW, execution=execution, warehouse="results")
+        Launch(self.config, facts, path, arguments, registry, note=self.notes.append).run()
+
+    def lines(self, execution: int) -> int:
+        uri = Execution(WORKFLOW, execution, "results").console_messages("script")
+        return ResultReader(self.config).count(uri)
+
+
+@pytest.fixture
+def launched(catalog_config: CatalogConfig, tmp_path: Path) -> Launched:
+    return Launched(catalog_config, tmp_path)
+
+
+@pytest.fixture
+def registry(catalog_config: CatalogConfig, tmp_path: Path) -> Any:
+    registry = FailingRegistry(catalog_config.tenant, f"sqlite:///{tmp_path}/executions.db")
+    registry.seen = tmp_path / "seen"
+    yield registry
+    registry.close()
+
+
+@pytest.mark.timeout(120)
+def test_a_run_survives_failed_heartbeats(
+    launched: Launched, registry: FailingRegistry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(launch, "HEARTBEAT_SECONDS", 0.1)
+    launched.run(UNTIL_THERE, 1, str(registry.seen), registry=registry)
+    record = registry.find(WORKFLOW, 1)
+    assert record is not None
+    assert record.status is ExecutionStatus.COMPLETED
+    assert launched.notes == ["2 signs of life are not in the registry: registry of a test: it restarts"]
+
+
+def conflicts(monkeypatch: pytest.MonkeyPatch, times: int) -> None:
+    """Let that many commits to the table of console messages meet those of others."""
+    commit, met = TimedRestCatalog.commit_table, []
+
+    def commit_table(self: Any, table: Any, *words: Any) -> Any:
+        if table.name()[-1].endswith("consolemessages") and len(met) < times:
+            met.append(table)
+            raise CommitFailedException("branch main has changed")
+        return commit(self, table, *words)
+
+    monkeypatch.setattr(TimedRestCatalog, "commit_table", commit_table)
+    monkeypatch.setitem(PROPERTIES, "commit.retry.num-retries", "2")
+
+
+@pytest.mark.timeout(120)
+def test_a_conflict_in_the_console_table_is_tried_again(launched: Launched, monkeypatch: pytest.MonkeyPatch) -> None:
+    conflicts(monkeypatch, times=2)
+    launched.run(TALKATIVE, 2)
+    assert launched.notes == []
+    assert launched.lines(2) == 20_000
+
+
+@pytest.mark.timeout(120)
+def test_conflicts_without_end_do_not_hang_the_run(launched: Launched, monkeypatch: pytest.MonkeyPatch) -> None:
+    conflicts(monkeypatch, times=10_000)
+    launched.run(TALKATIVE, 3)
+    (note,) = launched.notes
+    assert note.startswith("console messages: 20000 of 20000 lines are not kept: warehouse results of http")
+    assert "others changed" in note
+
+
+@pytest.mark.timeout(120)
+def test_a_script_that_fails_is_reported_before_its_console(
+    launched: Launched, registry: FailingRegistry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    conflicts(monkeypatch, times=10_000)
+    with pytest.raises(ScriptFailedError, match="ended with exit code 3"):
+        launched.run("print('last words'); raise SystemExit(3)", 4, registry=registry)
+    assert len(launched.notes) == 1
+    record = registry.find(WORKFLOW, 4)
+    assert record is not None
+    assert record.status is ExecutionStatus.FAILED
