@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,8 @@ from lakewright_spark import cli
 from lakewright_spark.catalog import CatalogConfig
 from lakewright_spark.catalog_auth import TokenFileAuth
 from lakewright_spark.pyiceberg_catalog import open_catalog
+from lakewright_spark.registry.records import ExecutionStatus
+from lakewright_spark.registry.registry import ExecutionRegistry
 from lakewright_spark.table_identifier import TableIdentifier
 from pyiceberg.schema import Schema
 from pyiceberg.types import LongType, NestedField
@@ -80,9 +83,19 @@ def test_clean_up_without_a_registry_or_a_catalog(
     words = ["executions", command, "--registry"]
     assert "no catalog configuration at" in refused([*words, f"sqlite:///{tmp_path}/e.db"], 3, config=None)
     assert "s3cr3t" not in refused([*words, "postgresql://me:s3cr3t@127.0.0.1:1/executions"], 10)
-    if command not in {"list", "sweep"}:  # a sweep opens the warehouses of due executions alone; here are none
+    if command == "sweep":
+        enter_ended_execution(catalog_config, f"sqlite:///{tmp_path}/e.db")
+    if command != "list":
         down = catalog_config.model_copy(update={"uri": "http://127.0.0.1:1/catalog"})
         assert "does not answer" in refused([*words, f"sqlite:///{tmp_path}/e.db"], 6, config=down)
+
+
+def enter_ended_execution(config: CatalogConfig, url: str) -> None:
+    """Enter an execution that a sweep is due to remove; a sweep opens no warehouse without one."""
+    registry, ended = ExecutionRegistry(config.tenant, url), datetime.now(UTC) - timedelta(days=3)
+    registry.begin(1, 1, computing_unit=None, warehouse="results", now=ended)
+    registry.finish(1, 1, ExecutionStatus.COMPLETED, now=ended)
+    registry.close()
 
 
 @pytest.mark.parametrize("name", ["input", "", "bad..input", ".input", "bad.`input", "bad.in`put`", "bad.input."])
