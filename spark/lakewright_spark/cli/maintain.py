@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 import typer
 
 from lakewright_spark.catalog_policies import JOBS, Job
-from lakewright_spark.cli import printing
+from lakewright_spark.cli import maintenance_plan, printing
 from lakewright_spark.cli.durations import duration
 from lakewright_spark.cli.options import (
     AsJson,
@@ -69,6 +69,9 @@ def maintain(
         ),
     ] = "3m",  # type: ignore[assignment]
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Tell what each job would do, and do nothing.")] = False,
+    plan: Annotated[
+        bool, typer.Option("--plan", help="Say for each table what is due and why, without Spark, and do nothing.")
+    ] = False,
     registry: RegistryIfNamed = None,
     metrics: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Append a JSON object a line for each run.", dir_okay=False)
@@ -115,8 +118,11 @@ def maintain(
             observers=observers,
             control=control,
         )
-        outcome = maintenance.run()
+        outcome = maintenance.decide() if plan else maintenance.run()
     printing.note(outcome.unavailable.note())
+    if plan:
+        maintenance_plan.show(outcome, as_json=as_json)
+        return
     print(json.dumps(outcome.as_json()) if as_json else _told(outcome))
     if error := outcome.error():
         raise error

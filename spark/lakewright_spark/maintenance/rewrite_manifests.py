@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -33,6 +34,9 @@ def run(opened: IcebergTable, policy: TablePolicies, *, dry_run: bool, now: date
     manifests = list(each(current.allManifests(opened.java.io()))) if current is not None else []
     if len(manifests) < FEWEST:
         return RewriteManifestsMetrics(dry_run=dry_run)
+    if len(manifests) < FEWEST * (ideal := _ideal_count(opened, manifests)):
+        reason = f"{len(manifests)} manifests, as large as they are to be: {ideal} would hold as much"
+        return RewriteManifestsMetrics(state="SKIPPED", reason=reason, dry_run=dry_run)
     if dry_run:
         return RewriteManifestsMetrics(rewritten=len(manifests), dry_run=True)
     if _fit_in_one(opened, manifests):
@@ -44,10 +48,21 @@ def run(opened: IcebergTable, policy: TablePolicies, *, dry_run: bool, now: date
     return RewriteManifestsMetrics(rewritten=row.rewritten_manifests_count, added=row.added_manifests_count)
 
 
+def _ideal_count(opened: IcebergTable, manifests: Sequence[Any]) -> int:
+    """Return how many manifests of the wanted size hold as much; deletes and each partition spec have their own."""
+    sizes: Counter[tuple[str, int]] = Counter()
+    for one in manifests:
+        sizes[one.content().toString(), one.partitionSpecId()] += one.length()
+    return sum(-(-size // _target(opened)) for size in sizes.values())
+
+
+def _target(opened: IcebergTable) -> int:
+    return int(opened.java.properties().get(_TARGET) or _TARGET_DEFAULT)
+
+
 def _fit_in_one(opened: IcebergTable, manifests: Sequence[Any]) -> bool:
     """Whether one manifest can hold all files: then nothing is to be sorted, and no Spark job is needed."""
-    target = int(opened.java.properties().get(_TARGET) or _TARGET_DEFAULT)
     spec = opened.java.spec().specId()
-    return sum(one.length() for one in manifests) <= target and all(
+    return sum(one.length() for one in manifests) <= _target(opened) and all(
         one.content().toString() == "DATA" and one.partitionSpecId() == spec for one in manifests
     )

@@ -28,7 +28,7 @@ from lakewright_spark.scheduler.due import History
 from lakewright_spark.scheduler.filters import Filters
 from lakewright_spark.scheduler.heartbeat import Heartbeat
 from lakewright_spark.scheduler.history import histories
-from lakewright_spark.scheduler.lease import LIFE, Lease
+from lakewright_spark.scheduler.lease import LIFE, Lease, read
 from lakewright_spark.scheduler.listings import held_without_listing
 from lakewright_spark.scheduler.old_candidates import forget_old_candidates
 from lakewright_spark.scheduler.ops_buffer import OpsBuffer
@@ -114,6 +114,21 @@ class Maintenance:
             if works:
                 self._work(works, observers, outcome)
         outcome.lost = dict(self.control.lost)
+        return outcome
+
+    def decide(self) -> Outcome:
+        """Return what `run` would do with each table and why: without a lease, without Spark, without a change."""
+        asking = replace(self, dry_run=True)
+        outcome = Outcome(self.runner, dry_run=True, unavailable=Unavailable(self.chosen))
+        plans: list[WarehousePlan] = []
+        for name, catalog in asking._opened(outcome.unavailable).items():
+            with outcome.unavailable.leaving_out(name), explained(self.config, name, "the lease"):
+                row = read(catalog)
+                if row and row.held_against(self.runner, datetime.now(UTC)):
+                    outcome.held[name] = f"warehouse {name} is being maintained by {row.holder}"
+                plans.append(asking._planned(name, catalog, outcome))
+        outcome.unavailable.check_any_left([one.name for one in self.config.warehouses])
+        outcome.planned(plans)
         return outcome
 
     def _opened(self, unavailable: Unavailable) -> dict[str, Catalog]:

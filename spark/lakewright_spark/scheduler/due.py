@@ -19,6 +19,9 @@ BY_LOCATION: frozenset[Job] = frozenset({"orphan-files", "staged-files"})
 PAUSE = timedelta(hours=16)
 """After a success, until a job is due again by time alone: OpenHouse's, so that each nightly run has it."""
 
+MANIFESTS_WORTH_IT = 10
+"""Manifests from which on a reader gains more than a rewriting costs: each is a small file to open."""
+
 Verdict = Literal["due", "held", "not due"]
 
 
@@ -123,8 +126,18 @@ def _rewrite_manifests(facts: TableFacts, policies: TablePolicies, history: Hist
     del policies
     if facts.snapshot is None:
         return False, "no rows"
+    if facts.data_files is not None and facts.data_files < MANIFESTS_WORTH_IT:
+        return False, f"{facts.data_files} data files, {MANIFESTS_WORTH_IT} manifests are worth it"
     changed = _by_change("rewrite-manifests", facts, history)
-    return _by_time("rewrite-manifests", history, now, PAUSE) if changed[0] else changed
+    if not changed[0]:
+        return changed
+    last = history.succeeded.get("rewrite-manifests")
+    if last and facts.snapshots and min(one.committed_at for one in facts.snapshots) <= last:
+        # All commits since then are known, and each adds a manifest or two.
+        commits = sum(one.committed_at > last for one in facts.snapshots)
+        if commits < MANIFESTS_WORTH_IT:
+            return False, f"{commits} commits since {last:%Y-%m-%d %H:%M}, {MANIFESTS_WORTH_IT} are worth it"
+    return _by_time("rewrite-manifests", history, now, PAUSE)
 
 
 def _statistics(facts: TableFacts, policies: TablePolicies, history: History, now: datetime) -> _Answer:

@@ -57,7 +57,7 @@ def test_what_is_due_is_done_once_and_recorded(place: Place) -> None:
     outcome = place.maintenance(observers=[seen.append]).run()
     assert outcome.error() is None
     done = {(run.table.name, run.job) for run in outcome.in_state(RunState.SUCCEEDED)}
-    always = {"orphan-files", "rewrite-manifests", "statistics"}
+    always = {"orphan-files", "statistics"}
     assert done == {("small", job) for job in {*always, "compaction"}} | {("inner", job) for job in always}
     assert {run.id: run.state for run in place.recorded()} == {run.id: run.state for run in outcome.runs.values()}
     for name in ("small", "inner"):

@@ -8,9 +8,11 @@ import uuid
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from click.testing import Result
 from lakewright_spark.catalog import CatalogConfig
+from lakewright_spark.catalog_policies import JOBS, MaintenanceSwitches, TablePolicies
 from lakewright_spark.cli import app
 from lakewright_spark.errors import LakewrightSparkError
 from lakewright_spark.pyiceberg_catalog import open_catalog
@@ -57,6 +59,35 @@ def test_where_nothing_is_due_no_jvm_is_started(config: Path) -> None:
     assert (done.exit_code, done.stdout) == (0, "0 tables: nothing is due\n")
     found = json.loads(invoke(config, "maintain", "--namespace", "none", "--json", "--dry-run").stdout)
     assert (found["tables"], found["runs"], found["dry_run"]) == (0, [], True)
+
+
+def test_a_plan_says_why_without_a_jvm(
+    config: Path, catalog_config: CatalogConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))  # there is no Java there
+    catalog = open_catalog(catalog_config, "results")
+    namespace = f"planned_{uuid.uuid4().hex[:6]}"
+    catalog.create_namespace(namespace)
+    rows = pa.table({"n": [1]})
+    catalog.create_table(f"{namespace}.small", rows.schema).append(rows)
+    off = TablePolicies(maintenance=MaintenanceSwitches(disabled_jobs=("statistics",))).properties()
+    catalog.create_table(f"{namespace}.switched", rows.schema, properties=off)
+    before = {name: catalog.load_table(name).metadata_location for name in catalog.list_tables(namespace)}
+
+    done = invoke(config, "maintain", "--plan", "--namespace", namespace)
+    assert done.exit_code == 0, done.output
+    lines = done.stdout.splitlines()
+    assert lines[0] == f"results.{namespace}.small"
+    assert "  not due  retention: no retention policy" in lines
+    assert "  due      orphan-files: no earlier run" in lines
+    assert "  not due  compaction: 1 data files, 5 are worth it" in lines
+    assert "  not due  rewrite-manifests: 1 data files, 10 manifests are worth it" in lines
+    assert lines[-1].startswith("2 tables, ")
+    found = json.loads(invoke(config, "maintain", "--plan", "--namespace", namespace, "--json").stdout)
+    (switched,) = [one for one in found["tables"] if one["table"].endswith(".switched")]
+    assert {"job": "statistics", "verdict": "held", "reason": "statistics is switched off"} in switched["jobs"]
+    assert [one["job"] for one in switched["jobs"]] == list(JOBS)
+    assert {name: catalog.load_table(name).metadata_location for name in catalog.list_tables(namespace)} == before
 
 
 def test_a_catalog_that_is_down_is_told(config: Path, catalog_config: CatalogConfig) -> None:

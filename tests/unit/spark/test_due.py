@@ -39,6 +39,12 @@ EMPTY = {"snapshots": (), "refs": (), "snapshot": None, "changed_at": None, "dat
 LONG_AGO = (Snapshot(1, None, NOW - 9 * 24 * HOUR), Snapshot(2, 1, NOW - HOUR))
 
 
+def commits(number: int) -> tuple[Snapshot, ...]:
+    """A snapshot of long ago, and so many an hour ago."""
+    old = Snapshot(1, None, NOW - 9 * 24 * HOUR)
+    return (old, *(Snapshot(n + 2, n + 1, NOW - HOUR) for n in range(number)))
+
+
 def due(found: TableFacts, policies: TablePolicies | None = None, history: History | None = None) -> set[Job]:
     decisions = decide(found, policies or TablePolicies(), history or History(), NOW)
     return {one.job for one in decisions if one.verdict == "due"}
@@ -104,6 +110,11 @@ def test_jobs_come_in_their_order_and_only_those_that_are_asked_for() -> None:
         ("compaction", {}, {}, done("compaction", 2 * HOUR), True),
         ("rewrite-manifests", {}, {}, done("rewrite-manifests", 2 * HOUR), False),
         ("rewrite-manifests", {}, {}, done("rewrite-manifests", PAUSE), True),
+        ("rewrite-manifests", {}, {"data_files": 9}, History(), False),
+        ("rewrite-manifests", {}, {"data_files": None}, History(), True),
+        ("rewrite-manifests", {}, {"snapshots": commits(9)}, done("rewrite-manifests", PAUSE), False),
+        ("rewrite-manifests", {}, {"snapshots": commits(10)}, done("rewrite-manifests", PAUSE), True),
+        ("rewrite-manifests", {}, {"snapshots": commits(9)[1:], "refs": ()}, done("rewrite-manifests", PAUSE), True),
         ("statistics", {}, {}, done("statistics", PAUSE), True),
         ("statistics", {}, {"touched_at": NOW - 2 * PAUSE}, done("statistics", PAUSE), False),
     ],
