@@ -48,7 +48,8 @@ def job(
 ) -> None:
     """Run a maintenance job on a table, as its policies say. A result is compacted once its registry says it ended.
 
-    One runner at a time works on a warehouse, as with `maintain`, and the run is a row of `ops.job_runs`.
+    One runner at a time works on a table: a `maintain` of the whole warehouse leaves the table to this job. The run is
+    a row of `ops.job_runs`.
     """
     catalog = load_config(config)
     ends = datetime.now(UTC) + deadline if deadline else None

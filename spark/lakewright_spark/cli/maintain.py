@@ -82,7 +82,8 @@ def maintain(
 ) -> None:
     """Run the jobs that tables are due for, by their policies, metadata and earlier runs; several tables at a time.
 
-    One runner at a time works on a warehouse. Each run is a row of `ops.job_runs`; see `lakewright-spark runs`.
+    One runner at a time works on a warehouse, and leaves tables to jobs that are started meanwhile. Each run is a row
+    of `ops.job_runs`; see `lakewright-spark runs`.
     """
     catalog = load_config(config)
     names = [chosen_warehouse(catalog, name) for name in dict.fromkeys(warehouse or [])]

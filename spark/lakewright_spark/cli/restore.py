@@ -30,8 +30,8 @@ def restore(
 ) -> None:
     """Bring back the rows of a backup that `retention` made; rows that were deleted before it stay deleted.
 
-    Change the retention policy first: its next run deletes the rows again, into a new backup. A restore takes the lease
-    of the warehouse, as jobs do.
+    Change the retention policy first: its next run deletes the rows again, into a new backup. No job works on the table
+    meanwhile, and the restore is a row of `ops.job_runs`.
     """
     catalog = load_config(config)
     chosen = chosen_warehouse(catalog, warehouse)
@@ -40,8 +40,8 @@ def restore(
     from lakewright_spark.maintenance import jobs  # noqa: PLC0415  # load PySpark
     from lakewright_spark.maintenance import restore as restoring  # noqa: PLC0415
     from lakewright_spark.policies.tables import PolicyTables  # noqa: PLC0415
-    from lakewright_spark.scheduler.application import this_runner  # noqa: PLC0415
-    from lakewright_spark.scheduler.exclusive import exclusive  # noqa: PLC0415
+    from lakewright_spark.scheduler import signals  # noqa: PLC0415
+    from lakewright_spark.scheduler.restore_run import RestoreRun  # noqa: PLC0415
     from lakewright_spark.session import spark_session  # noqa: PLC0415
 
     policies = PolicyTables(catalog, chosen).show(identifier).policies
@@ -60,20 +60,9 @@ def restore(
             spark.stop()
         print(json.dumps({"table": str(identifier), "backups": names}) if as_json else "\n".join(names) or "none")
         return
-    started: list[SparkSession] = []
-
-    def cancel() -> None:
-        for spark in started:
-            spark.stop()
-
-    # Two restores at once would add the rows twice.
-    with exclusive(catalog, chosen, this_runner(), cancel=cancel, warn=printing.complain) as check:
-        started.append(start_spark())
-        try:
-            check()
-            done = restoring.restore(started[0], identifier, backup)
-        finally:
-            started[0].stop()
+    with signals.control() as control:
+        run = RestoreRun(catalog, identifier, backup, start_spark, control, warn=printing.complain)
+        done = run.run()
     if as_json:
         print(json.dumps({"table": str(identifier), **dataclasses.asdict(done)}))
     else:

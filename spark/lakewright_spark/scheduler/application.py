@@ -37,6 +37,7 @@ from lakewright_spark.scheduler.plan import WarehousePlan, plan
 from lakewright_spark.scheduler.recorder import EVERY, Recorder
 from lakewright_spark.scheduler.records import PLAN, RunRecord, RunState
 from lakewright_spark.scheduler.supervisor import Control, Limits, Observer, Supervisor
+from lakewright_spark.scheduler.table_claim import TableClaim
 from lakewright_spark.scheduler.work import TableWork
 from lakewright_spark.session import spark_session
 from lakewright_spark.tokens import check_before_start
@@ -175,11 +176,11 @@ class Maintenance:
     @contextmanager
     def _leased(self, catalogs: Mapping[str, Catalog], outcome: Outcome) -> Iterator[dict[str, Catalog]]:
         """The catalogs of the warehouses that are ours for the block. LeaseHeldError if not one of them is."""
-        tried: list[Lease] = []
+        tried: list[Lease | TableClaim] = []
         heartbeat: Heartbeat | None = None
         try:
             for name, catalog in catalogs.items():
-                lease = Lease(self.config, name, catalog, self.runner, self.lease_life)
+                lease = self._lease(name, catalog)
                 tried.append(lease)  # where it fails, it may be ours all the same: a commit may lose its answer
                 try:
                     with outcome.unavailable.leaving_out(name):
@@ -197,6 +198,22 @@ class Maintenance:
             outcome.warnings += (heartbeat or Heartbeat([], self.control)).close()
             # Why these could not be taken is known already, so a failure to give them back adds nothing.
             Heartbeat([lease for lease in tried if lease.warehouse in outcome.unavailable], self.control).close()
+
+    def _lease(self, warehouse: str, catalog: Catalog) -> Lease | TableClaim:
+        """Return what is to be taken before anything is changed: the warehouse, or the one table that was asked for."""
+        if self.asked is None:
+            claimed = self.control.claimed
+            return Lease(self.config, warehouse, catalog, self.runner, self.lease_life, claimed=claimed)
+        (asked,) = self.asked.tables
+        return TableClaim(
+            self.config,
+            asked.facts.table,
+            asked.facts.uuid,
+            catalog,
+            self.runner,
+            self.lease_life,
+            stop=self.control.ended,
+        )
 
     def _raise_no_lease(self, outcome: Outcome) -> NoReturn:
         outcome.unavailable.check_any_left([one.name for one in self.config.warehouses])

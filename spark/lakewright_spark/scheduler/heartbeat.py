@@ -4,18 +4,39 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
+from typing import Protocol
 
 from lakewright_spark.errors import LakewrightSparkError, LeaseLostError
-from lakewright_spark.scheduler.lease import Lease
 from lakewright_spark.scheduler.supervisor import Control
 
 RENEWALS = 6
 """In the life of a lease, so that one failure costs nothing."""
+LOOKS_AT_CLAIMS = 6
+"""Between two renewals: so often a holder sees that a job has claimed a table."""
 LOOKS = 60
 """At the ends of the leases, in the life of the shortest."""
 LONGEST_CLOSE = 10.0
 """Seconds that the end of a run waits for a renewal that hangs."""
+
+
+class Renewable(Protocol):
+    """A lease of a warehouse, or the claim of a table in it."""
+
+    life: timedelta
+    expires_at: datetime
+
+    @property
+    def warehouse(self) -> str: ...
+
+    def renew(self, now: datetime) -> None: ...
+
+    def release(self, now: datetime) -> None: ...
+
+    def is_asked(self) -> bool:
+        """Return whether there is a reason to renew it now."""
+        ...
 
 
 class Heartbeat:
@@ -26,7 +47,7 @@ class Heartbeat:
     """
 
     def __init__(
-        self, leases: Sequence[Lease], control: Control, *, on_loss: Callable[[], None] = lambda: None
+        self, leases: Sequence[Renewable], control: Control, *, on_loss: Callable[[], None] = lambda: None
     ) -> None:
         """Take `on_loss` for what is called, from another thread, once a lease is lost: `control` has the reason."""
         self._leases, self._control, self._on_loss = list(leases), control, on_loss
@@ -60,9 +81,8 @@ class Heartbeat:
                     )
         return left
 
-    def _renew(self, lease: Lease) -> None:
-        every = lease.life.total_seconds() / RENEWALS
-        while not self._closed.wait(every) and lease.warehouse not in self._control.lost:
+    def _renew(self, lease: Renewable) -> None:
+        while self._wait(lease) and lease.warehouse not in self._control.lost:
             try:
                 lease.renew(datetime.now(UTC))
                 self._failures.pop(lease.warehouse, None)
@@ -70,6 +90,17 @@ class Heartbeat:
                 self._lose(lease, str(error))
             except Exception as error:  # noqa: BLE001  # of whatever kind: the watcher stops the work in time
                 self._failures[lease.warehouse] = str(error)
+
+    def _wait(self, lease: Renewable) -> bool:
+        """Wait until the lease is to be renewed; False once it is no more."""
+        every = lease.life.total_seconds() / RENEWALS / LOOKS_AT_CLAIMS
+        for _ in range(LOOKS_AT_CLAIMS):
+            if self._closed.wait(every):
+                return False
+            with suppress(LakewrightSparkError):  # the renewal says what is wrong
+                if lease.is_asked():
+                    return True
+        return True
 
     def _watch(self) -> None:
         every = min(lease.life for lease in self._leases).total_seconds() / LOOKS
@@ -85,10 +116,10 @@ class Heartbeat:
                         f"{lease.expires_at:%H:%M:%S} UTC: {why}",
                     )
 
-    def _lose(self, lease: Lease, reason: str) -> None:
+    def _lose(self, lease: Renewable, reason: str) -> None:
         self._control.lost.setdefault(lease.warehouse, reason)
         self._on_loss()
 
 
-def _margin(lease: Lease) -> timedelta:
+def _margin(lease: Renewable) -> timedelta:
     return lease.life / RENEWALS

@@ -11,7 +11,8 @@ runner that does not know of it, such as a job that is started by hand from anot
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
 from pydantic import TypeAdapter
@@ -19,13 +20,21 @@ from pyiceberg.catalog import Catalog
 from pyiceberg.exceptions import CommitFailedException, ValidationException
 from pyiceberg.schema import Schema
 from pyiceberg.table import Table
-from pyiceberg.table.update import AssertRefSnapshotId, AssertTableUUID, SetPropertiesUpdate
+from pyiceberg.table.update import (
+    AssertRefSnapshotId,
+    AssertTableUUID,
+    RemovePropertiesUpdate,
+    SetPropertiesUpdate,
+    TableUpdate,
+)
 from pyiceberg.types import NestedField, StringType, TimestamptzType
 
 from lakewright_spark.catalog import CatalogConfig
 from lakewright_spark.errors import LeaseHeldError, LeaseLostError
 from lakewright_spark.maintenance.ops_policies import LEASE
 from lakewright_spark.pyiceberg_catalog import explained
+from lakewright_spark.scheduler.claimed_tables import ClaimedTables
+from lakewright_spark.scheduler.claims import read_claims
 from lakewright_spark.scheduler.ops import found, made
 
 NAME = LEASE
@@ -33,8 +42,8 @@ PROPERTY = "lakewright.lease"
 """Of the table: the lease as JSON."""
 LIFE = timedelta(minutes=3)
 """A runner that gives no sign for so long is taken for dead. Clocks of runners may differ by a part of it."""
-_NEVER = datetime.min.replace(tzinfo=UTC)
-TIMES = 5
+NEVER = datetime.min.replace(tzinfo=UTC)
+TIMES = 15
 """Attempts against commits of others, as those of the jobs that maintain this table."""
 
 # Rows are what earlier releases kept the lease in; they are still read.
@@ -63,6 +72,10 @@ class LeaseRow:
     since: datetime
     heartbeat_at: datetime
     expires_at: datetime
+    yields: bool = False
+    """Whether the holder gives up tables that others claim; earlier releases do not."""
+    yielded: tuple[str, ...] = ()
+    """UUIDs of the tables that it has given up."""
 
     def held_against(self, who: str, now: datetime) -> bool:
         """Whether another than `who` holds it now."""
@@ -79,8 +92,11 @@ class Lease:
     who: str
     life: timedelta = LIFE
     _since: datetime = field(init=False)
-    expires_at: datetime = _NEVER
+    expires_at: datetime = NEVER
     """As it stood at our last successful commit."""
+    claimed: ClaimedTables | None = None
+    """Which tables the work under this lease leaves to others; by default it gives none up."""
+    _yielded: frozenset[str] = frozenset()
 
     def take(self, now: datetime) -> LeaseRow | None:
         """Become the holder; the lease that was there before. LeaseHeldError names who holds it, and until when."""
@@ -91,11 +107,12 @@ class Lease:
                 row = _row(table)
                 if row and row.held_against(self.who, now):
                     raise LeaseHeldError(
-                        f"warehouse {self.warehouse} is maintained by {row.holder} since {_told(row.since)}. "
-                        f"Wait for it to finish: its lease expires at {_told(row.expires_at)} unless it is renewed"
+                        f"warehouse {self.warehouse} is maintained by {row.holder} since {utc_text(row.since)}. "
+                        f"Wait for it to finish: its lease expires at {utc_text(row.expires_at)} unless it is renewed"
                     )
-                mine = self._mine(self.who, now)
-                if _take(table, mine):
+                mine = self._mine(self.who, now, table)
+                # An append asserts that `main` is at the snapshot that was loaded (assert-ref-snapshot-id).
+                if add_snapshot(table, _as_property(mine)):
                     self.expires_at = mine.expires_at
                     return row
         raise LeaseHeldError(f"warehouse {self.warehouse}: others took the lease {TIMES} times; try again")
@@ -107,8 +124,8 @@ class Lease:
                 table = self.catalog.load_table(("ops", NAME))
                 if not self._is_ours(table):
                     raise LeaseLostError(f"warehouse {self.warehouse}: the lease of {self.who} was taken by another")
-                mine = self._mine(self.who, now)
-                if _replace(table, mine):
+                mine = self._mine(self.who, now, table)
+                if set_properties(table, _as_property(mine)):
                     self.expires_at = mine.expires_at
                     return
         raise LeaseLostError(f"warehouse {self.warehouse}: others changed the lease's table {TIMES} times")
@@ -118,14 +135,33 @@ class Lease:
         with explained(self.config, self.warehouse, f"ops.{NAME}"):
             for _ in range(TIMES):
                 table = self.catalog.load_table(("ops", NAME))
-                if not self._is_ours(table) or _replace(table, self._mine(None, now)):
+                if not self._is_ours(table) or set_properties(table, _as_property(self._mine(None, now, table))):
                     return
 
-    def _mine(self, holder: str | None, now: datetime) -> LeaseRow:
-        return LeaseRow(self.warehouse, holder, self._since, now, now + self.life if holder else now)
+    def is_asked(self) -> bool:
+        """Return whether a table is given up that the lease does not say yet, so that it is to be renewed now."""
+        if self.claimed is None:
+            return False
+        with explained(self.config, self.warehouse, f"ops.{NAME}"):
+            table = self.catalog.load_table(("ops", NAME))
+        return not self._given_up(table, datetime.now(UTC)) <= self._yielded
+
+    def _mine(self, holder: str | None, now: datetime, table: Table) -> LeaseRow:
+        row = LeaseRow(self.warehouse, holder, self._since, now, now + self.life if holder else now)
+        if holder is None or self.claimed is None:
+            return row
+        self._yielded = self._given_up(table, now)
+        return replace(row, yields=True, yielded=tuple(sorted(self._yielded)))
+
+    def _given_up(self, table: Table, now: datetime) -> frozenset[str]:
+        assert self.claimed is not None
+        claims = read_claims(table.properties)
+        return self.claimed.give_up(
+            {uuid: row.holder for uuid, row in claims.items() if row.held_against(self.who, now)}
+        )
 
     def _is_ours(self, table: Table) -> bool:
-        row = _stated(table)
+        row = lease_of(table)
         return row is not None and row.holder == self.who
 
 
@@ -135,24 +171,36 @@ def read(catalog: Catalog) -> LeaseRow | None:
     return _row(table) if table else None
 
 
-def _take(table: Table, row: LeaseRow) -> bool:
-    """Put the lease on top of the snapshot that was read, with a snapshot of its own; False if there is a newer one."""
+def holders(catalog: Catalog, now: datetime) -> frozenset[str]:
+    """Return the runners that hold the lease of the warehouse or a claim of a table."""
+    if (table := found(catalog, NAME)) is None:
+        return frozenset()
+    row = _row(table)
+    lease = {row.holder} if row and row.holder and now < row.expires_at else set[str]()
+    return frozenset(lease | {one.holder for one in read_claims(table.properties).values() if now < one.expires_at})
+
+
+def add_snapshot(table: Table, properties: Mapping[str, str], removed: Sequence[str] = ()) -> bool:
+    """Change properties with a snapshot on top of the one that was read; False if there is a newer one."""
     try:
-        # An append asserts that `main` is at the snapshot that was loaded (assert-ref-snapshot-id).
         with table.transaction() as change:
-            change.set_properties({PROPERTY: _LEASE.dump_json(row).decode()})
+            change.set_properties(dict(properties))
+            if removed:
+                change.remove_properties(*removed)
             change.append(table.schema().as_arrow().empty_table())
     except (CommitFailedException, ValidationException):
         return False
     return True
 
 
-def _replace(table: Table, row: LeaseRow) -> bool:
-    """Change the lease that was read; False if somebody has taken it since."""
+def set_properties(table: Table, properties: Mapping[str, str], removed: Sequence[str] = ()) -> bool:
+    """Change properties of the table that was read; False if there is a newer snapshot."""
     required = (AssertTableUUID(uuid=table.metadata.table_uuid), _at(table))
-    update = SetPropertiesUpdate(updates={PROPERTY: _LEASE.dump_json(row).decode()})
+    updates: list[TableUpdate] = [SetPropertiesUpdate(updates=dict(properties))] if properties else []
+    if removed:
+        updates.append(RemovePropertiesUpdate(removals=list(removed)))
     try:
-        table.catalog.commit_table(table, required, (update,))
+        table.catalog.commit_table(table, required, tuple(updates))
     except (CommitFailedException, ValidationException):
         return False
     return True
@@ -166,7 +214,12 @@ def _at(table: Table) -> AssertRefSnapshotId:
 _LEASE = TypeAdapter(LeaseRow)
 
 
-def _stated(table: Table) -> LeaseRow | None:
+def _as_property(row: LeaseRow) -> dict[str, str]:
+    return {PROPERTY: _LEASE.dump_json(row).decode()}
+
+
+def lease_of(table: Table) -> LeaseRow | None:
+    """Return the lease as the table's property has it."""
     text = table.properties.get(PROPERTY)
     return _LEASE.validate_json(text) if text is not None else None
 
@@ -174,10 +227,11 @@ def _stated(table: Table) -> LeaseRow | None:
 def _row(table: Table) -> LeaseRow | None:
     """The newest of what this release and earlier ones have written."""
     rows = [LeaseRow(**row) for row in table.scan().to_arrow().to_pylist()]
-    if stated := _stated(table):
+    if stated := lease_of(table):
         rows.append(stated)
     return max(rows, key=lambda row: row.heartbeat_at, default=None)
 
 
-def _told(moment: datetime) -> str:
+def utc_text(moment: datetime) -> str:
+    """Return a moment for messages."""
     return f"{moment.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"

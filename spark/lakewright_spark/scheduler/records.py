@@ -17,6 +17,10 @@ PLAN = "plan"
 """In place of a job, where it could not be decided which jobs a table is due for."""
 
 
+RESTORE = "restore"
+"""In place of a job: a user brought back the rows of a backup."""
+
+
 class RunState(StrEnum):
     """OpenHouse's states, without SUBMITTED: here nobody stands between who decides and who runs."""
 
@@ -41,7 +45,7 @@ class RunRecord:
     """Who runs it: host, process, and a part that no other runner has."""
     table: TableIdentifier
     table_uuid: str
-    job: Job | Literal["plan"]
+    job: Job | Literal["plan", "restore"]
     state: RunState = RunState.QUEUED
     reason: str = ""
     """While it waits or runs, why it was due; afterwards, why it did not succeed."""

@@ -1,4 +1,4 @@
-"""Runs that a runner left behind when it died: whoever holds the lease after it says so in `ops.job_runs`."""
+"""Runs that a runner left behind when it died: the next runner says so in `ops.job_runs`."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from pyiceberg.exceptions import CommitFailedException
 
 from lakewright_spark.scheduler import job_runs
 from lakewright_spark.scheduler.history import REMEMBERED
+from lakewright_spark.scheduler.lease import holders
 from lakewright_spark.scheduler.ops import found
 from lakewright_spark.scheduler.records import RunRecord, RunState
 
@@ -20,17 +21,21 @@ CLOSED_UNTIL = "lakewright.closed-until"
 
 
 def close_runs_of_the_dead(catalog: Catalog, warehouse: str, runner: str, now: datetime) -> list[RunRecord]:
-    """Runs that have not ended, of any runner but this one, are failed or were never begun; those that it closed.
+    """Close runs that have not ended and return them: they failed, or were never begun.
 
-    Only for the holder of the lease: nobody else runs anything then. What they were to do is due as before. Days whose
-    runs an earlier runner has closed are not read again: a property of the table says which.
+    Runs of this runner and of those that hold the lease or a claim are left alone. What the others were to do is due as
+    before. Days whose runs an earlier runner has closed are not read again: a property of the table says which.
     """
+    alive = {runner, *holders(catalog, datetime.now(UTC))}
     table = found(catalog, job_runs.NAME)
     if table is None:
         return []
     closed: list[RunRecord] = []
     for day in _days(table.properties.get(CLOSED_UNTIL), now):
-        dead = [_closed(run, now) for run in job_runs.open_runs(table, warehouse, day) if run.runner != runner]
+        left = job_runs.open_runs(table, warehouse, day)
+        if any(run.runner not in alive for run in left):
+            alive |= holders(catalog, datetime.now(UTC))  # who has come since, and entered a run
+        dead = [_closed(run, now) for run in left if run.runner not in alive]
         if dead:
             job_runs.append(catalog, dead, now)
         closed += dead

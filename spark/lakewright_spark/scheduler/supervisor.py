@@ -14,6 +14,7 @@ from typing import Protocol
 
 from pyspark.sql import SparkSession
 
+from lakewright_spark.scheduler.claimed_tables import ClaimedTables
 from lakewright_spark.scheduler.records import RunRecord, RunState
 from lakewright_spark.scheduler.work import Event, TableThread, TableWork
 
@@ -53,6 +54,8 @@ class Control:
     """No grace any more."""
     lost: dict[str, str] = field(default_factory=dict[str, str])
     """Warehouse -> why its work has to stop at once."""
+    claimed: ClaimedTables = field(default_factory=ClaimedTables)
+    """Tables that are left to others."""
     listen: Callable[[], None] = lambda: None
     """Called once Spark has started, which takes SIGINT for itself."""
 
@@ -98,6 +101,9 @@ class Supervisor:
             self._listen()
 
     def _start(self, work: TableWork) -> None:
+        if holder := self.control.claimed.begin(work.uuid):
+            self._leave(work.runs, holder)
+            return
         slot = min(set(range(self.limits.parallel)) - {one.thread.slot for one in self._active.values()})
         thread = TableThread(self.spark, work, slot, self._events, self.clock, self.dry_run)
         self._active[thread] = _Active(thread, deque(work.runs))
@@ -117,6 +123,10 @@ class Supervisor:
     def _heard(self, active: _Active, event: Event) -> None:
         if event.what == "left":
             del self._active[event.worker]
+            self.control.claimed.end(event.worker.work.uuid)
+            if holder := self.control.claimed.claimant(event.worker.work.uuid):
+                self._leave(active.waiting, holder)
+                return
             self._drop(active.waiting, active.cancelled or self.why_stopped or "its thread ended")
             return
         assert event.run
@@ -144,6 +154,8 @@ class Supervisor:
             waiting.remove(work)
             self._drop(work.runs, lost.get(work.table.warehouse) or self.why_stopped or "")
         for active in list(self._active.values()):
+            if self.control.claimed.claimant(active.thread.work.uuid):
+                active.thread.stop.set()  # once its present run has ended, the table is given up
             warehouse = active.thread.work.table.warehouse
             if warehouse in lost:
                 active.thread.stop.set()
@@ -177,6 +189,12 @@ class Supervisor:
     def _drop(self, runs: Iterable[RunRecord], why: str) -> None:
         for run in runs:
             self._tell(run.not_begun(why))
+
+    def _leave(self, runs: Iterable[RunRecord], holder: str) -> None:
+        """Report runs of a table that is left to another runner."""
+        for run in runs:
+            reason = f"not begun: {holder} works on this table"
+            self._tell(dataclasses.replace(run, state=RunState.SKIPPED, reason=reason))
 
     def _tell(self, run: RunRecord) -> None:
         for observer in self.observers:

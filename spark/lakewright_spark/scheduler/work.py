@@ -19,7 +19,7 @@ from lakewright_spark.errors import LakewrightSparkError, NoSuchResultError
 from lakewright_spark.maintenance import jobs
 from lakewright_spark.maintenance.job import Metrics
 from lakewright_spark.maintenance.ops_tables import RowBuffer
-from lakewright_spark.scheduler.records import PLAN, RunRecord, RunState
+from lakewright_spark.scheduler.records import PLAN, RESTORE, RunRecord, RunState
 from lakewright_spark.table_identifier import TableIdentifier
 
 POOL = "spark.scheduler.pool"
@@ -36,6 +36,11 @@ class TableWork:
     """What a job looks at again before it begins."""
     buffer: RowBuffer | None = None
     """Takes what jobs keep in `ops`."""
+
+    @property
+    def uuid(self) -> str:
+        """The table's."""
+        return self.runs[0].table_uuid
 
 
 @dataclass(frozen=True)
@@ -78,7 +83,7 @@ class TableThread:
 
     def _ended(self, run: RunRecord) -> RunRecord:
         assert run.started_at
-        assert run.job != PLAN
+        assert run.job not in (PLAN, RESTORE)
         try:
             with self._tagged(run):
                 metrics = jobs.run(

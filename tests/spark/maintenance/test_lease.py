@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import httpx
 import pyarrow as pa
@@ -14,13 +15,16 @@ import pytest
 from lakewright_sandbox.in_process import serving
 from lakewright_sandbox.state import Sandbox
 from lakewright_spark.catalog import CatalogConfig
-from lakewright_spark.errors import LeaseHeldError, LeaseLostError
+from lakewright_spark.errors import LeaseHeldError, LeaseLostError, StoppedError
 from lakewright_spark.pyiceberg_catalog import open_catalog
 from lakewright_spark.scheduler import lease
+from lakewright_spark.scheduler.claimed_tables import ClaimedTables
 from lakewright_spark.scheduler.exclusive import exclusive
 from lakewright_spark.scheduler.heartbeat import Heartbeat
 from lakewright_spark.scheduler.lease import LIFE, Lease, read
 from lakewright_spark.scheduler.supervisor import Control
+from lakewright_spark.scheduler.table_claim import TableClaim
+from lakewright_spark.table_identifier import TableIdentifier
 from storm import Storm
 
 NOW = datetime(2026, 1, 10, 12, tzinfo=UTC)
@@ -132,7 +136,7 @@ def test_a_renewal_on_top_of_anothers_lease_fails(runner: Runners) -> None:
     slow.take(NOW)
     table = slow.catalog.load_table(("ops", "maintenance_lease"))
     heir.take(NOW + LIFE)
-    assert not lease._replace(table, slow._mine("slow", NOW + LIFE))
+    assert not lease.set_properties(table, {lease.PROPERTY: table.properties[lease.PROPERTY]})
     row = read(heir.catalog)
     assert row is not None
     assert row.holder == "heir"
@@ -187,16 +191,137 @@ class TestHeartbeat:
         heir.release(hung.expires_at + life)
 
 
+TABLE = TableIdentifier("results", ("shop",), "orders")
+UUID = "0c1b1f0e-6b62-4d0a-9f43-6a6f3c1f0a01"
+
+
+def claim(config: CatalogConfig, who: str, **more: Any) -> TableClaim:
+    table, uuid = more.pop("table", TABLE), more.pop("uuid", UUID)
+    return TableClaim(config, table, uuid, open_catalog(config, "results"), who, **more)
+
+
+class TestTableClaim:
+    """A job on one table beside the runner of the warehouse."""
+
+    def test_jobs_on_two_tables_run_at_once_and_on_one_not(self, tenant: CatalogConfig) -> None:
+        first, second = claim(tenant, "first"), claim(tenant, "second")
+        other = claim(tenant, "other", table=TableIdentifier("results", ("shop",), "items"), uuid=UUID[::-1])
+        now = datetime.now(UTC)
+        first.take(now)
+        other.take(now)
+        with pytest.raises(LeaseHeldError, match=r"table results\.shop\.orders is maintained by first") as held:
+            second.take(now)
+        assert held.value.exit_code == 13
+        assert {"first", "other"} <= lease.holders(first.catalog, now)
+        first.release(now)
+        second.take(now)
+        with pytest.raises(LeaseLostError, match="taken by another"):
+            first.renew(now)
+        for one in (second, other):
+            one.release(now)
+        assert not {"first", "second", "other"} & lease.holders(first.catalog, now)
+
+    def test_a_runner_that_gives_nothing_up_keeps_jobs_out(self, tenant: CatalogConfig) -> None:
+        """As runners of earlier releases."""
+        runner, job = Lease(tenant, "results", open_catalog(tenant, "results"), "old"), claim(tenant, "job")
+        now = datetime.now(UTC)
+        runner.take(now)
+        with pytest.raises(LeaseHeldError, match=r"results is maintained by old .* did not give up table"):
+            job.take(now)
+        assert "job" not in lease.holders(job.catalog, now), "nothing is left behind"
+        runner.release(now)
+
+    def test_a_runner_gives_a_table_up_when_its_job_ended(self, tenant: CatalogConfig) -> None:
+        tables, control = ClaimedTables(), Control()
+        catalog = open_catalog(tenant, "results")
+        runner = Lease(tenant, "results", catalog, "runner", timedelta(seconds=12), claimed=tables)
+        runner.take(datetime.now(UTC))
+        assert tables.begin(UUID) is None, "the runner is at work on the table"
+        heartbeat = Heartbeat([runner], control)
+        heartbeat.start()
+        job, taken = claim(tenant, "job"), threading.Event()
+
+        def take() -> None:
+            job.take(datetime.now(UTC))
+            taken.set()
+
+        thread = threading.Thread(target=take)
+        thread.start()
+        try:
+            wait_for(lambda: tables.claimant(UUID) == "job")
+            assert not taken.is_set(), "two would work on the table"
+            tables.end(UUID)
+            wait_for(taken.is_set)
+            assert tables.begin(UUID) == "job", "nothing of the runner's begins on it any more"
+            assert tables.begin("another") is None
+            assert control.lost == {}
+        finally:
+            tables.end(UUID)
+            thread.join()
+            assert heartbeat.close() == []
+            job.release(datetime.now(UTC))
+
+    def test_a_runner_that_comes_later_leaves_claimed_tables(self, tenant: CatalogConfig) -> None:
+        job, tables, now = claim(tenant, "job"), ClaimedTables(), datetime.now(UTC)
+        job.take(now)
+        runner = Lease(tenant, "results", open_catalog(tenant, "results"), "runner", claimed=tables)
+        runner.take(now)
+        try:
+            assert tables.begin(UUID) == "job"
+            row = read(runner.catalog)
+            assert row is not None
+            assert (row.yields, row.yielded) == (True, (UUID,))
+        finally:
+            runner.release(now)
+            job.release(now)
+
+    def test_a_claim_of_a_dead_job_ends(self, tenant: CatalogConfig) -> None:
+        dead, heir, now = claim(tenant, "dead"), claim(tenant, "heir"), datetime.now(UTC)
+        dead.take(now)
+        heir.take(now + LIFE)
+        with pytest.raises(LeaseLostError, match="taken by another"):
+            dead.renew(now + LIFE)
+        heir.release(now + LIFE)
+
+    def test_of_many_jobs_and_a_runner_one_has_the_table(self, tenant: CatalogConfig) -> None:
+        """Each either has the table to itself or is refused, in whatever order their commits come."""
+        now, tables = datetime.now(UTC), ClaimedTables()
+        runner = Lease(tenant, "results", open_catalog(tenant, "results"), "runner", claimed=tables)
+        claims = [claim(tenant, f"job-{number}", patience=timedelta(0)) for number in range(4)]
+        ready = threading.Barrier(5)
+
+        def take(one: Lease | TableClaim) -> str | None:
+            ready.wait()
+            try:
+                one.take(now)
+            except LeaseHeldError:
+                return None
+            return one.who
+
+        with ThreadPoolExecutor(5) as pool:
+            won = {name for name in pool.map(take, [runner, *claims]) if name}
+        try:
+            jobs = won - {"runner"}
+            assert len(jobs) <= 1
+            assert "runner" in won, "a claim keeps no runner from the other tables"
+            at_work = jobs if tables.begin(UUID) else {*jobs, "runner"}
+            assert len(at_work) == 1
+        finally:
+            for one in (*claims, runner):
+                one.release(now)
+
+
 class TestExclusive:
     """Work that is no job."""
 
-    def test_a_lost_lease_cancels_the_work(self, tenant: CatalogConfig) -> None:
-        cancelled, life = threading.Event(), timedelta(seconds=3)
-        thief = Lease(tenant, "results", open_catalog(tenant, "results"), "thief")
+    def test_a_lost_claim_cancels_the_work(self, tenant: CatalogConfig) -> None:
+        cancelled, life, control = threading.Event(), timedelta(seconds=3), Control()
+        thief = claim(tenant, "thief")
         late = datetime.now(UTC) + timedelta(hours=1)
+        ways = {"control": control, "cancel": cancelled.set, "warn": pytest.fail, "life": life}
 
         def work() -> None:
-            with exclusive(tenant, "results", "us", cancel=cancelled.set, warn=pytest.fail, life=life):
+            with exclusive(tenant, TABLE, UUID, "us", **ways):
                 thief.take(late)
                 assert cancelled.wait(60)
                 raise InterruptedError("as work does that is cancelled")
@@ -204,21 +329,30 @@ class TestExclusive:
         try:
             with pytest.raises(LeaseLostError, match="the work was cancelled"):
                 work()
-            row = read(thief.catalog)
-            assert row is not None
-            assert row.holder == "thief", "it is not given back"
+            assert "thief" in lease.holders(thief.catalog, late), "it is not given back"
         finally:
             thief.release(late)
 
-    def test_the_lease_is_given_back_after_the_work(self, tenant: CatalogConfig) -> None:
-        catalog = open_catalog(tenant, "results")
-        with exclusive(tenant, "results", "us", cancel=pytest.fail, warn=pytest.fail) as check:
+    def test_a_process_told_to_end_cancels_the_work(self, tenant: CatalogConfig) -> None:
+        cancelled, control = threading.Event(), Control()
+
+        def work() -> None:
+            with exclusive(tenant, TABLE, UUID, "us", control=control, cancel=cancelled.set, warn=pytest.fail):
+                control.ended.set()
+                assert cancelled.wait(60)
+                raise InterruptedError("as work does that is cancelled")
+
+        with pytest.raises(StoppedError, match="told to end"):
+            work()
+        assert "us" not in lease.holders(open_catalog(tenant, "results"), datetime.now(UTC))
+
+    def test_the_claim_is_given_back_after_the_work(self, tenant: CatalogConfig) -> None:
+        ways = {"control": Control(), "cancel": pytest.fail, "warn": pytest.fail}
+        with exclusive(tenant, TABLE, UUID, "us", **ways) as check:
             check()
             with pytest.raises(LeaseHeldError, match="maintained by us"):
-                Lease(tenant, "results", catalog, "other").take(datetime.now(UTC))
-        row = read(catalog)
-        assert row is not None
-        assert row.holder is None
+                claim(tenant, "other").take(datetime.now(UTC))
+        assert "us" not in lease.holders(open_catalog(tenant, "results"), datetime.now(UTC))
 
 
 def wait_for(condition: Callable[[], bool]) -> None:
