@@ -7,9 +7,16 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from lakewright_spark.errors import JobFailedError, NoSuchResultError
+from lakewright_spark.catalog import CatalogConfig
+from lakewright_spark.errors import JobFailedError, NoSuchResultError, StoppedError
 from lakewright_spark.maintenance import restore
 from lakewright_spark.maintenance.iceberg import IcebergTable
+from lakewright_spark.pyiceberg_catalog import open_catalog
+from lakewright_spark.scheduler import job_runs
+from lakewright_spark.scheduler.records import RunState
+from lakewright_spark.scheduler.restore_run import RestoreRun
+from lakewright_spark.scheduler.supervisor import Control
+from pyspark.sql import SparkSession
 
 from .conftest import DAY, Maintained, s3
 
@@ -77,6 +84,49 @@ def test_no_deleted_row_comes_back(made: Made, version: int, kind: str) -> None:
     assert sorted(table.column("SELECT n FROM THIS")) == rows
     with pytest.raises(NoSuchResultError, match=f"no backup {name}; it has: none"):
         restore.restore(table.spark, table.table, name)
+
+
+class Kept:
+    """The session of the tests, which a restore does not stop."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._spark = spark
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._spark, name)
+
+    def stop(self) -> None:
+        """Leave it to the tests."""
+
+
+def test_a_restore_is_a_recorded_run_and_ends_when_told(made: Made, tenant: CatalogConfig) -> None:
+    table = made("restored_on_record", "(day string, n int) USING iceberg PARTITIONED BY (day)")
+    table.do("INSERT INTO THIS VALUES ('2020-01-01', 1), ('2099-01-01', 9)")
+    table.allow(retention={"keep": 1, "column": "day", "pattern": "", "backup": True})
+    name = table.job("retention").manifest.rpartition("/")[2]
+    spark: Any = Kept(table.spark)
+
+    def restored(start_spark: Callable[[], Any], control: Control) -> restore.Restored:
+        return RestoreRun(tenant, table.table, name, start_spark, control, warn=pytest.fail).run()
+
+    def recorded() -> list[tuple[RunState, str, Any]]:
+        runs = job_runs.runs(open_catalog(tenant, table.table.warehouse), table.table.warehouse)
+        return [
+            (run.state, run.reason, run.metrics) for run in runs if run.job == "restore" and run.table == table.table
+        ]
+
+    told = Control()
+    with pytest.raises(StoppedError, match="told to end"):
+        restored(lambda: told.ended.set() or spark, told)
+    ((state, reason, _),) = recorded()
+    assert (state, "told to end" in reason) == (RunState.CANCELLED, True)
+    assert table.column("SELECT n FROM THIS") == [9]
+
+    assert restored(lambda: spark, Control()).rows == 1
+    assert recorded()[-1] == (RunState.SUCCEEDED, f"backup {name}", {"files": 1, "rows": 1})
+    with pytest.raises(NoSuchResultError):
+        restored(lambda: spark, Control())
+    assert recorded()[-1][0] is RunState.FAILED
 
 
 def test_a_backup_without_delete_files_is_refused(made: Made) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 import threading
 import uuid
@@ -22,10 +23,12 @@ from lakewright_spark.errors import (
 from lakewright_spark.maintenance import jobs
 from lakewright_spark.maintenance.job import JobRun
 from lakewright_spark.pyiceberg_catalog import open_catalog
+from lakewright_spark.scheduler import job_runs
 from lakewright_spark.scheduler.lease import Lease, read
 from lakewright_spark.scheduler.plan import WarehousePlan, asked_for
 from lakewright_spark.scheduler.records import RunRecord, RunState
 from lakewright_spark.scheduler.supervisor import Control, Limits
+from lakewright_spark.scheduler.table_claim import TableClaim
 from lakewright_spark.table_identifier import TableIdentifier
 from pyspark.sql import SparkSession
 
@@ -174,6 +177,80 @@ def test_a_second_runner_is_refused_and_changes_nothing(place: Place) -> None:
         other.release(datetime.now(UTC))
     assert place.recorded() == []
     assert place.maintenance(jobs=ONE).run().counts() == {"SUCCEEDED": 1}
+
+
+class JobBeside:
+    """An observer that runs a job on another table once the endless one has begun, and then ends that."""
+
+    def __init__(self, place: Place, control: Control) -> None:
+        self.place, self.control = place, control
+        self.counts: dict[str, int] = {}
+        self.thread = threading.Thread(target=self._run)
+
+    def __call__(self, run: RunRecord) -> None:
+        if (run.job, run.state) == ("orphan-files", RunState.RUNNING):
+            self.thread.start()
+
+    def _run(self) -> None:
+        table = TableIdentifier("results", (self.place.name,), "two")
+        plan = asked_for(self.place.config, table, "statistics", registry=None, now=datetime.now(UTC))
+        try:
+            asked = WarehousePlan("results", (plan,), {})
+            self.counts = self.place.maintenance(asked=asked).run().counts()
+        finally:
+            self.control.ended.set()
+
+
+def test_a_job_on_one_table_runs_beside_maintain(place: Place, endless_orphan_files: None) -> None:
+    place.table("one", files=1)
+    place.table("two", files=1)
+    control = Control()
+    beside = JobBeside(place, control)
+    limits = Limits(parallel=1, grace=timedelta(seconds=1))
+    outcome = place.maintenance(jobs=TWO, control=control, observers=[beside], limits=limits).run()
+    beside.thread.join()
+    assert beside.counts == {"SUCCEEDED": 1}
+    assert states(outcome.runs)["one", "orphan-files"][0] == "CANCELLED"
+    begun = [run for run in place.recorded() if run.table.name == "two" and run.started_at]
+    assert [(run.job, run.state) for run in begun] == [("statistics", RunState.SUCCEEDED)]
+
+
+def test_maintain_leaves_a_table_to_the_job_that_claimed_it(place: Place) -> None:
+    place.table("one", files=1)
+    place.table("two", files=1)
+    catalog = open_catalog(place.config, "results")
+    table = TableIdentifier("results", (place.name,), "two")
+    uuid_of_two = str(catalog.load_table(table.within).metadata.table_uuid)
+    job = TableClaim(place.config, table, uuid_of_two, catalog, "job/1/aa")
+    job.take(datetime.now(UTC))
+    try:
+        outcome = place.maintenance(jobs=ONE).run()
+        with pytest.raises(LeaseHeldError, match="maintained by job/1/aa"):
+            plan = asked_for(place.config, table, "statistics", registry=None, now=datetime.now(UTC))
+            place.maintenance(asked=WarehousePlan("results", (plan,), {})).run()
+    finally:
+        job.release(datetime.now(UTC))
+    assert outcome.error() is None
+    assert states(outcome.runs) == {
+        ("one", "statistics"): ("SUCCEEDED", ""),
+        ("two", "statistics"): ("SKIPPED", "not begun: job/1/aa works on this table"),
+    }
+    assert place.maintenance(jobs=ONE, table=re.compile("two")).run().counts() == {"SUCCEEDED": 1}
+
+
+def test_runs_of_a_living_job_are_not_taken_for_lost(place: Place) -> None:
+    place.table("one", files=1)
+    catalog, now = open_catalog(place.config, "results"), datetime.now(UTC)
+    table = TableIdentifier("results", (place.name,), "elsewhere")
+    job = TableClaim(place.config, table, uuid.uuid4().hex, catalog, "job/1/aa")
+    job.take(now)
+    run = RunRecord(runner="job/1/aa", table=table, table_uuid=job.uuid, job="statistics", queued_at=now)
+    job_runs.append(catalog, [dataclasses.replace(run, state=RunState.RUNNING, started_at=now)], now)
+    place.maintenance(jobs=ONE).run()
+    assert {one.state for one in place.recorded() if one.id == run.id} == {RunState.RUNNING}
+    job.release(now)
+    place.maintenance(jobs=ONE).run()
+    assert {one.state for one in place.recorded() if one.id == run.id} == {RunState.FAILED}
 
 
 def test_a_lost_lease_stops_the_work(place: Place, endless_orphan_files: None) -> None:
