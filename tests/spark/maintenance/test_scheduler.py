@@ -225,9 +225,9 @@ def test_maintain_leaves_a_table_to_the_job_that_claimed_it(place: Place) -> Non
     job.take(datetime.now(UTC))
     try:
         outcome = place.maintenance(jobs=ONE).run()
+        asked = asked_for(place.config, table, "statistics", registry=None, now=datetime.now(UTC))
         with pytest.raises(LeaseHeldError, match="maintained by job/1/aa"):
-            plan = asked_for(place.config, table, "statistics", registry=None, now=datetime.now(UTC))
-            place.maintenance(asked=WarehousePlan("results", (plan,), {})).run()
+            place.maintenance(asked=WarehousePlan("results", (asked,), {})).run()
     finally:
         job.release(datetime.now(UTC))
     assert outcome.error() is None
