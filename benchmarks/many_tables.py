@@ -153,7 +153,7 @@ def _reading(catalog: SqlCatalog) -> list[Row]:
     first = min(timed(lambda: reader.range(uri, 0, PAGE)) for _ in range(5))
     last = min(timed(lambda: reader.range(uri, ROWS - PAGE, PAGE)) for _ in range(5))
     for number in range(1, COUNTED + 1):
-        writer.tables.create(_address(number), pa.schema([("number", pa.int64())]))
+        writer.tables.create_or_load(_address(number), pa.schema([("number", pa.int64())]))
         reader.count(_address(number))
     return [
         Row("range(): last page of a file", last, first, PAGE_TARGET, note=f"{ROWS:,} rows; reference: its first page"),

@@ -136,7 +136,7 @@ def test_a_page_of_a_result_that_was_made_anew(reader: ResultReader, result: Res
 
 def test_counting_many_results_keeps_a_bounded_number(reader: ResultReader, writer: ResultWriter) -> None:
     for number in range(INDEXES + 20):
-        writer.tables.create(address(number), rows(0, 1).schema)
+        writer.tables.create_or_load(address(number), rows(0, 1).schema)
         assert reader.count(address(number)) == 0
     assert len(reader._seen) == INDEXES
     assert len(reader._indexes) == INDEXES
