@@ -140,6 +140,8 @@ def _why_not_in_the_matrix(item: pytest.Item) -> str | None:
 def _why_left_out(item: pytest.Item) -> str | None:
     names: list[str] = getattr(item, "fixturenames", [])
     found = next((STAND_IN_ONLY[name] for name in names if name in STAND_IN_ONLY), None)
+    if found is None and _has_its_own_sandbox(item):
+        found = "brings up a sandbox of its own"
     if found is None and "spark" in item.path.parts and _goes_around_the_project(item):
         found = "makes buckets or servers of its own beside the suite's project"
     if found == STAND_IN_ONLY["light_endpoint"] and item.get_closest_marker("any_server"):
@@ -147,6 +149,11 @@ def _why_left_out(item: pytest.Item) -> str | None:
     marker = item.get_closest_marker("stand_in")
     found = str(marker.args[0]) if marker else found
     return f"not on real servers: {found}" if found else None
+
+
+def _has_its_own_sandbox(item: pytest.Item) -> bool:
+    info: Any = getattr(item, "_fixtureinfo", None)
+    return info is not None and len(info.name2fixturedefs.get("sandbox", ())) > 1
 
 
 PORTABLE = frozenset({"project", "tenant", "made"})

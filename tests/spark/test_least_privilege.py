@@ -49,6 +49,8 @@ with current().stream("Range-1", pa.schema([("id", pa.int64())])) as result:
 
 Command = Callable[..., subprocess.CompletedProcess[str]]
 
+pytestmark = pytest.mark.stand_in("brings up a sandbox of its own")
+
 
 @pytest.fixture(scope="module")
 def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:

@@ -149,6 +149,7 @@ def external_id(tenant: Any, warehouse: str, monkeypatch: pytest.MonkeyPatch) ->
     return str(made.outputs["value"].value)
 
 
+@pytest.mark.stand_in("makes roles in IAM")
 def test_a_role_reaches_its_own_prefix_alone_and_only_with_its_external_id(
     make_tenant: Callable[..., Any], aws: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -16,7 +16,7 @@ from lakewright_sandbox.lakekeeper.settings import Settings
 from . import faulty_proxy
 from .conftest import MakeTenant, Tenant
 
-pytestmark = pytest.mark.timeout(300)
+pytestmark = [pytest.mark.timeout(300), pytest.mark.stand_in("moves the environment of a sandbox")]
 
 
 @pytest.fixture

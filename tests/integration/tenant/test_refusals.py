@@ -58,6 +58,9 @@ def closed_port() -> str:
         return f"http://127.0.0.1:{free.getsockname()[1]}"
 
 
+CHANGED_ENVIRONMENT = pytest.mark.stand_in("changes the environment of a sandbox")
+
+
 def environment(tenant: Any, text: str) -> None:
     (tenant.folder / "environments" / "sandbox.yaml").write_text(text)
 
@@ -69,6 +72,7 @@ def held(tenant: Any) -> set[str]:
 
 
 @pytest.mark.parametrize("engine", ENGINES)
+@CHANGED_ENVIRONMENT
 def test_a_bad_spec_is_told_in_full_before_any_call(
     make_tenant: Callable[..., Any], refusing: Listener, engine: str
 ) -> None:
@@ -116,6 +120,7 @@ def test_without_its_environment_a_stack_says_which_there_are(make_tenant: Calla
     assert "Traceback" not in said
 
 
+@CHANGED_ENVIRONMENT
 def test_missing_lakekeeper_is_named_before_anything_is_made(
     make_tenant: Callable[..., Any], closed_port: str, aws: Callable[..., Any]
 ) -> None:
@@ -136,6 +141,7 @@ def test_missing_lakekeeper_is_named_before_anything_is_made(
     assert {"Bucket", "Warehouse", "DeletionGuard"} <= held(tenant)
 
 
+@CHANGED_ENVIRONMENT
 def test_a_lakekeeper_that_refuses_is_named_with_its_reason(
     make_tenant: Callable[..., Any], refusing: Listener
 ) -> None:
@@ -152,6 +158,7 @@ def test_a_lakekeeper_that_refuses_is_named_with_its_reason(
     assert refusing.requests
 
 
+@CHANGED_ENVIRONMENT
 def test_an_s3_that_is_not_there_is_named_and_the_next_up_goes_on(
     make_tenant: Callable[..., Any], closed_port: str
 ) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from lakewright_sandbox import lifecycle
 
-pytestmark = pytest.mark.timeout(300)
+pytestmark = [pytest.mark.timeout(300), pytest.mark.stand_in("restarts a sandbox")]
 
 
 def test_what_a_restart_lost_is_named_and_made_again(make_tenant: Callable[..., Any], tmp_path: Path) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
+
 from .conftest import MakeTenant, Tenant
 
 
@@ -16,6 +18,7 @@ def validation(tenant: Tenant) -> tuple[int, dict[str, Any]]:
     return done.returncode, {check["name"]: check for check in report["checks"]} | {"messages": printed["messages"]}
 
 
+@pytest.mark.since("0.14")  # older servers have no dry run
 def test_a_tenant_is_validated_before_and_after_it_is_made(make_tenant: MakeTenant) -> None:
     tenant = make_tenant()
     code, checks = validation(tenant)
