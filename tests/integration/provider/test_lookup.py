@@ -91,6 +91,7 @@ def test_a_warehouse_by_id_and_by_name(light_project: Props, main: str) -> None:
         get_warehouse(server=server, name="main")
 
 
+@pytest.mark.since("0.14")
 def test_warehouses_of_a_project_inactive_ones_too(light: httpx.Client, light_project: Props, main: str) -> None:
     light.post(f"/management/v1/warehouse/{main}/deactivate").raise_for_status()
     assert [one.warehouse_id for one in get_warehouses(**light_project)] == [main]

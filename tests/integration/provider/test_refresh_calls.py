@@ -80,6 +80,7 @@ def test_a_hundred_warehouses_with_three_namespaces_each_are_a_list_each_level(
     assert made[f"GET /catalog/v1/{warehouses[0].id}/namespaces"] == 1
 
 
+@pytest.mark.since("0.14")
 def test_inactive_warehouses_are_in_the_list_too(make: Any, calls: Any) -> None:
     resting = [make(f"w{number}", active=False) for number in range(3)]
     assert calls(lambda: read_all(resting)) == {"GET /management/v1/warehouse": 1}

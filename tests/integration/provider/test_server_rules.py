@@ -172,6 +172,7 @@ def test_an_inactive_warehouse_is_woken_for_the_changes_that_need_it_and_for_no_
     assert warehouse.refresh() == "same"
 
 
+@pytest.mark.since("0.14")  # whose lists have the inactive warehouse
 def test_a_rename_onto_a_taken_name_is_refused_before_the_server_would_answer_503(
     warehouse: Resource, declared: Props, bodies: Any
 ) -> None:

@@ -17,6 +17,9 @@ from lakewright_sandbox.lakekeeper.settings import Settings
 
 from .conftest import Props, Resource
 
+FORMER_NAMES = {"soft_deletion": "tabular_expiration"}
+"""What releases call a queue; head knows that name too."""
+
 
 @pytest.fixture
 def queue(light_project: Props, light_warehouse: Resource) -> Props:
@@ -48,7 +51,7 @@ def cleanup(light_project: Props) -> Props:
 
 def url(declared: Props) -> str:
     owner = f"warehouse/{declared['warehouse_id']}" if "warehouse_id" in declared else "project"
-    return f"/management/v1/{owner}/task-queue/{declared['queue']}/config"
+    return f"/management/v1/{owner}/task-queue/{FORMER_NAMES.get(declared['queue'], declared['queue'])}/config"
 
 
 def headers(declared: Props) -> Props:
@@ -138,7 +141,8 @@ def test_a_queue_belongs_to_a_warehouse_or_to_a_project(queue: Props, change: Pr
 
 def test_a_queue_that_the_server_has_not_is_refused_in_the_preview(queue: Props) -> None:
     failures = Resource(TaskQueueConfigProvider()).failures(**queue | {"queue": "expire_snapshots"})
-    assert "has no queue `expire_snapshots`; it has soft_deletion, tabular_purge, task_log_cleanup" in failures["queue"]
+    known = failures["queue"].partition("has no queue `expire_snapshots`; it has ")[2]
+    assert known.startswith(("tabular_expiration, tabular_purge, task_log_cleanup", "soft_deletion, tabular_purge"))
 
 
 def test_the_queues_of_another_edition_are_set_like_others(enterprise: Props, light_declared: Props) -> None:
