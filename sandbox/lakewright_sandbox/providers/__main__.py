@@ -1,6 +1,7 @@
 """`python -m lakewright_sandbox.providers aws|kubernetes [--port N]`: prints its port, then serves on loopback.
 
-The embedded engine starts it so; for the Pulumi CLI, choose a port and name it in PULUMI_DEBUG_PROVIDERS=aws:PORT.
+The embedded engine starts it with the address of a Unix socket; for the Pulumi CLI, choose a port and name it in
+PULUMI_DEBUG_PROVIDERS=aws:PORT.
 """
 
 from __future__ import annotations
@@ -28,10 +29,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m lakewright_sandbox.providers", description=__doc__)
     parser.add_argument("package", choices=["aws", "kubernetes"])
     parser.add_argument("--port", type=int, default=0, help="the port to listen on; 0 takes a free one")
+    parser.add_argument("--address", default="", help="listen at this gRPC address, unix:PATH, instead of a port")
     # The CLI starts plugins with the engine's address as a further argument, which nothing here needs.
     arguments, _ = parser.parse_known_args()
     try:
-        server, port = serve(_package(arguments.package), arguments.port)
+        server, port = serve(_package(arguments.package), arguments.port, arguments.address)
     except ProviderError as error:
         sys.exit(f"error: {error}")
     print(port, flush=True)

@@ -18,6 +18,7 @@ import grpc
 from google.protobuf import empty_pb2
 from pulumi.runtime.proto import engine_pb2, engine_pb2_grpc, plugin_pb2, provider_pb2, provider_pb2_grpc
 
+from lakewright_sandbox.providers.callers import SameUserOnly
 from lakewright_sandbox.providers.difference import Difference, compare
 from lakewright_sandbox.providers.errors import NotConfiguredError, PerhapsMadeError, ProviderError
 from lakewright_sandbox.providers.properties import (
@@ -254,14 +255,23 @@ class Servicer(provider_pb2_grpc.ResourceProviderServicer):
             engine_pb2_grpc.EngineStub(channel).Log(request, timeout=5)
 
 
-def serve(package: Package, port: int = 0) -> tuple[grpc.Server, int]:
-    """Start a server on loopback; answers it and its port."""
-    server = grpc.server(futures.ThreadPoolExecutor(max_workers=16), options=_OPTIONS)
+def serve(package: Package, port: int = 0, address: str = "") -> tuple[grpc.Server, int]:
+    """Start a server on a port of the loopback interface, for calls of this user alone, or at another gRPC address.
+
+    Returns:
+        The server and its port.
+    """
+    same_user = SameUserOnly()
+    interceptors: list[grpc.ServerInterceptor] = [] if address else [same_user]
+    server = grpc.server(futures.ThreadPoolExecutor(max_workers=16), interceptors=interceptors, options=_OPTIONS)
     provider_pb2_grpc.add_ResourceProviderServicer_to_server(Servicer(package), server)
     try:
-        bound = server.add_insecure_port(f"127.0.0.1:{port}")
+        bound = server.add_insecure_port(address or f"127.0.0.1:{port}")
     except RuntimeError as error:
+        if address:
+            raise ProviderError(f"cannot listen at {address}: {error}") from error
         raise ProviderError(f"port {port} of 127.0.0.1 is taken; choose another with --port") from error
+    same_user.port = bound
     server.start()
     return server, bound
 
