@@ -19,6 +19,7 @@ from lakewright_engine.engine_service import PluginEngine, ProgramEngine
 from lakewright_engine.errors import EngineError, StateError, Stopped, UnsupportedFeature
 from lakewright_engine.events import Events, OnEvent
 from lakewright_engine.forkserver import ForkServer
+from lakewright_engine.interrupts import Interrupts
 from lakewright_engine.journal import Journal
 from lakewright_engine.launch import Child
 from lakewright_engine.model import PendingOperation, Properties, ResourceState, Snapshot
@@ -29,6 +30,7 @@ from lakewright_engine.properties import blinded
 from lakewright_engine.recovery import recover, refuse_unfindable
 from lakewright_engine.refresh import refresh
 from lakewright_engine.registry import Registry
+from lakewright_engine.sockets import SocketFolder
 from lakewright_engine.state import ORGANIZATION, FileBackend, no_such_stack
 from lakewright_engine.urns import ROOT_STACK_TYPE
 
@@ -48,12 +50,20 @@ def run(operation: Operation, on_event: OnEvent, forks: ForkServer) -> Result:
     if not backend.exists(project.name, stack):
         raise no_such_stack(stack)
     if operation.is_dry:
-        return _Run(operation, backend, on_event, forks, None).carry_out()
+        with Interrupts() as interrupts, SocketFolder() as sockets:
+            return _Run(
+                operation, backend, on_event, forks=forks, sockets=sockets, interrupts=interrupts, save=None
+            ).carry_out()
     secrets = project.secrets(stack)
     secrets.unlock()  # a wrong passphrase must not come up when the first secret is to be saved
-    with backend.lock(project.name, stack):
+    with Interrupts() as interrupts, backend.lock(project.name, stack) as lock, SocketFolder() as sockets:
+
+        def save(now: Snapshot) -> None:
+            lock.verify()
+            backend.save(project.name, stack, now, secrets)
+
         return _Run(
-            operation, backend, on_event, forks, lambda now: backend.save(project.name, stack, now, secrets)
+            operation, backend, on_event, forks=forks, sockets=sockets, interrupts=interrupts, save=save
         ).carry_out()
 
 
@@ -63,10 +73,15 @@ class _Run:
         operation: Operation,
         backend: FileBackend,
         on_event: OnEvent,
+        *,
         forks: ForkServer,
+        sockets: SocketFolder,
+        interrupts: Interrupts,
         save: Callable[[Snapshot], None] | None,
     ) -> None:
         project, stack = operation.project, operation.stack
+        self._sockets = sockets
+        self._interrupts = interrupts
         self._operation = operation
         self._backend = backend
         self._forks = forks
@@ -91,7 +106,7 @@ class _Run:
             },
         )
         deployment = self._deployment
-        self._plugin_engine = PluginEngine(deployment)
+        self._plugin_engine = PluginEngine(deployment, sockets)
         deployment.registry = Registry(
             project=project.name,
             root=project.root,
@@ -101,6 +116,7 @@ class _Run:
             find=deployment.find_provider,
             log=lambda line: self._events.output(line, True),
             engine=self._plugin_engine.address,
+            sockets=sockets,
             in_sandbox=operation.in_sandbox,
             verbose=operation.verbose or _is_debugging(),
         )
@@ -115,7 +131,8 @@ class _Run:
             events.diagnostic("warning", _pending_warning(self._base.pending_operations))
         try:
             creations = pending.of_snapshot(self._base)
-            with _interruptible(self._interrupt), pending.handed_over(creations) as deployment.registry.environment:
+            with pending.handed_over(creations) as deployment.registry.environment:
+                self._interrupts.call_at_first(self._interrupt)
                 self._steps()
         except Stopped:
             pass  # what stopped it has been told
@@ -132,7 +149,8 @@ class _Run:
         try:
             self._deployment.journal.close()
         except (EngineError, OSError) as error:
-            self._deployment.fail(f"the state of stack '{self._operation.stack}' could not be saved: {error}")
+            if f"error: {error}" not in self._events.messages:  # a step that waited for the save has reported it
+                self._deployment.fail(str(error))
 
     def _steps(self) -> None:
         operation, deployment = self._operation, self._deployment
@@ -161,7 +179,8 @@ class _Run:
         operation, deployment = self._operation, self._deployment
         planner = Planner(deployment)
         monitor, engine = Monitor(deployment, planner), ProgramEngine(deployment)
-        server, address = wire.serve(monitor, engine, operation.parallel * 4 + 16)
+        address = self._sockets.new_address("monitor")
+        server = wire.serve(monitor, engine, address, operation.parallel * 4 + 16)
         request = {"script": str(_HOST), "arguments": [json.dumps(self._arguments(address))]}
         folder = operation.project.working_directory
         child = self._forks.start(request, folder, self._environment(), self._events.output, "the program")
@@ -225,6 +244,7 @@ class _Run:
             "program": str(program),
             "monitor": address,
             "engine": address,
+            "callbacks": self._sockets.new_address("callbacks"),
             "project": operation.project.name,
             "stack": operation.stack,
             "organization": ORGANIZATION,
@@ -244,8 +264,6 @@ class _Run:
             "PULUMI_STACK": deployment.stack,
             "PULUMI_DRY_RUN": str(deployment.dry_run).lower(),
             "PYTHONUNBUFFERED": "1",
-            # The monitor is on this machine, whatever proxy leads to the rest of the world.
-            "no_grpc_proxy": "127.0.0.1,localhost",
         }
 
     def _interrupt(self) -> None:
@@ -293,22 +311,3 @@ def _pending_warning(pending: list[PendingOperation]) -> str:
         "The run that began them ended before it knew how they went. Interrupted creations are looked up, and taken "
         "over where the object exists; interrupted updates and deletions are done again where they are still needed."
     )
-
-
-@contextlib.contextmanager
-def _interruptible(on_interrupt: Callable[[], None]) -> Generator[None]:
-    """The first SIGINT ends the run in order; the second as usual. Only the main thread can listen."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = signal.getsignal(signal.SIGINT)
-
-    def handle(_number: int, _frame: object) -> None:
-        signal.signal(signal.SIGINT, before)
-        threading.Thread(target=on_interrupt, name="interrupt").start()
-
-    signal.signal(signal.SIGINT, handle)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)

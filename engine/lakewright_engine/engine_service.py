@@ -7,6 +7,7 @@ from typing import Any
 
 from lakewright_engine import wire
 from lakewright_engine.deployment import Deployment
+from lakewright_engine.sockets import SocketFolder
 
 _SEVERITIES = ("debug", "info", "warning", "error")
 _PLUGIN_CALLS_AT_A_TIME = 16
@@ -60,17 +61,17 @@ class ProgramEngine(EngineService):
 class PluginEngine:
     """The engine that provider plugins talk to. It lives as long as the run and starts with the first plugin."""
 
-    def __init__(self, deployment: Deployment) -> None:
+    def __init__(self, deployment: Deployment, sockets: SocketFolder) -> None:
         self._service = EngineService(deployment)
         self._lock = threading.Lock()
         self._server: Any = None
-        self._address = ""
+        self._address = sockets.new_address("engine")
 
     def address(self) -> str:
-        """Return `host:port`; start the server if nobody has asked before."""
+        """Return the gRPC address; start the server if nobody has asked before."""
         with self._lock:
             if self._server is None:
-                self._server, self._address = wire.serve_engine(self._service, _PLUGIN_CALLS_AT_A_TIME)
+                self._server = wire.serve_engine(self._service, self._address, _PLUGIN_CALLS_AT_A_TIME)
             return self._address
 
     def stop(self) -> None:

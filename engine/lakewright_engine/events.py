@@ -127,7 +127,11 @@ class Events:
                     {"sequence": number, "timestamp": int(time.time()), kind: body if kind != "cancelEvent" else {}},
                 )
             )
-            self._on_event(event)
+            try:
+                self._on_event(event)
+            except (OSError, SystemExit):
+                # The terminal or pipe is gone (then rich asks to exit). The run is not: it ends in order.
+                self._on_event = _ignore
 
     @staticmethod
     def _metadata(step: Step, op: str) -> dict[str, Any]:
@@ -148,6 +152,10 @@ class Events:
             else None,
             "logical": step.logical,
         }
+
+
+def _ignore(_event: EngineEvent) -> None:
+    """Show nothing."""
 
 
 def _state(state: ResourceState | None) -> dict[str, Any] | None:

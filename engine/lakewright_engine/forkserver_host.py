@@ -1,9 +1,9 @@
 """Imports the SDK once and forks the program and the dynamic provider off itself: a script for `forkserver`.
 
 Speaks JSON lines over the socket whose descriptor it is given. A request has `module` or `script`, `arguments`, `cwd`
-and `env`, and comes with two descriptors, for standard output and error; it is answered with `{"pid": N}`. The end of a
-child is reported as `{"exited": N, "code": C}`. Ends with the engine: the system kills it, and it takes its children
-along.
+and `env`, and for a module the `address` that it is to serve. It comes with two descriptors, for standard output and
+error, and is answered with `{"pid": N}`. The end of a child is reported as `{"exited": N, "code": C}`. Ends with the
+engine: the system kills it, and it takes its children along.
 """
 
 import array
@@ -118,6 +118,29 @@ def _run(request: dict[str, Any], descriptors: list[int]) -> NoReturn:
         os._exit(code)
 
 
+def _serve_at(private: str) -> None:
+    """Let the first server that is made listen at the address `private`, in place of a port that any user could call.
+
+    The SDK's provider has no option for it. It prints the port all the same; the engine does not need it.
+    """
+    import grpc  # noqa: PLC0415 - loaded by the SDK, beside the wait for the first request
+
+    make_server = grpc.server
+
+    def private_server(*arguments: Any, **options: Any) -> Any:
+        grpc.server = make_server
+        server = make_server(*arguments, **options)
+        listen = server.add_insecure_port
+
+        def on_socket(address: str) -> int:  # noqa: ARG001 - the port that the SDK asks for
+            return listen(private)
+
+        server.add_insecure_port = on_socket
+        return server
+
+    grpc.server = private_server
+
+
 def _execute(request: dict[str, Any]) -> int:
     sys.path.insert(0, request["cwd"])
     try:
@@ -126,6 +149,7 @@ def _execute(request: dict[str, Any]) -> int:
             if request["env"].get("LAKEWRIGHT_DEBUG", "") in ("", "0"):
                 sys.tracebacklimit = 0
             sys.argv = [request["module"], *request["arguments"]]
+            _serve_at(request["address"])
             runpy.run_module(request["module"], run_name="__main__", alter_sys=True)
         else:
             sys.argv = [request["script"], *request["arguments"]]

@@ -113,12 +113,19 @@ class Journal:
             return Snapshot(_under_new_names(resources), operations + self._kept_operations, self._metadata)
 
     def close(self) -> None:
-        """Saves what is not saved yet; raises what saving raised."""
+        """Save what is not saved yet; raise what saving raised.
+
+        After a failed save, the steps that were under way have ended meanwhile: they are saved where that works now, as
+        on a disk that was full for a moment.
+        """
         with self._changed:
             self._closing = True
             self._changed.notify_all()
         if self._writer is not None:
             self._writer.join()
+        if self._failure is not None and self._save is not None:
+            self._save(self.snapshot())
+            self._failure = None
         self._raise_failure()
 
     def _touch(self) -> int:

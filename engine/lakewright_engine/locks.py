@@ -1,7 +1,7 @@
 """A stack's locks, as the Pulumi CLI leaves and respects them: one JSON file for each process that holds the stack.
 
-The CLI leaves a killed run's lock to a person. Ours says which process of which boot of which machine holds it, so
-that the next run can tell for certain that nobody does, and goes on.
+The CLI leaves a killed run's lock to a user. Ours says enough of its holder that the next run can tell whether that is
+dead, and goes on.
 """
 
 from __future__ import annotations
@@ -10,15 +10,18 @@ import getpass
 import json
 import os
 import socket
+import threading
 import uuid
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any, cast
 
+from lakewright_engine import files, lock_holder
 from lakewright_engine.errors import StackLocked
+from lakewright_engine.processes import is_running
 
 
 @dataclass(frozen=True)
@@ -30,35 +33,68 @@ class Lock:
     abandoned: bool = False
 
 
+class HeldLock:
+    """The lock that this process holds."""
+
+    def __init__(self, file: Path, descriptor: int, stack: str) -> None:
+        self._file = file
+        self._descriptor = descriptor
+        self._stack = stack
+
+    def verify(self) -> None:
+        """Raise StackLocked if the lock was taken from this process: another one may be changing the stack."""
+        self.touch()
+        try:
+            is_ours = os.path.samestat(self._file.stat(), os.fstat(self._descriptor))
+        except FileNotFoundError:
+            is_ours = False
+        if not is_ours:
+            message = (
+                f"the lock on stack '{self._stack}' was removed while this run held it, by `lakewright stack cancel` or"
+                " by a run that found no heartbeat of this one. Nothing more is written to its state. Run `up` again,"
+                " which looks for what this run began to create"
+            )
+            raise StackLocked(message)
+
+    def touch(self) -> None:
+        """Give a heartbeat."""
+        with suppress(OSError):  # a file server that is away for a moment
+            os.utime(self._descriptor)
+
+
 def held(folder: Path) -> list[Lock]:
     """The locks in the folder of a stack's locks, those that cannot be read too."""
     return [_read(file) for file in sorted(folder.glob("*.json"))] if folder.is_dir() else []
 
 
 @contextmanager
-def hold(folder: Path, stack: str) -> Generator[None]:
-    """Holds the stack. Raises StackLocked, which names the holders, if anybody else does; a killed holder's lock goes.
+def hold(folder: Path, stack: str) -> Generator[HeldLock]:
+    """Hold the stack. Raises StackLocked, which names the holders, if another process does; a dead one's lock goes.
 
     Two processes that come at the same moment may both be refused, as with the CLI; never are both let in.
     """
     _refuse(folder, stack, except_for=None)
-    folder.mkdir(parents=True, exist_ok=True)
+    files.make_folder(folder)
     mine = folder / f"{uuid.uuid4()}.json"
-    content = {
-        "pid": os.getpid(),
-        "username": _username(),
-        "hostname": socket.gethostname(),
-        "timestamp": datetime.now().astimezone().isoformat(),
-        "lakewright": _identity(os.getpid()),
-    }
     partial = mine.with_suffix(".partial")
-    partial.write_text(json.dumps(content, separators=(",", ":")), encoding="utf-8")
-    partial.replace(mine)
-    try:
-        _refuse(folder, stack, except_for=mine)
-        yield
-    finally:
-        mine.unlink(missing_ok=True)
+    with os.fdopen(os.open(partial, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600), "w") as stream:
+        content = {
+            "pid": os.getpid(),
+            "username": _username(),
+            "hostname": socket.gethostname(),
+            "timestamp": datetime.now().astimezone().isoformat(),
+            "lakewright": lock_holder.claim(stream.fileno()),
+        }
+        stream.write(json.dumps(content, separators=(",", ":")))
+        stream.flush()
+        partial.replace(mine)
+        lock = HeldLock(mine, stream.fileno(), stack)
+        try:
+            _refuse(folder, stack, except_for=mine)
+            with _heartbeat(lock):
+                yield lock
+        finally:
+            mine.unlink(missing_ok=True)
 
 
 def cancel(folder: Path) -> list[Lock]:
@@ -67,6 +103,23 @@ def cancel(folder: Path) -> list[Lock]:
     for lock in locks:
         lock.file.unlink(missing_ok=True)
     return locks
+
+
+@contextmanager
+def _heartbeat(lock: HeldLock) -> Generator[None]:
+    released = threading.Event()
+
+    def beat() -> None:
+        while not released.wait(lock_holder.HEARTBEAT_SECONDS):
+            lock.touch()
+
+    thread = threading.Thread(target=beat, daemon=True, name="lock-heartbeat")
+    thread.start()
+    try:
+        yield
+    finally:
+        released.set()
+        thread.join()
 
 
 def _refuse(folder: Path, stack: str, except_for: Path | None) -> None:
@@ -89,48 +142,14 @@ def _read(file: Path) -> Lock:
         content = cast("dict[str, Any]", json.loads(file.read_text(encoding="utf-8")))
         pid, host = content["pid"], content["hostname"]
         text = f"created by {content['username']}@{host} (pid {pid}) at {content['timestamp']}"
+        judged = lock_holder.judge(file, pid, host, content.get("lakewright"))
     except FileNotFoundError:
         return Lock(file, "just released")
     except (OSError, ValueError, KeyError, TypeError):
-        return Lock(file, "held by somebody: the file cannot be read")
-    if host == socket.gethostname() and not _runs(pid):
-        text += "; no such process runs on this machine"
-    return Lock(file, text, _gone(pid, content.get("lakewright")))
-
-
-def _identity(pid: int) -> dict[str, str]:
-    """Which process this is, on which boot of which machine, seen from which container; empty where Linux is not."""
-    try:
-        # The 22nd field of stat is when the process started; the name before it may hold spaces and brackets.
-        started = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[19]
-        boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="utf-8").strip()
-        return {"boot": boot, "pids": str(Path("/proc/self/ns/pid").readlink()), "started": started}
-    except OSError:
-        return {}
-
-
-def _gone(pid: object, identity: object) -> bool:
-    """Whether the holder certainly runs no more: a process that this one would see, and does not."""
-    mine = _identity(os.getpid())
-    if not mine or not isinstance(pid, int) or not isinstance(identity, dict):
-        return False
-    theirs = cast("dict[str, str]", identity)
-    if any(theirs.get(key) != mine[key] for key in ("boot", "pids")):
-        return False
-    if not _runs(pid):
-        return True
-    now = _identity(pid)  # empty where another user's processes are hidden: alive as far as we can tell
-    return bool(now) and now != theirs
-
-
-def _runs(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except (PermissionError, OverflowError, TypeError):
-        return True
-    return True
+        return Lock(file, "held by an unknown process: the file cannot be read")
+    if "lakewright" not in content and host == socket.gethostname() and not is_running(pid):
+        return Lock(file, f"{text}; no such process runs on this machine")
+    return Lock(file, f"{text}; {judged.remark}" if judged.remark else text, judged.is_dead)
 
 
 def _username() -> str:

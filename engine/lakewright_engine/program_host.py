@@ -1,13 +1,15 @@
 """Runs a Pulumi program: a script that the engine starts in a process of its own, with only the SDK beside it.
 
 Its argument is a JSON object with `program` (absolute path of a file, or of a folder with `__main__.py`), `monitor` and
-`engine` (addresses), `project`, `stack`, `organization`, `root`, `parallel`, `dry_run` and `debug`. The configuration
-comes in PULUMI_CONFIG and PULUMI_CONFIG_SECRET_KEYS, as the SDK expects it. Exit code 32: the error has been told.
+`engine` (addresses), `callbacks` (how addresses to serve begin), `project`, `stack`, `organization`, `root`,
+`parallel`, `dry_run` and `debug`. The configuration comes in PULUMI_CONFIG and PULUMI_CONFIG_SECRET_KEYS, as the SDK
+expects it. Exit code 32: the error has been told.
 """
 
 import asyncio
 import functools
 import inspect
+import itertools
 import json
 import logging
 import os
@@ -23,6 +25,8 @@ import pulumi
 import pulumi._types
 import pulumi.runtime
 import pulumi.runtime.resource
+from grpc import aio
+from pulumi.runtime import _callbacks
 from pulumi.runtime.proto import engine_pb2, engine_pb2_grpc, source_pb2
 
 REPORTED = 32
@@ -41,6 +45,40 @@ class QuietEngine:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stub, name)
+
+
+def serve_callbacks_at(prefix: str) -> None:
+    """Have the servers of transforms and hooks listen at private addresses, in place of ports that any user could call.
+
+    Args:
+        prefix: How the addresses begin. A program may have several servers: the SDK may make one more for each task.
+    """
+    servicer: Any = vars(_callbacks)["_CallbackServicer"]
+    initialize = servicer.__init__
+    make_server: Any = aio.server
+    numbers = itertools.count(1)
+
+    def initialize_private(self: Any, monitor: Any) -> None:
+        private = f"{prefix}-{next(numbers)}"
+
+        def make_private_server(**options: Any) -> Any:
+            server = make_server(**options)
+            listen = server.add_insecure_port
+
+            def on_socket(address: str) -> int:  # noqa: ARG001 - the port that the SDK asks for
+                return listen(private)
+
+            server.add_insecure_port = on_socket
+            return server
+
+        aio.server = make_private_server
+        try:
+            initialize(self, monitor)
+        finally:
+            aio.server = make_server
+        self._target = private
+
+    servicer.__init__ = initialize_private
 
 
 def quicken() -> None:
@@ -84,6 +122,7 @@ def main() -> int:
     sys.argv = [program]
     sys.path.insert(0, str(Path(program) if Path(program).is_dir() else Path(program).parent))
     quicken()
+    serve_callbacks_at(arguments["callbacks"])
     # A program that fails leaves futures behind that nobody waits for; the one error that matters has been shown.
     logging.getLogger("asyncio").setLevel(logging.CRITICAL)
     loop = asyncio.new_event_loop()

@@ -11,6 +11,7 @@ from typing import Any, cast
 import yaml
 
 from lakewright_engine.errors import ProjectError, UnsupportedFeature
+from lakewright_engine.names import check_project_name, check_stack_name
 from lakewright_engine.secrets import PassphraseManager
 from lakewright_engine.stack_config import StackConfig, as_text, full_key
 from lakewright_engine.state import FileBackend
@@ -111,6 +112,8 @@ class Project:
         return FileBackend(self.state_url)
 
     def stack_file(self, stack: str) -> Path:
+        """The file of a stack's settings. Raises StateError for a name that no stack can have."""
+        check_stack_name(stack)
         return self.stack_config_dir / f"Pulumi.{stack}.yaml"
 
     def stack_config(self, stack: str) -> StackConfig:
@@ -155,6 +158,7 @@ def _read(file: Path) -> Project:
     name = body.get("name")
     if not isinstance(name, str) or not name:
         raise ProjectError(f"{file}: 'name' is missing")
+    check_project_name(name, file)
     runtime: Any = body.get("runtime")
     described = cast("dict[str, Any]", runtime) if isinstance(runtime, dict) else {"name": runtime}
     if described.get("name") != "python":

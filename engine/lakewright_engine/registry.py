@@ -16,6 +16,7 @@ from lakewright_engine.launch import Child, StartedChild, tied_command
 from lakewright_engine.model import Properties, ResourceState
 from lakewright_engine.plugins import Plugin, attached_port, find_plugin
 from lakewright_engine.providers import Provider
+from lakewright_engine.sockets import SocketFolder
 from lakewright_engine.urns import is_provider_type, provider_package
 
 DYNAMIC = "pulumi-python"
@@ -39,6 +40,7 @@ class Registry:
         find: FindState,
         log: Callable[[str], None],
         engine: Callable[[], str],
+        sockets: SocketFolder,
         in_sandbox: bool,
         verbose: bool,
     ) -> None:
@@ -50,6 +52,7 @@ class Registry:
         self._find = find
         self._log = log
         self._engine = engine
+        self._sockets = sockets
         self._in_sandbox = in_sandbox
         self._verbose = verbose
         self._lock = threading.Lock()
@@ -133,13 +136,16 @@ class Registry:
             provider.attach(engine)
             return provider
         plugin = None if package == DYNAMIC else find_plugin(package, inputs, in_sandbox=self._in_sandbox)
-        child = self._start_child(package, plugin, engine)
+        # An installed plugin chooses a port itself, as under the CLI; all others listen where no other user can call.
+        address = "" if plugin is not None and plugin.binary is not None else self._sockets.new_address("provider")
+        child = self._start_child(package, plugin, engine, address)
         with self._lock:
             self._children.append(child)
             closed = self._closed
         if closed:
             child.kill()
-        stub = wire.provider_stub(wire.channel(f"127.0.0.1:{child.read_port()}"))
+        port = child.read_port()
+        stub = wire.provider_stub(wire.channel(address or f"127.0.0.1:{port}"))
         provider = Provider(package, stub, lambda: "" if self._closed else child.describe_end())
         if plugin is not None and plugin.binary is not None:
             provider.handshake(engine, str(plugin.binary.parent), str(plugin.binary.parent))
@@ -147,14 +153,15 @@ class Registry:
             provider.handshake(engine, str(self._root), str(self._program))
         return provider
 
-    def _start_child(self, package: str, plugin: Plugin | None, engine: str) -> Child:
+    def _start_child(self, package: str, plugin: Plugin | None, engine: str, address: str) -> Child:
         name, env = f"provider {package!r}", self._environment()
         if plugin is None:
-            request: dict[str, Any] = {"module": "pulumi.dynamic", "arguments": [engine]}
+            request: dict[str, Any] = {"module": "pulumi.dynamic", "arguments": [engine], "address": address}
             return self._forks.start(request, self._program, env, self._output, name)
         # As with the CLI, what an installed plugin prints is for its authors: users read what it logs.
         on_line = self._output if plugin.binary is None or self._verbose else _ignore
-        return StartedChild(tied_command([*plugin.command, engine]), self._program, env, on_line, name)
+        listen = ["--address", address] if address else []
+        return StartedChild(tied_command([*plugin.command, *listen, engine]), self._program, env, on_line, name)
 
     def _environment(self) -> dict[str, str]:
         return {**os.environ, **self.environment, "PULUMI_PROJECT": self._project, "PYTHONUNBUFFERED": "1"}

@@ -10,7 +10,7 @@ from typing import Any, cast
 
 import yaml
 
-from lakewright_engine import yaml_edit
+from lakewright_engine import files, yaml_edit
 from lakewright_engine.errors import ProjectError, UnsupportedFeature
 from lakewright_engine.secrets import PassphraseManager, refuse_other_providers
 from lakewright_engine.yaml_text import load_yaml
@@ -148,11 +148,13 @@ class StackConfig:
             self.text = f"encryptionsalt: {salt}\n{self.text}"
 
     def save(self) -> None:
-        """Writes the file, by a rename: a reader sees the old or the new."""
-        self.file.parent.mkdir(parents=True, exist_ok=True)
-        partial = self.file.with_name(f".{self.file.name}.partial")
-        partial.write_text(self.text, encoding="utf-8")
-        partial.replace(self.file)
+        """Replace the file: a reader sees the old or the new. Raises ProjectError if it cannot be written."""
+        files.remove_leftovers(self.file.parent, re.escape(self.file.name))
+        try:
+            files.write(self.file, self.text.encode())
+        except OSError as error:
+            message = f"{self.file} could not be saved: {error.strerror or error}. It is unchanged."
+            raise ProjectError(message) from error
 
     def _store(self, name: str, value: Any) -> None:
         self.text = yaml_edit.with_entry(self.text, ["config", self._spelling(name)], value)

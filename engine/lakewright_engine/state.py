@@ -6,10 +6,9 @@ import gzip
 import json
 import os
 import re
-import shutil
 import time
-from collections.abc import Callable
-from contextlib import AbstractContextManager, suppress
+from collections.abc import Callable, Generator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
@@ -17,16 +16,15 @@ from urllib.parse import urlsplit
 
 import yaml
 
-from lakewright_engine import locks
+from lakewright_engine import files, locks
 from lakewright_engine.checkpoint import Codec, manager_of
 from lakewright_engine.errors import StackNotFound, StateError, UnsupportedFeature
 from lakewright_engine.model import Snapshot
+from lakewright_engine.names import check_stack_name, is_name
 from lakewright_engine.secrets import PassphraseManager
 
 ORGANIZATION = "organization"
 """File backends have no organizations; the CLI writes this name where one is needed."""
-
-STACK_NAME = re.compile(r"[a-zA-Z0-9-_.]{1,100}")
 
 
 @dataclass(frozen=True)
@@ -41,7 +39,7 @@ class StackSummary:
 
 
 class FileBackend:
-    """A folder of stacks. Every write is atomic: to a temporary file, synced, renamed."""
+    """A folder of stacks. Every write is atomic and lasts: to a temporary file, synced, renamed, the folder synced."""
 
     def __init__(self, url: str) -> None:
         """Raises UnsupportedFeature for a backend that is no folder. Relative paths start at the working directory."""
@@ -86,9 +84,13 @@ class FileBackend:
         checkpoint = self.checkpoint(project, stack) or {}
         return manager_of(_latest(checkpoint) or {}, stack)
 
-    def lock(self, project: str, stack: str) -> AbstractContextManager[None]:
-        """Holds the stack while it is being changed; StackLocked names who else holds it."""
-        return locks.hold(self._locks(project, stack), stack)
+    @contextmanager
+    def lock(self, project: str, stack: str) -> Generator[locks.HeldLock]:
+        """Hold the stack while it is being changed. Raises StackLocked, which names who else holds it."""
+        files.close_to_others(self.root)
+        with locks.hold(self._locks(project, stack), stack) as held:
+            self._remove_leftovers(project, stack)
+            yield held
 
     def cancel(self, project: str, stack: str) -> list[locks.Lock]:
         """Removes the stack's locks, whoever holds them."""
@@ -98,16 +100,12 @@ class FileBackend:
         """All stacks, or those of one project, by name."""
         self._check_layout()
         pattern = f"stacks/{project or '*'}/*.json"
-        files = sorted([*self.root.glob(pattern), *self.root.glob(f"{pattern}.gz")])
-        return [self._summary(file.parent.name, file.name.split(".json")[0]) for file in files]
+        found = sorted([*self.root.glob(pattern), *self.root.glob(f"{pattern}.gz")])
+        named = [(file.parent.name, file.name.split(".json")[0]) for file in found]
+        return [self._summary(of, name) for of, name in named if is_name(name)]
 
     def check_new(self, project: str, stack: str) -> None:
         """Raises StateError if a stack of this name is there already, or cannot be."""
-        if not STACK_NAME.fullmatch(stack):
-            message = (
-                f"'{stack}' is no stack name: expected up to 100 letters, digits, hyphens, underscores and periods"
-            )
-            raise StateError(message)
         if self.exists(project, stack):
             raise StateError(f"stack '{stack}' already exists")
 
@@ -132,7 +130,7 @@ class FileBackend:
             for path in (file, file.with_name(f"{file.name}.bak")):
                 _unlink(path)
             for kind in ("backups", "history"):
-                shutil.rmtree(self.root / kind / project / stack, ignore_errors=True)
+                files.remove_tree(self._folder(kind, project, stack))
         self._codecs.pop((project, stack), None)
 
     def export(self, project: str, stack: str) -> dict[str, Any]:
@@ -205,8 +203,9 @@ class FileBackend:
         """
         if not self.exists(project, stack):
             raise no_such_stack(stack)
-        files = (self.root / "history" / project / stack).glob(f"{stack}-*.history.json*")
-        return [_history_entry(file) for file in sorted(files, reverse=True) if not file.name.endswith(".attrs")]
+        found = self._folder("history", project, stack).glob(f"{stack}-*.history.json*")
+        ours = (".json", ".json.gz")
+        return [_history_entry(file) for file in sorted(found, reverse=True) if file.name.endswith(ours)]
 
     def record(self, project: str, stack: str, update: dict[str, Any]) -> None:
         """Adds an entry to the stack's history, and the copies of the checkpoint that the CLI keeps with one."""
@@ -214,11 +213,13 @@ class FileBackend:
         if not checkpoint.is_file():
             return
         now = time.time_ns()
-        history = self.root / "history" / project / stack
-        _write(history / f"{stack}-{now}.history.json", _compact(update).encode())
+        history = self._folder("history", project, stack)
         endings = checkpoint.name.removeprefix(stack)
-        _write(history / f"{stack}-{now}.checkpoint{endings}", checkpoint.read_bytes())
-        _write(self.root / "backups" / project / stack / f"{stack}.{now}{endings}", checkpoint.read_bytes())
+        with _explained(f"the history of stack '{stack}'"):
+            files.write(history / f"{stack}-{now}.history.json", _compact(update).encode())
+            files.write(history / f"{stack}-{now}.checkpoint{endings}", checkpoint.read_bytes())
+            copy = self._folder("backups", project, stack) / f"{stack}.{now}{endings}"
+            files.write(copy, checkpoint.read_bytes())
 
     def _summary(self, project: str, stack: str) -> StackSummary:
         checkpoint = self.checkpoint(project, stack) or {}
@@ -229,7 +230,13 @@ class FileBackend:
     def _codec(self, project: str, stack: str) -> Codec:
         return self._codecs.setdefault((project, stack), Codec(stack))
 
+    def _folder(self, kind: str, project: str, stack: str) -> Path:
+        """Return a folder of the stack's own. Raises StateError for a name that would lead elsewhere."""
+        check_stack_name(stack)
+        return self.root / kind / project / stack
+
     def _file(self, project: str, stack: str) -> Path:
+        check_stack_name(stack)
         plain = self.root / "stacks" / project / f"{stack}.json"
         packed = plain.with_name(f"{stack}.json.gz")
         if plain.with_name(f"{stack}.json.zst").is_file() and not plain.is_file():
@@ -240,20 +247,28 @@ class FileBackend:
         return packed if packed.is_file() and not plain.is_file() else plain
 
     def _locks(self, project: str, stack: str) -> Path:
-        return self.root / "locks" / ORGANIZATION / project / stack
+        return self._folder(f"locks/{ORGANIZATION}", project, stack)
+
+    def _remove_leftovers(self, project: str, stack: str) -> None:
+        files.remove_leftovers(self.root / "stacks" / project, rf"{re.escape(stack)}\.json(\.gz)?(\.bak)?")
+        for kind in ("backups", "history"):
+            files.remove_leftovers(self._folder(kind, project, stack), ".*")
 
     def _write_checkpoint(self, project: str, stack: str, deployment: str, version: int, features: list[str]) -> None:
         self._check_layout()
-        meta = self.root / "meta.yaml"
-        if not meta.is_file():
-            _write(meta, b"version: 1\n")
         head = f'"version":{version},' + (f'"features":{_compact(features)},' if features else "")
         name = json.dumps(f"{ORGANIZATION}/{project}/{stack}")
         content = f'{{{head}"checkpoint":{{"stack":{name},"latest":{deployment}}}}}'.encode()
         file = self._file(project, stack)
-        if file.is_file():
-            _back_up(file)
-        _write(file, gzip.compress(content) if file.suffix == ".gz" else content)
+        meta = self.root / "meta.yaml"
+        with _explained(f"the state of stack '{stack}'"):
+            if not meta.is_file():
+                files.write(meta, b"version: 1\n")
+            if file.is_file():
+                files.keep_copy(file, file.with_name(f"{file.name}.bak"))
+            files.write(file, gzip.compress(content) if file.suffix == ".gz" else content)
+            # The CLI notes an MD5 in a side file; one that no longer fits is worse than none.
+            file.with_name(f"{file.name}.attrs").unlink(missing_ok=True)
 
     def _check_layout(self) -> None:
         meta = self.root / "meta.yaml"
@@ -339,27 +354,14 @@ def _compact(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
-def _back_up(file: Path) -> None:
-    """Keeps the file as `.bak`; a hard link costs nothing, and the file itself is replaced, never written to."""
-    backup, partial = file.with_name(f"{file.name}.bak"), file.with_name(f"{file.name}.bak.{os.getpid()}")
-    _unlink(partial)
+@contextmanager
+def _explained(what: str) -> Generator[None]:
+    """Turn a failed write into a StateError that says what could not be saved."""
     try:
-        os.link(file, partial)
-    except OSError:
-        shutil.copyfile(file, partial)
-    partial.replace(backup)
-
-
-def _write(file: Path, content: bytes) -> None:
-    file.parent.mkdir(parents=True, exist_ok=True)
-    partial = file.with_name(f"{file.name}.{os.getpid()}.partial")
-    with partial.open("wb") as stream:
-        stream.write(content)
-        stream.flush()
-        os.fsync(stream.fileno())
-    partial.replace(file)
-    # The CLI notes an MD5 in a side file; one that no longer fits is worse than none.
-    _unlink(file.with_name(f"{file.name}.attrs"))
+        yield
+    except OSError as error:
+        message = f"{what} could not be saved: {error.strerror or error}. What was saved before is unchanged."
+        raise StateError(message) from error
 
 
 def _unlink(file: Path) -> None:

@@ -63,28 +63,30 @@ def callbacks_stub(address_channel: Any) -> Any:
     return callback_pb2_grpc.CallbacksStub(address_channel)
 
 
-def serve(monitor: Any, engine: Any, workers: int) -> tuple[Any, str]:
-    """Serves monitor and engine on a free loopback port; returns the server and `host:port`."""
+def serve(monitor: Any, engine: Any, address: str, workers: int) -> Any:
+    """Serve monitor and engine at an address; return the server."""
 
     def add(server: Any) -> None:
         resource_pb2_grpc.add_ResourceMonitorServicer_to_server(monitor, server)
         engine_pb2_grpc.add_EngineServicer_to_server(engine, server)
 
-    return _start(add, workers, "monitor")
+    return _start(add, address, workers, "monitor")
 
 
-def serve_engine(engine: Any, workers: int) -> tuple[Any, str]:
-    """Serves an engine alone, as `serve` does."""
-    return _start(lambda server: engine_pb2_grpc.add_EngineServicer_to_server(engine, server), workers, "engine")
+def serve_engine(engine: Any, address: str, workers: int) -> Any:
+    """Serve an engine alone, as `serve` does."""
+    return _start(
+        lambda server: engine_pb2_grpc.add_EngineServicer_to_server(engine, server), address, workers, "engine"
+    )
 
 
-def _start(add: Callable[[Any], None], workers: int, name: str) -> tuple[Any, str]:
+def _start(add: Callable[[Any], None], address: str, workers: int, name: str) -> Any:
     pool = ThreadPoolExecutor(max_workers=workers, thread_name_prefix=name)
     server = cast("Any", grpc).server(pool, options=_OPTIONS)
     add(server)
-    port = server.add_insecure_port("127.0.0.1:0")
+    server.add_insecure_port(address)
     server.start()
-    return server, f"127.0.0.1:{port}"
+    return server
 
 
 def call(method: Any, request: Any, *, whose: str = "the provider") -> Any:

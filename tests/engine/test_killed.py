@@ -84,7 +84,8 @@ def test_pending_operations_are_told(tmp_path: Path) -> None:
     assert any("::b, interrupted while creating" in message for message in outcome.messages)
 
 
-def test_an_interrupted_run_finishes_its_steps_and_begins_no_new_one(tmp_path: Path) -> None:
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_interrupted_run_finishes_its_steps_and_begins_none(tmp_path: Path, number: signal.Signals) -> None:
     stack = Stack(
         tmp_path,
         """
@@ -92,16 +93,17 @@ import os, signal
 import pulumi
 from filestore import File
 a = File("a", "a.json", "one")
-a.etag.apply(lambda _: os.kill(int(os.environ["ENGINE"]), signal.SIGINT))
+a.etag.apply(lambda _: os.kill(int(os.environ["ENGINE"]), int(os.environ["SIGNAL"])))
 def wait(_):
     import threading
     threading.Event().wait()
 b = File("b", "b.json", a.etag.apply(wait))
 """,
     )
-    environment = {**os.environ, **stack.environment}
+    environment = {**os.environ, **stack.environment, "SIGNAL": str(int(number))}
     done = subprocess.run([sys.executable, "-c", RUN, str(stack.program_dir)], env=environment, check=False)
     assert done.returncode == 1
+    assert list((stack.backend.root / "locks").rglob("*.json")) == []
     assert list(stack.files()) == ["a.json"]
     assert stack.resource("a").id == "a.json"
     assert stack.pending() == []

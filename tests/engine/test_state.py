@@ -191,10 +191,11 @@ def test_an_interrupted_write_leaves_the_old_state(
         raise OSError("no space left on device")
 
     monkeypatch.setattr(os, "fsync", fail)
-    with pytest.raises(OSError, match="no space"):
+    with pytest.raises(StateError, match=r"could not be saved: no space.* unchanged"):
         backend.save("conf", "dev", Snapshot(), project.secrets("dev"))
     assert checkpoint_file(backend).read_bytes() == before
     assert [one.name for one in backend.stacks("conf")] == ["dev"], "what is left over is no stack"
+    assert not list(backend.root.rglob("*.partial"))
 
 
 def test_a_locked_stack_says_who_holds_it(backend: FileBackend) -> None:
@@ -225,19 +226,6 @@ def test_the_lock_of_a_run_that_was_killed_here_is_nobody_s(backend: FileBackend
     with backend.lock("conf", "dev"):
         pass
     assert lock_files(backend) == []
-
-
-@pytest.mark.parametrize("forgotten", ["boot", "pids"])
-def test_the_lock_of_another_machine_or_container_is_left_to_a_person(backend: FileBackend, forgotten: str) -> None:
-    subprocess.run([sys.executable, "-c", HOLD_AND_DIE, backend.url], check=False)
-    (file,) = lock_files(backend)
-    content = json.loads(file.read_text())
-    content["lakewright"][forgotten] = "another"
-    file.write_text(json.dumps(content))
-
-    with pytest.raises(StackLocked, match="lakewright stack cancel"), backend.lock("conf", "dev"):
-        pass
-    assert lock_files(backend) == [file]
 
 
 def test_the_lock_that_the_cli_left_says_that_its_process_is_gone(backend: FileBackend) -> None:
@@ -311,8 +299,8 @@ def test_rm_wants_the_resources_gone_first(backend: FileBackend) -> None:
 
 
 def test_stack_names_that_could_leave_the_folder_are_refused(backend: FileBackend, project: Project) -> None:
-    for name in ("../up", "a/b", "", "x" * 101):
-        with pytest.raises(StateError, match="no stack name"):
+    for name in ("../up", "a/b", "", "x" * 101, ".", ".."):
+        with pytest.raises(StateError, match="not a stack name"):
             backend.create("conf", name, project.secrets("dev"))
     with pytest.raises(StateError, match="already exists"):
         backend.create("conf", "dev", project.secrets("dev"))

@@ -49,11 +49,15 @@ class Embedded:
 
     def run(self, operation: Operation, on_event: Callable[[EngineEvent], None], /) -> Result:
         from lakewright_engine import run  # noqa: PLC0415 - `--help` needs no engine
+        from lakewright_engine.errors import StateError  # noqa: PLC0415
 
         started = int(time.time())
         result = run(replace(operation, in_sandbox=self.in_sandbox), on_event)
         if operation.verb != "preview" and not operation.preview_only:
-            _record(operation, result, started)
+            try:
+                _record(operation, result, started)
+            except StateError as error:  # the state itself is saved: the operation stays as good as it was
+                result.messages.append(f"warning: {error}")
         return result
 
 

@@ -1,0 +1,236 @@
+"""What a stack leaves on the disk: readable by its user alone, whole after a power cut, unchanged by a full disk."""
+
+from __future__ import annotations
+
+import os
+import resource
+import stat
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from lakewright_engine.errors import ProjectError, StateError
+from lakewright_engine.model import ResourceState, Snapshot
+from lakewright_engine.project import Project
+from stackrunner import Stack
+
+PROGRAM = """
+import os
+from filestore import File
+a = File("a", "a.json", "one")
+File("b", "b.json", a.etag)
+"""
+UPDATE = {"kind": "update", "message": "x" * 5000}
+SAVE = """
+import os, sys
+from lakewright_engine.model import Snapshot
+from lakewright_engine.project import Project
+calls = int(sys.argv[2])
+project = Project.load(sys.argv[1])
+backend, secrets = project.backend(), project.secrets("dev")
+def cut(call):
+    def called(*arguments, **options):
+        global calls
+        calls -= 1
+        if calls < 0:
+            os._exit(9)
+        return call(*arguments, **options)
+    return called
+snapshot = backend.load("conf", "dev")
+with backend.lock("conf", "dev"):
+    for name in ("fsync", "replace", "link", "fchmod", "chmod"):
+        setattr(os, name, cut(getattr(os, name)))
+    backend.save("conf", "dev", Snapshot(snapshot.resources[:1]), secrets)
+    os._exit(0)
+"""
+
+
+@pytest.fixture
+def stack(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Stack:
+    made = Stack(tmp_path, PROGRAM)
+    for name, value in made.environment.items():
+        monkeypatch.setenv(name, value)
+    return made
+
+
+@contextmanager
+def full_disk(size: int = 200) -> Iterator[None]:
+    """Let no file of this process grow beyond some bytes: as on a full disk, a write fails half-way."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def modes(folder: Path) -> dict[str, str]:
+    return {str(path.relative_to(folder)): oct(stat.S_IMODE(path.stat().st_mode)) for path in folder.rglob("*")}
+
+
+def large(snapshot: Snapshot) -> Snapshot:
+    big = ResourceState("urn:pulumi:dev::conf::a:b:C::big", "a:b:C", custom=True, inputs={"text": "x" * 5000})
+    return Snapshot([*snapshot.resources, big])
+
+
+@pytest.mark.parametrize("umask", [0o022, 0o000])
+def test_only_the_user_can_read_state_and_settings(tmp_path: Path, umask: int) -> None:
+    before = os.umask(umask)
+    try:
+        made = Stack(tmp_path, PROGRAM)
+        made.set_config("token", "one", secret=True)
+        assert made.run("up").exit == 0
+        made.backend.record("conf", "dev", UPDATE)
+    finally:
+        os.umask(before)
+    found = modes(tmp_path / "state")
+    assert {"stacks", "history", "backups", "locks", "meta.yaml"} == {path.name for path in made.backend.root.iterdir()}
+    assert {mode for name, mode in found.items() if (tmp_path / "state" / name).is_dir()} == {"0o700"}
+    assert {mode for name, mode in found.items() if (tmp_path / "state" / name).is_file()} == {"0o600"}
+    assert modes(made.program_dir)["Pulumi.dev.yaml"] == "0o600"
+
+
+def test_folder_of_an_earlier_release_is_closed_to_others(stack: Stack) -> None:
+    stack.backend.root.chmod(0o755)
+    with stack.backend.lock("conf", "dev"):
+        assert stat.S_IMODE(stack.backend.root.stat().st_mode) == 0o700
+
+
+def test_folder_shared_with_a_group_stays_shared(stack: Stack) -> None:
+    for folder in (stack.backend.root, *(path for path in stack.backend.root.rglob("*") if path.is_dir())):
+        folder.chmod(0o2770)
+    assert stack.run("up").exit == 0
+    stack.backend.record("conf", "dev", UPDATE)
+    assert stat.S_IMODE(stack.backend.root.stat().st_mode) == 0o2770
+    assert modes(stack.backend.root)["stacks/conf/dev.json"] == "0o660"
+    assert modes(stack.backend.root)["history/conf/dev"] == "0o2770"
+
+
+def test_save_syncs_the_file_before_the_rename_and_the_folder_after(
+    stack: Stack, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls: list[tuple[str, str]] = []
+    fsync, replace = os.fsync, os.replace
+
+    def recorded_fsync(descriptor: int) -> None:
+        calls.append(("sync", Path(f"/proc/self/fd/{descriptor}").readlink().name))
+        fsync(descriptor)
+
+    def recorded_replace(source: Any, target: Any) -> None:
+        calls.append(("rename", Path(target).name))
+        replace(source, target)
+
+    monkeypatch.setattr(os, "fsync", recorded_fsync)
+    monkeypatch.setattr(os, "replace", recorded_replace)
+    stack.save(Snapshot())
+    stack.set_config("plain", "one")
+
+    def partial(name: str) -> str:
+        return f"{name}.{os.getpid()}.partial"
+
+    assert calls == [
+        ("rename", "dev.json.bak"),
+        ("sync", "conf"),
+        ("sync", partial("dev.json")),
+        ("rename", "dev.json"),
+        ("sync", "conf"),
+        ("sync", partial("Pulumi.dev.yaml")),
+        ("rename", "Pulumi.dev.yaml"),
+        ("sync", "conf"),
+    ]
+
+
+def test_power_cut_at_any_call_of_a_save_leaves_a_whole_state(stack: Stack) -> None:
+    assert stack.run("up").exit == 0
+    full = [one.urn for one in stack.resources()]
+    codes: list[int] = []
+    while 0 not in codes:
+        command = [sys.executable, "-c", SAVE, str(stack.program_dir), str(len(codes))]
+        codes.append(subprocess.run(command, check=False).returncode)
+        found = [one.urn for one in stack.resources()]
+        assert found in (full, full[:1])
+        with stack.backend.lock("conf", "dev"):
+            assert list(stack.backend.root.rglob("*.partial")) == [], "the next run cleans up"
+    assert len(codes) > 6
+    assert set(codes) == {0, 9}
+
+
+def test_full_disk_leaves_state_and_settings_unchanged(stack: Stack) -> None:
+    snapshot = stack.backend.load("conf", "dev")
+    assert snapshot is not None
+    project = Project.load(stack.program_dir)
+    secrets = project.secrets("dev")
+    before = contents(stack.folder)
+
+    with full_disk(), pytest.raises(StateError, match="state of stack 'dev' could not be saved: File too large"):
+        stack.backend.save("conf", "dev", large(snapshot), secrets)
+    with full_disk(), pytest.raises(StateError, match="history of stack 'dev' could not be saved"):
+        stack.backend.record("conf", "dev", UPDATE)
+    settings = project.stack_config("dev")
+    settings.set("long", "x" * 5000)
+    with full_disk(), pytest.raises(ProjectError, match=r"Pulumi\.dev\.yaml could not be saved: File too large"):
+        settings.save()
+
+    after = contents(stack.folder)
+    assert {name: after[name] for name in before} == before
+    assert [name for name in after if name.endswith(".partial")] == []
+
+
+def test_disk_that_fills_up_in_a_run_stops_it_and_loses_nothing(stack: Stack) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+
+    def fill_disk(event: Any) -> None:
+        done = event.res_outputs_event
+        if done is not None and done.metadata.urn.endswith("::a"):
+            resource.setrlimit(resource.RLIMIT_FSIZE, (200, hard))
+        if event.diagnostic_event is not None and "could not be saved" in event.diagnostic_event.message:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))  # a user makes room
+
+    try:
+        outcome = stack.run("up", on_event=fill_disk)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+    assert outcome.exit == 1
+    assert [one for one in outcome.messages if "state of stack 'dev' could not be saved: File too large" in one]
+    assert list(stack.files()) == ["a.json"]
+    assert stack.resource("a").id == "a.json", "what was done is saved at the end, where there is room again"
+    assert stack.run("up").exit == 0
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """Mount a disk of 256 KiB."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=256k", "none", folder], check=False).returncode:
+        pytest.skip("needs the right to mount a disk")
+    yield folder
+    subprocess.run(["umount", folder], check=True)
+
+
+def test_real_full_disk_leaves_the_old_state(small_disk: Path) -> None:
+    made = Stack(small_disk, PROGRAM)
+    before = contents(made.backend.root)
+    snapshot = made.backend.load("conf", "dev")
+    assert snapshot is not None
+    filler = small_disk / "filler"
+    subprocess.run(["dd", "if=/dev/zero", f"of={filler}"], check=False, capture_output=True)
+
+    with pytest.raises(StateError, match="could not be saved: No space left on device"):
+        made.save(large(snapshot))
+    after = contents(made.backend.root)
+    assert after["stacks/conf/dev.json"] == before["stacks/conf/dev.json"]
+    assert [name for name in after if name.endswith(".partial")] == []
+
+    filler.unlink()
+    made.save(large(snapshot))
+    assert len(made.resources()) == 1

@@ -1,0 +1,76 @@
+"""A run whose terminal is closed ends in order, and so does one whose output nobody reads any more."""
+
+from __future__ import annotations
+
+import os
+import pty
+import signal
+import sys
+from pathlib import Path
+
+import pytest
+from stackrunner import Stack
+
+PROGRAM = """
+import threading
+import pulumi
+from filestore import File
+a = File("a", "a.json", "one")
+def wait(_):
+    print("a is there", flush=True)
+    threading.Event().wait()
+File("b", "b.json", a.etag.apply(wait))
+"""
+RUN = """
+import signal
+import sys
+from lakewright_engine import Operation, run
+from lakewright_engine.display import Display
+from lakewright_engine.project import Project
+from rich.console import Console
+if sys.argv[2] == "nohup":
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+with Display(Console(soft_wrap=True), "up", "dev", dry=False, diff=False) as display:
+    result = run(Operation("up", Project.load(sys.argv[1]), "dev"), display)
+"""
+
+
+def start(stack: Stack, *arguments: str) -> tuple[int, int]:
+    """Start a run on a terminal of its own, return once it has created `a`: the process and our end of the terminal."""
+    pid, terminal = pty.fork()
+    if pid == 0:
+        command = [sys.executable, "-c", RUN, str(stack.program_dir), *arguments]
+        os.execve(sys.executable, command, {**os.environ, **stack.environment})
+    seen = b""
+    while b"a is there" not in seen:
+        seen += os.read(terminal, 4096)
+    return pid, terminal
+
+
+@pytest.mark.timeout(120)
+def test_closed_terminal_ends_the_run_in_order(tmp_path: Path) -> None:
+    stack = Stack(tmp_path, PROGRAM)
+    pid, terminal = start(stack, "")
+
+    os.close(terminal)
+    _, status = os.waitpid(pid, 0)
+
+    assert not os.WIFSIGNALED(status)
+    assert stack.resource("a").id == "a.json"
+    assert stack.pending() == []
+    assert list((stack.backend.root / "locks").rglob("*.json")) == []
+
+
+@pytest.mark.timeout(120)
+def test_run_under_nohup_outlives_its_terminal(tmp_path: Path) -> None:
+    gate = tmp_path / "gate"
+    os.mkfifo(gate)
+    stack = Stack(tmp_path, PROGRAM.replace("threading.Event().wait()", f"return open({str(gate)!r}).read()"))
+    pid, terminal = start(stack, "nohup")
+
+    os.close(terminal)
+    gate.write_text("two")
+    _, status = os.waitpid(pid, 0)
+
+    assert not os.WIFSIGNALED(status), signal.Signals(os.WTERMSIG(status))
+    assert sorted(stack.files()) == ["a.json", "b.json"]
