@@ -12,11 +12,13 @@ from lakewright_spark.errors import JobFailedError
 from lakewright_spark.maintenance.candidates import CANDIDATES
 from lakewright_spark.maintenance.statistics import COMMITS, PARTITIONS, TABLES
 from lakewright_spark.scheduler import job_runs, ops_buffer
+from lakewright_spark.scheduler.ops_append import partitions_of, schema_of
 from lakewright_spark.scheduler.ops_buffer import OpsBuffer
 from lakewright_spark.scheduler.recorder import Recorder
 from lakewright_spark.scheduler.records import RunRecord, RunState
 from lakewright_spark.table_identifier import TableIdentifier
 from pyiceberg.catalog.sql import SqlCatalog
+from pyiceberg.schema import Schema
 
 NOW = datetime(2026, 11, 22, 23, 59, tzinfo=UTC)
 
@@ -162,11 +164,8 @@ def test_a_run_whose_rows_are_lost_is_no_success(
     assert recorded(local_catalog) == [(RunState.FAILED, why)]
 
 
-def test_no_day_is_lost_where_spark_made_the_table(local_catalog: SqlCatalog, buffer: OpsBuffer) -> None:
+def test_rows_fit_a_table_with_its_columns_in_another_order(local_catalog: SqlCatalog, buffer: OpsBuffer) -> None:
     """Tables of earlier releases have the same columns, maybe in another order."""
-    from lakewright_spark.scheduler.ops_append import partitions_of, schema_of
-    from pyiceberg.schema import Schema
-
     fields = list(schema_of(TABLES).fields)
     schema = Schema(*reversed(fields))
     local_catalog.create_namespace("ops")

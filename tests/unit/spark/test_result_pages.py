@@ -15,6 +15,7 @@ from lakewright_spark.results.uris import Execution, Port, ResultUri
 from lakewright_spark.results.writer import CommitInterval, ResultWriter
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.io import pyarrow as pyarrow_io
+from pyiceberg.types import StringType
 
 ROWS = 300_000
 PAGE = 1000
@@ -115,8 +116,6 @@ def test_pages_of_files_older_than_a_column(reader: ResultReader, result: Result
     """A column that was added or renamed since is projected as PyIceberg does it."""
     table = writer.tables.load(result)
     with table.update_schema() as change:
-        from pyiceberg.types import StringType
-
         change.rename_column("text", "label")
         change.add_column("later", StringType())
     page = reader.range(result, ROWS - 2, 2)

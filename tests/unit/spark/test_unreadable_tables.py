@@ -204,7 +204,7 @@ def test_maintain_goes_on_without_readable_job_runs(
     assert any("ops.job_runs" in warning for warning in outcome.warnings)
 
 
-def test_maintain_redoes_nothing_while_job_runs_fail_for_a_moment(
+def test_maintain_redoes_nothing_while_job_runs_fail_briefly(
     local_config: CatalogConfig, catalog: SqlCatalog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With an empty history, every job of every table would be due."""
