@@ -5,6 +5,8 @@ from typing import Any
 
 import pulumi
 
+from lakewright.lakekeeper import pending
+
 ServerInput = pulumi.Input[Mapping[str, Any]]
 """`{"endpoint": ..., "auth": {...}}` with references in place of secrets: the fields of `api.server.ServerRef`."""
 
@@ -25,6 +27,7 @@ def not_imported(opts: pulumi.ResourceOptions | None) -> pulumi.ResourceOptions 
             " what is imported without their provider. Declare the object as it is, with `adopt=True` where the"
             " resource has it: `preview` then lists what taking it over would change."
         )
+    pending.refuse_other_stack()
     return opts
 
 

@@ -9,6 +9,7 @@ import os
 from pathlib import Path
 from typing import Any, cast
 
+import pulumi
 from pydantic import ValidationError
 
 from lakewright.lakekeeper.api.server import ServerRef
@@ -18,6 +19,21 @@ FILE = "LAKEWRIGHT_PENDING_CREATIONS"
 """Environment variable: path of a JSON list of objects with `urn`, `type` and `inputs`."""
 PROJECT = "PULUMI_PROJECT"
 """Environment variable that both engines set for the processes of providers."""
+
+
+def refuse_other_stack() -> None:
+    """Raise pulumi.RunError if the reported creations are another stack's. Called where a program declares resources.
+
+    A provider's process does not learn which stack runs, and a program does. A run that starts inside another one
+    inherits its environment.
+    """
+    for one in _creations():
+        found, stack, project = _stack_of(one["urn"]), pulumi.get_stack(), pulumi.get_project()
+        if found != (stack, project):
+            raise pulumi.RunError(
+                f"{FILE} names the interrupted creations of stack `{found[0]}` of project `{found[1]}`, and this is"
+                f" stack `{stack}` of project `{project}`. Unset the variable: `lakewright` sets it for each run."
+            )
 
 
 def is_reported() -> bool:
@@ -47,19 +63,22 @@ def was_begun(kind: str, declared: OnServer, natural_key: tuple[str, ...]) -> bo
 
 
 def _reported() -> list[dict[str, Any]]:
-    """The reported creations of the running project. A dynamic provider does not learn which stack runs."""
+    """The reported creations of the running project; a program of another stack was refused before."""
+    project = os.environ.get(PROJECT)
+    return [one for one in _creations() if not project or _stack_of(one["urn"])[1] == project]
+
+
+def _creations() -> list[dict[str, Any]]:
     try:
-        creations = cast(list[dict[str, Any]], json.loads(Path(os.environ[FILE]).read_text(encoding="utf-8")))
+        return cast(list[dict[str, Any]], json.loads(Path(os.environ[FILE]).read_text(encoding="utf-8")))
     except (KeyError, OSError):
         return []
-    project = os.environ.get(PROJECT)
-    return [one for one in creations if not project or _project_of(one["urn"]) == project]
 
 
-def _project_of(urn: str) -> str:
-    """The project in `urn:pulumi:STACK::PROJECT::TYPE::NAME`."""
-    parts = urn.split("::")
-    return parts[1] if len(parts) > 1 else ""
+def _stack_of(urn: str) -> tuple[str, str]:
+    """The stack and the project in `urn:pulumi:STACK::PROJECT::TYPE::NAME`."""
+    head, _, rest = urn.partition("::")
+    return head.removeprefix("urn:pulumi:"), rest.partition("::")[0]
 
 
 def _endpoint(inputs: dict[str, Any]) -> str | None:
