@@ -3,15 +3,21 @@
 # boto3 carries no types; what comes of it is cast where it is used.
 # pyright: reportMissingTypeStubs=false
 
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from itertools import islice
 from typing import Any
 
 from lakewright.lakekeeper.bucket_emptying import refused
 from lakewright.lakekeeper.errors import CannotCount
-from lakewright.lakekeeper.own_bucket import NO_BUCKET, OwnBucket, client_of, code_of, entries, listing
+from lakewright.lakekeeper.own_bucket import NO_BUCKET, Entry, OwnBucket, client_of, code_of, entries, listing
 
-LOOKED_AT = 1000
+LOOKED_AT = 20_000
 """So many objects are asked for their key, a call each; a bucket with more counts as encrypted with it."""
+PAGE = 1000
+"""So many objects are asked before the next are listed."""
+AT_A_TIME = 10
+"""Calls at the same time: the connections of a client."""
 
 
 def alias_of(bucket: str) -> str:
@@ -35,28 +41,34 @@ def encrypted(own: OwnBucket) -> str | None:
     Raises:
         CannotCount: The bucket cannot be listed, or holds too many objects to ask each of them.
     """
-    from botocore.exceptions import ClientError  # noqa: PLC0415 - slow to load
-
-    with listing(own):
+    with listing(own), ThreadPoolExecutor(AT_A_TIME) as pool:
         client = client_of(own)
+        objects = (entry for entry in entries(client, own.bucket, "") if not entry.is_marker)
         looked = 0
-        for one in islice((entry for entry in entries(client, own.bucket, "") if not entry.is_marker), LOOKED_AT + 1):
-            looked += 1
-            if looked > LOOKED_AT:
-                break
-            try:
-                head = client.head_object(Bucket=own.bucket, Key=one.key, VersionId=one.version)
-            except ClientError as error:
-                if code_of(error) in {*NO_BUCKET, "NoSuchKey", "NoSuchVersion"}:
-                    continue  # deleted meanwhile
-                raise
-            if str(head.get("ServerSideEncryption", "")).startswith("aws:kms"):
-                return one.key
-    if looked > LOOKED_AT:
+        while looked < LOOKED_AT and (page := list(islice(objects, min(PAGE, LOOKED_AT - looked)))):
+            looked += len(page)
+            answers = pool.map(partial(_is_encrypted, client, own), page)
+            if found := next((one for one, is_encrypted in zip(page, answers, strict=True) if is_encrypted), None):
+                return found.key
+        is_more = next(objects, None) is not None
+    if is_more:
         raise CannotCount(
             f"{own.where} holds more than {LOOKED_AT} objects and versions, too many to ask each for its key."
         )
     return None
+
+
+def _is_encrypted(client: Any, own: OwnBucket, one: Entry) -> bool:
+    """Whether a version is encrypted with a KMS key; one that was deleted meanwhile is not."""
+    from botocore.exceptions import ClientError  # noqa: PLC0415 - slow to load
+
+    try:
+        head = client.head_object(Bucket=own.bucket, Key=one.key, VersionId=one.version)
+    except ClientError as error:
+        if code_of(error) not in {*NO_BUCKET, "NoSuchKey", "NoSuchVersion"}:
+            raise
+        return False
+    return str(head.get("ServerSideEncryption", "")).startswith("aws:kms")
 
 
 def is_default(own: OwnBucket, key_id: str) -> bool:
