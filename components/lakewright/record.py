@@ -25,6 +25,7 @@ def record_for(spec: TenantSpec, platform: Platform, opts: pulumi.ResourceOption
             if isinstance(storage, AwsStorage)
         },
         dropped_warehouses=spec.dropped_warehouses,
+        adopting=[warehouse.name for warehouse in spec.warehouses if spec.adopts(warehouse)],
         opts=opts,
     )
 

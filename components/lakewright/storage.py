@@ -13,7 +13,7 @@ from pulumi_aws import kms, s3
 
 from lakewright.aws_existing import ExistingObjects
 from lakewright.lakekeeper.bucket_key import alias_of, description_of
-from lakewright.lakekeeper.bucket_removal import BucketRemoval, KeyRemoval
+from lakewright.lakekeeper.bucket_removal import RECORD_TAG, BucketRemoval, KeyRemoval
 from lakewright.lakekeeper.tenant_record import TenantRecord
 from lakewright.platform import Platform
 from lakewright.spec import AwsStorage, ExistingStorage, S3Storage, TenantSpec
@@ -54,6 +54,7 @@ def storage_for(
                     f"{spec.name}-{name}",
                     storage,
                     tags=platform.tags(spec),
+                    record=record,
                     own_bucket=own_bucket,
                     kept=_kept(spec, name, storage.bucket, record),
                     after=after,
@@ -167,6 +168,7 @@ class TenantBucket(pulumi.ComponentResource):
         storage: AwsStorage,
         *,
         tags: dict[str, str],
+        record: TenantRecord,
         own_bucket: dict[str, Any],
         kept: pulumi.Output[list[str]],
         after: Sequence[pulumi.Resource] = (),
@@ -181,7 +183,8 @@ class TenantBucket(pulumi.ComponentResource):
         within = pulumi.ResourceOptions(parent=self, retain_on_delete=True, depends_on=after)
         found = existing.bucket(storage.bucket) if existing else None
 
-        bucket = s3.Bucket(name, bucket=storage.bucket, force_destroy=False, tags=tags, opts=_imported(within, found))
+        marked = {**tags, RECORD_TAG: record.bucket_tag}
+        bucket = s3.Bucket(name, bucket=storage.bucket, force_destroy=False, tags=marked, opts=_imported(within, found))
         # Settings go with their bucket: where AWS refuses to delete it, it must not stand there stripped of them.
         # Without the bucket there would be a key that nothing uses, for each `up` that is refused at the bucket.
         with_bucket = pulumi.ResourceOptions(depends_on=[bucket])

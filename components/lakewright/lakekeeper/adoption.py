@@ -44,6 +44,7 @@ class OwnObjects:
         self._lock = threading.Lock()
         self._ids: set[tuple[str, str]] = set()
         self._absent: set[Key] = set()
+        self._with_adopt: dict[Key, bool] = {}
 
     def add(self, kind: str, object_id: str) -> None:
         """Remember that an object is in the state."""
@@ -70,10 +71,21 @@ class OwnObjects:
         with self._lock:
             self._absent.discard(key)
 
+    def checked_with_adopt(self, key: Key, *, in_state: bool) -> None:
+        """Remember that a declaration has `adopt`, and whether the state has its object already."""
+        with self._lock:
+            self._with_adopt[key] = in_state and self._with_adopt.get(key, True)
+
+    def has_nothing_to_adopt(self) -> bool:
+        """Whether declarations have `adopt`, and the state has the objects of all of them."""
+        with self._lock:
+            return bool(self._with_adopt) and all(self._with_adopt.values())
+
     def forget(self) -> None:
         """Begin another run."""
         with self._lock:
             self._ids.clear()
+            self._with_adopt.clear()
             self._absent.clear()
 
 
@@ -151,9 +163,24 @@ def appeared(what: str) -> str:
     )
 
 
+def note_adopt(provider: "LakekeeperProvider[Any]", declared: OnServer, *, in_state: bool) -> None:
+    """Remember a declaration with `adopt`, for `warn_of_spent_adopt`."""
+    if getattr(declared, "adopt", False):
+        of_process.checked_with_adopt(_key(provider, declared), in_state=in_state)
+
+
+def warn_of_spent_adopt() -> None:
+    """Warn if `adopt` is declared and has nothing left to take over. Called once, after all else was checked."""
+    if of_process.has_nothing_to_adopt():
+        warn(
+            "`adopt` has nothing left to take over: this stack has every object that is declared with it. Remove it, or"
+            " it will take over what another stack makes later."
+        )
+
+
 def _key(provider: "LakekeeperProvider[Any]", declared: OnServer) -> Key:
     natural = (str(getattr(declared, name)).casefold() for name in provider.natural_key)
-    return (provider.kind, declared.server.endpoint, *natural)
+    return (provider.kind, "" if has_unknown(declared.server) else declared.server.endpoint, *natural)
 
 
 def refusal(what: str, differs: str) -> str:

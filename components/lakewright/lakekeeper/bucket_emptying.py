@@ -3,24 +3,26 @@
 # boto3 carries no types; what comes of it is cast where it is used.
 # pyright: reportMissingTypeStubs=false
 
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from itertools import islice
 from typing import Any
 
+from lakewright import key_prefixes
 from lakewright.lakekeeper.errors import BucketRefused
-from lakewright.lakekeeper.own_bucket import NO_BUCKET, OwnBucket, client_of, code_of, entries
+from lakewright.lakekeeper.own_bucket import NO_BUCKET, OwnBucket, client_of, code_of, entries_outside
 
 AT_ONCE = 1000
 """Objects in one DeleteObjects call, S3's limit."""
 
 
-def empty(own: OwnBucket, key_prefix: str) -> None:
+def empty(own: OwnBucket, key_prefix: str, spared: Sequence[str] = ()) -> None:
     """Delete every object, old version and delete marker under a key prefix, and nothing else.
 
     Args:
         own: The bucket. One that is gone is empty.
         key_prefix: Without slashes at its ends; never empty.
+        spared: Key prefixes of others. One that is `key_prefix` or covers it spares everything.
 
     Raises:
         BucketRefused: The prefix is empty, S3 refused a call, or it kept an object.
@@ -30,9 +32,11 @@ def empty(own: OwnBucket, key_prefix: str) -> None:
             f"{own.where} was not emptied: expected the key prefix of a warehouse, found none. Give the warehouse a"
             " `key_prefix` and run `up`."
         )
+    if any(key_prefixes.is_within(key_prefix, one) for one in spared):
+        return
     with refused(f"emptying {key_prefix}/ of {own.where}"):
         client = client_of(own)
-        found = entries(client, own.bucket, f"{key_prefix}/")
+        found = entries_outside(client, own.bucket, f"{key_prefix}/", [f"{one}/" for one in spared])
         while batch := list(islice(found, AT_ONCE)):
             objects = [{"Key": one.key, "VersionId": one.version} for one in batch]
             answer = client.delete_objects(Bucket=own.bucket, Delete={"Objects": objects, "Quiet": True})

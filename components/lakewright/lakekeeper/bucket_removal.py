@@ -31,6 +31,9 @@ from lakewright.lakekeeper.own_bucket import OwnBucket
 
 B = TypeVar("B", bound=OwnBucket)
 
+RECORD_TAG = "lakewright:record"
+"""Tag of a bucket that a stack made. Its value is in the tenant's record of that stack alone."""
+
 
 class BucketRemovalArgs(OwnBucket):
     """The bucket, and whose data stays in it."""
@@ -128,6 +131,27 @@ class KeyRemovalProvider(_RemovalProvider[KeyRemovalArgs]):
             tell(f"KMS key {own.key_id} stays: {own.where} holds what is encrypted with it, such as {example}")
         else:
             bucket_key.end_key(own, own.key_id)
+
+
+def remove_left_over(own: OwnBucket, tag: str) -> None:
+    """Delete a bucket that the stack made, if it is still there when all else is gone.
+
+    A run that is killed when it has made the bucket, and not yet its `BucketRemoval`, leaves one that nothing ends. A
+    bucket without this stack's tag is another's.
+
+    Raises:
+        StillHeld: The bucket holds something.
+        BucketRefused: S3 refused a call.
+    """
+    if own_bucket.tags(own).get(RECORD_TAG) != tag:
+        return
+    if content := own_bucket.held(own):
+        raise StillHeld(
+            f"{own.where} is not deleted, since it holds {content}. An `up` that was interrupted made it. Remove what"
+            " it holds, and run the command again."
+        )
+    bucket_emptying.delete_bucket(own)
+    tell(f"{own.where}, which an interrupted `up` made, is deleted")
 
 
 class BucketRemoval(Resource, module="lakekeeper", name="BucketRemoval"):

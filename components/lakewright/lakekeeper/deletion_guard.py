@@ -1,6 +1,6 @@
 """DeletionGuard: depends on all else of a tenant, is therefore deleted first, and refuses while there is data."""
 
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Annotated, Any, cast
 
@@ -8,7 +8,7 @@ import pulumi
 from pulumi.dynamic import DiffResult, Resource
 from typing_extensions import override
 
-from lakewright.lakekeeper import own_bucket, server_identity, warehouse_removal
+from lakewright.lakekeeper import adoption, own_bucket, server_identity, warehouse_removal
 from lakewright.lakekeeper.api import contents, projects, roles, warehouses
 from lakewright.lakekeeper.api.client import Client
 from lakewright.lakekeeper.api.errors import Forbidden, NotFound
@@ -16,6 +16,7 @@ from lakewright.lakekeeper.declared import Deletable, StateOnly
 from lakewright.lakekeeper.errors import CannotCount, HoldsTables, StillHeld
 from lakewright.lakekeeper.options import ServerInput, given, not_imported
 from lakewright.lakekeeper.own_bucket import OwnBucket
+from lakewright.lakekeeper.preflight import surroundings
 from lakewright.lakekeeper.provider import Found, Known, LakekeeperProvider
 from lakewright.types import Deletion
 
@@ -50,6 +51,12 @@ class DeletionGuardProvider(LakekeeperProvider[DeletionGuardArgs]):
     """Is nothing on the server; looks when it is deleted."""
 
     args = DeletionGuardArgs
+
+    @override
+    def checked(self, declared: DeletionGuardArgs, olds: dict[str, Any]) -> DeletionGuardArgs:
+        """As declared. A guard depends on all else, so this is the end of a run's checks."""
+        adoption.warn_of_spent_adopt()
+        return super().checked(declared, olds)
 
     @override
     def diff(self, _id: str, _olds: dict[str, Any], _news: dict[str, Any]) -> DiffResult:
@@ -110,6 +117,8 @@ class DeletionGuardProvider(LakekeeperProvider[DeletionGuardArgs]):
                 if not bucket.kept and (content := own_bucket.held(bucket, besides=bucket.emptied)):
                     outside = " outside the key prefixes of warehouses with `deletion: purge`" if bucket.emptied else ""
                     others.append(f"{bucket.where} holds {content}{outside}")
+            if not bucket.kept:
+                others += _neighbours(client, bucket, (state.declared or {}).values())
         if tables or others:
             found = "; ".join([*tables, *others, *uncounted])
             if not state.warehouses:
@@ -143,6 +152,16 @@ def _leaving(old: DeletionGuardArgs, declared: dict[str, Any]) -> list[str]:
     """The guarded warehouses that the stack does not declare any more, under no name."""
     known = {one for one in declared.values() if isinstance(one, str)}
     return sorted(name for name, one in old.warehouses.items() if name not in declared and one not in known)
+
+
+def _neighbours(client: Client, bucket: GuardedBucket, ours: Iterable[str]) -> list[str]:
+    """Warehouses of others under the key prefixes that would be emptied."""
+    found = {
+        one.id: f"{bucket.where} has {one} under a key prefix of a warehouse with `deletion: purge`"
+        for prefix in bucket.emptied
+        for one in surroundings.within(client, bucket.bucket, prefix, ours)
+    }
+    return [*found.values()]
 
 
 @contextmanager

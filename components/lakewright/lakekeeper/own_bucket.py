@@ -17,6 +17,7 @@ NAMED = 3
 """So many keys are named in a message."""
 COUNTED = 1000
 """So many objects and versions are counted for a message."""
+_FORBIDDEN = frozenset({"403", "AccessDenied"})
 NO_BUCKET = frozenset({"404", "NoSuchBucket"})
 
 
@@ -72,6 +73,50 @@ def held(own: OwnBucket, besides: Sequence[str] = (), within: str | None = None)
             if len(found) > COUNTED:
                 break
     return _described(found[:COUNTED], more=len(found) > COUNTED) if found else None
+
+
+def exists(own: OwnBucket) -> bool:
+    """Whether there is a bucket of the name that the identity may look into. Raises CannotCount."""
+    from botocore.exceptions import ClientError  # noqa: PLC0415 - slow to load
+
+    with listing(own):
+        try:
+            client_of(own).head_bucket(Bucket=own.bucket)
+        except ClientError as error:
+            if code_of(error) in {*NO_BUCKET, *_FORBIDDEN}:
+                return False
+            raise
+    return True
+
+
+def tags(own: OwnBucket) -> dict[str, str]:
+    """Tags of a bucket; none where it is gone, has none, or belongs to an account that does not show them.
+
+    Raises:
+        CannotCount: S3 refused the call for another reason.
+    """
+    from botocore.exceptions import ClientError  # noqa: PLC0415 - slow to load
+
+    with listing(own):
+        try:
+            found = client_of(own).get_bucket_tagging(Bucket=own.bucket)["TagSet"]
+        except ClientError as error:
+            if code_of(error) in {*NO_BUCKET, *_FORBIDDEN, "NoSuchTagSet"}:
+                return {}
+            raise
+    return {str(one["Key"]): str(one["Value"]) for one in found}
+
+
+def entries_outside(client: Any, bucket: str, prefix: str, besides: Sequence[str]) -> Iterator[Entry]:
+    """Every version and delete marker under a key prefix, but for those under some prefixes within it.
+
+    Args:
+        client: A client of S3.
+        bucket: Name of the bucket.
+        prefix: Key prefix with a slash at its end; empty for the whole bucket.
+        besides: Key prefixes, with slashes at their ends. They are not listed.
+    """
+    yield from _outside(client, bucket, prefix, list(besides))
 
 
 def entries(client: Any, bucket: str, prefix: str) -> Iterator[Entry]:

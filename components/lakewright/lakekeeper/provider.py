@@ -129,6 +129,7 @@ class LakekeeperProvider(ResourceProvider, Generic[D]):
         except ValidationError as error:
             return CheckResult(news, [CheckFailure(path, reason) for path, reason in failures(error, news)])
         checked = self.checked(declared, _olds)
+        adoption.note_adopt(self, checked, in_state="server" in _olds)
         if "server" not in _olds and (refused := adoption.refused(self, checked)):
             return CheckResult(news, [CheckFailure("adopt", refused)])
         return CheckResult(checked.props(), [])

@@ -9,9 +9,11 @@ from lakewright.lakekeeper.api import contents, warehouses
 from lakewright.lakekeeper.api.client import Client
 from lakewright.lakekeeper.api.tabulars import Tabular
 from lakewright.lakekeeper.errors import CannotCount, HoldsTables, KeyInUse, RemovalRefused
+from lakewright.lakekeeper.preflight import surroundings
 from lakewright.lakekeeper.tenant_history import (
     KeptData,
     RecordedBucket,
+    RecordedWarehouse,
     Warehouses,
     added,
     removed,
@@ -92,6 +94,40 @@ def refuse_names(tenant: str, declared: Warehouses, before: Warehouses, kept: li
         )
 
 
+def refuse_covering(client: Callable[[], Client], old: Recorded | None, new: Recorded) -> None:
+    """Raise RemovalRefused if a warehouse comes to be purged at a place that covers a warehouse of another project.
+
+    Args:
+        client: Makes a client of the server that has the warehouses. It shows the projects that the identity may see.
+        old: What the state has, if anything.
+        new: What the spec has.
+    """
+    buckets = {one.bucket: one for one in new.buckets.values()}
+    before = {_place(one) for one in old.warehouses.values()} if old else set[Place]()
+    coming = {
+        name: one
+        for name, one in new.warehouses.items()
+        if one.deletion == "purge" and one.bucket in buckets and _place(one) not in before
+    }
+    # In a bucket that is still to be made there is nothing.
+    for name, one in coming.items():
+        if not own_bucket.exists(buckets[one.bucket]):
+            continue
+        for other in surroundings.within(client(), one.bucket, one.key_prefix or ""):
+            if other.project != new.tenant:
+                raise RemovalRefused(
+                    f"warehouse `{name}` with `deletion: purge` would be at {one.key_prefix}/ of bucket `{one.bucket}`,"
+                    f" which overlaps with {other}. Nothing was changed. Give it another `key_prefix`."
+                )
+
+
+Place = tuple[str | None, ...]
+
+
+def _place(one: RecordedWarehouse) -> Place:
+    return (one.bucket, one.key_prefix, one.deletion)
+
+
 def _refuse_removal(client: Client, tenant: str, name: str, joining: list[str]) -> None:
     tables = _tables(client, tenant, name)
     if tables:
@@ -129,12 +165,13 @@ def _refuse_places(new: Recorded) -> None:
             if (
                 other.deletion == "retain"
                 and one.bucket == other.bucket
+                and (one.origin, one.key_prefix) != (other.origin, other.key_prefix)
                 and key_prefixes.overlaps(one.key_prefix or "", other.key_prefix)
             ):
                 raise RemovalRefused(
                     f"warehouse `{name}` would be at {one.key_prefix}/ of bucket `{one.bucket}`, where `deletion:"
                     f" retain` keeps what warehouse `{other.name}` left at {other.key_prefix}/. Give it another"
-                    " `key_prefix`."
+                    " `key_prefix`. If that data is deleted, run `up --refresh` to forget it."
                 )
         for second, another in new.warehouses.items():
             if name < second and share_place(one, another):

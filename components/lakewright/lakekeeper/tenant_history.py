@@ -45,6 +45,8 @@ class KeptData(Declared):
     key_prefix: str
     deletion: Deletion = "retain"
     """`retain` keeps its bucket. `protect` only keeps its files from the purge of another warehouse."""
+    is_declared: bool | None = None
+    """Whether the spec has had the warehouse again, now without `adopt`: then its own `deletion` counts."""
 
 
 Warehouses = dict[str, RecordedWarehouse]
@@ -109,17 +111,25 @@ def unnamed_renames(
 
 
 def left_behind(
-    declared: Warehouses, before: Warehouses, kept: list[KeptData], dropped: Sequence[str] = ()
+    declared: Warehouses,
+    before: Warehouses,
+    kept: list[KeptData],
+    dropped: Sequence[str] = (),
+    adopting: Sequence[str] = (),
 ) -> list[KeptData]:
     """Return what `retain` and `protect` may have left: the entries of before, and of warehouses that leave now.
+
+    What was retained is remembered also when the spec has the warehouse again, since taking it over may fail. A
+    refresh forgets what is gone.
 
     Args:
         declared: What the spec has, with origins and key prefixes.
         before: What was recorded before.
         kept: What earlier warehouses left.
         dropped: Names of warehouses whose data needs no protection any more. What was retained stays.
+        adopting: Names of warehouses that the spec takes over.
     """
-    places = {(one.bucket, one.key_prefix, one.origin) for one in declared.values()}
+    places = {(one.bucket, one.key_prefix, one.origin): name for name, one in declared.items()}
     leaving = [
         KeptData(
             name=name,
@@ -131,13 +141,17 @@ def left_behind(
         for name, one in before.items()
         if one.deletion != "purge"
     ]
-    every = {(one.bucket, one.key_prefix): one for one in [*kept, *leaving]}
-    left = [
-        one
-        for one in every.values()
-        if (one.bucket, one.key_prefix, one.origin) not in places
-        and not (one.deletion == "protect" and one.name in dropped)
-    ]
+    retained = [one for one in kept if one.deletion == "retain"]
+    every = {(one.bucket, one.key_prefix): one for one in [*kept, *leaving, *retained]}
+    left: list[KeptData] = []
+    for one in every.values():
+        again = places.get((one.bucket, one.key_prefix, one.origin))
+        if again is None and not (one.deletion == "protect" and one.name in dropped):
+            left.append(one.model_copy(update={"is_declared": None}))
+        elif again is not None and one in retained:
+            # The first `up` that declares it may be refused.
+            is_taken_over = again in before and again not in adopting
+            left.append(one.model_copy(update={"is_declared": is_taken_over or None}))
     return sorted(left, key=lambda one: (one.bucket, one.key_prefix))
 
 

@@ -6,6 +6,7 @@ sees which of them leave. What it works out goes into its inputs: these are know
 the earlier ones.
 """
 
+import secrets
 from collections.abc import Mapping
 from typing import Annotated, Any
 
@@ -13,7 +14,7 @@ import pulumi
 from pulumi.dynamic import DiffResult, Resource
 from typing_extensions import override
 
-from lakewright.lakekeeper import tenant_changes, tenant_history
+from lakewright.lakekeeper import bucket_removal, kept_data, tenant_changes, tenant_history
 from lakewright.lakekeeper.api.client import Client
 from lakewright.lakekeeper.declared import CreateOnly, OnServer, StateOnly, has_unknown
 from lakewright.lakekeeper.options import ServerInput, given, not_imported
@@ -32,8 +33,12 @@ class TenantRecordArgs(OnServer):
     """Those that the stack makes, by name of the storage."""
     dropped_warehouses: Annotated[list[str], CreateOnly()] = []
     """Purged warehouses that may leave although others join, and protected ones whose files need no protection."""
+    adopting: Annotated[list[str], CreateOnly()] = []
+    """Warehouses that are taken over if they exist."""
     kept: Annotated[list[KeptData], StateOnly()] = []
     """What `retain` and `protect` left of warehouses that the spec has no more. Worked out."""
+    bucket_tag: Annotated[str | None, StateOnly()] = None
+    """Value of the tag `lakewright:record` of the buckets that this stack made. Worked out once."""
 
 
 class TenantRecordProvider(LakekeeperProvider[TenantRecordArgs]):
@@ -49,8 +54,12 @@ class TenantRecordProvider(LakekeeperProvider[TenantRecordArgs]):
         if before is None and not has_unknown(declared.buckets):
             tenant_changes.refuse_unrecorded_keys(declared.buckets)
         named = tenant_history.identified(declared.tenant, declared.warehouses, warehouses, kept)
-        left = tenant_history.left_behind(named, warehouses, kept, declared.dropped_warehouses)
-        return declared.model_copy(update={"warehouses": named, "kept": left})
+        left = tenant_history.left_behind(named, warehouses, kept, declared.dropped_warehouses, declared.adopting)
+        tag = (before.bucket_tag if before else None) or secrets.token_hex(8)
+        checked = declared.model_copy(update={"warehouses": named, "kept": left, "bucket_tag": tag})
+        if not has_unknown([declared.server, declared.buckets]):
+            tenant_changes.refuse_covering(lambda: self.client(declared.server), before, checked)
+        return checked
 
     @override
     def diff(self, _id: str, _olds: dict[str, Any], _news: dict[str, Any]) -> DiffResult:
@@ -66,7 +75,10 @@ class TenantRecordProvider(LakekeeperProvider[TenantRecordArgs]):
 
     @override
     def find(self, client: Client, known: Known[TenantRecordArgs]) -> Found[TenantRecordArgs] | None:
-        return Found(known.declared)
+        """The record, without what is gone of the retained data."""
+        state = known.declared
+        kept = [one for one in state.kept if not kept_data.is_gone(client, state.tenant, state.buckets, one)]
+        return Found(state.model_copy(update={"kept": kept}))
 
     @override
     def change(self, client: Client, known: Known[TenantRecordArgs], new: TenantRecordArgs) -> Found[TenantRecordArgs]:
@@ -74,7 +86,12 @@ class TenantRecordProvider(LakekeeperProvider[TenantRecordArgs]):
 
     @override
     def remove(self, client: Client, known: Known[TenantRecordArgs]) -> None:
-        """There is nothing outside the state."""
+        """Delete the buckets that a killed run made and did not get to the `BucketRemoval` of."""
+        state = known.declared
+        stays = {one.bucket for one in [*state.warehouses.values(), *state.kept] if one.deletion == "retain"}
+        for bucket in state.buckets.values():
+            if bucket.bucket not in stays and state.bucket_tag:
+                bucket_removal.remove_left_over(bucket, state.bucket_tag)
 
 
 class TenantRecord(Resource, module="lakekeeper", name="TenantRecord"):
@@ -83,6 +100,7 @@ class TenantRecord(Resource, module="lakekeeper", name="TenantRecord"):
     warehouses: pulumi.Output[dict[str, Any]]
     """Each with its key prefix and its first name."""
     kept: pulumi.Output[list[dict[str, str]]]
+    bucket_tag: pulumi.Output[str]
 
     def __init__(
         self,
@@ -93,6 +111,7 @@ class TenantRecord(Resource, module="lakekeeper", name="TenantRecord"):
         warehouses: Mapping[str, Mapping[str, Any]],
         buckets: Mapping[str, Mapping[str, Any]],
         dropped_warehouses: list[str] | None = None,
+        adopting: list[str] | None = None,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         props = given(
@@ -101,19 +120,26 @@ class TenantRecord(Resource, module="lakekeeper", name="TenantRecord"):
             warehouses=warehouses,
             buckets=buckets,
             dropped_warehouses=dropped_warehouses or None,
+            adopting=adopting or None,
         )
-        super().__init__(TenantRecordProvider(), resource_name, {**props, "kept": None}, not_imported(opts))
+        worked_out = {"kept": None, "bucket_tag": None}
+        super().__init__(TenantRecordProvider(), resource_name, {**props, **worked_out}, not_imported(opts))
 
     def of_warehouse(self, name: str, field: str) -> pulumi.Output[str]:
         """Return a field of a warehouse: `key_prefix` or `origin`."""
         return self.warehouses.apply(lambda warehouses: str(warehouses[name][field]))
 
     def kept_warehouses(self, bucket: str | None = None) -> pulumi.Output[list[str]]:
-        """Return the names of warehouses whose data `retain` keeps, in one bucket or in any."""
+        """Return the names of warehouses whose data `retain` keeps, in one bucket or in any.
+
+        Not of those that the spec has again and that are taken over: their own `deletion` counts.
+        """
         return self.kept.apply(
             lambda kept: [
                 one["name"]
                 for one in kept
-                if bucket in {None, one["bucket"]} and one.get("deletion", "retain") == "retain"
+                if bucket in {None, one["bucket"]}
+                and one.get("deletion", "retain") == "retain"
+                and not one.get("is_declared")
             ]
         )

@@ -18,6 +18,8 @@ from lakewright.lakekeeper.difference import Change
 from lakewright.lakekeeper.errors import DeletedBehindBack, NotOurs
 from lakewright.lakekeeper.notices import warn
 from lakewright.lakekeeper.options import ServerInput, delete_first, given
+from lakewright.lakekeeper.own_bucket import OwnBucket
+from lakewright.lakekeeper.preflight import surroundings
 from lakewright.lakekeeper.provider import Found, Known, LakekeeperProvider
 from lakewright.lakekeeper.storage import PROFILES
 from lakewright.lakekeeper.storage_credentials import mistake, references
@@ -142,7 +144,7 @@ class WarehouseProvider(LakekeeperProvider[WarehouseArgs]):
         gone = known.declared
         warehouse_removal.remove(client, known.id, gone.name, gone.deletion)
         if gone.deletion == "purge" and gone.own_bucket and (prefix := getattr(gone.storage, "key_prefix", None)):
-            bucket_emptying.empty(gone.own_bucket, prefix)
+            _empty(client, known.id, gone.own_bucket, prefix)
 
     def _converge(
         self, client: Client, found: warehouses.Found, new: WarehouseArgs, *, resend: bool, fresh_role: bool
@@ -186,6 +188,14 @@ class WarehouseProvider(LakekeeperProvider[WarehouseArgs]):
                 "managed_access": new.managed_access,
             }
         )
+
+
+def _empty(client: Client, warehouse_id: str, own: OwnBucket, key_prefix: str) -> None:
+    """Delete what is under the key prefix of a deleted warehouse, but for what other warehouses have there."""
+    others = surroundings.within(client, own.bucket, key_prefix, [warehouse_id])
+    for one in others:
+        warn(f"{own.where} keeps what is under {one.place.prefix}/ of {key_prefix}/: {one} is there")
+    bucket_emptying.empty(own, key_prefix, [one.place.prefix for one in others])
 
 
 class Warehouse(Resource, module="lakekeeper", name="Warehouse"):

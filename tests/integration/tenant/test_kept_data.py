@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -61,6 +62,53 @@ def test_retained_data_outlives_its_place_in_the_spec(
         assert aws("s3").get_public_access_block(Bucket=tenant.bucket)
     projects = lakekeeper.get("/management/v1/project-list").json()["projects"]
     assert tenant.name in [project["project-id"] for project in projects]
+
+
+def test_retained_data_outlives_a_return_without_adopt(
+    make_tenant: Callable[..., Any], aws: Callable[..., Any]
+) -> None:
+    """The warehouse joins the spec again, is refused since it exists, and leaves again."""
+    tenant = make_tenant(warehouses=[KEPT, PURGED])
+    tenant.up()
+    catalog = fill(tenant, "kept")
+    declare(tenant, PURGED)
+    tenant.up()
+    declare(tenant, KEPT | {"deletion": "purge"}, PURGED)
+    refused = tenant.run("up", "--yes", "--engine", "embedded")
+    assert refused.returncode != 0
+    assert "already exists" in refused.stdout + refused.stderr
+    declare(tenant, PURGED)
+    tenant.up()
+
+    tenant.verb("destroy", "--yes")
+
+    assert read(catalog) == [1, 2, 3]
+    assert tenant.bucket in buckets(aws)
+
+
+def test_retained_warehouse_is_taken_back_and_purged(
+    make_tenant: Callable[..., Any], aws: Callable[..., Any], lakekeeper: Any
+) -> None:
+    """Its own `deletion` counts again once it was taken over: nothing is left of the tenant."""
+    tenant = make_tenant(warehouses=[KEPT, PURGED])
+    tenant.up()
+    fill(tenant, "kept")
+    declare(tenant, PURGED)
+    tenant.up()
+    again = KEPT | {"deletion": "purge"}
+    declare(tenant, again | {"adopt": True}, PURGED)
+    tenant.up()
+    spent = tenant.run("preview", "--engine", "embedded")
+    said = spent.stdout + spent.stderr
+    assert said.count("`adopt` has nothing left to take over") == 1, said
+    declare(tenant, again, PURGED)
+    tenant.up()
+
+    tenant.verb("destroy", "--yes")
+
+    assert tenant.bucket not in buckets(aws)
+    projects = lakekeeper.get("/management/v1/project-list").json()["projects"]
+    assert tenant.name not in [project["project-id"] for project in projects]
 
 
 def test_a_purged_warehouse_leaves_no_old_version_behind(
@@ -182,3 +230,59 @@ def test_another_bucket_does_not_end_the_earlier_key(make_tenant: Callable[..., 
     assert key_state(aws, f"{first}-b") == "PendingDeletion"
     assert f"{first}-b" not in buckets(aws)
     assert read(catalog) == [1, 2, 3]
+
+
+def as_earlier_version(tenant: Any) -> None:
+    """Make the state what an earlier version left: the key under the bucket's name alone, and no record."""
+    exported = json.loads(tenant.told("stack", "export"))
+    text = json.dumps(exported["deployment"]["resources"])
+    resources = json.loads(text.replace(f"::{tenant.name}-main-{tenant.bucket}", f"::{tenant.name}-main"))
+    new = ("TenantRecord", "BucketRemoval", "KeyRemoval")
+    gone = {one["urn"] for one in resources if one["type"].endswith(new)}
+    kept = [one for one in resources if one["urn"] not in gone]
+    for one in kept:
+        one["dependencies"] = [urn for urn in one.get("dependencies") or [] if urn not in gone]
+        depends = one.get("propertyDependencies") or {}
+        one["propertyDependencies"] = {
+            name: [urn for urn in urns or [] if urn not in gone] for name, urns in depends.items()
+        }
+    exported["deployment"]["resources"] = kept
+    file = tenant.folder / "earlier.json"
+    file.write_text(json.dumps(exported))
+    tenant.told("stack", "import", "--file", str(file))
+
+
+def test_first_up_after_the_upgrade_keeps_the_key(make_tenant: Callable[..., Any], aws: Callable[..., Any]) -> None:
+    """The spec drops `encryption: {kms: own}` with the upgrade, so no record has the key."""
+    tenant = make_tenant(warehouses=[PURGED | {"deletion": "protect"}])
+    encrypt(tenant, "own")
+    tenant.up()
+    catalog = fill(tenant, "purged")
+    as_earlier_version(tenant)
+    encrypt(tenant, "s3")
+
+    for command in (["preview"], ["up", "--yes"]):
+        refused = tenant.run(*command, "--engine", "embedded")
+        assert refused.returncode != 0
+        assert f"KeyInUse: bucket `{tenant.bucket}`" in refused.stdout + refused.stderr
+
+    assert key_state(aws, tenant.bucket) == "Enabled"
+    assert read(catalog) == [1, 2, 3]
+
+
+def test_key_of_an_earlier_version_is_taken_over(make_tenant: Callable[..., Any], aws: Callable[..., Any]) -> None:
+    """Its resource has another name since each bucket has a key of its own; `aliases` say so."""
+    tenant = make_tenant(warehouses=[PURGED])
+    encrypt(tenant, "own")
+    tenant.up()
+    catalog = fill(tenant, "purged")
+    as_earlier_version(tenant)
+
+    steps = tenant.up()["steps"]
+
+    of_key = {(one["op"], one["name"]) for one in steps if one["type"].startswith("aws:kms/")}
+    assert of_key == {("same", f"{tenant.name}-main-{tenant.bucket}")}
+    assert key_state(aws, tenant.bucket) == "Enabled"
+    assert read(catalog) == [1, 2, 3]
+    tenant.verb("destroy", "--yes")
+    assert key_state(aws, tenant.bucket) == "PendingDeletion"

@@ -60,3 +60,20 @@ def test_an_up_that_is_killed_at_every_call_still_comes_to_its_end(
     assert [b["Name"] for b in aws("s3").list_buckets()["Buckets"] if tenant.name in b["Name"]] == [tenant.bucket]
     roles = [role["RoleName"] for role in aws("iam").list_roles()["Roles"] if tenant.name in role["RoleName"]]
     assert len(roles) == 1
+
+
+@pytest.mark.timeout(600)
+def test_bucket_of_a_killed_up_goes_with_destroy(make_tenant: MakeTenant, aws: Callable[..., Any]) -> None:
+    """Killed before the call after the one that made it: its `BucketRemoval` is not there yet."""
+    tenant = make_tenant()
+
+    def has_bucket() -> bool:
+        return tenant.bucket in [one["Name"] for one in aws("s3").list_buckets()["Buckets"]]
+
+    while not has_bucket():
+        assert _up_killed_once_more(tenant, "before", 1).returncode < 0
+    assert "BucketRemoval" not in tenant.told("stack", "export")
+
+    tenant.verb("destroy", "--yes")
+
+    assert not has_bucket()

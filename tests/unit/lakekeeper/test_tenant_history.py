@@ -21,8 +21,8 @@ def warehouse(deletion: str = "protect", **fields: Any) -> dict[str, Any]:
 
 def record(before: dict[str, Any] | None = None, /, **warehouses: Any) -> dict[str, Any]:
     """The checked inputs of a record, after those of before."""
-    dropped = warehouses.pop("dropped_warehouses", [])
-    props = {"server": SERVER, "tenant": "acme", "warehouses": warehouses, "dropped_warehouses": dropped}
+    named = {key: warehouses.pop(key, []) for key in ("dropped_warehouses", "adopting")}
+    props = {"server": SERVER, "tenant": "acme", "warehouses": warehouses, **named}
     checked = TenantRecordProvider().check(before or {}, props)
     assert not checked.failures
     return checked.inputs
@@ -65,15 +65,32 @@ def test_a_new_warehouse_of_an_old_name_gets_a_place_of_its_own() -> None:
     assert prefixes(checked) == {"b": "acme/a", "a": "acme/a-2"}
 
 
-def test_retained_data_is_remembered_until_it_is_declared_again() -> None:
+KEPT = {"name": "a", "origin": "a", "bucket": "lake", "key_prefix": "acme/a", "deletion": "retain"}
+
+
+def retained() -> dict[str, Any]:
+    """A record of a tenant whose warehouse `a` was taken out of the spec with `retain`."""
     both = record(a=warehouse("retain"), b=warehouse("purge"))
-    left = record(both, b=warehouse("purge"))
+    return record(both, b=warehouse("purge"))
+
+
+def test_retained_data_is_remembered() -> None:
+    left = retained()
     later = record(record(left, b=warehouse("purge")), c=warehouse("purge"))
 
-    kept = [{"name": "a", "origin": "a", "bucket": "lake", "key_prefix": "acme/a", "deletion": "retain"}]
-    assert left["kept"] == later["kept"] == kept
-    assert record(later, a=warehouse("purge"))["kept"] == []
-    assert record(later, other=warehouse("purge", key_prefix="acme/a"))["kept"] == kept
+    assert left["kept"] == later["kept"] == [KEPT]
+    assert record(later, other=warehouse("purge", key_prefix="acme/a"))["kept"] == [KEPT]
+
+
+def test_retained_data_outlives_an_adoption_that_failed() -> None:
+    """Until a refresh sees that it is gone: the record does not learn whether the warehouse was taken over."""
+    without = record(retained(), a=warehouse("purge"))
+    with_adopt = record(retained(), a=warehouse("purge"), adopting=["a"])
+
+    assert without["kept"] == with_adopt["kept"] == [KEPT]
+    assert record(with_adopt, a=warehouse("purge"))["kept"] == [KEPT | {"is_declared": True}]
+    for tried in (without, with_adopt):
+        assert record(tried, b=warehouse("purge"))["kept"] == [KEPT]
 
 
 def test_purge_leaves_nothing() -> None:
@@ -98,7 +115,9 @@ def test_no_two_warehouses_ever_share_a_place(specs: list[dict[str, Any]]) -> No
     for spec in specs:
         before = record(before, **{name: warehouse(deletion) for name, deletion in spec.items()})
         state = TenantRecordArgs.from_state(before)
-        places = [one.key_prefix or "" for one in state.warehouses.values()] + [one.key_prefix for one in state.kept]
+        own = {(one.origin, one.key_prefix) for one in state.warehouses.values()}
+        left = [one.key_prefix for one in state.kept if (one.origin, one.key_prefix) not in own]
+        places = [one.key_prefix or "" for one in state.warehouses.values()] + left
         assert len({place.casefold() for place in places}) == len(places)
 
 

@@ -2,16 +2,15 @@
 
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
 from lakewright import credentials
-from lakewright.lakekeeper.api import listings, projects, validation, warehouses
+from lakewright.lakekeeper.api import validation
 from lakewright.lakekeeper.api.client import Client
-from lakewright.lakekeeper.api.errors import LakekeeperError, Refused
+from lakewright.lakekeeper.api.errors import LakekeeperError
 from lakewright.lakekeeper.api.server import ServerRef
 from lakewright.lakekeeper.declared import has_unknown, is_unknown
-from lakewright.lakekeeper.preflight import storage
+from lakewright.lakekeeper.preflight import storage, surroundings
 from lakewright.lakekeeper.preflight.places import Neighbour, name_free, overlap, place_of
 from lakewright.lakekeeper.preflight.report import Check, Report, write
 from lakewright.lakekeeper.storage import S3Profile, profile_request
@@ -26,15 +25,6 @@ NOT_KNOWN = "known only after an `up`: run `preview --validate` again then"
 
 _seen: set[tuple[str, ...]] = set()
 _seeing = threading.Lock()
-
-
-@dataclass(frozen=True)
-class _Surroundings:
-    """The warehouses that the identity can see, and what it cannot."""
-
-    projects: frozenset[str]
-    neighbours: list[Neighbour]
-    unseen: str
 
 
 def validate(
@@ -67,7 +57,7 @@ def _checks(
 ) -> list[Check]:
     if has_unknown([new.project_id, new.name]) or is_unknown(new.storage) or is_unknown(new.storage.type):
         return [Check(name="name", status="skipped", reason=NOT_KNOWN)]
-    around = listings.shared((client, "surroundings"), lambda: _look_around(client))
+    around = surroundings.look_around(client)
     mine = _own(around.neighbours, old)
     others = [one for one in around.neighbours if one.id != mine]
     checks = [name_free(new.name, new.project_id, others, around.unseen)]
@@ -107,31 +97,6 @@ def _as_check(reported: validation.Reported) -> Check:
     error = cast(dict[str, Any], reported.get("error") or {})
     reason = str(error.get("message") or reported.get("reason") or "")
     return Check(name=f"server: {reported['name']}", status=reported["status"], reason=reason)
-
-
-def _look_around(client: Client) -> _Surroundings:
-    """Every warehouse, of every project, that lists show; lists leave out what the identity has no right to see."""
-    found: list[Neighbour] = []
-    refused: list[str] = []
-    listed_projects = projects.all_of(client)
-    for project_id, name in listed_projects.items():
-        try:
-            listed = warehouses.all_of(client, project_id)
-        except Refused:
-            refused.append(name)
-            continue
-        found += [_neighbour(one, project_id) for one in listed]
-    unseen: list[str] = []
-    if refused:
-        unseen.append(f"The warehouses of {', '.join(sorted(refused))} could not be listed.")
-    if why := client.server().unlisted:
-        unseen.append(f"There may be others: {why}.")
-    return _Surroundings(frozenset(listed_projects), found, " ".join(unseen))
-
-
-def _neighbour(found: warehouses.Found, project_id: str) -> Neighbour:
-    place = place_of(found["storage-profile"])
-    return Neighbour(warehouses.id_of(found), str(found["name"]), project_id, found["status"] == "active", place)
 
 
 def _own(neighbours: list[Neighbour], old: "WarehouseArgs | None") -> str | None:
