@@ -2,6 +2,7 @@
 
 LakewrightSparkError           1
 ├── JarsMissingError           1   the Iceberg jars are not there and could not be fetched
+├── JarsChangedError           1   a jar is another one than the repository names by its SHA-256
 ├── DataMissingError           1   the input data is not installed or not where it was said to be
 ├── ResultMismatchError        1   what was read back is not what was computed
 ├── JobFailedError             1   Spark or the catalog failed in the middle of a job
@@ -42,6 +43,10 @@ class LakewrightSparkError(Exception):
 
 class JarsMissingError(LakewrightSparkError):
     """The Iceberg jars are not there and could not be fetched."""
+
+
+class JarsChangedError(LakewrightSparkError):
+    """A jar is another one than the repository names by its SHA-256."""
 
 
 class DataMissingError(LakewrightSparkError):

@@ -1,14 +1,17 @@
-"""The jars that Spark needs: fetched once by Spark's own Ivy, from then on used by their paths."""
+"""The jars that Spark needs: fetched once by Spark's own Ivy, compared with their SHA-256, then used by their paths."""
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
+import json
 import os
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from lakewright_spark.errors import JarsMissingError
+from lakewright_spark.errors import JarsChangedError, JarsMissingError
 
 PACKAGES = (
     "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0",
@@ -21,6 +24,20 @@ DRIVERS: Mapping[str, str] = {
     "sqlite": "org.xerial:sqlite-jdbc:3.50.3.0",
 }
 """Drivers of the databases that a `jdbc` catalog may be in, by the scheme of its address."""
+
+
+SHA256: Mapping[str, str] = {
+    "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0": (
+        "3123c3798af642dd537230923548e013ef41cc28b6626e5225808cf5670a0f82"
+    ),
+    "org.apache.iceberg:iceberg-aws-bundle:1.12.0": "dd7e49ffa4ac9b215bed846581991259e3aec9bb2fa08d6cec029c46cd66d957",
+    "org.postgresql:postgresql:42.7.8": "2a32a9dcbc42d67a50ad3a0de5efd102c8d2be46720045f2cbd6689f160ab7c7",
+    "org.xerial:sqlite-jdbc:3.50.3.0": "a3f53a2aa15ae9425a9e793bbe9c8e5288febeb4b65ef5c1a4e80d4c2045cf08",
+}
+"""What each jar's content is. A new version comes with its new digest."""
+
+_CHECKED = "lakewright-checked.json"
+"""File beside the jars: size and time of those that were compared, since that takes half a second."""
 
 
 def ivy_home() -> Path:
@@ -40,14 +57,53 @@ def present(packages: Sequence[str] = PACKAGES) -> bool:
 
 
 def spark_properties(packages: Sequence[str] = PACKAGES) -> dict[str, str]:
-    """What makes Spark load them: by their paths if they are there, else by Ivy."""
-    if present(packages):
-        return {"spark.jars": ",".join(str(path) for path in jar_paths(packages))}
-    return {"spark.jars.packages": ",".join(packages), "spark.jars.ivy": str(ivy_home())}
+    """Return what makes Spark load them. They are fetched if they are not there, and compared with their SHA-256.
+
+    Spark is never told to fetch them itself: it would load what came, with all that it depends on.
+    """
+    return {"spark.jars": ",".join(str(path) for path in fetch(packages))}
+
+
+def check(packages: Sequence[str] = PACKAGES) -> None:
+    """Compare jars that are there with their SHA-256. Raises JarsChangedError.
+
+    A jar that was compared before and has the same size and time since is not read again.
+    """
+    checked = _checked()
+    for package, path in zip(packages, jar_paths(packages), strict=True):
+        state = path.stat()
+        seen = [SHA256.get(package), state.st_size, state.st_mtime_ns]
+        if checked.get(path.name) == seen:
+            continue
+        with path.open("rb") as file:
+            found = hashlib.file_digest(file, "sha256").hexdigest()
+        if found != SHA256.get(package):
+            raise JarsChangedError(
+                f"expected SHA-256 {SHA256.get(package, 'of a jar that is known')} of {path}, found {found}. Delete the"
+                " file and run `lakewright-spark jars`; if it comes again, do not trust where it comes from."
+            )
+        checked[path.name] = seen
+        _record(checked)
+
+
+def _checked() -> dict[str, list[str | int | None]]:
+    try:
+        found = json.loads((ivy_home() / "jars" / _CHECKED).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _record(checked: dict[str, list[str | int | None]]) -> None:
+    with contextlib.suppress(OSError):  # a folder that cannot be written to is compared again each time
+        (ivy_home() / "jars" / _CHECKED).write_text(json.dumps(checked), encoding="utf-8")
 
 
 def fetch(packages: Sequence[str] = PACKAGES) -> list[Path]:
-    """Fetch the jars unless they are there, in a Spark that does nothing else; JarsMissingError if they don't come."""
+    """Fetch the jars unless they are there, in a Spark that does nothing else, and compare them with their SHA-256.
+
+    Raises JarsMissingError if they do not come, and JarsChangedError if they are others.
+    """
     if not present(packages):
         program = (
             "import sys; from pyspark.sql import SparkSession; "
@@ -61,4 +117,5 @@ def fetch(packages: Sequence[str] = PACKAGES) -> list[Path]:
             raise JarsMissingError(
                 f"expected {', '.join(packages)} under {ivy_home()}, which Spark's Ivy did not fetch:\n{last}"
             )
+    check(packages)
     return jar_paths(packages)

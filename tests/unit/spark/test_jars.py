@@ -1,0 +1,61 @@
+"""Jars are compared with the SHA-256 in the repository before Spark loads them."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+import pytest
+from lakewright_spark import jars
+from lakewright_spark.errors import JarsChangedError
+
+PACKAGE = "org.example:tool:1.0"
+CONTENT = b"the jar"
+
+
+@pytest.fixture
+def jar(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A jar that is there, and known by its digest."""
+    monkeypatch.setenv("LAKEWRIGHT_IVY", str(tmp_path))
+    monkeypatch.setattr(jars, "SHA256", {PACKAGE: hashlib.sha256(CONTENT).hexdigest()})
+    (path,) = jars.jar_paths([PACKAGE])
+    path.parent.mkdir(parents=True)
+    path.write_bytes(CONTENT)
+    return path
+
+
+def test_a_jar_is_used_by_its_path_alone(jar: Path) -> None:
+    assert jars.spark_properties([PACKAGE]) == {"spark.jars": str(jar)}
+
+
+def test_another_jar_of_the_same_name_is_refused(jar: Path) -> None:
+    jar.write_bytes(b"another jar")
+
+    with pytest.raises(JarsChangedError, match=r"expected SHA-256 \w{64} of .*tool-1.0.jar, found \w{64}. Delete"):
+        jars.spark_properties([PACKAGE])
+
+
+def test_a_jar_that_changes_later_is_noticed(jar: Path) -> None:
+    jars.fetch([PACKAGE])
+    jar.write_bytes(b"another jar")
+
+    with pytest.raises(JarsChangedError):
+        jars.fetch([PACKAGE])
+
+
+def test_a_jar_is_read_once(jar: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    jars.fetch([PACKAGE])
+    monkeypatch.setattr(hashlib, "file_digest", lambda *_: pytest.fail("it was read again"))
+
+    assert jars.fetch([PACKAGE]) == [jar]
+
+
+def test_a_jar_without_a_digest_is_refused(jar: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jars, "SHA256", {})
+
+    with pytest.raises(JarsChangedError, match="of a jar that is known"):
+        jars.fetch([PACKAGE])
+
+
+def test_every_jar_that_spark_loads_has_a_digest() -> None:
+    assert set(jars.SHA256) == {*jars.PACKAGES, *jars.DRIVERS.values()}
