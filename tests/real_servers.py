@@ -121,7 +121,7 @@ class RealServers:
             lakekeeper |= {"auth": self.auth, "jobs_auth": self.auth}
         return {
             "lakekeeper": lakekeeper,
-            "kubernetes": {} if self.kubeconfig else {"render_to": str(render_to)},
+            "kubernetes": {"trial": True} | ({} if self.kubeconfig else {"render_to": str(render_to)}),
             "tenant_specs": {"references": ["config:", "env:"], "endpoints": [self.s3]},
         }
 

@@ -6,10 +6,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, cast
 
+from lakewright import images
 from lakewright.environment import Environment
 from lakewright.platform import NO_PRINCIPAL, NO_REGION
+from lakewright.runtimes import RUNTIMES
 from lakewright.spec import Problem, SpecError, TenantSpec, parse_spec
 from lakewright.spec.aws_checks import vending_checks
+from lakewright.spec.computing_unit import Runtime
 from lakewright.spec.cross_checks import made_storages, makes_roles, on_storages
 from lakewright.spec.problems import dotted
 from lakewright.tenant_spec_rules import RuleCheck
@@ -31,6 +34,7 @@ def read_declaration(
         problems += found
     if environment is not None:
         problems += _unsaid(document, environment, region)
+        problems += _images(document, environment, str(name))
         problems += rule_check(environment, str(name)).problems(document)
     if spec is None or environment is None or problems:
         raise SpecError(source, problems)
@@ -54,6 +58,43 @@ def _environment(path: Path, environ: Mapping[str, str]) -> tuple[Environment | 
         return Environment.load(path, environ), []
     except SpecError as error:
         return None, [Problem(error.source, str(problem)) for problem in error.problems]
+
+
+def _images(document: Mapping[str, Any], environment: Environment, name: str) -> list[Problem]:
+    """Images that are not named, or by a tag. An image of the environment is a mistake there."""
+    cluster = environment.kubernetes
+    wanted: list[tuple[str, object, str, str | None]] = []
+    for index, unit in enumerate(_list(document.get("computing_units"))):
+        runtime = _mapping(unit).get("runtime")
+        if isinstance(runtime, str) and runtime in RUNTIMES:
+            place = f"kubernetes.images.{runtime}"
+            wanted.append(
+                (
+                    f"computing_units.{index}.image",
+                    _mapping(unit).get("image"),
+                    place,
+                    cluster.image(cast(Runtime, runtime)),
+                )
+            )
+    if maintenance := _mapping(document.get("maintenance")):
+        own = cluster.maintenance_image
+        place = "kubernetes.maintenance_image" if own else "kubernetes.images.spark"
+        wanted.append(("maintenance.image", maintenance.get("image"), place, own or cluster.image("spark")))
+    found: dict[str, str] = {}
+    for path, named, place, default in wanted:
+        if named is None and (why := images.mistake(default, trial=cluster.trial)):
+            found[path if default is None else f"environment {name}: {place}"] = why
+        elif isinstance(named, str) and (why := images.mistake(named, trial=cluster.trial)):
+            found[path] = why
+    return [Problem(path, why) for path, why in found.items()]
+
+
+def _list(value: object) -> list[Any]:
+    return cast(list[Any], value) if isinstance(value, list) else []
+
+
+def _mapping(value: object) -> Mapping[str, Any]:
+    return cast(Mapping[str, Any], value) if isinstance(value, Mapping) else {}
 
 
 def _unsaid(document: Mapping[str, Any], environment: Environment, region: str | None) -> list[Problem]:

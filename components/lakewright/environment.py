@@ -15,6 +15,7 @@ from pydantic import AfterValidator, Field, ValidationError, model_validator
 
 from lakewright import jobs_identity
 from lakewright.host_kinds import leaves_without_tls
+from lakewright.images import TRIAL_IMAGES
 from lakewright.jobs_identity import AUDIENCE, JobsSecret, PodIdentity
 from lakewright.lakekeeper.api.server import Auth, NoAuth, ServerRef
 from lakewright.spec.computing_unit import Runtime
@@ -35,12 +36,6 @@ SANDBOX_RULES: Mapping[str, list[str]] = {
     "endpoints": ["http://127.0.0.1:*", "http://localhost:*"],
 }
 """What specs may name in a sandbox: variables of the person who runs it, and stores on the same machine."""
-
-DEFAULT_IMAGES: Mapping[Runtime, str] = {
-    "spark": "apache/spark:4.1.4-python3",
-    "texera": "ghcr.io/apache/texera-workflow-execution-coordinator:latest",
-}
-"""Images of computing units by runtime. Platforms set their own, with Iceberg's jars in and by digest."""
 
 
 def _absolute(path: str) -> str:
@@ -132,7 +127,9 @@ class Cluster(Part):
     clients_namespace: str = "texera"
     """The namespace whose pods may connect to computing units."""
     images: dict[Runtime, str] = {}
-    """Images by runtime, for units that name none."""
+    """Images by runtime, for units that name none. By digest, `NAME@sha256:...`, unless `trial` is set."""
+    trial: bool = False
+    """Whether images may be named by tag, and have defaults. For trials: a tag may name another image tomorrow."""
     maintenance_image: str | None = None
     """For the jobs of `maintenance`: with `lakewright-spark` and its jars in. Default: the image for `spark`."""
 
@@ -140,8 +137,9 @@ class Cluster(Part):
     """The Kubernetes Secret, in each tenant's namespace, with what `lakekeeper.jobs_auth` refers to by env:NAME or
     file:PATH: pods get the variable, or the file."""
 
-    def image(self, runtime: Runtime) -> str:
-        return self.images.get(runtime) or DEFAULT_IMAGES[runtime]
+    def image(self, runtime: Runtime) -> str | None:
+        """Return the image of units that name none; None where nobody names one."""
+        return self.images.get(runtime) or (TRIAL_IMAGES[runtime] if self.trial else None)
 
 
 class Environment(Part):
@@ -247,7 +245,7 @@ def _of_sandbox(folder: Path) -> dict[str, Any]:
                 "profile": "admin",
                 "shared_credentials_file": told["credentials_file"],
             },
-            "kubernetes": {"render_to": str(folder / "rendered")},
+            "kubernetes": {"render_to": str(folder / "rendered"), "trial": True},
             "tenant_specs": SANDBOX_RULES,
         }
     except FileNotFoundError:

@@ -9,15 +9,16 @@ import pulumi
 from lakewright_spark.catalog import CatalogConfig
 from lakewright_spark.catalog_auth import ClientCredentialsAuth
 
-from lakewright import network
+from lakewright import images, network
 from lakewright.computing_unit import ComputingUnit, TenantNamespace
+from lakewright.environment import Cluster
 from lakewright.grants import grants_for, role_names
 from lakewright.lakekeeper import Bootstrap, DeletionGuard, Project
 from lakewright.lakekeeper.tenant_record import TenantRecord
 from lakewright.maintenance import Maintenance, server_queues
 from lakewright.platform import Platform
 from lakewright.record import record_for
-from lakewright.spec import TenantSpec
+from lakewright.spec import Problem, SpecError, TenantSpec
 from lakewright.storage import Storage, storage_for
 from lakewright.tables import tables_for
 from lakewright.warehouse import TenantWarehouse, catalog_warehouse
@@ -189,7 +190,7 @@ def _compute(
                 spec,
                 unit,
                 catalog=catalog.apply(lambda config, names=sees: config.for_warehouses(names)),
-                image=unit.image or cluster.image(unit.runtime),
+                image=_image(unit.image or cluster.image(unit.runtime), cluster, f"computing_units.{unit.name}"),
                 urls=_ways_out(spec, platform, storage, sees),
                 clients_namespace=cluster.clients_namespace,
                 identity=identity,
@@ -202,13 +203,24 @@ def _compute(
                 spec,
                 spec.maintenance,
                 catalog=catalog,
-                image=spec.maintenance.image or cluster.maintenance_image or cluster.image("spark"),
+                image=_image(
+                    spec.maintenance.image or cluster.maintenance_image or cluster.image("spark"),
+                    cluster,
+                    "maintenance",
+                ),
                 urls=_ways_out(spec, platform, storage, spec.warehouse_names),
                 identity=identity,
                 opts=pulumi.ResourceOptions.merge(on_cluster, pulumi.ResourceOptions(depends_on=[namespace])),
             )
         )
     return made
+
+
+def _image(image: str | None, cluster: Cluster, path: str) -> str:
+    """Return an image that may be used. SpecError otherwise, for programs that declare no spec of a stack file."""
+    if found := images.mistake(image, trial=cluster.trial):
+        raise SpecError("tenant", [Problem(f"{path}.image", found)])
+    return str(image)
 
 
 def _ways_out(spec: TenantSpec, platform: Platform, storage: dict[str, Storage], warehouses: list[str]) -> list[str]:

@@ -38,7 +38,7 @@ class ComputingUnitSpec(Part):
     name: ComputingUnitName
     runtime: Runtime
     image: Annotated[str, Field(min_length=1, pattern=r"^\S+$")] | None = None
-    """Default: the environment's image for the runtime."""
+    """By digest, `NAME@sha256:...`, unless the environment is a trial. Default: its image for the runtime."""
     size: Size = Size()
     warehouse: str | None = None
     """Bound to this warehouse from the start."""

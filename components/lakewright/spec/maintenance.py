@@ -88,7 +88,8 @@ class MaintenanceSpec(Part):
     deadline: Annotated[str, AfterValidator(_deadline)] = "4h"
     """A run ends after so long, `45m` or `4h`; the next one goes on from there."""
     image: Annotated[str, Field(min_length=1, pattern=r"^\S+$")] | None = None
-    """With `lakewright-spark` and its jars in. Default: `maintenance_image` of the environment, or that of `spark`."""
+    """With `lakewright-spark` and its jars in, by digest unless the environment is a trial. Default: the environment's
+    `maintenance_image`, or that of `spark`."""
     size: Size = Size(cpu="2", memory="4Gi")
     server: dict[str, ServerSide] = {}
     """By warehouse: what Lakekeeper does itself."""

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from lakewright.declaration import read_declaration
 from lakewright.environment import Environment
+from lakewright.images import TRIAL_IMAGES
 from lakewright.spec import SpecError, TenantSpec
 
 BARE = "lakekeeper: {endpoint: 'https://lakekeeper.example'}\n"
@@ -46,6 +47,7 @@ def test_what_the_spec_and_the_environment_lack_is_told_together(tmp_path: Path)
         "colour",
         "storage.main.region",
         "environment here: lakekeeper.principal_arn",
+        "maintenance.image",
     ]
 
 
@@ -70,6 +72,60 @@ def test_vending_depends_on_the_default_region_too(stack: bool, tmp_path: Path) 
         read(tmp_path, small(), written, region=region if stack else None)
 
     assert [problem.path for problem in caught.value.problems] == ["warehouses.0.delegation"]
+
+
+DIGEST = f"registry.example/spark@sha256:{'0' * 64}"
+ROLES = f"lakekeeper: {{endpoint: 'https://lakekeeper.example', principal_arn: '{ARN}'}}\naws: {{region: us-east-1}}\n"
+UNIT = {"name": "cu", "runtime": "spark", "warehouse": "executions"}
+
+
+@pytest.mark.parametrize(
+    ("kubernetes", "unit", "path"),
+    [
+        ("{}", UNIT, "computing_units.0.image"),
+        ("{}", UNIT | {"image": DIGEST}, None),
+        ("{}", UNIT | {"image": "registry.example/spark:4.1"}, "computing_units.0.image"),
+        ("{}", UNIT | {"image": "registry.example/spark:latest"}, "computing_units.0.image"),
+        ("{}", UNIT | {"image": "registry.example/spark@sha256:abc"}, "computing_units.0.image"),
+        (f"{{images: {{spark: '{DIGEST}'}}}}", UNIT, None),
+        ("{images: {spark: 'spark:4'}}", UNIT, "environment here: kubernetes.images.spark"),
+        ("{images: {spark: 'spark:4'}}", UNIT | {"image": DIGEST}, None),
+        ("{trial: true}", UNIT, None),
+        ("{trial: true}", UNIT | {"image": "registry.example/spark:latest"}, None),
+    ],
+)
+def test_images_have_a_digest_outside_trials(
+    kubernetes: str, unit: dict[str, Any], path: str | None, tmp_path: Path
+) -> None:
+    environment = f"{ROLES}kubernetes: {kubernetes}\n"
+    if path is None:
+        assert read(tmp_path, small(computing_units=[unit]), environment)[0].computing_units
+    else:
+        assert mistakes(tmp_path, small(computing_units=[unit]), environment) == [path]
+
+
+@pytest.mark.parametrize(
+    ("kubernetes", "image", "path"),
+    [
+        ("{}", None, "maintenance.image"),
+        ("{}", DIGEST, None),
+        ("{maintenance_image: 'jobs:1'}", None, "environment here: kubernetes.maintenance_image"),
+        (f"{{maintenance_image: '{DIGEST}'}}", None, None),
+    ],
+)
+def test_the_image_of_maintenance_has_a_digest(
+    kubernetes: str, image: str | None, path: str | None, tmp_path: Path
+) -> None:
+    maintenance = {"schedule": "0 2 * * *"} | ({"image": image} if image else {})
+    environment = f"{ROLES}kubernetes: {kubernetes}\n"
+    if path is None:
+        assert read(tmp_path, small(maintenance=maintenance), environment)[0].maintenance
+    else:
+        assert mistakes(tmp_path, small(maintenance=maintenance), environment) == [path]
+
+
+def test_no_default_image_is_the_latest_one() -> None:
+    assert not [image for image in TRIAL_IMAGES.values() if image.endswith(":latest") or ":" not in image]
 
 
 def test_no_spec_at_all_is_one_mistake(tmp_path: Path) -> None:

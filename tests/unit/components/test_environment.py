@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from lakewright.environment import Environment
 from lakewright.environment_schema import environment_schema_text
+from lakewright.images import mistake
 from lakewright.spec import SpecError
 
 REPOSITORY = Path(__file__).parents[3]
@@ -33,7 +34,7 @@ def test_the_production_example_is_valid() -> None:
     environment = Environment.load(REPOSITORY / "environments" / "production.yaml", environ={})
 
     assert environment.lakekeeper.catalog == "https://lakekeeper.platform.example/catalog"
-    assert environment.kubernetes.image("spark") == "registry.platform.example/spark-iceberg:4.1.4"
+    assert mistake(environment.kubernetes.image("spark"), trial=False) is None
 
 
 def test_a_sandbox_says_where_everything_is(tmp_path: Path) -> None:

@@ -1,0 +1,29 @@
+"""Which image a pod runs: by digest, since a tag may name another image tomorrow; by tag in trials alone."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from lakewright.spec.computing_unit import Runtime
+
+TRIAL_IMAGES: Mapping[Runtime, str] = {
+    "spark": "apache/spark:4.1.4-python3",
+    # Texera publishes no image that fits: a platform builds its own. Manifests of a trial are complete with this one.
+    "texera": "images.invalid/texera-workflow-execution-coordinator:unset",
+}
+"""Images of computing units in trials, where neither the unit nor the environment names one."""
+
+_BY_DIGEST = re.compile(r"[^\s@]+@sha256:[0-9a-f]{64}")
+
+
+def mistake(image: str | None, *, trial: bool) -> str | None:
+    """Return why an image cannot be used, as a sentence; None if it can."""
+    if image is None:
+        return "required: neither the spec nor `kubernetes.images` of the environment names an image"
+    if trial or _BY_DIGEST.fullmatch(image):
+        return None
+    return (
+        f"expected an image by digest, `NAME@sha256:...`, found `{image}`, whose content may change. Name the digest,"
+        " or set `kubernetes.trial: true` in the environment of a trial"
+    )
