@@ -19,6 +19,7 @@ LakekeeperError (api.errors)
 # ruff: noqa: N818 - error names are read by people, at the start of a message
 
 import sys
+import traceback
 
 from lakewright.credentials import UnresolvedCredential
 from lakewright.lakekeeper import settings
@@ -85,7 +86,14 @@ def show_sentences_only() -> None:
     """From here on, an error of a provider's process is a name and a sentence, unless tracebacks are asked for."""
     if not settings.tracebacks():
         sys.tracebacklimit = 0
+        traceback.format_exc = format_last_error  # what the SDK's provider answers a failed call with
         show_names_only()
+
+
+def format_last_error(*_: object, **__: object) -> str:
+    """Return the error that is being handled as Python prints it, without the errors that it came from."""
+    error = sys.exc_info()[1]
+    return "".join(traceback.format_exception(error, chain=False)) if error is not None else ""
 
 
 def show_names_only() -> None:
