@@ -73,7 +73,9 @@ def bring_up(directory: Path = DEFAULT_DIR, wishes: Wishes | None = None) -> Up:
     """As `up`, and tells what had to be started."""
     wishes = wishes or Wishes()
     layout = Layout(directory)
-    layout.root.mkdir(parents=True, exist_ok=True)
+    layout.root.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if layout.state.exists():
+        layout.root.chmod(0o700)  # an earlier release left it open
     with _lock(layout):
         known = state.read(layout)
         load_or_create(layout.credentials)

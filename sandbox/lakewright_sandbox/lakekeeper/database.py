@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
+from pathlib import Path
 from typing import Any
 
 from sqlalchemy import create_engine, event, make_url
@@ -23,6 +24,8 @@ class Database:
         self._info = info or {}
         parsed = make_url(url)
         self.is_sqlite = parsed.get_backend_name() == "sqlite"
+        if self.is_sqlite and parsed.database and parsed.database != ":memory:":
+            _close_to_others(Path(parsed.database))
         if parsed.drivername == "postgresql":
             parsed = parsed.set(drivername="postgresql+psycopg")
         options: dict[str, Any] = {"connect_args": {"timeout": 30}} if self.is_sqlite else {"pool_pre_ping": True}
@@ -48,6 +51,13 @@ class Database:
 
     def close(self) -> None:
         self.engine.dispose()
+
+
+def _close_to_others(file: Path) -> None:
+    """Let only this user read the database, which has storage credentials in it, and SQLite's files beside it."""
+    file.touch(mode=0o600)  # files beside it get the mode of the database
+    for path in (file, *file.parent.glob(f"{file.name}-*")):
+        path.chmod(0o600)
 
 
 def _prepare_sqlite(connection: Any, _record: Any) -> None:

@@ -63,11 +63,14 @@ def test_up_status_down(directory: Path, sandbox_command: Run) -> None:
     assert json.loads(on_disk) == {key: value for key, value in state.items() if key != "admin"}
     for key in load(directory / "credentials").values():
         assert key.secret_access_key.get_secret_value() not in on_disk
-    for name in ("sandbox.json", "credentials"):
-        assert stat.S_IMODE((directory / name).stat().st_mode) == 0o600
+    for name in ("sandbox.json", "credentials", "lakekeeper.db", "lakekeeper.db-wal"):
+        assert stat.S_IMODE((directory / name).stat().st_mode) == 0o600, name
+    assert stat.S_IMODE(directory.stat().st_mode) == 0o700
+    directory.chmod(0o755)
 
     again = sandbox_command("up", "--dir", str(directory))
     assert "running already" in again.stdout
+    assert stat.S_IMODE(directory.stat().st_mode) == 0o700, "one of an earlier release is closed to others, too"
     status = sandbox_command("status", "--dir", str(directory))
     assert status.returncode == 0
     assert "live as long as the AWS process: since 20" in status.stdout
