@@ -4,6 +4,7 @@ import ensurepip
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -41,6 +42,16 @@ Disk("full")
 pulumi.export("never", pulumi.Output.from_input(wait_for_ever()))
 """
 """A resource fails while the program still waits, so that the CLI has to interrupt it."""
+ENDLESS = """
+import threading
+from filestore import File
+def wait(_):
+    with open("{gate}", "w") as gate:
+        gate.write("a is there")
+    threading.Event().wait()
+a = File("a", "a.json", "one")
+File("b", "b.json", a.etag.apply(wait))
+"""
 ENGINES = ("embedded", "pulumi")
 FILESTORE = Path(__file__).parents[1] / "engine"
 
@@ -219,6 +230,34 @@ with FileBackend(sys.argv[1]).lock("conf", "dev"):
     assert f"pid {holder.pid}" in folder.lakewright("up", "--yes", "--engine", "pulumi", code=1)
     folder.lakewright("stack", "cancel")
     folder.pulumi("up", "--yes", "--skip-preview")
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_request_to_end_lets_steps_finish(folder: Folder, engine: str, number: signal.Signals) -> None:
+    gate = folder.path / "gate"
+    os.mkfifo(gate)
+    (folder.path / "__main__.py").write_text(ENDLESS.format(gate=str(gate)))
+    command = [sys.executable, "-c", "from lakewright.cli import main; main()"]
+    running = subprocess.Popen(
+        [*command, "up", "--yes", "--stack", "dev", "--engine", engine],
+        cwd=folder.path,
+        env=folder.environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    assert gate.read_text() == "a is there"
+
+    running.send_signal(number)
+    output, _ = running.communicate()
+
+    assert running.returncode not in (0, -number), output
+    assert not list((folder.path / "state" / ".pulumi" / "locks").rglob("*.json"))
+    deployment = json.loads(folder.lakewright("stack", "export"))["deployment"]
+    assert "a.json" in [one.get("id") for one in deployment["resources"]]
+    assert not deployment.get("pending_operations")
 
 
 def test_a_stack_that_the_cli_made_is_ours_to_remove(folder: Folder) -> None:

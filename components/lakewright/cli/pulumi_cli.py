@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from lakewright.cli.ending import passed_to_children
 from lakewright.cli.errors import CliFailed
 from lakewright.cli.launcher import LauncherTracebacks
 
@@ -52,7 +53,8 @@ class PulumiCli:
         try:
             with pending_creations(stack, clears=not operation.is_dry) as environment:
                 workspace.env_vars = {**workspace.env_vars, **environment}
-                _operate(stack, operation, heard)
+                with passed_to_children():
+                    _operate(stack, operation, heard)
         except automation.CommandError as error:
             message, result.exit = _said(error)
             why = [one for one in report.messages if one.startswith("error: ")]
