@@ -10,6 +10,8 @@ import pytest
 import yaml
 from lakewright.object_names import names_of_tenant
 
+from ...real_servers import leave_out
+
 pytestmark = pytest.mark.timeout(300)
 
 UNITS = [
@@ -94,6 +96,8 @@ def test_drift_is_named_exactly_and_healed(make_tenant: Callable[..., Any], lake
 
 def test_units_are_rendered_each_with_what_it_may_use(make_tenant: Callable[..., Any]) -> None:
     tenant = make_tenant(computing_units=UNITS, maintenance={"schedule": "0 2 * * *", "jobs": ["statistics"]})
+    if tenant.real and tenant.real.kubeconfig:
+        leave_out("reads manifests, which are written where there is no cluster")
     tenant.up()
 
     rendered = {
