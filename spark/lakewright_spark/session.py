@@ -124,7 +124,7 @@ def spark_session(
             # Options of one's own for a JVM take nothing away from whom it trusts.
             properties = {k: f"{v} {options}" if k in _JVM_OPTIONS else v for k, v in properties.items()}
         check_executors(master, secrets, {**spark_defaults(), **made, **properties})
-    everything = {**made, **secrets, **properties, "spark.app.name": app}
+    everything = {"spark.app.name": app, **made, **secrets, **properties}
     try:
         _start_jvm(split_secrets(everything)[0])
         if submitted:

@@ -6,7 +6,7 @@ import os
 import re
 import signal
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -43,17 +43,37 @@ class Cluster:
     workers: tuple[int, ...]
 
 
+ENCRYPTED: dict[str, str] = {
+    "spark.authenticate": "true",
+    "spark.authenticate.secret": "a secret of tests that cluster and driver share",
+    "spark.network.crypto.enabled": "true",
+}
+"""What a cluster and its drivers need before secrets go to executors."""
+
+
+def configured(folder: Path, properties: Mapping[str, str]) -> Path:
+    """Write a spark-defaults.conf that nobody else reads; the folder is for SPARK_CONF_DIR."""
+    conf = folder / "conf"
+    conf.mkdir(mode=0o700)
+    file = conf / "spark-defaults.conf"
+    file.touch(mode=0o600)
+    file.write_text("".join(f"{key} {value}\n" for key, value in properties.items()))
+    return conf
+
+
 @contextmanager
-def standalone(folder: Path, workers: int = 2) -> Iterator[Cluster]:
-    """A cluster whose processes know nothing: no key, no catalog, no jar of Iceberg's."""
+def standalone(folder: Path, workers: int = 2, conf: Path | None = None) -> Iterator[Cluster]:
+    """A cluster whose processes know nothing: no key, no catalog, no jar of Iceberg's. `conf` is its SPARK_CONF_DIR."""
     with ExitStack() as stack:
         words = ["org.apache.spark.deploy.master.Master", "--host", "127.0.0.1", "--port", "0", "--webui-port", "0"]
-        master, log = _started(stack, words, folder / "master.log")
+        master, log = _started(stack, words, folder / "master.log", conf)
         address = _told(master, log, r"Starting Spark master at (spark://\S+)")
         common = ["org.apache.spark.deploy.worker.Worker", "--host", "127.0.0.1", "--port", "0", "--webui-port", "0"]
         common += ["--cores", "1", "--memory", "700m"]
         started = [
-            _started(stack, [*common, "--work-dir", str(folder / f"worker-{n}"), address], folder / f"worker-{n}.log")
+            _started(
+                stack, [*common, "--work-dir", str(folder / f"worker-{n}"), address], folder / f"worker-{n}.log", conf
+            )
             for n in range(workers)
         ]
         for process, log in started:
@@ -66,11 +86,12 @@ def unprivileged() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if not name.startswith(("AWS_", "PYICEBERG_", "SPARK_"))}
 
 
-def _started(stack: ExitStack, words: list[str], log: Path) -> tuple[subprocess.Popen[bytes], Path]:
+def _started(stack: ExitStack, words: list[str], log: Path, conf: Path | None) -> tuple[subprocess.Popen[bytes], Path]:
     home = Path(pyspark.__file__).parent
     options = {"SPARK_DAEMON_MEMORY": "200m", "SPARK_DAEMON_JAVA_OPTS": SMALL_JVM}
     environment = {"PATH": os.environ["PATH"], "SPARK_HOME": str(home), **options}
     environment |= {"JAVA_HOME": os.environ["JAVA_HOME"]} if "JAVA_HOME" in os.environ else {}
+    environment |= {"SPARK_CONF_DIR": str(conf)} if conf else {}
     with log.open("wb") as shown:
         process = subprocess.Popen(
             [str(home / "bin" / "spark-class"), *words],

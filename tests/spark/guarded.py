@@ -25,10 +25,10 @@ def token(seconds: float, **claims: Any) -> str:
 
 
 class Gate:
-    """Passes on what carries a token that is good now. `token_url` gives such tokens to client `job` (`s3cr3t`)."""
+    """Passes on what carries a token that is good now. `token_url` gives such tokens to client `job` (`secret`)."""
 
-    def __init__(self, behind: str, *, life: int = 3600, project_needed: bool = False) -> None:
-        self.behind, self.life = behind, life
+    def __init__(self, behind: str, *, life: int = 3600, project_needed: bool = False, secret: str = "s3cr3t") -> None:
+        self.behind, self.life, self.secret = behind, life, secret
         self.project_needed = project_needed
         """Refuse requests without `x-project-id`, as a server does with OPENID_ROLES_CLAIM and no default project."""
         self.paths: list[str] = []
@@ -73,8 +73,8 @@ class Gate:
     def _grant(self, headers: Mapping[str, str], body: bytes) -> httpx.Response:
         form = {key: values[0] for key, values in parse_qs(body.decode()).items()}
         self.grants.append(form)
-        basic = httpx.BasicAuth("job", "s3cr3t")._auth_header
-        if headers.get("Authorization") != basic and form.get("client_secret") != "s3cr3t":
+        basic = httpx.BasicAuth("job", self.secret)._auth_header
+        if headers.get("Authorization") != basic and form.get("client_secret") != self.secret:
             return httpx.Response(401, json={"error": "invalid_client"})
         made = token(self.life, jti=str(len(self.grants)))
         return httpx.Response(200, json={"access_token": made, "token_type": "Bearer", "expires_in": self.life})

@@ -13,12 +13,13 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from certificates import make
-from cluster import SMALL, Cluster, standalone, unprivileged
+from cluster import ENCRYPTED, SMALL, Cluster, configured, standalone, unprivileged
 from guarded import Gate, serving
 from lakewright_sandbox.state import Sandbox
 from lakewright_spark import truststore
 from lakewright_spark.catalog import CatalogConfig
-from lakewright_spark.catalog_auth import ClientCredentialsAuth
+from lakewright_spark.catalog_auth import ClientCredentialsAuth, TokenAuth
+from lakewright_spark.errors import IdentityError
 from lakewright_spark.pyiceberg_catalog import open_catalog
 from lakewright_spark.results.reader import ResultReader
 from lakewright_spark.results.uris import Execution, Port
@@ -38,7 +39,16 @@ def cluster(tmp_path: Path) -> Iterator[Cluster]:
         yield standing
 
 
-def run(script: Path, *words: str, config: CatalogConfig, cluster: Cluster, folder: Path, execution: int) -> str:
+def run(
+    script: Path,
+    *words: str,
+    config: CatalogConfig,
+    cluster: Cluster,
+    folder: Path,
+    execution: int,
+    refused: int = 0,
+    **variables: str,
+) -> str:
     """Runs it as an execution on the cluster, which is given the configuration and nothing else; what it printed."""
     (folder / "catalog.json").write_text(config.to_json())
     command = [sys.executable, "-m", "lakewright_spark.cli", "run", "--config", str(folder / "catalog.json")]
@@ -46,10 +56,10 @@ def run(script: Path, *words: str, config: CatalogConfig, cluster: Cluster, fold
     for key, value in SMALL.items():
         command += ["--conf", f"{key}={value}"]
     finished = subprocess.run(
-        [*command, str(script), *words], env=unprivileged(), capture_output=True, text=True, check=False
+        [*command, str(script), *words], env=unprivileged() | variables, capture_output=True, text=True, check=False
     )
-    assert finished.returncode == 0, finished.stderr[-4000:]
-    return finished.stdout
+    assert finished.returncode == refused, finished.stderr[-4000:]
+    return " ".join(finished.stderr.split()) if refused else finished.stdout
 
 
 @pytest.mark.parametrize("stage", ["write", pytest.param("shuffle", marks=FULL_ONLY)])
@@ -84,22 +94,38 @@ print("still here")
 
 @FULL_ONLY
 def test_tls_of_ones_own_and_tokens_that_end(
-    catalog_config: CatalogConfig, sandbox: Sandbox, cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    catalog_config: CatalogConfig, sandbox: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     authority, certificate = make(tmp_path)
     (tmp_path / "script.py").write_text(LONG)
     monkeypatch.setenv("JOB_SECRET", "s3cr3t")
-    with serving(Gate(sandbox.lakekeeper.endpoint, life=LIFE), certificate) as gate:
+    conf = configured(tmp_path, ENCRYPTED)
+    with (
+        serving(Gate(sandbox.lakekeeper.endpoint, life=LIFE), certificate) as gate,
+        standalone(tmp_path, conf=conf) as cluster,
+    ):
         auth = ClientCredentialsAuth(
             kind="client-credentials", token_url=gate.token_url, client_id="job", client_secret="env:JOB_SECRET"
         )
         changes = {"ca_bundle": str(authority), "truststore": str(truststore.made_from(authority))}
         config = catalog_config.model_copy(update={"uri": gate.catalog_uri, "auth": auth, **changes})
         where = {"config": config, "cluster": cluster, "folder": tmp_path, "execution": 2}
-        assert "still here" in run(tmp_path / "script.py", **where)
+        assert "still here" in run(tmp_path / "script.py", **where, SPARK_CONF_DIR=str(conf))
         assert len(set(gate.tokens) - {None}) > 2
     for log in tmp_path.rglob("std*"):
         assert "s3cr3t" not in log.read_text()
+
+
+def test_secrets_for_a_cluster_that_does_not_encrypt_are_refused(
+    catalog_config: CatalogConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "script.py").write_text("raise AssertionError('it ran')")
+    monkeypatch.setenv("JOB_SECRET", "s3cr3t")
+    config = catalog_config.model_copy(update={"auth": TokenAuth(kind="token", token="env:JOB_SECRET")})
+    where = {"config": config, "cluster": Cluster("spark://127.0.0.1:1", ()), "folder": tmp_path, "execution": 3}
+    said = run(tmp_path / "script.py", **where, refused=IdentityError.exit_code)
+    assert "expected spark.authenticate=true and spark.network.crypto.enabled=true" in said
+    assert "s3cr3t" not in said
 
 
 @FULL_ONLY

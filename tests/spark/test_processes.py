@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import threading
+import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -83,8 +84,8 @@ def configured(config: CatalogConfig, gate: Gate, auth: CatalogAuth, folder: Pat
 def test_no_process_of_a_run_shows_a_client_secret(
     catalog_config: CatalogConfig, sandbox: Sandbox, tmp_path: Path
 ) -> None:
-    (tmp_path / "secret").write_text("s3cr3t")
-    with serving(Gate(sandbox.lakekeeper.endpoint)) as gate, watched() as seen:
+    (tmp_path / "secret").write_text(secret := uuid.uuid4().hex)
+    with serving(Gate(sandbox.lakekeeper.endpoint, secret=secret)) as gate, watched() as seen:
         auth = ClientCredentialsAuth(
             kind="client-credentials",
             token_url=gate.token_url,
@@ -93,18 +94,19 @@ def test_no_process_of_a_run_shows_a_client_secret(
         )
         configured(catalog_config, gate, auth, tmp_path)
         words = ["--config", str(tmp_path / "catalog.json"), "--workflow", "15", "--execution", "1", "--no-registry"]
-        shown = ran("run", *words, "--conf", "spark.my.password=0pen", str(tmp_path / "script.py"))
+        own = uuid.uuid4().hex
+        shown = ran("run", *words, "--conf", f"spark.my.password={own}", str(tmp_path / "script.py"))
     assert "True namespaces" in shown
     assert seen.started_java()
-    own = [command for command in seen.commands if b"lakewright_spark.cli" not in command]
-    assert not [command for command in seen.commands if b"s3cr3t" in command]
-    assert not [command for command in own if b"0pen" in command], "a secret of the user's own, either"
-    assert not [environment for environment in seen.environments if b"s3cr3t" in environment]
+    started = [command for command in seen.commands if b"lakewright_spark.cli" not in command]
+    assert not [command for command in seen.commands if secret.encode() in command]
+    assert not [command for command in started if own.encode() in command], "a secret among the user's settings, either"
+    assert not [environment for environment in seen.environments if secret.encode() in environment]
 
 
 def test_no_process_of_maintain_shows_a_token(catalog_config: CatalogConfig, sandbox: Sandbox, tmp_path: Path) -> None:
     """The token is in the variable that the caller set, which processes of other users cannot read."""
-    bearer = token(3600)
+    bearer = token(3600, jti=uuid.uuid4().hex)
     catalog = open_catalog(catalog_config, "results")
     catalog.create_namespace_if_not_exists("watched")
     rows = pa.table({"n": [1, 2, 3]})
@@ -126,11 +128,11 @@ def test_no_process_of_maintain_shows_a_token(catalog_config: CatalogConfig, san
 def test_a_connect_client_sends_secrets_to_servers_that_hide_them(
     catalog_config: CatalogConfig, sandbox: Sandbox, tmp_path: Path
 ) -> None:
-    (tmp_path / "secret").write_text("s3cr3t")
+    (tmp_path / "secret").write_text(secret := uuid.uuid4().hex)
     events = tmp_path / "events"
     events.mkdir()
     log = {"spark.eventLog.enabled": "true", "spark.eventLog.compress": "false", "spark.eventLog.dir": events.as_uri()}
-    with serving(Gate(sandbox.lakekeeper.endpoint)) as gate, watched() as seen:
+    with serving(Gate(sandbox.lakekeeper.endpoint, secret=secret)) as gate, watched() as seen:
         auth = ClientCredentialsAuth(
             kind="client-credentials",
             token_url=gate.token_url,
@@ -150,8 +152,8 @@ def test_a_connect_client_sends_secrets_to_servers_that_hide_them(
         with connect_server(tmp_path, log | hidden) as address:
             script = str(tmp_path / "script.py")
             assert "True namespaces" in ran(*words, "--execution", "3", "--remote", address, script)
-    assert not [command for command in seen.commands if b"s3cr3t" in command]
-    assert not [environment for environment in seen.environments if b"s3cr3t" in environment]
+    assert not [command for command in seen.commands if secret.encode() in command]
+    assert not [environment for environment in seen.environments if secret.encode() in environment]
     logged = "".join(path.read_text() for path in events.rglob("*") if path.is_file())
     assert "credential" in logged
-    assert "s3cr3t" not in logged
+    assert secret not in logged
