@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
@@ -13,8 +14,8 @@ from lakewright_spark.scheduler.supervisor import Control
 
 RENEWALS = 6
 """In the life of a lease, so that one failure costs nothing."""
-LOOKS_AT_CLAIMS = 6
-"""Between two renewals: so often a holder sees that a job has claimed a table."""
+LONGEST_LOOK = 5.0
+"""Seconds until a holder sees that a job has claimed a table, at most."""
 LOOKS = 60
 """At the ends of the leases, in the life of the shortest."""
 LONGEST_CLOSE = 10.0
@@ -93,9 +94,10 @@ class Heartbeat:
 
     def _wait(self, lease: Renewable) -> bool:
         """Wait until the lease is to be renewed; False once it is no more."""
-        every = lease.life.total_seconds() / RENEWALS / LOOKS_AT_CLAIMS
-        for _ in range(LOOKS_AT_CLAIMS):
-            if self._closed.wait(every):
+        every = lease.life.total_seconds() / RENEWALS
+        until = time.monotonic() + every
+        while (left := until - time.monotonic()) > 0:
+            if self._closed.wait(min(left, every / 2, LONGEST_LOOK)):
                 return False
             with suppress(LakewrightSparkError):  # the renewal says what is wrong
                 if lease.is_asked():

@@ -104,7 +104,7 @@ class Lease:
         with explained(self.config, self.warehouse, f"ops.{NAME}"):
             for _ in range(TIMES):
                 table = made(self.catalog, NAME, SCHEMA, PROPERTIES)
-                row = _row(table)
+                row = stated_row(table)
                 if row and row.held_against(self.who, now):
                     raise LeaseHeldError(
                         f"warehouse {self.warehouse} is maintained by {row.holder} since {utc_text(row.since)}. "
@@ -168,14 +168,14 @@ class Lease:
 def read(catalog: Catalog) -> LeaseRow | None:
     """The lease of a warehouse, if it was ever taken."""
     table = found(catalog, NAME)
-    return _row(table) if table else None
+    return stated_row(table) if table else None
 
 
 def holders(catalog: Catalog, now: datetime) -> frozenset[str]:
     """Return the runners that hold the lease of the warehouse or a claim of a table."""
     if (table := found(catalog, NAME)) is None:
         return frozenset()
-    row = _row(table)
+    row = stated_row(table)
     lease = {row.holder} if row and row.holder and now < row.expires_at else set[str]()
     return frozenset(lease | {one.holder for one in read_claims(table.properties).values() if now < one.expires_at})
 
@@ -224,7 +224,7 @@ def lease_of(table: Table) -> LeaseRow | None:
     return _LEASE.validate_json(text) if text is not None else None
 
 
-def _row(table: Table) -> LeaseRow | None:
+def stated_row(table: Table) -> LeaseRow | None:
     """The newest of what this release and earlier ones have written."""
     rows = [LeaseRow(**row) for row in table.scan().to_arrow().to_pylist()]
     if stated := lease_of(table):

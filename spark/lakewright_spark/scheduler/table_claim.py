@@ -30,8 +30,8 @@ from lakewright_spark.scheduler.lease import (
     SCHEMA,
     LeaseRow,
     add_snapshot,
-    lease_of,
     set_properties,
+    stated_row,
     utc_text,
 )
 from lakewright_spark.scheduler.ops import made
@@ -140,7 +140,7 @@ class TableClaim:
     def _other(self) -> LeaseRow | None:
         """Return the lease of a runner that may work on the table."""
         with explained(self.config, self.warehouse, f"ops.{NAME}"):
-            row = lease_of(self.catalog.load_table(("ops", NAME)))
+            row = stated_row(self.catalog.load_table(("ops", NAME)))
         held = row is not None and row.held_against(self.who, datetime.now(UTC)) and self.uuid not in row.yielded
         return row if held else None
 

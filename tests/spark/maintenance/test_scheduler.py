@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 from lakewright_spark.catalog import CatalogConfig
-from lakewright_spark.catalog_policies import JOBS, Job
+from lakewright_spark.catalog_policies import JOBS, Job, TablePolicies
 from lakewright_spark.errors import (
     DeadlineError,
     LeaseHeldError,
@@ -21,7 +21,8 @@ from lakewright_spark.errors import (
     StoppedError,
 )
 from lakewright_spark.maintenance import jobs
-from lakewright_spark.maintenance.job import JobRun
+from lakewright_spark.maintenance.iceberg import IcebergTable
+from lakewright_spark.maintenance.job import JobRun, Metrics
 from lakewright_spark.pyiceberg_catalog import open_catalog
 from lakewright_spark.scheduler import job_runs
 from lakewright_spark.scheduler.lease import Lease, read
@@ -180,39 +181,44 @@ def test_a_second_runner_is_refused_and_changes_nothing(place: Place) -> None:
 
 
 class JobBeside:
-    """An observer that runs a job on another table once the endless one has begun, and then ends that."""
+    """A job on table `two` that begins once orphan files of `one` are looked for, which lasts until it has ended."""
 
-    def __init__(self, place: Place, control: Control) -> None:
-        self.place, self.control = place, control
+    def __init__(self, place: Place) -> None:
+        self.place, self.ended = place, threading.Event()
         self.counts: dict[str, int] = {}
         self.thread = threading.Thread(target=self._run)
 
-    def __call__(self, run: RunRecord) -> None:
-        if (run.job, run.state) == ("orphan-files", RunState.RUNNING):
+    def orphan_files(self, opened: IcebergTable, policy: TablePolicies, *, dry_run: bool, now: datetime) -> Metrics:
+        del policy, now
+        if opened.table.name == "one":
             self.thread.start()
+            assert self.ended.wait(120)
+        return Metrics(dry_run=dry_run)
 
     def _run(self) -> None:
         table = TableIdentifier("results", (self.place.name,), "two")
         plan = asked_for(self.place.config, table, "statistics", registry=None, now=datetime.now(UTC))
         try:
-            asked = WarehousePlan("results", (plan,), {})
-            self.counts = self.place.maintenance(asked=asked).run().counts()
+            self.counts = self.place.maintenance(asked=WarehousePlan("results", (plan,), {})).run().counts()
         finally:
-            self.control.ended.set()
+            self.ended.set()
 
 
-def test_a_job_on_one_table_runs_beside_maintain(place: Place, endless_orphan_files: None) -> None:
+def test_a_job_on_one_table_runs_beside_maintain(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     place.table("one", files=1)
     place.table("two", files=1)
-    control = Control()
-    beside = JobBeside(place, control)
-    limits = Limits(parallel=1, grace=timedelta(seconds=1))
-    outcome = place.maintenance(jobs=TWO, control=control, observers=[beside], limits=limits).run()
+    beside = JobBeside(place)
+    monkeypatch.setattr(jobs, "RUNS", {**jobs.RUNS, "orphan-files": beside.orphan_files})
+    outcome = place.maintenance(jobs=TWO, limits=Limits(parallel=1)).run()
     beside.thread.join()
     assert beside.counts == {"SUCCEEDED": 1}
-    assert states(outcome.runs)["one", "orphan-files"][0] == "CANCELLED"
-    begun = [run for run in place.recorded() if run.table.name == "two" and run.started_at]
-    assert [(run.job, run.state) for run in begun] == [("statistics", RunState.SUCCEEDED)]
+    assert outcome.error() is None
+    assert {key: state for key, (state, _) in states(outcome.runs).items()} == {
+        ("one", "orphan-files"): "SUCCEEDED",
+        ("one", "statistics"): "SUCCEEDED",
+        ("two", "orphan-files"): "SKIPPED",
+        ("two", "statistics"): "SKIPPED",
+    }
 
 
 def test_maintain_leaves_a_table_to_the_job_that_claimed_it(place: Place) -> None:
