@@ -19,7 +19,7 @@ help:  ## List the targets
 
 setup: $(READY)  ## Install what everything else needs: uv, the locked .venv, Java, the Iceberg jars
 
-$(READY): requirements.lock $(wildcard */pyproject.toml) scripts/setup.sh
+$(READY): $(wildcard requirements*.lock) $(wildcard */pyproject.toml) scripts/setup.sh
 	@scripts/setup.sh
 	@touch $@
 
@@ -57,11 +57,14 @@ fmt: $(READY)  ## Format the code and mend what ruff can mend
 	ruff format .
 	ruff check --fix .
 
-lock: $(READY)  ## Resolve requirements.lock anew from the pyproject files, with hashes
+COMPILE = scripts/uv.sh pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate --no-header -
+lock: $(READY)  ## Resolve the three requirements*.lock anew, with hashes
 	scripts/uv.sh pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate --no-header \
 	  --no-emit-package lakewright --no-emit-package lakewright-engine --no-emit-package lakewright-spark \
 	  pyproject.toml components/pyproject.toml engine/pyproject.toml spark/pyproject.toml sandbox/pyproject.toml \
 	  --extra jobs --extra connect -o requirements.lock
+	echo uv | $(COMPILE) -o requirements-uv.lock
+	printf '%s\n' hatchling setuptools wheel | $(COMPILE) -o requirements-build.lock
 
 schema: $(READY)  ## Write docs/schema/ from the models
 	@mkdir -p docs/schema

@@ -45,6 +45,7 @@ fi
 say "installing the locked packages into .venv"
 [ -x .venv/bin/python ] || scripts/uv.sh venv --quiet --python "$(python3 -c 'import sys; print(sys.executable)')" .venv
 export VIRTUAL_ENV="$PWD/.venv"
-scripts/uv.sh pip sync --quiet --require-hashes requirements.lock
-scripts/uv.sh pip install --quiet --no-deps -e components -e engine -e spark -e sandbox
+# Two packages come as source only, and our own are built too: their build back ends are pinned as well.
+scripts/uv.sh pip sync --quiet --require-hashes --build-constraints requirements-build.lock requirements.lock
+scripts/uv.sh pip install --quiet --no-deps --build-constraints requirements-build.lock -e components -e engine -e spark -e sandbox
 .venv/bin/lakewright-spark jars

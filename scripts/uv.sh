@@ -1,13 +1,19 @@
 #!/usr/bin/env bash
-# Run uv: the one on the PATH, else one from PyPI in .uv/.
+# Run the uv of requirements-uv.lock: one of that version on the PATH, else one in .uv/ whose hash is checked.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 # As pip does: a company's own certificate authority is known to the system, and not to uv.
 export UV_SYSTEM_CERTS="${UV_SYSTEM_CERTS:-true}"
-if command -v uv >/dev/null && uv --version >/dev/null 2>&1; then
+
+version="$(sed -nE 's/^uv==([^ ]+).*/\1/p' requirements-uv.lock)"
+is_pinned() { [ "$("$1" --version 2>/dev/null | cut -d' ' -f2)" = "$version" ]; }
+
+if command -v uv >/dev/null && is_pinned uv; then
   exec uv "$@"
 fi
-if [ ! -x .uv/bin/uv ]; then
-  python3 -m venv .uv && .uv/bin/pip install --quiet --disable-pip-version-check uv >&2
+if ! is_pinned .uv/bin/uv; then
+  # No source distribution: building one would run what nobody has checked.
+  python3 -m venv .uv && .uv/bin/python -m pip install --quiet --disable-pip-version-check \
+    --require-hashes --only-binary :all: --no-deps -r requirements-uv.lock >&2
 fi
 exec .uv/bin/uv "$@"

@@ -1,0 +1,79 @@
+"""What `make setup` installs is pinned by hash: packages, build back ends, uv itself."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+import zipfile
+from pathlib import Path
+
+import pytest
+
+REPOSITORY = Path(__file__).parents[2]
+LOCKS = sorted(REPOSITORY.glob("requirements*.lock"))
+PACKAGES = ("components", "engine", "sandbox", "spark")
+
+
+def pinned(lock: Path) -> dict[str, str]:
+    """Return the versions in a lock; every one has a hash."""
+    found: dict[str, str] = {}
+    for block in re.split(r"\n(?=[A-Za-z])", lock.read_text()):
+        match = re.match(r"([A-Za-z0-9._-]+)(?:\[[^]]*\])?==([^ ;]+)", block)
+        assert match, block
+        assert "--hash=sha256:" in block, block
+        found[match[1]] = match[2]
+    return found
+
+
+@pytest.mark.parametrize("lock", LOCKS, ids=lambda lock: lock.name)
+def test_every_locked_package_has_a_hash(lock: Path) -> None:
+    assert pinned(lock)
+    assert "index" not in lock.read_text()
+
+
+def test_the_build_back_ends_are_those_of_the_lock() -> None:
+    locked = pinned(REPOSITORY / "requirements-build.lock")
+    for package in PACKAGES:
+        build = tomllib.loads((REPOSITORY / package / "pyproject.toml").read_text())["build-system"]
+        assert build["requires"] == [f"hatchling=={locked['hatchling']}"]
+
+
+def test_setup_checks_what_it_builds_with() -> None:
+    installs = [line for line in (REPOSITORY / "scripts" / "setup.sh").read_text().splitlines() if " pip " in line]
+
+    assert len(installs) == 2
+    assert all("--build-constraints requirements-build.lock" in line for line in installs)
+
+
+def test_another_uv_than_the_pinned_one_is_refused(tmp_path: Path) -> None:
+    """A wheel of the right name and version, and of other content, as a registry might serve it."""
+    (tmp_path / "scripts").mkdir()
+    shutil.copy(REPOSITORY / "scripts" / "uv.sh", tmp_path / "scripts")
+    shutil.copy(REPOSITORY / "requirements-uv.lock", tmp_path)
+    version = pinned(REPOSITORY / "requirements-uv.lock")["uv"]
+    info = f"uv-{version}.dist-info"
+    with zipfile.ZipFile(tmp_path / f"uv-{version}-py3-none-any.whl", "w") as wheel:
+        wheel.writestr(f"{info}/METADATA", f"Metadata-Version: 2.1\nName: uv\nVersion: {version}\n")
+        wheel.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+        wheel.writestr(f"{info}/RECORD", "")
+        wheel.writestr(f"uv-{version}.data/scripts/uv", "#!/bin/sh\necho evil\n")
+    path = f"{Path(sys.executable).parent}:/usr/bin:/bin"
+    env = os.environ | {"PATH": path, "PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(tmp_path)}
+
+    done = subprocess.run(
+        [tmp_path / "scripts" / "uv.sh", "--version"], env=env, capture_output=True, text=True, check=False
+    )
+
+    assert done.returncode != 0
+    assert "DO NOT MATCH THE HASHES" in done.stderr
+    assert "evil" not in done.stdout
+
+
+def test_what_setup_installs_is_not_committed() -> None:
+    ignored = (REPOSITORY / ".gitignore").read_text().splitlines()
+
+    assert {".venv/", ".uv/"} <= set(ignored)
