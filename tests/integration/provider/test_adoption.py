@@ -132,6 +132,7 @@ def test_pending_creation_of_another_kind_is_no_proof(warehouse: Resource, decla
     Resource(WarehouseProvider()).refusal(**declared)
 
 
+@pytest.mark.since("0.12")
 def test_adopting_moves_the_region_and_never_the_prefix(warehouse: Resource, declared: Props, key_prefix: str) -> None:
     adopted = Resource(WarehouseProvider())
     moved = declared | {"storage": declared["storage"] | {"region": "eu-west-1"}, "adopt": True}

@@ -155,6 +155,7 @@ def test_all_mistakes_of_a_user_at_once(alice: Props) -> None:
     assert "IDP~SUBJECT" in failures["user_id"]
 
 
+@pytest.mark.since("0.12")
 def test_a_role_is_made_read_and_left_alone(role: Resource, analysts: Props, light: httpx.Client) -> None:
     found = server_role(light, role)
     assert (found["name"], found["description"]) == ("analysts", "read")
@@ -198,6 +199,7 @@ def test_drift_of_a_role_is_found_and_healed(
     assert role.refresh() == "same"
 
 
+@pytest.mark.since("0.12")
 def test_a_role_stands_for_one_of_an_identity_provider(light_project: Props, light: httpx.Client) -> None:
     declared = light_project | {"name": "editors", "provider_id": "idp", "source_id": "42"}
     role = Resource(RoleProvider())
@@ -229,6 +231,7 @@ def test_a_role_made_again_under_another_id_is_taken_over(role: Resource, analys
     assert server_role(light, role)["name"] == "analysts"
 
 
+@pytest.mark.since("0.12")
 def test_a_role_is_taken_over_by_its_source(light_project: Props, light: httpx.Client) -> None:
     body = {"name": "from-idp", "provider-id": "idp", "source-id": "42"}
     headers = {"x-project-id": light_project["project_id"]}
@@ -312,6 +315,7 @@ def test_users_are_looked_up(user: Resource, alice: Props) -> None:
         get_user(server=server, user_id="oidc~nobody")
 
 
+@pytest.mark.since("0.12")
 def test_roles_are_looked_up_by_each_of_their_keys(role: Resource, analysts: Props) -> None:
     at: dict[str, Any] = {"server": analysts["server"], "project_id": analysts["project_id"]}
     found = get_role(**at, name="ANALYSTS")
