@@ -47,6 +47,7 @@ FIELDS = {
     "outputs": "outputs",
     "parent": "parent",
     "protect": "protect",
+    "taint": "taint",
     "external": "external",
     "dependencies": "dependencies",
     "initErrors": "init_errors",

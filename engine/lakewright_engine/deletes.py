@@ -1,47 +1,47 @@
-"""Deletes what is no longer wanted, each object only after everything that depends on it."""
+"""Deletes what is no longer wanted."""
 
 from __future__ import annotations
 
-from concurrent.futures import Future, ThreadPoolExecutor
-from queue import SimpleQueue
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
+from lakewright_engine.deletion_order import Dependencies, deletion_batches
 from lakewright_engine.deployment import Deployment
-from lakewright_engine.errors import EngineError, Stopped, UnsupportedFeature
+from lakewright_engine.errors import EngineError, ProtectedError, Stopped, UnsupportedFeature
 from lakewright_engine.events import Step
 from lakewright_engine.model import ResourceState
-from lakewright_engine.replacement import dependencies
 
 
 def delete_unwanted(deployment: Deployment, wanted: set[str]) -> None:
-    """Deletes objects that a replacement has left, and those whose URN is not in `wanted`.
+    """Delete objects that a replacement has left, and those whose URN is not in `wanted`.
 
-    After a failed deletion, those that were ready at the same time still go; what they stand on stays.
+    As on the CLI: after a failed deletion, the others of its batch still go, and later batches stay. A protected
+    resource stays with everything that it needs, and the rest goes.
     """
-    steps = [step for state in deployment.resources if (step := _step(state, wanted)) is not None]
-    if not steps:
-        return
-    deployment.condemn({step.urn for step in steps if step.op in ("delete", "discard")})
-    waiting = _dependents(steps)
+    steps = [step for state in deployment.resources if (step := _step(deployment, state, wanted)) is not None]
+    deployment.condemn({step.urn for step in steps})
+    by_state = {id(step.state): step for step in steps}
+    needed = Dependencies(deployment.resources)
+    kept: set[int] = set()
     with ThreadPoolExecutor(max_workers=deployment.parallel, thread_name_prefix="delete") as pool:
-        ended: SimpleQueue[tuple[int, Future[None]]] = SimpleQueue()
+        for batch in deletion_batches(needed, [step.state for step in steps]):
+            deployment.check_running()
+            ready = [by_state[id(state)] for state in batch if id(state) not in kept]
+            for step, is_protected in zip(ready, pool.map(partial(_delete, deployment), ready), strict=True):
+                if is_protected:
+                    kept |= {id(state) for state in needed.all_of(step.state)}
 
-        def start_ready() -> int:
-            ready = [index for index, dependents in waiting.items() if not dependents]
-            for index in ready:
-                del waiting[index]
-                future = pool.submit(_delete, deployment, steps[index])
-                future.add_done_callback(lambda done, index=index: ended.put((index, done)))
-            return len(ready)
 
-        running = start_ready()
-        while running:
-            index, future = ended.get()
-            future.result()
-            running -= 1
-            for dependents in waiting.values():
-                dependents.discard(index)
-            if not deployment.stopped.is_set():
-                running += start_ready()
+def expect_nothing_left(deployment: Deployment) -> None:
+    """Fail the run if a destroy has left resources in the state.
+
+    Raises:
+        EngineError: There are any.
+    """
+    left = deployment.journal.snapshot().resources
+    if left and not deployment.dry_run and not deployment.failed:
+        names = "\n".join(f"  * {state.urn}" for state in left)
+        raise EngineError(f"the destroy has left {len(left)} resource(s) in the state; run it again:\n{names}")
 
 
 def refuse_delete_hooks(deployment: Deployment) -> None:
@@ -61,7 +61,9 @@ def refuse_delete_hooks(deployment: Deployment) -> None:
         )
 
 
-def _step(state: ResourceState, wanted: set[str]) -> Step | None:
+def _step(deployment: Deployment, state: ResourceState, wanted: set[str]) -> Step | None:
+    if id(state) in deployment.deleted_early:
+        return None
     if state.delete:
         return Step("discard-replaced" if state.external else "delete-replaced", state, None, logical=False)
     if state.urn in wanted:
@@ -71,25 +73,15 @@ def _step(state: ResourceState, wanted: set[str]) -> Step | None:
     return Step("discard" if state.external else "delete", state, None)
 
 
-def _delete(deployment: Deployment, step: Step) -> None:
+def _delete(deployment: Deployment, step: Step) -> bool:
+    """Delete an object; return whether it is protected and therefore stays."""
     # A deletion that was ready when another failed is carried out all the same, as the CLI does.
     try:
         deployment.delete(step, even_if_stopped=True)
     except Stopped:
-        return
+        return False
+    except ProtectedError:
+        return True
     except EngineError as error:
         deployment.fail(str(error), step.urn)
-
-
-def _dependents(steps: list[Step]) -> dict[int, set[int]]:
-    """For each step, the indexes of those that must be through before it."""
-    by_urn: dict[str, list[int]] = {}
-    for index, step in enumerate(steps):
-        by_urn.setdefault(step.urn, []).append(index)
-    dependents: dict[int, set[int]] = {index: set() for index in range(len(steps))}
-    for index, step in enumerate(steps):
-        for urn in dependencies(step.state):
-            for target in by_urn.get(urn, ()):
-                if target != index:
-                    dependents[target].add(index)
-    return dependents
+    return False

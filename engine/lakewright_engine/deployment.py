@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from lakewright_engine.callbacks import Callbacks
-from lakewright_engine.errors import EngineError, HookFailed, InitFailed, ProviderError, Stopped
+from lakewright_engine.errors import EngineError, HookFailed, InitFailed, ProtectedError, ProviderError, Stopped
 from lakewright_engine.events import Events, Step
 from lakewright_engine.hooks import Hooks
 from lakewright_engine.journal import Journal
@@ -47,6 +47,8 @@ class Deployment:
     organization: str
     root: Path
     """The folder of Pulumi.yaml."""
+    program: Path
+    """The program's working directory, where the relative paths of its assets start."""
     dry_run: bool
     parallel: int
     config: dict[str, str]
@@ -68,7 +70,9 @@ class Deployment:
         self._under_way = 0
         self.callbacks = Callbacks()
         self.hooks = Hooks(self.callbacks, self.events, self.stopped, dry_run=self.dry_run)
-        self._deleted: set[str] = set()
+        self._condemned: set[str] = set()
+        self.deleted_early: set[int] = set()
+        """Identities of pending deletions that a delete-before-replace has carried out."""
         self.news: dict[str, ResourceState] = {}
         self.olds: dict[str, ResourceState] = {}
         self.use(self.resources)
@@ -99,24 +103,37 @@ class Deployment:
 
     def fail(self, message: str, urn: str = "") -> None:
         """Stops the run because of `message`."""
+        self.report_error(message, urn)
+        if not self.stopped.is_set():
+            self.stopped.set()
+            self.on_failure()
+
+    def report_error(self, message: str, urn: str) -> None:
+        """Show an error for which the run fails in the end, but goes on: a preview shows the rest of the plan."""
         first = not self.failed
         self.failed = True
         self.events.diagnostic("error", message, urn)
-        if first and not self.stopped.is_set():
-            self.stopped.set()
-            if urn != self.stack_urn:
-                verb = "preview" if self.dry_run else "update"
-                self.events.diagnostic("error", f"{verb} failed", self.stack_urn)
-            self.on_failure()
+        if first and not self.stopped.is_set() and urn != self.stack_urn:
+            verb = "preview" if self.dry_run else "update"
+            self.events.diagnostic("error", f"{verb} failed", self.stack_urn)
 
     def run(self, step: Step, apply: Callable[[], None], *, even_if_stopped: bool = False) -> None:
-        """Carries out one step, in a free slot. Raises Stopped when the run has ended, also by this step's failure."""
+        """Carry out one step, in a free slot.
+
+        Raises:
+            Stopped: The run has ended, perhaps by this step's failure.
+            ProtectedError: The step would delete a protected resource; the run fails in the end, but goes on.
+        """
         with self._slots, self._counted():
             if not even_if_stopped:
                 self.check_running()
             self.events.started(step)
             try:
                 apply()
+            except ProtectedError as error:
+                self.report_error(str(error), step.urn)
+                self.events.failed(step)
+                raise
             except (EngineError, OSError) as error:
                 self.fail(str(error), step.urn)
                 self.events.failed(step)
@@ -196,9 +213,7 @@ class Deployment:
             if not new.custom or is_provider_type(new.type):
                 new.created = new.modified = now()
                 self.mark_secrets(new)
-                if old is not None:
-                    self.journal.change(lambda: setattr(old, "delete", True))
-                self.journal.finish(new=new)
+                self._replace_in_state(old, new, None)
                 return
             provider = self.provider_of(new)
             pending = self._begin(new, "creating")
@@ -218,13 +233,19 @@ class Deployment:
                 raise
             self.mark_secrets(new)
             new.created = new.modified = now()
-            if old is not None and not old.pending_replacement:
-                self.journal.change(lambda: setattr(old, "delete", True))
-            self.journal.finish(pending, done=old if old is not None and old.pending_replacement else None, new=new)
+            self._replace_in_state(old, new, pending)
             if failure is not None:
                 raise failure
 
         self.run(step, apply)
+
+    def _replace_in_state(
+        self, old: ResourceState | None, new: ResourceState, pending: PendingOperation | None
+    ) -> None:
+        """Save a created object; the one that it replaces leaves the state, or is deleted later."""
+        if old is not None and not old.pending_replacement:
+            self.journal.change(lambda: setattr(old, "delete", True))
+        self.journal.finish(pending, done=old if old is not None and old.pending_replacement else None, new=new)
 
     def _create(self, provider: Provider, step: Step, new: ResourceState) -> InitFailed | None:
         left = self.pending_creates.get(new.urn)
@@ -289,14 +310,12 @@ class Deployment:
 
         def carry_out() -> None:
             if old.protect and step.op == "delete":
-                raise EngineError(
+                raise ProtectedError(
                     f'resource "{old.urn}" cannot be deleted\nbecause it is protected. To unprotect the resource, '
                     "remove the `protect` flag from the resource in your program and run `up`"
                 )
-            with self._lock:
-                self._deleted.add(old.urn)
             pending: PendingOperation | None = None
-            if self._calls_provider(old):
+            if not gone and self._calls_provider(old):
                 provider = self.provider_of(old)
                 pending = self._begin(old, "deleting")
                 try:
@@ -315,18 +334,17 @@ class Deployment:
     def _calls_provider(self, old: ResourceState) -> bool:
         if self.dry_run or not old.custom or is_provider_type(old.type):
             return False
-        return not (
-            old.external or old.retain_on_delete or old.pending_replacement or old.deleted_with in self.condemned
-        )
-
-    @property
-    def condemned(self) -> set[str]:
-        """URNs that this run deletes: what is `deletedWith` one of them goes with it."""
-        return self._deleted
+        return not (old.external or old.retain_on_delete or old.deleted_with in self._condemned)
 
     def condemn(self, urns: set[str]) -> None:
+        """Note what this run deletes: a resource that is `deletedWith` one of them needs no call of its own."""
         with self._lock:
-            self._deleted |= urns
+            self._condemned |= urns
+
+    def pardon(self, urn: str) -> None:
+        """Take back that a resource is deleted: it was deleted early and is made anew."""
+        with self._lock:
+            self._condemned.discard(urn)
 
     def _begin(self, state: ResourceState, operation: str) -> PendingOperation | None:
         return None if self.dry_run else self.journal.begin(state, operation)

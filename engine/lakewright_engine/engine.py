@@ -13,7 +13,7 @@ from typing import Any
 
 from lakewright_engine import pending, wire
 from lakewright_engine.builtin import BuiltinProvider
-from lakewright_engine.deletes import delete_unwanted, refuse_delete_hooks
+from lakewright_engine.deletes import delete_unwanted, expect_nothing_left, refuse_delete_hooks
 from lakewright_engine.deployment import Deployment
 from lakewright_engine.engine_service import PluginEngine, ProgramEngine
 from lakewright_engine.errors import EngineError, StateError, Stopped, UnsupportedFeature
@@ -29,6 +29,7 @@ from lakewright_engine.planner import Planner
 from lakewright_engine.properties import blinded
 from lakewright_engine.recovery import recover, refuse_unfindable
 from lakewright_engine.refresh import refresh
+from lakewright_engine.refusals import refuse_autonaming, refuse_unsupported_state
 from lakewright_engine.registry import Registry
 from lakewright_engine.sockets import SocketFolder
 from lakewright_engine.state import ORGANIZATION, FileBackend, no_such_stack
@@ -87,13 +88,16 @@ class _Run:
         self._forks = forks
         self._base = backend.load(project.name, stack) or Snapshot()
         self._before = self._base.resources
+        refuse_unsupported_state(stack, self._before)
         config = project.configuration(stack)
+        refuse_autonaming(config.values)
         self._events = Events(on_event, planning=operation.is_dry, refreshing=operation.verb == "refresh")
         self._deployment = Deployment(
             project=project.name,
             stack=stack,
             organization=ORGANIZATION,
             root=project.root,
+            program=project.working_directory,
             dry_run=operation.is_dry,
             parallel=operation.parallel,
             config=config.values,
@@ -168,6 +172,7 @@ class _Run:
             deployment.check_running()
         if operation.verb == "destroy":
             delete_unwanted(deployment, set())
+            expect_nothing_left(deployment)
 
     @contextlib.contextmanager
     def _program(self) -> Generator[set[str]]:

@@ -3,6 +3,7 @@
 EngineError
 ├── UnsupportedFeature    a program or option asks for something that this engine does not do
 ├── ProgramError          the program's own mistake: a duplicate name, a bad alias, a missing parent
+├── ProtectedError        a protected resource is not deleted
 ├── HookFailed            a hook failed, or is not there
 ├── ProjectError          Pulumi.yaml or a stack's configuration: missing, not readable, or says something impossible
 ├── StateError            a backend or checkpoint that is not there, not readable, or not as expected
@@ -36,6 +37,10 @@ class UnsupportedFeature(EngineError):
 
 class ProgramError(EngineError):
     """The program asks for something impossible."""
+
+
+class ProtectedError(EngineError):
+    """Names the resource and how to unprotect it."""
 
 
 class HookFailed(EngineError):

@@ -58,6 +58,8 @@ class ResourceState:
     dependencies: list[str] = field(default_factory=list[str])
     property_dependencies: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
     protect: bool = False
+    taint: bool = False
+    """The next update replaces it (`pulumi state taint`)."""
     retain_on_delete: bool = False
     external: bool = False
     delete: bool = False

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from lakewright_engine import wire
+from lakewright_engine.assets import with_hashes
 from lakewright_engine.deployment import Deployment
 from lakewright_engine.errors import EngineError, HookFailed, Stopped
 from lakewright_engine.goal import goal_from_request, source_position
@@ -124,6 +125,7 @@ class Monitor(wire.MonitorServicer):
             goal.inherit(parent_goal)
         own = list(request.transforms)
         self._transforms.apply(goal, own, self._ancestors(goal.parent))
+        goal.inputs = with_hashes(goal.inputs, self.deployment.program)
         urn = make_urn(self.deployment.stack, self.deployment.project, goal.parent, goal.type, goal.name)
         self._parents[urn] = goal.parent
         self._transforms.remember(urn, own)
@@ -145,7 +147,8 @@ class Monitor(wire.MonitorServicer):
 
     @_answers
     def RegisterResourceOutputs(self, request: Any, context: Any) -> Any:  # noqa: N802, ARG002 - the protocol's name
-        self._planner.outputs(request.urn, from_struct(request.outputs))
+        outputs = with_hashes(from_struct(request.outputs), self.deployment.program)
+        self._planner.outputs(request.urn, outputs)
         return wire.EMPTY
 
     @_answers
@@ -157,7 +160,7 @@ class Monitor(wire.MonitorServicer):
             type=request.type,
             custom=True,
             id=request.id,
-            inputs=from_struct(request.properties, dependencies.add),
+            inputs=with_hashes(from_struct(request.properties, dependencies.add), deployment.program),
             parent=request.parent,
             provider=request.provider,
             dependencies=sorted(dependencies),
@@ -184,6 +187,7 @@ class Monitor(wire.MonitorServicer):
         reference = options.provider or self._planner.defaults.reference(
             request.tok, options.version, options.plugin_download_url
         )
+        arguments = with_hashes(arguments, self.deployment.program)
         if has_unknown(dict(arguments)):
             return wire.resource_messages.ResourceInvokeResponse(unknown=True)
         found, failures = self.deployment.registry.get(reference).invoke(

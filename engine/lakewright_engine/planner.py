@@ -9,15 +9,16 @@ from typing import Any
 from lakewright_engine.aliases import Aliases
 from lakewright_engine.deployment import Deployment, now
 from lakewright_engine.difference import resource_diff, with_replace_on_changes
+from lakewright_engine.early_deletions import EarlyDeletions
 from lakewright_engine.errors import ProgramError, Stopped
 from lakewright_engine.events import Step
 from lakewright_engine.goal import Goal
 from lakewright_engine.model import Properties, ResourceState, Unknown
 from lakewright_engine.paths import with_ignored
 from lakewright_engine.properties import display, has_unknown, same
-from lakewright_engine.provider_resources import DefaultProviders, public_config, register_provider
-from lakewright_engine.providers import Diff, Failure, Provider
-from lakewright_engine.replacement import dependent_replacements, replaced_together
+from lakewright_engine.provider_resources import DefaultProviders, register_provider
+from lakewright_engine.providers import Diff, Failure, Provider, public_config
+from lakewright_engine.replacement import check_replaceable
 from lakewright_engine.signatures import UNKNOWN
 from lakewright_engine.triggers import is_secret_change, is_triggered, refuse_nested_secret
 from lakewright_engine.urns import (
@@ -40,8 +41,7 @@ class Planner:
         self._steps: dict[str, Step] = {}
         self._replaced: set[str] = set()
         self._imported: set[str] = set()
-        self._deleted_first: dict[str, list[str]] = {}
-        """Dependents deleted ahead of a replacement -> the keys that asked for it."""
+        self._early = EarlyDeletions(deployment)
         self.defaults = DefaultProviders(deployment, self.register)
 
     @property
@@ -70,7 +70,7 @@ class Planner:
         refuse_nested_secret(goal.replacement_trigger, f"{goal.type} {goal.name!r}")
         urn, old, new = self._enter(goal)
         if is_provider_type(goal.type):
-            step = register_provider(self._deployment, goal, old, new, self._refuse)
+            step = register_provider(self._deployment, goal, old, new, self._refuse, early=self._early)
             if step.op == "create-replacement":
                 self._replaced.add(urn)
             self._settled(step)
@@ -96,6 +96,7 @@ class Planner:
             self._claim(new.urn)
         new.provider = new.provider or self.defaults.reference(new.type, version, url)
         old = deployment.olds.get(new.urn)
+        self._early.decide(new.urn)
         replacing = old is not None and not old.external and old.id != new.id
         step = Step("read-replacement" if replacing else "read", old, new, logical=not replacing)
 
@@ -145,19 +146,20 @@ class Planner:
         self, goal: Goal, old: ResourceState | None, new: ResourceState, provider: Provider | None
     ) -> tuple[ResourceState, Step]:
         deployment = self._deployment
-        recreating = new.urn in self._deleted_first
+        recreating = self._early.includes(new.urn)
         fresh = old is None or old.external or recreating
         if old is not None:
             new.inputs = with_ignored(new.inputs, old.inputs, goal.ignore_changes)
         if provider is not None:
-            wanted = goal.inputs if fresh else new.inputs
-            new.inputs, failures = provider.check(new.urn, {} if fresh or old is None else old.inputs, wanted)
+            before = None if fresh or old is None or old.taint else old.inputs
+            wanted = goal.inputs if before is None else new.inputs
+            new.inputs, failures = provider.check(new.urn, before or {}, wanted)
             self._refuse(new, failures, goal)
+        keys = self._early.decide(new.urn, old) if fresh else None
         if old is None:
             step = Step("create", None, new)
             deployment.create(step)
-        elif recreating:
-            keys = self._deleted_first.pop(new.urn)
+        elif keys is not None:
             step = self._recreate(old, new, Diff("some", replace_keys=keys), Diff("some"))
         elif old.external:
             step = self._create_then_delete(old, new, Diff("some"))
@@ -170,6 +172,10 @@ class Planner:
         deployment = self._deployment
         diff, triggered = self._diff(goal, old, new, provider)
         diff = with_replace_on_changes(diff, goal.replace_on_changes, old.init_errors)
+        # While the provider was asked, another replacement may have deleted the object.
+        keys = self._early.decide(new.urn, old)
+        if keys is not None:
+            return self._recreate(old, new, Diff("some", replace_keys=keys), Diff("some"))
         if diff.changes == "some" or old.pending_replacement or triggered:
             if diff.replaces or triggered or old.pending_replacement:
                 return self._replace(goal, old, new, diff, provider)
@@ -187,15 +193,21 @@ class Planner:
         """The difference, and whether the replacement trigger asks for a replacement of its own."""
         if self._is_triggered(old, new):
             return Diff("some"), True
-        if any(urn in self._replaced for urn in new.replace_with):
-            return Diff("some", replace_keys=["replaceWith"]), False
-        if new.deleted_with in self._replaced:
-            return Diff("some", replace_keys=["deletedWith"]), False
-        if self._provider_changed(old, new):
-            return Diff("some", replace_keys=["provider"]), False
+        if (reason := self._reason_to_replace(old, new)) is not None:
+            return Diff("some", replace_keys=[reason]), False
         if provider is None:
             return Diff("none" if same(dict(old.inputs), dict(new.inputs)) else "some"), False
         return resource_diff(provider, new.urn, old, new.inputs, goal.ignore_changes), False
+
+    def _reason_to_replace(self, old: ResourceState, new: ResourceState) -> str | None:
+        """What asks for a replacement, whatever the provider says; None if nothing does."""
+        if old.taint:
+            return "id"
+        if any(urn in self._replaced for urn in new.replace_with):
+            return "replaceWith"
+        if new.deleted_with in self._replaced:
+            return "deletedWith"
+        return "provider" if self._provider_changed(old, new) else None
 
     def _is_triggered(self, old: ResourceState, new: ResourceState) -> bool:
         if has_unknown(new.replacement_trigger) and not self._deployment.dry_run:
@@ -223,43 +235,17 @@ class Planner:
     def _replace(
         self, goal: Goal, old: ResourceState, new: ResourceState, diff: Diff, provider: Provider | None
     ) -> Step:
-        if new.protect and old.protect:
-            raise ProgramError(
-                f'unable to replace resource "{new.urn}"\nas it is currently marked for protection. To unprotect the '
-                "resource, remove the `protect` flag from the resource in your program and run `up`"
-            )
-        if goal.import_id:
-            raise ProgramError(
-                "previously-imported resources that still specify an ID may not be replaced; please remove the "
-                f"`import` declaration from your program: {new.urn}, changed: {', '.join(diff.replace_keys)}"
-            )
+        check_replaceable(self._deployment, goal, old, new, diff)
         self._replaced.add(new.urn)
-        if provider is not None:
+        if provider is not None and not old.taint:
             new.inputs, failures = provider.check(new.urn, {}, goal.inputs)
             self._refuse(new, failures, goal)
         first = goal.delete_before_replace if goal.delete_before_replace is not None else diff.delete_before_replace
         if not first and not old.pending_replacement:
             return self._create_then_delete(old, new, diff)
-        if not old.pending_replacement:
-            self._delete_first(old)
+        if first:
+            self._early.carry_out(old)
         return self._recreate(old, new, diff, diff)
-
-    def _delete_first(self, old: ResourceState) -> None:
-        deployment = self._deployment
-        dependents = [
-            *dependent_replacements(deployment, old, self.operated),
-            *replaced_together(deployment, old.urn, self.operated),
-        ]
-        for dependent, keys in reversed(dependents):
-            if dependent.protect:
-                raise ProgramError(
-                    f'unable to replace resource "{dependent.urn}" as part of replacing "{old.urn}" as it is currently '
-                    "marked for protection. To unprotect the resource, remove the `protect` flag from it and run `up`"
-                )
-            self._deleted_first[dependent.urn] = keys
-        for dependent, _ in reversed(dependents):
-            deployment.delete(Step("delete-replaced", dependent, None, logical=False), before_replacement=True)
-        deployment.delete(Step("delete-replaced", old, None, logical=False), before_replacement=True)
 
     def _recreate(self, old: ResourceState, new: ResourceState, diff: Diff, replaced: Diff) -> Step:
         """The second half of a delete-before-replace; `replaced` is what is told of the replacement as a whole."""
@@ -282,7 +268,7 @@ class Planner:
         deployment = self._deployment
         assert provider is not None
         imported = replace(new, inputs={}, outputs={})
-        replacing = old is not None and new.urn not in self._deleted_first
+        replacing = old is not None and not self._early.includes(new.urn)
         step = Step("import-replacement" if replacing else "import", old, imported, logical=not replacing)
 
         def apply() -> None:

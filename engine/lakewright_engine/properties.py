@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from google.protobuf.struct_pb2 import NULL_VALUE, ListValue, Struct
@@ -52,7 +50,7 @@ def _signed(fields: dict[str, Value], dependencies: DependencySink | None) -> Va
     if signature == SECRET:
         return secret(fields.get("value"))
     if signature in (ASSET, ARCHIVE):
-        return Asset(hashed(cast("dict[str, Any]", _wire_form(fields))))
+        return Asset(cast("dict[str, Any]", _wire_form(fields)))
     if signature == RESOURCE:
         return ResourceReference(str(fields.get("urn", "")), fields.get("id"), str(fields.get("packageVersion", "")))
     if signature == OUTPUT:
@@ -65,7 +63,7 @@ def _signed(fields: dict[str, Value], dependencies: DependencySink | None) -> Va
 
 
 def _wire_form(value: Value) -> Value:
-    """An archive's parts in wire form, each with its hash."""
+    """An archive's parts in wire form."""
     if isinstance(value, Asset):
         return value.wire
     return {key: _wire_form(item) for key, item in value.items()} if isinstance(value, dict) else value
@@ -74,26 +72,6 @@ def _wire_form(value: Value) -> Value:
 def secret(value: Value) -> Secret:
     """A secret of a secret is one secret."""
     return value if isinstance(value, Secret) else Secret(value)
-
-
-def hashed(wire: dict[str, Any]) -> dict[str, Any]:
-    """The asset with the SHA-256 of its content, by which it is compared; archives hash the hashes of their parts."""
-    if wire.get("hash"):
-        return wire
-    digest = hashlib.sha256()
-    if isinstance(wire.get("text"), str):
-        digest.update(wire["text"].encode())
-    elif isinstance(wire.get("path"), str):
-        path = Path(wire["path"])
-        for file in sorted(p for p in path.rglob("*") if p.is_file()) if path.is_dir() else [path]:
-            digest.update(str(file.relative_to(path)).encode() if path.is_dir() else b"")
-            digest.update(file.read_bytes())
-    elif isinstance(wire.get("assets"), dict):
-        for name, part in sorted(cast("dict[str, Any]", wire["assets"]).items()):
-            digest.update(f"{name}={part['hash']}".encode())
-    else:
-        digest.update(str(wire.get("uri", "")).encode())
-    return {**wire, "hash": digest.hexdigest()}
 
 
 def to_struct(properties: Properties) -> Struct:
@@ -186,6 +164,10 @@ def has_secret(value: Value) -> bool:
     return _holds(value, Secret)
 
 
+def holds_asset(properties: Properties) -> bool:
+    return _holds(properties, Asset)
+
+
 def has_unknown(value: Value) -> bool:
     return _holds(value, Unknown)
 
@@ -214,7 +196,8 @@ def same(left: Value, right: Value) -> bool:
     if isinstance(left, list) and isinstance(right, list):
         return len(left) == len(right) and all(same(a, b) for a, b in zip(left, right, strict=True))
     if isinstance(left, Asset) and isinstance(right, Asset):
-        return left.wire.get("hash") == right.wire.get("hash")
+        hashes = left.wire.get("hash"), right.wire.get("hash")
+        return hashes[0] == hashes[1] if any(hashes) else left.wire == right.wire
     return isinstance(left, bool) == isinstance(right, bool) and left == right
 
 

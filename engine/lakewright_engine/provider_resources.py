@@ -8,13 +8,15 @@ import uuid
 from collections.abc import Callable
 
 from lakewright_engine.deployment import Deployment
+from lakewright_engine.early_deletions import EarlyDeletions
 from lakewright_engine.errors import ProgramError
 from lakewright_engine.events import Step
 from lakewright_engine.goal import Goal
 from lakewright_engine.model import Properties, ResourceState, Secret
 from lakewright_engine.properties import same
-from lakewright_engine.providers import Failure
+from lakewright_engine.providers import Diff, Failure, public_config
 from lakewright_engine.registry import BUILTIN, DYNAMIC
+from lakewright_engine.replacement import check_replaceable
 from lakewright_engine.signatures import UNKNOWN
 from lakewright_engine.urns import package_of, provider_type
 
@@ -81,7 +83,13 @@ class DefaultProviders:
 
 
 def register_provider(
-    deployment: Deployment, goal: Goal, old: ResourceState | None, new: ResourceState, refuse: Refuse
+    deployment: Deployment,
+    goal: Goal,
+    old: ResourceState | None,
+    new: ResourceState,
+    refuse: Refuse,
+    *,
+    early: EarlyDeletions,
 ) -> Step:
     """Checks, configures and records a provider. A replaced one leaves its old state to be deleted."""
     registry = deployment.registry
@@ -101,6 +109,16 @@ def register_provider(
         diff = provider.diff_config(new.urn, old_config, old.outputs, checked)
         changed = diff.changes == "some" or (diff.changes == "unknown" and not same(old_config, checked))
         op = "same" if not changed else "create-replacement" if diff.replaces else "update"
+        if old.taint:
+            op, diff = "create-replacement", Diff("some", replace_keys=["id"])
+        keys = early.decide(new.urn, old)
+        if keys is not None:
+            op, diff = "create-replacement", Diff("some", replace_keys=keys)
+        elif op == "create-replacement" or old.pending_replacement:
+            op = "create-replacement"
+            check_replaceable(deployment, goal, old, new, diff)
+            if goal.delete_before_replace or (goal.delete_before_replace is None and diff.delete_before_replace):
+                early.carry_out(old)
         step = Step(op, old, new, diff, logical=op != "create-replacement")
     new.id = old.id if old is not None and step.op != "create-replacement" else _new_id(deployment)
     # A refresh has configured the unchanged one already, and has used it.
@@ -110,16 +128,22 @@ def register_provider(
         deployment.same(step)
     elif step.op == "update":
         deployment.update(step)
-    else:
+    elif step.op == "create":
         deployment.create(step)
-    if step.op == "create-replacement":
-        deployment.run(Step("replace", old, new, step.diff), lambda: None)
+    else:
+        _create_replacement(deployment, step)
     return step
 
 
-def public_config(inputs: Properties) -> Properties:
-    """A provider's inputs without what the engine keeps among them for itself."""
-    return {key: value for key, value in inputs.items() if key != "__internal"}
+def _create_replacement(deployment: Deployment, step: Step) -> None:
+    """Record the new provider: before or after the replacement as a whole, as the old one went first or goes last."""
+    replacement = Step("replace", step.old, step.new, step.diff)
+    went_first = step.old is not None and step.old.pending_replacement
+    if went_first:
+        deployment.run(replacement, lambda: None)
+    deployment.create(step)
+    if not went_first:
+        deployment.run(replacement, lambda: None)
 
 
 def _new_id(deployment: Deployment) -> str:

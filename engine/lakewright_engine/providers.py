@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from lakewright_engine import wire
+from lakewright_engine.assets import with_contents
 from lakewright_engine.errors import InitFailed, ProviderError
 from lakewright_engine.model import Properties, ResourceState, Value
 from lakewright_engine.properties import (
@@ -64,6 +65,11 @@ class ReadResult:
     id: str
     outputs: Properties
     inputs: Properties | None
+
+
+def public_config(inputs: Properties) -> Properties:
+    """A provider's inputs without what the engine keeps among them for itself."""
+    return {key: value for key, value in inputs.items() if key != "__internal"}
 
 
 class Provider:
@@ -208,7 +214,7 @@ class Provider:
         if not answer.id:
             return ReadResult("", {}, None)
         found_inputs = self._in(answer.inputs, inputs) if answer.HasField("inputs") else None
-        return ReadResult(answer.id, self._in(answer.properties, outputs), found_inputs)
+        return ReadResult(answer.id, self._in(answer.properties, outputs, inputs), found_inputs)
 
     def update(self, old: ResourceState, new: ResourceState, preview: bool) -> Properties:
         """The outputs of the object that `old` describes once it has the inputs of `new`."""
@@ -289,8 +295,9 @@ class Provider:
             properties = flat_references(properties)
         return to_struct(properties if self._secrets else plain(properties))
 
-    def _in(self, struct: Any, given: Properties) -> Properties:
-        found = from_struct(struct)
+    def _in(self, struct: Any, given: Properties, assets: Properties | None = None) -> Properties:
+        """What a provider answers: secrets marked as in `given`, contents of assets as in `assets`."""
+        found = with_contents(from_struct(struct), given if assets is None else assets)
         return found if self._secrets else mark_secrets(found, given)
 
 

@@ -19,6 +19,7 @@ import yaml
 from lakewright_engine import files, locks
 from lakewright_engine.checkpoint import Codec, manager_of
 from lakewright_engine.errors import StackNotFound, StateError, UnsupportedFeature
+from lakewright_engine.integrity import check_integrity, check_magic
 from lakewright_engine.model import Snapshot
 from lakewright_engine.names import check_stack_name, is_name
 from lakewright_engine.secrets import PassphraseManager
@@ -179,6 +180,7 @@ class FileBackend:
         snapshot = Codec(stack).decode(
             exported.get("deployment"), exported.get("version", 0), exported.get("features") or []
         )
+        check_magic(stack, exported.get("deployment") or {})
         check_integrity(stack, snapshot)
         wanted = f"urn:pulumi:{stack}::{project}::"
         for resource in snapshot.resources:
@@ -299,26 +301,6 @@ def no_such_stack(stack: str) -> StackNotFound:
         f"`lakewright stack init --stack {stack}` makes one"
     )
     return StackNotFound(message)
-
-
-def check_integrity(stack: str, snapshot: Snapshot) -> None:
-    """Raises StateError if a resource refers to one that does not come before it, or stands there twice."""
-    damaged = f"the state of stack '{stack}' is not whole"
-    seen: set[str] = set()
-    for resource in snapshot.resources:
-        needed = [resource.parent, *resource.dependencies, resource.provider.rpartition("::")[0]]
-        for urn in filter(None, needed):
-            if urn not in seen:
-                raise StateError(f"{damaged}: '{resource.urn}' refers to '{urn}', which does not stand before it")
-        if (
-            resource.urn in seen
-            and not resource.delete
-            and any(
-                other.urn == resource.urn and not other.delete and other is not resource for other in snapshot.resources
-            )
-        ):
-            raise StateError(f"{damaged}: '{resource.urn}' stands there twice")
-        seen.add(resource.urn)
 
 
 def _folder(url: str) -> Path:

@@ -17,10 +17,11 @@ from lakewright_engine.secrets import PassphraseManager
 from lakewright_engine.signatures import SECRET, SIGNATURE
 from odd_programs import PROGRAMS as ODD_PROGRAMS
 from programs import HEADER, PROGRAMS, Scenario
+from replacement_programs import PROGRAMS as REPLACEMENT_PROGRAMS
 from stackrunner import Outcome, Stack
 
 FOLDER = Path(__file__).parent / "recorded"
-SCENARIOS = {**PROGRAMS, **ODD_PROGRAMS, **HOOK_PROGRAMS}
+SCENARIOS = {**PROGRAMS, **ODD_PROGRAMS, **HOOK_PROGRAMS, **REPLACEMENT_PROGRAMS}
 
 Recording = list[dict[str, Any]]
 """One object for each command: `command`, `exit`, `steps`, `calls`, `files`, `outputs`, `pending`, `resources`."""

@@ -159,7 +159,7 @@ class Stack:
         )
 
     def files(self) -> dict[str, Any]:
-        return {path.name: json.loads(path.read_text()) for path in sorted(self.store.glob("*.json"))}
+        return {path.name: json.loads(path.read_text()) for path in sorted(self.store.glob("[!.]*"))}
 
     def resources(self) -> list[Any]:
         """The resources of the saved state, secrets decrypted."""

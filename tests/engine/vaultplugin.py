@@ -53,6 +53,12 @@ def to_struct(values: dict[str, Any]) -> Struct:
     return json_format.ParseDict(values, Struct())
 
 
+def _elided(value: Any) -> Any:
+    if isinstance(value, dict) and value.get(SIGNATURE) and value.get("hash"):
+        return {SIGNATURE: value[SIGNATURE], "hash": value["hash"]}
+    return value
+
+
 class Vault(provider_pb2_grpc.ResourceProviderServicer):
     def __init__(self) -> None:
         self._folder = Path(os.environ.get("VAULT", "."))
@@ -113,7 +119,7 @@ class Vault(provider_pb2_grpc.ResourceProviderServicer):
         given = {key: value for key, value in given.items() if key not in given.get("forget", [])}
         self._refuse_unhealthy(given, request.id, context, preview=False)
         return provider_pb2.ReadResponse(
-            id=request.id, properties=to_struct(self._outputs(given)), inputs=to_struct(given)
+            id=request.id, properties=to_struct(self._outputs(given)), inputs=to_struct(self._inputs(given))
         )
 
     def Update(self, request: Any, context: Any) -> Any:
@@ -139,8 +145,12 @@ class Vault(provider_pb2_grpc.ResourceProviderServicer):
     @staticmethod
     def _outputs(given: dict[str, Any]) -> dict[str, Any]:
         """What a server would answer: assets without their contents."""
-        outputs = {key: value for key, value in given.items() if key != "forget"}
+        outputs = {key: _elided(value) for key, value in given.items() if key != "forget"}
         return {**outputs, "issued": "made by the server", "id": "an output"}
+
+    @staticmethod
+    def _inputs(given: dict[str, Any]) -> dict[str, Any]:
+        return {key: _elided(value) for key, value in given.items()}
 
     def _refuse_unhealthy(self, given: dict[str, Any], object_id: str, context: Any, *, preview: bool) -> None:
         if not given.get("unhealthy") or preview:

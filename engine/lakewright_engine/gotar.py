@@ -1,0 +1,87 @@
+"""A tar stream byte for byte as Go's `archive/tar` writes it: the CLI hashes archives that way."""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Callable, Iterable
+
+_BLOCK = 512
+_NAME_BYTES = 100
+_PREFIX_BYTES = 155
+_EXTENDED_HEADER = b"x"
+_REGULAR = b"0"
+
+
+def write_tar(members: Iterable[tuple[str, bytes]], write: Callable[[bytes], object]) -> None:
+    """Write files of mode 0600 and time 0.
+
+    Args:
+        members: Names and contents, in order.
+        write: Takes the bytes of the stream, piece by piece.
+    """
+    for name, content in members:
+        prefix, rest = _split(name)
+        if not name.isascii() or len(rest) > _NAME_BYTES:
+            _write_extended_header(name, write)
+            prefix, rest = "", _shortened(name)
+        write(_header(rest.encode(), len(content), _REGULAR, mode=0o600, prefix=prefix.encode(), devices=True))
+        write(_padded(content))
+    write(bytes(2 * _BLOCK))
+
+
+def _split(name: str) -> tuple[str, str]:
+    """A name that is too long for its field as folder and rest, where that makes it fit."""
+    if len(name) <= _NAME_BYTES or not name.isascii():
+        return "", name
+    slash = name[: _PREFIX_BYTES + 1].rfind("/")
+    if slash <= 0 or not 0 < len(name) - slash - 1 <= _NAME_BYTES:
+        return "", name
+    return name[:slash], name[slash + 1 :]
+
+
+def _write_extended_header(name: str, write: Callable[[bytes], object]) -> None:
+    record = _record("path", name)
+    folder, file = posixpath.split(name)
+    header_name = posixpath.join(folder, "PaxHeaders.0", file)
+    write(_header(_shortened(header_name).rstrip("/").encode(), len(record), _EXTENDED_HEADER))
+    write(_padded(record))
+
+
+def _shortened(name: str) -> str:
+    """The name as far as its field takes it; cut at a slash, it would look like a folder."""
+    letters = "".join(letter for letter in name if letter.isascii())
+    return letters if len(letters) <= _NAME_BYTES else letters[:_NAME_BYTES].rstrip("/")
+
+
+def _record(key: str, value: str) -> bytes:
+    """`LENGTH KEY=VALUE` with a line end; the length counts its own digits."""
+    body = f" {key}={value}\n".encode()
+    size = len(body) + len(str(len(body)))
+    if len(body) + len(str(size)) != size:
+        size = len(body) + len(str(size))
+    return str(size).encode() + body
+
+
+def _header(name: bytes, size: int, kind: bytes, *, mode: int = 0, prefix: bytes = b"", devices: bool = False) -> bytes:
+    device = b"0000000\0" if devices else bytes(8)
+    fields = [
+        name.ljust(_NAME_BYTES, b"\0"),
+        b"%07o\0" % mode,
+        b"0000000\0" * 2,  # owner and group
+        b"%011o\0" % size,
+        b"00000000000\0",  # time
+        b" " * 8,  # the checksum counts as blanks
+        kind,
+        bytes(_NAME_BYTES),  # no link
+        b"ustar\x0000",
+        bytes(64),  # names of owner and group
+        device * 2,
+        prefix.ljust(_PREFIX_BYTES, b"\0"),
+    ]
+    block = b"".join(fields).ljust(_BLOCK, b"\0")
+    checksum = b"%06o\0 " % sum(block)
+    return block[:148] + checksum + block[156:]
+
+
+def _padded(content: bytes) -> bytes:
+    return content + bytes(-len(content) % _BLOCK)

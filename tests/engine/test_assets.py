@@ -1,0 +1,124 @@
+"""Assets and archives: hashed as the CLI does, found where the program runs, restored after a read."""
+
+from __future__ import annotations
+
+import hashlib
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+from lakewright_engine.assets import with_contents, with_hashes
+from lakewright_engine.errors import ProgramError
+from lakewright_engine.gotar import write_tar
+from lakewright_engine.model import Asset, Secret
+from lakewright_engine.signatures import ARCHIVE, ASSET, SIGNATURE
+from stackrunner import Stack
+from vaultplugin import install
+
+
+@pytest.mark.parametrize(
+    ("names", "digest"),
+    [
+        (["a.txt"], "75267c44c4b794abcce7f9e76efc0b1e20ec525625c1270915b9554c7efc8718"),
+        (["a", "b/c", "dir/with space"], "7719854267e89461eb239ed3ceed8ee37f69b4d1b13d0651c7572f40980238c1"),
+        (["d/" * 60 + "file"], "2f9da9da8ee284119df052bb0f7ebc4a62a2d4f6a1404904959ddc4a1996ee5a"),
+        (["x" * 120], "9c2ec500cab2000168351cd6087a19a03bed9f722a0515660e6df6c7132f761f"),
+        (["ünïcode/ä.txt"], "d5c1cc9c88bd2e380620be7bf122af5e42b0afdcd3e1d98c16d566cc7e00deaf"),
+        (["y" * 99 + "/" + "z" * 101], "27021645ed3c8a0406b9ddd058f57834e3e939e201b51681edbf76a5b2204b36"),
+        (["ü" * 80], "3fe66cef869396eca4d8f334973a8eb6a1af9d6e7af04b004de30a8958fa76f9"),
+    ],
+    ids=["plain", "several", "split", "long", "not ASCII", "not to be split", "nothing in ASCII"],
+)
+def test_a_tar_is_the_one_that_go_writes(names: list[str], digest: str) -> None:
+    """The digests are of streams that Go's archive/tar wrote."""
+    found = hashlib.sha256()
+    write_tar([(name, f"{name}content".encode()) for name in names], found.update)
+    assert found.hexdigest() == digest
+
+
+def asset(**contents: Any) -> Asset:
+    return Asset({SIGNATURE: ASSET, **contents})
+
+
+def archive(**contents: Any) -> Asset:
+    return Asset({SIGNATURE: ARCHIVE, **contents})
+
+
+def tar_digest(*members: tuple[str, bytes]) -> str:
+    found = hashlib.sha256()
+    write_tar(members, found.update)
+    return found.hexdigest()
+
+
+def hash_of(value: Asset, folder: Path) -> str:
+    found = with_hashes({"x": Secret([value])}, folder)["x"]
+    assert isinstance(found, Secret)
+    assert isinstance(found.value, list)
+    assert isinstance(found.value[0], Asset)
+    return found.value[0].wire["hash"]
+
+
+def test_files_and_folders_are_found_in_the_folder(tmp_path: Path) -> None:
+    tree = tmp_path / "tree"
+    (tree / "inner").mkdir(parents=True)
+    (tree / ".pulumi").mkdir()
+    (tree / ".pulumi" / "skipped").write_text("s")
+    (tree / "inner" / "b.txt").write_text("b")
+    (tree / "inner-2").write_text("2")
+    (tree / "link").symlink_to(tree / "inner")
+    (tmp_path / "policy.txt").write_text("policy")
+    assert hash_of(asset(path="policy.txt"), tmp_path) == hashlib.sha256(b"policy").hexdigest()
+    assert hash_of(asset(uri=(tmp_path / "policy.txt").as_uri()), tmp_path) == hashlib.sha256(b"policy").hexdigest()
+    members = (("inner/b.txt", b"b"), ("inner-2", b"2"))
+    assert hash_of(archive(path="tree"), tmp_path) == tar_digest(*members)
+    nested = archive(assets={"t": {SIGNATURE: ARCHIVE, "path": "tree"}, "a": {SIGNATURE: ASSET, "text": "a"}})
+    assert hash_of(nested, tmp_path) == tar_digest(("a", b"a"), *((f"t/{name}", data) for name, data in members))
+
+
+def test_an_archive_file_is_hashed_as_it_is(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "a.zip", "w") as file:
+        file.writestr("inside.txt", "i")
+    assert hash_of(archive(path="a.zip"), tmp_path) == hashlib.sha256((tmp_path / "a.zip").read_bytes()).hexdigest()
+    nested = archive(assets={"z": {SIGNATURE: ARCHIVE, "path": "a.zip"}})
+    assert hash_of(nested, tmp_path) == tar_digest(("z/inside.txt", b"i"))
+
+
+def test_an_asset_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ProgramError, match=rf"policy\.txt.*relative paths start at {tmp_path}"):
+        with_hashes({"x": asset(path="policy.txt")}, tmp_path)
+
+
+def test_contents_that_a_provider_leaves_out_are_restored() -> None:
+    given = {"policy": asset(text="long", hash="1"), "other": asset(text="o", hash="2")}
+    found = with_contents({"policy": asset(hash="1"), "strange": asset(hash="3"), "n": 1}, {"deep": list(given.values())})
+    assert found == {"policy": given["policy"], "strange": asset(hash="3"), "n": 1}
+
+
+PROGRAM = """
+import pulumi
+
+class Thing(pulumi.CustomResource):
+    def __init__(self, name, props):
+        super().__init__("vault:index:Thing", name, props)
+
+Thing("thing", {"name": "object", "policy": pulumi.FileAsset("policy.txt"), "tree": pulumi.FileArchive("tree")})
+"""
+
+
+def test_assets_of_a_program_in_a_folder_of_its_own(tmp_path: Path) -> None:
+    stack = Stack(tmp_path, "")
+    stack.environment |= {"PATH": install(tmp_path / "bin"), "VAULT": str(stack.store)}
+    program = stack.program_dir / "program"
+    (program / "tree").mkdir(parents=True)
+    (program / "tree" / "a.txt").write_text("a")
+    (program / "policy.txt").write_text("policy")
+    (program / "__main__.py").write_text(PROGRAM)
+    (stack.program_dir / "Pulumi.yaml").write_text("name: conf\nruntime: python\nmain: program/\n")
+    outcome = stack.run("up")
+    assert outcome.exit == 0, outcome.messages
+    assert {step["op"] for step in stack.run("up").steps} == {"same"}
+    assert stack.run("refresh").exit == 0
+    policy = stack.resource("thing").inputs["policy"]
+    assert policy.wire == {SIGNATURE: ASSET, "path": "policy.txt", "hash": hashlib.sha256(b"policy").hexdigest()}
+    assert stack.resource("thing").outputs["tree"].wire["path"] == "tree"
