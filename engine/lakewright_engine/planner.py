@@ -10,14 +10,14 @@ from lakewright_engine.aliases import Aliases
 from lakewright_engine.deployment import Deployment, now
 from lakewright_engine.difference import resource_diff, with_replace_on_changes
 from lakewright_engine.early_deletions import EarlyDeletions
-from lakewright_engine.errors import ProgramError, Stopped
+from lakewright_engine.errors import InitFailed, ProgramError, Stopped
 from lakewright_engine.events import Step
 from lakewright_engine.goal import Goal
 from lakewright_engine.model import Properties, ResourceState, Unknown
 from lakewright_engine.paths import with_ignored
 from lakewright_engine.properties import display, has_unknown, same
 from lakewright_engine.provider_resources import DefaultProviders, register_provider
-from lakewright_engine.providers import Diff, Failure, Provider, public_config
+from lakewright_engine.providers import Diff, Failure, Provider, ReadResult, public_config
 from lakewright_engine.replacement import check_replaceable
 from lakewright_engine.signatures import UNKNOWN
 from lakewright_engine.triggers import is_secret_change, is_triggered, refuse_nested_secret
@@ -275,6 +275,10 @@ class Planner:
             pending = None if deployment.dry_run else deployment.journal.begin(imported, "importing")
             try:
                 found = provider.read(new.urn, goal.import_id, {}, {})
+            except InitFailed as failed:
+                # The object is there: it is imported with its errors, and the step after this one waits for it.
+                imported.init_errors = failed.reasons
+                found = ReadResult(failed.object_id, failed.outputs, failed.inputs)
             finally:
                 if pending is not None:
                     deployment.journal.finish(pending)

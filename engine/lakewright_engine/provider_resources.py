@@ -48,14 +48,14 @@ class DefaultProviders:
             lock = self._locks.setdefault(key, threading.Lock())
         with lock:
             if key not in self._references:
-                inputs = self._config(package)
-                if version:
-                    inputs["version"] = version
-                if url:
-                    inputs["pluginDownloadURL"] = url
-                if version or url:
-                    inputs["__internal"] = {}
-                goal = Goal(type=provider_type(package), name=name, custom=True, inputs=inputs)
+                goal = Goal(
+                    type=provider_type(package),
+                    name=name,
+                    custom=True,
+                    inputs=self._config(package),
+                    version=version,
+                    plugin_url=url,
+                )
                 state, _ = self._register(goal)
                 self._references[key] = f"{state.urn}::{state.id or UNKNOWN}"
             return self._references[key]
@@ -93,15 +93,16 @@ def register_provider(
 ) -> Step:
     """Checks, configures and records a provider. A replaced one leaves its old state to be deleted."""
     registry = deployment.registry
-    if goal.version and "version" not in new.inputs:
-        new.inputs = {"__internal": {}, **new.inputs, "version": goal.version}
+    new.inputs = _with_plugin(new.inputs, goal)
     config = public_config(new.inputs)
-    old_config = public_config(old.inputs) if old is not None else {}
+    old_config = _old_config(old, config) if old is not None else {}
     # Another configuration takes another plugin: the one of the state may yet have to delete what it made.
     known_id = old.id if old is not None and same(old_config, config) else UNKNOWN
     provider = registry.load(f"{new.urn}::{known_id}", new.type, new.inputs)
     checked, failures = provider.check_config(new.urn, old_config, config)
     refuse(new, failures, goal)
+    if "version" in config:
+        checked.setdefault("version", config["version"])
     new.inputs = {**({"__internal": new.inputs["__internal"]} if "__internal" in new.inputs else {}), **checked}
     new.outputs = dict(checked)
     step = Step("create", None, new)
@@ -133,6 +134,28 @@ def register_provider(
     else:
         _create_replacement(deployment, step)
     return step
+
+
+def _with_plugin(inputs: Properties, goal: Goal) -> Properties:
+    """A provider's inputs with the version and the source of its plugin, where the CLI looks for them."""
+    if not goal.version and not goal.plugin_url:
+        return inputs
+    given = inputs.get("__internal")
+    internal: Properties = dict(given) if isinstance(given, dict) else {}
+    if goal.plugin_url:
+        internal["pluginDownloadURL"] = goal.plugin_url
+    result: Properties = {**inputs, "__internal": internal}
+    if goal.version:
+        result["version"] = goal.version
+    return result
+
+
+def _old_config(old: ResourceState, config: Properties) -> Properties:
+    """The configuration in the state; an older engine kept the plugin's source of default providers among it."""
+    kept = public_config(old.inputs)
+    if "__internal" in old.inputs and "pluginDownloadURL" not in config:
+        kept.pop("pluginDownloadURL", None)
+    return kept
 
 
 def _create_replacement(deployment: Deployment, step: Step) -> None:

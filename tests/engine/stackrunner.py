@@ -159,7 +159,9 @@ class Stack:
         )
 
     def files(self) -> dict[str, Any]:
-        return {path.name: json.loads(path.read_text()) for path in sorted(self.store.glob("[!.]*"))}
+        """The provider's objects; a test's own notes are no JSON."""
+        found = {path.name: _parsed(path) for path in sorted(self.store.glob("[!.]*"))}
+        return {name: content for name, content in found.items() if content is not None}
 
     def resources(self) -> list[Any]:
         """The resources of the saved state, secrets decrypted."""
@@ -204,6 +206,13 @@ class Stack:
         log = self.store / ".log"
         log.unlink(missing_ok=True)
         return log
+
+
+def _parsed(path: Path) -> Any:
+    try:
+        return json.loads(path.read_text())
+    except ValueError:
+        return None
 
 
 def has_cli() -> bool:

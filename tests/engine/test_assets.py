@@ -91,7 +91,9 @@ def test_an_asset_that_is_not_there_is_named(tmp_path: Path) -> None:
 
 def test_contents_that_a_provider_leaves_out_are_restored() -> None:
     given = {"policy": asset(text="long", hash="1"), "other": asset(text="o", hash="2")}
-    found = with_contents({"policy": asset(hash="1"), "strange": asset(hash="3"), "n": 1}, {"deep": list(given.values())})
+    found = with_contents(
+        {"policy": asset(hash="1"), "strange": asset(hash="3"), "n": 1}, {"deep": list(given.values())}
+    )
     assert found == {"policy": given["policy"], "strange": asset(hash="3"), "n": 1}
 
 
