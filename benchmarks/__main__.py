@@ -10,6 +10,7 @@ from pathlib import Path
 from rich.console import Console
 
 from benchmarks import (
+    journal,
     maintenance,
     many_tables,
     many_warehouses,
@@ -32,6 +33,7 @@ BENCHMARKS = {
     "results_io": results_io.measure,
     "maintenance": maintenance.measure,
     "many_tables": many_tables.measure,
+    "journal": journal.measure,
 }
 RESULTS = Path(__file__).parent / "results.json"
 

@@ -25,7 +25,8 @@ class Journal:
         self._kept_operations = [op for op in base.pending_operations if op.type == "creating"]
         self._metadata = base.metadata
         self._done: dict[int, ResourceState] = {}
-        self._news: list[ResourceState] = []
+        self._news: dict[int, ResourceState] = {}
+        """By identity, in the order in which they were finished: a list would be searched at every step."""
         self._operations: list[PendingOperation] = []
         self._save = save
         self._changed = threading.Condition()
@@ -60,7 +61,7 @@ class Journal:
             if done is not None:
                 self._drop(done)
             if new is not None:
-                self._news.append(new)
+                self._news[id(new)] = new
                 self._settle(new.urn)
             self._touch()
 
@@ -76,7 +77,7 @@ class Journal:
         """Puts `new` in the place of `old`; nothing to save while both say the same."""
         with self._changed:
             self._drop(old)
-            self._news.append(new)
+            self._news[id(new)] = new
             self._settle(new.urn)
             if old != new:
                 self._touch()
@@ -101,14 +102,14 @@ class Journal:
 
     def _drop(self, state: ResourceState) -> None:
         self._done[id(state)] = state
-        self._news = [new for new in self._news if new is not state]
+        self._news.pop(id(state), None)
 
     def _settle(self, urn: str) -> None:
         self._kept_operations = [op for op in self._kept_operations if op.resource.urn != urn]
 
     def snapshot(self) -> Snapshot:
         with self._changed:
-            resources = self._news + [old for old in self._olds if id(old) not in self._done]
+            resources = [*self._news.values()] + [old for old in self._olds if id(old) not in self._done]
             operations = [PendingOperation(op.resource, op.type) for op in self._operations]
             return Snapshot(_under_new_names(resources), operations + self._kept_operations, self._metadata)
 

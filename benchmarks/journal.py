@@ -1,0 +1,46 @@
+"""The embedded engine's bookkeeping of 10,000 resources, against ten times that of 1,000.
+
+Run it alone with `python -m benchmarks.journal`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+
+from lakewright_engine.journal import Journal
+from lakewright_engine.model import ResourceState, Snapshot
+from rich.console import Console
+
+from benchmarks.ground import Ground
+from benchmarks.measure import Row, table, timed
+
+FEW, MANY = 1_000, 10_000
+TIMES = 5
+TARGET = 1.5
+"""A garbage collection more or less; a list that is built anew at every step would make it 10."""
+
+
+def measure(_ground: Ground | None = None) -> list[Row]:
+    few, many = (min(timed(partial(_carry_out, count)) for _ in range(TIMES)) for count in (FEW, MANY))
+    note = f"steps, updates and deletions of {MANY:,} resources; reference: {MANY // FEW} times those of {FEW:,}"
+    return [Row("journal", many, few * MANY / FEW, TARGET, note=note)]
+
+
+def _carry_out(count: int) -> None:
+    """Keep, update and delete every resource of a state, one after the other."""
+    olds = [ResourceState(f"urn:{index}", "t:t:T", custom=True, id=str(index)) for index in range(count)]
+    journal = Journal(Snapshot(olds), None)
+    kept = [replace(old) for old in olds]
+    for old, new in zip(olds, kept, strict=True):
+        journal.keep(old, new)
+    updated = [replace(old, inputs={"a": 1}) for old in kept]
+    for old, new in zip(kept, updated, strict=True):
+        journal.finish(done=old, new=new)
+    for old in updated:
+        journal.finish(done=old)
+    assert not journal.snapshot().resources
+
+
+if __name__ == "__main__":
+    Console(width=180).print(table(measure()))
