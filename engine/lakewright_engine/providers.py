@@ -201,6 +201,9 @@ class Provider:
         return answer.id, self._in(answer.properties, new.inputs)
 
     def read(self, urn: str, object_id: str, inputs: Properties, outputs: Properties, timeout: float = 0) -> ReadResult:
+        """What an object is like; empty while the provider's own configuration is not known yet, in a preview."""
+        if not self._known:
+            return ReadResult(object_id, {}, {})
         request = wire.provider_messages.ReadRequest(
             id=object_id,
             urn=urn,

@@ -130,3 +130,23 @@ Thing("third", {"name": "third", "size": first.id})
     calls = [line for line in outcome.provider_calls if not line.startswith("configure")]
     assert calls[:2] == ["delete second", "delete first1"]
     assert sorted(calls[2:]) == ["create first2", "create second", "update third"]
+
+
+def test_a_provider_that_is_not_configured_yet_is_not_asked_to_read(folder: Path) -> None:
+    stack = stack_of(
+        folder,
+        """
+first = Thing("first", {"name": "first"})
+own = Vault("own", {"account": first.id})
+Thing("found", {}, Options(id="object", provider=own))
+Thing("imported", {"name": "other"}, Options(import_="other", provider=own))
+""",
+    )
+    for name in ("object", "other"):
+        (stack.store / f"{name}.json").write_text(json.dumps({"name": name}))
+    preview = stack.run("preview")
+    assert preview.exit == 0, preview.messages
+    assert [line for line in preview.provider_calls if line.startswith("read")] == []
+    outcome = stack.run("up")
+    assert outcome.exit == 0, outcome.messages
+    assert sorted(line for line in outcome.provider_calls if line.startswith("read")) == ["read object", "read other"]
