@@ -165,7 +165,7 @@ def _connect(
     if secrets and "use_ssl=true" not in remote and host not in {"localhost", "127.0.0.1", "::1"}:
         raise IdentityError(f"{remote}: the catalog's credential goes over TLS alone: add ;use_ssl=true to the address")
     # Hides secrets in what the server records of this session's own settings; its event log goes by its own pattern.
-    redaction = {"spark.sql.redaction.options.regex": f"{REDACTION[REDACTION_KEY]}|url"} if secrets else {}
+    redaction = {**REDACTION, "spark.sql.redaction.options.regex": f"{REDACTION[REDACTION_KEY]}|url"} if secrets else {}
     made = {**ALWAYS, **redaction, **config.spark_properties(), **properties}
     builder = SparkSession.builder.appName(app).remote(remote)
     for key, value in made.items():

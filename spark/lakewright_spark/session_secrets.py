@@ -50,16 +50,18 @@ def check_redaction(address: str, secrets: Mapping[str, str], pattern: str | Non
     Args:
         address: The server's.
         secrets: Properties that the session is to get.
-        pattern: The server's `spark.redaction.regex`, which only the server itself can set.
+        pattern: The server's `spark.redaction.regex`, which only the server itself can set; None if it does not say.
 
     Raises:
         IdentityError: The pattern does not match the name of a secret.
     """
+    if pattern is None:
+        return
     try:
-        hides = re.compile((pattern or "").replace("(?i)", ""), re.IGNORECASE)
+        hides = re.compile(pattern.replace("(?i)", ""), re.IGNORECASE)
     except re.error:
         return  # Java's own syntax: the administrator has set it on purpose
-    shown = sorted(key for key in secrets if not pattern or not hides.search(key))
+    shown = sorted(key for key in secrets if not hides.search(key))
     if shown:
         raise IdentityError(
             f"{address}: expected a server that hides {', '.join(shown)} in its event log, found "
