@@ -273,6 +273,7 @@ class _Run:
 
     def _interrupt(self) -> None:
         self._deployment.fail("the operation was interrupted: steps under way are finished, no new one is started")
+        self._deployment.registry.cancel()
 
     def _stack_outputs(self, name: str) -> Properties:
         """The outputs that a StackReference names: `stack`, `project/stack` or `organization/project/stack`."""

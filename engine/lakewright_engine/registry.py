@@ -118,6 +118,13 @@ class Registry:
                 self.configure(state.urn, state.id, state.inputs, provider)
         return self._configured[reference]
 
+    def cancel(self) -> None:
+        """Ask every provider to end its calls early; returns at once, and the calls end as the provider decides."""
+        with self._lock:
+            providers = [*self._loaded.values()]
+        for provider in providers:
+            threading.Thread(target=_cancel_quietly, args=(provider,), daemon=True, name="cancel").start()
+
     def close(self) -> None:
         with self._lock:
             self._closed = True
@@ -169,6 +176,12 @@ class Registry:
     def _output(self, line: str, error: bool) -> None:
         if error and line.strip():
             self._log(line)
+
+
+def _cancel_quietly(provider: Provider) -> None:
+    # One that cannot be cancelled finishes its calls.
+    with contextlib.suppress(ProviderError):
+        provider.cancel()
 
 
 def _ignore(_line: str, _error: bool) -> None:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 from pathlib import Path
 
 import pytest
+from pulumi.automation.events import EngineEvent
 from stackrunner import Stack
 from vaultplugin import install
 
@@ -150,3 +153,17 @@ Thing("imported", {"name": "other"}, Options(import_="other", provider=own))
     outcome = stack.run("up")
     assert outcome.exit == 0, outcome.messages
     assert sorted(line for line in outcome.provider_calls if line.startswith("read")) == ["read object", "read other"]
+
+
+def test_an_interrupt_cancels_the_calls_of_providers(folder: Path) -> None:
+    stack = stack_of(folder, 'Thing("thing", {"name": "object", "patient": True})\n')
+
+    def interrupt_create(event: EngineEvent) -> None:
+        started = event.resource_pre_event
+        if started is not None and started.metadata.type == "vault:index:Thing":
+            os.kill(os.getpid(), signal.SIGINT)
+
+    outcome = stack.run("up", on_event=interrupt_create)
+    assert outcome.exit == 1
+    assert "cancel" in outcome.provider_calls
+    assert stack.resource("thing").id == "object", "a step under way is finished"

@@ -1,8 +1,12 @@
 """A provider plugin that accepts secrets and returns everything in plain text, as most real ones do.
 
-`install` puts it on a PATH as `pulumi-resource-vault`. Its objects are JSON files in the folder VAULT. Properties of
-`vault:index:Thing` that it knows: `unhealthy` (the object does not become ready), `forget` (properties that Read does
-not return), `fixed` (a change of it replaces the object). Every call is a line of the file `.log`.
+`install` puts it on a PATH as `pulumi-resource-vault`. Its objects are JSON files in the folder VAULT. Every call is a
+line of the file `.log`. Properties of `vault:index:Thing` that it knows:
+
+- `fixed`: a change of it replaces the object.
+- `forget`: properties that Read does not return.
+- `patient`: the creation goes on until it is cancelled.
+- `unhealthy`: the object does not become ready.
 """
 
 # ruff: noqa: N802 - the methods have the protocol's names
@@ -12,6 +16,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+import threading
 import uuid
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -62,6 +67,7 @@ def _elided(value: Any) -> Any:
 class Vault(provider_pb2_grpc.ResourceProviderServicer):
     def __init__(self) -> None:
         self._folder = Path(os.environ.get("VAULT", "."))
+        self._cancelled = threading.Event()
 
     def _log(self, line: str) -> None:
         with (self._folder / ".log").open("a") as log:
@@ -104,6 +110,8 @@ class Vault(provider_pb2_grpc.ResourceProviderServicer):
         object_id = "" if request.preview else uuid.uuid4().hex[:8]
         if not request.preview:
             object_id = str(given.get("name", object_id))
+            if given.get("patient"):
+                self._cancelled.wait()
             self._log(f"create {object_id}")
             self._write(object_id, given)
         outputs = to_struct(self._outputs(given))
@@ -137,6 +145,7 @@ class Vault(provider_pb2_grpc.ResourceProviderServicer):
 
     def Cancel(self, request: Any, context: Any) -> Any:
         self._log("cancel")
+        self._cancelled.set()
         return Empty()
 
     def _write(self, object_id: str, given: dict[str, Any]) -> None:
