@@ -69,7 +69,7 @@ def _step(deployment: Deployment, state: ResourceState, wanted: set[str]) -> Ste
     if state.urn in wanted:
         return None
     if state.pending_replacement:
-        return Step("remove-pending-replace", state, None)
+        return Step("remove-pending-replace", state, None, logical=False)
     return Step("discard" if state.external else "delete", state, None)
 
 

@@ -44,6 +44,11 @@ class Step:
         return self.state.urn
 
     @property
+    def is_internal(self) -> bool:
+        """Whether the CLI shows nothing of it: default providers, and what only tidies up the state."""
+        return self.op == "remove-pending-replace" or is_default_provider(self.urn)
+
+    @property
     def counted_as(self) -> str:
         return self.result or self.op
 
@@ -65,12 +70,12 @@ class Events:
         self._send("preludeEvent", {"config": config})
 
     def started(self, step: Step) -> None:
-        if not is_default_provider(step.urn):
+        if not step.is_internal:
             self._send("resourcePreEvent", {"metadata": self._metadata(step, step.op), "planning": self._planning})
 
     def finished(self, step: Step) -> None:
         """The step is over: counts it."""
-        if is_default_provider(step.urn):
+        if step.is_internal:
             return
         refresh = step.op == "refresh"
         if self._refreshing if refresh else step.logical:
@@ -78,7 +83,7 @@ class Events:
 
     def outputs(self, step: Step) -> None:
         """The outputs of the step's resource are known."""
-        if not is_default_provider(step.urn):
+        if not step.is_internal:
             metadata = self._metadata(step, step.counted_as)
             self._send("resOutputsEvent", {"metadata": metadata, "planning": self._planning})
 

@@ -81,4 +81,20 @@ if step == 1:
 """,
         ("up", "up", "destroy"),
     ),
+    "everything that a replacement takes along": Scenario(
+        """
+step = min(step, 2)
+first = "delete-first" if step == 2 else "one"
+a = File("a", f"a{step}.json", first)
+b = File("b", "b.json", "fine", opts=Options(replace_with=[a]))
+File("c", pulumi.Output.concat(b.path, "-c"), "fine")
+File("d", pulumi.Output.concat(a.path, "-d"), "fine", opts=Options(replace_with=[a]))
+if step == 1:
+    File("e", pulumi.Output.concat(a.path, "-e"), "fine")
+box = pulumi.ComponentResource("test:index:Box", "box", {}, Options(replace_with=[a]))
+File("f", "f.json", "fine", opts=Options(parent=box))
+File("g", f"g{step}.json", "fine", opts=Options(replacement_trigger=a.path))
+""",
+        ("up", "up", "destroy"),
+    ),
 }
