@@ -128,6 +128,7 @@ class Stack:
     def cli(self, *command: str, env: dict[str, str] | None = None) -> Outcome:
         """The same with the Pulumi CLI."""
         log = self._forget_calls()
+        path = self.environment.get("PATH", os.environ["PATH"])
         flags = [] if command[0] == "preview" or "--preview-only" in command else ["--yes", "--skip-preview"]
         done = subprocess.run(
             ["pulumi", *command, "--stack", self.name, "--non-interactive", "--json", *flags],
@@ -136,7 +137,7 @@ class Stack:
                 **os.environ,
                 **self.environment,
                 **(env or {}),
-                "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+                "PATH": f"{Path(sys.executable).parent}{os.pathsep}{path}",
                 "PULUMI_ENABLE_STREAMING_JSON_PREVIEW": "1",
                 # No plugins for packages that are installed beside us, and that no program here uses.
                 "PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION": "true",

@@ -99,3 +99,11 @@ def test_a_refresh_marks_what_was_saved_in_plain_text(stack: Stack) -> None:
     stack.backend.import_(stack.project_name, stack.name, exported)
     assert stack.run("refresh").exit == 0
     assert_secrets_are_kept(stack)
+
+
+@pytest.mark.pulumi_cli
+def test_the_cli_goes_on_with_the_same_secrets(stack: Stack) -> None:
+    assert stack.run("up").exit == 0
+    outcome = stack.cli("up", "--expect-no-changes")
+    assert outcome.exit == 0, outcome.messages
+    assert_secrets_are_kept(stack)
