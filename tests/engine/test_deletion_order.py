@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from lakewright_engine.deletes import expect_nothing_left
 from lakewright_engine.deletion_order import Dependencies, deletion_batches
-from lakewright_engine.model import ResourceState
+from lakewright_engine.errors import EngineError
+from lakewright_engine.journal import Journal
+from lakewright_engine.model import ResourceState, Snapshot
 
 
 def state(name: str, *needs: str, delete: bool = False, custom: bool = True, parent: str = "") -> ResourceState:
@@ -38,3 +45,11 @@ def test_children_of_a_needed_component_go_after_its_dependents() -> None:
 def test_what_a_resource_needs_includes_what_that_needs() -> None:
     resources = [state("a"), state("b", "a"), state("c"), state("d", "b")]
     assert [one.urn for one in Dependencies(resources).all_of(resources[3])] == ["a", "b"]
+
+
+def test_a_destroy_that_leaves_resources_is_an_error() -> None:
+    run: Any = SimpleNamespace(journal=Journal(Snapshot([state("a")]), None), dry_run=False, failed=False)
+    with pytest.raises(EngineError, match=r"has left 1 resource\(s\) in the state; run it again:\n  \* a"):
+        expect_nothing_left(run)
+    run.dry_run = True
+    expect_nothing_left(run)
