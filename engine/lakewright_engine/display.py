@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.text import Text
 
-from lakewright_engine.property_diff import changes, shown
+from lakewright_engine.property_diff import shown
 from lakewright_engine.report import Report, StepReport, message_of
 
 if TYPE_CHECKING:
@@ -112,7 +112,7 @@ class Display:
             self._properties(step)
 
     def _properties(self, step: StepReport) -> None:
-        for change in changes(step.old, step.new):
+        for change in step.changes():
             colour = {"+": "green", "-": "red", "~": "yellow"}[change.sign]
             self._line(f"      [{colour}]{change.sign} {escape(change.path)}: {escape(change.text)}[/{colour}]")
 

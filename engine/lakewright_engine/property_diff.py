@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
+from lakewright_engine.errors import ProgramError
+from lakewright_engine.paths import parse_path
 from lakewright_engine.signatures import SECRET, SIGNATURE, UNKNOWN
+from lakewright_engine.urns import package_of
 
 ABSENT: Any = object()
 HIDDEN_SECRET = "[secret]"  # noqa: S105 - stands for one
+_KUBERNETES_BOOKKEEPING = (
+    "status",
+    *(f"metadata.{name}" for name in ("managedFields", "resourceVersion", "generation", "uid", "creationTimestamp")),
+)
 LONGEST = 160
 """Characters of a value that are shown."""
 
@@ -24,9 +31,41 @@ class Change:
     text: str
 
 
-def changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[Change]:
-    """What differs, down to single values; properties of the engine's own without their values."""
-    return list(_compared("", dict(old), dict(new)))
+def changes(old: Mapping[str, Any], new: Mapping[str, Any], opaque: Sequence[str] = ()) -> list[Change]:
+    """Return what differs, down to single values; properties of the engine's own without their values.
+
+    Args:
+        old: The properties before.
+        new: The properties after.
+        opaque: Paths that are left out.
+    """
+    found = _compared("", dict(old), dict(new))
+    return [change for change in found if not any(_is_inside(change.path, path) for path in opaque)]
+
+
+def changes_at(path: str, kind: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> list[Change]:
+    """Return what differs at one path of a provider's detailed diff, down to single values.
+
+    Args:
+        path: The property's path, as `spec.containers[0].image` or `labels["a.b"]`.
+        kind: The provider's word for it: `add`, `delete` or `update`, perhaps with `-replace`.
+        old: The properties before.
+        new: The properties after.
+    """
+    try:
+        parts = parse_path(path)
+    except ProgramError:
+        parts = [path]
+    before = ABSENT if kind.startswith("add") else _at(old, parts)
+    after = ABSENT if kind.startswith("delete") else _at(new, parts)
+    if before is ABSENT and after is ABSENT:
+        return []
+    return list(_compared(_label(parts), before, after))
+
+
+def bookkeeping(type_: str) -> tuple[str, ...]:
+    """Return the paths of a resource type's outputs that its server keeps for itself."""
+    return _KUBERNETES_BOOKKEEPING if package_of(type_) == "kubernetes" else ()
 
 
 def changed_keys(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
@@ -73,6 +112,26 @@ def _compared(path: str, old: Any, new: Any) -> Iterator[Change]:
         yield Change("-", path, _text(path, old))
     elif blinded(old) != blinded(new):
         yield Change("~", path, f"{_text(path, old)} => {_text(path, new)}")
+
+
+def _is_inside(path: str, outer: str) -> bool:
+    return path.startswith(outer) and path[len(outer) : len(outer) + 1] in ("", ".", "[")
+
+
+def _at(value: Any, parts: Sequence[str | int]) -> Any:
+    for part in parts:
+        if isinstance(value, dict):
+            value = cast("dict[Any, Any]", value).get(part, ABSENT)
+        elif isinstance(value, list) and isinstance(part, int) and part < len(cast("list[Any]", value)):
+            value = cast("list[Any]", value)[part]
+        else:
+            return ABSENT
+    return value
+
+
+def _label(parts: Sequence[str | int]) -> str:
+    text = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in parts)
+    return text.removeprefix(".")
 
 
 def _text(path: str, value: Any) -> str:

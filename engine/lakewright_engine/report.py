@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, Any, cast
 
-from lakewright_engine.property_diff import blinded, changed_keys
+from lakewright_engine.property_diff import Change, blinded, bookkeeping, changed_keys, changes, changes_at
 from lakewright_engine.urns import is_default_provider, urn_name
 
 if TYPE_CHECKING:
@@ -33,6 +33,8 @@ class StepReport:
     result: str = ""
     failed: bool = False
     done: bool = False
+    metadata: StepEventMetadata | None = None
+    """The event's own, with both sides and the provider's detailed diff."""
 
     @property
     def name(self) -> str:
@@ -42,6 +44,20 @@ class StepReport:
     def effect(self) -> str:
         """The operation, or for a refresh what it found."""
         return self.result or self.op
+
+    def changes(self) -> list[Change]:
+        """Return what differs, property by property: where the provider says it in detail, exactly that."""
+        details = self.metadata.detailed_diff if self.metadata is not None else None
+        if self.metadata is None or not details:
+            return changes(self.old, self.new, opaque=bookkeeping(self.type) if self.op == "refresh" else ())
+        sides = (_part(self.metadata.old, "inputs"), _part(self.metadata.new, "inputs"))
+        states = (_part(self.metadata.old, "outputs"), _part(self.metadata.new, "outputs"))
+        against_state = (states[0], states[1] if self.op == "refresh" else sides[1])
+        found: dict[str, Change] = {}
+        for path, detail in sorted(details.items()):
+            old, new = sides if detail.input_diff else against_state
+            found |= {change.path: change for change in changes_at(path, text(detail.diff_kind), old, new)}
+        return list(found.values())
 
 
 @dataclass
@@ -102,7 +118,8 @@ class Report:
             return None
         op = text(metadata.op)
         old, new = _properties(metadata, op)
-        step = StepReport(op, metadata.urn, metadata.type, _keys(metadata, op, old, new), old, new)
+        keys = _keys(metadata, op, old, new)
+        step = StepReport(op, metadata.urn, metadata.type, keys, old, new, metadata=metadata)
         self.steps.append(step)
         self._open[metadata.urn, op] = step
         return step
@@ -116,6 +133,7 @@ class Report:
         if step is None:
             return None
         if step.op == "refresh":
+            step.metadata = metadata
             step.old, step.new = _properties(metadata, "refresh")
             step.keys = _keys(metadata, "refresh", step.old, step.new)
             if not failed and step.result in ("", "refresh"):

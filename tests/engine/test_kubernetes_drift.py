@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -9,8 +10,10 @@ from typing import Any
 import pytest
 from kubernetes import client as kubernetes_client  # pyright: ignore[reportMissingTypeStubs]
 from kubernetes import config as kubernetes_config  # pyright: ignore[reportMissingTypeStubs]
+from lakewright_engine.display import Display
 from lakewright_sandbox.cluster.app import Cluster, kubeconfig
 from lakewright_sandbox.in_process import serving
+from rich.console import Console
 from stackrunner import Stack
 
 PROGRAM = """
@@ -61,6 +64,15 @@ def updated(outcome: Any) -> list[str]:
     return [step["type"].rpartition(":")[2] for step in outcome.steps if step["op"] == "update"]
 
 
+def drift(outcome: Any) -> list[str]:
+    """The properties that `--diff` shows, without bookkeeping such as managedFields, resourceVersion and status."""
+    text = io.StringIO()
+    with Display(Console(file=text, width=200), "refresh", "dev", dry=True, diff=True) as display:
+        for event in outcome.events:
+            display(event)
+    return sorted(line.strip() for line in text.getvalue().splitlines() if line.startswith("      "))
+
+
 def test_a_scaled_computing_unit_is_shown_and_healed(tmp_path: Path, config: Path) -> None:
     apps = kubernetes_client.AppsV1Api(kubernetes_config.new_client_from_config(str(config)))
     stack = Stack(tmp_path, PROGRAM)
@@ -77,6 +89,8 @@ def test_a_scaled_computing_unit_is_shown_and_healed(tmp_path: Path, config: Pat
     label = {"metadata": {"labels": {"lakewright/tenant": "else"}}}
     apps.patch_namespaced_deployment(NAME, NAMESPACE, label, field_manager="kubectl-label")
 
+    shown = drift(run("refresh", "--preview-only"))
+    assert shown == ['~ metadata.labels.lakewright/tenant: "acme" => "else"', "~ spec.replicas: 1 => 3"]
     assert updated(run("preview", "--refresh")) == ["Deployment"]
     assert apps.read_namespaced_deployment(NAME, NAMESPACE).spec.replicas == 3
     assert updated(run("up", "--refresh")) == ["Deployment"]
