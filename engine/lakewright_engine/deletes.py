@@ -9,7 +9,9 @@ from lakewright_engine.deletion_order import Dependencies, deletion_batches
 from lakewright_engine.deployment import Deployment
 from lakewright_engine.errors import EngineError, ProtectedError, Stopped, UnsupportedFeature
 from lakewright_engine.events import Step
+from lakewright_engine.left_alone import keep
 from lakewright_engine.model import ResourceState
+from lakewright_engine.targeted_deletes import left_alone, refuse_implied
 
 
 def delete_unwanted(deployment: Deployment, wanted: set[str]) -> None:
@@ -18,7 +20,14 @@ def delete_unwanted(deployment: Deployment, wanted: set[str]) -> None:
     As on the CLI: after a failed deletion, the others of its batch still go, and later batches stay. A protected
     resource stays with everything that it needs, and the rest goes.
     """
-    steps = [step for state in deployment.resources if (step := _step(deployment, state, wanted)) is not None]
+    alone = left_alone(deployment)
+    steps = [
+        step
+        for state in deployment.resources
+        if state.urn not in alone and (step := _step(deployment, state, wanted)) is not None
+    ]
+    refuse_implied(deployment, steps)
+    keep(deployment, [state for state in deployment.resources if state.urn in alone - wanted])
     deployment.condemn({step.urn for step in steps})
     by_state = {id(step.state): step for step in steps}
     needed = Dependencies(deployment.resources)
@@ -39,7 +48,7 @@ def expect_nothing_left(deployment: Deployment) -> None:
         EngineError: There are any.
     """
     left = deployment.journal.snapshot().resources
-    if left and not deployment.dry_run and not deployment.failed:
+    if left and not deployment.scope.is_limited and not deployment.dry_run and not deployment.failed:
         names = "\n".join(f"  * {state.urn}" for state in left)
         raise EngineError(f"the destroy has left {len(left)} resource(s) in the state; run it again:\n{names}")
 

@@ -20,6 +20,7 @@ from lakewright_engine.providers import Provider
 from lakewright_engine.registry import Registry
 from lakewright_engine.signatures import UNKNOWN
 from lakewright_engine.takeover import take_over
+from lakewright_engine.targets import Scope
 from lakewright_engine.urns import is_provider_type, make_urn, split_reference
 
 
@@ -58,6 +59,8 @@ class Deployment:
     resources: list[ResourceState]
     """The state at the start (after a refresh: what the refresh found)."""
     pending_creates: dict[str, ResourceState] = field(default_factory=dict[str, ResourceState])
+    scope: Scope = field(default_factory=Scope)
+    """The resources that the operation works on."""
     registry: Registry = field(init=False)
     stopped: threading.Event = field(default_factory=threading.Event)
     failed: bool = False

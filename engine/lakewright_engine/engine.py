@@ -16,7 +16,7 @@ from lakewright_engine.builtin import BuiltinProvider
 from lakewright_engine.deletes import delete_unwanted, expect_nothing_left, refuse_delete_hooks
 from lakewright_engine.deployment import Deployment
 from lakewright_engine.engine_service import PluginEngine, ProgramEngine
-from lakewright_engine.errors import EngineError, StateError, Stopped, UnsupportedFeature
+from lakewright_engine.errors import EngineError, StateError, Stopped
 from lakewright_engine.events import Events, OnEvent
 from lakewright_engine.forkserver import ForkServer
 from lakewright_engine.interrupts import Interrupts
@@ -33,6 +33,7 @@ from lakewright_engine.refusals import refuse_autonaming, refuse_unsupported_sta
 from lakewright_engine.registry import Registry
 from lakewright_engine.sockets import SocketFolder
 from lakewright_engine.state import ORGANIZATION, FileBackend, no_such_stack
+from lakewright_engine.targets import Scope, in_dependency_order
 from lakewright_engine.urns import ROOT_STACK_TYPE
 
 _NO_CHANGE = ("same", "read", "read-replacement", "discard", "discard-replaced")
@@ -42,10 +43,6 @@ _HOST = Path(__file__).with_name("program_host.py")
 
 def run(operation: Operation, on_event: OnEvent, forks: ForkServer) -> Result:
     """Carries out the operation; see `lakewright_engine.run`."""
-    if operation.targets:
-        raise UnsupportedFeature(
-            "the embedded engine works on whole stacks: --target is not supported; use --engine pulumi"
-        )
     project, stack = operation.project, operation.stack
     backend = project.backend()
     if not backend.exists(project.name, stack):
@@ -61,6 +58,8 @@ def run(operation: Operation, on_event: OnEvent, forks: ForkServer) -> Result:
 
         def save(now: Snapshot) -> None:
             lock.verify()
+            if operation.is_limited:
+                now.resources = in_dependency_order(now.resources)
             backend.save(project.name, stack, now, secrets)
 
         return _Run(
@@ -105,6 +104,13 @@ class _Run:
             journal=Journal(self._base, save),
             events=self._events,
             resources=self._before,
+            scope=Scope(
+                operation.targets,
+                operation.excludes,
+                operation.replace,
+                target_dependents=operation.target_dependents,
+                exclude_dependents=operation.exclude_dependents,
+            ),
             pending_creates={
                 op.resource.urn: op.resource for op in self._base.pending_operations if op.type == "creating"
             },
@@ -161,10 +167,16 @@ class _Run:
         if operation.verb == "destroy":
             refuse_unfindable(deployment)
             refuse_delete_hooks(deployment)
+        known = {state.urn for state in deployment.resources}
+        if operation.refresh or operation.verb not in ("preview", "up"):
+            deployment.scope.refuse_unknown(known)
+        deployment.scope.replace.refuse_unknown(known)
         deployment.registry.start_ahead(deployment.resources)
         if operation.verb in ("preview", "up"):
             with self._program() as wanted:
                 delete_unwanted(deployment, wanted)
+            # As on the CLI, the rest is done before it: the program may have been about to make the target.
+            deployment.scope.targets.refuse_unknown(known | wanted)
             return
         recover(deployment)
         if operation.refresh or operation.verb == "refresh":
@@ -203,6 +215,7 @@ class _Run:
             monitor.wait_idle()
             deployment.on_failure = lambda: None
             deployment.check_running()
+            planner.keep_needed()
             yield planner.operated
             monitor.released.set()
             ended.join()

@@ -32,6 +32,8 @@ class Step:
     """False for the half of a replacement that is not counted."""
     result: str = ""
     """What a refresh found: `same`, `update` or `delete`."""
+    is_skipped: bool = False
+    """The resource is new, and is not created because the operation does not target it."""
 
     @property
     def state(self) -> ResourceState:

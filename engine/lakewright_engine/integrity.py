@@ -32,7 +32,7 @@ def check_integrity(stack: str, snapshot: Snapshot) -> None:
                 f"{damaged}: '{resource.urn}' refers to the provider '{resource.provider}', which does not stand "
                 "before it with this id"
             )
-        for role, urn in _references(resource):
+        for role, urn in references(resource):
             if urn not in seen:
                 place = "comes after it" if urn in everything else "is missing"
                 raise StateError(f"{damaged}: '{resource.urn}' refers to '{urn}' as its {role}, which {place}")
@@ -66,7 +66,7 @@ def _problems(resource: ResourceState) -> Iterator[str]:
         yield f"the provider '{resource.urn}' has no id"
 
 
-def _references(resource: ResourceState) -> Iterator[tuple[str, str]]:
+def references(resource: ResourceState) -> Iterator[tuple[str, str]]:
     """What a resource refers to beside its provider: the role, and the URN."""
     if resource.parent:
         yield "parent", resource.parent

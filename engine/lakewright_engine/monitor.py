@@ -136,6 +136,7 @@ class Monitor(wire.MonitorServicer):
             object=_answer(state.outputs, request),
             stable=step.op == "same",
             stables=step.diff.stable_keys if step.op == "update" else [],
+            unknown=step.is_skipped,
         )
 
     def _ancestors(self, parent: str) -> list[str]:

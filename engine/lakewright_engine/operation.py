@@ -25,11 +25,24 @@ class Operation:
     """For `refresh` and `destroy`: say what would happen, change nothing."""
     parallel: int = 16
     targets: tuple[str, ...] = ()
+    """URNs or globs of the resources to work on; where there are none, it is all of them."""
+    target_dependents: bool = False
+    """Also work on what depends on the targets."""
+    excludes: tuple[str, ...] = ()
+    """URNs or globs of the resources to leave alone."""
+    exclude_dependents: bool = False
+    replace: tuple[str, ...] = ()
+    """URNs or globs of the resources to replace, changed or not."""
     in_sandbox: bool = False
     """Whether the stack's environment is a sandbox: its providers for `aws` and `kubernetes` are used then, even where
     others are installed."""
     verbose: bool = False
     """Show what provider plugins print, too, and not only what they log."""
+
+    @property
+    def is_limited(self) -> bool:
+        """Whether it leaves a part of the stack alone."""
+        return bool(self.targets or self.excludes)
 
     @property
     def is_dry(self) -> bool:

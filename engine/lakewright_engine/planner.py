@@ -13,6 +13,7 @@ from lakewright_engine.early_deletions import EarlyDeletions
 from lakewright_engine.errors import InitFailed, ProgramError, Stopped
 from lakewright_engine.events import Step
 from lakewright_engine.goal import Goal
+from lakewright_engine.left_alone import LeftAlone, keep
 from lakewright_engine.model import Properties, ResourceState, Unknown
 from lakewright_engine.paths import with_ignored
 from lakewright_engine.properties import display, has_unknown, same
@@ -42,12 +43,19 @@ class Planner:
         self._replaced: set[str] = set()
         self._imported: set[str] = set()
         self._early = EarlyDeletions(deployment)
+        self._left = LeftAlone(deployment)
         self.defaults = DefaultProviders(deployment, self.register)
 
     @property
     def operated(self) -> set[str]:
         """URNs that the program has registered or read, by new and by old name."""
-        return self._urns | self._aliases.matched
+        return self._urns | self._aliases.matched | self._left.needed
+
+    def keep_needed(self) -> None:
+        """Report what kept states depend on and the program no longer has as unchanged."""
+        registered = self._urns | self._aliases.matched
+        olds = self._deployment.olds
+        keep(self._deployment, [olds[urn] for urn in sorted(self._left.needed - registered) if urn in olds])
 
     def goal(self, urn: str) -> Goal | None:
         return self._goals.get(urn)
@@ -58,6 +66,8 @@ class Planner:
         if step is None or step.new is None:
             self._deployment.check_running()
             raise ProgramError(f"outputs were registered for {urn}, which is no resource of this program")
+        if step.is_skipped:
+            return
         new = step.new
         if not same(new.outputs, outputs):
             self._deployment.journal.change(lambda: setattr(new, "outputs", outputs))
@@ -66,11 +76,14 @@ class Planner:
 
     def register(self, goal: Goal) -> tuple[ResourceState, Step]:
         """Brings one resource to its goal. Raises ProgramError for impossible goals, Stopped when the run is over."""
-        self._deployment.check_running()
+        deployment = self._deployment
+        deployment.check_running()
         refuse_nested_secret(goal.replacement_trigger, f"{goal.type} {goal.name!r}")
         urn, old, new = self._enter(goal)
         if is_provider_type(goal.type):
-            step = register_provider(self._deployment, goal, old, new, self._refuse, early=self._early)
+            deployment.scope.includes(new)
+            self._left.refuse_dependent(new)
+            step = register_provider(deployment, goal, old, new, self._refuse, early=self._early)
             if step.op == "create-replacement":
                 self._replaced.add(urn)
             self._settled(step)
@@ -78,7 +91,7 @@ class Planner:
         provider = None
         if goal.custom:
             new.provider = goal.provider or self.defaults.reference(goal.type, goal.version, goal.plugin_url)
-            provider = self._deployment.registry.get(new.provider)
+            provider = deployment.registry.get(new.provider)
         if (
             goal.custom
             and goal.import_id
@@ -95,6 +108,7 @@ class Planner:
         with self._lock:
             self._claim(new.urn)
         new.provider = new.provider or self.defaults.reference(new.type, version, url)
+        self._left.refuse_dependent(new)
         old = deployment.olds.get(new.urn)
         self._early.decide(new.urn)
         replacing = old is not None and not old.external and old.id != new.id
@@ -146,12 +160,17 @@ class Planner:
         self, goal: Goal, old: ResourceState | None, new: ResourceState, provider: Provider | None
     ) -> tuple[ResourceState, Step]:
         deployment = self._deployment
+        if not deployment.scope.includes(new):
+            step = self._leave(old, new)
+            self._settled(step)
+            return step.state, step
+        self._left.refuse_dependent(new)
         recreating = self._early.includes(new.urn)
         fresh = old is None or old.external or recreating
         if old is not None:
             new.inputs = with_ignored(new.inputs, old.inputs, goal.ignore_changes)
         if provider is not None:
-            before = None if fresh or old is None or old.taint else old.inputs
+            before = None if fresh or old is None or self._is_replaced_anyway(old, new) else old.inputs
             wanted = goal.inputs if before is None else new.inputs
             new.inputs, failures = provider.check(new.urn, before or {}, wanted)
             self._refuse(new, failures, goal)
@@ -167,6 +186,18 @@ class Planner:
             step = self._change(goal, old, new, provider)
         self._settled(step)
         return new, step
+
+    def _leave(self, old: ResourceState | None, new: ResourceState) -> Step:
+        """Leave a resource alone that the operation does not work on."""
+        keys = self._early.decide(new.urn, old)
+        if old is None or keys is None:
+            return self._left.leave(old, new, self._aliases.current)
+        # Its object is gone: the resource that it depends on was deleted to be replaced.
+        new.inputs = old.inputs
+        return self._recreate(old, new, Diff("some", replace_keys=keys), Diff("some"))
+
+    def _is_replaced_anyway(self, old: ResourceState, new: ResourceState) -> bool:
+        return old.taint or self._deployment.scope.replace.matches(new.urn)
 
     def _change(self, goal: Goal, old: ResourceState, new: ResourceState, provider: Provider | None) -> Step:
         deployment = self._deployment
@@ -201,7 +232,7 @@ class Planner:
 
     def _reason_to_replace(self, old: ResourceState, new: ResourceState) -> str | None:
         """What asks for a replacement, whatever the provider says; None if nothing does."""
-        if old.taint:
+        if self._is_replaced_anyway(old, new):
             return "id"
         if any(urn in self._replaced for urn in new.replace_with):
             return "replaceWith"
@@ -237,7 +268,7 @@ class Planner:
     ) -> Step:
         check_replaceable(self._deployment, goal, old, new, diff)
         self._replaced.add(new.urn)
-        if provider is not None and not old.taint:
+        if provider is not None and not self._is_replaced_anyway(old, new):
             new.inputs, failures = provider.check(new.urn, {}, goal.inputs)
             self._refuse(new, failures, goal)
         first = goal.delete_before_replace if goal.delete_before_replace is not None else diff.delete_before_replace

@@ -110,7 +110,7 @@ def register_provider(
         diff = provider.diff_config(new.urn, old_config, old.outputs, checked)
         changed = diff.changes == "some" or (diff.changes == "unknown" and not same(old_config, checked))
         op = "same" if not changed else "create-replacement" if diff.replaces else "update"
-        if old.taint:
+        if old.taint or deployment.scope.replace.matches(new.urn):
             op, diff = "create-replacement", Diff("some", replace_keys=["id"])
         keys = early.decide(new.urn, old)
         if keys is not None:

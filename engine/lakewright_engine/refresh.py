@@ -18,8 +18,9 @@ from lakewright_engine.urns import is_default_provider, is_provider_type
 
 def refresh(deployment: Deployment) -> None:
     """Refreshes the deployment's resources in place; gone objects leave the state."""
+    refreshed = {id(state) for state in deployment.scope.refreshed(deployment.resources)}
     with ThreadPoolExecutor(max_workers=deployment.parallel, thread_name_prefix="refresh") as pool:
-        found = list(pool.map(partial(_refreshed, deployment), deployment.resources))
+        found = list(pool.map(partial(_refreshed, deployment, refreshed), deployment.resources))
     if deployment.stopped.is_set():
         return
     resources = _consistent([state for state in found if state is not None])
@@ -27,8 +28,8 @@ def refresh(deployment: Deployment) -> None:
     deployment.journal.rebase(resources)
 
 
-def _refreshed(deployment: Deployment, old: ResourceState) -> ResourceState | None:
-    if is_default_provider(old.urn):
+def _refreshed(deployment: Deployment, refreshed: set[int], old: ResourceState) -> ResourceState | None:
+    if is_default_provider(old.urn) or id(old) not in refreshed:
         return old
     step = Step("refresh", old, old, logical=False, result="same")
 

@@ -19,9 +19,10 @@ from odd_programs import PROGRAMS as ODD_PROGRAMS
 from programs import HEADER, PROGRAMS, Scenario
 from replacement_programs import PROGRAMS as REPLACEMENT_PROGRAMS
 from stackrunner import Outcome, Stack
+from target_programs import PROGRAMS as TARGET_PROGRAMS
 
 FOLDER = Path(__file__).parent / "recorded"
-SCENARIOS = {**PROGRAMS, **ODD_PROGRAMS, **HOOK_PROGRAMS, **REPLACEMENT_PROGRAMS}
+SCENARIOS = {**PROGRAMS, **ODD_PROGRAMS, **HOOK_PROGRAMS, **REPLACEMENT_PROGRAMS, **TARGET_PROGRAMS}
 
 Recording = list[dict[str, Any]]
 """One object for each command: `command`, `exit`, `steps`, `calls`, `files`, `outputs`, `pending`, `resources`."""

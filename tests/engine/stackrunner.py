@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -103,6 +104,11 @@ class Stack:
             refresh="--refresh" in command,
             expect_no_changes="--expect-no-changes" in command,
             preview_only="--preview-only" in command,
+            targets=_values(command, "--target"),
+            target_dependents="--target-dependents" in command,
+            excludes=_values(command, "--exclude"),
+            exclude_dependents="--exclude-dependents" in command,
+            replace=_values(command, "--replace"),
             parallel=parallel,
             in_sandbox=in_sandbox,
             verbose=verbose,
@@ -214,6 +220,10 @@ def _parsed(path: Path) -> Any:
         return json.loads(path.read_text())
     except ValueError:
         return None
+
+
+def _values(command: tuple[str, ...], option: str) -> tuple[str, ...]:
+    return tuple(value for name, value in pairwise(command) if name == option)
 
 
 def has_cli() -> bool:

@@ -22,6 +22,12 @@ a = File("a", "a.json", config.require("content"), token=config.require_secret("
 pulumi.export("content", a.content)
 pulumi.export("token", config.require_secret("token"))
 """
+PARTS = """
+from filestore import File
+a = File("a", "a.json", "a{0}")
+b = File("b", "b.json", a.etag)
+c = File("c", "c.json", "c{0}")
+"""
 FAILING = """
 import asyncio
 import pulumi
@@ -139,6 +145,29 @@ def test_both_engines_say_the_same(folder: Folder) -> None:
             found["steps"].sort(key=lambda step: (step["op"], step["urn"]))
             found.pop("messages")
         assert embedded == pulumi
+
+
+def test_both_engines_work_on_a_part_of_the_stack(folder: Folder) -> None:
+    (folder.path / "__main__.py").write_text(PARTS.format(1))
+    folder.lakewright("up", "--yes", "--engine", "embedded")
+    (folder.path / "__main__.py").write_text(PARTS.format(2))
+    for command in (
+        "preview --target **::a",
+        "preview --target **::a --target-dependents",
+        "preview --exclude **::a --exclude-dependents",
+        "preview --replace **::c",
+        "refresh --preview-only --target **::a --target-dependents",
+        "refresh --preview-only --exclude **::a --exclude-dependents",
+        "destroy --preview-only --target **::a --target-dependents",
+        "destroy --preview-only --exclude **::a",
+    ):
+        embedded, pulumi = (folder.json(*command.split(), "--engine", engine) for engine in ENGINES)
+        for found in (embedded, pulumi):
+            found["steps"].sort(key=lambda step: (step["op"], step["urn"]))
+            found.pop("messages")
+        assert embedded == pulumi, command
+    folder.lakewright("destroy", "--yes", "--exclude", "**::a", "--engine", "pulumi")
+    assert [path.name for path in folder.store.glob("*.json")] == ["a.json"]
 
 
 def test_a_failed_program_ends_both_with_one(folder: Folder) -> None:

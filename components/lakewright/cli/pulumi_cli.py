@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lakewright.cli.ending import passed_to_children
-from lakewright.cli.errors import CliFailed
+from lakewright.cli.errors import CliFailed, UsageError
 from lakewright.cli.launcher import LauncherTracebacks
 
 if TYPE_CHECKING:
@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     from lakewright_engine import Operation, Result
     from pulumi.automation import CommandError, Stack
     from pulumi.automation.events import EngineEvent
+
+
+_READS_OPTIONS_FROM_ENVIRONMENT = (3, 208)
+"""The first version of the CLI that takes every option from PULUMI_OPTION_NAME as well."""
 
 
 class PulumiCli:
@@ -116,20 +120,47 @@ def _operate(stack: Stack, operation: Operation, on_event: Callable[[EngineEvent
         "parallel": operation.parallel,
         "on_event": on_event,
         "target": list(operation.targets) or None,
+        "target_dependents": operation.target_dependents,
         "color": "never",
     }
+    excluded: dict[str, Any] = {
+        "exclude": list(operation.excludes) or None,
+        "exclude_dependents": operation.exclude_dependents,
+    }
+    replaced: dict[str, Any] = {"replace": list(operation.replace) or None}
     expected: dict[str, Any] = {"expect_no_changes": operation.expect_no_changes}
     fresh: dict[str, Any] = {"refresh": operation.refresh}
     if operation.verb == "preview":
-        stack.preview(**shared, **expected, **fresh)
+        stack.preview(**shared, **excluded, **replaced, **expected, **fresh)
     elif operation.verb == "up":
-        stack.up(**shared, **expected, **fresh)
+        stack.up(**shared, **excluded, **replaced, **expected, **fresh)
     elif operation.verb == "refresh":
-        (stack.preview_refresh if operation.preview_only else stack.refresh)(**shared, **expected)
-    elif operation.preview_only:
-        stack.preview_destroy(**shared, **fresh)
+        (stack.preview_refresh if operation.preview_only else stack.refresh)(**shared, **excluded, **expected)
     else:
-        stack.destroy(**shared, **fresh)
+        _pass_exclusions(stack, operation)
+        (stack.preview_destroy if operation.preview_only else stack.destroy)(**shared, **fresh)
+
+
+def _pass_exclusions(stack: Stack, operation: Operation) -> None:
+    """Hand the exclusions of a destroy to the CLI in its environment: the Automation API has no argument for them.
+
+    Raises:
+        UsageError: The CLI would not see them, and would destroy everything.
+    """
+    if not operation.excludes:
+        return
+    version = stack.workspace.pulumi_version
+    numbers = re.match(r"v?(\d+)\.(\d+)", version)
+    if numbers is None or (int(numbers[1]), int(numbers[2])) < _READS_OPTIONS_FROM_ENVIRONMENT:
+        needed = ".".join(map(str, _READS_OPTIONS_FROM_ENVIRONMENT))
+        raise UsageError(
+            f"destroy --exclude needs version {needed} of the Pulumi CLI or a newer one, and found {version}: "
+            "update it, or use --engine embedded"
+        )
+    if any("," in urn for urn in operation.excludes):
+        raise UsageError("destroy --exclude takes no URN with a comma on the Pulumi CLI: use --engine embedded")
+    environment = {"PULUMI_OPTION_EXCLUDE": ",".join(operation.excludes)}
+    stack.workspace.env_vars = {**stack.workspace.env_vars, **environment}
 
 
 def _environment(operation: Operation) -> dict[str, str]:

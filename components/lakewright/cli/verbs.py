@@ -36,6 +36,22 @@ Validate = Annotated[
     bool,
     typer.Option("--validate", help="Also check names, places and storage of warehouses; writes probe objects."),
 ]
+Targets = Annotated[
+    list[str] | None,
+    typer.Option("--target", "-t", help="Work on this URN only; repeat it for more. * and ** stand for any text."),
+]
+TargetDependents = Annotated[
+    bool, typer.Option("--target-dependents", help="Also work on what depends on the targets.")
+]
+Exclusions = Annotated[
+    list[str] | None, typer.Option("--exclude", "-x", help="Leave this URN alone; repeat it for more, as --target.")
+]
+ExcludeDependents = Annotated[
+    bool, typer.Option("--exclude-dependents", help="Also leave alone what depends on the exclusions.")
+]
+Replacements = Annotated[
+    list[str] | None, typer.Option("--replace", help="Replace this URN, changed or not; repeat it for more.")
+]
 AT_A_TIME = 16
 
 NOUNS = {"up": "update", "refresh": "refresh", "destroy": "destroy"}
@@ -48,6 +64,11 @@ def preview(
     directory: Directory = HERE,
     refresh: Refresh = False,
     expect_no_changes: ExpectNoChanges = False,
+    target: Targets = None,
+    target_dependents: TargetDependents = False,
+    exclude: Exclusions = None,
+    exclude_dependents: ExcludeDependents = False,
+    replaced: Replacements = None,
     diff: Diff = False,
     as_json: AsJson = False,
     parallel: Parallel = AT_A_TIME,
@@ -58,6 +79,14 @@ def preview(
     from lakewright_engine import Operation  # noqa: PLC0415 - `--help` needs no engine
 
     operation = Operation("preview", load_project(directory), stack, refresh, expect_no_changes, parallel=parallel)
+    operation = _limit(
+        operation,
+        target=target,
+        target_dependents=target_dependents,
+        exclude=exclude,
+        exclude_dependents=exclude_dependents,
+        replaced=replaced,
+    )
     _carry_out(operation, engine, diff=diff, as_json=as_json, yes=True, verbose=verbose, validate=validate)
 
 
@@ -69,6 +98,11 @@ def up(
     refresh: Refresh = False,
     expect_no_changes: ExpectNoChanges = False,
     preview_only: PreviewOnly = False,
+    target: Targets = None,
+    target_dependents: TargetDependents = False,
+    exclude: Exclusions = None,
+    exclude_dependents: ExcludeDependents = False,
+    replaced: Replacements = None,
     diff: Diff = False,
     as_json: AsJson = False,
     yes: Yes = False,
@@ -80,6 +114,14 @@ def up(
 
     verb = "preview" if preview_only else "up"
     operation = Operation(verb, load_project(directory), stack, refresh, expect_no_changes, parallel=parallel)
+    operation = _limit(
+        operation,
+        target=target,
+        target_dependents=target_dependents,
+        exclude=exclude,
+        exclude_dependents=exclude_dependents,
+        replaced=replaced,
+    )
     _carry_out(operation, engine, diff=diff, as_json=as_json, yes=yes, verbose=verbose)
 
 
@@ -90,6 +132,10 @@ def refresh(
     directory: Directory = HERE,
     expect_no_changes: ExpectNoChanges = False,
     preview_only: PreviewOnly = False,
+    target: Targets = None,
+    target_dependents: TargetDependents = False,
+    exclude: Exclusions = None,
+    exclude_dependents: ExcludeDependents = False,
     diff: Diff = False,
     as_json: AsJson = False,
     yes: Yes = False,
@@ -100,6 +146,13 @@ def refresh(
     from lakewright_engine import Operation  # noqa: PLC0415
 
     operation = Operation("refresh", load_project(directory), stack, False, expect_no_changes, preview_only, parallel)
+    operation = _limit(
+        operation,
+        target=target,
+        target_dependents=target_dependents,
+        exclude=exclude,
+        exclude_dependents=exclude_dependents,
+    )
     _carry_out(operation, engine, diff=diff, as_json=as_json, yes=yes, verbose=verbose)
 
 
@@ -110,6 +163,9 @@ def destroy(
     directory: Directory = HERE,
     refresh: Refresh = False,
     preview_only: PreviewOnly = False,
+    target: Targets = None,
+    target_dependents: TargetDependents = False,
+    exclude: Exclusions = None,
     diff: Diff = False,
     as_json: AsJson = False,
     yes: Yes = False,
@@ -120,7 +176,40 @@ def destroy(
     from lakewright_engine import Operation  # noqa: PLC0415
 
     operation = Operation("destroy", load_project(directory), stack, refresh, False, preview_only, parallel)
+    operation = _limit(operation, target=target, target_dependents=target_dependents, exclude=exclude)
     _carry_out(operation, engine, diff=diff, as_json=as_json, yes=yes, verbose=verbose)
+
+
+def _limit(
+    operation: Operation,
+    *,
+    target: list[str] | None,
+    target_dependents: bool,
+    exclude: list[str] | None,
+    exclude_dependents: bool = False,
+    replaced: list[str] | None = None,
+) -> Operation:
+    """Return the operation on a part of the stack.
+
+    Raises:
+        UsageError: Both targets and exclusions are given, or one of the options for dependents without its own.
+    """
+    if target and exclude:
+        raise UsageError(
+            "--target and --exclude cannot be given together: name what to work on, or what to leave alone"
+        )
+    if target_dependents and not target:
+        raise UsageError("--target-dependents needs a --target")
+    if exclude_dependents and not exclude:
+        raise UsageError("--exclude-dependents needs an --exclude")
+    return replace(
+        operation,
+        targets=tuple(target or ()),
+        target_dependents=target_dependents,
+        excludes=tuple(exclude or ()),
+        exclude_dependents=exclude_dependents,
+        replace=tuple(replaced or ()),
+    )
 
 
 def _carry_out(
