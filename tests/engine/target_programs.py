@@ -191,4 +191,50 @@ File("child", "child.json", "c", opts=Options(parent=box, delete_before_replace=
             "up --replace **::box",
         ),
     ),
+    "exclusions of an update": Scenario(
+        """
+a = File("a", "a.json", f"a{step}")
+b = File("b", "b.json", a.etag)
+c = File("c", "c.json", f"c{step}")
+if step > 1:
+    n = File("new", "new.json", "n")
+""",
+        (
+            "up",
+            "preview --exclude **::a",
+            "up --exclude **::a",
+            "up --exclude **::a --exclude-dependents",
+            "up --exclude **::new --exclude **::c",
+            "up",
+        ),
+    ),
+    "a dependency on an excluded creation": Scenario(
+        """
+a = File("a", "a.json", f"a{step}")
+if step > 1:
+    n = File("new", "new.json", "n")
+    m = File("newer", "newer.json", n.etag)
+    box = pulumi.ComponentResource("test:index:Box", "box", {})
+    child = File("child", "child.json", "c", opts=Options(parent=box))
+""",
+        ("up", "up --exclude **::new --exclude-dependents --exclude **::box"),
+    ),
+    "an untargeted resource with another name": Scenario(
+        """
+class Box(pulumi.ComponentResource):
+    def __init__(self, name, opts=None):
+        super().__init__("test:index:Box", name, {}, opts)
+        File(f"{name}-inner", "inner.json", f"i{step}", opts=Options(parent=self))
+        self.register_outputs({"step": step})
+if step == 1:
+    Box("box")
+    p = File("plain", "p.json", "p")
+else:
+    Box("bin", Options(aliases=[Alias(name="box")]))
+    p = File("renamed", "p.json", "p", opts=Options(aliases=[Alias(name="plain")]))
+File("next", "next.json", p.etag, opts=Options(depends_on=[p]))
+File("other", "other.json", f"o{step}")
+""",
+        ("up", "up --target **::other", "up --target **::next"),
+    ),
 }

@@ -1,0 +1,124 @@
+"""What targets mean beside the recorded programs: globs, the order of the saved state, and what is refused."""
+
+from pathlib import Path
+
+import pytest
+from lakewright_engine.integrity import check_integrity
+from lakewright_engine.model import ResourceState, Snapshot
+from lakewright_engine.targets import UrnPatterns, in_dependency_order
+from programs import HEADER
+from stackrunner import Stack
+
+URN = "urn:pulumi:dev::conf::test:index:Box$store:File::a"
+
+
+@pytest.mark.parametrize(
+    ("pattern", "matches"),
+    [
+        (URN, True),
+        ("**::a", True),
+        ("*::a", False),
+        ("urn:pulumi:dev::conf::**$store:File::*", True),
+        ("urn:pulumi:dev::*::test:index:Box$*:File::a", True),
+        ("**.File::a", False),
+        ("**::", False),
+    ],
+)
+def test_globs_match_as_on_the_cli(pattern: str, matches: bool) -> None:
+    assert UrnPatterns([pattern]).matches(URN) is matches
+
+
+def test_kept_states_come_behind_what_they_need() -> None:
+    names = [f"urn:pulumi:dev::conf::store:File::{number}" for number in range(5000)]
+    chain = [
+        ResourceState(urn=urn, type="store:File", custom=True, dependencies=names[number + 1 : number + 2])
+        for number, urn in enumerate(names)
+    ]
+    ordered = in_dependency_order(chain)
+    check_integrity("dev", Snapshot(ordered))
+    assert in_dependency_order(ordered) == ordered
+
+
+def test_a_target_may_lose_its_place_before_a_dependent(tmp_path: Path) -> None:
+    stack = Stack(
+        tmp_path,
+        HEADER
+        + """
+if step == 1:
+    a = File("a", "a.json", "a1")
+    File("b", "b.json", "b", opts=Options(depends_on=[a]))
+else:
+    b = File("b", "b.json", "b")
+    b.urn.apply(lambda _: File("a", "a.json", "a2"))
+""",
+    )
+    stack.run("up", env={"STEP": "1"})
+    outcome = stack.run("up", "--target", "**::a", env={"STEP": "2"})
+    assert outcome.exit == 0, outcome.messages
+    assert outcome.provider_calls == ["update a.json"]
+    assert stack.resource("b").dependencies == [stack.resource("a").urn]
+    check_integrity("dev", Snapshot(stack.resources()))
+
+
+def test_a_target_that_its_dependency_needs_is_refused(tmp_path: Path) -> None:
+    stack = Stack(
+        tmp_path,
+        HEADER
+        + """
+if step == 1:
+    a = File("a", "a.json", "a1")
+    File("b", "b.json", "b", opts=Options(depends_on=[a]))
+else:
+    b = File("b", "b.json", "b")
+    File("a", "a.json", "a2", opts=Options(depends_on=[b]))
+""",
+    )
+    stack.run("up", env={"STEP": "1"})
+    before = stack.resources()
+    outcome = stack.run("up", "--target", "**::a", env={"STEP": "2"})
+    assert outcome.exit == 1
+    assert any("which the operation leaves as it is in the state" in message for message in outcome.messages)
+    assert {state.urn for state in stack.resources()} == {state.urn for state in before}
+    check_integrity("dev", Snapshot(stack.resources()))
+    both = stack.run("up", "--target", "**::a", "--target", "**::b", env={"STEP": "2"})
+    assert both.exit == 0, both.messages
+
+
+def test_a_dependent_of_an_excluded_creation_is_refused(tmp_path: Path) -> None:
+    """The CLI creates it, and refuses the state that it has saved from then on."""
+    stack = Stack(
+        tmp_path,
+        HEADER
+        + """
+File("a", "a.json", "a")
+if step > 1:
+    n = File("new", "new.json", "n")
+    File("newer", "newer.json", n.etag)
+""",
+    )
+    stack.run("up", env={"STEP": "1"})
+    for command in ("preview", "up"):
+        outcome = stack.run(command, "--exclude", "**::new", env={"STEP": "2"})
+        assert outcome.exit == 1
+        assert any("newer' depends on" in one and "::new', which does not exist" in one for one in outcome.messages)
+    assert list(outcome.files) == ["a.json"]
+    check_integrity("dev", Snapshot(stack.resources()))
+
+
+def test_a_renamed_target_leaves_its_dependents_whole(tmp_path: Path) -> None:
+    """The CLI saves the new name twice, and refuses the state from then on."""
+    stack = Stack(
+        tmp_path,
+        HEADER
+        + """
+named = "plain" if step == 1 else "renamed"
+p = File(named, "p.json", "p", opts=Options(aliases=[Alias(name="plain")]))
+File("next", "next.json", p.etag, opts=Options(depends_on=[p]))
+""",
+    )
+    stack.run("up", env={"STEP": "1"})
+    outcome = stack.run("up", "--target", "**::renamed", env={"STEP": "2"})
+    assert outcome.exit == 0, outcome.messages
+    check_integrity("dev", Snapshot(stack.resources()))
+    assert stack.resource("next").dependencies == [stack.resource("renamed").urn]
+    assert stack.run("up", "--expect-no-changes", env={"STEP": "2"}).exit == 0
