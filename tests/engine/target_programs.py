@@ -237,4 +237,29 @@ File("other", "other.json", f"o{step}")
 """,
         ("up", "up --target **::other", "up --target **::next"),
     ),
+    "a target that is deleted before it is replaced": Scenario(
+        """
+a = File("a", f"a{step}.json", "a", opts=Options(delete_before_replace=True))
+b = File("b", a.path.apply(lambda path: "b" + path), "b", opts=Options(delete_before_replace=True))
+c = File("c", "c.json", a.path)
+""",
+        ("up", "preview --target **::a", "up --target **::a", "up --target **::a --target-dependents", "up"),
+    ),
+    "dependencies that changed": Scenario(
+        """
+if step == 1:
+    a = File("a", "a.json", "a1")
+    b = File("b", "b.json", "b1", opts=Options(depends_on=[a]))
+    c = File("c", "c.json", "c1")
+    d = File("d", "d.json", "d1", opts=Options(depends_on=[c]))
+elif step < 4:
+    d = File("d", "d.json", f"d{step}")
+    a = File("a", "a.json", "a1")
+    b = File("b", "b.json", f"b{step}", opts=Options(depends_on=[d]))
+else:
+    b = File("b", "b.json", f"b{step}")
+    a = File("a", "a.json", f"a{step}", opts=Options(depends_on=[b]))
+""",
+        ("up", "up --target **::b", "up --target **::d", "up --target **::a", "up"),
+    ),
 }
