@@ -20,7 +20,10 @@ PAUSE = timedelta(hours=16)
 """After a success, until a job is due again by time alone: OpenHouse's, so that each nightly run has it."""
 
 MANIFESTS_WORTH_IT = 10
-"""Manifests from which on a reader gains more than a rewriting costs: each is a small file to open."""
+"""Manifests from which on a reader gains more than a rewriting costs: each is a small file to open.
+
+Metadata does not say how many there are. They are at most as many as data and delete files together.
+"""
 
 Verdict = Literal["due", "held", "not due"]
 
@@ -126,8 +129,10 @@ def _rewrite_manifests(facts: TableFacts, policies: TablePolicies, history: Hist
     del policies
     if facts.snapshot is None:
         return False, "no rows"
-    if facts.data_files is not None and facts.data_files < MANIFESTS_WORTH_IT:
-        return False, f"{facts.data_files} data files, {MANIFESTS_WORTH_IT} manifests are worth it"
+    if facts.data_files is not None and facts.delete_files is not None:
+        files = facts.data_files + facts.delete_files
+        if files < MANIFESTS_WORTH_IT:
+            return False, f"{files} data and delete files are in fewer than {MANIFESTS_WORTH_IT} manifests"
     changed = _by_change("rewrite-manifests", facts, history)
     if not changed[0]:
         return changed

@@ -38,6 +38,7 @@ class TableFacts:
     data_files: int | None = None
     """None where the last commit did not say."""
     data_bytes: int | None = None
+    delete_files: int | None = None
 
     def without_history(self) -> TableFacts:
         """Return what is needed once it is decided which jobs are due: a plan has the facts of every table."""
@@ -80,6 +81,7 @@ def table_facts(table: TableIdentifier, loaded: Table) -> TableFacts:
         touched_at=instant_of(metadata.last_updated_ms),
         data_files=_number(totals.get("total-data-files")),
         data_bytes=_number(totals.get("total-files-size")),
+        delete_files=_number(totals.get("total-delete-files")),
     )
 
 

@@ -81,7 +81,7 @@ def test_a_plan_says_why_without_a_jvm(
     assert "  not due  retention: no retention policy" in lines
     assert "  due      orphan-files: no earlier run" in lines
     assert "  not due  compaction: 1 data files, 5 are worth it" in lines
-    assert "  not due  rewrite-manifests: 1 data files, 10 manifests are worth it" in lines
+    assert "  not due  rewrite-manifests: 1 data and delete files are in fewer than 10 manifests" in lines
     assert lines[-1].startswith("2 tables, ")
     found = json.loads(invoke(config, "maintain", "--plan", "--namespace", namespace, "--json").stdout)
     (switched,) = [one for one in found["tables"] if one["table"].endswith(".switched")]

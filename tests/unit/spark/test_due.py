@@ -30,6 +30,7 @@ def facts(**more: Any) -> TableFacts:
         "changed_at": at,
         "touched_at": at,
         "data_files": 10,
+        "delete_files": 0,
         "data_bytes": 10 * MiB,
     }
     return TableFacts(**{**known, **more})
@@ -111,6 +112,8 @@ def test_jobs_come_in_their_order_and_only_those_that_are_asked_for() -> None:
         ("rewrite-manifests", {}, {}, done("rewrite-manifests", 2 * HOUR), False),
         ("rewrite-manifests", {}, {}, done("rewrite-manifests", PAUSE), True),
         ("rewrite-manifests", {}, {"data_files": 9}, History(), False),
+        ("rewrite-manifests", {}, {"data_files": 1, "delete_files": 9}, History(), True),
+        ("rewrite-manifests", {}, {"data_files": 9, "delete_files": None}, History(), True),
         ("rewrite-manifests", {}, {"data_files": None}, History(), True),
         ("rewrite-manifests", {}, {"snapshots": commits(9)}, done("rewrite-manifests", PAUSE), False),
         ("rewrite-manifests", {}, {"snapshots": commits(10)}, done("rewrite-manifests", PAUSE), True),

@@ -1,0 +1,63 @@
+"""Which manifests are worth a rewriting. A stand-in plays Iceberg's own table, so that no JVM is needed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from types import SimpleNamespace
+from typing import Any
+
+from lakewright_spark.catalog_policies import TablePolicies
+from lakewright_spark.maintenance import rewrite_manifests
+from lakewright_spark.maintenance.iceberg import IcebergTable
+from lakewright_spark.table_identifier import TableIdentifier
+
+NOW = datetime(2026, 1, 10, tzinfo=UTC)
+MiB = 2**20
+
+
+@dataclass
+class JavaIterator:
+    """Iterates as a Java iterator does."""
+
+    items: Iterator[Any]
+    left: int
+
+    def hasNext(self) -> bool:  # noqa: N802  # Java's name
+        return self.left > 0
+
+    def next(self) -> Any:
+        self.left -= 1
+        return next(self.items)
+
+
+class JavaContent(str):
+    """An enum's constant."""
+
+    def toString(self) -> str:  # noqa: N802  # Java's name
+        return self
+
+
+def opened(sizes: Iterable[int]) -> IcebergTable:
+    """A table whose current snapshot has manifests of these sizes in bytes."""
+    found = [
+        SimpleNamespace(content=lambda: JavaContent("DATA"), partitionSpecId=lambda: 0, length=lambda size=size: size)
+        for size in sizes
+    ]
+    manifests = SimpleNamespace(iterator=lambda: JavaIterator(iter(found), len(found)))
+    java = SimpleNamespace(
+        currentSnapshot=lambda: SimpleNamespace(allManifests=lambda _: manifests),
+        io=lambda: None,
+        properties=dict,
+    )
+    spark: Any = None
+    return IcebergTable(spark, TableIdentifier("w", ("a",), "t"), java)
+
+
+def test_manifests_of_the_right_size_are_a_success() -> None:
+    """Only successes are remembered: a skipped run would be due again at once."""
+    done = rewrite_manifests.run(opened([8 * MiB] * 12), TablePolicies(), dry_run=False, now=NOW)
+
+    assert (done.state, done.rewritten, done.added) == ("SUCCEEDED", 0, 0)
+    assert done.reason == "12 manifests are of the wanted size: their content needs at least 12"
