@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-_ENTRY = re.compile(r"([^\s=:]+)[\s=:]\s*(.*)")
+_ENTRY = re.compile(r"([^\s=:]+)(?:\s*[=:]\s*|\s+)(.*)")
 
 
 def spark_defaults(environ: Mapping[str, str] = os.environ) -> dict[str, str]:

@@ -86,6 +86,15 @@ def test_a_script_gets_half_of_the_memory_unless_told_otherwise(tmp_path: Path) 
     assert spark_defaults({"SPARK_HOME": str(tmp_path)}) == {}
 
 
+@pytest.mark.parametrize(
+    "line",
+    ["spark.a b = c", "spark.a=b = c", "spark.a = b = c", "spark.a:b = c", "spark.a : b = c", "  spark.a\t b = c "],
+)
+def test_spark_defaults_may_have_blanks_around_a_separator(line: str, tmp_path: Path) -> None:
+    (tmp_path / "spark-defaults.conf").write_text(f"{line}\n")
+    assert spark_defaults({"SPARK_CONF_DIR": str(tmp_path)}) == {"spark.a": "b = c"}
+
+
 def test_own_authorities_on_a_cluster_are_a_truststore_on_every_machine() -> None:
     bundle = CONFIG.model_copy(update={"ca_bundle": "/etc/authority.pem"})
     with pytest.raises(ConfigMissingError, match="set `truststore` to its path"):
