@@ -1,4 +1,4 @@
-"""Keeps secrets among Spark's properties off command lines, and from executors that nobody proves themselves to."""
+"""Keep secrets among Spark's properties off command lines and away from executors without authentication."""
 
 from __future__ import annotations
 
@@ -53,17 +53,20 @@ def check_redaction(address: str, secrets: Mapping[str, str], pattern: str | Non
         pattern: The server's `spark.redaction.regex`, which only the server itself can set; None if it does not say.
 
     Raises:
-        IdentityError: The pattern does not match the name of a secret.
+        IdentityError: The pattern does not match the name of a secret, or has syntax that only Java reads.
     """
-    if pattern is None:
+    if pattern is None or not secrets:
         return
     try:
-        hides = re.compile(pattern.replace("(?i)", ""), re.IGNORECASE)
-    except re.error:
-        return  # Java's own syntax: the administrator has set it on purpose
-    shown = sorted(key for key in secrets if not hides.search(key))
-    if shown:
+        hides = re.compile(pattern)  # (?i) means the same to Java
+    except re.error as error:
         raise IdentityError(
-            f"{address}: expected a server that hides {', '.join(shown)} in its event log, found "
+            f"{address}: expected a server that hides {', '.join(sorted(secrets))} in its event log, found "
+            f"{REDACTION_KEY}={pattern}, which could not be read ({error}): set "
+            f"{REDACTION_KEY}={REDACTION[REDACTION_KEY]} in the server's properties"
+        ) from None
+    if logged := sorted(key for key in secrets if not hides.search(key)):
+        raise IdentityError(
+            f"{address}: expected a server that hides {', '.join(logged)} in its event log, found "
             f"{REDACTION_KEY}={pattern}: set {REDACTION_KEY}={REDACTION[REDACTION_KEY]} in the server's properties"
         )

@@ -74,6 +74,28 @@ def test_a_connect_server_that_would_log_a_secret_gets_none() -> None:
     check_redaction("sc://spark.example", {}, "$^")
 
 
+@pytest.mark.parametrize(
+    ("pattern", "found"),
+    [
+        (
+            "SECRET|CREDENTIAL",
+            r"hides spark\.sql\.catalog\.lake\.credential",
+        ),  # no (?i): the property is in small letters
+        ("(?i:secret)", r"hides spark\.sql\.catalog\.lake\.credential"),
+        ("\\p{Alpha}+credential", r"could not be read"),  # Java's own syntax
+        ("secret(?i)|credential", r"could not be read"),
+    ],
+)
+def test_a_pattern_that_may_not_hide_a_secret_is_refused(pattern: str, found: str) -> None:
+    with pytest.raises(IdentityError, match=found):
+        check_redaction("sc://spark.example", CONFIGS[0].spark_secrets(ENVIRON), pattern)
+
+
+@pytest.mark.parametrize("pattern", ["credential", "(?i)CREDENTIAL", "(?i:CREDENTIAL)"])
+def test_a_pattern_that_hides_all_secrets_is_accepted(pattern: str) -> None:
+    check_redaction("sc://spark.example", CONFIGS[0].spark_secrets(ENVIRON), pattern)
+
+
 def test_properties_of_computing_units_hide_secrets() -> None:
     for config in CONFIGS:
         assert config.spark_properties().items() >= REDACTION.items()
