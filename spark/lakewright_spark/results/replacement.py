@@ -6,9 +6,10 @@ import time
 
 import pyarrow as pa
 from pyiceberg.exceptions import CommitFailedException, ValidationException
-from pyiceberg.expressions import AlwaysFalse, AlwaysTrue
+from pyiceberg.expressions import AlwaysTrue
 from pyiceberg.schema import Schema
 from pyiceberg.table import Table, Transaction
+from pyiceberg.table.update import AssertCurrentSchemaId, UpdatesAndRequirements, UpdateTableMetadata
 from pyiceberg.types import (
     BinaryType,
     BooleanType,
@@ -68,15 +69,26 @@ def _replace(change: Transaction, table: Table, rows: pa.Table) -> None:
                 update.delete_column(column.name)
             for field in rows.schema:
                 update.add_column((field.name,), _TYPES[field.type])
-    # Without files there is nothing to delete, and PyIceberg would warn of that.
-    change.overwrite(rows, overwrite_filter=AlwaysTrue() if _has_files(table) else AlwaysFalse())
+    else:
+        _RequireColumns(change, table.schema().schema_id).commit()
+    # Also where there are no files yet: without a delete, a commit that meets another one adds its rows to that one's.
+    # `overwrite` does the same, and warns of a delete that finds nothing.
+    with change.update_snapshot().delete() as deletion:
+        deletion.delete_by_predicate(AlwaysTrue())
+    change.append(rows)
+
+
+class _RequireColumns(UpdateTableMetadata["_RequireColumns"]):
+    """Fail the commit if another one has changed the columns since, which PyIceberg does not check by itself."""
+
+    def __init__(self, change: Transaction, schema: int) -> None:
+        super().__init__(change)
+        self._schema = schema
+
+    def _commit(self) -> UpdatesAndRequirements:
+        return (), (AssertCurrentSchemaId.model_validate({"current-schema-id": self._schema}),)
 
 
 def _has_columns(schema: Schema, wanted: pa.Schema) -> bool:
     found = [(field.name, field.field_type) for field in schema.fields]
     return found == [(field.name, _TYPES[field.type]) for field in wanted]
-
-
-def _has_files(table: Table) -> bool:
-    snapshot = table.current_snapshot()
-    return snapshot is not None and (snapshot.summary is None or snapshot.summary["total-data-files"] != "0")

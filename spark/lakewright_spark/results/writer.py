@@ -77,8 +77,8 @@ class ResultWriter:
     def open(self, uri: ResultUri, schema: pa.Schema, *, reuse: bool = False, batch: int = BATCH_ROWS) -> ResultStream:
         """Return a stream as `stream` has it, for the caller to close or abandon."""
         readable = readable_schema(schema)
-        table, made = self.tables.create_or_load(uri, readable)
-        return ResultStream(self, uri, table, schema, batch, replaces=not (made or reuse))
+        table, _ = self.tables.create_or_load(uri, readable)
+        return ResultStream(self, uri, table, schema, batch, replaces=not reuse)
 
     def write_rows(self, uri: ResultUri, schema: pa.Schema, rows: Iterable[Row], batch: int = BATCH_ROWS) -> int:
         """Replace the result by these rows; returns how many there were."""
@@ -90,12 +90,10 @@ class ResultWriter:
         """Replace the result by the rows of an Arrow table, in one commit."""
         readable = readable_schema(table.schema)
         rows = pa.Table.from_batches([convert(batch, readable) for batch in table.to_batches()], readable)
-        found, made = self.tables.create_or_load(uri, readable)
+        # Also a table made just now is replaced: another writer may have replaced it since, with other columns.
+        found, _ = self.tables.create_or_load(uri, readable)
         with explained(self.config, self.warehouse, str(uri)):
-            if made:
-                found.append(rows)
-            else:
-                replace_rows(found, rows)
+            replace_rows(found, rows)
 
 
 class ResultStream:

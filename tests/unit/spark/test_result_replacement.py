@@ -1,0 +1,86 @@
+"""Two writers replace one result at the same time: the result has the rows of one of them, never of both."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from lakewright_spark.catalog import CatalogConfig
+from lakewright_spark.results.catalog_cache import CatalogCache
+from lakewright_spark.results.replacement import replace_rows
+from lakewright_spark.results.tables import PROPERTIES, ResultTables
+from lakewright_spark.results.uris import Execution, Port
+from lakewright_spark.results.writer import CommitInterval, ResultWriter
+from pyiceberg.catalog.sql import SqlCatalog
+
+NUMBERS = pa.table({"n": pa.array([1, 2], pa.int32())})
+MORE_NUMBERS = pa.table({"n": pa.array([3, 4, 5], pa.int32())})
+TEXTS = pa.table({"other": ["x", "y"]})
+NAME = "sales.orders"
+URI = Execution(7, 1, "local").result(Port("Scan-1"))
+
+
+def rows_of(catalog: SqlCatalog, name: str = NAME) -> list[dict[str, Any]]:
+    return catalog.load_table(name).scan().to_arrow().to_pylist()
+
+
+@pytest.fixture
+def writer(local_config: CatalogConfig, local_catalog: SqlCatalog) -> ResultWriter:
+    cache = CatalogCache(lambda config, name: local_catalog)
+    return ResultWriter(local_config, "local", commit=CommitInterval(None, None, None), catalogs=cache)
+
+
+@pytest.fixture
+def replaced_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another writer replaces a table, with other columns, between its making and the first commit of its maker."""
+    create_or_load = ResultTables.create_or_load
+
+    def create(self: ResultTables, *words: Any) -> Any:
+        found, made = create_or_load(self, *words)
+        replace_rows(self.load(words[0]), TEXTS)
+        return found, made
+
+    monkeypatch.setattr(ResultTables, "create_or_load", create)
+
+
+@pytest.mark.parametrize(
+    "first", [NUMBERS, TEXTS, TEXTS.slice(0, 0)], ids=["same columns", "other columns", "other columns, no rows"]
+)
+def test_two_replacements_of_an_empty_result(local_catalog: SqlCatalog, first: pa.Table) -> None:
+    """Before, the rows of both were there, and the columns of the second were NULL in the columns of the first."""
+    # PyIceberg itself tries again what cannot succeed while the columns differ.
+    local_catalog.create_table(NAME, NUMBERS.schema, properties={**PROPERTIES, "commit.retry.num-retries": "1"})
+    one, two = local_catalog.load_table(NAME), local_catalog.load_table(NAME)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)
+        replace_rows(one, first)
+        replace_rows(two, MORE_NUMBERS)
+    assert rows_of(local_catalog) == MORE_NUMBERS.to_pylist()
+
+
+def test_two_replacements_of_a_result_without_files(local_catalog: SqlCatalog) -> None:
+    """A result that was replaced by no rows has a snapshot, and no files."""
+    local_catalog.create_table(NAME, NUMBERS.schema, properties=dict(PROPERTIES))
+    replace_rows(local_catalog.load_table(NAME), NUMBERS)
+    replace_rows(local_catalog.load_table(NAME), NUMBERS.slice(0, 0))
+    one, two = local_catalog.load_table(NAME), local_catalog.load_table(NAME)
+    replace_rows(one, NUMBERS)
+    replace_rows(two, MORE_NUMBERS)
+    assert rows_of(local_catalog) == MORE_NUMBERS.to_pylist()
+
+
+@pytest.mark.usefixtures("replaced_meanwhile")
+def test_a_new_result_is_replaced_before_its_first_rows(writer: ResultWriter, local_catalog: SqlCatalog) -> None:
+    writer.write(URI, MORE_NUMBERS)
+    assert rows_of(local_catalog, ".".join(writer.tables.identifier(URI))) == MORE_NUMBERS.to_pylist()
+
+
+@pytest.mark.usefixtures("replaced_meanwhile")
+@pytest.mark.parametrize("rows", [[(3,), (4,)], []], ids=["rows", "no rows"])
+def test_a_new_stream_is_replaced_before_its_first_rows(
+    writer: ResultWriter, local_catalog: SqlCatalog, rows: list[tuple[int]]
+) -> None:
+    writer.write_rows(URI, NUMBERS.schema, rows)
+    assert rows_of(local_catalog, ".".join(writer.tables.identifier(URI))) == [{"n": n} for (n,) in rows]
