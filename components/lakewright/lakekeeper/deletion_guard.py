@@ -66,7 +66,7 @@ class DeletionGuardProvider(LakekeeperProvider[DeletionGuardArgs]):
         if old.deletion == "protect" and isinstance(declared, dict):
             leaving = _leaving(old, cast(dict[str, Any], declared))
             if leaving:
-                self._refuse_removal(self.client(old.server), old, leaving)
+                self._refuse_removal(self.recorded_client(old.server), old, leaving)
         return result
 
     def _refuse_removal(self, client: Client, old: DeletionGuardArgs, leaving: list[str]) -> None:

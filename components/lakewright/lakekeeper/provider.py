@@ -22,6 +22,8 @@ from lakewright.lakekeeper import adoption, difference, errors, hidden, server_i
 from lakewright.lakekeeper.adoption import Adopting
 from lakewright.lakekeeper.api import listings
 from lakewright.lakekeeper.api.client import Client, shared
+from lakewright.lakekeeper.api.errors import InsecureEndpoint
+from lakewright.lakekeeper.api.plain_http import as_recorded, require_tls
 from lakewright.lakekeeper.api.server import ServerRef
 from lakewright.lakekeeper.creation import Origin
 from lakewright.lakekeeper.declared import OnServer, Replace, failures, has_unknown
@@ -128,6 +130,11 @@ class LakekeeperProvider(ResourceProvider, Generic[D]):
             declared = self.args.parse(news)
         except ValidationError as error:
             return CheckResult(news, [CheckFailure(path, reason) for path, reason in failures(error, news)])
+        if not has_unknown(declared.server):
+            try:
+                require_tls(declared.server)
+            except InsecureEndpoint as insecure:
+                return CheckResult(news, [CheckFailure("server", str(insecure))])
         checked = self.checked(declared, _olds)
         adoption.note_adopt(self, checked, in_state="server" in _olds)
         if "server" not in _olds and (refused := adoption.refused(self, checked)):
@@ -265,13 +272,17 @@ class LakekeeperProvider(ResourceProvider, Generic[D]):
         client.server()
         return client
 
+    def recorded_client(self, server: ServerRef) -> Client:
+        """The client of this process for a server as the state has it."""
+        return self.client(as_recorded(server))
+
     def secret(self, reference: str) -> str:
         """The secret behind a reference. Raises credentials.UnresolvedCredential."""
         return credentials.resolve(reference, self.config)
 
     def _known_client(self, state: D, outs: dict[str, Any]) -> Client:
         """The client for an object in the state. Raises errors.MovedServer."""
-        client = self.client(state.server)
+        client = self.recorded_client(state.server)
         server_identity.verify(client, outs, self.title(state))
         return client
 
@@ -281,7 +292,7 @@ class LakekeeperProvider(ResourceProvider, Generic[D]):
             raise server_identity.unproven(client, self.title(state))
 
     def _reach(self, old: ServerRef, new: ServerRef) -> Client:
-        return self.client(old if has_unknown(new) else new)
+        return self.recorded_client(old) if has_unknown(new) else self.client(new)
 
 
 def _without_own(props: dict[str, Any]) -> dict[str, Any]:

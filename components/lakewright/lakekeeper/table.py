@@ -150,7 +150,7 @@ class TableProvider(LakekeeperProvider[TableArgs]):
         old = known.declared
         if has_unknown(list(new.props().values())):
             return []
-        there = table_finding.named(self.client(old.server), old.warehouse_id, old.path, old.name)
+        there = table_finding.named(self.recorded_client(old.server), old.warehouse_id, old.path, old.name)
         if there is None or there.table_id != _table_id(known):
             return []
         return commit(there.metadata, old, new, _ids(known)).problems

@@ -66,7 +66,7 @@ class TenantRecordProvider(LakekeeperProvider[TenantRecordArgs]):
         result = super().diff(_id, _olds, _news)
         old, new = self.args.from_state(_olds), self.args.from_state(_news)
         if result.changes:
-            tenant_changes.refuse(lambda: self.client(old.server), old, new)
+            tenant_changes.refuse(lambda: self.recorded_client(old.server), old, new)
         return result
 
     @override

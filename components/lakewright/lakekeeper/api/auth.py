@@ -13,9 +13,10 @@ from typing_extensions import override
 
 from lakewright.lakekeeper.api.answers import DEADLINE, ENCODINGS, MEBIBYTE, UnusableAnswerError, bounded, parse_json
 from lakewright.lakekeeper.api.errors import Call, NotAuthenticated
+from lakewright.lakekeeper.api.plain_http import require_tls
 from lakewright.lakekeeper.api.retry import RetryPolicy, TryAgain
 from lakewright.lakekeeper.api.server import ClientCredentialsAuth, NoAuth, ServerRef, TokenAuth, TokenFileAuth
-from lakewright.lakekeeper.api.tls import hint, require_tls
+from lakewright.lakekeeper.api.tls import hint
 
 Resolve = Callable[[str], str]
 """Turns a reference into its secret."""
@@ -207,12 +208,8 @@ def auth_for(server: ServerRef, resolve: Resolve, verify: ssl.SSLContext | bool 
 
     Raises InsecureEndpoint where a token or secret would leave this machine without TLS.
     """
-    auth = server.auth
-    if not server.allow_plain_http and not isinstance(auth, NoAuth):
-        require_tls("a bearer token", server.endpoint)
-        if isinstance(auth, ClientCredentialsAuth):
-            require_tls("a client's secret", auth.token_url)
-    match auth:
+    require_tls(server)
+    match auth := server.auth:
         case NoAuth():
             return None
         case TokenAuth(token=reference):

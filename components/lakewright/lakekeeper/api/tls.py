@@ -4,8 +4,7 @@ import ssl
 
 import httpx
 
-from lakewright.host_kinds import leaves_without_tls
-from lakewright.lakekeeper.api.errors import InsecureEndpoint, Unreachable
+from lakewright.lakekeeper.api.errors import Unreachable
 
 NO_TLS = ("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE", "UNEXPECTED_MESSAGE")
 """How OpenSSL's versions call an answer that is no TLS."""
@@ -25,15 +24,6 @@ def trust(ca_bundle: str | None) -> ssl.SSLContext | bool:
             " of the server and of the token endpoint."
         ) from None
     return context
-
-
-def require_tls(what: str, url: str) -> None:
-    """Raise InsecureEndpoint if what is confidential would be sent without TLS to another machine."""
-    if leaves_without_tls(url):
-        raise InsecureEndpoint(
-            f"{what} would be sent to {url} without TLS. Use `https://`, or set `allow_plain_http: true` in the"
-            " server's settings (`lakekeeper` of the environment) where the network is trusted."
-        )
 
 
 def hint(reason: str) -> str:
