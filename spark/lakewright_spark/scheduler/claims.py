@@ -9,7 +9,7 @@ from datetime import datetime
 from pydantic import TypeAdapter
 
 PREFIX = "lakewright.claim."
-"""Of a property's name; the UUID of the claimed table follows."""
+"""Start of a property's name. The UUID of the claimed table follows it."""
 
 
 @dataclass(frozen=True)

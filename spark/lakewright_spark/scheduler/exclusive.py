@@ -32,9 +32,9 @@ def exclusive(
     """Keep jobs and other work away from a table for the block.
 
     Args:
-        config: Of the catalog.
-        table: The table.
-        uuid: The table's.
+        config: The catalog's configuration.
+        table: The table's name.
+        uuid: The table's UUID.
         runner: A name that no other process has.
         control: Says that the process is to end.
         cancel: Ends the work of the block; called from another thread if the claim is lost or the process is to end.

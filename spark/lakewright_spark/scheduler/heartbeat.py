@@ -50,7 +50,13 @@ class Heartbeat:
     def __init__(
         self, leases: Sequence[Renewable], control: Control, *, on_loss: Callable[[], None] = lambda: None
     ) -> None:
-        """Take `on_loss` for what is called, from another thread, once a lease is lost: `control` has the reason."""
+        """Prepare the threads.
+
+        Args:
+            leases: What is to be renewed.
+            control: Gets the reason for each lease that is lost.
+            on_loss: Called from another thread once a lease is lost.
+        """
         self._leases, self._control, self._on_loss = list(leases), control, on_loss
         self._closed = threading.Event()
         self._failures: dict[str, str] = {}

@@ -144,21 +144,20 @@ class Lease:
             return False
         with explained(self.config, self.warehouse, f"ops.{NAME}"):
             table = self.catalog.load_table(("ops", NAME))
-        return not self._given_up(table, datetime.now(UTC)) <= self._yielded
+        # A claim may be withdrawn before the renewal: only that gives tables up.
+        return not self.claimed.note(self.warehouse, self._claims(table, datetime.now(UTC))) <= self._yielded
 
     def _mine(self, holder: str | None, now: datetime, table: Table) -> LeaseRow:
         row = LeaseRow(self.warehouse, holder, self._since, now, now + self.life if holder else now)
         if holder is None or self.claimed is None:
             return row
-        self._yielded = self._given_up(table, now)
+        self._yielded = self.claimed.give_up(self.warehouse, self._claims(table, now))
         return replace(row, yields=True, yielded=tuple(sorted(self._yielded)))
 
-    def _given_up(self, table: Table, now: datetime) -> frozenset[str]:
-        assert self.claimed is not None
+    def _claims(self, table: Table, now: datetime) -> dict[str, str]:
+        """Return the holder of each claim of others that has not expired, by the table's UUID."""
         claims = read_claims(table.properties)
-        return self.claimed.give_up(
-            {uuid: row.holder for uuid, row in claims.items() if row.held_against(self.who, now)}
-        )
+        return {uuid: row.holder for uuid, row in claims.items() if row.held_against(self.who, now)}
 
     def _is_ours(self, table: Table) -> bool:
         row = lease_of(table)

@@ -70,6 +70,8 @@ class _Active:
     began: float = 0.0
     cancelled: str | None = None
     """Why the present run is cancelled."""
+    asked: bool = False
+    """Whether the table was claimed, so that the thread begins no other run."""
     give_up: float = 0.0
 
 
@@ -89,20 +91,23 @@ class Supervisor:
     def __post_init__(self) -> None:
         self._events: queue.SimpleQueue[Event] = queue.SimpleQueue()
         self._active: dict[TableThread, _Active] = {}
+        self._claimed: list[TableWork] = []
+        """What is left of tables that were claimed while they were worked on."""
         self._cancel_all_at: float | None = None
 
     def run(self, works: Iterable[TableWork]) -> None:
         """Returns when each run has ended, or was given up."""
         waiting = deque(works)
-        while waiting or self._active:
+        while waiting or self._active or self._claimed:
+            self._settle_claims(waiting)
             self._watch(waiting)
             while waiting and len(self._active) < self.limits.parallel:
                 self._start(waiting.popleft())
             self._listen()
 
     def _start(self, work: TableWork) -> None:
-        if holder := self.control.claimed.begin(work.uuid):
-            self._leave(work.runs, holder)
+        if self.control.claimed.begin(work.uuid):
+            self._claimed.append(work)
             return
         slot = min(set(range(self.limits.parallel)) - {one.thread.slot for one in self._active.values()})
         thread = TableThread(self.spark, work, slot, self._events, self.clock, self.dry_run)
@@ -124,8 +129,8 @@ class Supervisor:
         if event.what == "left":
             del self._active[event.worker]
             self.control.claimed.end(event.worker.work.uuid)
-            if holder := self.control.claimed.claimant(event.worker.work.uuid):
-                self._leave(active.waiting, holder)
+            if active.asked and active.waiting:
+                self._claimed.append(dataclasses.replace(event.worker.work, runs=tuple(active.waiting)))
                 return
             self._drop(active.waiting, active.cancelled or self.why_stopped or "its thread ended")
             return
@@ -150,11 +155,13 @@ class Supervisor:
         if self.control.at_once.is_set() and self.why_stopped:
             self._cancel_all_at = now
         lost = dict(self.control.lost)
-        for work in [one for one in waiting if self.why_stopped or one.table.warehouse in lost]:
-            waiting.remove(work)
-            self._drop(work.runs, lost.get(work.table.warehouse) or self.why_stopped or "")
+        for works in (waiting, self._claimed):
+            for work in [one for one in works if self.why_stopped or one.table.warehouse in lost]:
+                works.remove(work)
+                self._drop(work.runs, lost.get(work.table.warehouse) or self.why_stopped or "")
         for active in list(self._active.values()):
             if self.control.claimed.claimant(active.thread.work.uuid):
+                active.asked = True
                 active.thread.stop.set()  # once its present run has ended, the table is given up
             warehouse = active.thread.work.table.warehouse
             if warehouse in lost:
@@ -166,6 +173,18 @@ class Supervisor:
                     self._cancel(active, self.why_stopped, now)
             if active.run and now - active.began > self.limits.task_timeout.total_seconds():
                 self._cancel(active, f"it passed its time-out of {self.limits.task_timeout}", now)
+
+    def _settle_claims(self, waiting: deque[TableWork]) -> None:
+        """Leave tables that were given up, and take up those whose claim was withdrawn before."""
+        for work in list(self._claimed):
+            holder = self.control.claimed.claimant(work.uuid)
+            if holder and not self.control.claimed.is_given_up(work.uuid):
+                continue  # the heartbeat reads the claim again and gives the table up, or forgets the claim
+            self._claimed.remove(work)
+            if holder:
+                self._leave(work.runs, holder)
+            else:
+                waiting.appendleft(work)
 
     def _stop(self, why: str, at: float) -> None:
         self.why_stopped, self._cancel_all_at = why, at

@@ -1,9 +1,10 @@
 """The claim of one table: a job on it need not wait until the maintenance of its whole warehouse ends.
 
-Claims and the lease of the warehouse are properties of one table, and whoever takes either adds a snapshot to it by a
+Claims and the lease of the warehouse are properties of one table. Taking either adds a snapshot to that table, by a
 commit that requires the snapshot that was read. So either the runner of the warehouse sees the claim when it takes the
 lease, or the job sees the lease when it claims the table, and then waits until the runner has given the table up: its
 next renewal says so, at once if it is not at work on the table, else when its present job on the table has ended.
+A job that does not wait any longer withdraws its claim, and the runner goes on with the table.
 """
 
 from __future__ import annotations

@@ -1,0 +1,127 @@
+"""Tables that jobs claim while a runner maintains their warehouse. Threads without Spark play the work."""
+
+from __future__ import annotations
+
+import dataclasses
+import queue
+import threading
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from lakewright_spark.catalog_policies import Job, TablePolicies
+from lakewright_spark.scheduler import supervisor
+from lakewright_spark.scheduler.claimed_tables import ClaimedTables
+from lakewright_spark.scheduler.records import RunRecord, RunState
+from lakewright_spark.scheduler.supervisor import Control, Limits, Supervisor
+from lakewright_spark.scheduler.work import Event, TableWork
+from lakewright_spark.table_identifier import TableIdentifier
+
+NOW = datetime(2026, 1, 10, tzinfo=UTC)
+UUID = "0000-1111"
+TABLE = TableIdentifier("lake", ("sales",), "orders")
+
+
+class SparklessThread:
+    """Runs `on_run` in place of each job."""
+
+    def on_run(self, run: RunRecord) -> None:
+        raise NotImplementedError
+
+    def __init__(self, spark: object, work: TableWork, slot: int, events: queue.SimpleQueue[Event], *_: object) -> None:
+        del spark
+        self.work, self.slot, self.events = work, slot, events
+        self.stop = threading.Event()
+
+    def start(self) -> None:
+        threading.Thread(target=self._run, daemon=True).start()
+
+    def _run(self) -> None:
+        worker: Any = self
+        for run in self.work.runs:
+            if self.stop.is_set():
+                break
+            self.events.put(Event("began", worker, run))
+            self.on_run(run)
+            self.events.put(Event("ended", worker, dataclasses.replace(run, state=RunState.SUCCEEDED)))
+        self.events.put(Event("left", worker))
+
+
+@pytest.fixture
+def control() -> Control:
+    return Control()
+
+
+def states_after(control: Control) -> dict[str, RunState]:
+    """Let a supervisor do two jobs of the table; return how each ended."""
+    states: dict[str, RunState] = {}
+    jobs: tuple[Job, ...] = ("compaction", "statistics")
+    runs = tuple(RunRecord(runner="us", table=TABLE, table_uuid=UUID, job=job, queued_at=NOW) for job in jobs)
+
+    def observe(run: RunRecord) -> None:
+        states[run.job] = run.state
+
+    spark: Any = None
+    Supervisor(spark, Limits(), control, [observe], lambda: NOW).run([TableWork(TABLE, TablePolicies(), runs)])
+    return states
+
+
+def claim_during_the_first_job(monkeypatch: pytest.MonkeyPatch, control: Control, later: Callable[[], object]) -> None:
+    """Claim the table in the first job, and call `later` once the supervisor has seen it."""
+
+    def on_run(thread: SparklessThread, run: RunRecord) -> None:
+        if run.job == "compaction":
+            control.claimed.note("lake", {UUID: "job"})
+            assert thread.stop.wait(30)
+            later()
+
+    monkeypatch.setattr(SparklessThread, "on_run", on_run)
+    monkeypatch.setattr(supervisor, "TableThread", SparklessThread)
+
+
+@pytest.mark.timeout(60)
+def test_runs_go_on_after_a_claim_is_withdrawn(monkeypatch: pytest.MonkeyPatch, control: Control) -> None:
+    """A job was refused since the first run took longer than the job waits."""
+    claim_during_the_first_job(monkeypatch, control, lambda: control.claimed.note("lake", {}))
+
+    assert states_after(control) == {"compaction": RunState.SUCCEEDED, "statistics": RunState.SUCCEEDED}
+
+
+@pytest.mark.timeout(60)
+def test_runs_of_a_table_that_was_given_up_are_skipped(monkeypatch: pytest.MonkeyPatch, control: Control) -> None:
+    def heartbeat() -> None:
+        while UUID not in control.claimed.give_up("lake", {UUID: "job"}):
+            pass
+
+    claim_during_the_first_job(monkeypatch, control, threading.Thread(target=heartbeat).start)
+
+    assert states_after(control) == {"compaction": RunState.SUCCEEDED, "statistics": RunState.SKIPPED}
+
+
+def test_a_claim_is_forgotten_unless_it_was_given_up() -> None:
+    tables = ClaimedTables()
+    assert tables.begin("at work") is None
+    assert tables.give_up("lake", {"at work": "job", "idle": "job"}) == {"idle"}
+
+    assert tables.give_up("lake", {}) == {"idle"}
+    assert (tables.claimant("at work"), tables.claimant("idle")) == (None, "job")
+    assert tables.is_given_up("idle")
+
+
+def test_claims_of_other_warehouses_are_kept() -> None:
+    tables = ClaimedTables()
+    assert tables.begin(UUID) is None
+    tables.note("lake", {UUID: "job"})
+
+    assert tables.note("another", {}) == frozenset()
+    assert tables.claimant(UUID) == "job"
+
+
+def test_a_claim_that_was_only_noted_is_forgotten() -> None:
+    tables = ClaimedTables()
+    assert tables.note("lake", {UUID: "job"}) == {UUID}
+    assert tables.begin(UUID) == "job", "nothing begins on it while it is claimed"
+
+    tables.note("lake", {})
+    assert tables.begin(UUID) is None
