@@ -28,8 +28,8 @@ from lakewright_engine import Operation, run
 from lakewright_engine.display import Display
 from lakewright_engine.project import Project
 from rich.console import Console
-if sys.argv[2] == "nohup":
-    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+# The tests themselves may run under nohup, or in the background, which leave signals ignored.
+signal.signal(signal.SIGHUP, signal.SIG_IGN if sys.argv[2] == "nohup" else signal.SIG_DFL)
 with Display(Console(soft_wrap=True), "up", "dev", dry=False, diff=False) as display:
     result = run(Operation("up", Project.load(sys.argv[1]), "dev"), display)
 """

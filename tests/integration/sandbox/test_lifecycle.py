@@ -155,7 +155,7 @@ def test_a_process_that_does_not_come_up_is_told_with_its_log(directory: Path, s
     done = sandbox_command("up", "--dir", str(directory), "--database", "sqlite:////proc/none/there.db")
     assert done.returncode == 1
     assert "The sandbox's Lakekeeper ended with exit code" in done.stderr
-    assert "unable to open database file" in done.stderr
+    assert "/proc/none/there.db" in done.stderr
     assert not (directory / "sandbox.json").exists()
     # The half that did come up is stopped again: nothing is left running that nobody knows of.
     left = [pid for pid in running_pids() if str(directory / "credentials") in processes.command_line(pid)]
