@@ -167,8 +167,11 @@ class Environment(Part):
     def own_references(self) -> frozenset[str]:
         """References to the secrets of the environment itself, which no tenant may name."""
         parts = (self.lakekeeper.auth, self.lakekeeper.jobs_auth)
-        found = (getattr(part, name, None) for part in parts for name in ("token", "client_secret"))
-        return frozenset(reference for reference in found if reference)
+        found = {getattr(part, name, None) for part in parts for name in ("token", "client_secret", "password")}
+        files = [part.path for part in parts if part.kind == "token-file"]
+        if self.aws.shared_credentials_file:
+            files.append(str(self.aws.shared_credentials_file))
+        return frozenset(reference for reference in found if reference) | {f"file:{path}" for path in files}
 
     @classmethod
     def load(cls, path: Path, environ: Mapping[str, str] = os.environ) -> Environment:

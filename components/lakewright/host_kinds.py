@@ -9,6 +9,7 @@ from __future__ import annotations
 import ipaddress
 import re
 import socket
+from collections.abc import Iterator
 from enum import Enum
 from urllib.parse import urlsplit
 
@@ -22,6 +23,7 @@ class HostKind(Enum):
     INTERNAL = "this machine, its network or its cluster"
     ADDRESS = "an IP address"
     NAME = "a name"
+    SHORT_NAME = "a name of two labels, as NAME.NAMESPACE is in a cluster"
 
 
 METADATA_NETWORKS = tuple(
@@ -42,15 +44,23 @@ METADATA_NAMES = frozenset(
 )
 """Names that resolve to a metadata service without any answer of the public DNS."""
 
-_EMBEDDED = re.compile(
-    r"(?:^|[.-])(169[.-]254[.-]\d{1,3}[.-]\d{1,3}|168[.-]63[.-]129[.-]16|a9fe[0-9a-f]{4}|a83f8110)(?:[.-]|$)"
-)
-"""Matches an address within a name, which services such as nip.io and sslip.io resolve to it."""
+_EMBEDDED = re.compile(r"(?:^|[.-])(?=((?:\d{1,3}[.-]){3}\d{1,3}|[0-9a-f]{8})(?:[.-]|$))")
+"""Matches an IPv4 address within a name, which services such as nip.io and sslip.io resolve to it."""
+
+_ADDRESS_ZONES = ("nip.io", "sslip.io", "xip.io", "traefik.me", "local-ip.co", "localtls.com")
+"""Zones whose names spell the address that they resolve to."""
 
 _INTERNAL_SUFFIXES = ("svc", "cluster.local", "localhost", "localdomain", "local", "internal")
 _INTERNAL_NAMES = frozenset({"kubernetes.default"})
 _THIS_NETWORK = ipaddress.IPv4Network("0.0.0.0/8")
-_NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
+_LAST_32_BITS_ARE_IPV4 = tuple(
+    ipaddress.IPv6Network(network)
+    for network in (
+        "64:ff9b::/96",  # NAT64
+        "64:ff9b:1::/48",  # NAT64 of a local network (RFC 8215)
+        "::ffff:0:0:0/96",  # translated (RFC 2765)
+    )
+)
 _COMPATIBLE = ipaddress.IPv6Network("::/96")
 
 
@@ -62,18 +72,51 @@ def kind_of_host(host: str) -> HostKind:
     """
     name = host.strip("[]").rstrip(".").casefold()
     if address := _address(name):
-        if any(address in network for network in METADATA_NETWORKS):
-            return HostKind.METADATA
-        internal = address.is_loopback or address.is_unspecified or address.is_multicast
-        return HostKind.INTERNAL if internal or address in _THIS_NETWORK else HostKind.ADDRESS
-    if name in METADATA_NAMES or _EMBEDDED.search(name):
+        return _kind_of_address(address)
+    if name in METADATA_NAMES:
         return HostKind.METADATA
+    embedded = {_kind_of_address(address) for address in _embedded(name)}
+    if HostKind.METADATA in embedded:
+        return HostKind.METADATA
+    if _is_in_address_zone(name):
+        return HostKind.INTERNAL if HostKind.INTERNAL in embedded else HostKind.ADDRESS
+    if _is_in_cluster(name):
+        return HostKind.INTERNAL
+    # A pod's search domains complete `vault.vault`, too, a service and its namespace.
+    return HostKind.SHORT_NAME if name.count(".") == 1 else HostKind.NAME
+
+
+def _kind_of_address(address: Address) -> HostKind:
+    if any(address in network for network in METADATA_NETWORKS):
+        return HostKind.METADATA
+    internal = address.is_loopback or address.is_unspecified or address.is_multicast
+    return HostKind.INTERNAL if internal or address in _THIS_NETWORK else HostKind.ADDRESS
+
+
+def _is_in_cluster(name: str) -> bool:
     # A name without a dot is completed by the search domains of a pod, which are the cluster's.
-    if "." not in name or name in _INTERNAL_NAMES:
-        return HostKind.INTERNAL
-    if ".svc." in name or any(name.endswith(f".{suffix}") for suffix in _INTERNAL_SUFFIXES):
-        return HostKind.INTERNAL
-    return HostKind.NAME
+    if "." not in name or name in _INTERNAL_NAMES or ".svc." in name:
+        return True
+    return any(name.endswith(f".{suffix}") for suffix in _INTERNAL_SUFFIXES)
+
+
+def _is_in_address_zone(name: str) -> bool:
+    return any(name == zone or name.endswith(f".{zone}") for zone in _ADDRESS_ZONES)
+
+
+def _embedded(name: str) -> Iterator[Address]:
+    """Yield the addresses within a name. In the zones for it, each label may be one in any spelling."""
+    for match in _EMBEDDED.finditer(name):
+        text = match[1]
+        try:
+            yield ipaddress.IPv4Address(int(text, 16) if len(text) == 8 and text.isalnum() else text.replace("-", "."))
+        except ValueError:
+            continue
+    if _is_in_address_zone(name):
+        for label in name.split("."):
+            is_spelled = "-" in label or re.fullmatch(r"\d{8,10}|0x[0-9a-f]+", label)
+            if is_spelled and (address := _address(label.replace("-", ":"))):
+                yield address
 
 
 def is_loopback(host: str) -> bool:
@@ -102,6 +145,7 @@ def _address(name: str) -> Address | None:
     except ValueError:
         return None
     embedded = address.ipv4_mapped or address.sixtofour
-    if embedded is None and (address in _NAT64 or (address in _COMPATIBLE and int(address) > 1)):
+    holds_ipv4 = any(address in network for network in _LAST_32_BITS_ARE_IPV4)
+    if embedded is None and (holds_ipv4 or (address in _COMPATIBLE and int(address) > 1)):
         embedded = ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
     return embedded or address

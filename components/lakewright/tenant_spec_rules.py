@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import posixpath
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, cast
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 from pydantic import AfterValidator
 
@@ -18,6 +19,8 @@ from lakewright.spec.problems import Problem
 from lakewright.types import normalised_endpoint
 
 _PATTERN = re.compile(r"(?P<scheme>https?)://(?P<host>\[[0-9a-f:.]+\]|[a-z0-9.*-]+)(?::(?P<port>\d{1,5}|\*))?/?")
+_PLAIN_VAULT_REFERENCE = re.compile(r"vault:[A-Za-z0-9_.-]+(?:/[A-Za-z0-9_.-]+)*#\S+")
+"""Matches what has one spelling: Vault gets a path as part of a URL, which has queries and escapes."""
 _PORTS = {"http": "80", "https": "443"}
 TENANT = "{tenant}"
 """Stands for the tenant's name in a prefix."""
@@ -60,9 +63,10 @@ class TenantSpecRules(Part):
     `config:NAMESPACE:`. No spec may name a reference that the environment itself uses."""
     endpoints: list[EndpointPattern] = []
     """Addresses of S3-compatible stores that a spec may name: `https://store.example:9000`, `https://*.store.example`
-    or `https://*`. `*` matches names outside the cluster; IP addresses, names of the cluster and this machine have to
-    be listed in full. The port `*` matches any port. Metadata services are always refused. A listed name may resolve
-    to any address: names are compared as text."""
+    or `https://*`. A bare `*` matches names of three labels or more outside the cluster. Names of two labels, such as
+    `store.example`, have to be listed in full or by `*.example`; IP addresses, names of the cluster and this machine
+    in full. The port `*` matches any port. Metadata services are always refused. A listed name may resolve to any
+    address: names are compared as text."""
 
 
 @dataclass(frozen=True)
@@ -100,6 +104,11 @@ class RuleCheck:
             return None
         if any(_is_same_secret(reference, own) for own in self.own_references):
             return f"expected a secret of the tenant; environment {self.environment} itself uses `{reference}`"
+        if reference.startswith("vault:") and not _PLAIN_VAULT_REFERENCE.fullmatch(reference):
+            return (
+                "expected a reference into Vault whose path has letters, digits, `_`, `.` and `-` between its slashes,"
+                f" found `{reference}`"
+            )
         if any(_covers(prefix.replace(TENANT, tenant), reference) for prefix in self.rules.references):
             return None
         listed = ", ".join(f"`{prefix}`" for prefix in self.rules.references) or "none"
@@ -120,7 +129,7 @@ class RuleCheck:
         kind = kind_of_host(urlsplit(endpoint).hostname or "")
         if kind is HostKind.METADATA:
             return None  # refused by the spec itself
-        what = f", which is {kind.value}" if kind is HostKind.INTERNAL else ""
+        what = f", which is {kind.value}" if kind in {HostKind.INTERNAL, HostKind.SHORT_NAME} else ""
         return (
             f"expected a store that environment {self.environment} allows ({listed}), found {endpoint}{what}. List it"
             " in `tenant_specs.endpoints` of the environment"
@@ -128,6 +137,9 @@ class RuleCheck:
 
 
 def _covers(prefix: str, reference: str) -> bool:
+    if reference.startswith("file:") and _file_path(reference.removeprefix("file:")).startswith("/proc/"):
+        return False  # the environment of this process, and every other file under another name
+    prefix, reference = _with_home(prefix), _with_home(reference)
     if not reference.startswith(prefix) or ".." in re.split(r"[/#]", reference.partition(":")[2]):
         return False
     # `config:aws:secretKey` is a setting of the deployer's; the prefix `config:` alone does not cover it.
@@ -147,7 +159,9 @@ def _matches(pattern: str, endpoint: str) -> bool:
         return False
     if "*" not in host:
         return host == found.hostname
-    return kind is HostKind.NAME and (found.hostname or "").endswith(host.removeprefix("*"))
+    # A short name may be one of the cluster, so a bare `*` does not cover it.
+    kinds = {HostKind.NAME} if host == "*" else {HostKind.NAME, HostKind.SHORT_NAME}
+    return kind in kinds and (found.hostname or "").endswith(host.removeprefix("*"))
 
 
 def _is_same_secret(reference: str, own: str) -> bool:
@@ -164,7 +178,28 @@ def _place(reference: str) -> tuple[str, str]:
     scheme, _, rest = reference.partition(":")
     if scheme == "config":
         return scheme, rest.removeprefix("lakewright:")
-    return scheme, posixpath.normpath(rest.partition("#")[0].lstrip("/")) if scheme != "env" else rest
+    if scheme == "env":
+        return scheme, rest
+    if scheme == "file":
+        return scheme, _file_path(rest)
+    path = rest.partition("#")[0]
+    if scheme == "vault":
+        path = unquote(path.partition("?")[0])
+    return scheme, posixpath.normpath(path.lstrip("/"))
+
+
+def _with_home(reference: str) -> str:
+    scheme, colon, rest = reference.partition(":")
+    return scheme + colon + (_expand_home(rest) if scheme == "file" else rest)
+
+
+def _file_path(path: str) -> str:
+    return os.path.realpath(_expand_home(path))
+
+
+def _expand_home(path: str) -> str:
+    # Path.expanduser would take the last slash from a prefix, and raises for a user that does not exist.
+    return os.path.expanduser(path)  # noqa: PTH111
 
 
 def _mapping(value: object) -> dict[str, Any]:

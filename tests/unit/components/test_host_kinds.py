@@ -33,6 +33,13 @@ METADATA = [
     "169.254.169.254.nip.io",
     "store.169-254-169-254.sslip.io",
     "a9fea9fe.nip.io",
+    "2852039166.nip.io",
+    "0xa9fea9fe.nip.io",
+    "store-169.254.169.254.nip.io",
+    "--ffff-a9fe-a9fe.sslip.io",
+    "fd00-ec2--254.sslip.io",
+    "64:ff9b:1::a9fe:a9fe",
+    "::ffff:0:a9fe:a9fe",
 ]
 INTERNAL = [
     "localhost",
@@ -50,6 +57,11 @@ INTERNAL = [
     "minio.storage.svc.cluster.local",
     "minio.storage.svc.corp.example",
     "kubernetes.default",
+    "127.0.0.1.nip.io",
+    "store.127-0-0-1.sslip.io",
+    "7f000001.nip.io",
+    "2130706433.nip.io",
+    "--1.sslip.io",
 ]
 
 
@@ -63,16 +75,23 @@ def test_this_machine_and_its_cluster(host: str) -> None:
     assert kind_of_host(host) is HostKind.INTERNAL
 
 
-@pytest.mark.parametrize("host", ["10.1.2.3", "192.168.7.7", "2001:db8::1", "52.218.0.1"])
+@pytest.mark.parametrize(
+    "host", ["10.1.2.3", "2001:db8::1", "52.218.0.1", "10.0.0.1.nip.io", "10-0-0-1.sslip.io", "nip.io"]
+)
 def test_other_addresses(host: str) -> None:
     assert kind_of_host(host) is HostKind.ADDRESS
 
 
 @pytest.mark.parametrize(
-    "host", ["store.example", "acc.r2.cloudflarestorage.com", "s3.internal.example", "a9fe.example"]
+    "host", ["eu.store.example", "acc.r2.cloudflarestorage.com", "s3.internal.example", "a9fe.store.example"]
 )
 def test_names_outside_the_cluster(host: str) -> None:
     assert kind_of_host(host) is HostKind.NAME
+
+
+@pytest.mark.parametrize("host", ["vault.vault", "minio.tenant-b", "api.kube-system", "store.example", "a9fe.io."])
+def test_two_labels_may_be_a_service_of_the_cluster(host: str) -> None:
+    assert kind_of_host(host) is HostKind.SHORT_NAME
 
 
 @pytest.mark.parametrize("host", ["localhost", "x.localhost", "127.0.0.2", "[::1]", "::ffff:127.0.0.1", "0x7f000001"])

@@ -83,6 +83,13 @@ def test_only_the_stacks_configuration_by_default(tmp_path: Path) -> None:
         ("vault:secret/data/{tenant}/", "vault:secret/data/acme/s3#key", True),
         ("vault:secret/data/{tenant}/", "vault:secret/data/other/s3#key", False),
         ("vault:secret/data/{tenant}/", "vault:secret/data/acme/../lakekeeper#key", False),
+        ("vault:secret/data/", "vault:secret/data/acme?version=1#key", False),
+        ("vault:secret/data/{tenant}/", "vault:secret/data/acme/%2e%2e/lakekeeper#key", False),
+        ("vault:secret/data/", "vault:secret/data/l%61kekeeper#key", False),
+        ("vault:", "vault:/secret/data//acme#key", False),
+        ("file:~/stores/", f"file:{Path.home()}/stores/acme", True),
+        (f"file:{Path.home()}/stores/", "file:~/stores/acme", True),
+        ("file:", "file:/proc/self/environ", False),
         ("config:", "config:aws:secretKey", False),
         ("config:aws:", "config:aws:secretKey", True),
     ],
@@ -100,6 +107,12 @@ def test_references_by_prefix(prefix: str, reference: str, allowed: bool) -> Non
         ("config:lakekeeper", "config:lakewright:lakekeeper"),
         ("file:/run/secrets/own", "file:/run/./secrets//own"),
         ("vault:secret/data/own#a", "vault:/secret/data/own#b"),
+        ("vault:secret/data/own#a", "vault:secret/data/own?x#b"),
+        ("vault:secret/data/own#a", "vault:secret/data/%6fwn#b"),
+        ("vault:secret/data/own#a", "vault:secret/data/x/%2e%2e/own#b"),
+        ("file:~/own", f"file:{Path.home()}/own"),
+        ("file:/run/secrets/own", "file:~/../../../../../run/secrets/own"),
+        ("file:/run/secrets/own", "file:/proc/self/root/run/secrets/own"),
         (
             "aws-secretsmanager:arn:aws:secretsmanager:r:1:secret:own-AbCdEf",
             "aws-secretsmanager:arn:aws:secretsmanager:r:1:secret:own",
@@ -113,6 +126,18 @@ def test_the_environments_own_secret_in_other_words(own: str, reference: str) ->
     (problem,) = RuleCheck(rules, "here", [own]).problems(spec(key=reference))
 
     assert "itself uses" in problem.expected
+
+
+def test_files_of_the_environment_are_its_own(tmp_path: Path) -> None:
+    """Token files and AWS's credentials are named by path, without a reference."""
+    own = {"auth": {"kind": "token-file", "path": "/run/token"}, "jobs_auth": {"kind": "token-file", "path": "/jobs"}}
+    server = {"endpoint": "https://lakekeeper.example"} | own
+    environment = {"lakekeeper": server, "aws": {"shared_credentials_file": "credentials"}}
+    (tmp_path / "here.yaml").write_text(json.dumps(environment))
+
+    references = Environment.load(tmp_path / "here.yaml", environ={}).own_references
+
+    assert references == {"file:/run/token", "file:/jobs", f"file:{tmp_path / 'credentials'}"}
 
 
 def test_an_external_id_is_a_reference_too() -> None:
@@ -132,7 +157,16 @@ def test_an_external_id_is_a_reference_too() -> None:
         ("https://*.store.example", "https://eu.store.example", True),
         ("https://*.store.example", "https://store.example", False),
         ("https://*.store.example", "https://evilstore.example", False),
-        ("https://*", "https://evil.example", True),
+        ("https://*", "https://evil.elsewhere.example", True),
+        ("https://*", "https://store.example", False),
+        ("http://*:*", "http://vault.vault:8200", False),
+        ("http://*:*", "http://minio.tenant-b:9000", False),
+        ("http://*:*", "http://api.kube-system", False),
+        ("https://*.example", "https://store.example", True),
+        ("http://minio.tenant-b:9000", "http://minio.tenant-b:9000", True),
+        ("http://*:*", "http://10.0.0.1.nip.io", False),
+        ("http://*:*", "http://127.0.0.1.nip.io", False),
+        ("http://*.nip.io:*", "http://127.0.0.1.nip.io", False),
         ("https://*", "https://10.1.2.3", False),
         ("https://10.1.2.3", "https://10.1.2.3", True),
         ("http://*:*", "http://minio.storage.svc:9000", False),
