@@ -3,10 +3,12 @@
 import ensurepip
 import json
 import os
+import pty
 import shutil
 import signal
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -58,6 +60,24 @@ def wait(_):
 a = File("a", "a.json", "one")
 File("b", "b.json", a.etag.apply(wait))
 """
+SLOW = """
+from pulumi.dynamic import CreateResult, Resource, ResourceProvider
+
+class Slow(ResourceProvider):
+    def create(self, props):
+        with open("{gate}", "w") as gate:
+            gate.write("it creates")
+        with open("{release}") as release:
+            release.read(1)
+        return CreateResult("slow", {{}})
+
+class Step(Resource):
+    def __init__(self, name):
+        super().__init__(Slow(), name, {{}})
+
+Step("slow")
+"""
+"""A step that is under way until it is released."""
 ENGINES = ("embedded", "pulumi")
 FILESTORE = Path(__file__).parents[1] / "engine"
 
@@ -286,6 +306,53 @@ def test_request_to_end_lets_steps_finish(folder: Folder, engine: str, number: s
     assert not list((folder.path / "state" / ".pulumi" / "locks").rglob("*.json"))
     deployment = json.loads(folder.lakewright("stack", "export"))["deployment"]
     assert "a.json" in [one.get("id") for one in deployment["resources"]]
+    assert not deployment.get("pending_operations")
+
+
+def wait_for_end(terminal: int, process: int) -> int:
+    """Read a terminal until its process ends; return the status of the process."""
+    with suppress(OSError):  # the end of a terminal
+        while os.read(terminal, 4096):
+            pass
+    return os.waitpid(process, 0)[1]
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, "timeout", "closed terminal"])
+def test_signal_to_the_group_reaches_the_cli_once(folder: Folder, sent: signal.Signals | str) -> None:
+    """The CLI ends at once with a second signal, and with any SIGHUP: its lock and pending operations stay."""
+    gate, release = folder.path / "gate", folder.path / "release"
+    os.mkfifo(gate)
+    os.mkfifo(release)
+    (folder.path / "__main__.py").write_text(SLOW.format(gate=str(gate), release=str(release)))
+    command = [sys.executable, "-c", "from lakewright.cli import main; main()"]
+    process, terminal = pty.fork()
+    if process == 0:
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)
+        os.chdir(folder.path)
+        options = ["up", "--yes", "--stack", "dev", "--engine", "pulumi"]
+        os.execve(sys.executable, [*command, *options], folder.environment)
+    assert gate.read_text() == "it creates"
+    released = os.open(release, os.O_RDWR)
+
+    if sent == "closed terminal":
+        os.close(terminal)
+        os.write(released, b"x")
+        os.waitpid(process, 0)
+    elif sent == "timeout":
+        os.kill(process, signal.SIGTERM)
+        os.killpg(process, signal.SIGTERM)
+        os.write(released, b"x")
+        wait_for_end(terminal, process)
+    else:
+        assert isinstance(sent, signal.Signals)
+        os.killpg(process, sent)
+        os.write(released, b"x")
+        assert not os.WIFSIGNALED(wait_for_end(terminal, process))
+
+    assert not list((folder.path / "state" / ".pulumi" / "locks").rglob("*.json"))
+    deployment = json.loads(folder.lakewright("stack", "export"))["deployment"]
+    assert "slow" in [one.get("id") for one in deployment["resources"]]
     assert not deployment.get("pending_operations")
 
 

@@ -10,7 +10,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lakewright.cli.ending import passed_to_children
 from lakewright.cli.errors import CliFailed, UsageError
 from lakewright.cli.launcher import LauncherTracebacks
 
@@ -36,6 +35,8 @@ class PulumiCli:
         from lakewright_engine.state import no_such_stack  # noqa: PLC0415
         from pulumi import automation  # noqa: PLC0415
 
+        from lakewright.cli.pulumi_process import PulumiInOwnSession  # noqa: PLC0415
+
         report = Report()
         tracebacks = LauncherTracebacks(on_event)
         show = on_event if operation.verbose else tracebacks
@@ -46,7 +47,9 @@ class PulumiCli:
 
         try:
             workspace = automation.LocalWorkspace(
-                work_dir=str(operation.project.root), env_vars=_environment(operation)
+                work_dir=str(operation.project.root),
+                env_vars=_environment(operation),
+                pulumi_command=PulumiInOwnSession(),
             )
             stack = automation.Stack.select(operation.stack, workspace)
         except automation.StackNotFoundError as error:
@@ -57,8 +60,7 @@ class PulumiCli:
         try:
             with pending_creations(stack, clears=not operation.is_dry) as environment:
                 workspace.env_vars = {**workspace.env_vars, **environment}
-                with passed_to_children():
-                    _operate(stack, operation, heard)
+                _operate(stack, operation, heard)
         except automation.CommandError as error:
             message, result.exit = _said(error)
             why = [one for one in report.messages if one.startswith("error: ")]

@@ -1,0 +1,81 @@
+"""The process of the Pulumi CLI, which gets signals from this process only.
+
+Imported by what runs the CLI alone: importing the Automation API takes long.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import threading
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import IO, Any
+
+from pulumi.automation import CommandResult, PulumiCommand
+from pulumi.automation.errors import create_command_error
+
+from lakewright.cli.ending import passed_signals
+
+Listen = Callable[[str], Any]
+
+
+class PulumiInOwnSession(PulumiCommand):
+    """Runs the CLI in a session of its own.
+
+    In ours, the CLI would get what a terminal, `timeout` or a CI runner sends to the process group, and once more what
+    is passed on. A closing terminal would kill it.
+    """
+
+    def run(
+        self,
+        args: list[str],
+        cwd: str,
+        additional_env: Mapping[str, str],
+        on_output: Listen | None = None,
+        on_error: Listen | None = None,
+    ) -> CommandResult:
+        """Run a command as `PulumiCommand.run` does. Raises CommandError if it fails."""
+        options = [] if "--non-interactive" in args else ["--non-interactive"]
+        env = {**os.environ, **additional_env, "PULUMI_AUTOMATION_API": "true"}
+        if Path(self.command).is_absolute():
+            env["PATH"] = os.pathsep.join([str(Path(self.command).parent), env.get("PATH", "")])
+        lines: tuple[list[str], list[str]] = ([], [])
+        with (
+            passed_signals() as passed,
+            subprocess.Popen(
+                [self.command, *options, *args],
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                cwd=cwd,
+                env=env,
+                encoding="utf-8",
+                start_new_session=True,
+            ) as process,
+        ):
+            passed.pass_to(process)
+            assert process.stdout is not None
+            assert process.stderr is not None
+            readers = [
+                threading.Thread(target=_read, args=arguments)
+                for arguments in (
+                    (process.stdout, on_output, lines[0]),
+                    (process.stderr, on_error, lines[1]),
+                )
+            ]
+            for reader in readers:
+                reader.start()
+            for reader in readers:
+                reader.join()
+            code = process.wait()
+        result = CommandResult(stdout="\n".join(lines[0]), stderr="\n".join(lines[1]), code=code)
+        if code != 0:
+            raise create_command_error(result)
+        return result
+
+
+def _read(stream: IO[str], listen: Listen | None, lines: list[str]) -> None:
+    for line in stream:
+        lines.append(line.rstrip())
+        if listen:
+            listen(lines[-1])
