@@ -24,13 +24,14 @@ from lakewright_spark.policies.tables import PolicyTables
 from lakewright_spark.pyiceberg_catalog import explained, open_catalog
 from lakewright_spark.registry.registry import ExecutionRegistry
 from lakewright_spark.scheduler import recovery
+from lakewright_spark.scheduler.candidate_expiry import expired_candidates
 from lakewright_spark.scheduler.due import History
 from lakewright_spark.scheduler.filters import Filters
 from lakewright_spark.scheduler.heartbeat import Heartbeat
 from lakewright_spark.scheduler.history import histories
 from lakewright_spark.scheduler.lease import LIFE, Lease, read
 from lakewright_spark.scheduler.listings import held_without_listing
-from lakewright_spark.scheduler.old_candidates import forget_old_candidates
+from lakewright_spark.scheduler.old_candidates import forget_handled_candidates
 from lakewright_spark.scheduler.ops_buffer import OpsBuffer
 from lakewright_spark.scheduler.outcome import Outcome
 from lakewright_spark.scheduler.plan import WarehousePlan, plan
@@ -222,20 +223,11 @@ class Maintenance:
     def _planned(self, warehouse: str, catalog: Catalog, outcome: Outcome) -> WarehousePlan:
         now = self.clock()
         known: Mapping[str, History] = {}
-        with explained(self.config, warehouse, "tables in ops"):
-            try:
-                if not self.dry_run:
-                    recovery.close_runs_of_the_dead(catalog, warehouse, self.runner, now)
-                if not self.asked:
-                    known = histories(catalog, now)
-                    if not self.dry_run:
-                        forget_old_candidates(catalog, known, now)
-            except Exception as error:
-                if not is_damage(error):
-                    raise  # as a server that is down for a moment: every job would be done again
-                # Its own tables are no reason to leave the user's alone.
-                reason = reason_unreadable(catalog, error)
-                outcome.warnings.append(f"warehouse {warehouse}: every job counts as never run: ops.job_runs: {reason}")
+        with self._reporting_damage(warehouse, catalog, outcome, "every job counts as never run: ops.job_runs"):
+            if not self.dry_run:
+                recovery.close_runs_of_the_dead(catalog, warehouse, self.runner, now)
+            if not self.asked:
+                known = histories(catalog, now)
         if self.asked:
             return self.asked
         found = plan(
@@ -248,7 +240,24 @@ class Maintenance:
             registry=self.registry,
             stop=self.control.ended,
         )
+        if not self.dry_run:
+            # A plan that was stopped is of some tables only.
+            complete = self.filters.is_every_table and not self.control.ended.is_set()
+            with self._reporting_damage(warehouse, catalog, outcome, "old candidates stay: ops.orphan_candidates"):
+                expired = expired_candidates(found, known, now, is_complete=complete)
+                forget_handled_candidates(catalog, expired)
         return held_without_listing(self.config, catalog, found)
+
+    @contextmanager
+    def _reporting_damage(self, warehouse: str, catalog: Catalog, outcome: Outcome, what: str) -> Iterator[None]:
+        """Warn of a table of `ops` that is damaged: that is no reason to leave the user's tables alone."""
+        with explained(self.config, warehouse, "tables in ops"):
+            try:
+                yield
+            except Exception as error:
+                if not is_damage(error):
+                    raise  # as a server that is down for a moment: every job would be done again
+                outcome.warnings.append(f"warehouse {warehouse}: {what}: {reason_unreadable(catalog, error)}")
 
     def _undecided(self, found: WarehousePlan) -> Iterator[RunRecord]:
         """Yield, for each table that could not be planned, a run that failed."""

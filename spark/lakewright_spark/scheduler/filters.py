@@ -20,6 +20,11 @@ class Filters:
     """Has to match the whole name of the table."""
     jobs: Collection[Job] = JOBS
 
+    @property
+    def is_every_table(self) -> bool:
+        """Whether no table is left out."""
+        return self.namespace is None and self.table is None
+
     def wants_namespace(self, namespace: tuple[str, ...]) -> bool:
         return self.namespace is None or self.namespace.fullmatch(".".join(namespace)) is not None
 

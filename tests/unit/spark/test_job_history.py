@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import dataclasses
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, Literal
 
 import pyarrow as pa
 import pytest
+from lakewright_spark.catalog_policies import StagedFilesPolicy, TablePolicies
 from lakewright_spark.maintenance.candidates import CANDIDATES
 from lakewright_spark.scheduler import history, job_runs, ops_scan
+from lakewright_spark.scheduler.candidate_expiry import expired_candidates
+from lakewright_spark.scheduler.due import Decision
+from lakewright_spark.scheduler.facts import TableFacts
 from lakewright_spark.scheduler.history import histories
-from lakewright_spark.scheduler.old_candidates import forget_old_candidates
+from lakewright_spark.scheduler.old_candidates import forget_handled_candidates
 from lakewright_spark.scheduler.ops_append import append
+from lakewright_spark.scheduler.plan import TablePlan, WarehousePlan
 from lakewright_spark.scheduler.records import RunRecord, RunState
 from lakewright_spark.scheduler.recovery import close_runs_of_the_dead
 from lakewright_spark.table_identifier import TableIdentifier
@@ -106,14 +111,55 @@ def test_a_run_that_ended_is_not_closed_again(catalog: SqlCatalog) -> None:
     assert close_runs_of_the_dead(catalog, "local", "mine", NOW) == []
 
 
-def test_candidates_of_long_ago_are_forgotten(local_catalog: SqlCatalog) -> None:
-    """Those of tables that are gone, which nobody deletes."""
+def planned(uuid: str, days: int = 3, verdict: Literal["due", "held"] = "held") -> TablePlan:
+    """A table that keeps its staged files for so many days."""
+    found = TableFacts(table=TableIdentifier("local", ("sales",), uuid), uuid=uuid, properties={}, touched_at=NOW)
+    policies = TablePolicies(staged_files=StagedFilesPolicy(older_than_days=days))
+    return TablePlan(found, policies, (Decision("staged-files", verdict, ""),))
+
+
+def add_candidates(catalog: SqlCatalog, *found: tuple[str, int]) -> None:
+    """Candidates of tables, each so many days old."""
     rows = [
-        {"table_name": "t", "table_uuid": uuid, "file_path": f"s3://b/{uuid}{days}", "first_seen": NOW - days * DAY}
-        for uuid, days in (("gone", 91), ("gone", 100), ("there", 91), ("there", 3))
+        {"table_name": "t", "table_uuid": uuid, "file_path": f"{uuid}-{days}", "first_seen": NOW - days * DAY}
+        for uuid, days in found
     ]
-    append(local_catalog, CANDIDATES, rows)
-    assert forget_old_candidates(local_catalog, histories(local_catalog, NOW), NOW)
-    left = local_catalog.load_table("ops.orphan_candidates").scan().to_arrow().column("file_path").to_pylist()
-    assert left == ["s3://b/there3"]
-    assert not forget_old_candidates(local_catalog, histories(local_catalog, NOW), NOW)
+    append(catalog, CANDIDATES, rows)
+
+
+def forget(catalog: SqlCatalog, plan: WarehousePlan, *, is_complete: bool = True) -> list[str]:
+    """Forget old candidates; return those that are left."""
+    expired = expired_candidates(plan, histories(catalog, NOW), NOW, is_complete=is_complete)
+    forget_handled_candidates(catalog, expired)
+    return sorted(catalog.load_table("ops.orphan_candidates").scan().to_arrow().column("file_path").to_pylist())
+
+
+def test_candidates_of_long_ago_are_forgotten(local_catalog: SqlCatalog) -> None:
+    """Those of tables that are gone, which nobody deletes, and those of a table on which the job is held."""
+    add_candidates(local_catalog, ("gone", 91), ("gone", 100), ("there", 91), ("there", 3))
+
+    assert forget(local_catalog, WarehousePlan("local", (planned("there"),), {})) == ["there-3"]
+    assert forget(local_catalog, WarehousePlan("local", (planned("there"),), {})) == ["there-3"]
+
+
+@pytest.mark.parametrize("days", [90, 120, 400])
+def test_candidates_stay_as_long_as_the_policy_needs(days: int, local_catalog: SqlCatalog) -> None:
+    """They were forgotten after 90 days, before the policy let any job delete them."""
+    add_candidates(local_catalog, ("u", days + 29), ("u", days + 31))
+
+    assert forget(local_catalog, WarehousePlan("local", (planned("u", days),), {})) == [f"u-{days + 29}"]
+
+
+def test_candidates_of_a_table_that_is_due_stay(local_catalog: SqlCatalog) -> None:
+    add_candidates(local_catalog, ("u", 200))
+
+    assert forget(local_catalog, WarehousePlan("local", (planned("u", verdict="due"),), {})) == ["u-200"]
+
+
+def test_candidates_of_tables_left_out_of_a_plan_stay(local_catalog: SqlCatalog) -> None:
+    add_candidates(local_catalog, ("u", 200))
+    unread = {TableIdentifier("local", ("sales",), "t"): "it cannot be read"}
+
+    assert forget(local_catalog, WarehousePlan("local", (), {}), is_complete=False) == ["u-200"]
+    assert forget(local_catalog, WarehousePlan("local", (), unread)) == ["u-200"]
+    assert forget(local_catalog, WarehousePlan("local", (), {})) == []
