@@ -6,12 +6,11 @@ import contextlib
 import hashlib
 import json
 import os
-import subprocess
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from lakewright_spark.errors import JarsChangedError, JarsMissingError
+from lakewright_spark.jar_download import download
 
 PACKAGES = (
     "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0",
@@ -100,20 +99,14 @@ def _record(checked: dict[str, list[str | int | None]]) -> None:
 
 
 def fetch(packages: Sequence[str] = PACKAGES) -> list[Path]:
-    """Fetch the jars unless they are there, in a Spark that does nothing else, and compare them with their SHA-256.
+    """Download the jars unless they are there, and compare them with their SHA-256 before anything loads them.
 
     Raises JarsMissingError if they do not come, and JarsChangedError if they are others.
     """
     if not present(packages):
-        program = (
-            "import sys; from pyspark.sql import SparkSession; "
-            "SparkSession.builder.master('local[1]').config('spark.ui.enabled', 'false')"
-            ".config('spark.jars.packages', sys.argv[1]).config('spark.jars.ivy', sys.argv[2]).getOrCreate().stop()"
-        )
-        command = [sys.executable, "-c", program, ",".join(packages), str(ivy_home())]
-        run = subprocess.run(command, capture_output=True, text=True, check=False)
+        written = download(packages, ivy_home())
         if not present(packages):
-            last = "\n".join(run.stderr.strip().splitlines()[-15:])
+            last = "\n".join(written.strip().splitlines()[-15:])
             raise JarsMissingError(
                 f"expected {', '.join(packages)} under {ivy_home()}, which Spark's Ivy did not fetch:\n{last}"
             )
