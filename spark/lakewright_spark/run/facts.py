@@ -5,15 +5,21 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from datetime import datetime
+from pathlib import Path
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, NonNegativeInt, ValidationError
+from pydantic import BaseModel, ConfigDict, NonNegativeInt, TypeAdapter, ValidationError
 
 from lakewright_spark.errors import ConfigMissingError
 from lakewright_spark.results.uris import Execution
+from lakewright_spark.session_secrets import split_secrets
 
 VARIABLE = "LAKEWRIGHT_RUN"
 """Holds the facts as JSON."""
+SECRETS_VARIABLE = "LAKEWRIGHT_RUN_SECRETS"
+"""Names the file with those of Spark's properties that are secrets, if there are any."""
+
+_PROPERTIES = TypeAdapter(dict[str, str])
 
 
 class RunFacts(BaseModel):
@@ -41,13 +47,39 @@ class RunFacts(BaseModel):
 
     @classmethod
     def from_environment(cls, environ: Mapping[str, str] = os.environ) -> RunFacts:
-        """Read $LAKEWRIGHT_RUN; ConfigMissingError if it is not there or no such facts."""
+        """Read $LAKEWRIGHT_RUN and its file of secrets; ConfigMissingError if they cannot be read."""
         text = environ.get(VARIABLE)
         if not text:
             raise ConfigMissingError(f"${VARIABLE} is not set: start the script with `lakewright-spark run`")
         try:
-            return cls.model_validate_json(text)
+            facts = cls.model_validate_json(text)
         except ValidationError as error:
             problem = error.errors(include_url=False, include_input=False)[0]
             where = ".".join(str(step) for step in problem["loc"]) or "it"
             raise ConfigMissingError(f"${VARIABLE} does not tell of a run: {where}: {problem['msg']}") from None
+        if not (file := environ.get(SECRETS_VARIABLE)):
+            return facts
+        try:
+            secrets = _PROPERTIES.validate_json(Path(file).read_bytes())
+        except (OSError, ValidationError):
+            raise ConfigMissingError(
+                f"{file}: expected the secret properties of this run, found no such file or no JSON object: start the "
+                "script with `lakewright-spark run`"
+            ) from None
+        return facts.model_copy(update={"conf": {**facts.conf, **secrets}})
+
+    def to_environment(self, folder: Path) -> dict[str, str]:
+        """Return the variables for the script. Secrets go into a file of mode 0600: every child inherits variables.
+
+        Args:
+            folder: Where to write the file. It has to be there until the script has ended.
+        """
+        public, secret = split_secrets(self.conf)
+        variables = {VARIABLE: self.model_copy(update={"conf": public}).model_dump_json()}
+        if secret:
+            file = folder / "secrets.json"
+            descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            with os.fdopen(descriptor, "wb") as opened:
+                opened.write(_PROPERTIES.dump_json(secret))
+            variables[SECRETS_VARIABLE] = str(file)
+        return variables

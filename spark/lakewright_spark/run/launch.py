@@ -11,6 +11,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from lakewright_spark.catalog import CatalogConfig
 from lakewright_spark.errors import (
@@ -32,7 +33,7 @@ from lakewright_spark.results.uris import ResultNamespaces
 from lakewright_spark.results.writer import ResultWriter
 from lakewright_spark.run.child import Child
 from lakewright_spark.run.console import Console
-from lakewright_spark.run.facts import VARIABLE, RunFacts
+from lakewright_spark.run.facts import SECRETS_VARIABLE, RunFacts
 from lakewright_spark.run.signs_of_life import SignsOfLife
 from lakewright_spark.session_secrets import check_executors
 from lakewright_spark.spark_defaults import spark_defaults
@@ -75,7 +76,7 @@ class Launch:
         try:
             self._play()
         except _EndedError:
-            status, problem = ExecutionStatus.KILLED, JobFailedError(f"{_told(self.facts)} was ended from outside")
+            status, problem = ExecutionStatus.KILLED, JobFailedError(f"{_describe(self.facts)} was ended from outside")
         except DeadlineError as error:
             status, problem = ExecutionStatus.KILLED, error
         except LakewrightSparkError as error:
@@ -124,7 +125,7 @@ class Launch:
         if not self.script.is_file():
             raise ConfigMissingError(f"{self.script}: expected a PySpark script")
         if self.facts.deadline and self.facts.deadline <= datetime.now(UTC):
-            raise DeadlineError(f"the deadline of {_told(self.facts)} has passed before it started")
+            raise DeadlineError(f"the deadline of {_describe(self.facts)} has passed before it started")
         check_before_start(self.config, self.facts.deadline)
         if self.facts.master:
             cluster_properties(self.facts.master, self.facts.conf)
@@ -167,13 +168,15 @@ class Launch:
             self.note(f"the results of {record} stay: {reason}")
 
     def _play(self) -> None:
-        environment = {key: value for key, value in os.environ.items() if key != REGISTRY}
-        environment |= {VARIABLE: self.facts.model_dump_json(), "LAKEWRIGHT_CATALOG": self.config.to_json()}
+        environment = {key: value for key, value in os.environ.items() if key not in (REGISTRY, SECRETS_VARIABLE)}
+        environment["LAKEWRIGHT_CATALOG"] = self.config.to_json()
         writer = ResultWriter(self.config, self.facts.warehouse, self.namespaces)
         console = Console(writer, self.facts.addresses.console_messages(CONSOLE))
         signs = self._signs_of_life()
         try:
             with ExitStack() as stack:
+                folder = stack.enter_context(TemporaryDirectory(prefix="lakewright-run-"))
+                environment |= self.facts.to_environment(Path(folder))
                 ended = stack.enter_context(_signals())
                 if signs:
                     stack.enter_context(signs)
@@ -185,7 +188,7 @@ class Launch:
             for sentence in [*console.close(), *(signs.failures() if signs else [])]:
                 self.note(sentence)
         if code:
-            raise ScriptFailedError(f"{_told(self.facts)}: {self.script} ended with exit code {code}")
+            raise ScriptFailedError(f"{_describe(self.facts)}: {self.script} ended with exit code {code}")
 
     def _signs_of_life(self) -> SignsOfLife | None:
         if self.registry is None:
@@ -200,7 +203,9 @@ class Launch:
             if ended.is_set():
                 raise _EndedError
             if self.facts.deadline and now >= self.facts.deadline:
-                raise DeadlineError(f"{_told(self.facts)} was ended at its deadline, {self.facts.deadline:%F %T} UTC")
+                raise DeadlineError(
+                    f"{_describe(self.facts)} was ended at its deadline, {self.facts.deadline:%F %T} UTC"
+                )
 
     def _written(self) -> list[WrittenTable]:
         tables = ResultTables(self.config, self.facts.warehouse, self.namespaces)
@@ -214,17 +219,17 @@ class _EndedError(Exception):
 @contextmanager
 def _signals() -> Iterator[threading.Event]:
     """Set when this process is told to end; only the main thread can be told."""
-    told = threading.Event()
+    ended = threading.Event()
     if threading.current_thread() is not threading.main_thread():
-        yield told
+        yield ended
         return
-    before = {number: signal.signal(number, lambda *_: told.set()) for number in (signal.SIGTERM, signal.SIGINT)}
+    before = {number: signal.signal(number, lambda *_: ended.set()) for number in (signal.SIGTERM, signal.SIGINT)}
     try:
-        yield told
+        yield ended
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
 
 
-def _told(facts: RunFacts) -> str:
+def _describe(facts: RunFacts) -> str:
     return f"execution {facts.execution} of workflow {facts.workflow}"
