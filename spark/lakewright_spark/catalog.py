@@ -56,7 +56,7 @@ _LATER = Field(json_schema_extra=_SINCE)
 """Marks a field that `version: 1` did not have in its first release."""
 
 
-class _Part(BaseModel):
+class _ConfigModel(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     @model_serializer(mode="wrap")
@@ -67,7 +67,7 @@ class _Part(BaseModel):
         return {k: v for k, v in told(self).items() if not (k in later and getattr(self, k) == fields[k].default)}
 
 
-class CatalogWarehouse(_Part):
+class CatalogWarehouse(_ConfigModel):
     """One warehouse as a job sees it: a catalog of the same name in Spark and in PyIceberg."""
 
     name: str
@@ -90,7 +90,7 @@ class CatalogWarehouse(_Part):
     """What the catalog's server does itself; jobs leave it alone."""
 
 
-class CatalogConfig(_Part):
+class CatalogConfig(_ConfigModel):
     """What a job needs to use a tenant's warehouses: addresses and names. Of S3 keys, it says at most where they are.
 
     Kinds: `lakekeeper`; `rest`, any Iceberg REST service; `jdbc`, Iceberg's tables in a database, where the warehouse's

@@ -45,7 +45,9 @@ def reason_to_skip(job: Job, policy: TablePolicies, now: datetime) -> str | None
     if switches and (switches.disabled or job in switches.disabled_jobs):
         return "maintenance is switched off" if switches.disabled else f"{job} is switched off"
     if policy.lock and policy.lock.holds(now) and job not in _CHANGES_NOTHING:
-        return f"locked since {policy.lock.since.isoformat()}" + (f": {told}" if (told := policy.lock.message) else "")
+        return f"locked since {policy.lock.since.isoformat()}" + (
+            f": {message}" if (message := policy.lock.message) else ""
+        )
     if policy.replica and job in _OF_THE_PRIMARY:
         return "a replica: this is done where it is copied from"
     return None

@@ -19,7 +19,7 @@ from pyiceberg.table import FileScanTask, Table
 
 
 @dataclass(frozen=True)
-class _Part:
+class _FilePart:
     """Rows `start` to `stop` of a file."""
 
     task: FileScanTask
@@ -50,7 +50,7 @@ def read_rows(table: Table, tasks: Sequence[FileScanTask], skip: int, limit: int
     return pa.concat_tables(found, promote_options="permissive")
 
 
-def _parts(tasks: Sequence[FileScanTask], skip: int, limit: int | None) -> Iterator[_Part]:
+def _parts(tasks: Sequence[FileScanTask], skip: int, limit: int | None) -> Iterator[_FilePart]:
     """Yield the rows of each file that are wanted."""
     end = None if limit is None else skip + limit
     before = 0
@@ -59,7 +59,7 @@ def _parts(tasks: Sequence[FileScanTask], skip: int, limit: int | None) -> Itera
         start = max(skip - before, 0)
         stop = rows if end is None else min(end - before, rows)
         if start < stop:
-            yield _Part(task, start, stop)
+            yield _FilePart(task, start, stop)
         before += rows
 
 
@@ -72,7 +72,7 @@ def _scanned(table: Table, tasks: Sequence[FileScanTask]) -> list[pa.Table]:
     return [_scan(table).to_table(tasks)] if tasks else []
 
 
-def _read(table: Table, part: _Part) -> pa.Table:
+def _read(table: Table, part: _FilePart) -> pa.Table:
     if part.task.file.file_format != FileFormat.PARQUET:
         return _scan(table, part.stop).to_table([part.task]).slice(part.start)
     version = table.metadata.format_version

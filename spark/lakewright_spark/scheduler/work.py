@@ -103,7 +103,7 @@ class TableThread:
         except Exception as error:  # noqa: BLE001  # one table's trouble, of whatever kind, is not the others'
             reason = (str(error).strip().splitlines() or [""])[0]
             return dataclasses.replace(run, state=RunState.FAILED, reason=f"{type(error).__name__}: {reason}")
-        return dataclasses.replace(run, **_told(metrics))
+        return dataclasses.replace(run, **_fields_of(metrics))
 
     @contextmanager
     def _tagged(self, run: RunRecord) -> Iterator[None]:
@@ -118,7 +118,7 @@ class TableThread:
             context.removeJobTag(run.id)
 
 
-def _told(metrics: Metrics) -> dict[str, Any]:
+def _fields_of(metrics: Metrics) -> dict[str, Any]:
     """State, reason and numbers of a run whose job came to its end."""
     numbers = dataclasses.asdict(metrics)
     state, reason = RunState(numbers.pop("state")), numbers.pop("reason")
