@@ -156,12 +156,17 @@ def _leaving(old: DeletionGuardArgs, declared: dict[str, Any]) -> list[str]:
 
 def _neighbours(client: Client, bucket: GuardedBucket, ours: Iterable[str]) -> list[str]:
     """Warehouses of others under the key prefixes that would be emptied."""
-    found = {
-        one.id: f"{bucket.where} has {one} under a key prefix of a warehouse with `deletion: purge`"
-        for prefix in bucket.emptied
-        for one in surroundings.within(client, bucket.bucket, prefix, ours)
-    }
-    return [*found.values()]
+    if not bucket.emptied:
+        return []
+    around = surroundings.look_around(client)
+    known = [*ours]
+    return [
+        *{
+            one.id: f"{bucket.where} has {one} under a key prefix of a warehouse with `deletion: purge`"
+            for prefix in bucket.emptied
+            for one in around.within(bucket, prefix, known)
+        }.values()
+    ]
 
 
 @contextmanager

@@ -4,11 +4,12 @@ from collections.abc import Callable
 from typing import Protocol
 
 from lakewright import key_prefixes
-from lakewright.lakekeeper import bucket_key, own_bucket, warehouse_removal
+from lakewright.lakekeeper import bucket_key, own_bucket, tenant_history, warehouse_removal
 from lakewright.lakekeeper.api import contents, warehouses
 from lakewright.lakekeeper.api.client import Client
 from lakewright.lakekeeper.api.tabulars import Tabular
 from lakewright.lakekeeper.errors import CannotCount, HoldsTables, KeyInUse, RemovalRefused
+from lakewright.lakekeeper.notices import warn
 from lakewright.lakekeeper.preflight import surroundings
 from lakewright.lakekeeper.tenant_history import (
     KeptData,
@@ -22,6 +23,7 @@ from lakewright.lakekeeper.tenant_history import (
     threatened,
     unnamed_renames,
 )
+from lakewright.object_names import LONGEST_ROLE_NAME, role_name
 
 
 class Recorded(Protocol):
@@ -94,6 +96,26 @@ def refuse_names(tenant: str, declared: Warehouses, before: Warehouses, kept: li
         )
 
 
+def refuse_role_names(tenant: str, named: Warehouses, before: Warehouses, buckets: dict[str, RecordedBucket]) -> None:
+    """Raise RemovalRefused if the role of a warehouse would have a longer name than IAM allows.
+
+    Args:
+        tenant: Name of the tenant.
+        named: What the spec has, each with its origin.
+        before: What was recorded before; its roles exist.
+        buckets: Buckets that the stack makes. Only their warehouses have roles of the stack.
+    """
+    existing = {tenant_history.origin_of(name, one) for name, one in before.items()}
+    made = {one.bucket for one in buckets.values()}
+    for name, one in named.items():
+        role = role_name(tenant, tenant_history.origin_of(name, one))
+        if one.bucket in made and one.origin not in existing and len(role) > LONGEST_ROLE_NAME:
+            raise RemovalRefused(
+                f"warehouse `{name}` would have the role `{role}` with {len(role)} characters; IAM allows"
+                f" {LONGEST_ROLE_NAME}. Nothing was changed. Use a shorter name of the warehouse or of `renamed_from`."
+            )
+
+
 def refuse_covering(client: Callable[[], Client], old: Recorded | None, new: Recorded) -> None:
     """Raise RemovalRefused if a warehouse comes to be purged at a place that covers a warehouse of another project.
 
@@ -103,7 +125,7 @@ def refuse_covering(client: Callable[[], Client], old: Recorded | None, new: Rec
         new: What the spec has.
     """
     buckets = {one.bucket: one for one in new.buckets.values()}
-    before = {_place(one) for one in old.warehouses.values()} if old else set[Place]()
+    before = {_place(one) for one in old.warehouses.values()} if old else set[tuple[str | None, ...]]()
     coming = {
         name: one
         for name, one in new.warehouses.items()
@@ -113,7 +135,14 @@ def refuse_covering(client: Callable[[], Client], old: Recorded | None, new: Rec
     for name, one in coming.items():
         if not own_bucket.exists(buckets[one.bucket]):
             continue
-        for other in surroundings.within(client(), one.bucket, one.key_prefix or ""):
+        around = surroundings.look_around(client())
+        if around.unseen:
+            warn(
+                f"warehouse `{name}` with `deletion: purge` will be emptied at {one.key_prefix}/ of bucket"
+                f" `{one.bucket}`, and not every warehouse can be seen. {around.unseen} Check that no other warehouse"
+                " is there."
+            )
+        for other in around.within(buckets[one.bucket], one.key_prefix or ""):
             if other.project != new.tenant:
                 raise RemovalRefused(
                     f"warehouse `{name}` with `deletion: purge` would be at {one.key_prefix}/ of bucket `{one.bucket}`,"
@@ -121,10 +150,7 @@ def refuse_covering(client: Callable[[], Client], old: Recorded | None, new: Rec
                 )
 
 
-Place = tuple[str | None, ...]
-
-
-def _place(one: RecordedWarehouse) -> Place:
+def _place(one: RecordedWarehouse) -> tuple[str | None, ...]:
     return (one.bucket, one.key_prefix, one.deletion)
 
 

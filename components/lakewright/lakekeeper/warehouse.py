@@ -8,7 +8,7 @@ from pulumi.dynamic import CheckFailure, CheckResult, DiffResult, Resource
 from typing_extensions import override
 
 from lakewright import credentials
-from lakewright.lakekeeper import bucket_emptying, hidden, preflight, warehouse_changes, warehouse_removal
+from lakewright.lakekeeper import hidden, preflight, warehouse_changes, warehouse_emptying, warehouse_removal
 from lakewright.lakekeeper.api import contents, projects, warehouses
 from lakewright.lakekeeper.api import managed_access as managed
 from lakewright.lakekeeper.api.client import Client
@@ -18,8 +18,6 @@ from lakewright.lakekeeper.difference import Change
 from lakewright.lakekeeper.errors import DeletedBehindBack, NotOurs
 from lakewright.lakekeeper.notices import warn
 from lakewright.lakekeeper.options import ServerInput, delete_first, given
-from lakewright.lakekeeper.own_bucket import OwnBucket
-from lakewright.lakekeeper.preflight import surroundings
 from lakewright.lakekeeper.provider import Found, Known, LakekeeperProvider
 from lakewright.lakekeeper.storage import PROFILES
 from lakewright.lakekeeper.storage_credentials import mistake, references
@@ -144,7 +142,7 @@ class WarehouseProvider(LakekeeperProvider[WarehouseArgs]):
         gone = known.declared
         warehouse_removal.remove(client, known.id, gone.name, gone.deletion)
         if gone.deletion == "purge" and gone.own_bucket and (prefix := getattr(gone.storage, "key_prefix", None)):
-            _empty(client, known.id, gone.own_bucket, prefix)
+            warehouse_emptying.empty(client, known.id, gone.own_bucket, prefix)
 
     def _converge(
         self, client: Client, found: warehouses.Found, new: WarehouseArgs, *, resend: bool, fresh_role: bool
@@ -188,14 +186,6 @@ class WarehouseProvider(LakekeeperProvider[WarehouseArgs]):
                 "managed_access": new.managed_access,
             }
         )
-
-
-def _empty(client: Client, warehouse_id: str, own: OwnBucket, key_prefix: str) -> None:
-    """Delete what is under the key prefix of a deleted warehouse, but for what other warehouses have there."""
-    others = surroundings.within(client, own.bucket, key_prefix, [warehouse_id])
-    for one in others:
-        warn(f"{own.where} keeps what is under {one.place.prefix}/ of {key_prefix}/: {one} is there")
-    bucket_emptying.empty(own, key_prefix, [one.place.prefix for one in others])
 
 
 class Warehouse(Resource, module="lakekeeper", name="Warehouse"):

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from lakewright import key_prefixes
-from lakewright.spec.servers import AWS, Address, Servers
+from lakewright.spec.servers import AWS, Servers, ServiceAddress
 from lakewright.spec.storage import AwsStorage, S3Storage
 from lakewright.spec.tenant import TenantSpec
 
@@ -15,7 +15,7 @@ from lakewright.spec.tenant import TenantSpec
 class Place:
     """A prefix of a bucket that holds a warehouse, or a whole bucket that a stack makes."""
 
-    store: Address
+    store: ServiceAddress
     bucket: str
     prefix: str = ""
     path: str = ""

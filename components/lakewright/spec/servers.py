@@ -18,7 +18,7 @@ _CLUSTER_DOMAINS = (".svc", ".local", ".localhost", ".internal")
 
 
 @dataclass(frozen=True)
-class Address:
+class ServiceAddress:
     """An address, and where it has its meaning."""
 
     url: str = ""
@@ -30,20 +30,20 @@ class Address:
         return self.url
 
 
-AWS = Address()
+AWS = ServiceAddress()
 
 
 @dataclass(frozen=True)
 class Servers:
     """The servers of an environment."""
 
-    lakekeeper: Address
-    storage: Address = AWS
+    lakekeeper: ServiceAddress
+    storage: ServiceAddress = AWS
     """What AWS is there."""
     network: str = ""
     """The cluster that the environment deploys to."""
 
-    def store(self, endpoint: str | None) -> Address:
+    def store(self, endpoint: str | None) -> ServiceAddress:
         """Return the address of an S3-compatible store, as seen from this environment."""
         return _address(endpoint, self.network) if endpoint else self.storage
 
@@ -61,10 +61,14 @@ def servers_of(name: str, document: Mapping[str, Any], folder: Path) -> Servers:
     lakekeeper, aws = mapping(document.get("lakekeeper")).get("endpoint"), mapping(document.get("aws")).get("endpoint")
     sandbox = document.get("sandbox")
     if not isinstance(sandbox, str) and not isinstance(lakekeeper, str):
-        return Servers(Address(f"environment {name}"), Address(f"environment {name}"), name)
+        return Servers(ServiceAddress(f"environment {name}"), ServiceAddress(f"environment {name}"), name)
     kubernetes = mapping(document.get("kubernetes"))
     network = f"{kubernetes.get('context') or ''} {kubernetes.get('render_to') or ''}".strip()
-    default = Address(f"sandbox {(folder / Path(sandbox).expanduser()).resolve()}") if isinstance(sandbox, str) else AWS
+    default = (
+        ServiceAddress(f"sandbox {(folder / Path(sandbox).expanduser()).resolve()}")
+        if isinstance(sandbox, str)
+        else AWS
+    )
     return Servers(
         _address(lakekeeper, network) if isinstance(lakekeeper, str) else default,
         _address(aws, network) if isinstance(aws, str) else default,
@@ -77,7 +81,7 @@ def same_url(one: str, other: str) -> bool:
     return _address(one, "") == _address(other, "")
 
 
-def _address(url: str, network: str) -> Address:
+def _address(url: str, network: str) -> ServiceAddress:
     try:
         normal = normalised_endpoint(url, keep_path=True).rstrip("/")
     except ValueError:
@@ -85,7 +89,7 @@ def _address(url: str, network: str) -> Address:
     host = urlsplit(normal).hostname or ""
     if _AWS.fullmatch(host):
         return AWS
-    return Address(normal, network if _is_local(host) else "")
+    return ServiceAddress(normal, network if _is_local(host) else "")
 
 
 def _is_local(host: str) -> bool:

@@ -125,6 +125,7 @@ def _dropped(value: Any) -> Any:
 def _a_run_of_its_own(real: RealServers | None) -> Iterator[None]:
     """What another test declared is not declared beside."""
     claims.of_process.forget()
+    listings.forget_run()
     hidden.of_process.forget()
     adoption.of_process.forget()
     yield

@@ -18,6 +18,10 @@ MAX_AGE = 1.0
 """Seconds after its answer in which a list is shared: within one refresh, and never with what comes after it."""
 
 
+RUN_AGE = 60.0
+"""Seconds in which a list is shared by readers that know what their own writes change in it."""
+
+
 class _Answer:
     def __init__(self) -> None:
         self.result: Future[Any] = Future()
@@ -28,8 +32,8 @@ class _Answer:
 class Listings:
     """Answers by key. Readers that come while a list is under way wait for it. Safe to share between threads."""
 
-    def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
-        self._now = now
+    def __init__(self, now: Callable[[], float] = time.monotonic, max_age: float = MAX_AGE) -> None:
+        self._now, self._max_age = now, max_age
         self._lock = threading.Lock()
         self._answers: dict[Hashable, _Answer] = {}
 
@@ -52,7 +56,7 @@ class Listings:
         """The answer to wait for, and whether it is the caller who asks for it."""
         with self._lock:
             answer = self._answers.get(key)
-            if answer is not None and (answer.came is None or self._now() - answer.came <= MAX_AGE):
+            if answer is not None and (answer.came is None or self._now() - answer.came <= self._max_age):
                 return answer, False
             answer = self._answers[key] = _Answer()
             return answer, True
@@ -93,6 +97,7 @@ class Index:
 
 
 _of_process = Listings()
+_of_run = Listings(max_age=RUN_AGE)
 
 
 def shared(key: Hashable, fetch: Callable[[], T]) -> T:
@@ -110,6 +115,16 @@ def shared_unless_refused(key: Hashable, fetch: Callable[[], T]) -> T | None:
             return None
 
     return shared(key, attempt)
+
+
+def shared_in_run(key: Hashable, fetch: Callable[[], T]) -> T:
+    """As `shared`, for longer and through writes, until `forget_run`."""
+    return _of_run.shared(key, fetch)
+
+
+def forget_run() -> None:
+    """Let readers of `shared_in_run` ask again: something was added to what they share."""
+    _of_run.forget()
 
 
 def forget() -> None:

@@ -24,6 +24,7 @@ NAME_TAKEN = frozenset({"WarehouseAlreadyExists", "WarehouseNameAlreadyExists"})
 
 def create(client: Client, project_id: str, body: Mapping[str, Any]) -> Found:
     """Create a warehouse; the server probes its storage."""
+    listings.forget_run()
     return client.json("POST", ROOT, project=project_id, body=body, probes=True, idempotent=False)
 
 
@@ -64,6 +65,7 @@ def change(client: Client, warehouse_id: str, what: str, body: Mapping[str, Any]
 
 def change_storage(client: Client, warehouse_id: str, what: str, body: Mapping[str, Any]) -> None:
     """Replace storage profile and credential (`storage`) or the credential alone (`storage-credential`); probed."""
+    listings.forget_run()
     client.call("POST", f"{ROOT}/{warehouse_id}/{what}", body=body, probes=True)
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import urlsplit
 
 from lakewright import key_prefixes
 from lakewright.lakekeeper.preflight.report import Check
@@ -46,6 +47,29 @@ class Neighbour:
     project: str
     active: bool
     place: Place
+    flavor: str = ""
+    endpoint: str = ""
+    """Of an S3 store, as the profile has them."""
+
+    def is_in_bucket(self, bucket: str, endpoint: str | None) -> bool:
+        """Return whether its data is in a bucket.
+
+        Args:
+            bucket: Name of an S3 bucket.
+            endpoint: Address of the store; None for AWS, whose endpoints have many spellings.
+        """
+        if (self.place.type, self.place.container) != ("s3", (bucket,)):
+            return False
+        if endpoint is None:
+            return self._is_on_aws
+        from lakewright.spec.servers import same_url  # noqa: PLC0415 - slow to load
+
+        return bool(self.endpoint) and same_url(self.endpoint, endpoint)
+
+    @property
+    def _is_on_aws(self) -> bool:
+        host = urlsplit(self.endpoint).hostname or ""
+        return self.flavor == "aws" or not self.endpoint or host.endswith((".amazonaws.com", ".amazonaws.com.cn"))
 
     def __str__(self) -> str:
         state = "" if self.active else "inactive "

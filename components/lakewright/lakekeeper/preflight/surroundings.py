@@ -7,6 +7,7 @@ from lakewright import key_prefixes
 from lakewright.lakekeeper.api import listings, projects, warehouses
 from lakewright.lakekeeper.api.client import Client
 from lakewright.lakekeeper.api.errors import Refused
+from lakewright.lakekeeper.own_bucket import OwnBucket
 from lakewright.lakekeeper.preflight.places import Neighbour, place_of
 
 
@@ -18,29 +19,35 @@ class Surroundings:
     neighbours: list[Neighbour]
     unseen: str
 
+    def within(self, own: OwnBucket, prefix: str, besides: Iterable[str] = ()) -> list[Neighbour]:
+        """Return the warehouses whose data lies under a key prefix of a bucket, or around it.
+
+        Args:
+            own: The bucket.
+            prefix: Key prefix.
+            besides: Ids of warehouses that do not count.
+        """
+        ours = set(besides)
+        return [
+            one
+            for one in self.neighbours
+            if one.id not in ours
+            and one.is_in_bucket(own.bucket, own.endpoint)
+            and key_prefixes.overlaps(one.place.prefix, prefix)
+        ]
+
 
 def look_around(client: Client) -> Surroundings:
     """Return every warehouse that lists show; readers of about the same time share them."""
     return listings.shared((client, "surroundings"), lambda: _look_around(client))
 
 
-def within(client: Client, bucket: str, prefix: str, besides: Iterable[str] = ()) -> list[Neighbour]:
-    """Return the warehouses whose data lies under a key prefix of a bucket, or around it.
+def look_around_in_run(client: Client) -> Surroundings:
+    """As `look_around`, for readers that write in between: a run that deletes warehouses looks around once.
 
-    Args:
-        client: Client of the server.
-        bucket: Name of an S3 bucket. Endpoints have many spellings of one, so they are not compared.
-        prefix: Key prefix.
-        besides: Ids of warehouses that do not count.
+    A warehouse that it names may be gone since.
     """
-    ours = set(besides)
-    return [
-        one
-        for one in look_around(client).neighbours
-        if one.id not in ours
-        and (one.place.type, one.place.container) == ("s3", (bucket,))
-        and key_prefixes.overlaps(one.place.prefix, prefix)
-    ]
+    return listings.shared_in_run((client, "surroundings"), lambda: look_around(client))
 
 
 def _look_around(client: Client) -> Surroundings:
@@ -63,5 +70,13 @@ def _look_around(client: Client) -> Surroundings:
 
 
 def _neighbour(found: warehouses.Found, project_id: str) -> Neighbour:
-    place = place_of(found["storage-profile"])
-    return Neighbour(warehouses.id_of(found), str(found["name"]), project_id, found["status"] == "active", place)
+    profile = found["storage-profile"]
+    return Neighbour(
+        id=warehouses.id_of(found),
+        name=str(found["name"]),
+        project=project_id,
+        active=found["status"] == "active",
+        place=place_of(profile),
+        flavor=str(profile.get("flavor") or ""),
+        endpoint=str(profile.get("endpoint") or ""),
+    )
