@@ -61,7 +61,7 @@ def _environment(path: Path, environ: Mapping[str, str]) -> tuple[Environment | 
 
 
 def _images(document: Mapping[str, Any], environment: Environment, name: str) -> list[Problem]:
-    """Images that are not named, or by a tag. An image of the environment is a mistake there."""
+    """Find missing images, and images without a digest. The path of a default image is in the environment."""
     cluster = environment.kubernetes
     wanted: list[tuple[str, object, str, str | None]] = []
     for index, unit in enumerate(_list(document.get("computing_units"))):

@@ -54,6 +54,7 @@ class TenantRecordProvider(LakekeeperProvider[TenantRecordArgs]):
         if before is None and not has_unknown(declared.buckets):
             tenant_changes.refuse_unrecorded_keys(declared.buckets)
         named = tenant_history.identified(declared.tenant, declared.warehouses, warehouses, kept)
+        tenant_changes.refuse_role_names(declared.tenant, named, warehouses, declared.buckets)
         left = tenant_history.left_behind(named, warehouses, kept, declared.dropped_warehouses, declared.adopting)
         tag = (before.bucket_tag if before else None) or secrets.token_hex(8)
         checked = declared.model_copy(update={"warehouses": named, "kept": left, "bucket_tag": tag})

@@ -10,26 +10,34 @@ from lakewright_spark.aws_partition import partition_of
 from lakewright.object_names import LONGEST_ROLE_NAME, role_name
 from lakewright.spec.problems import Path
 
-Warehouses = Iterable[tuple[int, Mapping[str, Any], Mapping[str, Any]]]
+PlacedWarehouses = Iterable[tuple[int, Mapping[str, Any], Mapping[str, Any]]]
 """Position of each warehouse, the warehouse, and its storage."""
 
 
-def role_checks(tenant: object, warehouses: Warehouses) -> Iterator[tuple[Path, str]]:
-    """Find warehouses whose role would have a longer name than IAM allows."""
+def role_checks(tenant: object, warehouses: PlacedWarehouses) -> Iterator[tuple[Path, str]]:
+    """Find warehouses whose role would have a longer name than IAM allows.
+
+    A renamed warehouse keeps the role of its first name, which only the tenant's record knows.
+    """
     for index, warehouse, storage in warehouses:
-        first = warehouse.get("renamed_from") or warehouse.get("name")
-        if storage.get("backend") != "aws" or not isinstance(first, str) or not isinstance(tenant, str):
+        first = warehouse.get("name")
+        if (
+            warehouse.get("renamed_from")
+            or storage.get("backend") != "aws"
+            or not isinstance(first, str)
+            or not isinstance(tenant, str)
+        ):
             continue
         name = role_name(tenant, first)
         if len(name) > LONGEST_ROLE_NAME:
             yield (
                 ("warehouses", index, "name"),
                 f"expected a shorter name: its role `{name}` has {len(name)} characters, and IAM allows"
-                f" {LONGEST_ROLE_NAME}. Of a renamed warehouse keep `renamed_from`, whose role stays",
+                f" {LONGEST_ROLE_NAME}. A renamed warehouse keeps its role: do not remove its `renamed_from`",
             )
 
 
-def vending_checks(warehouses: Warehouses, default_region: str | None = None) -> Iterator[tuple[Path, str]]:
+def vending_checks(warehouses: PlacedWarehouses, default_region: str | None = None) -> Iterator[tuple[Path, str]]:
     """Find warehouses that would vend credentials in a partition where those allow nothing.
 
     Lakekeeper writes `arn:aws:s3:::BUCKET` into the session policy of each vended credential (0.11 to 0.14,

@@ -36,7 +36,7 @@ class Answer(dict[str, Any]):
 
 
 def parse_json(call: Call, answer: httpx.Response) -> Any:
-    """Return the JSON of an answer, its objects as `Answer`; None for what is none, or too deep to read."""
+    """Return the JSON of an answer, its objects as `Answer`; None if it is not JSON, or is nested too deeply."""
 
     def read(members: dict[str, Any]) -> Answer:
         found = Answer(members)
@@ -71,7 +71,7 @@ def bounded(limit: int) -> Callable[[httpx.Response], None]:
     def hook(response: httpx.Response) -> None:
         encoding = response.headers.get("content-encoding", "").strip().lower()
         if encoding:
-            # Decoded here: httpx would decompress a whole chunk before anybody sees its size.
+            # Decoded here: httpx would decompress a whole chunk before its size can be checked.
             del response.headers["content-encoding"]
         deadline = response.request.extensions.get(DEADLINE)
         response.stream = _Bounded(response, encoding, limit, deadline)

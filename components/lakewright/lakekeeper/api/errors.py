@@ -21,6 +21,8 @@ LakekeeperError
     +-- Protected          409: protection is on
     +-- Busy               409: unfinished tasks, or somebody else is changing the same thing
     +-- Conflict           409: a commit assumed what is not so any more; nothing was applied
+
+UnusableAnswerError (api.answers)  an answer that is not read to its end; raised as one of the above where it is caught
 """
 
 # ruff: noqa: N818 - error names are read by people, at the start of a message

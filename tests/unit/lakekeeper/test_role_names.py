@@ -1,0 +1,58 @@
+"""Names of roles within IAM's limit: of a warehouse's first name, which only the record knows after a rename."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from lakewright.lakekeeper.errors import RemovalRefused
+from lakewright.lakekeeper.tenant_record import TenantRecordProvider
+from lakewright.spec.reading import parse_spec
+
+TENANT = "a" * 32
+LONG = "w" * 30
+
+
+def spec_of(warehouse: dict[str, str]) -> dict[str, Any]:
+    return {
+        "version": 1,
+        "name": TENANT,
+        "owner": "team",
+        "environment": "demo",
+        "storage": {"main": {"backend": "aws", "bucket": "lakehouse"}},
+        "warehouses": [warehouse],
+    }
+
+
+def recorded(olds: dict[str, Any], name: str, renamed_from: str | None = None, bucket: str = "lakehouse") -> Any:
+    warehouse = {"bucket": bucket, "deletion": "protect"}
+    if renamed_from:
+        warehouse["renamed_from"] = renamed_from
+    made = {"bucket": "lakehouse", "region": "us-east-1", "has_own_key": True}
+    news = {
+        "server": {"endpoint": "https://lake.test"},
+        "tenant": TENANT,
+        "warehouses": {name: warehouse},
+        "buckets": {"main": made},
+    }
+    checked = TenantRecordProvider().check(olds, news)
+    assert not checked.failures
+    return checked.inputs
+
+
+def test_a_second_rename_keeps_the_role_of_the_first_name() -> None:
+    first = recorded({}, "short")
+    second = recorded(first, LONG, renamed_from="short")
+    third = recorded(second, "other", renamed_from=LONG)
+    assert third["warehouses"]["other"]["origin"] == "short"
+    parse_spec(spec_of({"name": "other", "renamed_from": LONG}), "spec")
+
+
+def test_a_first_name_that_iam_refuses_is_refused() -> None:
+    """A stack without a record takes `renamed_from` for the first name."""
+    with pytest.raises(RemovalRefused, match="with 74 characters; IAM allows 64"):
+        recorded({}, "other", renamed_from=LONG)
+
+
+def test_a_warehouse_without_a_role_of_the_stack_may_have_it() -> None:
+    recorded({}, "other", renamed_from=LONG, bucket="own")
