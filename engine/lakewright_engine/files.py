@@ -25,7 +25,7 @@ def write(file: Path, content: bytes) -> None:
     partial = file.with_name(f"{file.name}.{os.getpid()}{_LEFTOVER}")
     try:
         with os.fdopen(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as stream:
-            os.fchmod(stream.fileno(), 0o660 if _is_shared(file.parent) else 0o600)
+            os.fchmod(stream.fileno(), mode_of_files(file.parent))
             stream.write(content)
             stream.flush()
             os.fsync(stream.fileno())
@@ -103,6 +103,11 @@ def sync_folder(folder: Path) -> None:
             raise
     finally:
         os.close(descriptor)
+
+
+def mode_of_files(folder: Path) -> int:
+    """Return the mode of new files in a folder: 0600, or 0660 where the folder is shared with a group on purpose."""
+    return 0o660 if _is_shared(folder) else 0o600
 
 
 def _is_shared(folder: Path) -> bool:

@@ -23,6 +23,8 @@ from lakewright_engine.processes import identity, is_running
 
 HEARTBEAT_SECONDS = 10
 DEAD_AFTER_SECONDS = 300
+PROBE = ".now-"
+"""Begins the names of files that are made to see the time of a file server."""
 
 
 @dataclass(frozen=True)
@@ -69,9 +71,25 @@ def judge(file: Path, pid: object, host: object, claimed: object) -> Judgement:
         return Judgement(dead)
     if "heartbeat_seconds" not in theirs:  # a release without heartbeats
         return Judgement(is_dead=False, remark=f"run `ps -p {pid}` on {host} to find out whether it still runs")
-    silent = max(0, int(_time_of(file.parent) - file.stat().st_mtime))
+    return judge_by_heartbeat(file)
+
+
+def judge_by_heartbeat(file: Path) -> Judgement:
+    """Judge the holder of a lock of ours by its last heartbeat alone. Raises FileNotFoundError if it was released."""
+    # Not beside the locks: the CLI counts every file there as one.
+    silent = max(0, int(time_of(file.parent.parent) - file.stat().st_mtime))
     remark = f"its last heartbeat was {silent} s ago; {DEAD_AFTER_SECONDS} s after the last one it counts as dead"
     return Judgement(silent > DEAD_AFTER_SECONDS, remark)
+
+
+def time_of(folder: Path) -> float:
+    """Return the present time by the clock that stamps the files of a folder, which may be another machine's."""
+    descriptor, probe = tempfile.mkstemp(dir=folder, prefix=PROBE)
+    try:
+        return os.fstat(descriptor).st_mtime
+    finally:
+        os.close(descriptor)
+        Path(probe).unlink(missing_ok=True)
 
 
 def _dead_by_process(pid: int, theirs: Mapping[str, Any]) -> bool | None:
@@ -102,9 +120,3 @@ def _dead_by_file(file: Path, theirs: Mapping[str, Any]) -> bool | None:
 
 def _file_identity(found: os.stat_result) -> str:
     return f"{found.st_dev}:{found.st_ino}"
-
-
-def _time_of(folder: Path) -> float:
-    """Return the present time by the clock that stamps the files of a folder, which may be another machine's."""
-    with tempfile.NamedTemporaryFile(dir=folder, prefix=".now-") as probe:
-        return os.fstat(probe.fileno()).st_mtime

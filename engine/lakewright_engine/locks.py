@@ -7,6 +7,7 @@ dead, and goes on.
 from __future__ import annotations
 
 import getpass
+import glob
 import json
 import os
 import socket
@@ -22,6 +23,10 @@ from typing import Any, cast
 from lakewright_engine import files, lock_holder
 from lakewright_engine.errors import StackLocked
 from lakewright_engine.processes import is_running
+
+_OURS = "lakewright-"
+"""Begins the names of our locks, so that one whose content is lost is known to have a heartbeat."""
+_LEFTOVER = ".partial"
 
 
 @dataclass(frozen=True)
@@ -75,9 +80,12 @@ def hold(folder: Path, stack: str) -> Generator[HeldLock]:
     """
     _refuse(folder, stack, except_for=None)
     files.make_folder(folder)
-    mine = folder / f"{uuid.uuid4()}.json"
-    partial = mine.with_suffix(".partial")
+    _remove_leftovers(folder, lock_holder.DEAD_AFTER_SECONDS)
+    mine = folder / f"{_OURS}{uuid.uuid4()}.json"
+    # Not beside the locks: the CLI counts every file there as one.
+    partial = folder.parent / f".{folder.name}.{mine.stem}{_LEFTOVER}"
     with os.fdopen(os.open(partial, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600), "w") as stream:
+        os.fchmod(stream.fileno(), files.mode_of_files(folder))
         content = {
             "pid": os.getpid(),
             "username": _username(),
@@ -87,7 +95,9 @@ def hold(folder: Path, stack: str) -> Generator[HeldLock]:
         }
         stream.write(json.dumps(content, separators=(",", ":")))
         stream.flush()
+        os.fsync(stream.fileno())
         partial.replace(mine)
+        files.sync_folder(folder)
         lock = HeldLock(mine, stream.fileno(), stack)
         try:
             _refuse(folder, stack, except_for=mine)
@@ -102,7 +112,30 @@ def cancel(folder: Path) -> list[Lock]:
     locks = held(folder)
     for lock in locks:
         lock.file.unlink(missing_ok=True)
+    _remove_leftovers(folder, 0)
     return locks
+
+
+def _remove_leftovers(folder: Path, seconds: float) -> None:
+    """Remove what killed runs left of locks that they were making, and earlier releases of looking at the time.
+
+    Args:
+        folder: The folder of the stack's locks.
+        seconds: The age of what may be removed.
+    """
+    if not folder.is_dir():
+        return
+    lefts = [
+        *folder.parent.glob(f".{glob.escape(folder.name)}.{_OURS}*{_LEFTOVER}"),
+        *folder.parent.glob(f"{lock_holder.PROBE}*"),
+        *folder.glob(f"*{_LEFTOVER}"),
+        *folder.glob(f"{lock_holder.PROBE}*"),
+    ]
+    now = lock_holder.time_of(folder.parent) if lefts else 0
+    for left in lefts:
+        with suppress(FileNotFoundError):
+            if now - left.stat().st_mtime >= seconds:
+                left.unlink()
 
 
 @contextmanager
@@ -146,10 +179,22 @@ def _read(file: Path) -> Lock:
     except FileNotFoundError:
         return Lock(file, "just released")
     except (OSError, ValueError, KeyError, TypeError):
-        return Lock(file, "held by an unknown process: the file cannot be read")
+        return _unreadable(file)
     if "lakewright" not in content and host == socket.gethostname() and not is_running(pid):
         return Lock(file, f"{text}; no such process runs on this machine")
     return Lock(file, f"{text}; {judged.remark}" if judged.remark else text, judged.is_dead)
+
+
+def _unreadable(file: Path) -> Lock:
+    text = "held by an unknown process: the file cannot be read"
+    if not file.name.startswith(_OURS):
+        return Lock(file, text)
+    # A power cut may leave a lock empty. A living holder gives heartbeats all the same.
+    try:
+        judged = lock_holder.judge_by_heartbeat(file)
+    except FileNotFoundError:
+        return Lock(file, "just released")
+    return Lock(file, f"{text}; {judged.remark}", judged.is_dead)
 
 
 def _username() -> str:

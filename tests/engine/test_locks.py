@@ -126,6 +126,92 @@ def test_lock_of_an_earlier_release_says_how_to_find_out(backend: FileBackend) -
         backend.lock("conf", "dev").__enter__()
 
 
+def test_lock_lost_in_a_power_cut_needs_no_user(backend: FileBackend) -> None:
+    """The file is there and empty. A living holder would touch it."""
+    file = die_in_lock(backend)
+    file.write_text("")
+    assert not is_free(backend)
+
+    silent = time.time() - lock_holder.DEAD_AFTER_SECONDS - 5
+    os.utime(file, (silent, silent))
+    assert is_free(backend)
+
+
+def test_empty_lock_of_the_cli_is_left_to_a_user(backend: FileBackend) -> None:
+    file = die_in_lock(backend)
+    theirs = file.with_name("5e7a0a8e-3a0f-4c9e-8a35-2d4a0f3c8f11.json")
+    file.unlink()
+    theirs.touch()
+    os.utime(theirs, (0, 0))
+    assert not is_free(backend)
+
+
+def test_lock_is_on_the_disk_before_it_is_held(backend: FileBackend, monkeypatch: pytest.MonkeyPatch) -> None:
+    synced: list[bytes] = []
+    sync = os.fsync
+
+    def look(descriptor: int) -> None:
+        found = Path(f"/proc/self/fd/{descriptor}").resolve()
+        synced.append(found.read_bytes() if found.is_file() else b"folder of " + found.name.encode())
+        sync(descriptor)
+
+    with backend.lock("conf", "dev"):
+        pass  # makes the folders
+    monkeypatch.setattr("os.fsync", look)
+    with backend.lock("conf", "dev"):
+        (file,) = lock_files(backend)
+        assert synced == [file.read_bytes(), b"folder of dev"]
+
+
+def test_lock_in_a_shared_folder_is_the_groups(backend: FileBackend, tmp_path: Path) -> None:
+    with backend.lock("conf", "dev"):
+        assert [file.stat().st_mode & 0o777 for file in lock_files(backend)] == [0o600]
+    shared = FileBackend(f"file://{tmp_path / 'shared'}")
+    (tmp_path / "shared").mkdir()
+    (tmp_path / "shared").chmod(0o2770)
+    with shared.lock("conf", "dev"):
+        assert [file.stat().st_mode & 0o777 for file in lock_files(shared)] == [0o660]
+
+
+@pytest.mark.parametrize("cancels", [True, False])
+def test_left_parts_of_locks_are_removed(backend: FileBackend, *, cancels: bool) -> None:
+    """The Pulumi CLI counts every file in the folder as a lock."""
+    folder = die_in_lock(backend).parent
+    names = ["1.partial", ".now-x", "../.dev.lakewright-1.partial", "../.now-x"]
+    for left in (folder / name for name in names):
+        left.touch()
+        if not cancels:
+            os.utime(left, (0, 0))
+    others = folder / "../.other.lakewright-1.partial"
+    others.touch()
+
+    if cancels:
+        backend.cancel("conf", "dev")
+    assert is_free(backend)
+
+    assert list(folder.iterdir()) == []
+    assert sorted(file.name for file in folder.parent.iterdir()) == [others.name, "dev"]
+
+
+def test_nothing_but_locks_is_made_beside_locks(backend: FileBackend, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = die_in_lock(backend)
+    edit(file, {"boot": "another", "file": None})
+    made: list[Path] = []
+    create = os.open
+
+    def look(path: Any, flags: int, *more: Any, **options: Any) -> int:
+        if flags & os.O_CREAT:
+            made.append(Path(path))
+        return create(path, flags, *more, **options)
+
+    monkeypatch.setattr("os.open", look)
+    assert not is_free(backend)
+    file.unlink()
+    assert is_free(backend)
+    assert len(made) > 1
+    assert file.parent not in {path.parent for path in made}
+
+
 def test_holder_gives_heartbeats(backend: FileBackend, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lock_holder, "HEARTBEAT_SECONDS", 0.01)
     with backend.lock("conf", "dev"):
