@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -22,6 +23,15 @@ ROWS = 20_000
 """Rows of one table of `ops` that wait at most; a commit then comes before its time."""
 
 Row = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class FlushFailure:
+    """What a flush could not do, in a sentence."""
+
+    reason: str
+    unwritten: str | None = None
+    """The table of `ops` whose rows are still in memory; None if no rows are."""
 
 
 class OpsBuffer:
@@ -60,13 +70,17 @@ class OpsBuffer:
         with self._lock:
             self._handled[warehouse][table_uuid] = until
 
-    def flush(self, warehouse: str) -> list[str]:
-        """Write what there is of a warehouse, in a commit for each table; what could not be written, in sentences."""
+    def flush(self, warehouse: str) -> list[FlushFailure]:
+        """Write every row that was added for a warehouse, in a commit for each table, and forget its candidates.
+
+        Waits for rows that another thread is writing.
+        """
         with self._lock:
-            keys = [key for key, rows in self._rows.items() if key[0] == warehouse and rows]
-        failures = [why for key in keys if (why := self._flush(key))]
+            # Also tables without rows here: `_flush` takes the rows out before it writes them.
+            keys = [key for key in {**self._rows, **self._flushing} if key[0] == warehouse]
+        failures = [FlushFailure(why, key[1]) for key in keys if (why := self._flush(key))]
         if why := self._forget(warehouse):
-            failures.append(why)
+            failures.append(FlushFailure(why))
         return failures
 
     def _forget(self, warehouse: str) -> str | None:

@@ -10,13 +10,22 @@ from datetime import datetime
 from pyiceberg.catalog import Catalog
 
 from lakewright_spark.catalog import CatalogConfig
+from lakewright_spark.maintenance.ops_policies import (
+    COMMIT_STATISTICS,
+    ORPHAN_CANDIDATES,
+    PARTITION_STATISTICS,
+    TABLE_STATISTICS,
+)
 from lakewright_spark.pyiceberg_catalog import explained
 from lakewright_spark.scheduler import job_runs
 from lakewright_spark.scheduler.ops_buffer import OpsBuffer
 from lakewright_spark.scheduler.records import RunRecord, RunState
 
-KEEP_ROWS = frozenset({"statistics", "orphan-files"})
-"""Jobs whose results are rows in `ops`."""
+KEEP_ROWS: Mapping[str, frozenset[str]] = {
+    "statistics": frozenset({TABLE_STATISTICS, PARTITION_STATISTICS, COMMIT_STATISTICS}),
+    "orphan-files": frozenset({ORPHAN_CANDIDATES}),
+}
+"""Jobs whose results are rows in `ops`, and the tables of these rows."""
 EVERY = 30.0
 """Seconds between two commits to one warehouse."""
 
@@ -61,12 +70,19 @@ class Recorder:
             self._pending = kept
         return self._flush(last=True)
 
-    def _without_rows(self, run: RunRecord, why: str, *, last: bool) -> RunRecord | None:
-        """Return how a run is recorded while what it kept cannot be written: not as a success, so that it runs again.
+    def _without_rows(self, run: RunRecord, unwritten: Mapping[str, str], *, last: bool) -> RunRecord | None:
+        """Return how a run is recorded while its rows cannot be written: not as a success, so that it runs again.
 
-        None if it is to be recorded later.
+        Args:
+            run: The run as it ended.
+            unwritten: Why rows are unwritten, by their table of `ops`.
+            last: Whether there is no later flush.
+
+        Returns:
+            None if the run is to be recorded later.
         """
-        if run.state is not RunState.SUCCEEDED or run.job not in KEEP_ROWS:
+        why = next((unwritten[name] for name in sorted(KEEP_ROWS.get(run.job, ())) if name in unwritten), None)
+        if run.state is not RunState.SUCCEEDED or why is None:
             return run
         if last:
             return replace(run, state=RunState.FAILED, reason=why)
@@ -87,9 +103,11 @@ class Recorder:
         failures: list[str] = []
         for warehouse in dict.fromkeys(run.table.warehouse for run in pending.values()):
             rows = [run for run in pending.values() if run.table.warehouse == warehouse]
-            if unwritten := self._buffer.flush(warehouse) if self._buffer else []:
-                failures += unwritten
-                rows = [self._without_rows(run, unwritten[0], last=last) for run in rows]
+            # A buffer without rows is false, and another thread may be writing the rows that it had.
+            failed = self._buffer.flush(warehouse) if self._buffer is not None else []
+            failures += [one.reason for one in failed]
+            if unwritten := {one.unwritten: one.reason for one in failed if one.unwritten}:
+                rows = [self._without_rows(run, unwritten, last=last) for run in rows]
                 rows = [run for run in rows if run is not None]
             if not rows:
                 continue

@@ -17,7 +17,7 @@ from lakewright_spark.scheduler.ops import found
 from lakewright_spark.scheduler.records import RunRecord, RunState
 
 CLOSED_UNTIL = "lakewright.closed-until"
-"""Property of `ops.job_runs`: the day until which every run has ended, but for those of runners that lived then."""
+"""Property of `ops.job_runs`: the oldest day that may have open runs; on earlier days, every run has ended."""
 
 
 def close_runs_of_the_dead(catalog: Catalog, warehouse: str, runner: str, now: datetime) -> list[RunRecord]:
@@ -31,6 +31,7 @@ def close_runs_of_the_dead(catalog: Catalog, warehouse: str, runner: str, now: d
     if table is None:
         return []
     closed: list[RunRecord] = []
+    until = f"{now:%Y-%m-%d}"
     for day in _days(table.properties.get(CLOSED_UNTIL), now):
         left = job_runs.open_runs(table, warehouse, day)
         if any(run.runner not in alive for run in left):
@@ -39,10 +40,12 @@ def close_runs_of_the_dead(catalog: Catalog, warehouse: str, runner: str, now: d
         if dead:
             job_runs.append(catalog, dead, now)
         closed += dead
-    if table.properties.get(CLOSED_UNTIL) != f"{now:%Y-%m-%d}":
+        if len(dead) < len(left):  # runs of the living: whoever comes after their death has to read this day again
+            until = min(until, day)
+    if table.properties.get(CLOSED_UNTIL) != until:
         # A commit that loses leaves the days to be read once more.
         with suppress(CommitFailedException), table.refresh().transaction() as change:
-            change.set_properties({CLOSED_UNTIL: f"{now:%Y-%m-%d}"})
+            change.set_properties({CLOSED_UNTIL: until})
     return closed
 
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from lakewright_spark.catalog_policies import StagedFilesPolicy, TablePolicies
 from lakewright_spark.maintenance.candidates import CANDIDATES
-from lakewright_spark.scheduler import history, job_runs, ops_scan
+from lakewright_spark.scheduler import history, job_runs, ops_scan, recovery
 from lakewright_spark.scheduler.candidate_expiry import expired_candidates
 from lakewright_spark.scheduler.due import Decision
 from lakewright_spark.scheduler.facts import TableFacts
@@ -102,6 +102,18 @@ def test_recovery_reads_no_day_twice(catalog: SqlCatalog, read: Read) -> None:
     assert closed.table.name == "t2", "the other day was closed before, for what lived then"
     assert sum(read.rows) < TABLES
     assert len(catalog.load_table("ops.job_runs").metadata.snapshots) == snapshots + 1
+
+
+def test_recovery_comes_back_to_days_of_the_living(catalog: SqlCatalog, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before, a run of three days ago stayed open for ever if its runner lived through one recovery."""
+    job_runs.append(catalog, [run(1, 3 * DAY, RunState.RUNNING, "long")], NOW - 3 * DAY)
+    with monkeypatch.context() as patched:
+        patched.setattr(recovery, "holders", lambda *_: frozenset({"long"}))
+        assert close_runs_of_the_dead(catalog, "local", "mine", NOW) == []
+    (closed,) = close_runs_of_the_dead(catalog, "local", "next", NOW + DAY)
+    assert (closed.runner, closed.state) == ("long", RunState.FAILED)
+    assert close_runs_of_the_dead(catalog, "local", "next", NOW + DAY) == []
+    assert catalog.load_table("ops.job_runs").properties[recovery.CLOSED_UNTIL] == "2026-11-23"
 
 
 def test_a_run_that_ended_is_not_closed_again(catalog: SqlCatalog) -> None:

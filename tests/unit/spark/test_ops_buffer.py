@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import threading
+from concurrent.futures import ThreadPoolExecutor, wait
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -10,6 +12,7 @@ import pytest
 from lakewright_spark.catalog import CatalogConfig
 from lakewright_spark.errors import JobFailedError
 from lakewright_spark.maintenance.candidates import CANDIDATES
+from lakewright_spark.maintenance.ops_tables import OpsTable
 from lakewright_spark.maintenance.statistics import COMMITS, PARTITIONS, TABLES
 from lakewright_spark.scheduler import job_runs, ops_buffer
 from lakewright_spark.scheduler.ops_append import partitions_of, schema_of
@@ -112,8 +115,9 @@ def test_candidates_of_many_tables_are_forgotten_in_one_commit(buffer: OpsBuffer
 @pytest.mark.usefixtures("broken")
 def test_rows_that_cannot_be_written_are_kept_and_bounded(buffer: OpsBuffer) -> None:
     buffer.add("local", TABLES, [row(1)] * 1000)
-    (why,) = buffer.flush("local")
-    assert why.startswith("1000 rows are not in ops.table_statistics: ")
+    (failure,) = buffer.flush("local")
+    assert failure.reason.startswith("1000 rows are not in ops.table_statistics: ")
+    assert failure.unwritten == TABLES.name
     with pytest.raises(JobFailedError, match="1000 rows are not in"):
         buffer.add("local", TABLES, [row(2)])
     assert len(buffer) == 1000
@@ -128,6 +132,7 @@ RUN = RunRecord(
     started_at=NOW,
 )
 SUCCEEDED = dataclasses.replace(RUN, state=RunState.SUCCEEDED, finished_at=NOW)
+ORPHANS = dataclasses.replace(SUCCEEDED, id="orphans", job="orphan-files")
 
 
 def recorded(catalog: SqlCatalog) -> list[tuple[RunState, str]]:
@@ -157,11 +162,81 @@ def test_a_run_whose_rows_are_lost_is_no_success(
     recorder._flush()
     recorder(SUCCEEDED)
     snapshots = commits(local_catalog, "job_runs")
-    assert recorder._flush() == buffer.flush("local")
+    assert recorder._flush() == [failure.reason for failure in buffer.flush("local")]
     assert commits(local_catalog, "job_runs") == snapshots
     assert recorded(local_catalog) == [(RunState.RUNNING, "")]
     (why,) = recorder.close()
     assert recorded(local_catalog) == [(RunState.FAILED, why)]
+
+
+def test_a_run_waits_for_rows_that_another_thread_writes(
+    recorder: Recorder, buffer: OpsBuffer, local_catalog: SqlCatalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before, the run succeeded while its rows were unwritten: the other thread had taken them out of the buffer."""
+    writing, fail = threading.Event(), threading.Event()
+
+    def blocked(*_: object) -> None:
+        writing.set()
+        assert fail.wait(60)
+        raise ConnectionError("no route")
+
+    buffer.add("local", CANDIDATES, [row(1)] * 1000)
+    recorder(ORPHANS)
+    with monkeypatch.context() as patched, ThreadPoolExecutor(2) as threads:
+        patched.setattr(ops_buffer, "append", blocked)
+        added = threads.submit(buffer.add, "local", CANDIDATES, [row(2)])
+        assert writing.wait(60)
+        flushed = threads.submit(recorder._flush)
+        # A flush that does not wait has recorded the run by then; one that waits ends after the append.
+        try:
+            assert not wait([flushed], timeout=1).done
+        finally:
+            fail.set()
+        assert len(flushed.result()) == 1
+        with pytest.raises(JobFailedError, match="no route"):
+            added.result()
+    assert recorded(local_catalog) == []
+    assert recorder.close() == []
+    assert recorded(local_catalog) == [(RunState.SUCCEEDED, "")]
+    assert local_catalog.load_table(f"ops.{CANDIDATES.name}").scan().count() == 1000
+
+
+def test_rows_of_one_table_fail_only_jobs_that_keep_them(
+    recorder: Recorder, buffer: OpsBuffer, local_catalog: SqlCatalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before, any failure made runs of both jobs failed."""
+    append = ops_buffer.append
+
+    def refuse_statistics(catalog: Any, kept: OpsTable, rows: Any) -> None:
+        if kept is PARTITIONS:
+            raise ConnectionError("no route")
+        append(catalog, kept, rows)
+
+    monkeypatch.setattr(ops_buffer, "append", refuse_statistics)
+    for kept in (TABLES, PARTITIONS, CANDIDATES):
+        buffer.add("local", kept, [row(1)])
+    recorder(SUCCEEDED)
+    recorder(ORPHANS)
+    (why,) = recorder.close()
+    assert set(recorded(local_catalog)) == {(RunState.FAILED, why), (RunState.SUCCEEDED, "")}
+    assert {run.job for run in job_runs.runs(local_catalog, "local") if run.state is RunState.FAILED} == {"statistics"}
+
+
+def test_candidates_that_stay_fail_no_run(
+    recorder: Recorder, buffer: OpsBuffer, local_catalog: SqlCatalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Candidates that could not be forgotten are no rows that were lost."""
+
+    def refuse(*_: object) -> None:
+        raise ConnectionError("no route")
+
+    monkeypatch.setattr(ops_buffer, "forget_handled_candidates", refuse)
+    buffer.add("local", CANDIDATES, [row(1)])
+    buffer.forget_candidates("local", "another", NOW)
+    recorder(ORPHANS)
+    (why,) = recorder.close()
+    assert why.startswith("candidates of 1 tables are still in")
+    assert recorded(local_catalog) == [(RunState.SUCCEEDED, "")]
 
 
 def test_rows_fit_a_table_with_its_columns_in_another_order(local_catalog: SqlCatalog, buffer: OpsBuffer) -> None:
