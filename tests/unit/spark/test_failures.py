@@ -7,7 +7,7 @@ from lakewright_spark.maintenance.compaction import CompactionMetrics
 from lakewright_spark.maintenance.job import Metrics
 from lakewright_spark.maintenance.staged_files import StagedFilesMetrics
 from lakewright_spark.scheduler.records import RunState
-from lakewright_spark.scheduler.work import _told
+from lakewright_spark.scheduler.work import _fields_of
 
 
 @pytest.mark.parametrize(
@@ -20,7 +20,7 @@ from lakewright_spark.scheduler.work import _told
     ],
 )
 def test_a_run_fails_by_what_its_job_could_not_do(metrics: Metrics, state: RunState, reason: str) -> None:
-    told = _told(metrics)
-    assert told["state"] is state
-    assert told["reason"].startswith(reason)
-    assert "state" not in told["metrics"]
+    fields = _fields_of(metrics)
+    assert fields["state"] is state
+    assert fields["reason"].startswith(reason)
+    assert "state" not in fields["metrics"]
