@@ -34,13 +34,17 @@ if ! new_java; then
   new_java || fail "Java 17 or newer is needed, found $(java_version): put a newer java first on the PATH."
 fi
 
-if ! scripts/uv.sh --version >/dev/null 2>&1; then
+status=0
+scripts/uv.sh --version >/dev/null || status=$?
+if [ "$status" -eq 3 ]; then
   # Debian's python3 comes without ensurepip; the package that has it is named after the version.
   rm -rf .uv
-  apt_install "$(python3 -c 'import sys; print("python3.%d-venv" % sys.version_info[1])')" || true
-  scripts/uv.sh --version >/dev/null ||
-    fail "uv could not be installed: install it yourself, or Python's venv module (on Debian and Ubuntu: apt install python3-venv)."
+  apt_install "$(python3 -c 'import sys; print("python3.%d-venv" % sys.version_info[1])')" ||
+    fail "Python's venv module is needed: install it (on Debian and Ubuntu: apt install python3-venv)."
+  status=0
+  scripts/uv.sh --version >/dev/null || status=$?
 fi
+[ "$status" -eq 0 ] || fail "no uv to go on with: see the reason above."
 
 say "installing the locked packages into .venv"
 [ -x .venv/bin/python ] || scripts/uv.sh venv --quiet --python "$(python3 -c 'import sys; print(sys.executable)')" .venv

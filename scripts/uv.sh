@@ -12,8 +12,13 @@ if command -v uv >/dev/null && is_pinned uv; then
   exec uv "$@"
 fi
 if ! is_pinned .uv/bin/uv; then
+  # Status 3 tells setup.sh that Python's venv module is what is missing.
+  .uv/bin/python -m pip --version >/dev/null 2>&1 || python3 -m venv .uv >&2 || exit 3
   # No source distribution: building one would run what nobody has checked.
-  python3 -m venv .uv && .uv/bin/python -m pip install --quiet --disable-pip-version-check \
-    --require-hashes --only-binary :all: --no-deps -r requirements-uv.lock >&2
+  if ! .uv/bin/python -m pip install --quiet --disable-pip-version-check \
+    --require-hashes --only-binary :all: --no-deps -r requirements-uv.lock >&2; then
+    echo "uv $version could not be installed for the reason above: set PIP_INDEX_URL to an index that has it, or put uv $version on the PATH." >&2
+    exit 1
+  fi
 fi
 exec .uv/bin/uv "$@"

@@ -71,6 +71,9 @@ def test_another_uv_than_the_pinned_one_is_refused(tmp_path: Path) -> None:
     assert done.returncode != 0
     assert "DO NOT MATCH THE HASHES" in done.stderr
     assert "evil" not in done.stdout
+    assert f"uv {version} could not be installed" in done.stderr
+    assert "PIP_INDEX_URL" in done.stderr
+    assert (tmp_path / ".uv" / "bin" / "python").exists(), "a download that failed is no reason to remove it"
 
 
 def test_what_setup_installs_is_not_committed() -> None:
