@@ -159,7 +159,7 @@ def _reading(catalog: SqlCatalog) -> list[Row]:
         Row("range(): last page of a file", last, first, PAGE_TARGET, note=f"{ROWS:,} rows; reference: its first page"),
         Row(
             "count(): results kept",
-            len(reader._seen),
+            len(reader._indexes),
             COUNTED,
             KEPT_TARGET,
             unit="results",

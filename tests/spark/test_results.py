@@ -320,25 +320,6 @@ def test_only_new_manifests_are_read_when_a_table_grows(
     assert numbers(reader.whole(uri)) == list(range(11))
 
 
-def test_pages_of_rows_that_are_there_need_no_catalog(
-    catalog_config: CatalogConfig, reader: ResultReader, uri: ResultUri, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    loads: list[ResultUri] = []
-    load = ResultTables.load
-    monkeypatch.setattr(ResultTables, "load", lambda self, of: (loads.append(of), load(self, of))[1])
-    with by(catalog_config, NEVER).stream(uri, SCHEMA) as stream:
-        stream.extend(ROWS[:6])
-        stream.flush()
-        pages = [numbers(reader.range(uri, offset, 2)) for offset in (0, 2, 4)]
-        assert (pages, len(loads)) == ([[0, 1], [2, 3], [4, 5]], 1)
-        stream.extend(ROWS[6:])
-    assert numbers(reader.range(uri, 4, 4)) == [4, 5, 6, 7]  # not all of it was there
-    assert len(loads) == 2
-    ResultWriter(catalog_config, "results").write_rows(uri, SCHEMA, [(70, "x")] * 10)
-    reader.count(uri)  # asks the catalog, as after SEEN_SECONDS
-    assert numbers(reader.range(uri, 4, 4)) == [70] * 4
-
-
 def test_two_writers_of_one_table_lose_nothing(
     catalog_config: CatalogConfig, reader: ResultReader, uri: ResultUri
 ) -> None:

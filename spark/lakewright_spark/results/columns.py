@@ -7,7 +7,7 @@ fails on a result with any other type of column. It looks columns up by their na
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 import pyarrow as pa
 import pyarrow.types as kinds
@@ -34,10 +34,12 @@ def convert(batch: pa.RecordBatch, target: pa.Schema) -> pa.RecordBatch:
     """Return the batch with the columns of `target`, which `readable_schema` made.
 
     Raises:
-        ColumnRefusedError: A value does not fit, such as a time of parts of a microsecond, or a column is missing.
+        ColumnRefusedError: A value does not fit, such as a time of parts of a microsecond, or a column is missing, or
+            `target` does not have it.
     """
     if batch.schema.equals(target):
         return batch
+    check_surplus(batch.schema.names, target.names)
     arrays: list[pa.Array] = []
     for field in target:
         try:
@@ -54,6 +56,15 @@ def check_names(names: Iterable[str]) -> None:
         raise ColumnRefusedError(
             f"columns {', '.join(double)}: expected names that differ in more than upper and lower case, which Texera "
             "takes for one: rename all but one of each"
+        )
+
+
+def check_surplus(found: Iterable[str], expected: Sequence[str]) -> None:
+    """Raise ColumnRefusedError if rows have columns that the result does not have."""
+    if surplus := sorted(set(found) - set(expected)):
+        raise ColumnRefusedError(
+            f"columns {', '.join(surplus)}: expected no columns but {', '.join(expected)}: add them to the schema of "
+            "the result, or leave them out of the rows"
         )
 
 

@@ -14,7 +14,6 @@ from pyiceberg.table import FileScanTask, Table
 from lakewright_spark.catalog import CatalogConfig
 from lakewright_spark.errors import (
     BadAddressError,
-    CatalogUnreachableError,
     ConfigMissingError,
     RowsMovedError,
     WarehouseRefusedError,
@@ -22,17 +21,12 @@ from lakewright_spark.errors import (
 from lakewright_spark.pyiceberg_catalog import explained
 from lakewright_spark.results.catalog_cache import CATALOGS, CatalogCache
 from lakewright_spark.results.file_index import FileIndex, appends_since, plan
-from lakewright_spark.results.freshness import ending
-from lakewright_spark.results.recent_tables import RecentTables, Seen
 from lakewright_spark.results.row_groups import read_rows
 from lakewright_spark.results.tables import ResultTables
 from lakewright_spark.results.uris import ResultNamespaces, ResultUri
 
 INDEXES = 128
 """Tables whose planned files a reader keeps in mind."""
-
-SEEN_SECONDS = 5.0
-"""As often as a writer commits by default."""
 
 _CURSOR = re.compile(r"([0-9a-f-]{36})\.(\d*)\.(\d+)")
 
@@ -86,9 +80,6 @@ class ResultReader:
     _indexes: OrderedDict[tuple[str, str], FileIndex] = field(
         default_factory=OrderedDict, init=False, repr=False, compare=False
     )
-    _seen: RecentTables = field(
-        default_factory=lambda: RecentTables(INDEXES, SEEN_SECONDS), init=False, repr=False, compare=False
-    )
     _lock: threading.Lock = field(default_factory=threading.Lock, init=False, repr=False, compare=False)
 
     def count(self, uri: ResultUri) -> int:
@@ -98,17 +89,8 @@ class ResultReader:
     def range(self, uri: ResultUri, offset: int, limit: int) -> pa.Table:
         """Up to `limit` rows from row `offset` (0 is the first) on; only files that hold some of them are read.
 
-        A page of rows that this reader saw to be there within the last SEEN_SECONDS is read without asking the catalog
-        again: rows are appended only, so it would say the same, unless the result was made anew just now.
+        Each page asks the catalog for the table as it is now: it may have been replaced since the page before.
         """
-        if seen := self._seen_lately(uri, offset + limit):
-            tasks, before = seen.index.page(offset, limit)
-            try:
-                return self._read(uri, seen.table, tasks, offset - before, limit)
-            except CatalogUnreachableError as error:
-                if not isinstance(error.__cause__, OSError):
-                    raise
-                self._seen.forget(self._key(uri))  # made anew, and its files are gone
         table = self.table(uri)
         tasks, before = self._index(uri, table).page(offset, limit)
         return self._read(uri, table, tasks, offset - before, limit)
@@ -164,7 +146,6 @@ class ResultReader:
             known = self._indexes.get(key)
         with explained(self.config, key[0], str(uri)):
             index = plan(table, known)
-        self._seen.put(key, table, index)
         with self._lock:
             self._indexes[key] = index
             self._indexes.move_to_end(key)
@@ -174,11 +155,6 @@ class ResultReader:
 
     def _key(self, uri: ResultUri) -> tuple[str, str]:
         return self.warehouse_of(uri), uri.path
-
-    def _seen_lately(self, uri: ResultUri, rows: int) -> Seen | None:
-        """Return what was seen lately, if so many rows were there, and its credentials are still good."""
-        seen = self._seen.get(self._key(uri))
-        return seen if seen and seen.index.rows >= rows and not ending(seen.table) else None
 
     def _read(self, uri: ResultUri, table: Table, tasks: list[FileScanTask], skip: int, limit: int | None) -> pa.Table:
         with explained(self.config, self.warehouse_of(uri), str(uri)):

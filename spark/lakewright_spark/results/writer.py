@@ -15,7 +15,7 @@ from pyiceberg.table import Table
 from lakewright_spark.catalog import CatalogConfig
 from lakewright_spark.pyiceberg_catalog import explained
 from lakewright_spark.results.catalog_cache import CATALOGS, CatalogCache
-from lakewright_spark.results.columns import convert, readable_schema
+from lakewright_spark.results.columns import check_surplus, convert, readable_schema
 from lakewright_spark.results.freshness import refreshed
 from lakewright_spark.results.replacement import replace_rows
 from lakewright_spark.results.tables import ResultTables
@@ -231,6 +231,7 @@ class ResultStream:
 
 def _columns(rows: list[Row], schema: pa.Schema) -> pa.RecordBatch:
     if isinstance(rows[0], Mapping):
+        check_surplus({name for row in rows for name in row}, schema.names)
         columns = [[row[name] for row in rows] for name in schema.names]  # type: ignore[index]
     else:
         columns = list(zip(*rows, strict=True))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 from lakewright_spark.errors import ColumnRefusedError
+from lakewright_spark.results import writer
 from lakewright_spark.results.columns import convert, readable_schema
 
 NTZ = pa.timestamp("us")
@@ -65,3 +66,16 @@ def test_a_value_that_would_lose_digits_is_refused() -> None:
     batch = pa.record_batch([pa.array([1], pa.timestamp("ns"))], names=["c"])
     with pytest.raises(ColumnRefusedError, match=r"'c'.*would lose data"):
         convert(batch, readable_schema(batch.schema))
+
+
+def test_surplus_columns_are_refused() -> None:
+    """Before, they were dropped without a word."""
+    batch = pa.record_batch({"a": pa.array([1]), "b": pa.array(["lost"])})
+    with pytest.raises(ColumnRefusedError, match="columns b: expected no columns but a: add them"):
+        convert(batch, readable_schema(pa.schema([("a", pa.int64())])))
+
+
+def test_surplus_names_in_rows_are_refused() -> None:
+    rows = [{"a": 1}, {"a": 2, "b": "lost"}]
+    with pytest.raises(ColumnRefusedError, match="columns b: expected no columns but a: add them"):
+        writer._columns(rows, pa.schema([("a", pa.int64())]))

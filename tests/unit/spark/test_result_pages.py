@@ -10,7 +10,6 @@ import pytest
 from lakewright_spark.catalog import CatalogConfig
 from lakewright_spark.results.catalog_cache import CatalogCache
 from lakewright_spark.results.reader import INDEXES, ResultReader
-from lakewright_spark.results.recent_tables import RecentTables
 from lakewright_spark.results.uris import Execution, Port, ResultUri
 from lakewright_spark.results.writer import CommitInterval, ResultWriter
 from pyiceberg.catalog.sql import SqlCatalog
@@ -133,26 +132,20 @@ def test_a_page_of_a_result_that_was_made_anew(reader: ResultReader, result: Res
     assert reader.range(result, 0, 1).column("number").to_pylist() == [5]
 
 
+@pytest.mark.parametrize("replacement", [rows(5, 10), pa.table({"other": ["x", "y"]})], ids=["rows", "columns"])
+def test_a_page_after_a_replacement_has_the_new_rows(
+    reader: ResultReader, writer: ResultWriter, replacement: pa.Table
+) -> None:
+    """Before, pages of the old rows were served for 5 s, since replacement keeps the table and its files."""
+    uri = address(1)
+    writer.write(uri, rows(0, 4))
+    assert reader.range(uri, 0, 2).column("number").to_pylist() == [0, 1]
+    writer.write(uri, replacement)
+    assert reader.range(uri, 0, 2).to_pylist() == replacement.slice(0, 2).to_pylist()
+
+
 def test_counting_many_results_keeps_a_bounded_number(reader: ResultReader, writer: ResultWriter) -> None:
-    reader._seen._seconds = 3600  # number alone is the question, on however slow a machine
     for number in range(INDEXES + 20):
         writer.tables.create_or_load(address(number), rows(0, 1).schema)
         assert reader.count(address(number)) == 0
-    assert len(reader._seen) == INDEXES
     assert len(reader._indexes) == INDEXES
-
-
-def test_recent_tables_are_kept_for_seconds(reader: ResultReader, result: ResultUri) -> None:
-    """Whoever counts other results drops them, too: a table holds credentials."""
-    now = [0.0]
-    recent = RecentTables(3, 5.0, lambda: now[0])
-    table = reader.table(result)
-    index = reader._index(result, table)
-    recent.put(("w", "a"), table, index)
-    now[0] = 4
-    recent.put(("w", "b"), table, index)
-    assert recent.get(("w", "a"))
-    now[0] = 6
-    recent.put(("w", "c"), table, index)
-    assert len(recent) == 2
-    assert recent.get(("w", "a")) is None
