@@ -39,6 +39,8 @@ def test_what_is_in_the_way_fails_the_preview_and_is_named(make_tenant: MakeTena
     second = make_tenant()
     second.spec["storage"]["main"]["bucket"] = first.bucket
     second.spec["warehouses"][0]["key_prefix"] = f"{first.name}/executions/below"
+    # A purged warehouse at such a place is refused before anything is validated.
+    second.spec["warehouses"][0]["deletion"] = "protect"
     second.write()
 
     code, checks = validation(second)
