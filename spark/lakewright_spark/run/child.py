@@ -11,8 +11,13 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from lakewright_spark.timeouts import SOCKET
+
 GRACE_SECONDS = 10.0
 """Between asking the script to end and ending it."""
+
+OUTPUT_SECONDS = 4 * SOCKET
+"""Limit for passing on the output of a script that has ended. A line may wait for a commit, which has time-outs."""
 
 
 class Child:
@@ -38,14 +43,17 @@ class Child:
     def wait(self, seconds: float) -> int | None:
         """Its exit code, or None if it still runs after so many seconds."""
         try:
-            code = self._process.wait(max(seconds, 0.0))
+            return self._process.wait(max(seconds, 0.0))
         except subprocess.TimeoutExpired:
             return None
-        self._reader.join(GRACE_SECONDS)
-        return code
+
+    @property
+    def is_output_passed_on(self) -> bool:
+        """Whether the script has ended and `line` has got all that it printed."""
+        return not self._reader.is_alive()
 
     def end(self) -> None:
-        """Ask it and all that it started to end, and end it if it does not."""
+        """Ask it and all that it started to end, end it if it does not, and pass on the rest of its output."""
         for number in (signal.SIGTERM, signal.SIGKILL):
             try:
                 os.killpg(self._process.pid, number)
@@ -54,7 +62,7 @@ class Child:
             if self._gone_within(GRACE_SECONDS):
                 break
         self._process.wait()
-        self._reader.join(GRACE_SECONDS)
+        self._reader.join(OUTPUT_SECONDS)
 
     def _gone_within(self, seconds: float) -> bool:
         until = time.monotonic() + seconds

@@ -37,8 +37,17 @@ class Console:
         except Exception as error:  # noqa: BLE001  # of whatever kind: the script goes on
             self._fail(error)
 
-    def close(self) -> list[str]:
-        """Commit what is left; return what could not be kept, in sentences."""
+    def close(self, *, is_complete: bool = True) -> list[str]:
+        """Commit what is left.
+
+        Args:
+            is_complete: Whether all output was passed to `line`. If not, `line` is still busy with a commit.
+
+        Returns:
+            What could not be kept, in sentences.
+        """
+        if not is_complete:
+            return ["console messages: the last lines are not kept: a commit to the catalog did not end in time"]
         if self._stream is not None:
             try:
                 self._stream.close()

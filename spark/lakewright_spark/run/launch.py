@@ -173,6 +173,7 @@ class Launch:
         writer = ResultWriter(self.config, self.facts.warehouse, self.namespaces)
         console = Console(writer, self.facts.addresses.console_messages(CONSOLE))
         signs = self._signs_of_life()
+        child: Child | None = None
         try:
             with ExitStack() as stack:
                 folder = stack.enter_context(TemporaryDirectory(prefix="lakewright-run-"))
@@ -185,7 +186,8 @@ class Launch:
                 code = self._supervise(child, ended)
         finally:
             # Also of a run that fails: its last words are those that matter.
-            for sentence in [*console.close(), *(signs.failures() if signs else [])]:
+            unkept = console.close(is_complete=child is None or child.is_output_passed_on)
+            for sentence in [*unkept, *(signs.failures() if signs else [])]:
                 self.note(sentence)
         if code:
             raise ScriptFailedError(f"{_describe(self.facts)}: {self.script} ended with exit code {code}")
