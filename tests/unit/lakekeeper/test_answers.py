@@ -141,6 +141,27 @@ def test_a_dripping_body_has_one_deadline(monkeypatch: pytest.MonkeyPatch) -> No
         client(endpoint).json("GET", "/x")
 
 
+@pytest.mark.parametrize(
+    "dripped", [b"HTTP/1.1 200 OK\r\nX-Slow: ", b"HTTP/1.1 100 Continue\r\n\r\n"], ids=["header", "1xx"]
+)
+def test_dripping_headers_have_the_same_deadline(dripped: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LAKEWRIGHT_ANSWER_WITHIN", "0.3")
+    ended = threading.Event()
+
+    def drip(request: BaseHTTPRequestHandler) -> None:
+        part = dripped
+        while not ended.wait(0.02):
+            request.wfile.write(part)
+            part = dripped if dripped.endswith(b"\n") else b"x"
+
+    with server(drip) as endpoint:
+        try:
+            with pytest.raises(TooSlow, match=r"did not answer within 0.3 s"):
+                client(endpoint).json("GET", "/x")
+        finally:
+            ended.set()
+
+
 @pytest.mark.parametrize("status", [200, 418])
 @pytest.mark.parametrize("body", [b"[" * 200_000, b'{"a":' * 200_000, b'{"a": 1' + b"0" * 5000 + b"}", b"\xff\xfe"])
 def test_json_that_cannot_be_read_is_one_sentence(body: bytes, status: int) -> None:

@@ -12,6 +12,7 @@ import httpx
 from typing_extensions import override
 
 from lakewright.lakekeeper.api.answers import DEADLINE, ENCODINGS, MEBIBYTE, UnusableAnswerError, bounded, parse_json
+from lakewright.lakekeeper.api.deadline import call_until, enforce_deadlines
 from lakewright.lakekeeper.api.errors import Call, NotAuthenticated
 from lakewright.lakekeeper.api.plain_http import require_tls
 from lakewright.lakekeeper.api.retry import RetryPolicy, TryAgain
@@ -128,9 +129,10 @@ class ClientCredentials(Tokens):
     def _asked(self, form: dict[str, str]) -> tuple[str, float]:
         """A token and its life in seconds. Asking again does no harm, so whatever may pass is tried again."""
         settings = self._settings
-        deadline = {DEADLINE: time.monotonic() + TOKEN_WITHIN}
+        deadline = time.monotonic() + TOKEN_WITHIN
         try:
-            answer = self._http.post(settings.token_url, data=form, extensions=deadline)
+            with call_until(deadline):
+                answer = self._http.post(settings.token_url, data=form, extensions={DEADLINE: deadline})
         except UnusableAnswerError as unusable:
             raise NotAuthenticated(f"token endpoint {settings.token_url}: the answer {unusable}.") from None
         except httpx.HTTPError as error:
@@ -154,13 +156,15 @@ class ClientCredentials(Tokens):
 
 def token_client(verify: ssl.SSLContext | bool = True, transport: httpx.BaseTransport | None = None) -> httpx.Client:
     """Return the HTTP client for a token endpoint; its answers are small."""
-    return httpx.Client(
+    client = httpx.Client(
         timeout=TOKEN_WITHIN,
         verify=verify,
         transport=transport,
         headers={"accept-encoding": ENCODINGS},
         event_hooks={"response": [bounded(MEBIBYTE)]},
     )
+    enforce_deadlines(client)
+    return client
 
 
 def _body(answer: httpx.Response) -> dict[str, Any]:

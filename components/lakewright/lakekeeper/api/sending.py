@@ -22,6 +22,7 @@ from lakewright.lakekeeper.api.answers import (
     retry_after,
 )
 from lakewright.lakekeeper.api.auth import Resolve, auth_for
+from lakewright.lakekeeper.api.deadline import call_until, enforce_deadlines
 from lakewright.lakekeeper.api.retry import TryAgain
 from lakewright.lakekeeper.api.server import ServerRef
 from lakewright.lakekeeper.api.tls import hint, trust
@@ -44,14 +45,16 @@ class Sender:
             headers={"user-agent": "lakewright", "accept-encoding": ENCODINGS},
             event_hooks={"response": [bounded(settings.answer_limit())]},
         )
+        enforce_deadlines(self._http)
 
     def once(self, call: errors.Call, options: dict[str, Any], *, probes: bool, idempotent: bool) -> httpx.Response:
         """Send a call and return its answer, which is a success. Raises TryAgain, or what ends the tries."""
         seconds = settings.validation_within() if probes else settings.answer_within()
-        extensions = {DEADLINE: time.monotonic() + seconds}
-        request: dict[str, Any] = {**options, "timeout": _waiting(seconds), "extensions": extensions}
+        deadline = time.monotonic() + seconds
+        request: dict[str, Any] = {**options, "timeout": _waiting(seconds), "extensions": {DEADLINE: deadline}}
         try:
-            answer = self._http.request(call.method, call.path, **request)
+            with call_until(deadline):
+                answer = self._http.request(call.method, call.path, **request)
         except (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.UnsupportedProtocol) as error:
             reason = "timed out" if isinstance(error, httpx.TimeoutException) else str(error) or type(error).__name__
             raise TryAgain(
