@@ -48,7 +48,12 @@ def test_what_a_resource_needs_includes_what_that_needs() -> None:
 
 
 def test_a_destroy_that_leaves_resources_is_an_error() -> None:
-    run: Any = SimpleNamespace(journal=Journal(Snapshot([state("a")]), None), dry_run=False, failed=False)
+    run: Any = SimpleNamespace(
+        journal=Journal(Snapshot([state("a")]), None),
+        dry_run=False,
+        failed=False,
+        scope=SimpleNamespace(is_limited=False),
+    )
     with pytest.raises(EngineError, match=r"has left 1 resource\(s\) in the state; run it again:\n  \* a"):
         expect_nothing_left(run)
     run.dry_run = True
