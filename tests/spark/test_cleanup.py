@@ -263,9 +263,10 @@ def test_orphans_are_dropped_by_a_named_registry_alone(
     declined = command_line(*named, "--no-texera", typed="n\n")
     assert declined.exit_code == 1
     assert len(there(cleaner, workflow, 1)) == 3
-    confirmed = command_line(*named, "--no-texera", typed="y\n")
-    assert confirmed.exit_code == 0, confirmed.output
-    assert (there(cleaner, workflow, 1), len(there(cleaner, workflow, 2))) == ([], 3)
+    while there(cleaner, workflow, 1):  # tables that were written within the last second stay
+        confirmed = command_line(*named, "--no-texera", typed="y\n")
+        assert confirmed.exit_code == 0, confirmed.output
+    assert len(there(cleaner, workflow, 2)) == 3
 
 
 def test_a_drop_says_that_it_purges_and_spares_the_table_that_comes_after_it(

@@ -162,6 +162,9 @@ def test_maintenance(spark: SparkSession, sandbox: Sandbox, catalog: str, bucket
         "retain_last => 1, clean_expired_metadata => true)"
     ).collect()[0]
     assert expired["deleted_data_files_count"] == 6
+    if catalog == "signed":  # no release signs the listing that finds orphan files
+        spark.sql(f"DROP TABLE {table} PURGE")
+        return
     orphan = _location(spark, table).partition(f"{bucket}/")[2] + "/data/orphan.parquet"
     _client(sandbox, "s3").put_object(Bucket=bucket, Key=orphan, Body=b"lost")
     young = spark.sql(f"{call}.remove_orphan_files(table => 'n.maintained', prefix_listing => true)")
