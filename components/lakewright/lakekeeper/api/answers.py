@@ -1,9 +1,8 @@
-"""How an answer is read: within a size and a deadline, whatever a server or a gateway before it sends."""
+"""Read answers within a size, whatever a server or a gateway before it sends. The deadline is in `api.deadline`."""
 
 from __future__ import annotations
 
 import json
-import time
 import zlib
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
@@ -16,9 +15,7 @@ from lakewright.lakekeeper.api.errors import BadAnswer, Call
 
 MEBIBYTE = 1 << 20
 ENCODINGS = "gzip"
-"""What requests accept; other encodings have no decoder here that stops at a size."""
-DEADLINE = "lakewright_deadline"
-"""Extension of a request: the time, on the monotonic clock, until which its answer has to be complete."""
+"""The encoding that requests accept. No other has a decoder here that stops at a size."""
 
 
 class UnusableAnswerError(Exception):
@@ -62,7 +59,7 @@ def retry_after(value: str, now: Callable[[], datetime] = lambda: datetime.now(U
 
 
 def bounded(limit: int) -> Callable[[httpx.Response], None]:
-    """Return a response hook for httpx that lets no body grow beyond a size, or outlast the deadline of its request.
+    """Return a response hook for httpx that lets no body grow beyond a size.
 
     Args:
         limit: Bytes, after decompression.
@@ -73,26 +70,24 @@ def bounded(limit: int) -> Callable[[httpx.Response], None]:
         if encoding:
             # Decoded here: httpx would decompress a whole chunk before its size can be checked.
             del response.headers["content-encoding"]
-        deadline = response.request.extensions.get(DEADLINE)
-        response.stream = _Bounded(response, encoding, limit, deadline)
+        response.stream = _Bounded(response, encoding, limit)
 
     return hook
 
 
 class _Bounded(httpx.SyncByteStream):
-    """A body that ends in UnusableAnswerError or httpx.ReadTimeout where it passes its bounds."""
+    """A body that ends in UnusableAnswerError where it passes its bounds."""
 
-    def __init__(self, response: httpx.Response, encoding: str, limit: int, deadline: float | None) -> None:
+    def __init__(self, response: httpx.Response, encoding: str, limit: int) -> None:
         assert isinstance(response.stream, httpx.SyncByteStream)
-        self._stream, self._request = response.stream, response.request
-        self._encoding, self._limit, self._deadline = encoding, limit, deadline
+        self._stream, self._encoding, self._limit = response.stream, encoding, limit
 
     def __iter__(self) -> Iterator[bytes]:
         if self._encoding not in {"", "identity", "gzip", "x-gzip"}:
             raise UnusableAnswerError(f"is encoded as {self._encoding[:40]!r}, which was not asked for")
         gunzip = _Gunzip() if "gzip" in self._encoding else None
         room = self._limit
-        for chunk in self._chunks():
+        for chunk in self._stream:
             data = chunk if gunzip is None else gunzip.decode(chunk, room)
             room -= len(data)
             if room < 0:
@@ -103,12 +98,6 @@ class _Bounded(httpx.SyncByteStream):
 
     def close(self) -> None:
         self._stream.close()
-
-    def _chunks(self) -> Iterator[bytes]:
-        for chunk in self._stream:
-            if self._deadline is not None and time.monotonic() > self._deadline:
-                raise httpx.ReadTimeout("the body came too slowly", request=self._request)
-            yield chunk
 
 
 class _Gunzip:

@@ -11,8 +11,8 @@ from typing import Any, Protocol, cast
 import httpx
 from typing_extensions import override
 
-from lakewright.lakekeeper.api.answers import DEADLINE, ENCODINGS, MEBIBYTE, UnusableAnswerError, bounded, parse_json
-from lakewright.lakekeeper.api.deadline import call_until, enforce_deadlines
+from lakewright.lakekeeper.api.answers import ENCODINGS, MEBIBYTE, UnusableAnswerError, bounded, parse_json
+from lakewright.lakekeeper.api.deadline import call_within, enforce_deadlines
 from lakewright.lakekeeper.api.errors import Call, NotAuthenticated
 from lakewright.lakekeeper.api.plain_http import require_tls
 from lakewright.lakekeeper.api.retry import RetryPolicy, TryAgain
@@ -129,10 +129,9 @@ class ClientCredentials(Tokens):
     def _asked(self, form: dict[str, str]) -> tuple[str, float]:
         """A token and its life in seconds. Asking again does no harm, so whatever may pass is tried again."""
         settings = self._settings
-        deadline = time.monotonic() + TOKEN_WITHIN
         try:
-            with call_until(deadline):
-                answer = self._http.post(settings.token_url, data=form, extensions={DEADLINE: deadline})
+            with call_within(TOKEN_WITHIN):
+                answer = self._http.post(settings.token_url, data=form)
         except UnusableAnswerError as unusable:
             raise NotAuthenticated(f"token endpoint {settings.token_url}: the answer {unusable}.") from None
         except httpx.HTTPError as error:
@@ -208,7 +207,7 @@ def _bearer(token: str) -> str:
 
 
 def auth_for(server: ServerRef, resolve: Resolve, verify: ssl.SSLContext | bool = True) -> httpx.Auth | None:
-    """What httpx is to do for a server's `auth`. `verify` is for the token endpoint.
+    """Return httpx's authentication for a server's `auth`. `verify` is for the token endpoint.
 
     Raises InsecureEndpoint where a token or secret would leave this machine without TLS.
     """

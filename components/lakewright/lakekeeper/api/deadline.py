@@ -18,10 +18,10 @@ _call = threading.local()
 
 
 @contextmanager
-def call_until(deadline: float) -> Generator[None]:
-    """Let the reads and writes of this thread end at a moment of `time.monotonic`."""
+def call_within(seconds: float) -> Generator[None]:
+    """Limit the time that all reads and writes of this thread take together."""
     before: float | None = getattr(_call, "deadline", None)
-    _call.deadline = deadline
+    _call.deadline = time.monotonic() + seconds
     try:
         yield
     finally:
@@ -29,7 +29,7 @@ def call_until(deadline: float) -> Generator[None]:
 
 
 def enforce_deadlines(client: httpx.Client) -> None:
-    """Make a client's connections obey `call_until`, also those through proxies of the environment."""
+    """Make a client's connections obey `call_within`, also those through proxies of the environment."""
     # httpx has no public way to a network backend; the test of dripped headers fails if these names change.
     for transport in (client._transport, *client._mounts.values()):  # pyright: ignore[reportPrivateUsage]
         pool: Any = getattr(transport, "_pool", None)

@@ -5,7 +5,6 @@ Apart from the client, since importing httpx takes long: a program that declares
 
 import json
 import ssl
-import time
 from collections.abc import Iterator, Mapping
 from typing import Any, cast
 
@@ -14,7 +13,6 @@ import httpx
 from lakewright.lakekeeper import settings
 from lakewright.lakekeeper.api import errors
 from lakewright.lakekeeper.api.answers import (
-    DEADLINE,
     ENCODINGS,
     UnusableAnswerError,
     bounded,
@@ -22,7 +20,7 @@ from lakewright.lakekeeper.api.answers import (
     retry_after,
 )
 from lakewright.lakekeeper.api.auth import Resolve, auth_for
-from lakewright.lakekeeper.api.deadline import call_until, enforce_deadlines
+from lakewright.lakekeeper.api.deadline import call_within, enforce_deadlines
 from lakewright.lakekeeper.api.retry import TryAgain
 from lakewright.lakekeeper.api.server import ServerRef
 from lakewright.lakekeeper.api.tls import hint, trust
@@ -50,10 +48,9 @@ class Sender:
     def once(self, call: errors.Call, options: dict[str, Any], *, probes: bool, idempotent: bool) -> httpx.Response:
         """Send a call and return its answer, which is a success. Raises TryAgain, or what ends the tries."""
         seconds = settings.validation_within() if probes else settings.answer_within()
-        deadline = time.monotonic() + seconds
-        request: dict[str, Any] = {**options, "timeout": _waiting(seconds), "extensions": {DEADLINE: deadline}}
+        request: dict[str, Any] = {**options, "timeout": _waiting(seconds)}
         try:
-            with call_until(deadline):
+            with call_within(seconds):
                 answer = self._http.request(call.method, call.path, **request)
         except (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.UnsupportedProtocol) as error:
             reason = "timed out" if isinstance(error, httpx.TimeoutException) else str(error) or type(error).__name__
