@@ -1,4 +1,4 @@
-"""What `maintain` and a reader cost in a catalog of 10,000 tables, on a generated one in a folder: memory and commits.
+"""Memory and commits of `maintain` and of a reader in a catalog of 10,000 tables, which is generated in a folder.
 
 LAKEWRIGHT_BENCH_MANY_TABLES is the number of tables (2,000 by default, for a run of a few minutes).
 """

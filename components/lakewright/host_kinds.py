@@ -1,4 +1,4 @@
-"""What kind of place a host is: the metadata service of a cloud, this machine or its cluster, or anywhere else.
+"""Tell hosts apart: the metadata service of a cloud, this machine or its cluster, and all others.
 
 Servers resolve more spellings of an address than the dotted one (decimal, hexadecimal, octal, IPv4 within IPv6), so
 each is read as the C library and the WHATWG URL standard read it. Names are judged by their text: no DNS is asked.
@@ -120,7 +120,7 @@ def _embedded(name: str) -> Iterator[Address]:
 
 
 def is_loopback(host: str) -> bool:
-    """Return whether a host is this machine: nobody else reads what is sent there."""
+    """Return whether a host is this machine, so that requests do not leave it."""
     name = host.strip("[]").rstrip(".").casefold()
     address = _address(name)
     return address.is_loopback if address else name == "localhost" or name.endswith(".localhost")

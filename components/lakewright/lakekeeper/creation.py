@@ -15,7 +15,7 @@ LOOKS = 3
 
 
 class Origin(Enum):
-    """Who made an object, as far as the answer to its create shows."""
+    """Origin of an object, as the answer to its create shows it."""
 
     CREATED = "created"
     """The server confirmed this call's create."""

@@ -86,7 +86,7 @@ def show_sentences_only() -> None:
     """From here on, an error of a provider's process is a name and a sentence, unless tracebacks are asked for."""
     if not settings.tracebacks():
         sys.tracebacklimit = 0
-        traceback.format_exc = format_last_error  # what the SDK's provider answers a failed call with
+        traceback.format_exc = format_last_error  # the SDK's provider answers a failed call with it
         show_names_only()
 
 

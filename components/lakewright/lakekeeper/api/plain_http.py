@@ -29,7 +29,7 @@ def as_recorded(server: ServerRef) -> ServerRef:
 
 
 def _confidential(server: ServerRef) -> list[tuple[str, str]]:
-    """What is confidential in a server's requests, and where it is sent."""
+    """Return the secrets in a server's requests, and the URL that each is sent to."""
     if isinstance(server.auth, NoAuth):
         return []
     sent = [("a bearer token", server.endpoint)]
