@@ -14,6 +14,7 @@ from lakewright.spec import Problem, SpecError, TenantSpec, parse_spec
 from lakewright.spec.aws_checks import vending_checks
 from lakewright.spec.computing_unit import Runtime
 from lakewright.spec.cross_checks import made_storages, makes_roles, on_storages
+from lakewright.spec.maintenance_checks import list_of, mapping_of
 from lakewright.spec.problems import dotted
 from lakewright.tenant_spec_rules import RuleCheck
 
@@ -64,19 +65,19 @@ def _images(document: Mapping[str, Any], environment: Environment, name: str) ->
     """Find missing images, and images without a digest. The path of a default image is in the environment."""
     cluster = environment.kubernetes
     wanted: list[tuple[str, object, str, str | None]] = []
-    for index, unit in enumerate(_list(document.get("computing_units"))):
-        runtime = _mapping(unit).get("runtime")
+    for index, unit in enumerate(list_of(document.get("computing_units"))):
+        runtime = mapping_of(unit).get("runtime")
         if isinstance(runtime, str) and runtime in RUNTIMES:
             place = f"kubernetes.images.{runtime}"
             wanted.append(
                 (
                     f"computing_units.{index}.image",
-                    _mapping(unit).get("image"),
+                    mapping_of(unit).get("image"),
                     place,
                     cluster.image(cast(Runtime, runtime)),
                 )
             )
-    if maintenance := _mapping(document.get("maintenance")):
+    if maintenance := mapping_of(document.get("maintenance")):
         own = cluster.maintenance_image
         place = "kubernetes.maintenance_image" if own else "kubernetes.images.spark"
         wanted.append(("maintenance.image", maintenance.get("image"), place, own or cluster.image("spark")))
@@ -87,14 +88,6 @@ def _images(document: Mapping[str, Any], environment: Environment, name: str) ->
         elif isinstance(named, str) and (why := images.mistake(named, trial=cluster.trial)):
             found[path] = why
     return [Problem(path, why) for path, why in found.items()]
-
-
-def _list(value: object) -> list[Any]:
-    return cast(list[Any], value) if isinstance(value, list) else []
-
-
-def _mapping(value: object) -> Mapping[str, Any]:
-    return cast(Mapping[str, Any], value) if isinstance(value, Mapping) else {}
 
 
 def _unsaid(document: Mapping[str, Any], environment: Environment, region: str | None) -> list[Problem]:

@@ -22,6 +22,7 @@ from lakewright.spec.computing_unit import Runtime
 from lakewright.spec.part import Part
 from lakewright.spec.problems import Problem, SpecError, problems_of
 from lakewright.spec.yaml_text import load_yaml
+from lakewright.stack_files import mapping
 from lakewright.tenant_spec_rules import TenantSpecRules
 from lakewright.types import Arn, PolicyArn, Region, ServiceUrl, StorageEndpoint
 
@@ -35,7 +36,7 @@ SANDBOX_RULES: Mapping[str, list[str]] = {
     "references": ["config:", "env:"],
     "endpoints": ["http://127.0.0.1:*", "http://localhost:*"],
 }
-"""What specs may name in a sandbox: variables of the person who runs it, and stores on the same machine."""
+"""Rules for specs in a sandbox: they may name variables of its user, and stores on the same machine."""
 
 
 def _absolute(path: str) -> str:
@@ -138,7 +139,7 @@ class Cluster(Part):
     file:PATH: pods get the variable, or the file."""
 
     def image(self, runtime: Runtime) -> str | None:
-        """Return the image of units that name none; None where nobody names one."""
+        """Return the default image of a runtime; None if there is none."""
         return self.images.get(runtime) or (TRIAL_IMAGES[runtime] if self.trial else None)
 
 
@@ -183,10 +184,10 @@ class Environment(Part):
             told = _of_sandbox(sandbox)
             # What the file says beside `sandbox` refines what the sandbox says.
             document = {**document, "sandbox": str(sandbox)} | {
-                section: {**told[section], **_mapping(document.get(section))} for section in told
+                section: {**told[section], **mapping(document.get(section))} for section in told
             }
         for section, key in _PATHS:
-            part = _mapping(document.get(section))
+            part = mapping(document.get(section))
             if isinstance(part.get(key), str):
                 document[section] = {**part, key: str(_anchored(folder, part[key]))}
         try:
@@ -202,10 +203,6 @@ def _sandbox_folder(named: object, folder: Path, environ: Mapping[str, str]) -> 
         # The root is above environments/. The current folder would not do: an engine runs programs in their own.
         return _anchored(folder.parent, chosen)
     return _anchored(folder, named)
-
-
-def _mapping(value: object) -> dict[str, Any]:
-    return cast(dict[str, Any], value) if isinstance(value, dict) else {}
 
 
 def _anchored(folder: Path, path: str | Path) -> Path:

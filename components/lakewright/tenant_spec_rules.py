@@ -1,4 +1,4 @@
-"""What an environment lets specs of tenants name: a tenant writes the spec, the deployer's rights carry it out."""
+"""Rules of an environment on what specs may name: a tenant writes a spec, and the deployer's rights carry it out."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import posixpath
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, cast
+from typing import Annotated, Any
 from urllib.parse import unquote, urlsplit
 
 from pydantic import AfterValidator
@@ -16,6 +16,7 @@ from lakewright.credentials import FORMS, SCHEMES, check_reference
 from lakewright.host_kinds import HostKind, kind_of_host
 from lakewright.spec.part import Part
 from lakewright.spec.problems import Problem
+from lakewright.stack_files import mapping
 from lakewright.types import normalised_endpoint
 
 _PATTERN = re.compile(r"(?P<scheme>https?)://(?P<host>\[[0-9a-f:.]+\]|[a-z0-9.*-]+)(?::(?P<port>\d{1,5}|\*))?/?")
@@ -82,9 +83,9 @@ class RuleCheck:
     def problems(self, document: Mapping[str, Any]) -> Iterator[Problem]:
         """Find each reference and endpoint of a spec, as written, that the environment does not list."""
         tenant = str(document.get("name"))
-        for name, storage in _mapping(document.get("storage")).items():
-            store = _mapping(storage)
-            places = {f"credential.{key}": value for key, value in _mapping(store.get("credential")).items()}
+        for name, storage in mapping(document.get("storage")).items():
+            store = mapping(storage)
+            places = {f"credential.{key}": value for key, value in mapping(store.get("credential")).items()}
             external_id = store.get("external_id")
             if isinstance(external_id, str) and external_id.startswith("config:"):
                 places["external_id"] = external_id
@@ -200,7 +201,3 @@ def _file_path(path: str) -> str:
 def _expand_home(path: str) -> str:
     # Path.expanduser would take the last slash from a prefix, and raises for a user that does not exist.
     return os.path.expanduser(path)  # noqa: PTH111
-
-
-def _mapping(value: object) -> dict[str, Any]:
-    return cast(dict[str, Any], value) if isinstance(value, dict) else {}

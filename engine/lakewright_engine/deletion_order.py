@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 
 from lakewright_engine.model import ResourceState
-from lakewright_engine.replacement import dependencies
+from lakewright_engine.targets import needs
 
 
 def deletion_batches(needed: Dependencies, deleted: Sequence[ResourceState]) -> list[list[ResourceState]]:
@@ -64,7 +64,7 @@ class Dependencies:
         """
         state = self.resources[position]
         found = {other for other in self._positions[state.parent] if other < position}
-        for urn in dependencies(state) - {state.parent}:
+        for urn in needs(state) - {state.parent}:
             for other in self._positions[urn]:
                 if other >= position:
                     continue

@@ -61,8 +61,9 @@ def judge(file: Path, pid: object, host: object, claimed: object) -> Judgement:
     Raises:
         FileNotFoundError: The lock was released.
     """
+    unknown = Judgement(is_dead=False, remark=f"run `ps -p {pid}` on {host} to find out whether it still runs")
     if not isinstance(claimed, dict) or not isinstance(pid, int):
-        return Judgement(is_dead=False, remark=f"run `ps -p {pid}` on {host} to find out whether it still runs")
+        return unknown
     theirs = cast("Mapping[str, Any]", claimed)
     dead = _dead_by_process(pid, theirs)
     if dead is None:
@@ -70,7 +71,7 @@ def judge(file: Path, pid: object, host: object, claimed: object) -> Judgement:
     if dead is not None:
         return Judgement(dead)
     if "heartbeat_seconds" not in theirs:  # a release without heartbeats
-        return Judgement(is_dead=False, remark=f"run `ps -p {pid}` on {host} to find out whether it still runs")
+        return unknown
     return judge_by_heartbeat(file)
 
 

@@ -8,6 +8,7 @@ from lakewright_engine.deployment import Deployment
 from lakewright_engine.difference import resource_diff, with_replace_on_changes
 from lakewright_engine.errors import ProgramError
 from lakewright_engine.goal import Goal
+from lakewright_engine.integrity import references
 from lakewright_engine.model import Properties, ResourceState, Unknown
 from lakewright_engine.properties import blinded
 from lakewright_engine.providers import Diff, public_config
@@ -108,18 +109,10 @@ def _dependents(resources: list[ResourceState], root: ResourceState, decided: se
             yield state
 
 
-def dependencies(state: ResourceState) -> set[str]:
-    """URNs of everything that must exist while the resource does."""
-    return (_needed(state) | {state.parent}) - {""}
-
-
 def _needed(state: ResourceState) -> set[str]:
-    """Return the same without the parent, unless it is a dependency, too."""
-    urns = {*state.dependencies, state.deleted_with, split_reference(state.provider)[0]}
-    for more in state.property_dependencies.values():
-        urns.update(more)
-    urns.update(state.replace_with)
-    return urns - {""}
+    """Return what a resource needs, without its parent unless that is a dependency, too."""
+    urns = {urn for role, urn in references(state) if role != "parent"}
+    return urns | {split_reference(state.provider)[0]} - {""}
 
 
 def _without_condemned(state: ResourceState, condemned: set[str]) -> Properties | None:

@@ -94,10 +94,6 @@ class Scope:
         with self._lock:
             return sorted(needs(state) & self._skipped)
 
-    def is_skipped(self, urn: str) -> bool:
-        with self._lock:
-            return urn in self._skipped
-
     def refreshed(self, resources: Sequence[ResourceState]) -> list[ResourceState]:
         """Return the resources of the state to refresh. A dependent by its provider alone is none here."""
         if self.targets:

@@ -1,4 +1,4 @@
-"""What the CLI knows of environments before a program runs: whether one is a sandbox, and which servers it means.
+"""Facts about environments that the CLI needs before a program runs: whether one is a sandbox, and its servers.
 
 The files are read as they are: loading them as `lakewright.environment` does takes imports that most commands have no
 use for.
@@ -34,8 +34,10 @@ def is_in_sandbox(project: Project, stack: str) -> bool:
 
 def ignored_sandbox(project: Project, stack: str) -> str:
     """Return a sentence where LAKEWRIGHT_SANDBOX is set and the stack's environment is no sandbox; empty elsewhere."""
+    if not os.environ.get(_SANDBOX_VARIABLE):
+        return ""
     name = _environment_name(project, stack)
-    if not os.environ.get(_SANDBOX_VARIABLE) or not name or is_in_sandbox(project, stack):
+    if not name or is_in_sandbox(project, stack):
         return ""
     return f"{_SANDBOX_VARIABLE} is ignored: environments/{name}.yaml has no `sandbox`, so the stack runs against it."
 

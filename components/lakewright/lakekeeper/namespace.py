@@ -84,9 +84,7 @@ class NamespaceProvider(LakekeeperProvider[NamespaceArgs]):
 
     @override
     def contents(self, client: Client, object_id: str, new: NamespaceArgs) -> str:
-        inside = contents.of_namespace(client, new.warehouse_id, new.path)
-        names = sorted([".".join(one.path) for one in inside.namespaces] + [str(one) for one in inside.tabulars])
-        return f"with contents: {', '.join(names[: contents.NAMED])}" if names else ""
+        return contents.of_namespace(client, new.warehouse_id, new.path).in_words
 
     def make(self, client: Client, new: NamespaceArgs) -> tuple[str, Found[NamespaceArgs]]:
         client.server().require({"managed_access": new.managed_access})

@@ -68,7 +68,9 @@ def held(own: OwnBucket, besides: Sequence[str] = (), within: str | None = None)
     with listing(own):
         client = client_of(own)
         found: list[Entry] = []
-        for one in _outside(client, own.bucket, f"{within}/" if within else "", [f"{prefix}/" for prefix in besides]):
+        for one in entries_outside(
+            client, own.bucket, f"{within}/" if within else "", [f"{prefix}/" for prefix in besides]
+        ):
             found.append(one)
             if len(found) > COUNTED:
                 break
@@ -116,17 +118,6 @@ def entries_outside(client: Any, bucket: str, prefix: str, besides: Sequence[str
         prefix: Key prefix with a slash at its end; empty for the whole bucket.
         besides: Key prefixes, with slashes at their ends. They are not listed.
     """
-    yield from _outside(client, bucket, prefix, list(besides))
-
-
-def entries(client: Any, bucket: str, prefix: str) -> Iterator[Entry]:
-    """Every version and delete marker under a key prefix; none where the bucket is gone."""
-    for page in _pages(client, bucket, prefix):
-        yield from _of(page)
-
-
-def _outside(client: Any, bucket: str, prefix: str, besides: list[str]) -> Iterator[Entry]:
-    """What is under `prefix` and not in one of the folders `besides`, which are not listed at all."""
     if not any(one.startswith(prefix) for one in besides):
         yield from entries(client, bucket, prefix)
         return
@@ -134,7 +125,13 @@ def _outside(client: Any, bucket: str, prefix: str, besides: list[str]) -> Itera
         yield from _of(page)
         for folder in page.get("CommonPrefixes", []):
             if folder["Prefix"] not in besides:
-                yield from _outside(client, bucket, folder["Prefix"], besides)
+                yield from entries_outside(client, bucket, folder["Prefix"], besides)
+
+
+def entries(client: Any, bucket: str, prefix: str) -> Iterator[Entry]:
+    """Every version and delete marker under a key prefix; none where the bucket is gone."""
+    for page in _pages(client, bucket, prefix):
+        yield from _of(page)
 
 
 def _pages(client: Any, bucket: str, prefix: str, delimiter: str | None = None) -> Iterator[dict[str, Any]]:

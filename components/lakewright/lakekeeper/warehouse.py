@@ -99,9 +99,7 @@ class WarehouseProvider(LakekeeperProvider[WarehouseArgs]):
         found = warehouses.get(client, object_id)
         if found is not None and found["status"] != "active":
             return "inactive, so that its contents cannot be checked"
-        inside = contents.of_warehouse(client, object_id)
-        names = sorted([".".join(one.path) for one in inside.namespaces] + [str(one) for one in inside.tabulars])
-        return f"with contents: {', '.join(names[: contents.NAMED])}" if names else ""
+        return contents.of_warehouse(client, object_id).in_words
 
     def make(self, client: Client, new: WarehouseArgs) -> tuple[str, Found[WarehouseArgs]]:
         self._require(client, new)

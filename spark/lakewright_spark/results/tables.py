@@ -66,8 +66,8 @@ class ResultTables:
             with self._asking(str(uri)) as catalog:
                 catalog.create_namespace_if_not_exists(namespace)
 
-    def create_or_load(self, uri: ResultUri, schema: pa.Schema) -> tuple[Table, bool]:
-        """Return the table and whether it was made now; one that is there keeps its rows and columns.
+    def create_or_load(self, uri: ResultUri, schema: pa.Schema) -> Table:
+        """Return the table, which is created if it is not there; one that is there keeps its rows and columns.
 
         All columns optional, field ids from 1 on, no partitions: as Texera makes them.
         """
@@ -76,9 +76,9 @@ class ResultTables:
         optional = pa.schema([field.with_nullable(True) for field in schema])
         with self._asking(str(uri)) as catalog:
             try:
-                return catalog.create_table(identifier, optional, properties=dict(PROPERTIES)), True
+                return catalog.create_table(identifier, optional, properties=dict(PROPERTIES))
             except TableAlreadyExistsError:
-                return catalog.load_table(identifier), False
+                return catalog.load_table(identifier)
 
     def drop(self, uri: ResultUri) -> bool:
         """Drop the table with its files; False if there was none."""

@@ -77,7 +77,7 @@ class ResultWriter:
     def open(self, uri: ResultUri, schema: pa.Schema, *, reuse: bool = False, batch: int = BATCH_ROWS) -> ResultStream:
         """Return a stream as `stream` has it, for the caller to close or abandon."""
         readable = readable_schema(schema)
-        table, _ = self.tables.create_or_load(uri, readable)
+        table = self.tables.create_or_load(uri, readable)
         return ResultStream(self, uri, table, schema, batch, replaces=not reuse)
 
     def write_rows(self, uri: ResultUri, schema: pa.Schema, rows: Iterable[Row], batch: int = BATCH_ROWS) -> int:
@@ -91,7 +91,7 @@ class ResultWriter:
         readable = readable_schema(table.schema)
         rows = pa.Table.from_batches([convert(batch, readable) for batch in table.to_batches()], readable)
         # Also a table made just now is replaced: another writer may have replaced it since, with other columns.
-        found, _ = self.tables.create_or_load(uri, readable)
+        found = self.tables.create_or_load(uri, readable)
         with explained(self.config, self.warehouse, str(uri)):
             replace_rows(found, rows)
 

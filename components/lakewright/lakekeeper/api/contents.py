@@ -28,6 +28,12 @@ class Contents:
             str(t) for t in self.tabulars if t.protected
         ]
 
+    @property
+    def in_words(self) -> str:
+        """`with contents: a, a.b`; empty for none."""
+        names = sorted([".".join(one.path) for one in self.namespaces] + [str(one) for one in self.tabulars])
+        return f"with contents: {', '.join(names[:NAMED])}" if names else ""
+
 
 def described(found: list[Tabular]) -> str:
     """`3 tables, 1 of them soft-deleted (a.b, ...)`."""
