@@ -95,6 +95,14 @@ def _no_keys_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:
             monkeypatch.delenv(name)
 
 
+def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
+    """Name bytes by their argument, so that all workers collect the same names.
+
+    Compressed bytes hold the time at which they were made.
+    """
+    return argname if isinstance(val, bytes) else None
+
+
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Have the stand-in play the version that a test needs, where nobody asked for another one."""
     since = metafunc.definition.get_closest_marker("since")
