@@ -107,7 +107,7 @@ class Bench:
         """A page against reading just the files that hold it, by somebody who knows which these are."""
         uri = self.new()
         one = batch(ROWS_A_FILE)
-        table, _ = self.writer.tables.create_or_load(uri, one.schema)
+        table = self.writer.tables.create_or_load(uri, one.schema)
         with table.transaction() as change:
             change.set_properties({"write.target-file-size-bytes": str(one.nbytes)})
         for _ in range(FILES // FILES_A_COMMIT):

@@ -340,7 +340,7 @@ def test_two_writers_of_one_table_lose_nothing(
 def test_credentials_that_are_about_to_end_are_asked_for_again(
     writer: ResultWriter, reader: ResultReader, uri: ResultUri
 ) -> None:
-    table, _ = writer.tables.create_or_load(uri, SCHEMA)
+    table = writer.tables.create_or_load(uri, SCHEMA)
     name = "s3.session-token-expires-at-ms"
     first, end = table.io, int(table.io.properties[name]) / 1000
     assert freshness.refreshed(table).io is first
