@@ -17,7 +17,7 @@ import boto3
 import httpx
 import pytest
 from botocore.config import Config
-from lakewright.credentials import resolve
+from lakewright.credentials.references import resolve
 from lakewright.lakekeeper.api import contents, projects, roles, users, warehouses
 from lakewright.lakekeeper.api.auth import auth_for
 from lakewright.lakekeeper.api.client import Client

@@ -11,7 +11,7 @@ from typing import Any, cast
 
 import pulumi
 
-from lakewright.aws_session import aws_session
+from lakewright.credentials.aws_session import aws_session
 from lakewright.environment import AwsAccount
 
 _MISSING = frozenset({"404", "NoSuchBucket", "NoSuchEntity", "NotFoundException"})

@@ -9,7 +9,7 @@ from pulumi_kubernetes import _utilities as kubernetes_package
 from lakewright import manifests, runtimes
 from lakewright.jobs_identity import DEFAULT_IDENTITY, PodIdentity
 from lakewright.manifests import Manifest
-from lakewright.object_names import DENY_ALL
+from lakewright.names.object_names import DENY_ALL
 from lakewright.spec import ComputingUnitSpec, TenantSpec
 
 

@@ -15,8 +15,8 @@ from lakewright.spec.aws_checks import vending_checks
 from lakewright.spec.computing_unit import Runtime
 from lakewright.spec.cross_checks import made_storages, makes_roles, on_storages
 from lakewright.spec.maintenance_checks import list_of, mapping_of
-from lakewright.spec.problems import dotted
 from lakewright.tenant_spec_rules import RuleCheck
+from lakewright.validation.problems import dotted
 
 
 def read_declaration(

@@ -14,17 +14,17 @@ from lakewright_spark.catalog_auth import NoAuth as NoJobAuth
 from pydantic import AfterValidator, Field, ValidationError, model_validator
 
 from lakewright import jobs_identity
-from lakewright.host_kinds import leaves_without_tls
 from lakewright.images import TRIAL_IMAGES
 from lakewright.jobs_identity import AUDIENCE, JobsSecret, PodIdentity
 from lakewright.lakekeeper.api.server import Auth, NoAuth, ServerRef
+from lakewright.names.host_kinds import leaves_without_tls
+from lakewright.names.types import Arn, PolicyArn, Region, ServiceUrl, StorageEndpoint
+from lakewright.project_files.stack_files import mapping
 from lakewright.spec.computing_unit import Runtime
-from lakewright.spec.part import Part
-from lakewright.spec.problems import Problem, SpecError, problems_of
-from lakewright.spec.yaml_text import load_yaml
-from lakewright.stack_files import mapping
 from lakewright.tenant_spec_rules import TenantSpecRules
-from lakewright.types import Arn, PolicyArn, Region, ServiceUrl, StorageEndpoint
+from lakewright.validation.problems import Problem, SpecError, problems_of
+from lakewright.validation.strict_model import Part
+from lakewright.validation.yaml_text import load_yaml
 
 SANDBOX_VARIABLE = "LAKEWRIGHT_SANDBOX"
 """Names a sandbox's folder, from the project's root if it is relative. It replaces `sandbox` of files that have one."""

@@ -12,7 +12,7 @@ from pydantic import Field
 
 from lakewright.runtimes import CONFIG_DIR, SCRATCH_DIR, environment
 from lakewright.spec.computing_unit import Runtime
-from lakewright.spec.part import Part
+from lakewright.validation.strict_model import Part
 
 AUDIENCE = "lakekeeper"
 """Default audience of the tokens that pods show to Lakekeeper."""

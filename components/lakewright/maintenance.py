@@ -10,7 +10,7 @@ from lakewright import runtimes
 from lakewright.computing_unit import KubernetesObject
 from lakewright.jobs_identity import DEFAULT_IDENTITY, PodIdentity
 from lakewright.lakekeeper import TaskQueueConfig
-from lakewright.object_names import MAINTENANCE
+from lakewright.names.object_names import MAINTENANCE
 from lakewright.platform import Platform
 from lakewright.spec import MaintenanceSpec, TenantSpec
 from lakewright.warehouse import TenantWarehouse

@@ -10,7 +10,7 @@ from lakewright_spark.catalog import CatalogConfig
 
 from lakewright import jobs_identity, network
 from lakewright.jobs_identity import DEFAULT_IDENTITY, PodIdentity
-from lakewright.object_names import DENY_ALL, catalog_name, namespace_name
+from lakewright.names.object_names import DENY_ALL, catalog_name, namespace_name
 from lakewright.runtimes import CONFIG_DIR, RUNTIMES, SCRATCH_DIR, catalog_files
 from lakewright.spec import ComputingUnitSpec, TenantSpec
 

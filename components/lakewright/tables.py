@@ -5,10 +5,10 @@ from __future__ import annotations
 import pulumi
 
 from lakewright.lakekeeper import Table
+from lakewright.names.table_name import parse_table_name
 from lakewright.platform import Platform
 from lakewright.spec import TenantSpec
 from lakewright.spec.table import TableSpec
-from lakewright.table_name import parse_table_name
 from lakewright.warehouse import TenantWarehouse
 
 

@@ -12,12 +12,12 @@ from urllib.parse import unquote, urlsplit
 
 from pydantic import AfterValidator
 
-from lakewright.credentials import FORMS, SCHEMES, check_reference
-from lakewright.host_kinds import HostKind, kind_of_host
-from lakewright.spec.part import Part
-from lakewright.spec.problems import Problem
-from lakewright.stack_files import mapping
-from lakewright.types import normalised_endpoint
+from lakewright.credentials.references import FORMS, SCHEMES, check_reference
+from lakewright.names.host_kinds import HostKind, kind_of_host
+from lakewright.names.types import normalised_endpoint
+from lakewright.project_files.stack_files import mapping
+from lakewright.validation.problems import Problem
+from lakewright.validation.strict_model import Part
 
 _PATTERN = re.compile(r"(?P<scheme>https?)://(?P<host>\[[0-9a-f:.]+\]|[a-z0-9.*-]+)(?::(?P<port>\d{1,5}|\*))?/?")
 _PLAIN_VAULT_REFERENCE = re.compile(r"vault:[A-Za-z0-9_.-]+(?:/[A-Za-z0-9_.-]+)*#\S+")

@@ -11,7 +11,7 @@ from lakewright_spark.catalog import CatalogWarehouse
 from lakewright.access import AccessRole, aliases
 from lakewright.lakekeeper import ExternalId, Namespace, Warehouse
 from lakewright.lakekeeper.tenant_record import TenantRecord
-from lakewright.object_names import role_name
+from lakewright.names.object_names import role_name
 from lakewright.platform import Platform
 from lakewright.spec import ExistingStorage, S3Storage, TenantSpec, WarehouseSpec
 from lakewright.storage import Storage

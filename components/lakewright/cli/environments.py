@@ -10,7 +10,7 @@ import os
 from functools import cache
 from typing import TYPE_CHECKING
 
-from lakewright import stack_files
+from lakewright.project_files import stack_files
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from lakewright_engine.project import Project
 
-    from lakewright.spec.servers import Servers
+    from lakewright.project_files.servers import Servers
 
 _SANDBOX_VARIABLE = "LAKEWRIGHT_SANDBOX"
 
@@ -51,7 +51,7 @@ def _environment_name(project: Project, stack: str) -> str:
 
 def servers_by_environment(root: Path) -> Callable[[str], Servers]:
     """Return a function that gives the servers of an environment by its name. It reads each file once."""
-    from lakewright.spec.servers import servers_of  # noqa: PLC0415 - slow to load
+    from lakewright.project_files.servers import servers_of  # noqa: PLC0415 - slow to load
 
     @cache
     def servers(name: str) -> Servers:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from lakewright.cli.environments import servers_by_environment
-from lakewright.stack_files import environment_file, mapping, raw_spec, read_text
+from lakewright.project_files.stack_files import environment_file, mapping, raw_spec, read_text
 
 if TYPE_CHECKING:
     from lakewright_engine import Operation, Result
@@ -71,7 +71,7 @@ def _owners(project: Project, stack: str) -> Iterator[str]:
     tenant, endpoint = spec.get("name"), _endpoint(project, spec.get("environment"))
     if not project.state_url.startswith("file://") or not tenant or endpoint is None:
         return
-    from lakewright.spec.servers import same_url  # noqa: PLC0415 - slow to load
+    from lakewright.project_files.servers import same_url  # noqa: PLC0415 - slow to load
 
     backend = project.backend()
     for other in backend.stacks(None):

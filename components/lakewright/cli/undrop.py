@@ -9,7 +9,7 @@ import typer
 
 from lakewright.cli.errors import UsageError
 from lakewright.cli.options import HERE, Directory, StackName, existing_stack
-from lakewright.table_name import QualifiedName, parse_parts, parse_table_name
+from lakewright.names.table_name import QualifiedName, parse_parts, parse_table_name
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -60,7 +60,7 @@ def _warehouses(stack: str, directory: Path) -> dict[str, Warehouse]:
     """The stack's warehouses by name, as its state has them, with a client for each."""
     from lakewright_engine.outputs import opened  # noqa: PLC0415 - `--help` needs no engine
 
-    from lakewright import credentials  # noqa: PLC0415
+    from lakewright.credentials import references as credentials  # noqa: PLC0415
     from lakewright.lakekeeper.api.client import shared  # noqa: PLC0415
     from lakewright.lakekeeper.api.server import ServerRef  # noqa: PLC0415
     from lakewright.lakekeeper.undropping import Warehouse  # noqa: PLC0415

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, cast
 
-from lakewright import credentials
-from lakewright.aws_session import aws_session
+from lakewright.credentials import references as credentials
+from lakewright.credentials.aws_session import aws_session
 from lakewright.doctor.audience import pod_tokens
 from lakewright.doctor.finding import Finding
 from lakewright.environment import AwsAccount, Cluster, Environment

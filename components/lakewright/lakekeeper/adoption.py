@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from lakewright.credentials import UnresolvedCredential
+from lakewright.credentials.references import UnresolvedCredential
 from lakewright.lakekeeper import difference, pending
 from lakewright.lakekeeper.api.client import Client
 from lakewright.lakekeeper.api.errors import LakekeeperError

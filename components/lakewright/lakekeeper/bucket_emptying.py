@@ -8,9 +8,9 @@ from contextlib import contextmanager
 from itertools import islice
 from typing import Any
 
-from lakewright import key_prefixes
 from lakewright.lakekeeper.errors import BucketRefused
 from lakewright.lakekeeper.own_bucket import NO_BUCKET, OwnBucket, client_of, code_of, entries_outside
+from lakewright.names import key_prefixes
 
 AT_ONCE = 1000
 """Objects in one DeleteObjects call, S3's limit."""

@@ -15,7 +15,7 @@ from pydantic import (
 )
 
 from lakewright.lakekeeper.api.server import ServerRef
-from lakewright.types import RECORDED, Deletion
+from lakewright.names.types import RECORDED, Deletion
 
 UNKNOWN = Unknown()
 _SCALARS = frozenset({str, int, float, bool, type(None)})

@@ -18,7 +18,7 @@ from lakewright.lakekeeper.options import ServerInput, given, not_imported
 from lakewright.lakekeeper.own_bucket import OwnBucket
 from lakewright.lakekeeper.preflight import surroundings
 from lakewright.lakekeeper.provider import Found, Known, LakekeeperProvider
-from lakewright.types import Deletion
+from lakewright.names.types import Deletion
 
 
 class GuardedBucket(OwnBucket):

@@ -21,7 +21,7 @@ LakekeeperError (api.errors)
 import sys
 import traceback
 
-from lakewright.credentials import UnresolvedCredential
+from lakewright.credentials.references import UnresolvedCredential
 from lakewright.lakekeeper import settings
 from lakewright.lakekeeper.api.errors import LakekeeperError
 

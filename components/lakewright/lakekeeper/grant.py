@@ -20,7 +20,7 @@ from lakewright.lakekeeper.grant_target import GrantTarget, OnRole
 from lakewright.lakekeeper.notices import unenforced, warn
 from lakewright.lakekeeper.options import ServerInput, delete_first, given
 from lakewright.lakekeeper.provider import Found, Known, LakekeeperProvider
-from lakewright.types import RoleId, UserId
+from lakewright.names.types import RoleId, UserId
 
 
 class GrantArgs(OnServer):

@@ -13,7 +13,7 @@ from lakewright.lakekeeper.api.server import ServerRef
 from lakewright.lakekeeper.claims import Claim, Place
 from lakewright.lakekeeper.declared import UNKNOWN, Declared, has_unknown, is_unknown
 from lakewright.lakekeeper.grant_target import GrantTarget
-from lakewright.types import RoleId, UserId
+from lakewright.names.types import RoleId, UserId
 
 
 def _privilege(value: str) -> str:

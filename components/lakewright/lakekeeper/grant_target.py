@@ -10,7 +10,7 @@ from lakewright.lakekeeper.api.client import Client
 from lakewright.lakekeeper.api.privileges import Object
 from lakewright.lakekeeper.declared import Declared, one_of
 from lakewright.lakekeeper.errors import Hidden, TargetMissing
-from lakewright.types import NamespacePath, ProjectId, RoleId, namespace_parts
+from lakewright.names.types import NamespacePath, ProjectId, RoleId, namespace_parts
 
 TabularType = Literal["table", "view", "generic-table"]
 

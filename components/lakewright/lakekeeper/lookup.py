@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from lakewright import credentials
+from lakewright.credentials import references as credentials
 from lakewright.lakekeeper.api.client import Client, shared
 from lakewright.lakekeeper.api.errors import InvalidLookUp
 from lakewright.lakekeeper.api.server import ServerRef

@@ -7,7 +7,7 @@ from lakewright.lakekeeper.api import catalog_config, namespaces, tabulars, ware
 from lakewright.lakekeeper.api.client import Client
 from lakewright.lakekeeper.api.errors import InvalidLookUp, NotFound, NothingFound, UnsupportedServer
 from lakewright.lakekeeper.lookup import Answer, Server, as_output, listed, reach
-from lakewright.types import namespace_parts
+from lakewright.names.types import namespace_parts
 
 
 class WarehouseInfo(Answer):

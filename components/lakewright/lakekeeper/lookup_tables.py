@@ -12,7 +12,7 @@ from lakewright.lakekeeper.lookup import Answer, Server, as_output, listed, reac
 from lakewright.lakekeeper.lookup_catalog import nothing, require_active
 from lakewright.lakekeeper.table_layout import column_names, partitions, sort_texts
 from lakewright.lakekeeper.table_schema import Json, current_schema, type_text
-from lakewright.types import namespace_parts
+from lakewright.names.types import namespace_parts
 
 
 class TabularEntry(Answer):

@@ -21,7 +21,7 @@ from lakewright.lakekeeper.errors import CannotCount, DeletedBehindBack, HoldsTa
 from lakewright.lakekeeper.notices import warn
 from lakewright.lakekeeper.options import ServerInput, delete_first, given
 from lakewright.lakekeeper.provider import Found, Known, LakekeeperProvider
-from lakewright.types import Deletion, NamespacePath, namespace_parts
+from lakewright.names.types import Deletion, NamespacePath, namespace_parts
 
 
 def _own_properties(properties: dict[str, str] | None) -> dict[str, str] | None:

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, cast
 
-from lakewright.aws_session import aws_session
+from lakewright.credentials.aws_session import aws_session
 from lakewright.lakekeeper import settings
 from lakewright.lakekeeper.declared import Declared
 from lakewright.lakekeeper.errors import CannotCount

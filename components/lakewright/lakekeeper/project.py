@@ -15,7 +15,7 @@ from lakewright.lakekeeper.declared import CreateOnly, Deletable, Replace, State
 from lakewright.lakekeeper.notices import tell
 from lakewright.lakekeeper.options import ServerInput, delete_first, given
 from lakewright.lakekeeper.provider import Found, Known, LakekeeperProvider
-from lakewright.types import Deletion, ProjectId, ProjectName
+from lakewright.names.types import Deletion, ProjectId, ProjectName
 
 
 class ProjectArgs(Deletable):

@@ -17,7 +17,7 @@ from pulumi.dynamic import (
 )
 from pydantic import ValidationError
 
-from lakewright import credentials
+from lakewright.credentials import references as credentials
 from lakewright.lakekeeper import adoption, difference, errors, hidden, server_identity
 from lakewright.lakekeeper.adoption import Adopting
 from lakewright.lakekeeper.api import listings

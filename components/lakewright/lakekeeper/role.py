@@ -17,7 +17,7 @@ from lakewright.lakekeeper.declared import CreateOnly, OnServer, Replace, Server
 from lakewright.lakekeeper.errors import DeletedBehindBack, NotOurs
 from lakewright.lakekeeper.options import ServerInput, delete_first, given
 from lakewright.lakekeeper.provider import Found, Known, LakekeeperProvider
-from lakewright.types import ProjectId, RoleProviderId
+from lakewright.names.types import ProjectId, RoleProviderId
 
 
 class RoleArgs(OnServer):

@@ -19,7 +19,7 @@ from lakewright.lakekeeper.errors import DeletedBehindBack, NotOurs
 from lakewright.lakekeeper.grant_entry import claimed, place_of_members
 from lakewright.lakekeeper.options import ServerInput, delete_first, given
 from lakewright.lakekeeper.provider import Found, Known, LakekeeperProvider
-from lakewright.types import ProjectId, RoleId, UserId
+from lakewright.names.types import ProjectId, RoleId, UserId
 
 
 def _each_once(ids: list[str]) -> list[str]:

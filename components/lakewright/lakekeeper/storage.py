@@ -9,7 +9,7 @@ from lakewright.lakekeeper.storage_adls import AdlsProfile, adls_defaults_left_o
 from lakewright.lakekeeper.storage_credentials import AnyCredential, CloudflareR2, UndeclaredCredential
 from lakewright.lakekeeper.storage_gcs import GcsProfile
 from lakewright.lakekeeper.storage_layout import StorageLayout
-from lakewright.types import Arn, BucketName, Region, RoleArn, S3KeyPrefix, Seconds, StorageEndpoint, StsEndpoint
+from lakewright.names.types import Arn, BucketName, Region, RoleArn, S3KeyPrefix, Seconds, StorageEndpoint, StsEndpoint
 
 
 def _blank_is_none(value: Any) -> Any:

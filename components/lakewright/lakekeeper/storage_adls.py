@@ -7,7 +7,7 @@ from pydantic import AfterValidator, Field
 
 from lakewright.lakekeeper.declared import Declared, Replace, ServerKeeps
 from lakewright.lakekeeper.storage_layout import StorageLayout
-from lakewright.types import AdlsKeyPrefix, StorageEndpoint
+from lakewright.names.types import AdlsKeyPrefix, StorageEndpoint
 
 DEFAULT_HOST = "dfs.core.windows.net"
 DEFAULT_AUTHORITY = "https://login.microsoftonline.com/"

@@ -6,9 +6,9 @@ from typing import Annotated, Any, ClassVar, Literal, cast
 
 from pydantic import Tag
 
-from lakewright.credentials import Reference, UnresolvedCredential
+from lakewright.credentials.references import Reference, UnresolvedCredential
 from lakewright.lakekeeper.declared import Declared, has_unknown, one_of
-from lakewright.types import ExternalIdValue, NotBlank
+from lakewright.names.types import ExternalIdValue, NotBlank
 
 
 class StorageCredential(Declared):

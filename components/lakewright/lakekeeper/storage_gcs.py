@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal
 
 from lakewright.lakekeeper.declared import Declared, Replace, ServerKeeps
 from lakewright.lakekeeper.storage_layout import StorageLayout
-from lakewright.types import GcsBucketName, GcsKeyPrefix
+from lakewright.names.types import GcsBucketName, GcsKeyPrefix
 
 
 class GcsProfile(Declared):

@@ -27,7 +27,7 @@ from lakewright.lakekeeper.table_finding import There
 from lakewright.lakekeeper.table_observed import observed
 from lakewright.lakekeeper.table_requests import commit, create_request
 from lakewright.lakekeeper.table_schema import current_schema, ids_by_path, paths
-from lakewright.types import Deletion
+from lakewright.names.types import Deletion
 
 COMPUTED = ("table_id", "table_location", "field_ids", "drift", "unsafe")
 """Outputs beside the declared properties.

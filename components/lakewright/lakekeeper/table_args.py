@@ -21,7 +21,7 @@ from lakewright.lakekeeper.declared import (
 from lakewright.lakekeeper.table_layout import PartitionText, SortingText, layout_mistakes
 from lakewright.lakekeeper.table_properties import TableProperties
 from lakewright.lakekeeper.table_schema import OBSERVED, Columns, observed
-from lakewright.types import FormatVersion, NamespacePath, TableName, namespace_parts
+from lakewright.names.types import FormatVersion, NamespacePath, TableName, namespace_parts
 
 
 def _without_slash(location: str | None) -> str | None:

@@ -9,7 +9,7 @@ from pulumi.dynamic import CheckFailure, CheckResult, Resource
 from pydantic import AfterValidator, Field, TypeAdapter, ValidationError, model_validator
 from typing_extensions import override
 
-from lakewright.credentials import UnresolvedCredential
+from lakewright.credentials.references import UnresolvedCredential
 from lakewright.lakekeeper import difference
 from lakewright.lakekeeper.api import task_queues, warehouses
 from lakewright.lakekeeper.api.client import Client
@@ -22,7 +22,7 @@ from lakewright.lakekeeper.notices import tell, warn
 from lakewright.lakekeeper.options import ServerInput, given, not_imported
 from lakewright.lakekeeper.provider import Found, Known, LakekeeperProvider
 from lakewright.lakekeeper.warehouse_changes import awake
-from lakewright.types import NotBlank, ProjectId
+from lakewright.names.types import NotBlank, ProjectId
 
 _DURATION = TypeAdapter(timedelta)
 _EVERYWHERE = frozenset({SOFT_DELETION, "tabular_purge", LOG_CLEANUP})

@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from typing import Protocol
 
-from lakewright import key_prefixes
 from lakewright.lakekeeper import bucket_key, own_bucket, tenant_history, warehouse_removal
 from lakewright.lakekeeper.api import contents, warehouses
 from lakewright.lakekeeper.api.client import Client
@@ -23,7 +22,8 @@ from lakewright.lakekeeper.tenant_history import (
     threatened,
     unnamed_renames,
 )
-from lakewright.object_names import LONGEST_ROLE_NAME, role_name
+from lakewright.names import key_prefixes
+from lakewright.names.object_names import LONGEST_ROLE_NAME, role_name
 
 
 class Recorded(Protocol):

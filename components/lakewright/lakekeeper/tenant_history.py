@@ -6,10 +6,10 @@ that a rename moves no file.
 
 from collections.abc import Sequence
 
-from lakewright import key_prefixes
 from lakewright.lakekeeper.declared import Declared
 from lakewright.lakekeeper.own_bucket import OwnBucket
-from lakewright.types import Deletion
+from lakewright.names import key_prefixes
+from lakewright.names.types import Deletion
 
 
 class RecordedWarehouse(Declared):

@@ -13,7 +13,7 @@ from lakewright.lakekeeper.errors import NotOurs
 from lakewright.lakekeeper.hidden import is_active
 from lakewright.lakekeeper.lookup import listed
 from lakewright.lakekeeper.lookup_catalog import DeletedTable, deleted_tables
-from lakewright.table_name import QualifiedName
+from lakewright.names.table_name import QualifiedName
 
 
 @dataclass(frozen=True)

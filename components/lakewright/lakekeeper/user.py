@@ -17,7 +17,7 @@ from lakewright.lakekeeper.declared import CreateOnly, OnServer, Replace, Server
 from lakewright.lakekeeper.errors import DeletedBehindBack
 from lakewright.lakekeeper.options import ServerInput, delete_first, given
 from lakewright.lakekeeper.provider import Found, Known, LakekeeperProvider
-from lakewright.types import UserId
+from lakewright.names.types import UserId
 
 UserType = Literal["human", "application"]
 

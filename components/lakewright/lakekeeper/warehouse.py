@@ -7,7 +7,7 @@ import pulumi
 from pulumi.dynamic import CheckFailure, CheckResult, DiffResult, Resource
 from typing_extensions import override
 
-from lakewright import credentials
+from lakewright.credentials import references as credentials
 from lakewright.lakekeeper import hidden, preflight, warehouse_changes, warehouse_emptying, warehouse_removal
 from lakewright.lakekeeper.api import contents, projects, warehouses
 from lakewright.lakekeeper.api import managed_access as managed
@@ -23,7 +23,7 @@ from lakewright.lakekeeper.storage import PROFILES
 from lakewright.lakekeeper.storage_credentials import mistake, references
 from lakewright.lakekeeper.warehouse_changes import Changes, patiently, unlisted_holder
 from lakewright.lakekeeper.warehouse_model import WarehouseArgs, create_request, observed, same_place
-from lakewright.types import Deletion
+from lakewright.names.types import Deletion
 
 
 class WarehouseProvider(LakekeeperProvider[WarehouseArgs]):

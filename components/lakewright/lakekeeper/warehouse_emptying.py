@@ -1,6 +1,5 @@
 """Emptying the key prefix of a deleted warehouse, but for what other warehouses have there."""
 
-from lakewright import key_prefixes
 from lakewright.lakekeeper import bucket_emptying
 from lakewright.lakekeeper.api import warehouses
 from lakewright.lakekeeper.api.client import Client
@@ -9,6 +8,7 @@ from lakewright.lakekeeper.notices import warn
 from lakewright.lakekeeper.own_bucket import OwnBucket
 from lakewright.lakekeeper.preflight import surroundings
 from lakewright.lakekeeper.unaccounted_tables import find_tables
+from lakewright.names import key_prefixes
 
 
 def empty(client: Client, warehouse_id: str, own: OwnBucket, key_prefix: str) -> None:

@@ -34,7 +34,7 @@ from lakewright.lakekeeper.storage_credentials import (
     UndeclaredCredential,
     credential_request,
 )
-from lakewright.types import FormatVersion, ProjectId, WarehouseName
+from lakewright.names.types import FormatVersion, ProjectId, WarehouseName
 
 
 def _sorted(versions: list[int]) -> list[int]:

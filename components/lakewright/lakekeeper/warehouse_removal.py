@@ -11,7 +11,7 @@ from lakewright.lakekeeper.api.retry import until
 from lakewright.lakekeeper.api.tabulars import Tabular
 from lakewright.lakekeeper.difference import Change
 from lakewright.lakekeeper.errors import CannotCount, HoldsTables, ReplacementRefused
-from lakewright.types import Deletion
+from lakewright.names.types import Deletion
 
 
 class Named(Protocol):

@@ -7,8 +7,8 @@ from typing import Any
 
 from lakewright_spark.aws_partition import partition_of
 
-from lakewright.object_names import LONGEST_ROLE_NAME, role_name
-from lakewright.spec.problems import Path
+from lakewright.names.object_names import LONGEST_ROLE_NAME, role_name
+from lakewright.validation.problems import Path
 
 PlacedWarehouses = Iterable[tuple[int, Mapping[str, Any], Mapping[str, Any]]]
 """Position of each warehouse, the warehouse, and its storage."""

@@ -4,9 +4,9 @@ from typing import Annotated, Literal
 
 from pydantic import Discriminator, Field, Tag
 
-from lakewright.spec.part import Part
+from lakewright.names.types import ComputingUnitName
 from lakewright.spec.quantity import Cpu, Memory
-from lakewright.types import ComputingUnitName
+from lakewright.validation.strict_model import Part
 
 Runtime = Literal["spark", "texera"]
 

@@ -6,14 +6,14 @@ from collections.abc import Iterator, Mapping
 from itertools import combinations
 from typing import Any, cast
 
-from lakewright import key_prefixes
-from lakewright.object_names import catalog_name, reserved_names
+from lakewright.names import key_prefixes
+from lakewright.names.object_names import catalog_name, reserved_names
 from lakewright.spec.aws_checks import role_checks, vending_checks
 from lakewright.spec.maintenance_checks import maintenance_checks
-from lakewright.spec.problems import Path
 from lakewright.spec.quantity import bytes_of
 from lakewright.spec.table_checks import table_checks
 from lakewright.spec.warehouse_checks import warehouse_checks
+from lakewright.validation.problems import Path
 
 Finding = tuple[Path, str]
 

@@ -7,10 +7,10 @@ from typing import Annotated, Literal, Self
 from pydantic import AfterValidator, TypeAdapter, model_validator
 
 from lakewright.lakekeeper.api.privileges import RELATIONS
-from lakewright.spec.part import Part
+from lakewright.names.table_name import parse_parts, quoted
+from lakewright.names.types import NamespacePath, TableName
 from lakewright.spec.principal import Principal
-from lakewright.table_name import parse_parts, quoted
-from lakewright.types import NamespacePath, TableName
+from lakewright.validation.strict_model import Part
 
 _NAMESPACE = TypeAdapter[str](NamespacePath)
 _TABLE_NAME = TypeAdapter[str](TableName)

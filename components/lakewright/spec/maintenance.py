@@ -9,10 +9,10 @@ from lakewright_spark.catalog_policies import CompactionPolicy, Job, OrphanFiles
 from lakewright_spark.catalog_server_side import QUEUES, ServerQueue
 from pydantic import AfterValidator, Discriminator, Field, StrictBool, Tag
 
+from lakewright.names.types import MAX_NAMESPACE_DEPTH
 from lakewright.spec.computing_unit import Size
 from lakewright.spec.cron import Cron
-from lakewright.spec.part import Part
-from lakewright.types import MAX_NAMESPACE_DEPTH
+from lakewright.validation.strict_model import Part
 
 _SECONDS = {"m": 60, "h": 3600}
 _SWITCHES = frozenset(queue.switch for queue in QUEUES)

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 from lakewright_spark.catalog_server_side import QUEUES
 
-from lakewright.spec.problems import Path
+from lakewright.validation.problems import Path
 
 Finding = tuple[Path, str]
 

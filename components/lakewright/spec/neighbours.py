@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
-from lakewright import key_prefixes
-from lakewright.spec.servers import AWS, Servers, ServiceAddress
+from lakewright.names import key_prefixes
+from lakewright.project_files.servers import AWS, Servers, ServiceAddress
 from lakewright.spec.storage import AwsStorage, S3Storage
 from lakewright.spec.tenant import TenantSpec
 

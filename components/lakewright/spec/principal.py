@@ -7,7 +7,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, TypeAdapter
 
-from lakewright.types import UserId
+from lakewright.names.types import UserId
 
 _PRINCIPAL = re.compile(r"(user|role):\S+")
 _USER_ID = TypeAdapter[str](UserId)

@@ -8,10 +8,10 @@ from typing import Any, cast
 import yaml
 from pydantic import ValidationError
 
-from lakewright.spec.problems import Problem, SpecError, problems_of
+from lakewright.project_files.stack_files import SPEC_KEY
 from lakewright.spec.tenant import TenantSpec
-from lakewright.spec.yaml_text import load_yaml
-from lakewright.stack_files import SPEC_KEY
+from lakewright.validation.problems import Problem, SpecError, problems_of
+from lakewright.validation.yaml_text import load_yaml
 
 
 def parse_spec(raw: Any, source: str) -> TenantSpec:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from lakewright.spec.problems import Path
-from lakewright.table_name import QualifiedName
+from lakewright.names.table_name import QualifiedName
+from lakewright.validation.problems import Path
 
 if TYPE_CHECKING:
     from lakewright.spec.grant import GrantTarget

@@ -6,10 +6,10 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field
 
-from lakewright.credentials import Reference
-from lakewright.host_kinds import HostKind, kind_of_host
-from lakewright.spec.part import Part
-from lakewright.types import Arn, BucketName, ExternalIdValue, Region, RoleArn, StorageEndpoint, StsEndpoint
+from lakewright.credentials.references import Reference
+from lakewright.names.host_kinds import HostKind, kind_of_host
+from lakewright.names.types import Arn, BucketName, ExternalIdValue, Region, RoleArn, StorageEndpoint, StsEndpoint
+from lakewright.validation.strict_model import Part
 
 Days = Annotated[int, Field(ge=1, le=3650)]
 

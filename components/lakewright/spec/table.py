@@ -11,9 +11,9 @@ from pydantic import AfterValidator, TypeAdapter, model_validator
 from lakewright.lakekeeper.table_layout import PartitionText, SortingText, layout_mistakes, parse_partition
 from lakewright.lakekeeper.table_properties import TableProperties
 from lakewright.lakekeeper.table_schema import Columns, paths
-from lakewright.spec.part import Part
-from lakewright.table_name import QualifiedName, parse_table_name
-from lakewright.types import Deletion, FormatVersion, TableName
+from lakewright.names.table_name import QualifiedName, parse_table_name
+from lakewright.names.types import Deletion, FormatVersion, TableName
+from lakewright.validation.strict_model import Part
 
 _TABLE_NAME = TypeAdapter[str](TableName)
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, cast
 
-from lakewright.spec.problems import Path
+from lakewright.names.table_name import QualifiedName, parse_table_name
 from lakewright.spec.warehouse import PRESETS
-from lakewright.table_name import QualifiedName, parse_table_name
+from lakewright.validation.problems import Path
 
 _GOES_WITH = {"protect": ("protect", "retain", "purge"), "retain": ("retain", "purge"), "purge": ("purge",)}
 """What a table's `deletion` may be, by its warehouse's: else destroying would stop half-way, or drop it anyway."""

@@ -5,9 +5,9 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Discriminator, Field, Tag
 
-from lakewright.spec.part import Part
+from lakewright.names.types import Deletion, FormatVersion, NamespacePath, S3KeyPrefix
 from lakewright.spec.principal import Principal
-from lakewright.types import Deletion, FormatVersion, NamespacePath, S3KeyPrefix
+from lakewright.validation.strict_model import Part
 
 PRESETS: dict[str, tuple[str, ...]] = {
     "texera": (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, cast
 
-from lakewright.spec.problems import Path
+from lakewright.validation.problems import Path
 
 Finding = tuple[Path, str]
 

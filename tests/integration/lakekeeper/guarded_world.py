@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
-from lakewright.credentials import resolve
+from lakewright.credentials.references import resolve
 from lakewright.lakekeeper.api.client import Client
 from lakewright.lakekeeper.api.retry import RetryPolicy
 from lakewright.lakekeeper.api.server import ServerRef

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import httpx
 import pytest
-from lakewright.credentials import resolve
+from lakewright.credentials.references import resolve
 from lakewright.lakekeeper import pending, provider
 from lakewright.lakekeeper.api.client import Client
 from lakewright.lakekeeper.api.errors import LakekeeperError, Unconfirmed

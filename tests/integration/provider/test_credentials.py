@@ -7,7 +7,7 @@ from typing import Any
 
 import httpx
 import pytest
-from lakewright.credentials import UnresolvedCredential
+from lakewright.credentials.references import UnresolvedCredential
 from lakewright.lakekeeper.api import warehouses
 from lakewright.lakekeeper.api.client import Client
 from lakewright.lakekeeper.warehouse import WarehouseProvider

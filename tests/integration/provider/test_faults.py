@@ -16,7 +16,7 @@ from urllib.parse import unquote
 
 import httpx
 import pytest
-from lakewright.credentials import resolve
+from lakewright.credentials.references import resolve
 from lakewright.lakekeeper import provider
 from lakewright.lakekeeper.api.client import Client
 from lakewright.lakekeeper.api.errors import LakekeeperError

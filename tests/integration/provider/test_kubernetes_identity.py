@@ -10,7 +10,7 @@ from typing import Any
 
 import httpx
 import pytest
-from lakewright.credentials import resolve
+from lakewright.credentials.references import resolve
 from lakewright.lakekeeper import get_grants
 from lakewright.lakekeeper.api import projects, users
 from lakewright.lakekeeper.api.client import Client

@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 import pulumi
 import pytest
-from lakewright.credentials import UnresolvedCredential
+from lakewright.credentials.references import UnresolvedCredential
 from lakewright.lakekeeper import (
     get_catalog_config,
     get_deleted_tables,

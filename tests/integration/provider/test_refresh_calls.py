@@ -9,7 +9,7 @@ from typing import Any
 
 import httpx
 import pytest
-from lakewright.credentials import resolve
+from lakewright.credentials.references import resolve
 from lakewright.lakekeeper import provider
 from lakewright.lakekeeper.api import listings
 from lakewright.lakekeeper.api.client import Client

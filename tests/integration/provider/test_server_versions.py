@@ -10,7 +10,7 @@ from typing import Any
 
 import httpx
 import pytest
-from lakewright.credentials import resolve
+from lakewright.credentials.references import resolve
 from lakewright.lakekeeper.api import tabulars, validation
 from lakewright.lakekeeper.api.client import Client
 from lakewright.lakekeeper.api.errors import LakekeeperError, UnsupportedServer

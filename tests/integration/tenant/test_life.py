@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 import yaml
-from lakewright.object_names import names_of_tenant
+from lakewright.names.object_names import names_of_tenant
 
 from ...real_servers import leave_out
 

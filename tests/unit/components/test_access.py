@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from lakewright.access import access_policy, trust_policy
-from lakewright.object_names import role_name
+from lakewright.names.object_names import role_name
 from lakewright.storage import tls_only_policy
 
 REGION = "us-west-2"

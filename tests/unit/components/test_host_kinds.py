@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from lakewright.host_kinds import HostKind, is_loopback, kind_of_host
+from lakewright.names.host_kinds import HostKind, is_loopback, kind_of_host
 
 METADATA = [
     "169.254.169.254",

@@ -11,7 +11,13 @@ from typing import Any
 import boto3
 import moto
 import pytest
-from lakewright.credentials import Reference, UnresolvedCredential, fingerprint, resolve, still_matches
+from lakewright.credentials.references import (
+    Reference,
+    UnresolvedCredential,
+    fingerprint,
+    resolve,
+    still_matches,
+)
 from pydantic import TypeAdapter, ValidationError
 
 REFERENCE: TypeAdapter[str] = TypeAdapter(Reference)

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from jsonschema import Draft202012Validator
-from lakewright.credentials import UnresolvedCredential
+from lakewright.credentials.references import UnresolvedCredential
 from lakewright.lakekeeper import difference
 from lakewright.lakekeeper.declared import UNKNOWN, Replace, Update
 from lakewright.lakekeeper.storage import profile_observed, profile_request

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from lakewright.object_names import reserved_names
+from lakewright.names.object_names import reserved_names
 from lakewright.spec import SpecError, TenantSpec, parse_spec, read_stack_file
 from lakewright.spec.schema import schema_text
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from lakewright.names.table_name import parse_table_name
 from lakewright.spec import SpecError, TenantSpec, parse_spec
-from lakewright.table_name import parse_table_name
 
 COLUMNS = [{"name": "id", "type": "long", "required": True}, {"name": "day", "type": "date"}]
 

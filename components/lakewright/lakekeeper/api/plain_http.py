@@ -1,8 +1,8 @@
 """The rule that tokens and secrets leave this machine by TLS alone, unless a server's settings allow plain HTTP."""
 
-from lakewright.host_kinds import leaves_without_tls
 from lakewright.lakekeeper.api.errors import InsecureEndpoint
 from lakewright.lakekeeper.api.server import ClientCredentialsAuth, NoAuth, ServerRef
+from lakewright.names.host_kinds import leaves_without_tls
 
 
 def require_tls(server: ServerRef) -> None:

@@ -4,8 +4,8 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from lakewright.credentials import Reference
-from lakewright.types import ProjectId, ServiceUrl, TokenUrl
+from lakewright.credentials.references import Reference
+from lakewright.names.types import ProjectId, ServiceUrl, TokenUrl
 
 
 class _Strict(BaseModel):

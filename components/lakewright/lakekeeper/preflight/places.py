@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
-from lakewright import key_prefixes
 from lakewright.lakekeeper.preflight.report import Check
+from lakewright.names import key_prefixes
 
 Container = tuple[str, ...]
 
@@ -62,7 +62,7 @@ class Neighbour:
             return False
         if endpoint is None:
             return self._is_on_aws
-        from lakewright.spec.servers import same_url  # noqa: PLC0415 - slow to load
+        from lakewright.project_files.servers import same_url  # noqa: PLC0415 - slow to load
 
         return bool(self.endpoint) and same_url(self.endpoint, endpoint)
 

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 from lakewright_spark.aws_partition import service_host
 
-from lakewright import credentials
+from lakewright.credentials import references as credentials
 from lakewright.lakekeeper.preflight.report import Check
 from lakewright.lakekeeper.storage import S3Profile
 from lakewright.lakekeeper.storage_credentials import AccessKey

@@ -3,12 +3,12 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from lakewright import key_prefixes
 from lakewright.lakekeeper.api import listings, projects, warehouses
 from lakewright.lakekeeper.api.client import Client
 from lakewright.lakekeeper.api.errors import Refused
 from lakewright.lakekeeper.own_bucket import OwnBucket
 from lakewright.lakekeeper.preflight.places import Neighbour, place_of
+from lakewright.names import key_prefixes
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, cast
 
-from lakewright import credentials
+from lakewright.credentials import references as credentials
 from lakewright.lakekeeper.api import validation
 from lakewright.lakekeeper.api.client import Client
 from lakewright.lakekeeper.api.errors import LakekeeperError

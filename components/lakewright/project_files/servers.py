@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from lakewright.stack_files import mapping
-from lakewright.types import normalised_endpoint
+from lakewright.names.types import normalised_endpoint
+from lakewright.project_files.stack_files import mapping
 
 _AWS = re.compile(r"s3[.a-z0-9-]*\.amazonaws\.com")
 _CLUSTER_DOMAINS = (".svc", ".local", ".localhost", ".internal")
