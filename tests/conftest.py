@@ -11,8 +11,8 @@ from typing import Any, cast
 import hypothesis
 import pytest
 from lakewright_sandbox import lifecycle
-from lakewright_sandbox.lakekeeper.versions import RELEASED, Version, is_at_least
-from lakewright_sandbox.state import Sandbox
+from lakewright_sandbox.lakekeeper.protocol.versions import RELEASED, Version, is_at_least
+from lakewright_sandbox.runtime.state import Sandbox
 
 from .real_servers import RealServers
 

@@ -24,7 +24,7 @@ from lakewright.lakekeeper.api.client import Client
 from lakewright.lakekeeper.api.errors import Busy, LakekeeperError, NotFound
 from lakewright.lakekeeper.api.retry import until
 from lakewright.lakekeeper.api.server import ServerRef
-from lakewright_sandbox.state import AwsState, LakekeeperState, Sandbox
+from lakewright_sandbox.runtime.state import AwsState, LakekeeperState, Sandbox
 
 ENDPOINT = "TEST_REAL_LAKEKEEPER"
 CLIENT_SECRET = "TEST_REAL_CLIENT_SECRET"

@@ -8,10 +8,10 @@ import typer
 from rich.console import Console
 
 from lakewright_sandbox import lifecycle
-from lakewright_sandbox.errors import SandboxError
-from lakewright_sandbox.lakekeeper.settings import DATABASE_VARIABLE
-from lakewright_sandbox.lakekeeper.versions import Version
-from lakewright_sandbox.state import Authz, Sandbox
+from lakewright_sandbox.lakekeeper.protocol.settings import DATABASE_VARIABLE
+from lakewright_sandbox.lakekeeper.protocol.versions import Version
+from lakewright_sandbox.runtime.errors import SandboxError
+from lakewright_sandbox.runtime.state import Authz, Sandbox
 
 app = typer.Typer(
     name="sandbox", add_completion=False, help="A laptop's stand-in for the cloud: S3, IAM, STS and a Lakekeeper."

@@ -10,12 +10,13 @@ from typing import Literal
 
 from pydantic import BaseModel
 
-from lakewright_sandbox import halves, state
-from lakewright_sandbox.credentials import load_or_create
-from lakewright_sandbox.errors import SandboxMissingError, SandboxOptionsError
-from lakewright_sandbox.halves import Catalog, Half
-from lakewright_sandbox.lakekeeper.versions import RELEASED, Version
-from lakewright_sandbox.state import Authz, Layout, Sandbox, TokensState
+from lakewright_sandbox import services
+from lakewright_sandbox.lakekeeper.protocol.versions import RELEASED, Version
+from lakewright_sandbox.runtime import state
+from lakewright_sandbox.runtime.credentials import load_or_create
+from lakewright_sandbox.runtime.errors import SandboxMissingError, SandboxOptionsError
+from lakewright_sandbox.runtime.state import Authz, Layout, Sandbox, TokensState
+from lakewright_sandbox.services import Catalog, Half
 
 DEFAULT_DIR = Path(".sandbox")
 
@@ -92,17 +93,17 @@ def bring_up(directory: Path = DEFAULT_DIR, wishes: Wishes | None = None) -> Up:
         waits: list[Callable[[], None]] = []
         # If one half does not come up, the other one that was started for it is stopped again.
         with contextlib.ExitStack() as undo:
-            if known and halves.aws_answers(known, layout):
+            if known and services.aws_answers(known, layout):
                 aws = known.aws
             else:
-                aws, wait = halves.start_aws(layout, known, undo)
+                aws, wait = services.start_aws(layout, known, undo)
                 started.append("aws")
                 waits.append(wait)
             tokens = known.tokens if known else None
             if wanted == "none":
                 tokens = None
-            elif tokens is None or not (known and halves.tokens_answer(known, layout)):
-                tokens, wait = halves.start_tokens(layout, known, undo)
+            elif tokens is None or not (known and services.tokens_answer(known, layout)):
+                tokens, wait = services.start_tokens(layout, known, undo)
                 started.append("tokens")
                 waits.append(wait)
             started_alike = (
@@ -112,10 +113,10 @@ def bring_up(directory: Path = DEFAULT_DIR, wishes: Wishes | None = None) -> Up:
                 and (known.lakekeeper.authz, known.lakekeeper.version) == (how.authz, how.version)
                 and not other_database
             )
-            if known and started_alike and halves.lakekeeper_answers(known, layout):
+            if known and started_alike and services.lakekeeper_answers(known, layout):
                 lakekeeper = known.lakekeeper
             else:
-                lakekeeper, wait = halves.start_lakekeeper(layout, known, aws, tokens=tokens, how=how, undo=undo)
+                lakekeeper, wait = services.start_lakekeeper(layout, known, aws, tokens=tokens, how=how, undo=undo)
                 started.append("lakekeeper")
                 waits.append(wait)
             sandbox = Sandbox(
@@ -135,7 +136,7 @@ def bring_up(directory: Path = DEFAULT_DIR, wishes: Wishes | None = None) -> Up:
                 state.write_database_url(layout, chosen)
             undo.pop_all()
             if known and tokens is None:
-                halves.stop_tokens(known, layout)
+                services.stop_tokens(known, layout)
         return Up(sandbox=sandbox, started=started)
 
 
@@ -156,9 +157,9 @@ def status(directory: Path = DEFAULT_DIR) -> Status:
     sandbox = _existing(layout)
     return Status(
         sandbox=sandbox,
-        aws_running=halves.aws_answers(sandbox, layout),
-        lakekeeper_running=halves.lakekeeper_answers(sandbox, layout),
-        tokens_running=halves.tokens_answer(sandbox, layout),
+        aws_running=services.aws_answers(sandbox, layout),
+        lakekeeper_running=services.lakekeeper_answers(sandbox, layout),
+        tokens_running=services.tokens_answer(sandbox, layout),
     )
 
 
@@ -171,7 +172,7 @@ def down(directory: Path = DEFAULT_DIR, purge: bool = False) -> list[Half]:
     layout = Layout(directory)
     _existing(layout)
     with _lock(layout):
-        stopped = halves.stop_all(_existing(layout), layout)
+        stopped = services.stop_all(_existing(layout), layout)
         if purge:
             _purge(layout)
     return stopped

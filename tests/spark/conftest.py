@@ -8,7 +8,7 @@ from pathlib import Path
 
 import httpx
 import pytest
-from lakewright_sandbox.state import Sandbox
+from lakewright_sandbox.runtime.state import Sandbox
 from lakewright_spark.catalog import CatalogConfig
 
 sys.path.insert(0, str(Path(__file__).parent))  # what these tests share beside their fixtures

@@ -9,7 +9,7 @@ from typing import Any
 import boto3
 import httpx
 import pytest
-from lakewright_sandbox.state import Sandbox
+from lakewright_sandbox.runtime.state import Sandbox
 from lakewright_spark.catalog import CatalogConfig, CatalogWarehouse, Delegation
 
 NAMESPACES = ["operator-port-result", "operator-console-messages", "workflow-runtime-statistics", "operator-port-state"]

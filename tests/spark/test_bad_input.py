@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from guarded import Gate, serving, token
-from lakewright_sandbox.state import Sandbox
+from lakewright_sandbox.runtime.state import Sandbox
 from lakewright_spark import cli
 from lakewright_spark.catalog import CatalogConfig
 from lakewright_spark.catalog_auth import TokenFileAuth

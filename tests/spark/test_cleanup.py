@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 from click.testing import Result
 from lakewright_sandbox.in_process import serving
-from lakewright_sandbox.state import Sandbox
+from lakewright_sandbox.runtime.state import Sandbox
 from lakewright_spark.catalog import CatalogConfig
 from lakewright_spark.cli import app, executions
 from lakewright_spark.errors import CatalogUnreachableError, RegistryError

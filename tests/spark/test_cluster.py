@@ -15,7 +15,7 @@ import pytest
 from certificates import make
 from cluster import ENCRYPTED, SMALL, Cluster, configured, standalone, unprivileged
 from guarded import Gate, serving
-from lakewright_sandbox.state import Sandbox
+from lakewright_sandbox.runtime.state import Sandbox
 from lakewright_spark import truststore
 from lakewright_spark.catalog import CatalogConfig
 from lakewright_spark.catalog_auth import ClientCredentialsAuth, TokenAuth

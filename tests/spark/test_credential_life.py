@@ -20,11 +20,10 @@ import pytest
 from guarded import Gate
 from guarded import serving as gated
 from lakewright_sandbox.in_process import serving
-from lakewright_sandbox.lakekeeper import vending
 from lakewright_sandbox.lakekeeper.app import create_app
-from lakewright_sandbox.lakekeeper.settings import Settings
-from lakewright_sandbox.lakekeeper.storage import Keys
-from lakewright_sandbox.state import Sandbox
+from lakewright_sandbox.lakekeeper.protocol.settings import Settings
+from lakewright_sandbox.lakekeeper.storage.access import Keys, vending
+from lakewright_sandbox.runtime.state import Sandbox
 from lakewright_spark.catalog import CatalogConfig, CatalogWarehouse
 from lakewright_spark.catalog_auth import ClientCredentialsAuth
 from storm import Storm

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from lakewright_sandbox.state import Sandbox
+from lakewright_sandbox.runtime.state import Sandbox
 from lakewright_spark.catalog import CatalogConfig
 from lakewright_spark.results.reader import ResultReader
 from lakewright_spark.results.schemas import RUNTIME_STATISTICS, Status

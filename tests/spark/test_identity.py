@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from certificates import make
 from guarded import Gate, serving, token
-from lakewright_sandbox.state import Sandbox
+from lakewright_sandbox.runtime.state import Sandbox
 from lakewright_spark.catalog import CatalogConfig
 from lakewright_spark.catalog_auth import ClientCredentialsAuth, TokenFileAuth
 from lakewright_spark.cli import app

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from lakewright_sandbox.state import Sandbox
+from lakewright_sandbox.runtime.state import Sandbox
 from lakewright_spark.catalog import CatalogConfig, CatalogWarehouse
 from lakewright_spark.results.reader import ResultReader
 from lakewright_spark.results.uris import Execution, Port

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pytest
 from lakewright_sandbox import lifecycle
 from lakewright_sandbox.in_process import serving
-from lakewright_sandbox.state import Sandbox, TokensState
+from lakewright_sandbox.runtime.state import Sandbox, TokensState
 from lakewright_spark.catalog import CatalogConfig
 from lakewright_spark.catalog_auth import ClientCredentialsAuth
 from lakewright_spark.cli import startup_warnings

@@ -15,7 +15,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from guarded import Gate, serving, token
-from lakewright_sandbox.state import Sandbox
+from lakewright_sandbox.runtime.state import Sandbox
 from lakewright_spark.catalog import CatalogConfig
 from lakewright_spark.catalog_auth import CatalogAuth, ClientCredentialsAuth, TokenAuth
 from lakewright_spark.pyiceberg_catalog import open_catalog

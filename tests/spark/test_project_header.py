@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pyarrow as pa
 import pytest
 from guarded import Gate, serving
-from lakewright_sandbox.state import Sandbox
+from lakewright_sandbox.runtime.state import Sandbox
 from lakewright_spark.catalog import CatalogConfig
 from lakewright_spark.catalog_auth import ClientCredentialsAuth
 from lakewright_spark.pyiceberg_catalog import open_catalog

@@ -9,7 +9,7 @@ from typing import Any
 import boto3
 import httpx
 import pytest
-from lakewright_sandbox.state import Sandbox
+from lakewright_sandbox.runtime.state import Sandbox
 from lakewright_spark import jars
 from lakewright_spark.session import SMALL_JOB
 from py4j.protocol import Py4JJavaError

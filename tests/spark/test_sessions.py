@@ -16,7 +16,7 @@ from certificates import make
 from cluster import SMALL, standalone
 from databases import postgres
 from guarded import Gate, serving
-from lakewright_sandbox.state import Sandbox
+from lakewright_sandbox.runtime.state import Sandbox
 from lakewright_spark import jars
 from lakewright_spark.catalog import ICEBERG_EXTENSIONS, CatalogConfig
 from lakewright_spark.catalog_auth import ClientCredentialsAuth, PasswordAuth

@@ -3,12 +3,12 @@
 import argparse
 from pathlib import Path
 
-from lakewright_sandbox.aws.gate import Gate
+from lakewright_sandbox.aws.authorizing_proxy import Gate
 from lakewright_sandbox.aws.identities import create_initial_identities
 from lakewright_sandbox.aws.moto_app import create_app
 from lakewright_sandbox.aws.server import create_server, require_loopback
-from lakewright_sandbox.credentials import load_or_create
-from lakewright_sandbox.errors import CredentialsFileError
+from lakewright_sandbox.runtime.credentials import load_or_create
+from lakewright_sandbox.runtime.errors import CredentialsFileError
 
 
 def main() -> None:

@@ -10,10 +10,10 @@ from moto.iam.models import Role, User
 from lakewright_sandbox.aws import ACCOUNT_ID
 from lakewright_sandbox.aws.errors import AwsError
 from lakewright_sandbox.aws.moto_app import iam
-from lakewright_sandbox.credentials import AccessKey, new_access_key
 from lakewright_sandbox.policies.callers import Caller
 from lakewright_sandbox.policies.document import Policy, parse
 from lakewright_sandbox.policies.evaluation import Rights
+from lakewright_sandbox.runtime.credentials import AccessKey, new_access_key
 
 ANONYMOUS = Caller("anonymous")
 

@@ -3,7 +3,7 @@
 import json
 
 from lakewright_sandbox.aws.moto_app import iam
-from lakewright_sandbox.credentials import ADMIN, LAKEKEEPER, AccessKey
+from lakewright_sandbox.runtime.credentials import ADMIN, LAKEKEEPER, AccessKey
 
 _POLICIES = {
     ADMIN: {

@@ -10,9 +10,9 @@ from typing import get_args
 import uvicorn
 
 from .app import create_app
-from .faults import FaultSwitch
-from .settings import DATABASE_VARIABLE, Settings
-from .versions import RELEASED, Version
+from .fault_injection import FaultSwitch
+from .protocol.settings import DATABASE_VARIABLE, Settings
+from .protocol.versions import RELEASED, Version
 
 
 def main() -> None:

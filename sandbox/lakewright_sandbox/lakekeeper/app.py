@@ -15,17 +15,17 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from .authentication import Authentication, verifiers_of
-from .authz.enforcement import enforce
+from .authz.enforcement.check_request import enforce
 from .catalog import routers as catalog_routers
-from .clock import Clock, new_id
-from .errors import ApiError
 from .management import routers as management_routers
-from .requests import rejected_query
-from .routing import SegmentRoute, SlashesWithin
-from .server import Lakekeeper
-from .settings import Settings
-from .tasks import TaskWorker
-from .versions import error_type, has_call
+from .protocol.clock import Clock, new_id
+from .protocol.errors import ApiError
+from .protocol.requests import rejected_query
+from .protocol.routing import SegmentRoute, SlashesWithin
+from .protocol.settings import Settings
+from .protocol.versions import error_type, has_call
+from .server.server import Lakekeeper
+from .task_worker import TaskWorker
 
 log = logging.getLogger(__name__)
 

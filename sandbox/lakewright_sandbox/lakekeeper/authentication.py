@@ -14,9 +14,9 @@ import jwt
 from starlette.concurrency import run_in_threadpool
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from .errors import ApiError
-from .requests import Principal
-from .settings import Settings
+from .protocol.errors import ApiError
+from .protocol.requests import Principal
+from .protocol.settings import Settings
 
 log = logging.getLogger(__name__)
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 import argparse
 import sys
 
-from lakewright_sandbox.providers.errors import ProviderError
-from lakewright_sandbox.providers.servicer import Package, serve
+from lakewright_sandbox.providers.protocol.errors import ProviderError
+from lakewright_sandbox.providers.protocol.servicer import Package, serve
 
 
 def _package(name: str) -> Package:

@@ -8,7 +8,7 @@ import secrets
 from dataclasses import dataclass
 from pathlib import Path
 
-from lakewright_sandbox.errors import CredentialsFileError
+from lakewright_sandbox.runtime.errors import CredentialsFileError
 
 STACK = "stack"
 JOBS = "jobs"

@@ -18,7 +18,7 @@ from cryptography.hazmat.primitives.serialization import (
 )
 from jwt.algorithms import ECAlgorithm
 
-from lakewright_sandbox.errors import CredentialsFileError
+from lakewright_sandbox.runtime.errors import CredentialsFileError
 
 ALGORITHM = "ES256"
 

@@ -15,7 +15,7 @@ from lakewright.environment import Environment
 from lakewright_sandbox.cluster.app import Cluster, kubeconfig
 from lakewright_sandbox.in_process import serving
 from lakewright_sandbox.lakekeeper.app import create_app
-from lakewright_sandbox.lakekeeper.settings import Settings
+from lakewright_sandbox.lakekeeper.protocol.settings import Settings
 
 Diagnose = Callable[..., Finding]
 

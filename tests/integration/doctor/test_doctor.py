@@ -14,7 +14,7 @@ from lakewright.cli import main
 from lakewright.doctor import look_at_surroundings, machine, surroundings
 from lakewright.environment import Environment
 from lakewright.spec.storage import S3Storage, StoreCredential
-from lakewright_sandbox.state import Sandbox
+from lakewright_sandbox.runtime.state import Sandbox
 
 
 def _environment(folder: Path, text: str) -> Environment:

@@ -23,9 +23,9 @@ import pytest
 from fastapi import FastAPI
 from lakewright_sandbox.in_process import serving
 from lakewright_sandbox.lakekeeper.app import create_app
-from lakewright_sandbox.lakekeeper.requests import Principal
-from lakewright_sandbox.lakekeeper.settings import Settings
-from lakewright_sandbox.lakekeeper.versions import NEWEST
+from lakewright_sandbox.lakekeeper.protocol.requests import Principal
+from lakewright_sandbox.lakekeeper.protocol.settings import Settings
+from lakewright_sandbox.lakekeeper.protocol.versions import NEWEST
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 START_SECONDS = 60

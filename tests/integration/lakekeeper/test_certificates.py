@@ -19,7 +19,7 @@ from lakewright.lakekeeper.api.client import Client
 from lakewright.lakekeeper.api.errors import NotAuthenticated, Unreachable
 from lakewright.lakekeeper.api.retry import RetryPolicy
 from lakewright.lakekeeper.api.server import ServerRef
-from lakewright_sandbox.state import Sandbox
+from lakewright_sandbox.runtime.state import Sandbox
 
 from .guarded_world import SECRET, World
 

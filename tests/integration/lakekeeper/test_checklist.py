@@ -11,8 +11,8 @@ import httpx
 import pytest
 from fastapi import FastAPI
 from lakewright_sandbox.in_process import serving
-from lakewright_sandbox.lakekeeper.clock import Clock
-from lakewright_sandbox.lakekeeper.settings import NIL_PROJECT
+from lakewright_sandbox.lakekeeper.protocol.clock import Clock
+from lakewright_sandbox.lakekeeper.protocol.settings import NIL_PROJECT
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import Response

@@ -11,8 +11,8 @@ import httpx
 import pytest
 from lakewright_sandbox.in_process import serving
 from lakewright_sandbox.lakekeeper.app import create_app
-from lakewright_sandbox.lakekeeper.faults import FaultSwitch
-from lakewright_sandbox.lakekeeper.settings import Settings
+from lakewright_sandbox.lakekeeper.fault_injection import FaultSwitch
+from lakewright_sandbox.lakekeeper.protocol.settings import Settings
 from starlette.testclient import TestClient
 
 PROJECT = "/management/v1/project"

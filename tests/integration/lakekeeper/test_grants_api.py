@@ -11,8 +11,8 @@ import httpx
 import pytest
 from lakewright_sandbox.in_process import serving
 from lakewright_sandbox.lakekeeper.app import create_app
-from lakewright_sandbox.lakekeeper.settings import Settings
-from lakewright_sandbox.lakekeeper.versions import NEWEST
+from lakewright_sandbox.lakekeeper.protocol.settings import Settings
+from lakewright_sandbox.lakekeeper.protocol.versions import NEWEST
 
 V1 = "/management/v1"
 

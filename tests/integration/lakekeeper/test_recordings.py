@@ -13,8 +13,8 @@ import httpx
 import pytest
 from lakewright_sandbox.in_process import serving
 from lakewright_sandbox.lakekeeper.app import create_app
-from lakewright_sandbox.lakekeeper.settings import Settings
-from lakewright_sandbox.lakekeeper.versions import Version
+from lakewright_sandbox.lakekeeper.protocol.settings import Settings
+from lakewright_sandbox.lakekeeper.protocol.versions import Version
 from lakewright_sandbox.tokens.app import IdentityProvider
 from lakewright_sandbox.tokens.clients import Registered
 from lakewright_sandbox.tokens.keys import SigningKey

@@ -11,8 +11,14 @@ import pytest
 from fastapi.routing import APIRoute
 from lakewright_sandbox.lakekeeper import catalog, management
 from lakewright_sandbox.lakekeeper.authz.actions import ACTIONS
+from lakewright_sandbox.lakekeeper.authz.enforcement.check_request.required_actions import (
+    NAMED,
+    PATH,
+    PROJECT,
+    SERVER,
+    answers_for_itself,
+)
 from lakewright_sandbox.lakekeeper.authz.model import RULES
-from lakewright_sandbox.lakekeeper.authz.needs import NAMED, PATH, PROJECT, SERVER, answers_for_itself
 
 V1 = "/management/v1"
 SCHEMA = {"type": "struct", "fields": [{"id": 1, "name": "a", "type": "long", "required": False}]}

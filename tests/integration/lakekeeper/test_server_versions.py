@@ -11,10 +11,10 @@ from typing import Any
 import httpx
 import pytest
 from fastapi import FastAPI
-from lakewright_sandbox import halves
+from lakewright_sandbox import services
 from lakewright_sandbox.in_process import serving
 from lakewright_sandbox.lakekeeper.app import create_app
-from lakewright_sandbox.lakekeeper.settings import Settings
+from lakewright_sandbox.lakekeeper.protocol.settings import Settings
 
 V1 = "/management/v1"
 VERSIONS = ("0.11", "0.12", "0.13", "0.14")
@@ -229,7 +229,7 @@ def test_row_health_of_an_unhealthy_server(old: Old, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(old.app.state.lakekeeper.database, "read", broken)
     answer = old.http.get("/health")
     assert (answer.status_code, answer.json()["health"]) == (503 if old.since("0.12") else 200, "error")
-    assert not halves.reports_ok(answer)
+    assert not services.reports_ok(answer)
 
 
 def test_row_info_keys(old: Old) -> None:

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from fastapi.testclient import TestClient
 from lakewright_sandbox.lakekeeper.app import create_app
-from lakewright_sandbox.lakekeeper.clock import Clock
-from lakewright_sandbox.lakekeeper.settings import Settings
+from lakewright_sandbox.lakekeeper.protocol.clock import Clock
+from lakewright_sandbox.lakekeeper.protocol.settings import Settings
 
 from .rules import MANAGEMENT, bootstrap, made
 

@@ -11,7 +11,7 @@ import httpx
 import pytest
 from lakewright_sandbox.in_process import serving
 from lakewright_sandbox.lakekeeper.app import create_app
-from lakewright_sandbox.lakekeeper.settings import Settings
+from lakewright_sandbox.lakekeeper.protocol.settings import Settings
 
 V1 = "/management/v1"
 

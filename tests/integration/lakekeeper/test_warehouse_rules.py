@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 import pytest
 from fastapi import FastAPI
-from lakewright_sandbox.lakekeeper.clock import Clock
+from lakewright_sandbox.lakekeeper.protocol.clock import Clock
 
 from .rules import (
     KEY,

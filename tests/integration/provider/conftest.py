@@ -18,10 +18,10 @@ from lakewright.lakekeeper.errors import NotOurs
 from lakewright.lakekeeper.warehouse import WarehouseProvider
 from lakewright_sandbox.in_process import serving
 from lakewright_sandbox.lakekeeper.app import create_app
-from lakewright_sandbox.lakekeeper.faults import FaultSwitch
-from lakewright_sandbox.lakekeeper.settings import Settings
-from lakewright_sandbox.lakekeeper.versions import NEWEST, Version
-from lakewright_sandbox.state import Sandbox
+from lakewright_sandbox.lakekeeper.fault_injection import FaultSwitch
+from lakewright_sandbox.lakekeeper.protocol.settings import Settings
+from lakewright_sandbox.lakekeeper.protocol.versions import NEWEST, Version
+from lakewright_sandbox.runtime.state import Sandbox
 from pulumi.dynamic import ResourceProvider
 
 from ...real_servers import RealServers

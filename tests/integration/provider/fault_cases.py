@@ -18,7 +18,7 @@ from lakewright.lakekeeper.role_members import RoleMembersProvider
 from lakewright.lakekeeper.task_queue_config import TaskQueueConfigProvider
 from lakewright.lakekeeper.user import UserProvider
 from lakewright.lakekeeper.warehouse import WarehouseProvider
-from lakewright_sandbox.lakekeeper.models import (
+from lakewright_sandbox.lakekeeper.database.models import (
     Base,
     Grant,
     Namespace,
@@ -29,7 +29,7 @@ from lakewright_sandbox.lakekeeper.models import (
     User,
     Warehouse,
 )
-from lakewright_sandbox.lakekeeper.server import Lakekeeper
+from lakewright_sandbox.lakekeeper.server.server import Lakekeeper
 from pulumi.dynamic import ResourceProvider
 from sqlalchemy import delete, func, select
 

@@ -13,10 +13,10 @@ import boto3
 import httpx
 from lakewright_sandbox.in_process import serving
 from lakewright_sandbox.lakekeeper.app import create_app
-from lakewright_sandbox.lakekeeper.faults import FaultSwitch
-from lakewright_sandbox.lakekeeper.requests import Principal
-from lakewright_sandbox.lakekeeper.settings import Settings
-from lakewright_sandbox.state import Sandbox
+from lakewright_sandbox.lakekeeper.fault_injection import FaultSwitch
+from lakewright_sandbox.lakekeeper.protocol.requests import Principal
+from lakewright_sandbox.lakekeeper.protocol.settings import Settings
+from lakewright_sandbox.runtime.state import Sandbox
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 Props = dict[str, Any]

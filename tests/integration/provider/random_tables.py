@@ -7,7 +7,7 @@ from typing import Any
 
 import boto3
 import httpx
-from lakewright_sandbox.state import Sandbox
+from lakewright_sandbox.runtime.state import Sandbox
 
 from .conftest import Props
 

@@ -6,7 +6,7 @@ import pytest
 from lakewright.lakekeeper import bucket_key
 from lakewright.lakekeeper.errors import CannotCount
 from lakewright.lakekeeper.own_bucket import OwnBucket
-from lakewright_sandbox.state import Sandbox
+from lakewright_sandbox.runtime.state import Sandbox
 
 from .conftest import AwsClient
 

@@ -11,7 +11,7 @@ from lakewright.lakekeeper.deletion_guard import DeletionGuardProvider
 from lakewright.lakekeeper.errors import RemovalRefused, StillHeld
 from lakewright.lakekeeper.tenant_record import TenantRecordProvider
 from lakewright.lakekeeper.warehouse import WarehouseProvider
-from lakewright_sandbox.state import Sandbox
+from lakewright_sandbox.runtime.state import Sandbox
 
 from .conftest import AwsClient, Props, Resource
 

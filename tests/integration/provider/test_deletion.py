@@ -12,7 +12,7 @@ from lakewright.lakekeeper.api.errors import NotEmpty, Protected
 from lakewright.lakekeeper.deletion_guard import DeletionGuardProvider
 from lakewright.lakekeeper.errors import CannotCount, HoldsTables, StillHeld
 from lakewright.lakekeeper.project import ProjectProvider
-from lakewright_sandbox.state import Sandbox
+from lakewright_sandbox.runtime.state import Sandbox
 
 from .conftest import Props, Resource
 

@@ -24,11 +24,11 @@ from lakewright.lakekeeper.api.retry import RetryPolicy
 from lakewright.lakekeeper.api.server import ServerRef
 from lakewright_sandbox.in_process import serving
 from lakewright_sandbox.lakekeeper.app import create_app
-from lakewright_sandbox.lakekeeper.faults import Delay, FaultSwitch
-from lakewright_sandbox.lakekeeper.models import Base, ServerRow
-from lakewright_sandbox.lakekeeper.server import Lakekeeper
-from lakewright_sandbox.lakekeeper.settings import Settings
-from lakewright_sandbox.lakekeeper.versions import NEWEST
+from lakewright_sandbox.lakekeeper.database.models import Base, ServerRow
+from lakewright_sandbox.lakekeeper.fault_injection import Delay, FaultSwitch
+from lakewright_sandbox.lakekeeper.protocol.settings import Settings
+from lakewright_sandbox.lakekeeper.protocol.versions import NEWEST
+from lakewright_sandbox.lakekeeper.server.server import Lakekeeper
 
 from .conftest import Props, Resource
 from .fault_cases import CASES, SECRETS, Case, World

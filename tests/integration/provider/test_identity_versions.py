@@ -14,7 +14,7 @@ from lakewright.lakekeeper.grants import GrantsProvider
 from lakewright.lakekeeper.role import RoleProvider
 from lakewright.lakekeeper.role_members import RoleMembersProvider
 from lakewright.lakekeeper.user import UserProvider
-from lakewright_sandbox.state import Sandbox
+from lakewright_sandbox.runtime.state import Sandbox
 
 from .conftest import Props, Resource
 from .ground import TOKEN, granting_server

@@ -13,8 +13,8 @@ from lakewright.lakekeeper.project import ProjectProvider
 from lakewright.lakekeeper.warehouse import WarehouseProvider
 from lakewright_sandbox.in_process import serving
 from lakewright_sandbox.lakekeeper.app import create_app
-from lakewright_sandbox.lakekeeper.settings import Settings
-from lakewright_sandbox.state import Sandbox
+from lakewright_sandbox.lakekeeper.protocol.settings import Settings
+from lakewright_sandbox.runtime.state import Sandbox
 from starlette.responses import JSONResponse
 from starlette.types import Receive, Scope, Send
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import httpx
 import pytest
-from lakewright_sandbox.state import Sandbox
+from lakewright_sandbox.runtime.state import Sandbox
 
 from .conftest import Props
 

@@ -15,7 +15,7 @@ from lakewright.lakekeeper.errors import DeletedBehindBack, MovedServer
 from lakewright.lakekeeper.project import ProjectProvider
 from lakewright_sandbox.in_process import serving
 from lakewright_sandbox.lakekeeper.app import create_app
-from lakewright_sandbox.lakekeeper.settings import Settings
+from lakewright_sandbox.lakekeeper.protocol.settings import Settings
 
 from .conftest import Props, Resource
 

@@ -24,9 +24,9 @@ from lakewright.lakekeeper.task_queue_config import TaskQueueConfigProvider
 from lakewright.lakekeeper.warehouse import WarehouseProvider
 from lakewright_sandbox.in_process import serving
 from lakewright_sandbox.lakekeeper.app import create_app
-from lakewright_sandbox.lakekeeper.settings import Settings
-from lakewright_sandbox.lakekeeper.versions import REPORTED, Version
-from lakewright_sandbox.state import Sandbox
+from lakewright_sandbox.lakekeeper.protocol.settings import Settings
+from lakewright_sandbox.lakekeeper.protocol.versions import REPORTED, Version
+from lakewright_sandbox.runtime.state import Sandbox
 from starlette.applications import Starlette
 from starlette.responses import JSONResponse
 from starlette.routing import Route

@@ -20,7 +20,7 @@ from lakewright.lakekeeper.role import RoleProvider
 from lakewright.lakekeeper.table import TableProvider
 from lakewright.lakekeeper.user import UserProvider
 from lakewright.lakekeeper.warehouse import WarehouseProvider
-from lakewright_sandbox.state import Sandbox
+from lakewright_sandbox.runtime.state import Sandbox
 
 from .conftest import Props
 from .fault_cases import access_key, storage

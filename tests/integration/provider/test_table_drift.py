@@ -14,7 +14,7 @@ import httpx
 import pytest
 from lakewright.lakekeeper.errors import EvolutionRefused
 from lakewright.lakekeeper.table import TableProvider
-from lakewright_sandbox.state import Sandbox
+from lakewright_sandbox.runtime.state import Sandbox
 
 from .conftest import Props, Resource, wire
 

@@ -11,7 +11,7 @@ from typing import Any
 import boto3
 import pytest
 from lakewright.lakekeeper.table import TableProvider
-from lakewright_sandbox.state import Sandbox
+from lakewright_sandbox.runtime.state import Sandbox
 
 from .conftest import Props, Resource
 from .test_faults import BRIEFLY, FAULTS, Operator, Switched, _complaints, operator, switched

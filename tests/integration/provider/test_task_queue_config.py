@@ -13,7 +13,7 @@ from lakewright.lakekeeper.task_queue_config import TaskQueueConfigProvider
 from lakewright.lakekeeper.warehouse import WarehouseProvider
 from lakewright_sandbox.in_process import serving
 from lakewright_sandbox.lakekeeper.app import create_app
-from lakewright_sandbox.lakekeeper.settings import Settings
+from lakewright_sandbox.lakekeeper.protocol.settings import Settings
 
 from .conftest import Props, Resource
 

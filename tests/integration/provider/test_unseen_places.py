@@ -11,9 +11,9 @@ from lakewright.lakekeeper.tenant_record import TenantRecordProvider
 from lakewright.lakekeeper.warehouse import WarehouseProvider
 from lakewright_sandbox.in_process import serving
 from lakewright_sandbox.lakekeeper.app import create_app
-from lakewright_sandbox.lakekeeper.faults import FaultSwitch
-from lakewright_sandbox.lakekeeper.settings import Settings
-from lakewright_sandbox.state import Sandbox
+from lakewright_sandbox.lakekeeper.fault_injection import FaultSwitch
+from lakewright_sandbox.lakekeeper.protocol.settings import Settings
+from lakewright_sandbox.runtime.state import Sandbox
 
 from .conftest import AwsClient, Props, Resource
 

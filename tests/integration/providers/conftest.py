@@ -18,7 +18,7 @@ import boto3
 import grpc
 import httpx
 import pytest
-from lakewright_sandbox.providers.properties import Properties, from_struct, to_struct
+from lakewright_sandbox.providers.protocol.properties import Properties, from_struct, to_struct
 from pulumi.runtime.proto import provider_pb2, provider_pb2_grpc
 from tenacity import retry, retry_if_exception_type, stop_after_delay, wait_fixed
 

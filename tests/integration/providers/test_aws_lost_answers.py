@@ -12,7 +12,7 @@ from uuid import uuid4
 import grpc
 import httpx
 import pytest
-from lakewright_sandbox.providers.properties import Properties
+from lakewright_sandbox.providers.protocol.properties import Properties
 
 BUCKET = "aws:s3/bucket:Bucket"
 ROLE = "aws:iam/role:Role"

@@ -7,7 +7,7 @@ import subprocess
 import sys
 
 import pytest
-from lakewright_sandbox.providers import callers
+from lakewright_sandbox.providers.protocol import callers
 
 NOBODY = 65534
 CALL = """

@@ -13,7 +13,7 @@ from typing import Any
 import grpc
 import pytest
 from google.protobuf import empty_pb2
-from lakewright_sandbox.providers.properties import Properties, from_struct, to_struct
+from lakewright_sandbox.providers.protocol.properties import Properties, from_struct, to_struct
 from pulumi.runtime.proto import provider_pb2
 
 BUCKET = "aws:s3/bucket:Bucket"

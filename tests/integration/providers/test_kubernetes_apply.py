@@ -14,7 +14,7 @@ from kubernetes import client as kubernetes_client  # pyright: ignore[reportMiss
 from kubernetes import config as kubernetes_config  # pyright: ignore[reportMissingTypeStubs]
 from lakewright_sandbox.cluster.app import Cluster, kubeconfig
 from lakewright_sandbox.in_process import serving
-from lakewright_sandbox.providers.properties import Properties, to_struct
+from lakewright_sandbox.providers.protocol.properties import Properties, to_struct
 from pulumi.runtime.proto import provider_pb2
 
 from .conftest import Provider

@@ -10,7 +10,7 @@ from typing import Any
 
 import grpc
 import pytest
-from lakewright_sandbox.providers.properties import Properties, from_struct, to_struct
+from lakewright_sandbox.providers.protocol.properties import Properties, from_struct, to_struct
 from pulumi.runtime.proto import provider_pb2
 
 CASE = Path(__file__).parents[2] / "kubernetes" / "render"

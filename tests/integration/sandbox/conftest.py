@@ -18,8 +18,8 @@ import boto3
 import pytest
 from botocore.config import Config
 from botocore.exceptions import ClientError
-from lakewright_sandbox import processes
-from lakewright_sandbox.credentials import ADMIN, LAKEKEEPER, AccessKey, load, load_or_create
+from lakewright_sandbox.runtime import processes
+from lakewright_sandbox.runtime.credentials import ADMIN, LAKEKEEPER, AccessKey, load, load_or_create
 
 ACCOUNT = "123456789012"
 CATALOG_ARN = f"arn:aws:iam::{ACCOUNT}:user/lakekeeper"
@@ -138,7 +138,7 @@ class Clock:
 @pytest.fixture(scope="session")
 def clocked_aws(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Aws, Clock]]:
     """An AWS in this process, with a clock to set."""
-    from lakewright_sandbox.aws.gate import Gate
+    from lakewright_sandbox.aws.authorizing_proxy import Gate
     from lakewright_sandbox.aws.identities import create_initial_identities
     from lakewright_sandbox.aws.moto_app import create_app
     from lakewright_sandbox.aws.server import create_server

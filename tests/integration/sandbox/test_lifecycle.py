@@ -15,8 +15,8 @@ from urllib.parse import urlsplit
 import boto3
 import httpx
 import pytest
-from lakewright_sandbox import processes
-from lakewright_sandbox.credentials import load
+from lakewright_sandbox.runtime import processes
+from lakewright_sandbox.runtime.credentials import load
 
 from .conftest import kill
 

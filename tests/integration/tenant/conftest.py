@@ -17,8 +17,8 @@ import boto3
 import httpx
 import pytest
 import yaml
-from lakewright_sandbox.credentials import AccessKey
-from lakewright_sandbox.state import Sandbox
+from lakewright_sandbox.runtime.credentials import AccessKey
+from lakewright_sandbox.runtime.state import Sandbox
 from lakewright_spark.catalog import CatalogConfig
 from pyiceberg.catalog import Catalog, load_catalog
 

@@ -11,9 +11,9 @@ import pytest
 import yaml
 from lakewright_sandbox.in_process import serving
 from lakewright_sandbox.lakekeeper.app import create_app
-from lakewright_sandbox.lakekeeper.requests import Principal
-from lakewright_sandbox.lakekeeper.settings import Settings
-from lakewright_sandbox.state import Sandbox
+from lakewright_sandbox.lakekeeper.protocol.requests import Principal
+from lakewright_sandbox.lakekeeper.protocol.settings import Settings
+from lakewright_sandbox.runtime.state import Sandbox
 from lakewright_spark.errors import WarehouseRefusedError
 from lakewright_spark.run.authority import warehouse_of_run
 from starlette.types import ASGIApp, Receive, Scope, Send

@@ -12,7 +12,7 @@ import pytest
 from botocore.exceptions import ClientError
 from lakewright_engine.model import Secret
 from lakewright_engine.project import Project
-from lakewright_sandbox.credentials import load
+from lakewright_sandbox.runtime.credentials import load
 
 pytestmark = pytest.mark.timeout(300)
 

@@ -14,8 +14,8 @@ import pyarrow as pa
 import pytest
 from lakewright_engine.model import Secret
 from lakewright_engine.project import Project
-from lakewright_sandbox.credentials import load
-from lakewright_sandbox.state import Sandbox
+from lakewright_sandbox.runtime.credentials import load
+from lakewright_sandbox.runtime.state import Sandbox
 
 from .faulty_proxy import VENDED, FaultyProxy, way_to
 

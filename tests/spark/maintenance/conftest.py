@@ -17,7 +17,7 @@ import boto3
 import httpx
 import pytest
 from lakewright_sandbox.in_process import serving
-from lakewright_sandbox.state import Sandbox
+from lakewright_sandbox.runtime.state import Sandbox
 from lakewright_spark.catalog import CatalogConfig, CatalogWarehouse
 from lakewright_spark.catalog_policies import Job, TablePolicies
 from lakewright_spark.maintenance import jobs

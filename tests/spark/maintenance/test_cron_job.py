@@ -16,7 +16,7 @@ from lakewright import maintenance_manifests as manifests
 from lakewright.jobs_identity import JobsSecret, PodIdentity
 from lakewright.runtimes import catalog_files
 from lakewright.spec import TenantSpec, parse_spec
-from lakewright_sandbox.state import Sandbox
+from lakewright_sandbox.runtime.state import Sandbox
 from lakewright_spark.catalog import CatalogConfig
 from lakewright_spark.catalog_auth import ClientCredentialsAuth
 

@@ -13,7 +13,7 @@ import httpx
 import pyarrow as pa
 import pytest
 from lakewright_sandbox.in_process import serving
-from lakewright_sandbox.state import Sandbox
+from lakewright_sandbox.runtime.state import Sandbox
 from lakewright_spark.catalog import CatalogConfig
 from lakewright_spark.errors import LeaseHeldError, LeaseLostError, StoppedError
 from lakewright_spark.pyiceberg_catalog import open_catalog

@@ -11,8 +11,8 @@ from lakewright.lakekeeper.table_args import TableArgs
 from lakewright.lakekeeper.table_observed import observed
 from lakewright.lakekeeper.table_requests import commit, create_request
 from lakewright.lakekeeper.table_schema import current_schema, ids_by_path, paths
-from lakewright_sandbox.lakekeeper.catalog.table_metadata import new_metadata
-from lakewright_sandbox.lakekeeper.catalog.table_updates import TableBuilder
+from lakewright_sandbox.lakekeeper.catalog.metadata.table_metadata import new_metadata
+from lakewright_sandbox.lakekeeper.catalog.metadata.table_updates import TableBuilder
 
 Props = dict[str, Any]
 EXAMPLES = 5000 if os.environ.get("LAKEWRIGHT_FULL") else 150

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, TypeVar
 
 from sqlalchemy.orm import Session
 
-from ..errors import ApiError, camel, namespace_missing, tabular_missing, warehouse_missing
-from ..identities import Subject
-from ..models import Namespace
+from ..database.models import Namespace
+from ..protocol.errors import ApiError, camel, namespace_missing, tabular_missing, warehouse_missing
+from ..protocol.identities import Subject
 from .caller import actor
 from .rights import Rights
 from .store import Relation, Target, add, grants_of, grants_on
 
 if TYPE_CHECKING:
-    from ..server import Lakekeeper
+    from ..server.server import Lakekeeper
 
 
 Row = TypeVar("Row")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from contextvars import ContextVar
 from dataclasses import dataclass
 
-from ..identities import Subject
-from ..requests import Principal
+from ..protocol.identities import Subject
+from ..protocol.requests import Principal
 
 
 @dataclass(frozen=True)

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 
 from sqlalchemy.orm import Session
 
-from ..models import Namespace, Project, Role, Tabular, TagDefinition, Warehouse
+from ..database.models import Namespace, Project, Role, Tabular, TagDefinition, Warehouse
 from .store import Target
 
 if TYPE_CHECKING:
-    from ..server import Lakekeeper
+    from ..server.server import Lakekeeper
 
 
 def parent_of(server: Lakekeeper, session: Session, target: Target) -> Target | None:

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 from sqlalchemy import select, tuple_
 from sqlalchemy.orm import Session
 
-from ..errors import ApiError
-from ..identities import Subject
-from ..models import Grant, Role
-from ..users import find_user
+from ..database.models import Grant, Role
+from ..database.users import find_user
+from ..protocol.errors import ApiError
+from ..protocol.identities import Subject
 from .store import Relation, Target, add
 
 if TYPE_CHECKING:
-    from ..server import Lakekeeper
+    from ..server.server import Lakekeeper
 
 MEMBER, OWNER = "assignee", "ownership"
 CATALOG_PROVIDERS = ("lakekeeper", "system")

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ..settings import Settings
-from ..versions import actions_in, relations_in
+from ..protocol.settings import Settings
+from ..protocol.versions import actions_in, relations_in
 from .actions import ACTIONS, READ_GRANTS
 
 _OBJECT = ["ownership", "pass_grants", "manage_grants", "describe", "select", "create", "modify", "manage_tags"]

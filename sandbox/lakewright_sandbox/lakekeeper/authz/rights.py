@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from sqlalchemy import select, tuple_
 from sqlalchemy.orm import Session
 
-from ..identities import Subject
-from ..models import Grant
+from ..database.models import Grant
+from ..protocol.identities import Subject
 from .actions import ACTIONS
 from .hierarchy import line_of, parent_of
 from .membership import roles_held
@@ -18,7 +18,7 @@ from .model import ANYONE, DIRECT, INSIDE, RULES, SELF, Both, Term, Unless
 from .store import Target
 
 if TYPE_CHECKING:
-    from ..server import Lakekeeper
+    from ..server.server import Lakekeeper
 
 EVERYONE = Subject("everyone", "*")
 

@@ -9,9 +9,9 @@ from sqlalchemy import ColumnElement, Select, and_, delete, or_, select
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
-from ..clock import new_id
-from ..identities import Subject
-from ..models import Grant
+from ..database.models import Grant
+from ..protocol.clock import new_id
+from ..protocol.identities import Subject
 
 
 class Target(NamedTuple):

@@ -2,7 +2,8 @@
 
 from fastapi import APIRouter
 
-from . import commits, config, generic_tables, namespaces, signing, tables, views
+from . import commits, config, generic_tables, namespaces, tables, views
+from .signing import signing
 
 
 def routers() -> list[APIRouter]:

@@ -10,11 +10,11 @@ from fastapi import Depends, Query
 from sqlalchemy.orm import Session
 
 from ..authz.store import Target
-from ..errors import ApiError, tabular_missing
-from ..models import Namespace, Tabular, Warehouse
-from ..requests import Flag
-from ..server import Lakekeeper, Server, find_warehouse
-from ..storage import ObjectStore, WarehouseStorage
+from ..database.models import Namespace, Tabular, Warehouse
+from ..protocol.errors import ApiError, tabular_missing
+from ..protocol.requests import Flag
+from ..server.server import Lakekeeper, Server, find_warehouse
+from ..storage.access import ObjectStore, WarehouseStorage
 from .delegation import AccessDelegation, Delegation, TabularAccess
 from .scope import BaseUri, WarehouseId, find_namespace, find_tabular
 

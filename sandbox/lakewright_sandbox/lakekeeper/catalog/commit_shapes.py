@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator
 
-from ..requests import missing_field, unknown_name, wrong_type
+from ..protocol.requests import missing_field, unknown_name, wrong_type
 
 Json = dict[str, Any]
 

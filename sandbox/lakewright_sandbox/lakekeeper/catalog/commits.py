@@ -11,18 +11,24 @@ from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 from starlette.responses import Response
 
-from ..errors import ApiError, tabular_missing
-from ..models import Tabular
-from ..requests import Body, read_body
-from ..responses import empty, json_response
+from ..database.models import Tabular
+from ..protocol.errors import ApiError, tabular_missing
+from ..protocol.requests import Body, read_body
+from ..protocol.responses import empty, json_response
 from .call import Call, CatalogCall, Found
 from .commit_shapes import TableRequirement, TableUpdate
 from .idempotency import Idempotency
-from .requirements import check_requirements
+from .metadata.requirements import check_requirements
+from .metadata.table_metadata import empty_metadata, encoded, file_version, metadata_file, stored_form
+from .metadata.table_properties import (
+    CODEC,
+    PREVIOUS_VERSIONS_MAX,
+    check_codec,
+    check_supported_updates,
+    deletes_after_commit,
+)
+from .metadata.table_updates import TableBuilder
 from .scope import NamespacePath
-from .table_metadata import empty_metadata, encoded, file_version, metadata_file, stored_form
-from .table_properties import CODEC, PREVIOUS_VERSIONS_MAX, check_codec, check_supported_updates, deletes_after_commit
-from .table_updates import TableBuilder
 from .tabulars import Identifier, swapped
 
 Json = dict[str, Any]

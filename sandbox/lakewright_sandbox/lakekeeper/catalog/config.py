@@ -8,12 +8,12 @@ from fastapi import APIRouter
 from sqlalchemy import select
 from starlette.responses import Response
 
-from ..errors import ApiError
-from ..models import User, Warehouse
-from ..requests import Caller, Principal
-from ..responses import json_response
-from ..server import PROJECT_ID, Lakekeeper, ProjectId, Server
-from ..users import UserDetails, provision
+from ..database.models import User, Warehouse
+from ..database.users import UserDetails, provision
+from ..protocol.errors import ApiError
+from ..protocol.requests import Caller, Principal
+from ..protocol.responses import json_response
+from ..server.server import PROJECT_ID, Lakekeeper, ProjectId, Server
 from .scope import BaseUri
 
 NAMESPACE = "/v1/{prefix}/namespaces/{namespace}"

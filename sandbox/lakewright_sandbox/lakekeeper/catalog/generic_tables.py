@@ -14,12 +14,12 @@ from sqlalchemy import select
 from starlette.responses import Response
 
 from ..authz.store import Target
-from ..errors import ApiError
-from ..models import Tabular
-from ..paging import Page
-from ..requests import Body, Flag, read_body
-from ..responses import json_response
-from ..server import find_warehouse
+from ..database.models import Tabular
+from ..protocol.errors import ApiError
+from ..protocol.requests import Body, Flag, read_body
+from ..protocol.responses import json_response
+from ..server.paging import Page
+from ..server.server import find_warehouse
 from .call import Call, Listing
 from .locations import checked_location, tabular_location
 from .scope import NamespacePath, find_namespace, find_tabular

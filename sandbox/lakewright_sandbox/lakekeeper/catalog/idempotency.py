@@ -12,10 +12,10 @@ from sqlalchemy import delete
 from sqlalchemy.exc import IntegrityError
 from starlette.responses import Response
 
-from ..errors import ApiError
-from ..models import IdempotencyKey
-from ..responses import empty, json_response
-from ..server import Lakekeeper, Server
+from ..database.models import IdempotencyKey
+from ..protocol.errors import ApiError
+from ..protocol.responses import empty, json_response
+from ..server.server import Lakekeeper, Server
 from .scope import WarehouseId
 
 SECRET_FIELDS = ("config", "storage-credentials")

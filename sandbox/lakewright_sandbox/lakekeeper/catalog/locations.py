@@ -5,10 +5,10 @@ from __future__ import annotations
 from sqlalchemy import or_, select
 from sqlalchemy.orm import Session
 
-from ..errors import ApiError
-from ..models import Namespace, Tabular
-from ..storage import ObjectStore
-from ..storage_families import Profile
+from ..database.models import Namespace, Tabular
+from ..protocol.errors import ApiError
+from ..storage.access import ObjectStore
+from ..storage.profiles import Profile
 
 ALTERNATIVES = {"s3": ("s3a", "s3n"), "abfss": ("wasbs",), "gs": ()}
 """Schemes that a warehouse may allow beside its own."""

@@ -8,10 +8,10 @@ from sqlalchemy import delete, select
 from sqlalchemy.orm import Session
 
 from ..authz.store import forget_objects
-from ..errors import ApiError
-from ..models import Namespace, Tabular, Task
-from ..server import Lakekeeper, find_warehouse
-from ..task_queue import cancel_soft_deletion, schedule_purge
+from ..database.models import Namespace, Tabular, Task
+from ..protocol.errors import ApiError
+from ..server.server import Lakekeeper, find_warehouse
+from ..server.task_queue import cancel_soft_deletion, schedule_purge
 from .scope import SEPARATOR, find_namespace
 
 DURING = "Error dropping Namespace in catalog"

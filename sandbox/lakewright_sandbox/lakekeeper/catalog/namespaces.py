@@ -11,14 +11,14 @@ from sqlalchemy.exc import IntegrityError
 from starlette.responses import Response
 
 from ..authz.store import Target
-from ..clock import new_id
-from ..errors import ApiError
-from ..models import Namespace
-from ..paging import Page
-from ..requests import Body, Flag, read_body
-from ..responses import empty, json_response
-from ..server import Lakekeeper, Server, find_warehouse, looks_empty
-from ..storage_families import kept_profile
+from ..database.models import Namespace
+from ..protocol.clock import new_id
+from ..protocol.errors import ApiError
+from ..protocol.requests import Body, Flag, read_body
+from ..protocol.responses import empty, json_response
+from ..server.paging import Page
+from ..server.server import Lakekeeper, Server, find_warehouse, looks_empty
+from ..storage.profiles import kept_profile
 from .call import Listing
 from .idempotency import Idempotency
 from .locations import checked_location, namespace_location

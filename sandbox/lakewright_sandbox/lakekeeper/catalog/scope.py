@@ -10,8 +10,8 @@ from fastapi import Depends, Request
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from ..errors import ApiError, namespace_missing, tabular_missing
-from ..models import Namespace, Tabular
+from ..database.models import Namespace, Tabular
+from ..protocol.errors import ApiError, namespace_missing, tabular_missing
 
 SEPARATOR = "\x1f"
 

@@ -10,15 +10,15 @@ from fastapi import APIRouter, Header, Query
 from pydantic import Field
 from starlette.responses import Response
 
-from ..requests import Body, Flag, read_body
-from ..responses import empty, json_response
+from ..protocol.requests import Body, Flag, read_body
+from ..protocol.responses import empty, json_response
 from .call import Call, CatalogCall, Found, Listing
-from .fresh_ids import check_schema
 from .idempotency import Idempotency
 from .locations import check_empty, check_location_free, checked_location, tabular_location
+from .metadata.fresh_ids import check_schema
+from .metadata.table_metadata import chosen_format_version, decoded, encoded, metadata_file, new_metadata, stored_form
+from .metadata.table_properties import CODEC, check_codec, check_supported
 from .scope import NamespacePath
-from .table_metadata import chosen_format_version, decoded, encoded, metadata_file, new_metadata, stored_form
-from .table_properties import CODEC, check_codec, check_supported
 from .tabulars import (
     NewTabular,
     RenameRequest,

@@ -9,17 +9,18 @@ from fastapi import APIRouter, Query
 from pydantic import Field
 from starlette.responses import Response
 
-from ..errors import ApiError
-from ..requests import Body, Flag, read_body
-from ..responses import empty, json_response
+from ..protocol.errors import ApiError
+from ..protocol.requests import Body, Flag, read_body
+from ..protocol.responses import empty, json_response
 from .call import Call, CatalogCall, Found, Listing
 from .commit_shapes import ViewRequirement, ViewUpdate
-from .fresh_ids import check_schema
 from .idempotency import Idempotency
 from .locations import checked_location, tabular_location
-from .requirements import check_requirements
+from .metadata.fresh_ids import check_schema
+from .metadata.requirements import check_requirements
+from .metadata.table_metadata import encoded, file_version, metadata_file
+from .metadata.view_metadata import ViewBuilder, new_view
 from .scope import NamespacePath
-from .table_metadata import encoded, file_version, metadata_file
 from .tabulars import (
     NewTabular,
     RenameRequest,
@@ -30,7 +31,6 @@ from .tabulars import (
     rename_tabular,
     swapped,
 )
-from .view_metadata import ViewBuilder, new_view
 
 Json = dict[str, Any]
 

@@ -2,28 +2,11 @@
 
 from fastapi import APIRouter
 
-from . import (
-    actions,
-    checks,
-    deleted_tabulars,
-    grants,
-    namespace_move,
-    permissions,
-    projects,
-    protection,
-    role_members,
-    roles,
-    search,
-    server_info,
-    statistics,
-    tag_definitions,
-    task_queues,
-    tasks,
-    users,
-    validation_reports,
-    warehouse_updates,
-    warehouses,
-)
+from . import deleted_tabulars, namespace_move, projects, server_info, statistics, tag_definitions, task_queues, tasks
+from .access import actions, checks, grants, permissions
+from .identities import role_members, roles, search, users
+from .warehouses import protection, validation_reports, warehouses
+from .warehouses import updates as warehouse_updates
 
 MODULES = (
     actions,

@@ -11,14 +11,14 @@ from sqlalchemy.exc import IntegrityError
 from starlette.responses import Response
 
 from ..authz.store import Target
-from ..clock import optional_timestamp, timestamp
-from ..errors import ApiError, tabular_missing
-from ..models import Namespace, Tabular
-from ..paging import AskedPage
-from ..requests import Body, read_body
-from ..responses import empty, json_response
-from ..server import Server, find_warehouse, looks_empty
-from ..task_queue import cancel_soft_deletion
+from ..database.models import Namespace, Tabular
+from ..protocol.clock import optional_timestamp, timestamp
+from ..protocol.errors import ApiError, tabular_missing
+from ..protocol.requests import Body, read_body
+from ..protocol.responses import empty, json_response
+from ..server.paging import AskedPage
+from ..server.server import Server, find_warehouse, looks_empty
+from ..server.task_queue import cancel_soft_deletion
 
 router = APIRouter(prefix="/management/v1/warehouse/{warehouse_id}/deleted-tabulars")
 

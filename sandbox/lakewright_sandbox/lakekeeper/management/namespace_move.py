@@ -15,11 +15,11 @@ from starlette.responses import Response
 from ..authz.store import Target
 from ..catalog.namespaces import check_path
 from ..catalog.scope import find_namespace, path_key
-from ..errors import ApiError, namespace_missing
-from ..models import Namespace, Warehouse
-from ..requests import Body, read_body
-from ..responses import json_response
-from ..server import Server, find_warehouse
+from ..database.models import Namespace, Warehouse
+from ..protocol.errors import ApiError, namespace_missing
+from ..protocol.requests import Body, read_body
+from ..protocol.responses import json_response
+from ..server.server import Server, find_warehouse
 
 router = APIRouter(prefix="/management/v1/warehouse/{warehouse_id}/namespace")
 

@@ -10,12 +10,12 @@ from sqlalchemy import select
 from starlette.responses import Response
 
 from ..authz.store import Target, forget_objects
-from ..clock import new_id
-from ..errors import ApiError, project_missing
-from ..models import Project, Role, TagDefinition, TaskQueueConfig, Warehouse
-from ..requests import Body, read_body
-from ..responses import empty, json_response
-from ..server import ProjectId, Server, checked_project_id
+from ..database.models import Project, Role, TagDefinition, TaskQueueConfig, Warehouse
+from ..protocol.clock import new_id
+from ..protocol.errors import ApiError, project_missing
+from ..protocol.requests import Body, read_body
+from ..protocol.responses import empty, json_response
+from ..server.server import ProjectId, Server, checked_project_id
 
 router = APIRouter(prefix="/management/v1")
 

@@ -10,15 +10,15 @@ from sqlalchemy.exc import SQLAlchemyError
 from starlette.responses import Response
 
 from ..authz.store import Relation, Target, add
-from ..errors import ApiError
-from ..identities import Subject
-from ..models import Project, ServerRow
-from ..requests import Body, Caller, read_body
-from ..responses import empty, json_response
-from ..server import Server
-from ..task_queue import warehouse_queues
-from ..users import UserDetails, UserType, find_user, provision, shown, user_missing
-from ..versions import INFO_FIELDS, REPORTED, fields_in, queue_name
+from ..database.models import Project, ServerRow
+from ..database.users import UserDetails, UserType, find_user, provision, shown, user_missing
+from ..protocol.errors import ApiError
+from ..protocol.identities import Subject
+from ..protocol.requests import Body, Caller, read_body
+from ..protocol.responses import empty, json_response
+from ..protocol.versions import INFO_FIELDS, REPORTED, fields_in, queue_name
+from ..server.server import Server
+from ..server.task_queue import warehouse_queues
 
 router = APIRouter()
 

@@ -9,12 +9,12 @@ from fastapi import APIRouter, Query
 from sqlalchemy import select
 from starlette.responses import Response
 
-from ..clock import timestamp
-from ..models import WarehouseStatistics
-from ..paging import Page, page_token
-from ..responses import json_response
-from ..server import Server, find_warehouse
-from ..statistics import take_statistics
+from ..database.models import WarehouseStatistics
+from ..database.statistics import take_statistics
+from ..protocol.clock import timestamp
+from ..protocol.responses import json_response
+from ..server.paging import Page, page_token
+from ..server.server import Server, find_warehouse
 
 router = APIRouter(prefix="/management/v1")
 

@@ -10,15 +10,15 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 from starlette.responses import Response
 
+from ..authz.enforcement.management_targets import tag_definition_missing
 from ..authz.store import Target, forget_objects
-from ..authz.targets import tag_definition_missing
-from ..clock import new_id, optional_timestamp, timestamp
-from ..errors import ApiError, project_missing
-from ..models import Project, TagDefinition
-from ..paging import AskedPage
-from ..requests import Body, read_body
-from ..responses import empty, json_response
-from ..server import ProjectId, Server
+from ..database.models import Project, TagDefinition
+from ..protocol.clock import new_id, optional_timestamp, timestamp
+from ..protocol.errors import ApiError, project_missing
+from ..protocol.requests import Body, read_body
+from ..protocol.responses import empty, json_response
+from ..server.paging import AskedPage
+from ..server.server import ProjectId, Server
 
 Scope = Literal["warehouse", "namespace", "table", "view", "generic-table", "column"]
 

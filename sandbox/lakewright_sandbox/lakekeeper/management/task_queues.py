@@ -8,13 +8,13 @@ from uuid import UUID
 from fastapi import APIRouter
 from starlette.responses import Response
 
-from ..errors import ApiError, project_missing
-from ..models import Project, TaskQueueConfig
-from ..requests import Body, read_body
-from ..responses import empty, json_response
-from ..server import Lakekeeper, ProjectId, Server, find_warehouse
-from ..task_queue import warehouse_queues
-from ..versions import queue_called, queue_name
+from ..database.models import Project, TaskQueueConfig
+from ..protocol.errors import ApiError, project_missing
+from ..protocol.requests import Body, read_body
+from ..protocol.responses import empty, json_response
+from ..protocol.versions import queue_called, queue_name
+from ..server.server import Lakekeeper, ProjectId, Server, find_warehouse
+from ..server.task_queue import warehouse_queues
 
 LOG_CLEANUP = "task_log_cleanup"
 

@@ -11,15 +11,15 @@ from pydantic import Field
 from sqlalchemy import select, tuple_
 from starlette.responses import Response
 
-from ..clock import micros_of, optional_timestamp, timestamp
-from ..errors import ApiError
-from ..models import Tabular, Task
-from ..paging import Page, page_token
-from ..requests import Body, read_body
-from ..responses import empty, json_response
-from ..server import Server, find_warehouse
-from ..task_queue import SOFT_DELETION
-from ..versions import queue_called, queue_name
+from ..database.models import Tabular, Task
+from ..protocol.clock import micros_of, optional_timestamp, timestamp
+from ..protocol.errors import ApiError
+from ..protocol.requests import Body, read_body
+from ..protocol.responses import empty, json_response
+from ..protocol.versions import queue_called, queue_name
+from ..server.paging import Page, page_token
+from ..server.server import Server, find_warehouse
+from ..server.task_queue import SOFT_DELETION
 
 router = APIRouter(prefix="/management/v1/warehouse/{warehouse_id}")
 

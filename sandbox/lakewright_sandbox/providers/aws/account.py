@@ -5,25 +5,31 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from lakewright_sandbox.providers.aws.bucket import Bucket
-from lakewright_sandbox.providers.aws.bucket_lifecycle import BucketLifecycle
-from lakewright_sandbox.providers.aws.bucket_settings import (
+from lakewright_sandbox.providers.aws.functions import FUNCTIONS
+from lakewright_sandbox.providers.aws.resources.bucket import Bucket
+from lakewright_sandbox.providers.aws.resources.bucket_lifecycle import BucketLifecycle
+from lakewright_sandbox.providers.aws.resources.bucket_settings import (
     BucketEncryption,
     BucketOwnershipControls,
     BucketPolicy,
     BucketPublicAccessBlock,
     BucketVersioning,
 )
-from lakewright_sandbox.providers.aws.calls import doing, having_made, making
-from lakewright_sandbox.providers.aws.connection import Connection
-from lakewright_sandbox.providers.aws.functions import FUNCTIONS
-from lakewright_sandbox.providers.aws.key import Alias, Key
-from lakewright_sandbox.providers.aws.kind import Kind
-from lakewright_sandbox.providers.aws.role import Role, RolePolicy
-from lakewright_sandbox.providers.difference import Change, Difference
-from lakewright_sandbox.providers.errors import ProviderError, UnsupportedError
-from lakewright_sandbox.providers.properties import UNKNOWN, Properties, holds_unknown, mark_secrets, without_internal
-from lakewright_sandbox.providers.servicer import Failure, Found, Subject
+from lakewright_sandbox.providers.aws.resources.calls import doing, having_made, making
+from lakewright_sandbox.providers.aws.resources.connection import Connection
+from lakewright_sandbox.providers.aws.resources.key import Alias, Key
+from lakewright_sandbox.providers.aws.resources.kind import Kind
+from lakewright_sandbox.providers.aws.resources.role import Role, RolePolicy
+from lakewright_sandbox.providers.protocol.difference import Change, Difference
+from lakewright_sandbox.providers.protocol.errors import ProviderError, UnsupportedError
+from lakewright_sandbox.providers.protocol.properties import (
+    UNKNOWN,
+    Properties,
+    holds_unknown,
+    mark_secrets,
+    without_internal,
+)
+from lakewright_sandbox.providers.protocol.servicer import Failure, Found, Subject
 
 KINDS: dict[str, Kind] = {
     kind.token: kind

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from lakewright_sandbox.providers.aws.calls import doing
-from lakewright_sandbox.providers.aws.connection import Connection
-from lakewright_sandbox.providers.aws.policies import policy_document
-from lakewright_sandbox.providers.properties import Properties
+from lakewright_sandbox.providers.aws.resources.calls import doing
+from lakewright_sandbox.providers.aws.resources.connection import Connection
+from lakewright_sandbox.providers.aws.resources.policies import policy_document
+from lakewright_sandbox.providers.protocol.properties import Properties
 
 
 def caller_identity(aws: Connection, args: Properties) -> Properties:

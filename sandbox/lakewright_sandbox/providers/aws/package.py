@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from lakewright_sandbox.providers.aws.account import Account
-from lakewright_sandbox.providers.aws.connection import connect
-from lakewright_sandbox.providers.properties import Properties
-from lakewright_sandbox.providers.servicer import Failure
+from lakewright_sandbox.providers.aws.resources.connection import connect
+from lakewright_sandbox.providers.protocol.properties import Properties
+from lakewright_sandbox.providers.protocol.servicer import Failure
 
 # The real provider's version whose types, ids and outputs this one follows.
 _VERSION = "7.51.1"

@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from lakewright_sandbox.cluster.ownership import Owner, owners_of
-from lakewright_sandbox.providers.difference import Difference
-from lakewright_sandbox.providers.errors import ProviderError
 from lakewright_sandbox.providers.kubernetes.connection import Connection, RefusedByClusterError
 from lakewright_sandbox.providers.kubernetes.manifests import Manifest
 from lakewright_sandbox.providers.kubernetes.rendering import Rendering, named, object_id
-from lakewright_sandbox.providers.properties import Properties, holds_unknown, without_internal
-from lakewright_sandbox.providers.servicer import Found, Subject
+from lakewright_sandbox.providers.protocol.difference import Difference
+from lakewright_sandbox.providers.protocol.errors import ProviderError
+from lakewright_sandbox.providers.protocol.properties import Properties, holds_unknown, without_internal
+from lakewright_sandbox.providers.protocol.servicer import Found, Subject
 
 _FORCE = "pulumi.com/patchForce"
 _TROUBLESHOOTING = (

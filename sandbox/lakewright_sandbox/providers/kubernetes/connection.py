@@ -13,9 +13,9 @@ import yaml
 
 from lakewright_sandbox.cluster.app import PLATFORM
 from lakewright_sandbox.cluster.kinds import Kind, kind_named
-from lakewright_sandbox.providers.errors import NotASandboxError, ProviderError, UnsupportedError
 from lakewright_sandbox.providers.kubernetes.manifests import Manifest
-from lakewright_sandbox.providers.properties import Properties
+from lakewright_sandbox.providers.protocol.errors import NotASandboxError, ProviderError, UnsupportedError
+from lakewright_sandbox.providers.protocol.properties import Properties
 
 
 class RefusedByClusterError(ProviderError):

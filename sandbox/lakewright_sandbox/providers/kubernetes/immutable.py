@@ -5,8 +5,8 @@ From the Kubernetes API's own update validation and the real provider's document
 
 from __future__ import annotations
 
-from lakewright_sandbox.providers.difference import under
 from lakewright_sandbox.providers.kubernetes.manifests import Manifest
+from lakewright_sandbox.providers.protocol.difference import under
 
 _IDENTITY = ("metadata.name", "metadata.namespace")
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import yaml
 
-from lakewright_sandbox.providers.errors import ProviderError
+from lakewright_sandbox.providers.protocol.errors import ProviderError
 
 Manifest = dict[str, Any]
 

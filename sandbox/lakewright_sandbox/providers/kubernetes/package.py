@@ -6,12 +6,12 @@ import os
 import secrets
 from pathlib import Path
 
-from lakewright_sandbox.providers.errors import ProviderError, UnsupportedError
 from lakewright_sandbox.providers.kubernetes.applying import Applying
 from lakewright_sandbox.providers.kubernetes.connection import Connection
 from lakewright_sandbox.providers.kubernetes.rendering import Rendering
-from lakewright_sandbox.providers.properties import UNKNOWN, Properties, holds_unknown
-from lakewright_sandbox.providers.servicer import Failure
+from lakewright_sandbox.providers.protocol.errors import ProviderError, UnsupportedError
+from lakewright_sandbox.providers.protocol.properties import UNKNOWN, Properties, holds_unknown
+from lakewright_sandbox.providers.protocol.servicer import Failure
 
 # The real provider's version whose rendering this one follows.
 _VERSION = "4.34.2"

@@ -16,12 +16,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from lakewright_sandbox.providers.difference import Change, Difference, compare
-from lakewright_sandbox.providers.errors import ProviderError, UnsupportedError
 from lakewright_sandbox.providers.kubernetes import manifests
 from lakewright_sandbox.providers.kubernetes.immutable import forces_replacement, is_namespaced
-from lakewright_sandbox.providers.properties import UNKNOWN, Properties, holds_unknown, mark_secrets, without_internal
-from lakewright_sandbox.providers.servicer import Failure, Found, Subject
+from lakewright_sandbox.providers.protocol.difference import Change, Difference, compare
+from lakewright_sandbox.providers.protocol.errors import ProviderError, UnsupportedError
+from lakewright_sandbox.providers.protocol.properties import (
+    UNKNOWN,
+    Properties,
+    holds_unknown,
+    mark_secrets,
+    without_internal,
+)
+from lakewright_sandbox.providers.protocol.servicer import Failure, Found, Subject
 
 _AUTONAMED = "pulumi.com/autonamed"
 _FIELD_MANAGER = "pulumi.com/patchFieldManager"

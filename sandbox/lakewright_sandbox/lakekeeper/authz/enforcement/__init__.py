@@ -1,0 +1,1 @@
+"""Authorization of requests before their handlers run."""

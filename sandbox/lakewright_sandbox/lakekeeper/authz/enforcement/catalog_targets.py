@@ -1,0 +1,100 @@
+"""What catalog calls are about: namespaces, tables and views by their names, in the path, the query and the body."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from ...catalog.scope import namespace_of, path_key, tabular_named
+from ...database.models import Namespace, Warehouse
+from ..store import Target
+
+if TYPE_CHECKING:
+    from ...server.server import Lakekeeper
+
+Need = tuple[Target, str]
+
+TABULARS = {"table": "table", "view": "view", "generic_table": "generic-table"}
+"""Kinds by the parameters of paths that name them."""
+
+
+class CatalogNames:
+    """The names in one warehouse, in one session. What is not there needs no right: its handler answers 404."""
+
+    def __init__(self, session: Session, warehouse_id: str) -> None:
+        self._session = session
+        self._warehouse = Target("warehouse", warehouse_id)
+
+    def needs(self, action: str, params: dict[str, str], parent: str | None, body: Any) -> Iterator[Need]:
+        """Yield the rights on what is named. Of a namespace or table the warehouse only has to be there."""
+        if "namespace" in params:
+            path = namespace_of(params["namespace"])
+            found = next(((kind, params[name]) for name, kind in TABULARS.items() if name in params), None)
+            yield from self._tabular(path, found[1], found[0], action) if found else self._namespace(path, action)
+        elif action == "list_namespaces":
+            yield from self._namespace(namespace_of(parent), action) if parent else [(self._warehouse, action)]
+        else:
+            yield from self._in_body(action, body if isinstance(body, dict) else {})
+
+    def _in_body(self, action: str, body: dict[str, Any]) -> Iterator[Need]:
+        if action == "create_namespace":
+            above = _path(body.get("namespace"))[:-1]
+            yield from self._namespace(above, action) if above else [(self._warehouse, action)]
+        elif action == "rename":
+            yield from self._identified(body.get("source"), action)
+            destination = body.get("destination")
+            if isinstance(destination, dict):
+                yield from self._namespace(_path(destination.get("namespace")), "create_table")
+        elif action == "commit":
+            for change in body.get("table-changes") or []:
+                yield from self._identified(change.get("identifier") if isinstance(change, dict) else None, action)
+
+    def _identified(self, identifier: Any, action: str) -> Iterator[Need]:
+        if isinstance(identifier, dict):
+            yield from self._tabular(_path(identifier.get("namespace")), str(identifier.get("name")), None, action)
+
+    def _namespace(self, path: Sequence[str], action: str) -> Iterator[Need]:
+        if found := self._find(path):
+            yield Target("namespace", found.id), action
+
+    def _tabular(self, path: Sequence[str], name: str, kind: str | None, action: str) -> Iterator[Need]:
+        namespace = self._find(path)
+        found = tabular_named(self._session, namespace, name) if namespace else None
+        if found is not None and kind in (None, found.kind):
+            yield Target(found.kind, found.id), action
+
+    def _find(self, path: Sequence[str]) -> Namespace | None:
+        key = path_key(path)
+        query = select(Namespace).where(Namespace.warehouse_id == self._warehouse.id, Namespace.path_key == key)
+        return self._session.scalars(query).first()
+
+
+def catalog_needs(
+    session: Session, action: str, params: dict[str, str], parent: str | None, body: Any
+) -> Iterator[Need]:
+    """The rights that a call under `/catalog/v1/{prefix}` needs, in the order they are asked for."""
+    try:
+        warehouse_id = str(UUID(params["prefix"]))
+    except ValueError:
+        return
+    if session.get(Warehouse, warehouse_id) is not None:
+        yield from CatalogNames(session, warehouse_id).needs(action, params, parent, body)
+
+
+def config_needs(server: Lakekeeper, session: Session, project: str, warehouse: str) -> Iterator[Need]:
+    """Of `GET /config`, whose warehouse is named, perhaps with its project before a slash."""
+    head, slash, rest = warehouse.partition("/")
+    names = [(head, rest)] if slash else []
+    for owner, name in [*names, (project or server.settings.default_project, warehouse)]:
+        query = select(Warehouse).where(Warehouse.project_id == owner, Warehouse.name_key == name.casefold())
+        if found := session.scalars(query).first():
+            yield Target("warehouse", found.id), "get_config"
+            return
+
+
+def _path(value: Any) -> list[str]:
+    return [str(part) for part in value] if isinstance(value, list) else []

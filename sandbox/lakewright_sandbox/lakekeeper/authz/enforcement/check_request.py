@@ -1,0 +1,101 @@
+"""Before a handler runs: who asks, and whether that one may do what is asked. Under allow-all nothing is looked at."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Annotated, Any
+from uuid import UUID
+
+from fastapi import Header, Request
+from sqlalchemy.orm import Session
+from starlette.concurrency import run_in_threadpool
+
+from ...database.models import Role
+from ...protocol.errors import ApiError
+from ...protocol.requests import Caller
+from ...server.server import Lakekeeper, ProjectId, Server
+from ..caller import Actor, act_as
+from ..rights import Rights
+from ..store import Target
+from .catalog_targets import Need, catalog_needs, config_needs
+from .management_targets import named_object
+from .required_actions import NAMED, PATH, PROJECT, SERVER, answers_for_itself
+
+
+async def enforce(
+    request: Request,
+    server: Server,
+    caller: Caller,
+    project: ProjectId,
+    x_assume_role: Annotated[str | None, Header()] = None,
+) -> None:
+    """A dependency of every route. Raises 401, 403 or 404."""
+    actor = Actor(caller, _role_id(x_assume_role) if x_assume_role else None)
+    act_as(actor)
+    if not server.authorizer.enforces:
+        return
+    call = f"{request.method} {request.scope['route'].path}"
+    asked = Asked(request, project, await _body(request))
+    named = await named_object(request, project) if call in PATH else None
+
+    def check() -> None:
+        with server.database.read() as session:
+            _check_assumed_role(server, session, actor)
+            if answers_for_itself(call):
+                return
+            if named is not None:
+                known = named.kind in (
+                    "project",
+                    "user",
+                )  # of these the right is looked at first, then whether they exist
+                target = named.target(server) if known else named.find(server, session)
+                server.authorizer.require(session, target, PATH[call])
+                return
+            for target, action in asked.needs(server, session, call):
+                server.authorizer.require(session, target, action)
+
+    await run_in_threadpool(check)
+
+
+class Asked:
+    """A request as far as rights are concerned."""
+
+    def __init__(self, request: Request, project: str, body: Any) -> None:
+        self._query, self._params = request.query_params, request.path_params
+        self._body, self._project = body if isinstance(body, dict) else {}, project
+
+    def needs(self, server: Lakekeeper, session: Session, call: str) -> Iterator[Need]:
+        if call in PROJECT:
+            project = self._body.get("project-id") or self._query.get("projectId") or self._project
+            yield Target("project", str(project)), PROJECT[call]
+        elif call in SERVER:
+            yield Target("server", server.server_id), SERVER[call]
+        elif call == "GET /catalog/v1/config":
+            yield from config_needs(server, session, self._project, self._query.get("warehouse", ""))
+        else:
+            yield from catalog_needs(session, NAMED[call], self._params, self._query.get("parent"), self._body)
+
+
+async def _body(request: Request) -> Any:
+    """The JSON that was sent, or None: what is malformed is the handler's to refuse."""
+    try:
+        return json.loads(await request.body() or b"null")
+    except ValueError:
+        return None
+
+
+def _role_id(value: str) -> str:
+    try:
+        return str(UUID(value))
+    except ValueError:
+        raise ApiError(400, "InvalidAssumeRoleId", f"Invalid role id `{value}` in header x-assume-role.") from None
+
+
+def _check_assumed_role(server: Lakekeeper, session: Session, actor: Actor) -> None:
+    if actor.role is None:
+        return
+    user = Actor(actor.user).subject
+    known = session.get(Role, actor.role) is not None
+    if not (known and Rights(server, session, user).has(Target("role", actor.role), "assignee")):
+        raise ApiError(403, "AssumeRoleForbidden", f"Assuming the role `{actor.role}` is forbidden")

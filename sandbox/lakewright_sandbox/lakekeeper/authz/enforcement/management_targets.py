@@ -1,0 +1,124 @@
+"""The object that a management request's path names: found, or 404 as everywhere else."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated
+from uuid import UUID
+
+from fastapi import Depends, Request
+from sqlalchemy.orm import Session
+
+from ...database.models import Namespace, Project, Role, Tabular, TagDefinition
+from ...protocol.errors import ApiError, RequestRejectedError, namespace_missing, project_missing, tabular_missing
+from ...protocol.identities import checked_user_id
+from ...protocol.requests import uuid_fault
+from ...server.server import Lakekeeper, ProjectId, find_warehouse
+from ..store import Target
+
+PATHS = {
+    "server": "/server",
+    "project": "/project",
+    "warehouse": "/warehouse/{warehouse_id}",
+    "namespace": "/warehouse/{warehouse_id}/namespace/{namespace_id}",
+    "table": "/warehouse/{warehouse_id}/table/{table_id}",
+    "view": "/warehouse/{warehouse_id}/view/{view_id}",
+    "generic-table": "/warehouse/{warehouse_id}/generic-table/{generic_table_id}",
+    "tag-definition": "/tag-definition/{tag_definition_id}",
+}
+INNERMOST_FIRST = (
+    *("generic-table", "view", "table", "namespace", "warehouse"),
+    *("tag-definition", "role", "user", "project"),
+)
+
+
+def id_name(kind: str) -> str:
+    """The parameter of a path that names an object of the kind."""
+    return f"{kind.replace('-', '_')}_id"
+
+
+class Named:
+    """What a path names, still to be found in a session."""
+
+    def __init__(self, kind: str, ids: Mapping[str, str], project: str) -> None:
+        self.kind, self.ids, self.project = kind, ids, project
+
+    def target(self, server: Lakekeeper) -> Target:
+        """Whether it is there or not."""
+        return Target(self.kind, server.server_id if self.kind == "server" else self.ids[id_name(self.kind)])
+
+    def find(self, server: Lakekeeper, session: Session) -> Target:
+        """Raises 404 for what is not there."""
+        ids = self.ids
+        match self.kind:
+            case "project":
+                if session.get(Project, ids["project_id"]) is None:
+                    raise project_missing(ids["project_id"])
+            case "warehouse":
+                find_warehouse(session, ids["warehouse_id"])
+            case "namespace":
+                find_namespace_by_id(session, ids["namespace_id"], ids.get("warehouse_id"))
+            case "role":
+                role = session.get(Role, ids["role_id"])
+                if role is None or role.project_id != self.project:
+                    raise role_missing(ids["role_id"], self.project)
+            case "tag-definition":
+                tag = session.get(TagDefinition, ids["tag_definition_id"])
+                if tag is None or tag.project_id != self.project:
+                    raise tag_definition_missing(ids["tag_definition_id"])
+            case "table" | "view" | "generic-table" as kind:
+                find_warehouse(session, ids["warehouse_id"])
+                tabular = session.get(Tabular, ids[id_name(kind)])
+                if tabular is None or tabular.kind != kind or tabular.warehouse_id != ids["warehouse_id"]:
+                    raise tabular_missing(kind)
+            case _:
+                pass
+        return self.target(server)
+
+
+async def named_object(request: Request, project: ProjectId) -> Named:
+    """The innermost object of the path. Ids must be UUIDs but for projects' and users'."""
+    given = request.path_params
+    ids = {name: _checked(name, given[name]) for kind in INNERMOST_FIRST if (name := id_name(kind)) in given}
+    path = request.scope["route"].path
+    kind = next((kind for kind in INNERMOST_FIRST if id_name(kind) in ids), None)
+    if kind is None:
+        kind = "server" if "/server" in path else "project"
+        ids["project_id"] = project
+    return Named(kind, ids, project)
+
+
+NamedObject = Annotated[Named, Depends(named_object)]
+
+
+def _checked(name: str, value: str) -> str:
+    if name == "project_id":
+        return value
+    if name == "user_id":
+        return checked_user_id(value)
+    try:
+        return str(UUID(value))
+    except ValueError:
+        reason = f"UUID parsing failed: {uuid_fault(value)}"
+        message = f"Invalid URL: Cannot parse `{name}` with value `{value}`: {reason}"
+        raise RequestRejectedError(400, message) from None
+
+
+def find_namespace_by_id(session: Session, namespace_id: str, warehouse_id: str | None = None) -> Namespace:
+    """Raises 404, for a namespace of another warehouse too where one is named."""
+    if warehouse_id is not None:
+        find_warehouse(session, warehouse_id)
+    row = session.get(Namespace, namespace_id)
+    if row is None or warehouse_id not in (None, row.warehouse_id):
+        raise namespace_missing(namespace_id, warehouse_id or "")
+    return row
+
+
+def tag_definition_missing(definition_id: str) -> ApiError:
+    return ApiError(404, "TagDefinitionNotFound", f"Tag definition `{definition_id}` not found or access denied")
+
+
+def role_missing(role_id: object, project: str) -> ApiError:
+    message = f"A role with id '{role_id}' does not exist in project with id '{project}'"
+    stack = ("Role not found or access denied", "Error getting Role from catalog")
+    return ApiError(404, "RoleNotFoundInProject", message, *stack)

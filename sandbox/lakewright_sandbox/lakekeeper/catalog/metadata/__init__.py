@@ -1,0 +1,1 @@
+"""Iceberg metadata of tables and views: pure functions over their JSON documents."""

@@ -1,0 +1,84 @@
+"""Field ids of a created table: the server numbers the fields itself, level by level as Iceberg's libraries do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from ...protocol.errors import ApiError, RequestRejectedError
+
+Json = dict[str, Any]
+
+UNREADABLE = "Failed to deserialize the JSON body into the target type"
+
+
+class FreshIds:
+    """Copies a schema with ids from 1 on, and remembers which id became which."""
+
+    def __init__(self) -> None:
+        self.last = 0
+        self.of: dict[int, int] = {}
+
+    def schema(self, schema: Json) -> Json:
+        fresh: Json = {"schema-id": 0, **self._struct(schema)}
+        if identifiers := schema.get("identifier-field-ids"):
+            fresh["identifier-field-ids"] = [self.source(one) for one in identifiers]
+        return fresh
+
+    def source(self, field_id: int) -> int:
+        """The new id of a field that a partition spec or sort order refers to."""
+        if field_id not in self.of:
+            raise ApiError(400, "InvalidTableConfig", f"No field with id {field_id} in the table's schema.")
+        return self.of[field_id]
+
+    def _next(self, old: int) -> int:
+        self.last += 1
+        self.of[old] = self.last
+        return self.last
+
+    def _struct(self, struct: Json) -> Json:
+        fields = struct["fields"]
+        numbers = [self._next(field["id"]) for field in fields]
+        fresh = [
+            field | {"id": number, "type": self._type(field["type"])}
+            for field, number in zip(fields, numbers, strict=True)
+        ]
+        return {"type": "struct", "fields": fresh}
+
+    def _type(self, kind: Any) -> Any:
+        if not isinstance(kind, dict):
+            return kind
+        if kind["type"] == "struct":
+            return self._struct(kind)
+        if kind["type"] == "list":
+            number = self._next(kind["element-id"])
+            return kind | {"element-id": number, "element": self._type(kind["element"])}
+        numbers = {"key-id": self._next(kind["key-id"]), "value-id": self._next(kind["value-id"])}
+        return kind | numbers | {"key": self._type(kind["key"]), "value": self._type(kind["value"])}
+
+
+def check_schema(schema: Json) -> None:
+    """Raises 422 in plain text for what does not look like a schema; types are the client's business."""
+    try:
+        ids = list(field_ids(schema)) if isinstance(schema["fields"], list) else None
+        named = all(isinstance(field["name"], str) for field in schema["fields"])
+    except (KeyError, TypeError) as fault:
+        missing = f"missing field {str(fault)!r}" if isinstance(fault, KeyError) else "invalid type"
+        raise RequestRejectedError(422, f"{UNREADABLE}: schema: {missing}") from None
+    if ids is None or not named or not all(isinstance(one, int) for one in ids):
+        raise RequestRejectedError(422, f"{UNREADABLE}: schema: invalid type")
+    if len(ids) != len(set(ids)):
+        raise ApiError(400, "InvalidTableConfig", "The schema uses a field id more than once.")
+
+
+def field_ids(kind: Any) -> Iterator[int]:
+    """Every field id in a schema or type."""
+    if not isinstance(kind, dict):
+        return
+    for field in kind.get("fields", []):
+        yield field["id"]
+        yield from field_ids(field["type"])
+    for part in ("element", "key", "value"):
+        if part in kind:
+            yield kind[f"{part}-id"]
+            yield from field_ids(kind[part])

@@ -1,0 +1,71 @@
+"""What a commit assumes about the table or view it changes. A false assumption is a conflict: 409."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...protocol.errors import ApiError
+
+Json = dict[str, Any]
+
+FIELDS = {
+    "assert-current-schema-id": ("current-schema-id", "current-schema-id", "Current schema id does not match"),
+    "assert-last-assigned-field-id": (
+        "last-assigned-field-id",
+        "last-column-id",
+        "Last assigned field id does not match",
+    ),
+    "assert-last-assigned-partition-id": (
+        "last-assigned-partition-id",
+        "last-partition-id",
+        "Last assigned partition id does not match",
+    ),
+    "assert-default-spec-id": ("default-spec-id", "default-spec-id", "Default spec id does not match"),
+    "assert-default-sort-order-id": (
+        "default-sort-order-id",
+        "default-sort-order-id",
+        "Default sort order id does not match",
+    ),
+}
+
+
+def check_requirements(requirements: list[Json], document: Json | None) -> None:
+    """`document` is the current metadata, None where the table does not exist yet."""
+    for requirement in requirements:
+        kind = requirement.get("type")
+        if kind == "assert-create":
+            if document is not None:
+                raise _conflict("Table already exists")
+        elif document is None:
+            raise _conflict("Table does not exist")
+        elif kind in ("assert-table-uuid", "assert-view-uuid"):
+            found = document.get("table-uuid") or document.get("view-uuid")
+            if requirement["uuid"] != found:
+                what = "Table" if kind == "assert-table-uuid" else "View"
+                raise _conflict(f"{what} UUID does not match", requirement["uuid"], found)
+        elif kind == "assert-ref-snapshot-id":
+            _check_reference(requirement, document)
+        elif kind in FIELDS:
+            wanted, key, message = FIELDS[kind]
+            if requirement[wanted] != document.get(key):
+                raise _conflict(message, requirement[wanted], document.get(key))
+        else:
+            raise ApiError(400, "UnsupportedRequirement", f"Unknown requirement type `{kind}`.")
+
+
+def _check_reference(requirement: Json, document: Json) -> None:
+    name, wanted = requirement["ref"], requirement.get("snapshot-id")
+    reference = document.get("refs", {}).get(name)
+    if reference is None:
+        if wanted is not None:
+            raise _conflict(f"Branch or tag `{name}` not found")
+    elif wanted is None:
+        raise _conflict(f"Branch or tag `{name}` was created concurrently")
+    elif reference["snapshot-id"] != wanted:
+        raise _conflict(f"Branch or tag `{name}` has changed", wanted, reference["snapshot-id"])
+
+
+def _conflict(reason: str, expected: Any = None, found: Any = None) -> ApiError:
+    context = "" if expected is None else f", context: {{ expected: {expected}, found: {found} }}"
+    message = f"CatalogCommitConflicts{context} => Requirement failed: {reason}"
+    return ApiError(409, "CatalogCommitConflicts", message)

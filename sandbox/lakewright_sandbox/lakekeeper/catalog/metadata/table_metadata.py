@@ -1,0 +1,140 @@
+"""A table's metadata document (Iceberg table spec, format versions 1 to 3): how a new one looks, how it is stored."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from typing import Any
+
+from ...protocol.clock import new_id
+from ...protocol.errors import ApiError
+from .fresh_ids import FreshIds
+
+Json = dict[str, Any]
+
+FIRST_PARTITION_ID = 1000
+OPTIONAL_WHEN_EMPTY = (
+    "properties",
+    "snapshots",
+    "snapshot-log",
+    "metadata-log",
+    "statistics",
+    "partition-statistics",
+    "encryption-keys",
+)
+
+
+def empty_metadata(table_uuid: str, location: str, format_version: int, now_millis: int) -> Json:
+    """A table without a schema, for commits that bring everything themselves."""
+    document: Json = {
+        "format-version": format_version,
+        "table-uuid": table_uuid,
+        "location": location,
+        "last-sequence-number": 0,
+        "last-updated-ms": now_millis,
+        "last-column-id": 0,
+        "schemas": [],
+        "current-schema-id": -1,
+        "partition-specs": [],
+        "default-spec-id": -1,
+        "last-partition-id": FIRST_PARTITION_ID - 1,
+        "properties": {},
+        "sort-orders": [],
+        "default-sort-order-id": -1,
+        "refs": {},
+    }
+    if format_version >= 3:
+        document["next-row-id"] = 0
+    return document
+
+
+def new_metadata(
+    table_uuid: str,
+    location: str,
+    format_version: int,
+    now_millis: int,
+    *,
+    schema: Json,
+    partition_spec: Json | None,
+    write_order: Json | None,
+    properties: dict[str, str],
+) -> Json:
+    """A created table: schema, partition spec and sort order with ids of the server's own."""
+    fresh = FreshIds()
+    document = empty_metadata(table_uuid, location, format_version, now_millis)
+    document["schemas"], document["current-schema-id"] = [fresh.schema(schema)], 0
+    document["last-column-id"] = fresh.last
+    spec = [
+        _reassigned(field, fresh) | {"field-id": FIRST_PARTITION_ID + index}
+        for index, field in enumerate((partition_spec or {}).get("fields", []))
+    ]
+    document["partition-specs"], document["default-spec-id"] = [{"spec-id": 0, "fields": spec}], 0
+    document["last-partition-id"] += len(spec)
+    order = [_reassigned(field, fresh) for field in (write_order or {}).get("fields", [])]
+    order_id = 1 if order else 0
+    document["sort-orders"], document["default-sort-order-id"] = [{"order-id": order_id, "fields": order}], order_id
+    document["properties"] = properties
+    return document
+
+
+def _reassigned(field: Json, fresh: FreshIds) -> Json:
+    changed = dict(field)
+    if "source-id" in field:
+        changed["source-id"] = fresh.source(field["source-id"])
+    if "source-ids" in field:
+        changed["source-ids"] = [fresh.source(one) for one in field["source-ids"]]
+    return changed
+
+
+def stored_form(document: Json) -> Json:
+    """What is written and answered: empty collections left out, the legacy fields of version 1 added."""
+    form = {key: value for key, value in document.items() if value or key not in OPTIONAL_WHEN_EMPTY}
+    if form["format-version"] == 1:
+        form.pop("last-sequence-number", None)
+        form["schema"] = next(one for one in form["schemas"] if one["schema-id"] == form["current-schema-id"])
+        spec = next(one for one in form["partition-specs"] if one["spec-id"] == form["default-spec-id"])
+        form["partition-spec"] = spec["fields"]
+    return form
+
+
+def metadata_file(location: str, version: int, codec: str | None, file_id: str | None = None) -> str:
+    """A new name for a metadata file: `00001-<uuid>.gz.metadata.json`, without `.gz` where codec is `none`."""
+    infix = "" if codec == "none" else ".gz"
+    return f"{location}/metadata/{version:05d}-{file_id or new_id()}{infix}.metadata.json"
+
+
+def file_version(metadata_location: str) -> int:
+    """The number in a metadata file's name; -1 for names of another form."""
+    digits = metadata_location.rpartition("/")[2].partition("-")[0]
+    return int(digits) if digits.isdigit() else -1
+
+
+def encoded(document: Json, uri: str) -> bytes:
+    text = json.dumps(document, separators=(",", ":")).encode()
+    return gzip.compress(text, compresslevel=6) if ".gz.metadata.json" in uri else text
+
+
+def decoded(content: bytes, uri: str) -> Json:
+    """Raises 400 for a file that is no table metadata."""
+    try:
+        document = json.loads(gzip.decompress(content) if content[:2] == b"\x1f\x8b" else content)
+        if {"table-uuid", "location", "format-version"} <= set(document):
+            return document
+    except (OSError, ValueError, TypeError):
+        pass
+    raise ApiError(400, "InvalidTableMetadata", f"The file `{uri}` is not Iceberg table metadata.")
+
+
+def chosen_format_version(properties: dict[str, str], allowed: list[int], default: int | None) -> int:
+    """The format version of a new table. Raises 400 `FormatVersionNotAllowed`."""
+    fallback = default or (2 if 2 in allowed else max(allowed))
+    asked = properties.pop("format-version", None)
+    version = int(asked) if asked and asked.isdigit() else fallback if asked is None else 0
+    return checked_format_version(version, allowed)
+
+
+def checked_format_version(version: int, allowed: list[int]) -> int:
+    if version not in allowed:
+        message = f"Format version {version} is not allowed in this warehouse. Allowed: {allowed}"
+        raise ApiError(400, "FormatVersionNotAllowed", message)
+    return version

@@ -1,0 +1,242 @@
+"""The updates of a commit, applied to a table's metadata document (Iceberg table spec, format versions 1 to 3)."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from typing import Any
+
+from ...protocol.errors import ApiError
+from .fresh_ids import field_ids
+from .table_metadata import FIRST_PARTITION_ID
+from .table_properties import check_not_modified, check_not_removed
+from .table_snapshots import SNAPSHOT_UPDATES
+
+Json = dict[str, Any]
+
+LAST_ADDED = -1
+
+
+class TableBuilder:
+    """One commit in the making: the document, and what this commit added (`-1` in an update refers to it)."""
+
+    def __init__(
+        self, document: Json, allowed_format_versions: list[int], now_millis: int, *, fixed_properties: bool = True
+    ) -> None:
+        self.document = copy.deepcopy(document)
+        self.fixed = dict(document.get("properties") or {}) if fixed_properties else {}
+        for key in ("snapshots", "snapshot-log", "metadata-log", "statistics", "partition-statistics"):
+            self.document.setdefault(key, [])
+        self.document.setdefault("properties", {})
+        self.document.setdefault("refs", {})
+        self.allowed_format_versions = allowed_format_versions
+        self.now_millis = now_millis
+        self.added: dict[str, int] = {}
+        self.added_snapshots: dict[int, Json] = {}
+
+    def apply(self, updates: list[Json]) -> Json:
+        """Raises 400 for an update that is unknown or cannot be."""
+        before = copy.deepcopy(self.document)
+        for update in updates:
+            action = update.get("action", "")
+            handler = UPDATES.get(action)
+            if handler is None:
+                raise ApiError(400, "UnsupportedTableUpdate", f"Unknown table update `{action}`.")
+            try:
+                handler(self, update)
+            except KeyError as missing:
+                message = f"Table update `{action}` lacks the field {missing}."
+                raise ApiError(400, "InvalidTableUpdate", message) from None
+        self._drop_intermediate_snapshots()
+        if self.document != before and self.document["last-updated-ms"] == before["last-updated-ms"]:
+            self.document["last-updated-ms"] = self.now_millis
+        return self.document
+
+    def _drop_intermediate_snapshots(self) -> None:
+        """Snapshots that were current only within this commit never were, for time travel."""
+        current = self.document.get("current-snapshot-id")
+        self.document["snapshot-log"] = [
+            entry
+            for entry in self.document["snapshot-log"]
+            if entry["snapshot-id"] not in self.added_snapshots or entry["snapshot-id"] == current
+        ]
+
+    def resolve(self, kind: str, number: int) -> int:
+        """The id that an update means: `-1` is the one this commit added last."""
+        if number != LAST_ADDED:
+            return number
+        if kind not in self.added:
+            raise ApiError(400, "InvalidTableUpdate", f"Cannot refer to the last added {kind}: none was added.")
+        return self.added[kind]
+
+    def one(self, collection: str, key: str, number: int) -> Json:
+        for entry in self.document[collection]:
+            if entry[key] == number:
+                return entry
+        raise ApiError(400, "InvalidTableUpdate", f"There is no {key} {number} in the table's {collection}.")
+
+
+def _assign_uuid(builder: TableBuilder, update: Json) -> None:
+    if update["uuid"] != builder.document["table-uuid"]:
+        message = f"Cannot reassign the table's uuid {builder.document['table-uuid']} to {update['uuid']}."
+        raise ApiError(400, "InvalidTableUpdate", message)
+
+
+def _upgrade_format_version(builder: TableBuilder, update: Json) -> None:
+    version, current = update["format-version"], builder.document["format-version"]
+    if version < current:
+        message = f"Cannot downgrade the table from format version {current} to {version}."
+        raise ApiError(400, "InvalidTableUpdate", message)
+    if version not in builder.allowed_format_versions and version != current:
+        message = (
+            f"Format version {version} is not allowed in this warehouse. Allowed: {builder.allowed_format_versions}"
+        )
+        raise ApiError(400, "FormatVersionNotAllowed", message)
+    builder.document["format-version"] = version
+    if version >= 2:
+        builder.document.setdefault("last-sequence-number", 0)
+        builder.document.pop("schema", None)
+        builder.document.pop("partition-spec", None)
+    if version >= 3:
+        builder.document.setdefault("next-row-id", 0)
+
+
+def _add_schema(builder: TableBuilder, update: Json) -> None:
+    schema, document = {"type": "struct", **update["schema"]}, builder.document
+    ids = list(field_ids(schema))
+    if len(ids) != len(set(ids)):
+        raise ApiError(400, "InvalidTableUpdate", "The schema uses a field id more than once.")
+    document["last-column-id"] = max([document["last-column-id"], *ids])
+    same = [one for one in document["schemas"] if _without(one, "schema-id") == _without(schema, "schema-id")]
+    if same:
+        builder.added["schema"] = same[0]["schema-id"]
+        return
+    number = max((one["schema-id"] for one in document["schemas"]), default=-1) + 1
+    document["schemas"].append({**schema, "schema-id": number})
+    builder.added["schema"] = number
+
+
+def _set_current_schema(builder: TableBuilder, update: Json) -> None:
+    number = builder.resolve("schema", update["schema-id"])
+    builder.one("schemas", "schema-id", number)
+    builder.document["current-schema-id"] = number
+
+
+def _remove_schemas(builder: TableBuilder, update: Json) -> None:
+    gone = set(update["schema-ids"])
+    if builder.document["current-schema-id"] in gone:
+        raise ApiError(400, "InvalidTableUpdate", "Cannot remove the current schema.")
+    _keep(builder, "schemas", "schema-id", gone)
+
+
+def _add_spec(builder: TableBuilder, update: Json) -> None:
+    document, fields = builder.document, []
+    known = {_field_key(field): field["field-id"] for spec in document["partition-specs"] for field in spec["fields"]}
+    last = max(document["last-partition-id"], FIRST_PARTITION_ID - 1)
+    last = max([last, *(field.get("field-id") or 0 for field in update["spec"]["fields"])])
+    for field in update["spec"]["fields"]:
+        number = field.get("field-id") or known.get(_field_key(field))
+        if number is None:
+            last += 1
+            number = last
+        fields.append({**field, "field-id": number})
+    document["last-partition-id"] = last
+    for spec in document["partition-specs"]:
+        if spec["fields"] == fields:
+            builder.added["spec"] = spec["spec-id"]
+            return
+    number = max((spec["spec-id"] for spec in document["partition-specs"]), default=-1) + 1
+    document["partition-specs"].append({"spec-id": number, "fields": fields})
+    builder.added["spec"] = number
+
+
+def _set_default_spec(builder: TableBuilder, update: Json) -> None:
+    number = builder.resolve("spec", update["spec-id"])
+    builder.one("partition-specs", "spec-id", number)
+    builder.document["default-spec-id"] = number
+
+
+def _remove_specs(builder: TableBuilder, update: Json) -> None:
+    gone = set(update["spec-ids"])
+    if builder.document["default-spec-id"] in gone:
+        raise ApiError(400, "InvalidTableUpdate", "Cannot remove the default partition spec.")
+    _keep(builder, "partition-specs", "spec-id", gone)
+
+
+def _add_sort_order(builder: TableBuilder, update: Json) -> None:
+    orders, fields = builder.document["sort-orders"], update["sort-order"]["fields"]
+    for order in orders:
+        if order["fields"] == fields:
+            builder.added["sort order"] = order["order-id"]
+            return
+    number = max((order["order-id"] for order in orders), default=0) + 1 if fields else 0
+    orders.append({"order-id": number, "fields": fields})
+    builder.added["sort order"] = number
+
+
+def _set_default_sort_order(builder: TableBuilder, update: Json) -> None:
+    number = builder.resolve("sort order", update["sort-order-id"])
+    builder.one("sort-orders", "order-id", number)
+    builder.document["default-sort-order-id"] = number
+
+
+def _set_location(builder: TableBuilder, update: Json) -> None:
+    """Clients name the location of a table that they create; no version moves a table."""
+    if update["location"] != builder.document["location"]:
+        raise ApiError(400, "SetLocationNotAllowed", "Cannot change table location")
+
+
+def _set_properties(builder: TableBuilder, update: Json) -> None:
+    updates = dict(update["updates"])
+    check_not_modified(builder.fixed, updates)
+    version = updates.pop("format-version", None)
+    builder.document["properties"].update(updates)
+    if version is not None:
+        _upgrade_format_version(builder, {"format-version": int(version)})
+
+
+def _remove_properties(builder: TableBuilder, update: Json) -> None:
+    check_not_removed(builder.fixed, update["removals"])
+    for key in update["removals"]:
+        builder.document["properties"].pop(key, None)
+
+
+def _add_encryption_key(builder: TableBuilder, update: Json) -> None:
+    builder.document.setdefault("encryption-keys", []).append(update["encryption-key"])
+
+
+def _remove_encryption_key(builder: TableBuilder, update: Json) -> None:
+    builder.document.setdefault("encryption-keys", [])
+    _keep(builder, "encryption-keys", "key-id", {update["key-id"]})
+
+
+def _keep(builder: TableBuilder, collection: str, key: str, gone: set[Any]) -> None:
+    builder.document[collection] = [one for one in builder.document[collection] if one[key] not in gone]
+
+
+def _without(schema: Json, key: str) -> Json:
+    return {name: value for name, value in schema.items() if name != key and value != []}
+
+
+def _field_key(field: Json) -> tuple[Any, ...]:
+    return (field.get("source-id"), tuple(field.get("source-ids") or ()), field["transform"], field["name"])
+
+
+UPDATES: dict[str, Callable[[TableBuilder, Json], None]] = {
+    "assign-uuid": _assign_uuid,
+    "upgrade-format-version": _upgrade_format_version,
+    "add-schema": _add_schema,
+    "set-current-schema": _set_current_schema,
+    "remove-schemas": _remove_schemas,
+    "add-spec": _add_spec,
+    "set-default-spec": _set_default_spec,
+    "remove-partition-specs": _remove_specs,
+    "add-sort-order": _add_sort_order,
+    "set-default-sort-order": _set_default_sort_order,
+    "set-location": _set_location,
+    "set-properties": _set_properties,
+    "remove-properties": _remove_properties,
+    "add-encryption-key": _add_encryption_key,
+    "remove-encryption-key": _remove_encryption_key,
+    **SNAPSHOT_UPDATES,
+}

@@ -1,0 +1,120 @@
+"""A view's metadata document (Iceberg view spec, version 1) and the updates that change it."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+from ...protocol.errors import ApiError
+from .fresh_ids import field_ids
+
+Json = dict[str, Any]
+
+DEFAULT_HISTORY = 10
+
+
+def new_view(
+    view_uuid: str, location: str, *, schema: Json, version: Json, properties: dict[str, str], now: int
+) -> Json:
+    """`now` is in milliseconds; it is the version's time, whatever the client said."""
+    first = {**version, "version-id": 1, "schema-id": 0, "timestamp-ms": now}
+    return {
+        "format-version": 1,
+        "view-uuid": view_uuid,
+        "location": location,
+        "current-version-id": 1,
+        "versions": [first],
+        "version-log": [{"version-id": 1, "timestamp-ms": now}],
+        "schemas": [{"type": "struct", **schema, "schema-id": 0}],
+        "properties": properties,
+    }
+
+
+class ViewBuilder:
+    """One change of a view: `-1` in an update refers to what the change added last."""
+
+    def __init__(self, document: Json, now: int) -> None:
+        self._document = copy.deepcopy(document)
+        self._now = now
+        self._added_schema: int | None = None
+        self._added_version: int | None = None
+
+    def apply(self, updates: list[Json]) -> Json:
+        """Raises 400 for an update that is unknown or cannot be."""
+        document = self._document
+        for update in updates:
+            action = update.get("action")
+            try:
+                self._apply(str(action), update)
+            except KeyError as missing:
+                message = f"View update `{action}` lacks the field {missing}."
+                raise ApiError(400, "InvalidViewUpdate", message) from None
+        self._forget_old_versions()
+        return document
+
+    def _apply(self, action: str, update: Json) -> None:
+        document = self._document
+        if action == "assign-uuid":
+            if update["uuid"] != document["view-uuid"]:
+                raise ApiError(400, "InvalidViewUpdate", "Cannot reassign the view's uuid.")
+        elif action == "upgrade-format-version":
+            if update["format-version"] != 1:
+                raise ApiError(400, "InvalidViewUpdate", "Views have format version 1 only.")
+        elif action == "add-schema":
+            self._add_schema(update["schema"])
+        elif action == "add-view-version":
+            self._add_version(update["view-version"])
+        elif action == "set-current-view-version":
+            self._set_current(update["view-version-id"])
+        elif action == "set-location":
+            document["location"] = update["location"].rstrip("/")
+        elif action == "set-properties":
+            document["properties"].update(update["updates"])
+        elif action == "remove-properties":
+            for key in update["removals"]:
+                document["properties"].pop(key, None)
+        else:
+            raise ApiError(400, "UnsupportedViewUpdate", f"Unknown view update `{action}`.")
+
+    def _add_schema(self, schema: Json) -> None:
+        list(field_ids(schema))
+        schemas = self._document["schemas"]
+        for known in schemas:
+            if {**known, "schema-id": 0} == {"type": "struct", **schema, "schema-id": 0}:
+                self._added_schema = known["schema-id"]
+                return
+        self._added_schema = max(one["schema-id"] for one in schemas) + 1
+        schemas.append({"type": "struct", **schema, "schema-id": self._added_schema})
+
+    def _add_version(self, version: Json) -> None:
+        versions = self._document["versions"]
+        schema_id = self._added_schema if version["schema-id"] == -1 else version["schema-id"]
+        if not any(one["schema-id"] == schema_id for one in self._document["schemas"]):
+            raise ApiError(400, "InvalidViewUpdate", f"The view has no schema {schema_id}.")
+        added = {**version, "schema-id": schema_id}
+        free = ("version-id", "timestamp-ms")
+        for known in versions:
+            if {**known, **dict.fromkeys(free)} == {**added, **dict.fromkeys(free)}:
+                self._added_version = known["version-id"]
+                return
+        taken = {one["version-id"] for one in versions}
+        number = added["version-id"] if added["version-id"] not in taken else max(taken) + 1
+        versions.append({**added, "version-id": number})
+        self._added_version = number
+
+    def _set_current(self, number: int) -> None:
+        number = self._added_version if number == -1 and self._added_version is not None else number
+        document = self._document
+        if not any(one["version-id"] == number for one in document["versions"]):
+            raise ApiError(400, "InvalidViewUpdate", f"The view has no version {number}.")
+        if document["current-version-id"] != number:
+            document["current-version-id"] = number
+            document["version-log"].append({"version-id": number, "timestamp-ms": self._now})
+
+    def _forget_old_versions(self) -> None:
+        document = self._document
+        keep = max(1, int(document["properties"].get("version.history.num-entries", DEFAULT_HISTORY)))
+        current = document["current-version-id"]
+        recent = {one["version-id"] for one in document["versions"][-keep:]} | {current}
+        document["versions"] = [one for one in document["versions"] if one["version-id"] in recent]
+        document["version-log"] = [one for one in document["version-log"] if one["version-id"] in recent]

@@ -1,0 +1,99 @@
+"""What a request that is to be signed would touch, and which requests are signed at all."""
+
+from __future__ import annotations
+
+import posixpath
+from urllib.parse import SplitResult, parse_qs, unquote, urlsplit
+
+from ...protocol.errors import ApiError
+from ...protocol.requests import Body
+from ...storage.access import WarehouseStorage
+from .delete_objects import deleted_keys
+
+COPY_SOURCE = "x-amz-copy-source"
+
+OF_A_LISTING = frozenset(
+    {
+        *("prefix", "list-type", "delimiter", "max-keys", "continuation-token", "start-after"),
+        *("encoding-type", "fetch-owner", "x-id"),
+    }
+)
+# A parameter can make another operation of a request (`?acl`). Real servers sign those too; this one signs these alone.
+OF_AN_OBJECT = frozenset(
+    {
+        *("partnumber", "uploadid", "uploads", "versionid", "x-id", "max-parts", "part-number-marker", COPY_SOURCE),
+        *("response-cache-control", "response-content-disposition", "response-content-encoding"),
+        *("response-content-language", "response-content-type", "response-expires"),
+    }
+)
+
+
+class SignRequest(Body):
+    region: str
+    uri: str
+    method: str
+    headers: dict[str, list[str]]
+    body: str | None = None
+
+
+def copied(request: SignRequest) -> list[str]:
+    """The `s3://` URIs that a request copies from; S3 takes them as `bucket/key`, encoded, with or without a slash."""
+    named = [*request.headers.items(), *parse_qs(urlsplit(request.uri).query, keep_blank_values=True).items()]
+    sources = [value for name, values in named if name.lower() == COPY_SOURCE for value in values]
+    return [f"s3://{unquote(source.partition('?')[0]).removeprefix('/')}" for source in sources]
+
+
+def requested(storage: WarehouseStorage, request: SignRequest, *, listings: bool) -> list[str]:
+    """Return the `s3://` URIs that a request touches: its object, the prefix it lists, or the objects it deletes.
+
+    Without `listings`, as on released servers, every request but a DeleteObjects needs a key. Refusals have the type of
+    the real server (`s3_signer/sign.rs`).
+    """
+    parts = urlsplit(request.uri)
+    bucket, key = _addressed(storage, parts)
+    query, method = parse_qs(parts.query, keep_blank_values=True), request.method.upper()
+    if method == "POST" and "delete" in parts.query:
+        if request.body is None:
+            raise ApiError(400, "DeleteWithoutBody", "Delete requests require a body")
+        if listings:
+            _require_bucket(key)
+        return [f"s3://{bucket}/{one}" for one in deleted_keys(request.body)]
+    if listings and method == "GET" and "2" in query.get("list-type", ()):
+        _require_bucket(key)
+        return [f"s3://{bucket}/{_listed(query)}"]
+    if not key:
+        raise ApiError(400, "UriNotS3", "URI does not match S3 host or path style")
+    names = {name.lower() for name in query}
+    if not names <= OF_AN_OBJECT:
+        message = f"Cannot sign {method} of `{key}` with {', '.join(f'`{name}`' for name in sorted(names))}."
+        raise ApiError(403, "SignRequestOutsideLocation", message)
+    return [f"s3://{bucket}/{key}"]
+
+
+def _addressed(storage: WarehouseStorage, parts: SplitResult) -> tuple[str, str]:
+    """Return the bucket and the key that a URI names, without dot segments, which URL libraries resolve."""
+    path = posixpath.normpath(f"/{unquote(parts.path)}").lstrip("/")
+    host, style = parts.hostname or "", storage.profile.remote_signing_url_style
+    if style == "virtual_host" or (style == "auto" and host.startswith(f"{storage.profile.bucket}.")):
+        return host.partition(".")[0] if style == "virtual_host" else storage.profile.bucket, path
+    bucket, _, key = path.partition("/")
+    return bucket, key
+
+
+def _require_bucket(key: str) -> None:
+    if key:
+        raise ApiError(400, "UriNotBucket", "Bucket-level requests must not address an object")
+
+
+def _listed(query: dict[str, list[str]]) -> str:
+    """Return the prefix that a listing asks for."""
+    for name, values in query.items():
+        if name not in OF_A_LISTING:
+            message = f"Unsupported query parameter for a list request: `{name}`"
+            raise ApiError(400, "UnsupportedListParameter", message)
+        if len(values) > 1:
+            raise ApiError(400, "RepeatedListParameter", f"Repeated query parameter in a list request: `{name}`")
+    prefix = query.get("prefix", [""])[0]
+    if not prefix:
+        raise ApiError(400, "ListWithoutPrefix", "List requests must be scoped to a prefix inside a table location")
+    return prefix

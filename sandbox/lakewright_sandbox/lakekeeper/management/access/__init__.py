@@ -1,0 +1,1 @@
+"""Grants, permissions and actions in the management API."""

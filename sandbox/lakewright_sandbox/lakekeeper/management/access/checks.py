@@ -1,0 +1,164 @@
+"""Asking whether something is allowed: in a batch by the catalog's actions, or one by one by the authorizer's."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Self
+from uuid import UUID
+
+from fastapi import APIRouter
+from pydantic import AliasChoices, Field, model_validator
+from sqlalchemy.orm import Session
+from starlette.responses import Response
+
+from ...authz.actions import ACTIONS
+from ...authz.authorizer_actions import DEPRECATED_ACTIONS
+from ...authz.caller import actor
+from ...authz.store import Target
+from ...catalog.scope import find_namespace, tabular_named
+from ...database.models import Namespace, Project, Tabular, Warehouse
+from ...protocol.errors import ApiError, RequestRejectedError, namespace_missing, tabular_missing
+from ...protocol.identities import Subject, UserOrRole
+from ...protocol.requests import Body, read_body
+from ...protocol.responses import json_response
+from ...protocol.settings import Settings
+from ...protocol.versions import actions_in
+from ...server.server import Lakekeeper, ProjectId, Server, find_warehouse
+from . import assignments
+from .introspection import check_inspectable
+
+KINDS = ("server", "project", "warehouse", "namespace", "table", "view")
+MAX_CHECKS = 1000
+
+router = APIRouter(prefix="/management/v1")
+
+
+class Operation(Body):
+    """An action on an object, which is named by id, or by names in a warehouse."""
+
+    action: str
+    project_id: str | None = None
+    warehouse_id: Annotated[UUID | None, Field(strict=False)] = None
+    namespace_id: Annotated[UUID | None, Field(strict=False)] = None
+    namespace: list[str] | None = None
+    tabular_id: Annotated[
+        UUID | None, Field(strict=False, validation_alias=AliasChoices("table-id", "view-id", "view_id"))
+    ] = None
+    tabular: Annotated[str | None, Field(validation_alias=AliasChoices("table", "view"))] = None
+
+    def target(self, server: Lakekeeper, session: Session, kind: str, project: str) -> Target | None:
+        """None where there is no such object."""
+        if kind == "server":
+            return Target("server", server.server_id)
+        if kind == "project":
+            found: Any = session.get(Project, self.project_id or project)
+        elif kind == "warehouse":
+            found = session.get(Warehouse, str(self.warehouse_id))
+        elif kind == "namespace":
+            found = self._namespace(session, self.namespace_id)
+        else:
+            found = self._tabular(session, kind)
+        return Target(kind, found.id) if found is not None else None
+
+    def _namespace(self, session: Session, namespace_id: UUID | None) -> Namespace | None:
+        if namespace_id is not None:
+            row = session.get(Namespace, str(namespace_id))
+            return row if row is not None and row.warehouse_id == str(self.warehouse_id) else None
+        try:
+            return find_namespace(session, str(self.warehouse_id), self.namespace or [])
+        except ApiError:
+            return None
+
+    def _tabular(self, session: Session, kind: str) -> Tabular | None:
+        if self.tabular_id is not None:
+            row = session.get(Tabular, str(self.tabular_id))
+        else:
+            namespace = self._namespace(session, None)
+            row = tabular_named(session, namespace, self.tabular or "") if namespace else None
+        return row if row is not None and row.kind == kind and row.warehouse_id == str(self.warehouse_id) else None
+
+    def missing(self, session: Session, kind: str) -> ApiError:
+        if kind == "project":
+            return ApiError(404, "ProjectNotFound", f"Project with id {self.project_id} not found.")
+        find_warehouse(session, str(self.warehouse_id))
+        if kind == "namespace":
+            return namespace_missing(str(self.namespace_id or ".".join(self.namespace or [])), str(self.warehouse_id))
+        return tabular_missing(kind)
+
+
+class Check(Body):
+    """`operation` has one key, the kind of the object."""
+
+    id: str | None = None
+    identity: UserOrRole | None = None
+    operation: dict[str, Operation]
+
+    @model_validator(mode="after")
+    def _one_operation(self) -> Self:
+        if len(self.operation) != 1 or self.kind not in KINDS:
+            raise ValueError(f"expected one of {', '.join(KINDS)} as the only key of `operation`")
+        return self
+
+    @property
+    def kind(self) -> str:
+        return next(iter(self.operation))
+
+    @property
+    def asked(self) -> Operation:
+        return self.operation[self.kind]
+
+    def subject(self) -> Subject | None:
+        """None for the caller."""
+        named = self.identity.subject if self.identity else None
+        return named if named != actor().subject else None
+
+    def relation(self, settings: Settings, vocabulary: Mapping[str, Mapping[str, str]]) -> str:
+        """What the action needs. Raises 422 in plain text for one that the kind has not, in that version."""
+        known = actions_in(settings.version, self.kind, vocabulary[self.kind])
+        if self.asked.action not in known:
+            listed = ", ".join(f"`{name}`" for name in known)
+            raise RequestRejectedError(422, f"unknown variant `{self.asked.action}`, expected one of {listed}")
+        return vocabulary[self.kind][self.asked.action]
+
+
+class BatchCheck(Body):
+    checks: list[Check]
+    error_on_not_found: bool = False
+
+
+@router.post("/action/batch-check")
+def batch_check(server: Server, project: ProjectId, body: Annotated[BatchCheck, read_body(BatchCheck)]) -> Response:
+    """One answer for each check, in order. An object that is missing is denied unless that shall be an error."""
+    if len(body.checks) > MAX_CHECKS:
+        raise ApiError(400, "TooManyChecks", f"A batch may have {MAX_CHECKS} checks at most, got {len(body.checks)}")
+    results: list[dict[str, Any]] = []
+    with server.database.read() as session:
+        for check in body.checks:
+            relation = check.relation(server.settings, ACTIONS)
+            target = check.asked.target(server, session, check.kind, project)
+            if target is None and body.error_on_not_found:
+                raise check.asked.missing(session, check.kind)
+            allowed = target is not None and _is_allowed(server, session, target, relation, check.subject())
+            results.append({"allowed": allowed} | ({"id": check.id} if check.id is not None else {}))
+    return json_response({"results": results})
+
+
+def _is_allowed(server: Lakekeeper, session: Session, target: Target, relation: str, subject: Subject | None) -> bool:
+    check_inspectable(server, session, target, subject)
+    return not server.authorizer.enforces or server.authorizer.rights(session, subject).has(target, relation)
+
+
+@router.post("/permissions/check")
+def check_permission(server: Server, project: ProjectId, body: Annotated[Check, read_body(Check)]) -> Response:
+    """Of others one may ask with the right to read assignments, of oneself about what one sees; else 401."""
+    relation, subject = body.relation(server.settings, DEPRECATED_ACTIONS), body.subject()
+    with server.database.read() as session:
+        target = body.asked.target(server, session, body.kind, project)
+        if target is None:
+            raise ApiError(401, "Unauthorized", f"Unauthorized for the {body.kind} that was asked about")
+        if subject is not None:
+            assignments.require(server, session, target, "read_assignments")
+        elif body.kind != "server":
+            assignments.require(server, session, target, "visible")
+        allowed = server.authorizer.rights(session, subject).has(target, relation)
+    return json_response({"allowed": allowed})

@@ -1,0 +1,37 @@
+"""Asking about rights: one's own freely, those of somebody else with the right to read who holds what."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sqlalchemy.orm import Session
+
+from ...authz.actions import ACTIONS
+from ...authz.caller import actor
+from ...authz.store import Target
+from ...protocol.errors import ApiError
+from ...protocol.identities import Subject
+from ...protocol.versions import actions_in
+
+if TYPE_CHECKING:
+    from ...server.server import Lakekeeper
+
+
+def check_inspectable(server: Lakekeeper, session: Session, target: Target, subject: Subject | None) -> None:
+    """Raises 403 `CannotInspectPermissions` where the caller may not ask about that subject."""
+    if not server.authorizer.enforces or subject in (None, actor().subject):
+        return
+    guarded = Target("server", server.server_id) if target.kind == "user" else target
+    if not server.authorizer.rights(session).has(guarded, "read_assignments"):
+        message = f"Not allowed to inspect permissions on {target.kind} `{target.id}` of other principals"
+        raise ApiError(403, "CannotInspectPermissions", message)
+
+
+def allowed_actions(server: Lakekeeper, session: Session, target: Target, subject: Subject | None) -> list[str]:
+    """The catalog actions that the subject, by default the caller, may do on the object."""
+    check_inspectable(server, session, target, subject)
+    names = actions_in(server.settings.version, target.kind, ACTIONS[target.kind])
+    if not server.authorizer.enforces:
+        return names
+    rights = server.authorizer.rights(session, subject)
+    return [name for name in names if rights.may(target, name)]

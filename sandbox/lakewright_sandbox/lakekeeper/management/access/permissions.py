@@ -1,0 +1,195 @@
+"""The permissions API of the OpenFGA authorizer: assignments, managed access and who may do what.
+
+It is there where grants are enforced, see `app.py`. It does not look whether an object exists: on one that does not,
+nobody has a right.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+from uuid import UUID
+
+from fastapi import APIRouter, Depends, Query
+from pydantic import Field
+from sqlalchemy.orm import Session
+from starlette.responses import Response
+
+from ...authz.authorizer_actions import AUTHORIZER_ACTIONS, DEPRECATED_ACTIONS
+from ...authz.caller import actor
+from ...authz.enforcement.management_targets import Named, NamedObject
+from ...authz.privileges import relations_of
+from ...authz.rights import EVERYONE
+from ...authz.store import Relation, Target, add, find, grants_on, remove
+from ...protocol.errors import ApiError, RequestRejectedError
+from ...protocol.identities import Subject, UserId, UserOrRole, subject_of
+from ...protocol.requests import Body, RawBody, read_body, unknown_variant
+from ...protocol.responses import empty, json_response
+from ...protocol.versions import actions_in
+from ...server.server import Lakekeeper, Server
+from . import assignments as assigning
+
+router = APIRouter(prefix="/management/v1/permissions")
+
+PATHS = {
+    "server": ["/server"],
+    "project": ["/project", "/project/{project_id}"],
+    "warehouse": ["/warehouse/{warehouse_id}"],
+    "namespace": ["/namespace/{namespace_id}"],
+    "table": ["/warehouse/{warehouse_id}/table/{table_id}"],
+    "view": ["/warehouse/{warehouse_id}/view/{view_id}"],
+    "role": ["/role/{role_id}"],
+}
+
+
+class Assignment(UserOrRole):
+    """`{"type": relation, "user" or "role": id}`."""
+
+    type: str
+
+    def on(self, target: Target) -> Relation:
+        return Relation(target, self.type, self.subject)
+
+
+class UpdateAssignments(Body):
+    writes: list[Assignment] = Field(default_factory=list)
+    deletes: list[Assignment] = Field(default_factory=list)
+
+
+class ManagedAccess(Body):
+    managed_access: bool
+
+
+def get_assignments(
+    server: Server, named: NamedObject, relations: Annotated[list[str] | None, Query()] = None
+) -> Response:
+    """The direct ones only, in one piece."""
+    kind = named.kind
+    known = relations_of(server.settings, kind)
+    for name in relations or []:
+        _check_relation(known, name)
+    with server.database.read() as session:
+        target = named.target(server)
+        assigning.require(server, session, target, "read_assignments")
+        grants = session.scalars(grants_on(target, relations or known)).all()
+    shown = [
+        {"type": name, **Subject(grant.subject_kind, grant.subject_id).shown()}
+        for name in known
+        for grant in grants
+        if grant.relation == name
+    ]
+    body: dict[str, Any] = {"assignments": shown}
+    return json_response(body | ({"project-id": target.id} if kind == "project" else {}))
+
+
+def update_assignments(
+    server: Server, named: NamedObject, raw: RawBody, body: Annotated[UpdateAssignments, read_body(UpdateAssignments)]
+) -> Response:
+    """All or none, and each must be a change: what is there already cannot be written, what is not not deleted."""
+    known = relations_of(server.settings, named.kind)
+    for side in ("writes", "deletes"):
+        for index, assignment in enumerate(getattr(body, side)):
+            if assignment.type not in known:
+                raise unknown_variant(raw, assignment.type, f"{side}[{index}].type", known)
+    target = named.target(server)
+    writes, deletes = ([assignment.on(target) for assignment in side] for side in (body.writes, body.deletes))
+    with server.database.write() as session:
+        assigning.check_allowed(server, session, target, writes, deletes)
+        assigning.apply(server, session, writes, deletes)
+    return empty()
+
+
+def _check_relation(known: list[str], name: str) -> None:
+    if name not in known:
+        listed = ", ".join(f"`{one}`" for one in known)
+        raise RequestRejectedError(400, f"unknown variant `{name}`, expected one of {listed}")
+
+
+async def asked_subject(
+    user: Annotated[UserId | None, Query(alias="principalUser")] = None,
+    role: Annotated[UUID | None, Query(alias="principalRole")] = None,
+) -> Subject | None:
+    if user is not None and role is not None:
+        message = "Specify at most one of `principalUser` and `principalRole`"
+        raise ApiError(400, "InvalidGetAccessQuery", message)
+    return subject_of(user, role)
+
+
+AskedSubject = Annotated[Subject | None, Depends(asked_subject)]
+
+
+def get_authorizer_actions(server: Server, named: NamedObject, subject: AskedSubject) -> Response:
+    return _allowed(server, named, subject, AUTHORIZER_ACTIONS)
+
+
+def get_access(server: Server, named: NamedObject, subject: AskedSubject) -> Response:
+    """Deprecated: the authorizer's and the catalog's actions in one list."""
+    return _allowed(server, named, subject, DEPRECATED_ACTIONS)
+
+
+def _allowed(
+    server: Lakekeeper, named: Named, subject: Subject | None, vocabulary: dict[str, dict[str, str]]
+) -> Response:
+    with server.database.read() as session:
+        target = named.target(server)
+        if subject is not None or actor().subject is None:
+            assigning.require(server, session, target, "read_assignments")
+        rights = server.authorizer.rights(session, subject)
+        needed = vocabulary[target.kind]
+        known = actions_in(server.settings.version, target.kind, needed)
+        names = [name for name in known if rights.has(target, needed[name])]
+    return json_response({"allowed-actions": names})
+
+
+for _kind, _paths in PATHS.items():
+    for _path in _paths:
+        router.add_api_route(f"{_path}/assignments", get_assignments, methods=["GET"])
+        router.add_api_route(f"{_path}/assignments", update_assignments, methods=["POST"])
+        router.add_api_route(f"{_path}/access", get_access, methods=["GET"])
+        if _path != "/project/{project_id}":
+            router.add_api_route(f"{_path}/authorizer-actions", get_authorizer_actions, methods=["GET"])
+
+
+# These came after `access` was deprecated.
+_GENERIC_TABLE = "/warehouse/{warehouse_id}/generic-table/{generic_table_id}"
+for _path in (_GENERIC_TABLE, "/tag/{tag_definition_id}"):
+    router.add_api_route(f"{_path}/assignments", get_assignments, methods=["GET"])
+    router.add_api_route(f"{_path}/assignments", update_assignments, methods=["POST"])
+router.add_api_route(f"{_GENERIC_TABLE}/authorizer-actions", get_authorizer_actions, methods=["GET"])
+
+
+@router.get("/warehouse/{warehouse_id}")
+def get_warehouse(server: Server, named: NamedObject) -> Response:
+    with server.database.read() as session:
+        target = named.target(server)
+        assigning.require(server, session, target, "visible")
+        return json_response({"managed-access": _is_managed(session, target)})
+
+
+@router.get("/namespace/{namespace_id}")
+def get_namespace(server: Server, named: NamedObject) -> Response:
+    """`managed-access-inherited` is about the namespace itself and all above it."""
+    with server.database.read() as session:
+        target = named.target(server)
+        assigning.require(server, session, target, "visible")
+        inherited = server.authorizer.rights(session, EVERYONE).has(target, "managed")
+        return json_response({"managed-access": _is_managed(session, target), "managed-access-inherited": inherited})
+
+
+@router.post("/warehouse/{warehouse_id}/managed-access")
+@router.post("/namespace/{namespace_id}/managed-access")
+def set_managed_access(
+    server: Server, named: NamedObject, body: Annotated[ManagedAccess, read_body(ManagedAccess)]
+) -> Response:
+    with server.database.write() as session:
+        target = named.target(server)
+        assigning.require(server, session, target, "set_managed_access")
+        relation = Relation(target, "managed_access", EVERYONE)
+        if body.managed_access:
+            add(session, relation, server.clock.now())
+        else:
+            remove(session, relation)
+    return empty(200)
+
+
+def _is_managed(session: Session, target: Target) -> bool:
+    return find(session, Relation(target, "managed_access", EVERYONE)) is not None

@@ -1,0 +1,1 @@
+"""Users, roles and role members in the management API."""

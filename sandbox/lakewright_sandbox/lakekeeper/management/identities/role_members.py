@@ -1,0 +1,186 @@
+"""Who is in which role: users and roles, directly or through roles that are members of roles."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Annotated, Any, Literal
+from uuid import UUID
+
+from fastapi import APIRouter, Query
+from pydantic import Field
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+from starlette.responses import Response
+
+from ...authz.membership import MEMBER, add_members, roles_above, subjects_below
+from ...authz.store import Relation, Target, grants_of, grants_on, remove
+from ...database.models import Grant, Role, User
+from ...database.users import find_user, user_missing
+from ...protocol.errors import ApiError
+from ...protocol.identities import RoleId, Subject, UserId, checked_user_id
+from ...protocol.requests import Body, read_body, uuid_fault
+from ...protocol.responses import empty, json_response
+from ...server.paging import AskedPage, Page
+from ...server.server import Lakekeeper, ProjectId, Server
+from .roles import find_role, ident
+
+MemberType = Literal["user", "role"]
+
+router = APIRouter(prefix="/management/v1")
+
+
+class UserMember(Body):
+    type: Literal["user"]
+    id: UserId
+
+
+class RoleMember(Body):
+    type: Literal["role"]
+    id: RoleId
+
+
+class AddMembers(Body):
+    members: list[Annotated[UserMember | RoleMember, Field(discriminator="type")]]
+
+
+@router.get("/role/{role_id}/members")
+def list_members(
+    server: Server,
+    project: ProjectId,
+    role_id: UUID,
+    page: AskedPage,
+    kind: Annotated[MemberType | None, Query(alias="type")] = None,
+) -> Response:
+    with server.database.read() as session:
+        role = find_role(session, project, role_id)
+        query = grants_on(Target("role", role.id), [MEMBER])
+        if kind:
+            query = query.where(Grant.subject_kind == kind)
+        grants = session.scalars(page.of(query, Grant.created_at, Grant.id)).all()
+        return _members(session, grants, page)
+
+
+@router.post("/role/{role_id}/members")
+def add_role_members(
+    server: Server, project: ProjectId, role_id: UUID, body: Annotated[AddMembers, read_body(AddMembers)]
+) -> Response:
+    """All or none; who is a member already stays one."""
+    subjects = list(dict.fromkeys(Subject(member.type, str(member.id)) for member in body.members))
+    with server.database.write() as session:
+        add_members(server, session, find_role(session, project, role_id), subjects)
+    return json_response({"members": [{"type": subject.kind, "id": subject.id} for subject in subjects]})
+
+
+@router.delete("/role/{role_id}/members/{kind}/{member_id}")
+def remove_member(server: Server, project: ProjectId, role_id: UUID, kind: MemberType, member_id: str) -> Response:
+    """Who is no member is none afterwards: 204 too."""
+    subject = Subject(kind, checked_user_id(member_id) if kind == "user" else _checked_role_id(member_id))
+    with server.database.write() as session:
+        role = find_role(session, project, role_id)
+        remove(session, Relation(Target("role", role.id), MEMBER, subject))
+    return empty()
+
+
+def _checked_role_id(value: str) -> str:
+    try:
+        return str(UUID(value))
+    except ValueError:
+        message = f"Provided role id `{value}` is not a valid UUID: {uuid_fault(value)}"
+        raise ApiError(400, "RoleIDIsNotUUID", message) from None
+
+
+@router.get("/role/{role_id}/member-of")
+def list_member_of(server: Server, project: ProjectId, role_id: UUID, page: AskedPage) -> Response:
+    with server.database.read() as session:
+        role = find_role(session, project, role_id)
+        return _direct_roles(session, Subject("role", role.id), page)
+
+
+@router.get("/user/{user_id}/roles")
+def list_user_roles(server: Server, project: ProjectId, user_id: str, page: AskedPage) -> Response:
+    with server.database.read() as session:
+        _check_user(server, session, user_id)
+        return _direct_roles(session, Subject("user", user_id), page, project)
+
+
+@router.get("/role/{role_id}/members/transitive")
+def list_transitive_members(
+    server: Server,
+    project: ProjectId,
+    role_id: UUID,
+    page: AskedPage,
+    kind: Annotated[MemberType | None, Query(alias="type")] = None,
+) -> Response:
+    _check_transitive(server)
+    with server.database.read() as session:
+        grants = subjects_below(session, find_role(session, project, role_id).id)
+        wanted = [grant for grant in grants if kind in (None, grant.subject_kind)]
+        return _members(session, page.cut(wanted), page)
+
+
+@router.get("/role/{role_id}/member-of/transitive")
+def list_transitive_member_of(server: Server, project: ProjectId, role_id: UUID, page: AskedPage) -> Response:
+    _check_transitive(server)
+    with server.database.read() as session:
+        role = find_role(session, project, role_id)
+        return _roles(session, page.cut(roles_above(session, Subject("role", role.id))), page)
+
+
+@router.get("/user/{user_id}/roles/transitive")
+def list_transitive_user_roles(server: Server, project: ProjectId, user_id: str, page: AskedPage) -> Response:
+    _check_transitive(server)
+    with server.database.read() as session:
+        _check_user(server, session, user_id)
+        grants = roles_above(session, Subject("user", user_id))
+        inside = set(session.scalars(select(Role.id).where(Role.project_id == project)))
+        return _roles(session, page.cut([grant for grant in grants if grant.object_id in inside]), page)
+
+
+def _check_transitive(server: Lakekeeper) -> None:
+    if server.authorizer.enforces:
+        message = "Transitive role-membership listing is not supported under this authorizer backend"
+        advice = "use the direct listings, or a catalog-backed authorizer."
+        raise ApiError(501, "TransitiveRoleMembershipListingNotImplemented", f"{message}; {advice}")
+
+
+def _check_user(server: Lakekeeper, session: Session, user_id: str) -> None:
+    """OpenFGA takes users that nobody has provisioned."""
+    if find_user(session, checked_user_id(user_id)) is None and not server.authorizer.enforces:
+        raise user_missing(user_id)
+
+
+def _direct_roles(session: Session, subject: Subject, page: Page, project: str | None = None) -> Response:
+    query = grants_of(subject).where(Grant.object_kind == "role", Grant.relation == MEMBER)
+    if project is not None:
+        query = query.where(Grant.object_id.in_(select(Role.id).where(Role.project_id == project)))
+    return _roles(session, session.scalars(page.of(query, Grant.created_at, Grant.id)).all(), page)
+
+
+def _members(session: Session, grants: Sequence[Grant], page: Page) -> Response:
+    users = {user.id: user for user in _rows(session, User, grants, lambda grant: grant.subject_id)}
+    roles = {role.id: role for role in _rows(session, Role, grants, lambda grant: grant.subject_id)}
+    members: list[dict[str, Any]] = []
+    for grant in grants:
+        if grant.subject_kind == "role":
+            members.append({"type": "role", **_shown(roles[grant.subject_id])})
+            continue
+        user = users.get(grant.subject_id)
+        known = (user.name, user.email, user.user_type) if user else (None, None, None)
+        members.append(
+            {"type": "user", "id": grant.subject_id, **dict(zip(("name", "email", "user-type"), known, strict=True))}
+        )
+    return json_response({"members": members, "next-page-token": page.token_behind(grants)})
+
+
+def _roles(session: Session, grants: Sequence[Grant], page: Page) -> Response:
+    roles = {role.id: role for role in _rows(session, Role, grants, lambda grant: grant.object_id)}
+    shown = [_shown(roles[grant.object_id]) for grant in grants]
+    return json_response({"roles": shown, "next-page-token": page.token_behind(grants)})
+
+
+def _rows(session: Session, model: Any, grants: Iterable[Grant], key: Callable[[Grant], str]) -> Sequence[Any]:
+    return session.scalars(select(model).where(model.id.in_([key(grant) for grant in grants]))).all()
+
+
+def _shown(role: Role) -> dict[str, str]:
+    return {"id": role.id, "ident": ident(role), "name": role.name}

@@ -1,0 +1,76 @@
+"""Fuzzy search for tables and views: the distance is one minus the share of trigrams in common, as pg_trgm has it."""
+
+from __future__ import annotations
+
+import re
+import struct
+from typing import Annotated
+from uuid import UUID
+
+from fastapi import APIRouter
+from sqlalchemy import select
+from starlette.responses import Response
+
+from ...authz.store import Target
+from ...database.models import Namespace, Tabular
+from ...protocol.errors import ApiError
+from ...protocol.requests import Body, read_body
+from ...protocol.responses import json_response
+from ...server.server import Server, find_warehouse
+
+MAX_LENGTH = 64
+MAX_RESULTS = 10
+
+router = APIRouter(prefix="/management/v1/warehouse/{warehouse_id}")
+
+
+class Search(Body):
+    search: str
+
+
+@router.post("/search-tabular")
+def search_tabular(server: Server, warehouse_id: UUID, body: Annotated[Search, read_body(Search)]) -> Response:
+    if len(body.search) > MAX_LENGTH:
+        raise ApiError(400, "SearchTermTooLong", f"Search terms may have {MAX_LENGTH} characters at most.")
+    query = select(Tabular, Namespace.path).join(Namespace, Namespace.id == Tabular.namespace_id)
+    query = query.where(
+        Tabular.warehouse_id == str(warehouse_id),
+        Tabular.deleted_at.is_(None),
+        Tabular.metadata_location.is_not(None),
+    )
+    with server.database.read() as session:
+        find_warehouse(session, str(warehouse_id), active=True)
+        found = session.execute(query).all()
+        rows = server.authorizer.listed(session, found, lambda row: Target(row[0].kind, row[0].id))
+    wanted, found = trigrams(body.search), []
+    for row, path in rows:
+        distance = trigram_distance(wanted, trigrams(".".join([*path, row.name])))
+        if distance < 1 or body.search == row.id:
+            found.append((distance, row, path))
+    found.sort(key=lambda entry: entry[0])
+    tabulars = [
+        {
+            "namespace-name": path,
+            "tabular-name": row.name,
+            "tabular-id": {"type": row.kind, "id": row.id},
+            "distance": _single(distance),
+        }
+        for distance, row, path in found[:MAX_RESULTS]
+    ]
+    return json_response({"tabulars": tabulars})
+
+
+def trigrams(text: str) -> set[str]:
+    """The trigrams of each word, padded with two blanks before and one behind."""
+    words = (f"  {word} " for word in re.findall(r"[^\W_]+", text.lower()))
+    return {word[start : start + 3] for word in words for start in range(len(word) - 2)}
+
+
+def trigram_distance(wanted: set[str], other: set[str]) -> float:
+    """0 for the same trigrams, 1 for none in common."""
+    return 1 - len(wanted & other) / max(1, len(wanted | other))
+
+
+def _single(number: float) -> float:
+    """As a 32-bit float is written, which is what the database answers with."""
+    return float(f"{struct.unpack('f', struct.pack('f', number))[0]:.7g}")

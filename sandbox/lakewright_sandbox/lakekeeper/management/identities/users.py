@@ -1,0 +1,139 @@
+"""Users of the server: provision, read, list, search, replace, delete."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter
+from pydantic import AliasChoices, Field
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+from starlette.responses import Response
+
+from ...authz.store import Target, forget_objects
+from ...database.models import User
+from ...database.users import UserDetails, UserType, find_user, provision, shown, user_missing
+from ...protocol.errors import ApiError
+from ...protocol.identities import UserId, checked_user_id
+from ...protocol.requests import Body, Caller, Principal, read_body
+from ...protocol.responses import empty, json_response
+from ...server.paging import AskedPage
+from ...server.server import Server
+from .search import MAX_LENGTH, MAX_RESULTS, Search, trigram_distance, trigrams
+
+router = APIRouter(prefix="/management/v1")
+
+
+class CreateUser(Body):
+    id: UserId | None = None
+    name: str | None = None
+    email: str | None = None
+    user_type: UserType | None = None
+    update_if_exists: bool = False
+
+
+class UpdateUser(Body):
+    name: str
+    user_type: UserType = Field(validation_alias=AliasChoices("user-type", "user_type"))
+    email: str | None = None
+
+
+@router.post("/user")
+def create_user(server: Server, caller: Caller, body: Annotated[CreateUser, read_body(CreateUser)]) -> Response:
+    """Without an id, or with one's own, of oneself: what is not given is taken from the token."""
+    who = Principal(body.id) if body.id else caller
+    if who is None:
+        message = "User ID could not be extracted from the token and must be provided for creating a user."
+        raise ApiError(400, "MissingUserId", message)
+    details = UserDetails(body.name or None, body.email or None, body.user_type)
+    with server.database.write() as session:
+        if caller is not None and who.id == caller.id:
+            who = caller
+        else:
+            server.authorizer.require(session, Target("server", server.server_id), "provision_users")
+            _check_complete(details)
+        user = session.get(User, who.id)
+        if user is not None and not body.update_if_exists:
+            raise ApiError(409, "UserAlreadyExists", f"User with id {who.id} already exists.")
+        made = provision(server, session, who, details, "create-endpoint")
+    return json_response(shown(made), 201 if user is None else 200)
+
+
+def _check_complete(details: UserDetails) -> None:
+    if not details.name:
+        raise ApiError(400, "MissingUserName", "Name must be provided for user provisioning")
+    if details.user_type is None:
+        raise ApiError(400, "MissingUserType", "Name and user_type must be provided for user provisioning")
+
+
+@router.get("/user")
+def list_users(
+    server: Server,
+    page: AskedPage,
+    name: str | None = None,
+) -> Response:
+    query = select(User).where(User.deleted_at.is_(None))
+    if name:
+        query = query.where(User.name.icontains(name, autoescape=True))
+    with server.database.read() as session:
+        users = session.scalars(page.of(query, User.created_at, User.id)).all()
+    return json_response({"users": [shown(user) for user in users], "next-page-token": page.token_behind(users)})
+
+
+@router.post("/search/user")
+def search_user(server: Server, body: Annotated[Search, read_body(Search)]) -> Response:
+    """The user of that id first, then the closest names and addresses."""
+    term = body.search[:MAX_LENGTH]
+    wanted = trigrams(term)
+    with server.database.read() as session:
+        query = select(User).where(User.deleted_at.is_(None)).order_by(User.created_at, User.id)
+        users = session.scalars(query).all()
+
+    def closeness(user: User) -> tuple[bool, float]:
+        return user.id != term, trigram_distance(wanted, trigrams(f"{user.name} {user.email or ''}"))
+
+    fields = ("name", "id", "user-type", "email")
+    found = [shown(user) for user in sorted(users, key=closeness)[:MAX_RESULTS]]
+    return json_response({"users": [{field: user[field] for field in fields} for user in found]})
+
+
+@router.get("/user/{user_id}")
+def get_user(server: Server, user_id: str) -> Response:
+    with server.database.read() as session:
+        user = find_user(session, checked_user_id(user_id))
+    if user is None:
+        raise user_missing(user_id)
+    return json_response(shown(user))
+
+
+@router.put("/user/{user_id}")
+def update_user(server: Server, user_id: str, body: Annotated[UpdateUser, read_body(UpdateUser)]) -> Response:
+    if not body.name:
+        raise ApiError(400, "EmptyName", "Name cannot be empty")
+    with server.database.write() as session:
+        user = session.get(User, checked_user_id(user_id))
+        if user is None:
+            raise ApiError(404, "UserNotFound", "User does not exist")
+        user.name, user.user_type, user.email = body.name, body.user_type, body.email or None
+        user.last_updated_with, user.updated_at, user.deleted_at = "update-endpoint", server.clock.now(), None
+    return empty(200)
+
+
+@router.delete("/user/{user_id}")
+def delete_user(server: Server, user_id: str) -> Response:
+    """Remove the user's grants and mark the row as deleted: its id stays taken.
+
+    Before 0.13 a deleted user can be deleted again.
+    """
+    with server.database.write() as session:
+        find = find_user if server.settings.since("0.13") else _find_row
+        user = find(session, checked_user_id(user_id))
+        if user is None:
+            raise user_missing(user_id)
+        forget_objects(session, "user", [user.id])
+        user.name, user.email, user.deleted_at = "Deleted User", None, server.clock.now()
+    return empty()
+
+
+def _find_row(session: Session, user_id: str) -> User | None:
+    return session.get(User, user_id)

@@ -1,0 +1,1 @@
+"""Warehouses in the management API."""

@@ -1,0 +1,92 @@
+"""Protection against deletion, of namespaces, tables, views and generic tables."""
+
+from __future__ import annotations
+
+from typing import Annotated
+from uuid import UUID
+
+from fastapi import APIRouter
+from sqlalchemy.orm import Session
+from starlette.responses import Response
+
+from ...database.models import Namespace, Tabular
+from ...protocol.clock import optional_timestamp
+from ...protocol.errors import namespace_missing, tabular_missing
+from ...protocol.requests import read_body
+from ...protocol.responses import json_response
+from ...server.server import Lakekeeper, Server, find_warehouse
+from .warehouses import Protection
+
+router = APIRouter(prefix="/management/v1/warehouse/{warehouse_id}")
+
+
+def _find(session: Session, warehouse_id: UUID, kind: str, object_id: UUID) -> Namespace | Tabular:
+    find_warehouse(session, str(warehouse_id))
+    model = Namespace if kind == "namespace" else Tabular
+    row = session.get(model, str(object_id))
+    if row is None or row.warehouse_id != str(warehouse_id) or (isinstance(row, Tabular) and row.kind != kind):
+        if kind == "namespace":
+            raise namespace_missing(str(object_id), str(warehouse_id))
+        raise tabular_missing(kind)
+    return row
+
+
+def _get(server: Lakekeeper, warehouse_id: UUID, kind: str, object_id: UUID) -> Response:
+    with server.database.read() as session:
+        row = _find(session, warehouse_id, kind, object_id)
+    return json_response({"protected": row.protected, "updated_at": optional_timestamp(row.updated_at)})
+
+
+def _set(server: Lakekeeper, warehouse_id: UUID, kind: str, object_id: UUID, body: Protection) -> Response:
+    with server.database.write() as session:
+        row = _find(session, warehouse_id, kind, object_id)
+        row.protected, row.updated_at = body.protected, server.clock.now()
+    return json_response({"protected": row.protected, "updated_at": optional_timestamp(row.updated_at)})
+
+
+@router.get("/namespace/{namespace_id}/protection")
+def get_namespace(server: Server, warehouse_id: UUID, namespace_id: UUID) -> Response:
+    return _get(server, warehouse_id, "namespace", namespace_id)
+
+
+@router.post("/namespace/{namespace_id}/protection")
+def set_namespace(
+    server: Server, warehouse_id: UUID, namespace_id: UUID, body: Annotated[Protection, read_body(Protection)]
+) -> Response:
+    return _set(server, warehouse_id, "namespace", namespace_id, body)
+
+
+@router.get("/table/{table_id}/protection")
+def get_table(server: Server, warehouse_id: UUID, table_id: UUID) -> Response:
+    return _get(server, warehouse_id, "table", table_id)
+
+
+@router.post("/table/{table_id}/protection")
+def set_table(
+    server: Server, warehouse_id: UUID, table_id: UUID, body: Annotated[Protection, read_body(Protection)]
+) -> Response:
+    return _set(server, warehouse_id, "table", table_id, body)
+
+
+@router.get("/view/{view_id}/protection")
+def get_view(server: Server, warehouse_id: UUID, view_id: UUID) -> Response:
+    return _get(server, warehouse_id, "view", view_id)
+
+
+@router.post("/view/{view_id}/protection")
+def set_view(
+    server: Server, warehouse_id: UUID, view_id: UUID, body: Annotated[Protection, read_body(Protection)]
+) -> Response:
+    return _set(server, warehouse_id, "view", view_id, body)
+
+
+@router.get("/generic-table/{generic_table_id}/protection")
+def get_generic_table(server: Server, warehouse_id: UUID, generic_table_id: UUID) -> Response:
+    return _get(server, warehouse_id, "generic-table", generic_table_id)
+
+
+@router.post("/generic-table/{generic_table_id}/protection")
+def set_generic_table(
+    server: Server, warehouse_id: UUID, generic_table_id: UUID, body: Annotated[Protection, read_body(Protection)]
+) -> Response:
+    return _set(server, warehouse_id, "generic-table", generic_table_id, body)

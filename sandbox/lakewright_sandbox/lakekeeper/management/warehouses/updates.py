@@ -1,0 +1,180 @@
+"""Changing a warehouse: name, storage, credential, delete profile, format versions, who manages it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Annotated, Literal
+from uuid import UUID
+
+from fastapi import APIRouter
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+from starlette.responses import Response
+
+from ...database.models import Secret, Warehouse
+from ...protocol.clock import new_id
+from ...protocol.errors import ApiError
+from ...protocol.requests import Body, read_body
+from ...protocol.responses import json_response
+from ...server.server import Lakekeeper, Server, find_warehouse
+from ...storage.profiles import AnyCredential, AnyProfile, Credential, Profile, for_credential, kept_profile, updated
+from ...storage.validation import raise_failed
+from .schemas import DeleteProfile, FormatVersionPolicy, check_format_versions, check_name, shown
+from .warehouses import check_managed
+
+router = APIRouter(prefix="/management/v1/warehouse/{warehouse_id}")
+
+
+class Rename(Body):
+    new_name: str
+
+
+class UpdateStorage(Body):
+    storage_profile: AnyProfile
+    storage_credential: AnyCredential | None = None
+
+
+class UpdateCredential(Body):
+    new_storage_credential: AnyCredential | None = None
+
+
+class UpdateDeleteProfile(Body):
+    delete_profile: DeleteProfile
+
+
+class UpdateManagedBy(Body):
+    managed_by: Literal["self-managed", "instance-admin"]
+
+
+Change = Callable[[Session, Warehouse], None]
+
+
+def _change(
+    server: Lakekeeper, warehouse_id: UUID, change: Change, *, active: bool = True, during: str | None = None
+) -> Response:
+    """Applies `change` in one transaction; `updated-at` moves only when something did."""
+    with server.database.write() as session:
+        warehouse = find_warehouse(session, str(warehouse_id), active=active, during=during)
+        server.statuses.update(warehouse)
+        check_managed(server, warehouse)
+        change(session, warehouse)
+        if session.is_modified(warehouse):
+            warehouse.updated_at = server.clock.now()
+        return json_response(shown(warehouse, server.settings.version))
+
+
+@router.post("/rename")
+def rename(server: Server, warehouse_id: UUID, body: Annotated[Rename, read_body(Rename)]) -> Response:
+    check_name(body.new_name)
+
+    def change(session: Session, warehouse: Warehouse) -> None:
+        key = body.new_name.casefold()
+        taken = select(Warehouse.id).where(
+            Warehouse.project_id == warehouse.project_id, Warehouse.name_key == key, Warehouse.id != warehouse.id
+        )
+        if session.scalars(taken).first():
+            message = (
+                "Catalog backend error (Unexpected): error returned from database: duplicate key value violates "
+                'unique constraint "unique_warehouse_name_in_project"'
+            )
+            raise ApiError(503, "CatalogBackendError", message)
+        if warehouse.name != body.new_name:
+            warehouse.name, warehouse.name_key = body.new_name, key
+
+    return _change(server, warehouse_id, change, during="Error renaming warehouse in catalog")
+
+
+@router.post("/storage")
+def update_storage(
+    server: Server, warehouse_id: UUID, body: Annotated[UpdateStorage, read_body(UpdateStorage)]
+) -> Response:
+    """Replaces profile and credential: a credential left out is removed."""
+    new = for_credential(body.storage_profile.normalised(), body.storage_credential)
+    _validate(server, warehouse_id, new, body.storage_credential)
+
+    def change(session: Session, warehouse: Warehouse) -> None:
+        old = kept_profile(warehouse.storage_profile)
+        profile = updated(old, new, region_moves=server.settings.since("0.12")).stored()
+        if profile != warehouse.storage_profile:
+            warehouse.storage_profile = profile
+        _replace_secret(session, warehouse, body.storage_credential)
+
+    return _change(server, warehouse_id, change)
+
+
+@router.post("/storage-credential")
+def update_credential(
+    server: Server, warehouse_id: UUID, body: Annotated[UpdateCredential, read_body(UpdateCredential)]
+) -> Response:
+    """Replace the credential alone; what Cloudflare's keys force on a profile comes with the profile only."""
+    new = body.new_storage_credential
+    _validate(server, warehouse_id, None, new)
+
+    def change(session: Session, warehouse: Warehouse) -> None:
+        _replace_secret(session, warehouse, new)
+
+    return _change(server, warehouse_id, change)
+
+
+def _validate(server: Lakekeeper, warehouse_id: UUID, profile: Profile | None, credential: Credential | None) -> None:
+    """Try a new profile, or the present one, with a credential."""
+    with server.database.read() as session:
+        warehouse = find_warehouse(session, str(warehouse_id), active=True)
+        check_managed(server, warehouse)
+        profile = profile or kept_profile(warehouse.storage_profile)
+    if not server.settings.skip_storage_validation:
+        raise_failed(server.probe.checks(profile, credential), names_checks=server.settings.since("0.14"))
+
+
+def _replace_secret(session: Session, warehouse: Warehouse, credential: Credential | None) -> None:
+    """A new row even for an equal credential: nothing that was made from the old one is used on."""
+    if warehouse.secret_id and (old := session.get(Secret, warehouse.secret_id)):
+        session.delete(old)
+    warehouse.secret_id = warehouse.credential_type = None
+    if credential is not None:
+        secret = Secret(id=new_id(), payload=credential.stored())
+        session.add(secret)
+        warehouse.secret_id, warehouse.credential_type = secret.id, credential.credential_type
+
+
+@router.post("/delete-profile")
+def update_delete_profile(
+    server: Server, warehouse_id: UUID, body: Annotated[UpdateDeleteProfile, read_body(UpdateDeleteProfile)]
+) -> Response:
+    def change(_session: Session, warehouse: Warehouse) -> None:
+        if warehouse.delete_profile != body.delete_profile.stored():
+            warehouse.delete_profile = body.delete_profile.stored()
+
+    return _change(server, warehouse_id, change)
+
+
+@router.post("/format-version-policy")
+def update_format_versions(
+    server: Server, warehouse_id: UUID, body: Annotated[FormatVersionPolicy, read_body(FormatVersionPolicy)]
+) -> Response:
+    versions = check_format_versions(body.allowed_format_versions, body.default_format_version)
+
+    def change(_session: Session, warehouse: Warehouse) -> None:
+        if (versions, body.default_format_version) != (
+            warehouse.allowed_format_versions,
+            warehouse.default_format_version,
+        ):
+            warehouse.allowed_format_versions = versions
+            warehouse.default_format_version = body.default_format_version
+
+    return _change(server, warehouse_id, change, active=False)
+
+
+@router.post("/managed-by")
+def update_managed_by(
+    server: Server, warehouse_id: UUID, body: Annotated[UpdateManagedBy, read_body(UpdateManagedBy)]
+) -> Response:
+    if not server.settings.instance_admin:
+        message = "Action `set_warehouse_managed_by` requires instance-admin privilege."
+        raise ApiError(403, "InstanceAdminRequired", message)
+
+    def change(_session: Session, warehouse: Warehouse) -> None:
+        if warehouse.managed_by != body.managed_by:
+            warehouse.managed_by = body.managed_by
+
+    return _change(server, warehouse_id, change, active=False)

@@ -1,0 +1,134 @@
+"""Dry runs: every check of a create or update, reported instead of raised. Always answered with 200."""
+
+from __future__ import annotations
+
+from typing import Annotated
+from uuid import UUID
+
+from fastapi import APIRouter
+from sqlalchemy import select
+from starlette.responses import Response
+
+from ...database.models import Secret, Warehouse
+from ...protocol.errors import ApiError
+from ...protocol.requests import read_body
+from ...protocol.responses import json_response
+from ...server.server import Lakekeeper, ProjectId, Server, find_warehouse
+from ...storage.profiles import Credential, Profile, for_credential, kept_credential, kept_profile, updated
+from ...storage.validation import STORAGE_CHECKS, Check, attempt, report
+from .schemas import CreateWarehouse, check_format_versions, check_name
+from .updates import UpdateCredential, UpdateStorage
+from .warehouses import check_managed, check_overlap
+
+ONLY_UPDATE = "Only applies when updating an existing warehouse."
+ONLY_CREATE = "Only applies when creating a warehouse."
+MALFORMED = "The storage profile is not well-formed."
+
+router = APIRouter(prefix="/management/v1")
+
+
+@router.post("/warehouse-creation-validation")
+def validate_creation(
+    server: Server, project: ProjectId, body: Annotated[CreateWarehouse, read_body(CreateWarehouse)]
+) -> Response:
+    project = body.project_id or project
+    formed, profile = _well_formed(body.storage_profile, body.storage_credential)
+
+    def check_versions() -> None:
+        check_format_versions(body.allowed_format_versions, body.default_format_version)
+
+    def check_manager() -> None:
+        if body.managed_by != "self-managed" and not server.settings.instance_admin:
+            raise ApiError(403, "WarehouseManaged", "Creating a managed warehouse requires instance-admin privilege.")
+
+    checks = [
+        formed,
+        Check("profile-compatible", skipped=ONLY_UPDATE),
+        Check("spec-mutable", skipped=ONLY_UPDATE),
+        attempt("format-version-policy-consistent", check_versions),
+        attempt("managed-by-allowed", check_manager),
+        attempt("warehouse-name-valid", lambda: _check_name_free(server, project, body.warehouse_name)),
+    ]
+    if profile is None:
+        checks += [Check(name, skipped=MALFORMED) for name in ("location-exclusive", *STORAGE_CHECKS)]
+    else:
+        checks.append(attempt("location-exclusive", lambda: check_overlap(server, project, profile)))
+        checks += server.probe.checks(profile, body.storage_credential)
+    return json_response(report(checks))
+
+
+def _check_name_free(server: Lakekeeper, project: str, name: str) -> None:
+    check_name(name)
+    query = select(Warehouse.id).where(Warehouse.project_id == project, Warehouse.name_key == name.casefold())
+    with server.database.read() as session:
+        if session.scalars(query).first():
+            message = f"A warehouse named `{name}` already exists in this project."
+            raise ApiError(400, "WarehouseNameAlreadyTaken", message)
+
+
+def _well_formed(profile: Profile, credential: Credential | None) -> tuple[Check, Profile | None]:
+    found: list[Profile] = []
+    check = attempt("profile-well-formed", lambda: found.append(for_credential(profile.normalised(), credential)))
+    return check, found[0] if found else None
+
+
+@router.post("/warehouse/{warehouse_id}/storage/validate-profile")
+def validate_profile(
+    server: Server, warehouse_id: UUID, body: Annotated[UpdateStorage, read_body(UpdateStorage)]
+) -> Response:
+    formed, profile = _well_formed(body.storage_profile, body.storage_credential)
+    return _update_report(server, warehouse_id, formed, profile, body.storage_credential, active=True)
+
+
+@router.post("/warehouse/{warehouse_id}/storage/validate-credential")
+def validate_credential(
+    server: Server, warehouse_id: UUID, body: Annotated[UpdateCredential, read_body(UpdateCredential)]
+) -> Response:
+    (current, _), credential = _current(server, warehouse_id, active=True), body.new_storage_credential
+    formed, profile = _well_formed(current, credential)
+    return _update_report(server, warehouse_id, formed, profile, credential, active=True)
+
+
+@router.post("/warehouse/{warehouse_id}/storage/validate-access")
+def validate_access(server: Server, warehouse_id: UUID) -> Response:
+    current, credential = _current(server, warehouse_id, active=False)
+    formed, profile = _well_formed(current, credential)
+    return _update_report(server, warehouse_id, formed, profile, credential, active=False)
+
+
+def _current(server: Lakekeeper, warehouse_id: UUID, *, active: bool) -> tuple[Profile, Credential | None]:
+    with server.database.read() as session:
+        warehouse = find_warehouse(session, str(warehouse_id), active=active)
+        secret = session.get(Secret, warehouse.secret_id) if warehouse.secret_id else None
+        return kept_profile(warehouse.storage_profile), kept_credential(secret.payload if secret else None)
+
+
+def _update_report(
+    server: Lakekeeper,
+    warehouse_id: UUID,
+    formed: Check,
+    profile: Profile | None,
+    credential: Credential | None,
+    *,
+    active: bool,
+) -> Response:
+    with server.database.read() as session:
+        warehouse = find_warehouse(session, str(warehouse_id), active=active)
+        current = kept_profile(warehouse.storage_profile)
+    checks = [formed]
+    if profile is None:
+        checks.append(Check("profile-compatible", skipped=MALFORMED))
+    else:
+        checks.append(attempt("profile-compatible", lambda: updated(current, profile, region_moves=True)))
+    checks += [
+        attempt("spec-mutable", lambda: check_managed(server, warehouse)),
+        Check("format-version-policy-consistent", skipped=ONLY_CREATE),
+        Check("managed-by-allowed", skipped=ONLY_CREATE),
+        Check("warehouse-name-valid", skipped=ONLY_CREATE),
+        Check("location-exclusive", skipped=ONLY_CREATE),
+    ]
+    if profile is None:
+        checks += [Check(name, skipped=MALFORMED) for name in STORAGE_CHECKS]
+    else:
+        checks += server.probe.checks(profile, credential)
+    return json_response(report(checks))

@@ -1,0 +1,191 @@
+"""Warehouses: create, read, list, delete, and the switches that need no storage (activation, protection)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Annotated, Literal
+from uuid import UUID
+
+from fastapi import APIRouter, Query
+from sqlalchemy import select
+from sqlalchemy.exc import IntegrityError
+from starlette.responses import Response
+
+from ...authz.store import Target, forget_objects
+from ...database.models import ACTIVE_TASK, Namespace, Project, Secret, Tabular, Task, Warehouse
+from ...database.statistics import take_statistics
+from ...protocol.clock import new_id, timestamp
+from ...protocol.errors import ApiError, RequestRejectedError
+from ...protocol.requests import Body, Flag, read_body
+from ...protocol.responses import empty, json_response
+from ...protocol.versions import queue_name
+from ...server.server import Lakekeeper, ProjectId, Server, find_warehouse
+from ...storage.profiles import Profile, for_credential, kept_profile, overlap
+from ...storage.validation import raise_failed
+from .schemas import CreateWarehouse, check_format_versions, check_name, shown
+
+router = APIRouter(prefix="/management/v1")
+
+
+class Protection(Body):
+    protected: bool
+
+
+@router.post("/warehouse")
+def create_warehouse(
+    server: Server, project: ProjectId, body: Annotated[CreateWarehouse, read_body(CreateWarehouse)]
+) -> Response:
+    project = body.project_id or project
+    check_name(body.warehouse_name)
+    versions = check_format_versions(body.allowed_format_versions, body.default_format_version)
+    if body.managed_by != "self-managed" and not server.settings.instance_admin:
+        raise ApiError(403, "WarehouseManaged", "Creating a managed warehouse requires instance-admin privilege.")
+    profile = for_credential(body.storage_profile.normalised(), body.storage_credential)
+    if not server.settings.skip_storage_validation:
+        checks = server.probe.checks(profile, body.storage_credential)
+        raise_failed(checks, names_checks=server.settings.since("0.14"))
+    check_overlap(server, project, profile)
+    return json_response(_insert(server, project, body, profile, versions), 201)
+
+
+def check_overlap(server: Lakekeeper, project: str, profile: Profile) -> None:
+    """Raises 400 where another warehouse of the project, active or not, shares the location."""
+    with server.database.read() as session:
+        others = session.scalars(select(Warehouse).where(Warehouse.project_id == project)).all()
+    for other in others:
+        if overlap(profile, kept_profile(other.storage_profile)):
+            message = f"Storage profile overlaps with existing warehouse {other.name}"
+            raise ApiError(400, "CreateWarehouseStorageProfileOverlap", message)
+
+
+def _insert(
+    server: Lakekeeper, project: str, body: CreateWarehouse, profile: Profile, versions: list[int]
+) -> dict[str, object]:
+    credential, now = body.storage_credential, server.clock.now()
+    secret = Secret(id=new_id(), payload=credential.stored()) if credential else None
+    warehouse = Warehouse(
+        id=new_id(),
+        project_id=project,
+        name=body.warehouse_name,
+        name_key=body.warehouse_name.casefold(),
+        storage_profile=profile.stored(),
+        secret_id=secret.id if secret else None,
+        credential_type=credential.credential_type if credential else None,
+        delete_profile=body.delete_profile.stored(),
+        active=True,
+        protected=False,
+        managed_by=body.managed_by,
+        allowed_format_versions=versions,
+        default_format_version=body.default_format_version,
+        created_at=now,
+        updated_at=None,
+    )
+    during = "Error creating warehouse in catalog"
+    try:
+        with server.database.write() as session:
+            if session.get(Project, project) is None:
+                raise ApiError(404, "ProjectNotFound", f"Project with id '{project}' not found", during)
+            if secret:
+                session.add(secret)
+            session.add(warehouse)
+            session.flush()
+            take_statistics(session, warehouse.id, now)
+            server.authorizer.created(session, Target("warehouse", warehouse.id))
+    except IntegrityError:
+        message = f"A warehouse with the name '{warehouse.name}' already exists in project with id '{project}'"
+        raise ApiError(409, "WarehouseAlreadyExists", message, during) from None
+    return shown(warehouse, server.settings.version)
+
+
+@router.get("/warehouse")
+def list_warehouses(
+    server: Server,
+    project: ProjectId,
+    warehouse_status: Annotated[list[Literal["active", "inactive"]] | None, Query(alias="warehouseStatus")] = None,
+    project_id: Annotated[str | None, Query(alias="projectId")] = None,
+) -> Response:
+    """List active warehouses; from 0.14 on inactive ones too. Released servers cannot read that parameter."""
+    if warehouse_status and not server.settings.since("0.14"):
+        reason = f'warehouseStatus: invalid type: string "{warehouse_status[0]}", expected a sequence'
+        raise RequestRejectedError(400, f"Failed to deserialize query string: {reason}")
+    states = [status == "active" for status in warehouse_status or ["active"]]
+    query = select(Warehouse).where(Warehouse.project_id == (project_id or project), Warehouse.active.in_(states))
+    with server.database.read() as session:
+        found = session.scalars(query.order_by(Warehouse.created_at, Warehouse.id)).all()
+        found = server.authorizer.listed(session, found, lambda one: Target("warehouse", one.id))
+    for warehouse in found:
+        server.statuses.update(warehouse)
+    return json_response({"warehouses": [shown(warehouse, server.settings.version) for warehouse in found]})
+
+
+@router.get("/warehouse/{warehouse_id}")
+def get_warehouse(server: Server, warehouse_id: UUID) -> Response:
+    with server.database.read() as session:
+        warehouse = find_warehouse(session, str(warehouse_id))
+        server.statuses.update(warehouse)
+        return json_response(shown(warehouse, server.settings.version))
+
+
+@router.delete("/warehouse/{warehouse_id}")
+def delete_warehouse(server: Server, warehouse_id: UUID, force: Flag = False) -> Response:
+    during = "Error deleting warehouse in catalog"
+    with server.database.write() as session:
+        warehouse = find_warehouse(session, str(warehouse_id))
+        check_managed(server, warehouse)
+        unfinished = select(Task.queue).where(Task.warehouse_id == warehouse.id, Task.status.in_(ACTIVE_TASK))
+        if queues := Counter(session.scalars(unfinished)):
+            count = ", ".join(
+                f"{number} Tasks in queue '{queue_name(server.settings.version, queue)}'"
+                for queue, number in sorted(queues.items())
+            )
+            message = "Warehouse has unfinished tasks. Cannot delete warehouse until all tasks are finished."
+            raise ApiError(409, "WarehouseHasUnfinishedTasks", message, f"Unfinished tasks: {count}", during)
+        if warehouse.protected and not force:
+            message = "Warehouse is protected and force flag not set. Cannot delete protected warehouse."
+            raise ApiError(409, "WarehouseProtected", message, during)
+        for content in (Namespace, Tabular):
+            if session.scalars(select(content.id).where(content.warehouse_id == warehouse.id).limit(1)).first():
+                message = "Warehouse is not empty. Cannot delete a non-empty warehouse."
+                raise ApiError(409, "WarehouseNotEmpty", message, during)
+        if warehouse.secret_id and (secret := session.get(Secret, warehouse.secret_id)):
+            session.delete(secret)
+        forget_objects(session, "warehouse", [warehouse.id])
+        session.delete(warehouse)
+    return empty()
+
+
+@router.post("/warehouse/{warehouse_id}/activate")
+def activate(server: Server, warehouse_id: UUID) -> Response:
+    return _set_active(server, str(warehouse_id), active=True)
+
+
+@router.post("/warehouse/{warehouse_id}/deactivate")
+def deactivate(server: Server, warehouse_id: UUID) -> Response:
+    return _set_active(server, str(warehouse_id), active=False)
+
+
+def _set_active(server: Lakekeeper, warehouse_id: str, *, active: bool) -> Response:
+    with server.database.write() as session:
+        warehouse = find_warehouse(session, warehouse_id)
+        server.statuses.update(warehouse)
+        check_managed(server, warehouse)
+        if warehouse.active != active:
+            warehouse.active, warehouse.updated_at = active, server.clock.now()
+    return empty(200)
+
+
+@router.post("/warehouse/{warehouse_id}/protection")
+def set_protection(server: Server, warehouse_id: UUID, body: Annotated[Protection, read_body(Protection)]) -> Response:
+    with server.database.write() as session:
+        warehouse = find_warehouse(session, str(warehouse_id))
+        check_managed(server, warehouse)
+        if warehouse.protected != body.protected:
+            warehouse.protected, warehouse.updated_at = body.protected, server.clock.now()
+        updated = warehouse.updated_at
+    return json_response({"protected": body.protected, "updated_at": timestamp(updated) if updated else None})
+
+
+def check_managed(server: Lakekeeper, warehouse: Warehouse) -> None:
+    if warehouse.managed_by == "instance-admin" and not server.settings.instance_admin:
+        message = f"Warehouse '{warehouse.name}' is managed and can be changed by instance admins only."
+        raise ApiError(403, "WarehouseManaged", message)

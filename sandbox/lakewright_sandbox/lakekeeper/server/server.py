@@ -1,0 +1,117 @@
+"""What every request handler works with: settings, clock, database, storage, vending."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated
+
+from fastapi import Depends, Header, Request
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from ..authz.authorizer import Authorizer
+from ..database.connection import Database
+from ..database.models import Secret, ServerRow, Warehouse
+from ..database.status_cache import StatusCache
+from ..protocol.clock import Clock, new_id
+from ..protocol.errors import ApiError, warehouse_missing
+from ..protocol.settings import Settings
+from ..storage.access import StorageAccess, WarehouseStorage
+from ..storage.profiles import in_reach, kept_credential, kept_profile
+from ..storage.validation import StorageProbe
+from ..storage.vending import CredentialVendor
+
+STATUSES = "statuses"
+"""Key of the status cache in a session's `info`."""
+
+PROJECT_ID = re.compile(r"[A-Za-z0-9_-]+")
+
+
+class Lakekeeper:
+    """One running server."""
+
+    def __init__(self, settings: Settings, clock: Clock | None = None) -> None:
+        self.settings = settings
+        self.clock = clock or Clock()
+        self.statuses = StatusCache(self.clock, settings.status_cache_seconds)
+        self.database = Database(settings.database, {STATUSES: self.statuses})
+        self.access = StorageAccess(settings)
+        self.vendor = CredentialVendor(self.access)
+        self.probe = StorageProbe(self.access, self.vendor)
+        self.authorizer = Authorizer(self)
+        self._storages: dict[tuple[str, int | None, str | None], WarehouseStorage] = {}
+        with self.database.write() as session:
+            row = session.scalars(select(ServerRow)).first()
+            if row is None:
+                row = ServerRow(server_id=new_id(), bootstrapped=False)
+                session.add(row)
+            self.server_id = row.server_id
+
+    def storage_of(self, session: Session, warehouse: Warehouse) -> WarehouseStorage:
+        """Return the storage of a warehouse, kept until its profile or credential changes.
+
+        Raises an `ApiError` where it is none that the sandbox has.
+        """
+        version = (warehouse.id, warehouse.updated_at, warehouse.secret_id)
+        storage = self._storages.get(version)
+        if storage is None:
+            secret = session.get(Secret, warehouse.secret_id) if warehouse.secret_id else None
+            credential = kept_credential(secret.payload if secret else None)
+            storage = in_reach(kept_profile(warehouse.storage_profile), credential)
+            if len(self._storages) > 10_000:
+                self._storages.clear()
+            self._storages[version] = storage
+        return storage
+
+
+async def running_server(request: Request) -> Lakekeeper:
+    """Async, as all small dependencies here: FastAPI would start a thread for a plain function."""
+    return request.app.state.lakekeeper
+
+
+Server = Annotated[Lakekeeper, Depends(running_server)]
+
+
+def checked_project_id(value: str) -> str:
+    if not PROJECT_ID.fullmatch(value):
+        message = f"Project IDs may only contain alphanumeric characters, hyphens and underscores. Got: `{value}`"
+        raise ValueError(message)
+    return value
+
+
+async def project_of(
+    server: Server,
+    x_project_id: Annotated[str | None, Header()] = None,
+    x_project_ident: Annotated[str | None, Header()] = None,
+) -> str:
+    """The project that a request is about: its header, else the default project."""
+    value = x_project_id or x_project_ident
+    if not value:
+        return server.settings.default_project
+    try:
+        return checked_project_id(value)
+    except ValueError as error:
+        raise ApiError(400, "MalformedProjectID", str(error), "Invalid x-project-id header value.") from None
+
+
+ProjectId = Annotated[str, Depends(project_of)]
+
+
+def find_warehouse(
+    session: Session, warehouse_id: str, *, active: bool = False, during: str | None = None
+) -> Warehouse:
+    """Raises 404 `NoSuchWarehouseException`, for an inactive warehouse too where `active` is asked for."""
+    warehouse = session.get(Warehouse, warehouse_id)
+    if warehouse is None or (active and not (warehouse.active and _statuses(session).is_active(warehouse))):
+        raise warehouse_missing(warehouse_id, during) if during else warehouse_missing(warehouse_id)
+    return warehouse
+
+
+def looks_empty(session: Session, warehouse_id: str) -> bool:
+    """Return whether the catalog finds nothing in a warehouse, since it is inactive and cached as active."""
+    warehouse = session.get(Warehouse, warehouse_id)
+    return warehouse is not None and not warehouse.active and _statuses(session).is_active(warehouse)
+
+
+def _statuses(session: Session) -> StatusCache:
+    return session.info[STATUSES]

@@ -1,0 +1,67 @@
+"""Putting work in the queues and taking it out again; the worker in `task_worker.py` does it."""
+
+from __future__ import annotations
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from ..database.models import ACTIVE_TASK, Namespace, Tabular, Task, Warehouse
+from ..protocol.clock import new_id
+from ..protocol.settings import Settings
+from .server import Lakekeeper
+
+SOFT_DELETION = "soft_deletion"
+PURGE = "tabular_purge"
+MAINTENANCE = ("expire_snapshots", "remove_orphan_files")
+"""Queues of the enterprise edition."""
+
+
+def warehouse_queues(settings: Settings) -> tuple[str, ...]:
+    """The queues that warehouses of this server have."""
+    return (SOFT_DELETION, PURGE, *(MAINTENANCE if settings.maintenance_queues else ()))
+
+
+def schedule_purge(
+    server: Lakekeeper, session: Session, warehouse: Warehouse, tabular: Tabular, *, delay_seconds: int = 0
+) -> None:
+    """Deletes everything under the tabular's location."""
+    task = _task(server, session, warehouse, tabular)
+    task.scheduled_for += delay_seconds * 1_000_000
+    task.queue, task.payload = PURGE, {"location": tabular.location}
+    session.add(task)
+
+
+def schedule_soft_deletion(
+    server: Lakekeeper, session: Session, warehouse: Warehouse, tabular: Tabular, *, due: int, purge: bool
+) -> None:
+    """Drops the tabular for good when `due`, with a purge where one was asked for."""
+    task = _task(server, session, warehouse, tabular)
+    task.queue, task.payload, task.scheduled_for = SOFT_DELETION, {"purge": purge}, due
+    session.add(task)
+
+
+def cancel_soft_deletion(session: Session, tabular_id: str) -> None:
+    query = select(Task).where(Task.entity_id == tabular_id, Task.queue == SOFT_DELETION, Task.status.in_(ACTIVE_TASK))
+    for task in session.scalars(query):
+        task.status = "CANCELLED"
+
+
+def _task(server: Lakekeeper, session: Session, warehouse: Warehouse, tabular: Tabular) -> Task:
+    """A task that is due now; queue and payload are the caller's."""
+    namespace = session.get(Namespace, tabular.namespace_id)
+    now = server.clock.now()
+    return Task(
+        id=new_id(),
+        project_id=warehouse.project_id,
+        warehouse_id=warehouse.id,
+        entity_kind=tabular.kind,
+        entity_id=tabular.id,
+        entity_name=[*(namespace.path if namespace else []), tabular.name],
+        status="SCHEDULED",
+        message=None,
+        attempt=0,
+        scheduled_for=now,
+        picked_up_at=None,
+        created_at=now,
+        updated_at=None,
+    )

@@ -1,0 +1,1 @@
+"""Storage of warehouses: profiles, credentials, access to objects, vended credentials, validation."""

@@ -1,0 +1,152 @@
+"""A warehouse's storage profile and credential for Azure Data Lake Storage: shape, normal form, permitted updates.
+
+Source: `az_profile.rs` and `adls_location.rs` of Lakekeeper 0.13.3, whose answers are recorded in `12-other-storage`.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Any, Literal, get_args
+from urllib.parse import urlsplit
+
+from pydantic import Field, field_validator, model_validator
+
+from ..protocol.errors import ApiError
+from ..protocol.requests import Body
+from .s3_profile import StorageLayout, prefixes_overlap, refuse_changes, stored_profile
+
+DEFAULT_HOST = "dfs.core.windows.net"
+MAX_SAS_SECONDS = 7 * 24 * 60 * 60
+AzCredentialType = Literal["client-credentials", "shared-access-key", "azure-system-identity"]
+NEEDED = {"client-credentials": ("client_id", "tenant_id", "client_secret"), "shared-access-key": ("key",)}
+
+
+class AdlsProfile(Body):
+    """Field order is the order of the server's answers."""
+
+    type: Literal["adls"]
+    filesystem: str
+    key_prefix: str | None = None
+    account_name: str
+    authority_host: str | None = None
+    host: str | None = None
+    sas_token_validity_seconds: Annotated[int, Field(ge=0)] | None = None
+    allow_alternative_protocols: bool = False
+    sas_enabled: bool = True
+    storage_layout: StorageLayout | None = None
+
+    @field_validator("authority_host")
+    @classmethod
+    def _url(cls, url: str | None) -> str | None:
+        if url is None:
+            return None
+        parts = urlsplit(url)
+        if not parts.scheme:
+            raise ValueError(f'relative URL without a base: "{url}"')
+        return url if parts.path else f"{url}/"
+
+    def normalised(self) -> AdlsProfile:
+        """Return the profile as the server keeps it. Raises the server's 400 for what it refuses."""
+        self._check_location()
+        if self.sas_token_validity_seconds == 0:
+            raise ApiError(
+                400, "Invalidsas-token-validity-seconds", "SAS token validity must be greater than 0 seconds."
+            )
+        if (self.sas_token_validity_seconds or 0) > MAX_SAS_SECONDS:
+            message = f"SAS token validity must not exceed {MAX_SAS_SECONDS} seconds."
+            raise ApiError(400, "Invalidsas-token-validity-seconds", message)
+        _check_filesystem(self.filesystem)
+        if self.host and "/" in self.host:
+            raise ApiError(400, "Invalidhost", f"Invalid ADLS host `{self.host}`: Must not contain slashes.")
+        prefix = (self.key_prefix or "").strip("/") or None
+        if prefix and len(prefix.encode()) > 512:
+            message = "Storage Profile `key-prefix` must be less than 512 characters."
+            raise ApiError(400, "Invalidkey-prefix", message)
+        _check_account(self.account_name)
+        return self.model_copy(update={"key_prefix": prefix, "host": self.host or None})
+
+    def _check_location(self) -> None:
+        """Refuse a host with which the base location is no URL."""
+        host = self.host
+        if host is not None and (not re.fullmatch(r"[^\s:@?#\[\]<>^|%\\]+", host) or host.endswith(("/", "."))):
+            location = f"abfss://{self.filesystem}@{self.account_name}.{host}/"
+            raise ApiError(400, "InvalidLocation", f"Invalid location `{location}`: it is not a valid URL.")
+
+    @property
+    def base_location(self) -> str:
+        place = f"abfss://{self.filesystem}@{self.account_name}.{self.host or DEFAULT_HOST}"
+        return f"{place}/{self.key_prefix}" if self.key_prefix else place
+
+    def stored(self) -> dict[str, Any]:
+        """Return the profile as answers show it."""
+        return stored_profile(self, self.storage_layout)
+
+    def overlaps(self, other: AdlsProfile) -> bool:
+        """Return whether one's location contains the other's."""
+        mine = (self.filesystem, self.account_name, self.host, self.authority_host)
+        theirs = (other.filesystem, other.account_name, other.host, other.authority_host)
+        return mine == theirs and prefixes_overlap(self.key_prefix, other.key_prefix)
+
+    def updated_by(self, new: AdlsProfile) -> AdlsProfile:
+        """Return the profile after an update; the account may change. Raises 400 `UpdateError` for fixed fields."""
+        refuse_changes(self, new, "filesystem", "key_prefix", "authority_host", "host")
+        return new.model_copy(update={"storage_layout": new.storage_layout or self.storage_layout})
+
+
+class AzCredential(Body):
+    """A key of the account, an application's secret, or the server's own identity."""
+
+    type: Literal["az"]
+    credential_type: AzCredentialType
+    client_id: str | None = None
+    tenant_id: str | None = None
+    client_secret: str | None = None
+    key: str | None = None
+
+    @field_validator("credential_type", mode="before")
+    @classmethod
+    def _known(cls, name: Any) -> Any:
+        return known_variant(name, get_args(AzCredentialType))
+
+    @model_validator(mode="after")
+    def _complete(self) -> AzCredential:
+        for name in NEEDED.get(self.credential_type, ()):
+            if getattr(self, name) is None:
+                raise ValueError(f"missing field `{name.replace('_', '-')}`")
+        return self
+
+    def stored(self) -> dict[str, Any]:
+        """Return what the server keeps."""
+        return self.model_dump(by_alias=True, exclude_none=True)
+
+
+def known_variant(name: Any, known: tuple[str, ...]) -> Any:
+    """Return the name if it is known. Raises ValueError in the server's words."""
+    if isinstance(name, str) and name not in known:
+        listed = ", ".join(f"`{one}`" for one in known)
+        raise ValueError(f"unknown variant `{name}`, expected one of {listed}")
+    return name
+
+
+def _check_filesystem(name: str) -> None:
+    reason = None
+    if "--" in name:
+        reason = "Filesystem name must not contain consecutive hyphens."
+    elif not 3 <= len(name) <= 63:
+        reason = "Filesystem name must be between 3 and 63 characters long."
+    elif not re.fullmatch(r"[a-z0-9-]+", name):
+        reason = "Filesystem name can only contain lowercase letters, numbers, and hyphens (-)."
+    elif name.startswith("-") or name.endswith("-"):
+        reason = "Filesystem name must begin and end with a letter or number."
+    if reason:
+        raise ApiError(400, "Invalidfilesystem", f"Invalid ADLS filesystem / container name `{name}`: {reason}")
+
+
+def _check_account(name: str) -> None:
+    reason = None
+    if not 3 <= len(name) <= 24:
+        reason = "Must be between 3 and 24 characters long."
+    elif not re.fullmatch(r"[a-z0-9]+", name):
+        reason = "Must contain only lowercase letters and numbers."
+    if reason:
+        raise ApiError(400, "Invalidaccount_name", f"Invalid ADLS Account Name `{name}`: {reason}")

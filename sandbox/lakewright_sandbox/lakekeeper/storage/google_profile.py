@@ -1,0 +1,135 @@
+"""A warehouse's storage profile and credential for Google Cloud Storage: shape, normal form, permitted updates.
+
+Source: `gcs/mod.rs` and `gcs_location.rs` of Lakekeeper 0.13.3, whose answers are recorded in `12-other-storage`.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from typing import Any, Literal, get_args
+
+from pydantic import BaseModel, field_validator, model_validator
+
+from ..protocol.errors import ApiError
+from ..protocol.requests import Body, wrong_type
+from .azure_profile import known_variant
+from .s3_profile import StorageLayout, prefixes_overlap, refuse_changes, stored_profile
+
+GcsCredentialType = Literal["service-account-key", "gcp-system-identity"]
+
+
+class GcsProfile(Body):
+    """Field order is the order of the server's answers."""
+
+    type: Literal["gcs"]
+    bucket: str
+    key_prefix: str | None = None
+    sts_enabled: bool = True
+    storage_layout: StorageLayout | None = None
+
+    def normalised(self) -> GcsProfile:
+        """Return the profile as the server keeps it. Raises the server's 400 for what it refuses."""
+        if self.bucket.endswith("."):
+            message = f"Invalid location `gs://{self.bucket}/`: the host has a trailing `.`."
+            raise ApiError(400, "InvalidLocation", message)
+        _check_bucket(self.bucket)
+        prefix = (self.key_prefix or "").strip("/") or None
+        if prefix and len(prefix.encode()) > 896:
+            message = "Storage Profile `key_prefix` must be less than 896 characters."
+            raise ApiError(400, "Invalidkey_prefix", message)
+        return self.model_copy(update={"key_prefix": prefix})
+
+    @property
+    def allow_alternative_protocols(self) -> bool:
+        """Whether locations may have another scheme than `gs`."""
+        return False
+
+    @property
+    def base_location(self) -> str:
+        return f"gs://{self.bucket}/{self.key_prefix}" if self.key_prefix else f"gs://{self.bucket}"
+
+    def stored(self) -> dict[str, Any]:
+        """Return the profile as answers show it."""
+        return stored_profile(self, self.storage_layout)
+
+    def overlaps(self, other: GcsProfile) -> bool:
+        """Return whether one's location contains the other's."""
+        return self.bucket == other.bucket and prefixes_overlap(self.key_prefix, other.key_prefix)
+
+    def updated_by(self, new: GcsProfile) -> GcsProfile:
+        """Return the profile after an update. Raises 400 `UpdateError` for fixed fields."""
+        refuse_changes(self, new, "bucket", "key_prefix")
+        return new.model_copy(update={"storage_layout": new.storage_layout or self.storage_layout})
+
+
+class GcsServiceKey(BaseModel):
+    """The key of a service account as Google writes it; the server needs each of the fields."""
+
+    type: str
+    project_id: str
+    private_key_id: str
+    private_key: str
+    client_email: str
+    client_id: str
+    auth_uri: str
+    token_uri: str
+    auth_provider_x509_cert_url: str
+    client_x509_cert_url: str
+    universe_domain: str
+
+
+class GcsCredential(Body):
+    """The key of a service account, or the server's own identity."""
+
+    type: Literal["gcs"]
+    credential_type: GcsCredentialType
+    key: GcsServiceKey | None = None
+
+    @field_validator("credential_type", mode="before")
+    @classmethod
+    def _known(cls, name: Any) -> Any:
+        return known_variant(name, get_args(GcsCredentialType))
+
+    @field_validator("key", mode="before")
+    @classmethod
+    def _is_object(cls, key: Any) -> Any:
+        if isinstance(key, str):
+            raise wrong_type(key, "struct GcsServiceKey")
+        return key
+
+    @model_validator(mode="after")
+    def _complete(self) -> GcsCredential:
+        if self.credential_type == "service-account-key" and self.key is None:
+            raise ValueError("missing field `key`")
+        return self
+
+    def stored(self) -> dict[str, Any]:
+        """Return what the server keeps."""
+        return self.model_dump(by_alias=True, exclude_none=True)
+
+
+def _check_bucket(bucket: str) -> None:
+    reason = None
+    if not 3 <= len(bucket) <= 63:
+        reason = "must be between 3 and 63 characters long."
+    elif not re.fullmatch(r"[a-z0-9.-]+", bucket):
+        reason = "can consist only of lowercase letters, numbers, dots (.), and hyphens (-)."
+    elif not (bucket[0].isalnum() and bucket[-1].isalnum()):
+        reason = "must begin and end with a letter or number."
+    elif ".." in bucket:
+        reason = " must not contain two adjacent periods."
+    elif _is_address(bucket):
+        reason = "Bucket name cannot be represented as an IP address in dotted-decimal notation."
+    elif bucket.startswith("goog"):
+        reason = 'cannot begin with the "goog" prefix.'
+    if reason:
+        raise ApiError(400, "Invalidbucket_name", f"Invalid GCS Bucket Name `{bucket}`: {reason}")
+
+
+def _is_address(text: str) -> bool:
+    try:
+        ipaddress.IPv4Address(text)
+    except ValueError:
+        return False
+    return True

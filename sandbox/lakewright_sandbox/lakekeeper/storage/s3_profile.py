@@ -1,0 +1,247 @@
+"""A warehouse's storage profile and credential (S3): shape, normal form, and what an update may change."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Any, Literal
+from urllib.parse import urlsplit
+
+from pydantic import AliasChoices, Field, ValidationInfo, field_validator, model_validator
+
+from ..protocol.errors import ApiError
+from ..protocol.requests import Body, knows
+
+TEMPLATE_VARIABLE = re.compile(r"\{(uuid|name)\}")
+
+
+class StorageLayout(Body):
+    """Where new namespaces and tables are put below the warehouse; null templates stand for the default."""
+
+    type: Literal["default", "tabular-only", "full-hierarchy"]
+    namespace: str | None = None
+    tabular: str | None = None
+
+    @field_validator("tabular", "namespace")
+    @classmethod
+    def _template(cls, template: str | None) -> str | None:
+        if template is not None and not TEMPLATE_VARIABLE.search(template):
+            raise ValueError("storage layout templates need `{uuid}` or `{name}`")
+        return template
+
+
+class S3Profile(Body):
+    """Field order is the order of the server's answers."""
+
+    type: Literal["s3"]
+    bucket: str
+    key_prefix: str | None = None
+    assume_role_arn: str | None = None
+    endpoint: str | None = None
+    region: str
+    path_style_access: bool | None = None
+    sts_role_arn: str | None = None
+    sts_endpoint: str | None = None
+    sts_enabled: bool
+    sts_token_validity_seconds: Annotated[int, Field(ge=0)] = 3600
+    sts_session_tags: dict[str, str] = Field(default_factory=dict)
+    flavor: Literal["aws", "s3-compat", "minio"] = "aws"
+    allow_alternative_protocols: bool | None = None
+    remote_signing_url_style: Literal["auto", "path", "virtual_host"] = Field(
+        "auto",
+        validation_alias=AliasChoices("remote-signing-url-style", "s3-url-detection-mode"),
+        serialization_alias="remote-signing-url-style",
+    )
+    push_s3_delete_disabled: bool = True
+    aws_kms_key_arn: str | None = None
+    remote_signing_enabled: bool = True
+    legacy_md5_behavior: bool | None = None
+    storage_layout: StorageLayout | None = None
+
+    @model_validator(mode="after")
+    def _drop_what_is_not_known_yet(self, info: ValidationInfo) -> S3Profile:
+        if not knows(info, "0.12"):
+            self.sts_endpoint = self.storage_layout = None
+        return self
+
+    def normalised(self) -> S3Profile:
+        """The profile as the server keeps it. Raises the server's 400 for what it refuses."""
+        check_bucket(self.bucket)
+        if not self.region.strip() or len(self.region) > 128:
+            raise ApiError(400, "Invalidregion", f"Invalid region `{self.region}`: expected 1 to 128 characters.")
+        prefix = (self.key_prefix or "").strip(" /") or None
+        if prefix and len(prefix) > 896:
+            raise ApiError(400, "Invalidkey-prefix", "Storage profile key-prefix must be at most 896 characters.")
+        profile = self.model_copy(
+            update={
+                "key_prefix": prefix,
+                "endpoint": _endpoint(self.endpoint, self.bucket),
+                "sts_endpoint": _sts_endpoint(self.sts_endpoint),
+                "assume_role_arn": _arn("assume-role-arn", self.assume_role_arn),
+                "sts_role_arn": _arn("sts-role-arn", self.sts_role_arn),
+                "aws_kms_key_arn": (self.aws_kms_key_arn or "").strip() or None,
+                "flavor": "s3-compat" if self.flavor == "minio" else self.flavor,
+            }
+        )
+        if profile.flavor == "aws" and profile.sts_enabled and not (profile.sts_role_arn or profile.assume_role_arn):
+            raise ApiError(
+                400,
+                "Invalidsts-role-arn",
+                "Either `sts-role-arn` or `assume-role-arn` is required for Storage Profiles with AWS flavor "
+                "if STS is enabled.",
+            )
+        return profile
+
+    @property
+    def base_location(self) -> str:
+        return f"s3://{self.bucket}/{self.key_prefix}" if self.key_prefix else f"s3://{self.bucket}"
+
+    @property
+    def vending_role(self) -> str | None:
+        return self.sts_role_arn or self.assume_role_arn
+
+    def stored(self) -> dict[str, Any]:
+        """The profile as answers show it: explicit nulls; a layout without unset templates."""
+        return stored_profile(self, self.storage_layout)
+
+    def overlaps(self, other: S3Profile) -> bool:
+        """Whether one's location contains the other's; compared only within one bucket, region and endpoint."""
+        if (self.bucket, self.region, self.endpoint) != (other.bucket, other.region, other.endpoint):
+            return False
+        return prefixes_overlap(self.key_prefix, other.key_prefix)
+
+    def updated_by(self, new: S3Profile, *, region_moves: bool) -> S3Profile:
+        """The profile after an update; raises 400 `UpdateError` for a field that may not change.
+
+        With `region_moves`, a region beside an endpoint may.
+        """
+        refuse_changes(self, new, "bucket", "key_prefix")
+        if new.endpoint is None or not region_moves:
+            refuse_changes(self, new, "region")
+        kept: dict[str, Any] = {}
+        if new.storage_layout is None:
+            kept["storage_layout"] = self.storage_layout
+        if new.allow_alternative_protocols is None and self.allow_alternative_protocols:
+            kept["allow_alternative_protocols"] = True
+        return new.model_copy(update=kept)
+
+
+class S3Credential(Body):
+    """Takes both spellings of the key fields, but only one of them at a time."""
+
+    type: Literal["s3"]
+    credential_type: Literal["access-key", "aws-system-identity", "cloudflare-r2"]
+    access_key_id: str | None = None
+    secret_access_key: str | None = None
+    aws_access_key_id: str | None = None
+    aws_secret_access_key: str | None = None
+    external_id: str | None = None
+    token: str | None = None
+    account_id: str | None = None
+
+    @model_validator(mode="after")
+    def _one_spelling(self, info: ValidationInfo) -> S3Credential:
+        if self.credential_type == "aws-system-identity":
+            return self
+        if not knows(info, "0.12"):
+            prefix = "aws_" if self.credential_type == "access-key" else ""
+            for name in (f"{prefix}access_key_id", f"{prefix}secret_access_key"):
+                if getattr(self, name) is None:
+                    raise ValueError(f"missing field `{name.replace('_', '-')}`")
+        for name in ("access_key_id", "secret_access_key"):
+            new, old = getattr(self, name), getattr(self, f"aws_{name}")
+            if new is not None and old is not None:
+                raise ValueError(f"duplicate field `{name.replace('_', '-')}`")
+            if new is None and old is None:
+                raise ValueError(f"missing field `{name.replace('_', '-')}`")
+            setattr(self, name, new if new is not None else old)
+            setattr(self, f"aws_{name}", None)
+        return self
+
+    @property
+    def kind(self) -> dict[str, str]:
+        return {"type": "s3", "credential-type": self.credential_type}
+
+    def stored(self) -> dict[str, Any]:
+        return self.model_dump(by_alias=True, exclude_none=True)
+
+
+def with_forced(profile: S3Profile, credential: S3Credential | None) -> S3Profile:
+    """Return the profile with what a credential forces on it: Cloudflare's keys come with a flavour and no role."""
+    if credential is None or credential.credential_type != "cloudflare-r2":
+        return profile
+    if profile.endpoint is None:
+        raise ApiError(400, "Invalidendpoint", "Storage Profile `endpoint` must be provided for Cloudflare R2.")
+    forced = {"assume_role_arn": None, "sts_role_arn": None, "sts_enabled": True, "flavor": "s3-compat"}
+    return profile.model_copy(update=forced)
+
+
+def check_bucket(bucket: str) -> None:
+    reason = None
+    if not 3 <= len(bucket) <= 63:
+        reason = "Bucket name must be between 3 and 63 characters long."
+    elif not re.fullmatch(r"[a-z0-9.-]+", bucket):
+        reason = "Bucket name can consist only of lowercase letters, numbers, dots (.), and hyphens (-)."
+    elif not (bucket[0].isalnum() and bucket[-1].isalnum()):
+        reason = "Bucket name must begin and end with a letter or number."
+    elif ".." in bucket:
+        reason = "Bucket name must not contain two adjacent periods."
+    if reason:
+        message = f"Invalid location `s3://{bucket}`. Context: []. Source: Invalid bucket name `{bucket}`: {reason}"
+        raise ApiError(400, "InvalidLocation", message)
+
+
+def _endpoint(url: str | None, bucket: str) -> str | None:
+    if url is None or not url.strip():
+        return None
+    normal = _normal_url(url, "InvalidS3Endpoint", "S3 endpoint")
+    scheme, host, path, *_ = urlsplit(normal)
+    if path.strip("/") not in ("", bucket):
+        raise ApiError(400, "InvalidS3Endpoint", f"Storage Profile `endpoint` must not have a path, found `{path}`.")
+    return f"{scheme}://{host}/"
+
+
+def _sts_endpoint(url: str | None) -> str | None:
+    return None if url is None or not url.strip() else _normal_url(url, "InvalidStsEndpoint", "STS endpoint")
+
+
+def _normal_url(url: str, kind: str, what: str) -> str:
+    """As URL libraries write it: host in lower case, no default port, at least `/` as path."""
+    parts = urlsplit(url.strip())
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise ApiError(400, kind, f"{what} must be an http or https URL, found `{url}`.")
+    host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
+    default = {"http": 80, "https": 443}[parts.scheme]
+    port = f":{parts.port}" if parts.port not in (None, default) else ""
+    return f"{parts.scheme}://{host}{port}{parts.path or '/'}"
+
+
+def _arn(field: str, arn: str | None) -> str | None:
+    arn = (arn or "").strip() or None
+    if arn and not re.fullmatch(r"arn:[\w-]+:[\w-]+:[\w-]*:\d*:.+", arn):
+        raise ApiError(400, f"Invalid{field}", f"Storage Profile `{field}` must be an ARN, found `{arn}`.")
+    return arn
+
+
+def stored_profile(profile: Body, layout: StorageLayout | None) -> dict[str, Any]:
+    """Return a profile as answers show it: explicit nulls, and a layout without unset templates."""
+    document = profile.model_dump(by_alias=True)
+    if layout:
+        document["storage-layout"] = layout.model_dump(by_alias=True, exclude_none=True)
+    return document
+
+
+def refuse_changes(old: Body, new: Body, *fields: str) -> None:
+    """Raise 400 `UpdateError` where one of the fields changes."""
+    for field in fields:
+        if getattr(old, field) != getattr(new, field):
+            raise ApiError(400, "UpdateError", f"Field `{field}` cannot be updated to prevent loss of data.")
+
+
+def prefixes_overlap(one: str | None, other: str | None) -> bool:
+    """Return whether one key prefix is the other, or above it."""
+    mine, others = _segments(one), _segments(other)
+    return mine[: len(others)] == others or others[: len(mine)] == mine
+
+
+def _segments(prefix: str | None) -> list[str]:
+    return prefix.split("/") if prefix else []

@@ -1,0 +1,146 @@
+"""Whether a storage profile works: probes that really write, read and delete, and prove the vended scope.
+
+Each check has a name; a failed one either becomes the answer (create, update) or a line of a report (dry run).
+"""
+
+from __future__ import annotations
+
+import gzip
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from ..protocol.clock import new_id
+from ..protocol.errors import ApiError
+from .access import Keys, ObjectStore, StorageAccess, StorageError, WarehouseStorage
+from .profiles import Credential, Profile, in_reach
+from .vending import CredentialVendor, session_policy
+
+VENDING_CHECKS = ("vended-credentials-issued", "vended-credentials-read-write", "vended-credentials-scope-enforced")
+STORAGE_CHECKS = ("storage-client-initialized", "lakekeeper-read-write", *VENDING_CHECKS, "cleanup")
+
+
+@dataclass(frozen=True)
+class Check:
+    name: str
+    millis: int | None = None
+    skipped: str | None = None
+    error: ApiError | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        if self.skipped is not None:
+            return {"name": self.name, "status": "skipped", "reason": self.skipped}
+        report: dict[str, Any] = {"name": self.name, "status": "passed", "duration-ms": self.millis or 0}
+        if self.error:
+            failure = {"message": self.error.message, "type": self.error.kind, "code": _status(self.error)}
+            report |= {"status": "failed", "error": failure}
+        return report
+
+
+def attempt(name: str, action: Callable[[], object]) -> Check:
+    """Runs one check; an `ApiError` is its failure."""
+    started = time.monotonic()
+    try:
+        action()
+    except ApiError as error:
+        return Check(name, millis=_since(started), error=error)
+    return Check(name, millis=_since(started))
+
+
+def report(checks: Iterable[Check]) -> dict[str, Any]:
+    checks = list(checks)
+    return {"valid": not any(check.error for check in checks), "checks": [check.as_json() for check in checks]}
+
+
+def raise_failed(checks: Iterable[Check], *, names_checks: bool) -> None:
+    """Raises the first failure, from 0.14 on with the check's name, and the others in its stack."""
+    failed = [(check.name, check.error) for check in checks if check.error]
+    if not failed:
+        return
+    (name, first), others = failed[0], failed[1:]
+    stack = ["IO Operation Failed during validation."] if isinstance(first, StorageError) else []
+    if not names_checks:
+        raise ApiError(_status(first), first.kind, first.message, *stack)
+    stack += [f"Also failed [{other}]: {error.message}" for other, error in others]
+    raise ApiError(_status(first), first.kind, f"Storage validation failed [{name}]: {first.message}", *stack)
+
+
+def _status(error: ApiError) -> int:
+    """Return the status within a validation, where failures of the storage are the request's fault."""
+    return 400 if isinstance(error, StorageError) else error.status
+
+
+class StorageProbe:
+    """Tries a storage as the server and its clients would use it."""
+
+    def __init__(self, access: StorageAccess, vendor: CredentialVendor) -> None:
+        self._access = access
+        self._vendor = vendor
+
+    def checks(self, profile: Profile, credential: Credential | None) -> list[Check]:
+        """Return what was found of each check."""
+        found: list[tuple[WarehouseStorage, ObjectStore]] = []
+
+        def open_storage() -> None:
+            storage = in_reach(profile, credential)
+            found.append((storage, self._access.objects(storage)))
+
+        opened = attempt(STORAGE_CHECKS[0], open_storage)
+        if opened.error:
+            reason = "The storage client could not be initialized."
+            return [opened, *(Check(name, skipped=reason) for name in STORAGE_CHECKS[1:])]
+        storage, own = found[0]
+        place = f"{storage.profile.base_location}/{new_id()}"
+        checks = [opened, attempt("lakekeeper-read-write", lambda: _read_write(own, place))]
+        checks += self._vending_checks(storage, place)
+        checks.append(attempt("cleanup", lambda: _clean(own, place)))
+        return checks
+
+    def _vending_checks(self, storage: WarehouseStorage, place: str) -> list[Check]:
+        issued, usable, scoped = VENDING_CHECKS
+        if not storage.profile.sts_enabled:
+            reason = "STS is disabled in the storage profile."
+            return [Check(name, skipped=reason) for name in VENDING_CHECKS]
+        inner = f"{place}/vended-test"
+        found: list[Keys] = []
+
+        def issue() -> None:
+            base, policy = self._access.base_keys(storage), session_policy(storage.profile, inner)
+            found.append(self._vendor.issue(storage, base, policy))
+
+        checks = [attempt(issued, issue)]
+        if not found:
+            reason = "No short-term credential was issued."
+            return [*checks, Check(usable, skipped=reason), Check(scoped, skipped=reason)]
+        vended = self._access.objects(storage, found[0], vended=True)
+        checks.append(attempt(usable, lambda: _read_write(vended, inner)))
+        if checks[-1].error:
+            return [*checks, Check(scoped, skipped="The short-term credential could not be used.")]
+        return [*checks, attempt(scoped, lambda: _refused_outside(vended, place))]
+
+
+def _read_write(objects: ObjectStore, place: str) -> None:
+    uri, probe = f"{place}/metadata/test", gzip.compress(b"test")
+    objects.write(uri, probe)
+    if objects.read(uri) != probe:
+        raise StorageError("Unexpected", f"IO error at `{uri}`: read back other bytes than were written")
+    objects.delete(uri)
+
+
+def _refused_outside(vended: ObjectStore, place: str) -> None:
+    uri = f"{place}/metadata/outside"
+    try:
+        vended.write(uri, b"outside")
+    except StorageError:
+        return
+    message = f"The short-term credential could write to `{uri}`, outside of its scope: STS ignores session policies."
+    raise ApiError(412, "ShortTermCredentialError", message)
+
+
+def _clean(own: ObjectStore, place: str) -> None:
+    own.delete_under(place)
+
+
+def _since(started: float) -> int:
+    return int((time.monotonic() - started) * 1000)

@@ -1,0 +1,88 @@
+"""Short-lived credentials for one table: STS AssumeRole with a session policy limited to the table's location."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections import OrderedDict
+from typing import Any
+
+from .access import SESSION_REUSE_SECONDS, Keys, StorageAccess, WarehouseStorage
+from .s3_profile import S3Profile
+
+READ_ACTIONS = ["s3:GetObject", "s3:GetObjectVersion"]
+WRITE_ACTIONS = [
+    *READ_ACTIONS,
+    "s3:PutObject",
+    "s3:DeleteObject",
+    "s3:AbortMultipartUpload",
+    "s3:ListMultipartUploadParts",
+]
+MAX_CACHED = 10_000
+
+
+def session_policy(profile: S3Profile, location: str, *, writable: bool = True) -> str:
+    """The inline policy of a vended session, compact. Characters that policies treat as wildcards are escaped."""
+    bucket, _, key = location.rstrip("/").removeprefix("s3://").partition("/")
+    folder = f"{_escaped(key)}/*" if key else "*"
+    statements: list[dict[str, Any]] = [
+        {
+            "Sid": "TableAccess",
+            "Effect": "Allow",
+            "Action": WRITE_ACTIONS if writable else READ_ACTIONS,
+            "Resource": f"arn:aws:s3:::{bucket}/{folder}",
+        },
+        {
+            "Sid": "ListBucketForFolder",
+            "Effect": "Allow",
+            "Action": "s3:ListBucket",
+            "Resource": f"arn:aws:s3:::{bucket}",
+            "Condition": {"StringLike": {"s3:prefix": folder}},
+        },
+        {
+            "Sid": "GetBucketLocation",
+            "Effect": "Allow",
+            "Action": "s3:GetBucketLocation",
+            "Resource": f"arn:aws:s3:::{bucket}",
+        },
+    ]
+    if profile.aws_kms_key_arn:
+        actions = ["kms:Decrypt", "kms:GenerateDataKey"]  # for readers too, as the server does
+        statements.append(
+            {"Sid": "KmsAccess", "Effect": "Allow", "Action": actions, "Resource": profile.aws_kms_key_arn}
+        )
+    return json.dumps({"Version": "2012-10-17", "Statement": statements}, separators=(",", ":"))
+
+
+class CredentialVendor:
+    """Vends, and hands out again what it vended a moment ago."""
+
+    def __init__(self, access: StorageAccess) -> None:
+        self._access = access
+        self._lock = threading.Lock()
+        self._cache: OrderedDict[tuple[Any, ...], tuple[float, Keys]] = OrderedDict()
+
+    def vend(self, storage: WarehouseStorage, location: str, *, writable: bool = True) -> Keys:
+        """Raises 412 `ShortTermCredentialError` where STS refuses."""
+        base, policy = self._access.base_keys(storage), session_policy(storage.profile, location, writable=writable)
+        external_id = storage.credential.external_id if storage.credential else None
+        name = (base, storage.profile.model_dump_json(), external_id, policy)
+        with self._lock:
+            until, keys = self._cache.get(name, (0.0, None))
+        if keys is not None and until > time.monotonic():
+            return keys
+        keys = self.issue(storage, base, policy)
+        with self._lock:
+            self._cache[name] = (time.monotonic() + SESSION_REUSE_SECONDS, keys)
+            while len(self._cache) > MAX_CACHED:
+                self._cache.popitem(last=False)
+        return keys
+
+    def issue(self, storage: WarehouseStorage, base: Keys | None, policy: str) -> Keys:
+        role = storage.profile.vending_role
+        return self._access.assume_role(storage, base, role=role, session="lakekeeper-sts", policy=policy)
+
+
+def _escaped(key: str) -> str:
+    return key.replace("$", "${$}").replace("*", "${*}").replace("?", "${?}")

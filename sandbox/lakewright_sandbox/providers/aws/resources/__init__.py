@@ -1,0 +1,1 @@
+"""The resource types of the AWS provider, and their calls of AWS."""

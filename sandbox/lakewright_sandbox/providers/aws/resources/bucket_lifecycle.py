@@ -1,0 +1,85 @@
+"""`aws.s3.BucketLifecycleConfiguration`: rules about old objects, between Pulumi's names and S3's."""
+# ruff: noqa: ARG002  Every kind and every instance gets the same parameters.
+
+from __future__ import annotations
+
+import datetime
+from typing import Any
+
+from lakewright_sandbox.providers.aws.resources.bucket_settings import BucketSetting
+from lakewright_sandbox.providers.aws.resources.kind import (
+    REGION,
+    Property,
+    pruned,
+    tags_from_aws,
+    tags_to_aws,
+    timestamp,
+)
+from lakewright_sandbox.providers.protocol.properties import Properties
+
+
+class BucketLifecycle(BucketSetting):
+    """When objects, old versions and unfinished uploads go."""
+
+    token = "aws:s3/bucketLifecycleConfiguration:BucketLifecycleConfiguration"  # noqa: S105
+    title = "lifecycle of bucket"
+    absent = "NoSuchLifecycleConfiguration"
+    properties = {
+        "bucket": Property(replaces=True, required=True),
+        "region": REGION,
+        "rules": Property(required=True, identity="id"),
+    }
+    computed_outputs = ("region",)
+
+    def put(self, s3: Any, bucket: str, inputs: Properties) -> None:
+        rules = [_to_s3(pruned(rule)) for rule in inputs["rules"]]
+        s3.put_bucket_lifecycle_configuration(Bucket=bucket, LifecycleConfiguration={"Rules": rules})
+
+    def get(self, s3: Any, bucket: str) -> Properties:
+        rules = s3.get_bucket_lifecycle_configuration(Bucket=bucket)["Rules"]
+        return {"rules": [pruned(_from_s3(rule)) for rule in rules]}
+
+    def unset(self, s3: Any, bucket: str, olds: Properties) -> None:
+        s3.delete_bucket_lifecycle(Bucket=bucket)
+
+
+def _to_s3(rule: Properties) -> Properties:
+    written = _renamed_to_s3(rule)
+    if "Prefix" not in written:
+        # S3 wants to be told what a rule is for; without a filter it is for every object.
+        written["Filter"] = written.get("Filter") or {"Prefix": ""}
+    return written
+
+
+def _renamed_to_s3(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_renamed_to_s3(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    written: Properties = {}
+    for key, item in value.items():
+        if key == "id":
+            written["ID"] = item
+        elif key == "tags":
+            written["Tags"] = tags_to_aws(item)
+        else:
+            written[key[0].upper() + key[1:]] = _renamed_to_s3(item)
+    return written
+
+
+def _from_s3(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_from_s3(item) for item in value]
+    if isinstance(value, datetime.datetime):
+        return timestamp(value)
+    if not isinstance(value, dict):
+        return value
+    read: Properties = {}
+    for key, item in value.items():
+        if key == "ID":
+            read["id"] = item
+        elif key == "Tags":
+            read["tags"] = tags_from_aws(item)
+        else:
+            read[key[0].lower() + key[1:]] = _from_s3(item)
+    return read

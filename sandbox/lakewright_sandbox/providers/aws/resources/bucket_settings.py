@@ -1,0 +1,188 @@
+"""What is set on a bucket, each a resource of its own: versioning, encryption, public access, ownership, policy."""
+# ruff: noqa: ARG002  Every kind and every instance gets the same parameters.
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from botocore.exceptions import ClientError
+
+from lakewright_sandbox.providers.aws.resources.bucket import GONE
+from lakewright_sandbox.providers.aws.resources.calls import code_of, tolerating
+from lakewright_sandbox.providers.aws.resources.connection import Connection
+from lakewright_sandbox.providers.aws.resources.kind import POLICY, REGION, Kind, Property
+from lakewright_sandbox.providers.protocol.properties import Properties
+
+
+class BucketSetting(Kind):
+    """One setting of a bucket: put as a whole, gone with `absent` or with the bucket; its id is the bucket's name."""
+
+    absent: ClassVar[str]
+
+    def put(self, s3: Any, bucket: str, inputs: Properties) -> None:
+        """Set it."""
+        raise NotImplementedError
+
+    def get(self, s3: Any, bucket: str) -> Properties:
+        """How it is set."""
+        raise NotImplementedError
+
+    def unset(self, s3: Any, bucket: str, olds: Properties) -> None:
+        """Take it away."""
+        raise NotImplementedError
+
+    def id_of(self, inputs: Properties) -> str:
+        return inputs["bucket"]
+
+    def create(self, aws: Connection, inputs: Properties) -> None:
+        self.put(aws.client("s3", inputs.get("region")), inputs["bucket"], inputs)
+
+    def read(self, aws: Connection, resource_id: str, olds: Properties) -> Properties | None:
+        try:
+            live = self.get(aws.client("s3", olds.get("region")), resource_id)
+        except ClientError as error:
+            if code_of(error) in (self.absent, *GONE):
+                return None
+            raise
+        return {"bucket": resource_id, "region": olds.get("region") or aws.region} | live
+
+    def update(self, aws: Connection, resource_id: str, olds: Properties, news: Properties) -> None:
+        self.put(aws.client("s3", olds.get("region")), resource_id, news)
+
+    def delete(self, aws: Connection, resource_id: str, olds: Properties) -> None:
+        with tolerating(self.absent, *GONE):
+            self.unset(aws.client("s3", olds.get("region")), resource_id, olds)
+
+
+_BUCKET = Property(replaces=True, required=True)
+
+
+class BucketVersioning(BucketSetting):
+    """Whether a bucket keeps old versions of its objects."""
+
+    token = "aws:s3/bucketVersioning:BucketVersioning"  # noqa: S105
+    title = "versioning of bucket"
+    absent = "NoSuchBucket"
+    properties = {"bucket": _BUCKET, "region": REGION, "versioningConfiguration": Property(required=True)}
+    computed_outputs = ("region",)
+
+    def problems(self, inputs: Properties) -> dict[str, str]:
+        wanted = inputs["versioningConfiguration"]
+        if isinstance(wanted, dict) and "status" in wanted and not wanted.get("mfaDelete"):
+            return {}
+        return {"versioningConfiguration": "versioningConfiguration takes `status` alone: Enabled, Suspended, Disabled"}
+
+    def put(self, s3: Any, bucket: str, inputs: Properties) -> None:
+        status = inputs["versioningConfiguration"]["status"]
+        # A bucket that never was versioned is the only one that is Disabled; AWS has no call to make it so.
+        if status != "Disabled":
+            s3.put_bucket_versioning(Bucket=bucket, VersioningConfiguration={"Status": status})
+
+    def get(self, s3: Any, bucket: str) -> Properties:
+        status = s3.get_bucket_versioning(Bucket=bucket).get("Status") or "Disabled"
+        return {"versioningConfiguration": {"mfaDelete": "", "status": status}}
+
+    def unset(self, s3: Any, bucket: str, olds: Properties) -> None:
+        if olds["versioningConfiguration"]["status"] == "Enabled":
+            s3.put_bucket_versioning(Bucket=bucket, VersioningConfiguration={"Status": "Suspended"})
+
+
+class BucketEncryption(BucketSetting):
+    """How a bucket encrypts what is written to it."""
+
+    token = "aws:s3/bucketServerSideEncryptionConfiguration:BucketServerSideEncryptionConfiguration"  # noqa: S105
+    title = "encryption of bucket"
+    absent = "ServerSideEncryptionConfigurationNotFoundError"
+    properties = {"bucket": _BUCKET, "region": REGION, "rules": Property(required=True)}
+    computed_outputs = ("region",)
+
+    def put(self, s3: Any, bucket: str, inputs: Properties) -> None:
+        rules: list[Properties] = []
+        for rule in inputs["rules"]:
+            default = rule.get("applyServerSideEncryptionByDefault") or {}
+            written: Properties = {"BucketKeyEnabled": bool(rule.get("bucketKeyEnabled"))}
+            if default:
+                key = {"KMSMasterKeyID": default["kmsMasterKeyId"]} if default.get("kmsMasterKeyId") else {}
+                written["ApplyServerSideEncryptionByDefault"] = {"SSEAlgorithm": default["sseAlgorithm"]} | key
+            rules.append(written)
+        s3.put_bucket_encryption(Bucket=bucket, ServerSideEncryptionConfiguration={"Rules": rules})
+
+    def get(self, s3: Any, bucket: str) -> Properties:
+        rules = s3.get_bucket_encryption(Bucket=bucket)["ServerSideEncryptionConfiguration"]["Rules"]
+        return {"rules": [_encryption_rule(rule) for rule in rules]}
+
+    def unset(self, s3: Any, bucket: str, olds: Properties) -> None:
+        s3.delete_bucket_encryption(Bucket=bucket)
+
+
+def _encryption_rule(rule: Properties) -> Properties:
+    default = rule.get("ApplyServerSideEncryptionByDefault", {})
+    return {
+        "applyServerSideEncryptionByDefault": {
+            "kmsMasterKeyId": default.get("KMSMasterKeyID", ""),
+            "sseAlgorithm": default.get("SSEAlgorithm", ""),
+        },
+        "bucketKeyEnabled": bool(rule.get("BucketKeyEnabled")),
+    }
+
+
+class BucketPublicAccessBlock(BucketSetting):
+    """What keeps a bucket from being opened to the public."""
+
+    token = "aws:s3/bucketPublicAccessBlock:BucketPublicAccessBlock"  # noqa: S105
+    title = "public access block of bucket"
+    absent = "NoSuchPublicAccessBlockConfiguration"
+    switches = ("blockPublicAcls", "blockPublicPolicy", "ignorePublicAcls", "restrictPublicBuckets")
+    properties = {"bucket": _BUCKET, "region": REGION} | {switch: Property(default=False) for switch in switches}
+    computed_outputs = ("region",)
+
+    def put(self, s3: Any, bucket: str, inputs: Properties) -> None:
+        wanted = {switch[0].upper() + switch[1:]: bool(inputs.get(switch)) for switch in self.switches}
+        s3.put_public_access_block(Bucket=bucket, PublicAccessBlockConfiguration=wanted)
+
+    def get(self, s3: Any, bucket: str) -> Properties:
+        live = s3.get_public_access_block(Bucket=bucket)["PublicAccessBlockConfiguration"]
+        return {switch: bool(live.get(switch[0].upper() + switch[1:])) for switch in self.switches}
+
+    def unset(self, s3: Any, bucket: str, olds: Properties) -> None:
+        s3.delete_public_access_block(Bucket=bucket)
+
+
+class BucketOwnershipControls(BucketSetting):
+    """Who owns what is written to a bucket."""
+
+    token = "aws:s3/bucketOwnershipControls:BucketOwnershipControls"  # noqa: S105
+    title = "ownership controls of bucket"
+    absent = "OwnershipControlsNotFoundError"
+    properties = {"bucket": _BUCKET, "region": REGION, "rule": Property(required=True)}
+    computed_outputs = ("region",)
+
+    def put(self, s3: Any, bucket: str, inputs: Properties) -> None:
+        rules = [{"ObjectOwnership": inputs["rule"]["objectOwnership"]}]
+        s3.put_bucket_ownership_controls(Bucket=bucket, OwnershipControls={"Rules": rules})
+
+    def get(self, s3: Any, bucket: str) -> Properties:
+        rules = s3.get_bucket_ownership_controls(Bucket=bucket)["OwnershipControls"]["Rules"]
+        return {"rule": {"objectOwnership": rules[0]["ObjectOwnership"]}}
+
+    def unset(self, s3: Any, bucket: str, olds: Properties) -> None:
+        s3.delete_bucket_ownership_controls(Bucket=bucket)
+
+
+class BucketPolicy(BucketSetting):
+    """Who may do what in a bucket."""
+
+    token = "aws:s3/bucketPolicy:BucketPolicy"  # noqa: S105
+    title = "policy of bucket"
+    absent = "NoSuchBucketPolicy"
+    properties = {"bucket": _BUCKET, "policy": POLICY, "region": REGION}
+    computed_outputs = ("region",)
+
+    def put(self, s3: Any, bucket: str, inputs: Properties) -> None:
+        s3.put_bucket_policy(Bucket=bucket, Policy=inputs["policy"])
+
+    def get(self, s3: Any, bucket: str) -> Properties:
+        return {"policy": s3.get_bucket_policy(Bucket=bucket)["Policy"]}
+
+    def unset(self, s3: Any, bucket: str, olds: Properties) -> None:
+        s3.delete_bucket_policy(Bucket=bucket)

@@ -1,0 +1,165 @@
+"""The way to a sandbox's AWS: where it is, who calls, and the proof that it is a sandbox and no real account."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import urlsplit
+
+import boto3
+import botocore.config
+import botocore.configloader
+import botocore.exceptions
+import httpx
+
+from lakewright_sandbox.providers.protocol.errors import NotASandboxError, ProviderError
+from lakewright_sandbox.providers.protocol.properties import UNKNOWN, Properties
+
+ANSWER_WITHIN = "LAKEWRIGHT_ANSWER_WITHIN"
+"""Names how many seconds S3, IAM or STS may take over an answer."""
+
+_SERVICES = ("s3", "iam", "sts")
+_BESIDE = {"kms": "s3"}  # one sandbox has them all; few programs name this one
+_LOOPBACK = {"127.0.0.1", "localhost", "::1"}
+_INSTALL = (
+    "the sandbox's aws provider only talks to a running sandbox; to reach a real account, install the real one: "
+    "`pulumi plugin install resource aws` (pulumi-resource-aws)"
+)
+
+
+@dataclass
+class Connection:
+    """boto3 clients towards one sandbox, made when first used."""
+
+    region: str
+    endpoints: dict[str, str]
+    session: boto3.Session
+    _clients: dict[tuple[str, str, bool], Any] = field(default_factory=dict)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def client(self, service: str, region: str | None = None, *, once: bool = False) -> Any:
+        """The client of a service, in a region (else the provider's); with `once`, one that never tries again.
+
+        Making something that must not exist yet is tried once: a second try runs into what the first one made.
+        """
+        at = (service, region or self.region, once)
+        with self._lock:
+            if at not in self._clients:
+                self._clients[at] = self.session.client(
+                    service,
+                    region_name=at[1],
+                    endpoint_url=self.endpoints[service],
+                    config=_client_config(attempts=1 if once else 3),
+                )
+            return self._clients[at]
+
+    def endpoint_of(self, service: str) -> str:
+        """Where a service's calls go."""
+        return self.endpoints[service]
+
+
+def _client_config(attempts: int) -> botocore.config.Config:
+    return botocore.config.Config(
+        connect_timeout=5,
+        read_timeout=float(os.environ.get(ANSWER_WITHIN) or 30),
+        max_pool_connections=32,
+        retries={"mode": "standard", "total_max_attempts": attempts},
+        s3={"addressing_style": "path"},
+    )
+
+
+def connect(config: Properties) -> Connection | None:
+    """A connection as the provider's configuration and the AWS_* environment say; None while a part is unknown.
+
+    Raises NotASandboxError for an endpoint that is missing, not on loopback, or not answering as a sandbox does.
+    """
+    if UNKNOWN in config.values():
+        return None
+    region = config.get("region") or os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION")
+    if not region:
+        raise ProviderError("the aws provider has no region; set `aws:region`, `region` of the provider, or AWS_REGION")
+    endpoints = _endpoints(config)
+    for endpoint in sorted(set(endpoints.values())):
+        _prove_sandbox(endpoint)
+    return Connection(region, endpoints, _session(config))
+
+
+def structured(config: Properties, key: str) -> Any:
+    """A structured configuration value: the SDK sends it as JSON text. None where it is not set."""
+    value = config.get(key)
+    if not isinstance(value, str) or value == UNKNOWN:
+        return value
+    try:
+        return json.loads(value)
+    except ValueError as error:
+        raise ProviderError(f"the aws provider's `{key}` is not JSON: {error}") from error
+
+
+def _endpoints(config: Properties) -> dict[str, str]:
+    given: dict[str, str] = {}
+    for entry in structured(config, "endpoints") or []:
+        given |= {service: url for service, url in entry.items() if url}
+    found: dict[str, str] = {}
+    for service in _SERVICES:
+        variable = f"AWS_ENDPOINT_URL_{service.upper()}"
+        endpoint = given.get(service) or os.environ.get(variable) or os.environ.get("AWS_ENDPOINT_URL")
+        if not endpoint:
+            raise NotASandboxError(
+                f"the aws provider has no endpoint for {service}; {_INSTALL}; to use a sandbox, set `endpoints` to the "
+                "one that `lakewright sandbox status` prints"
+            )
+        found[service] = endpoint
+    return found | {service: given.get(service) or found[like] for service, like in _BESIDE.items()}
+
+
+def _prove_sandbox(endpoint: str) -> None:
+    if urlsplit(endpoint).hostname not in _LOOPBACK:
+        raise NotASandboxError(f"the aws endpoint {endpoint} is not on this machine; {_INSTALL}")
+    try:
+        # Whatever proxy the environment names is for the world outside, not for loopback.
+        answer = httpx.get(f"{endpoint.rstrip('/')}/moto-api/", timeout=10, trust_env=False, follow_redirects=True)
+    except httpx.HTTPError as error:
+        raise NotASandboxError(
+            f"no answer from the aws endpoint {endpoint} ({error}); start the sandbox with `lakewright sandbox up`"
+        ) from error
+    if answer.status_code != httpx.codes.OK:
+        raise NotASandboxError(
+            f"the aws endpoint {endpoint} does not answer as a sandbox does (GET /moto-api/ gave "
+            f"{answer.status_code}); {_INSTALL}"
+        )
+
+
+def _session(config: Properties) -> boto3.Session:
+    files = structured(config, "sharedCredentialsFiles") or []
+    profile = config.get("profile") or None
+    access_key, secret_key = config.get("accessKey"), config.get("secretKey")
+    if bool(access_key) != bool(secret_key):
+        raise ProviderError("the aws provider needs `accessKey` and `secretKey` together, or neither")
+    if access_key:
+        return boto3.Session(access_key, secret_key, config.get("token") or None)
+    if files:
+        return _session_from_file(files, profile or os.environ.get("AWS_PROFILE") or "default")
+    try:
+        return boto3.Session(profile_name=profile)
+    except botocore.exceptions.ProfileNotFound as error:
+        raise ProviderError(f"the aws provider's profile {profile!r} is in no credentials file: {error}") from error
+
+
+def _session_from_file(files: list[str], profile: str) -> boto3.Session:
+    """A session with a profile's keys from explicit files, which botocore only takes from the environment."""
+    for file in reversed(files):
+        try:
+            found = botocore.configloader.raw_config_parse(file)
+        except botocore.exceptions.ConfigNotFound:
+            continue
+        except botocore.exceptions.ConfigParseError as error:
+            raise ProviderError(f"the credentials file {file} is not a credentials file: {error}") from error
+        section = found.get(profile)
+        if section and section.get("aws_access_key_id") and section.get("aws_secret_access_key"):
+            return boto3.Session(
+                section["aws_access_key_id"], section["aws_secret_access_key"], section.get("aws_session_token")
+            )
+    raise ProviderError(f"no profile {profile!r} with keys in the credentials files {', '.join(files)}")

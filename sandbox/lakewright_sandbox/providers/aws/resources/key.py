@@ -1,0 +1,144 @@
+"""`aws.kms.Key` and `aws.kms.Alias`: an encryption key, and a name for it."""
+# ruff: noqa: ARG002  Every kind and every instance gets the same parameters.
+
+from __future__ import annotations
+
+from botocore.exceptions import ClientError
+
+from lakewright_sandbox.providers.aws.resources.calls import code_of, tolerating
+from lakewright_sandbox.providers.aws.resources.connection import Connection
+from lakewright_sandbox.providers.aws.resources.kind import REGION, Kind, Property
+from lakewright_sandbox.providers.protocol.properties import Properties
+
+_GONE = "NotFoundException"
+_WINDOW_DAYS = 30
+
+
+class Key(Kind):
+    """A KMS key. Its id is chosen by AWS; deleting it only schedules its end."""
+
+    token = "aws:kms/key:Key"  # noqa: S105
+    title = "KMS key"
+    properties = {
+        "deletionWindowInDays": Property(computed=True),
+        "description": Property(computed=True),
+        "enableKeyRotation": Property(default=False),
+        "isEnabled": Property(default=True),
+        "region": REGION,
+        "tags": Property(default={}),
+    }
+    computed_outputs = ("arn", "customerMasterKeySpec", "keyId", "keyUsage", "multiRegion", "policy", "tagsAll")
+
+    def id_of(self, inputs: Properties) -> str:
+        return ""
+
+    def create(self, aws: Connection, inputs: Properties) -> str:
+        kms = aws.client("kms", inputs.get("region"), once=True)
+        tags = _to_aws(inputs.get("tags") or {})
+        description = inputs.get("description") or ""
+        key = kms.create_key(Description=description, Tags=tags, KeyUsage="ENCRYPT_DECRYPT")["KeyMetadata"]
+        made: str = key["KeyId"]
+        if inputs.get("enableKeyRotation"):
+            kms.enable_key_rotation(KeyId=made)
+        if inputs.get("isEnabled") is False:
+            kms.disable_key(KeyId=made)
+        return made
+
+    def read(self, aws: Connection, resource_id: str, olds: Properties) -> Properties | None:
+        kms = aws.client("kms", olds.get("region"))
+        if not resource_id:
+            return None
+        try:
+            key = kms.describe_key(KeyId=resource_id)["KeyMetadata"]
+        except ClientError as error:
+            if code_of(error) == _GONE:
+                return None
+            raise
+        if key["KeyState"] == "PendingDeletion":
+            return None
+        tags = {tag["TagKey"]: tag["TagValue"] for tag in kms.list_resource_tags(KeyId=resource_id)["Tags"]}
+        return {
+            "arn": key["Arn"],
+            "customerMasterKeySpec": key["CustomerMasterKeySpec"],
+            "deletionWindowInDays": olds.get("deletionWindowInDays"),
+            "description": key["Description"],
+            "enableKeyRotation": kms.get_key_rotation_status(KeyId=resource_id)["KeyRotationEnabled"],
+            "isEnabled": key["Enabled"],
+            "keyId": key["KeyId"],
+            "keyUsage": key["KeyUsage"],
+            "multiRegion": key.get("MultiRegion", False),
+            "policy": kms.get_key_policy(KeyId=resource_id, PolicyName="default")["Policy"],
+            "region": olds.get("region") or aws.region,
+            "tags": tags,
+            "tagsAll": tags,
+        }
+
+    def update(self, aws: Connection, resource_id: str, olds: Properties, news: Properties) -> None:
+        kms = aws.client("kms", olds.get("region"))
+        if news.get("description") is not None:
+            kms.update_key_description(KeyId=resource_id, Description=news["description"])
+        if _on(olds, "isEnabled") != (enabled := _on(news, "isEnabled")):
+            (kms.enable_key if enabled else kms.disable_key)(KeyId=resource_id)
+        if _on(olds, "enableKeyRotation") != (rotated := _on(news, "enableKeyRotation")):
+            (kms.enable_key_rotation if rotated else kms.disable_key_rotation)(KeyId=resource_id)
+        gone = sorted((olds.get("tags") or {}).keys() - (news.get("tags") or {}).keys())
+        if gone:
+            kms.untag_resource(KeyId=resource_id, TagKeys=gone)
+        if news.get("tags"):
+            kms.tag_resource(KeyId=resource_id, Tags=_to_aws(news["tags"]))
+
+    def delete(self, aws: Connection, resource_id: str, olds: Properties) -> None:
+        days = olds.get("deletionWindowInDays") or _WINDOW_DAYS
+        with tolerating(_GONE, "KMSInvalidStateException"):
+            aws.client("kms", olds.get("region")).schedule_key_deletion(KeyId=resource_id, PendingWindowInDays=days)
+
+
+class Alias(Kind):
+    """A name for a KMS key."""
+
+    token = "aws:kms/alias:Alias"  # noqa: S105
+    title = "KMS alias"
+    properties = {
+        "name": Property(replaces=True, required=True),
+        "region": REGION,
+        "targetKeyId": Property(required=True),
+    }
+    computed_outputs = ("arn", "targetKeyArn")
+
+    def id_of(self, inputs: Properties) -> str:
+        return inputs["name"]
+
+    def create(self, aws: Connection, inputs: Properties) -> None:
+        kms = aws.client("kms", inputs.get("region"), once=True)
+        kms.create_alias(AliasName=inputs["name"], TargetKeyId=inputs["targetKeyId"])
+
+    def read(self, aws: Connection, resource_id: str, olds: Properties) -> Properties | None:
+        pages = aws.client("kms", olds.get("region")).get_paginator("list_aliases").paginate()
+        found = (alias for page in pages for alias in page["Aliases"] if alias["AliasName"] == resource_id)
+        alias = next(found, None)
+        if alias is None or not alias.get("TargetKeyId"):
+            return None
+        key_arn = f"{alias['AliasArn'].partition(':alias/')[0]}:key/{alias['TargetKeyId']}"
+        return {
+            "arn": alias["AliasArn"],
+            "name": resource_id,
+            "region": olds.get("region") or aws.region,
+            "targetKeyArn": key_arn,
+            "targetKeyId": alias["TargetKeyId"],
+        }
+
+    def update(self, aws: Connection, resource_id: str, olds: Properties, news: Properties) -> None:
+        kms = aws.client("kms", olds.get("region"))
+        kms.update_alias(AliasName=resource_id, TargetKeyId=news["targetKeyId"])
+
+    def delete(self, aws: Connection, resource_id: str, olds: Properties) -> None:
+        with tolerating(_GONE):
+            aws.client("kms", olds.get("region")).delete_alias(AliasName=resource_id)
+
+
+def _to_aws(tags: Properties) -> list[dict[str, str]]:
+    return [{"TagKey": key, "TagValue": str(value)} for key, value in sorted(tags.items())]
+
+
+def _on(properties: Properties, name: str) -> bool:
+    return bool(properties.get(name, Key.properties[name].default))

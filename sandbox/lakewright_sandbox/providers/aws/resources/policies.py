@@ -1,0 +1,149 @@
+"""Policy documents: when two mean the same, and what `getPolicyDocument` makes."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from typing import Any
+
+from lakewright_sandbox.providers.protocol.errors import ProviderError
+from lakewright_sandbox.providers.protocol.properties import Properties
+
+_VERSION = "2012-10-17"
+
+
+def canonical(document: Any) -> Any:
+    """A form that is equal for documents that AWS takes as equal: order and single-item lists do not matter.
+
+    What is no JSON object is its own form.
+    """
+    if isinstance(document, str):
+        try:
+            document = json.loads(document)
+        except ValueError:
+            return document
+    if not isinstance(document, dict):
+        return document
+    statements = [_statement(statement) for statement in _listed(document.get("Statement", []))]
+    return document | {"Statement": sorted(statements, key=_text)}
+
+
+def _statement(statement: Any) -> Any:
+    if not isinstance(statement, dict):
+        return statement
+    form = dict(statement)
+    for key in ("Action", "NotAction", "Resource", "NotResource"):
+        if key in form:
+            form[key] = sorted(set(_listed(form[key])))
+    for key in ("Principal", "NotPrincipal"):
+        if key in form:
+            named = {"AWS": "*"} if form[key] == "*" else form[key]
+            form[key] = {kind: sorted(set(_listed(names))) for kind, names in named.items()}
+    conditions = form.pop("Condition", None) or {}
+    if conditions:
+        form["Condition"] = {
+            test: {key: sorted(_condition_value(v) for v in _listed(values)) for key, values in tests.items()}
+            for test, tests in conditions.items()
+        }
+    if not form.get("Sid"):
+        form.pop("Sid", None)
+    return form
+
+
+def _condition_value(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _listed(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]
+
+
+def _text(value: Any) -> str:
+    return json.dumps(value, sort_keys=True)
+
+
+def policy_document(args: Properties) -> Properties:
+    """The answer of `aws:iam/getPolicyDocument`: a document from statements, laid over sources and under overrides.
+
+    Statements with a sid replace earlier ones of the same sid in overrides, and must be unique among sources.
+    """
+    sources = list(args.get("sourcePolicyDocuments") or [])
+    overrides = list(args.get("overridePolicyDocuments") or [])
+    version = args.get("version") or _VERSION
+    own = [_rendered(statement, version) for statement in args.get("statements") or []]
+    statements: list[Properties] = []
+    seen: set[str] = set()
+    for statement in [s for text in sources for s in _statements_of(text)] + own:
+        sid = statement.get("Sid", "")
+        if sid and sid in seen:
+            raise ProviderError(f"getPolicyDocument: the sid {sid!r} stands twice; sids of one document are unique")
+        seen.add(sid)
+        statements.append(statement)
+    for statement in [s for text in overrides for s in _statements_of(text)]:
+        sid = statement.get("Sid", "")
+        places = [index for index, existing in enumerate(statements) if sid and existing.get("Sid") == sid]
+        if places:
+            statements[places[0]] = statement
+        else:
+            statements.append(statement)
+    document: Properties = {"Version": version}
+    if args.get("policyId"):
+        document["Id"] = args["policyId"]
+    document["Statement"] = statements
+    compact = json.dumps(document, separators=(",", ":"), ensure_ascii=False)
+    return args | {
+        "id": str(zlib.crc32(json.dumps(document, indent=2, ensure_ascii=False).encode())),
+        "json": json.dumps(document, indent=2, ensure_ascii=False),
+        "minifiedJson": compact,
+        "version": version,
+    }
+
+
+def _statements_of(text: str) -> list[Properties]:
+    try:
+        document = json.loads(text)
+        return list(_listed(document.get("Statement", [])))
+    except (ValueError, AttributeError) as error:
+        raise ProviderError(
+            f"getPolicyDocument: a source or override document is no policy document: {error}"
+        ) from error
+
+
+def _rendered(statement: Properties, version: str) -> Properties:
+    form: Properties = {}
+    if statement.get("sid"):
+        form["Sid"] = statement["sid"]
+    form["Effect"] = statement.get("effect") or "Allow"
+    for key, name in (("actions", "Action"), ("notActions", "NotAction"), ("resources", "Resource")):
+        if statement.get(key):
+            form[name] = _collapsed(statement[key], version)
+    if statement.get("notResources"):
+        form["NotResource"] = _collapsed(statement["notResources"], version)
+    for key, name in (("principals", "Principal"), ("notPrincipals", "NotPrincipal")):
+        if statement.get(key):
+            form[name] = _principals(statement[key], version)
+    conditions: dict[str, dict[str, Any]] = {}
+    for condition in statement.get("conditions") or []:
+        tests = conditions.setdefault(condition["test"], {})
+        variable = condition["variable"]
+        values = [*_listed(tests.get(variable, [])), *condition["values"]]
+        tests[variable] = _collapsed(values, version)
+    if conditions:
+        form["Condition"] = conditions
+    return form
+
+
+def _principals(principals: list[Properties], version: str) -> Any:
+    by_kind: dict[str, list[str]] = {}
+    for principal in principals:
+        by_kind.setdefault(principal["type"], []).extend(principal["identifiers"])
+    if list(by_kind) == ["*"] and by_kind["*"] == ["*"]:
+        return "*"
+    return {kind: _collapsed(names, version) for kind, names in sorted(by_kind.items())}
+
+
+def _collapsed(values: list[str], version: str) -> Any:
+    """As the real function writes lists: policy variables spelt `&{...}` become `${...}`, one item stands alone."""
+    spelt = [value.replace("&{", "${") if version == _VERSION else value for value in map(str, values)]
+    unique = sorted(set(spelt), reverse=True)
+    return unique[0] if len(unique) == 1 else unique

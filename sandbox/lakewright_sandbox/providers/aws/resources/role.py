@@ -1,0 +1,166 @@
+"""`aws.iam.Role` and `aws.iam.RolePolicy`: who may become somebody, and what that somebody may do."""
+# ruff: noqa: ARG002  Every kind and every instance gets the same parameters.
+
+from __future__ import annotations
+
+import json
+from typing import Any
+from urllib.parse import unquote
+
+from botocore.exceptions import ClientError
+
+from lakewright_sandbox.providers.aws.resources.calls import code_of, tolerating
+from lakewright_sandbox.providers.aws.resources.connection import Connection
+from lakewright_sandbox.providers.aws.resources.kind import (
+    POLICY,
+    Kind,
+    Property,
+    tags_from_aws,
+    tags_to_aws,
+    timestamp,
+)
+from lakewright_sandbox.providers.protocol.properties import Properties
+
+_GONE = "NoSuchEntity"
+
+
+class Role(Kind):
+    """An IAM role."""
+
+    token = "aws:iam/role:Role"  # noqa: S105
+    title = "role"
+    properties = {
+        "assumeRolePolicy": POLICY,
+        "description": Property(default=""),
+        "forceDetachPolicies": Property(default=False),
+        "maxSessionDuration": Property(default=3600),
+        "name": Property(replaces=True, required=True),
+        "path": Property(replaces=True, default="/"),
+        "permissionsBoundary": Property(default=""),
+        "tags": Property(default={}),
+    }
+    computed_outputs = ("arn", "createDate", "tagsAll", "uniqueId")
+
+    def id_of(self, inputs: Properties) -> str:
+        return inputs["name"]
+
+    def create(self, aws: Connection, inputs: Properties) -> None:
+        optional = {
+            "Description": inputs.get("description"),
+            "PermissionsBoundary": inputs.get("permissionsBoundary"),
+            "Tags": tags_to_aws(inputs.get("tags")),
+        }
+        aws.client("iam", once=True).create_role(
+            RoleName=inputs["name"],
+            Path=inputs.get("path") or "/",
+            AssumeRolePolicyDocument=inputs["assumeRolePolicy"],
+            MaxSessionDuration=inputs.get("maxSessionDuration") or 3600,
+            **{key: value for key, value in optional.items() if value},
+        )
+
+    def read(self, aws: Connection, resource_id: str, olds: Properties) -> Properties | None:
+        try:
+            role = aws.client("iam").get_role(RoleName=resource_id)["Role"]
+        except ClientError as error:
+            if code_of(error) == _GONE:
+                return None
+            raise
+        tags = tags_from_aws(role.get("Tags", []))
+        return {
+            "arn": role["Arn"],
+            "assumeRolePolicy": _document(role["AssumeRolePolicyDocument"]),
+            "createDate": timestamp(role["CreateDate"]),
+            "description": role.get("Description") or "",
+            "forceDetachPolicies": bool(olds.get("forceDetachPolicies")),
+            "maxSessionDuration": role.get("MaxSessionDuration") or 3600,
+            "name": role["RoleName"],
+            "path": role["Path"],
+            "permissionsBoundary": role.get("PermissionsBoundary", {}).get("PermissionsBoundaryArn", ""),
+            "tags": tags,
+            "tagsAll": tags,
+            "uniqueId": role["RoleId"],
+        }
+
+    def update(self, aws: Connection, resource_id: str, olds: Properties, news: Properties) -> None:
+        iam = aws.client("iam")
+        changed = {
+            name for name, p in self.properties.items() if not p.equal(olds.get(name), news.get(name, p.default))
+        }
+        if "assumeRolePolicy" in changed:
+            iam.update_assume_role_policy(RoleName=resource_id, PolicyDocument=news["assumeRolePolicy"])
+        if changed & {"description", "maxSessionDuration"}:
+            iam.update_role(
+                RoleName=resource_id,
+                Description=news.get("description") or "",
+                MaxSessionDuration=news.get("maxSessionDuration") or 3600,
+            )
+        if "permissionsBoundary" in changed:
+            if news.get("permissionsBoundary"):
+                iam.put_role_permissions_boundary(RoleName=resource_id, PermissionsBoundary=news["permissionsBoundary"])
+            else:
+                iam.delete_role_permissions_boundary(RoleName=resource_id)
+        if "tags" in changed:
+            gone = sorted((olds.get("tags") or {}).keys() - (news.get("tags") or {}).keys())
+            if gone:
+                iam.untag_role(RoleName=resource_id, TagKeys=gone)
+            if news.get("tags"):
+                iam.tag_role(RoleName=resource_id, Tags=tags_to_aws(news["tags"]))
+
+    def delete(self, aws: Connection, resource_id: str, olds: Properties) -> None:
+        iam = aws.client("iam")
+        with tolerating(_GONE):
+            if olds.get("forceDetachPolicies"):
+                _detach_all(iam, resource_id)
+            iam.delete_role(RoleName=resource_id)
+
+
+def _detach_all(iam: Any, role: str) -> None:
+    for page in iam.get_paginator("list_attached_role_policies").paginate(RoleName=role):
+        for policy in page["AttachedPolicies"]:
+            iam.detach_role_policy(RoleName=role, PolicyArn=policy["PolicyArn"])
+    for page in iam.get_paginator("list_role_policies").paginate(RoleName=role):
+        for name in page["PolicyNames"]:
+            iam.delete_role_policy(RoleName=role, PolicyName=name)
+
+
+class RolePolicy(Kind):
+    """A policy within a role. Its id is `role:name`."""
+
+    token = "aws:iam/rolePolicy:RolePolicy"  # noqa: S105
+    title = "role policy"
+    properties = {
+        "name": Property(replaces=True, required=True),
+        "policy": POLICY,
+        "role": Property(replaces=True, required=True),
+    }
+
+    def id_of(self, inputs: Properties) -> str:
+        return f"{inputs['role']}:{inputs['name']}"
+
+    def create(self, aws: Connection, inputs: Properties) -> None:
+        aws.client("iam").put_role_policy(
+            RoleName=inputs["role"], PolicyName=inputs["name"], PolicyDocument=inputs["policy"]
+        )
+
+    def read(self, aws: Connection, resource_id: str, olds: Properties) -> Properties | None:
+        role, _, name = resource_id.partition(":")
+        try:
+            policy = aws.client("iam").get_role_policy(RoleName=role, PolicyName=name)
+        except ClientError as error:
+            if code_of(error) == _GONE:
+                return None
+            raise
+        return {"name": name, "policy": _document(policy["PolicyDocument"]), "role": role}
+
+    def update(self, aws: Connection, resource_id: str, olds: Properties, news: Properties) -> None:
+        self.create(aws, news)
+
+    def delete(self, aws: Connection, resource_id: str, olds: Properties) -> None:
+        role, _, name = resource_id.partition(":")
+        with tolerating(_GONE):
+            aws.client("iam").delete_role_policy(RoleName=role, PolicyName=name)
+
+
+def _document(document: Any) -> str:
+    """A policy as text; botocore parses what IAM sends encoded, but leaves alone what is no JSON."""
+    return unquote(document) if isinstance(document, str) else json.dumps(document, separators=(",", ":"))

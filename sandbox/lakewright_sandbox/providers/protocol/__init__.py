@@ -1,0 +1,1 @@
+"""Pulumi's provider protocol, independent of the provider: service, properties, differences, errors."""

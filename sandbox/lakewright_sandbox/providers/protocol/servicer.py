@@ -1,0 +1,300 @@
+"""The gRPC side that every provider here shares: Pulumi's ResourceProvider service over a `Package`.
+
+One server serves several provider instances, each on a connection of its own, so what Configure was told is kept by
+connection. Cancel ends one instance; the server lives on until its process ends.
+"""
+# ruff: noqa: N802, ARG002  The methods' names and parameters are Pulumi's.
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Callable
+from concurrent import futures
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeVar, cast
+
+import grpc
+from google.protobuf import empty_pb2
+from pulumi.runtime.proto import engine_pb2, engine_pb2_grpc, plugin_pb2, provider_pb2, provider_pb2_grpc
+
+from lakewright_sandbox.providers.protocol.callers import SameUserOnly
+from lakewright_sandbox.providers.protocol.difference import Difference, compare
+from lakewright_sandbox.providers.protocol.errors import NotConfiguredError, PerhapsMadeError, ProviderError
+from lakewright_sandbox.providers.protocol.properties import (
+    Properties,
+    from_struct,
+    holds_secret,
+    reveal,
+    to_struct,
+    without_internal,
+)
+
+# A resource's properties may hold whole manifests; Pulumi's own limit is 400 MB.
+_MESSAGE_LIMIT = 400 * 1024 * 1024
+_OPTIONS = [("grpc.max_receive_message_length", _MESSAGE_LIMIT), ("grpc.max_send_message_length", _MESSAGE_LIMIT)]
+
+_KINDS = {
+    ("add", False): provider_pb2.PropertyDiff.ADD,
+    ("add", True): provider_pb2.PropertyDiff.ADD_REPLACE,
+    ("delete", False): provider_pb2.PropertyDiff.DELETE,
+    ("delete", True): provider_pb2.PropertyDiff.DELETE_REPLACE,
+    ("update", False): provider_pb2.PropertyDiff.UPDATE,
+    ("update", True): provider_pb2.PropertyDiff.UPDATE_REPLACE,
+}
+
+
+@dataclass(frozen=True)
+class Failure:
+    """An input that was refused, and why."""
+
+    property: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Subject:
+    """The resource that a call is about."""
+
+    urn: str
+    type: str
+    id: str = ""
+
+    @property
+    def name(self) -> str:
+        """The name that the program gave the resource."""
+        return self.urn.rsplit("::", 1)[-1]
+
+
+@dataclass(frozen=True)
+class Found:
+    """What Read found: the object's id, its state, and the inputs that would make it so."""
+
+    id: str
+    outputs: Properties
+    inputs: Properties
+
+
+class Instance(Protocol):
+    """A configured provider. Properties arrive without secret wrapping; unknowns are `UNKNOWN`."""
+
+    @property
+    def plain_text_warning(self) -> str | None: ...
+
+    def check(
+        self, of: Subject, olds: Properties, news: Properties, seed: bytes
+    ) -> tuple[Properties, list[Failure]]: ...
+    def diff(self, of: Subject, olds: Properties, news: Properties, old_inputs: Properties) -> Difference: ...
+    def preview_create(self, of: Subject, inputs: Properties) -> Properties: ...
+    def create(self, of: Subject, inputs: Properties) -> tuple[str, Properties]: ...
+    def read(self, of: Subject, olds: Properties, old_inputs: Properties) -> Found | None: ...
+    def preview_update(self, of: Subject, olds: Properties, news: Properties) -> Properties: ...
+    def update(self, of: Subject, olds: Properties, news: Properties) -> Properties: ...
+    def delete(self, of: Subject, olds: Properties) -> None: ...
+    def invoke(self, token: str, args: Properties) -> Properties: ...
+    def secrets_of(self, properties: Properties, raw_inputs: Properties) -> Properties: ...
+
+
+class Package(Protocol):
+    """A provider package: what it is called, what its configuration may be, and how an instance is made."""
+
+    name: str
+    version: str
+    replacing_config: frozenset[str]
+
+    def check_config(self, config: Properties) -> list[Failure]: ...
+    def configure(self, config: Properties) -> Instance: ...
+
+
+Call = TypeVar("Call", bound=Callable[..., Any])
+
+
+def _sentences(call: Call) -> Call:
+    """Let a ProviderError end the call as its sentence; anything else is a bug and keeps its traceback on stderr.
+
+    DEADLINE_EXCEEDED tells the engine that the object may exist, so that it keeps the create in mind as pending.
+    """
+
+    @functools.wraps(call)
+    def wrapper(self: Any, request: Any, context: grpc.ServicerContext) -> Any:
+        try:
+            return call(self, request, context)
+        except PerhapsMadeError as error:
+            context.abort(grpc.StatusCode.DEADLINE_EXCEEDED, str(error))
+            raise
+        except ProviderError as error:
+            context.abort(grpc.StatusCode.UNKNOWN, str(error))
+            raise
+
+    return cast("Call", wrapper)
+
+
+class Servicer(provider_pb2_grpc.ResourceProviderServicer):
+    """Pulumi's ResourceProvider service over one package."""
+
+    def __init__(self, package: Package) -> None:
+        self._package = package
+        self._instances: dict[str, Instance] = {}
+        self._engines: dict[str, str] = {}
+
+    def _instance(self, context: grpc.ServicerContext) -> Instance:
+        instance = self._instances.get(context.peer())
+        if instance is None:
+            raise NotConfiguredError(
+                f"the sandbox's {self._package.name} provider got a resource before its configuration on this "
+                "connection; run the command again"
+            )
+        return instance
+
+    def Handshake(self, request: Any, context: grpc.ServicerContext) -> provider_pb2.ProviderHandshakeResponse:
+        self._engines[context.peer()] = request.engine_address
+        return provider_pb2.ProviderHandshakeResponse(accept_secrets=True)
+
+    def Attach(self, request: Any, context: grpc.ServicerContext) -> empty_pb2.Empty:
+        self._engines[context.peer()] = request.address
+        return empty_pb2.Empty()
+
+    def GetPluginInfo(self, request: Any, context: grpc.ServicerContext) -> plugin_pb2.PluginInfo:
+        return plugin_pb2.PluginInfo(version=self._package.version)
+
+    def GetSchema(self, request: Any, context: grpc.ServicerContext) -> provider_pb2.GetSchemaResponse:
+        schema = {"name": self._package.name, "version": self._package.version}
+        return provider_pb2.GetSchemaResponse(schema=json.dumps(schema))
+
+    @_sentences
+    def CheckConfig(self, request: Any, context: grpc.ServicerContext) -> provider_pb2.CheckResponse:
+        failures = self._package.check_config(reveal(from_struct(request.news)))
+        return provider_pb2.CheckResponse(inputs=request.news, failures=_failures(failures))
+
+    @_sentences
+    def DiffConfig(self, request: Any, context: grpc.ServicerContext) -> provider_pb2.DiffResponse:
+        old, new = (without_internal(reveal(from_struct(side))) for side in (request.olds, request.news))
+        changes = compare(old, new)
+        # Which version of an SDK made the state says nothing about what the provider points at.
+        changes.pop("version", None)
+        return _diff_response(Difference(changes, self._package.replacing_config & changes.keys()))
+
+    @_sentences
+    def Configure(self, request: Any, context: grpc.ServicerContext) -> provider_pb2.ConfigureResponse:
+        config = without_internal(reveal(from_struct(request.args)))
+        prefix = f"{self._package.name}:config:"
+        for key, value in request.variables.items():
+            config.setdefault(key.removeprefix(prefix), value)
+        self._instances[context.peer()] = self._package.configure(config)
+        return provider_pb2.ConfigureResponse(acceptSecrets=True, supportsPreview=True)
+
+    @_sentences
+    def Check(self, request: Any, context: grpc.ServicerContext) -> provider_pb2.CheckResponse:
+        raw = from_struct(request.news)
+        instance, of = self._instance(context), _subject(request)
+        inputs, failures = instance.check(of, reveal(from_struct(request.olds)), reveal(raw), request.randomSeed)
+        if instance.plain_text_warning and holds_secret(raw):
+            self._warn(context, of, instance.plain_text_warning)
+        return provider_pb2.CheckResponse(
+            inputs=to_struct(instance.secrets_of(inputs, raw)), failures=_failures(failures)
+        )
+
+    @_sentences
+    def Diff(self, request: Any, context: grpc.ServicerContext) -> provider_pb2.DiffResponse:
+        olds, news, old_inputs = (reveal(from_struct(p)) for p in (request.olds, request.news, request.old_inputs))
+        difference = self._instance(context).diff(_subject(request), olds, news, old_inputs)
+        return _diff_response(difference.without(list(request.ignoreChanges)))
+
+    @_sentences
+    def Create(self, request: Any, context: grpc.ServicerContext) -> provider_pb2.CreateResponse:
+        raw, of, instance = from_struct(request.properties), _subject(request), self._instance(context)
+        if request.preview:
+            made, outputs = "", instance.preview_create(of, reveal(raw))
+        else:
+            made, outputs = instance.create(of, reveal(raw))
+        return provider_pb2.CreateResponse(id=made, properties=to_struct(instance.secrets_of(outputs, raw)))
+
+    @_sentences
+    def Read(self, request: Any, context: grpc.ServicerContext) -> provider_pb2.ReadResponse:
+        raw, instance = from_struct(request.inputs), self._instance(context)
+        found = instance.read(_subject(request), reveal(from_struct(request.properties)), reveal(raw))
+        if found is None:
+            return provider_pb2.ReadResponse()
+        return provider_pb2.ReadResponse(
+            id=found.id,
+            properties=to_struct(instance.secrets_of(found.outputs, raw)),
+            inputs=to_struct(instance.secrets_of(found.inputs, raw)),
+        )
+
+    @_sentences
+    def Update(self, request: Any, context: grpc.ServicerContext) -> provider_pb2.UpdateResponse:
+        raw, olds, instance = from_struct(request.news), reveal(from_struct(request.olds)), self._instance(context)
+        change = instance.preview_update if request.preview else instance.update
+        outputs = change(_subject(request), olds, reveal(raw))
+        return provider_pb2.UpdateResponse(properties=to_struct(instance.secrets_of(outputs, raw)))
+
+    @_sentences
+    def Delete(self, request: Any, context: grpc.ServicerContext) -> empty_pb2.Empty:
+        self._instance(context).delete(_subject(request), reveal(from_struct(request.properties)))
+        return empty_pb2.Empty()
+
+    @_sentences
+    def Invoke(self, request: Any, context: grpc.ServicerContext) -> provider_pb2.InvokeResponse:
+        answer = self._instance(context).invoke(request.tok, reveal(from_struct(request.args)))
+        response = provider_pb2.InvokeResponse()
+        # The field is called `return`, which Python can spell neither as an argument nor as an attribute.
+        getattr(response, "return").CopyFrom(to_struct(answer))
+        return response
+
+    def Cancel(self, request: Any, context: grpc.ServicerContext) -> empty_pb2.Empty:
+        self._instances.pop(context.peer(), None)
+        self._engines.pop(context.peer(), None)
+        return empty_pb2.Empty()
+
+    def _warn(self, context: grpc.ServicerContext, of: Subject, message: str) -> None:
+        """Show a warning on the resource, where the engine said how to reach it."""
+        if not (address := self._engines.get(context.peer())):
+            return
+        with grpc.insecure_channel(address) as channel:
+            request = engine_pb2.LogRequest(severity=engine_pb2.WARNING, message=message, urn=of.urn)
+            engine_pb2_grpc.EngineStub(channel).Log(request, timeout=5)
+
+
+def serve(package: Package, port: int = 0, address: str = "") -> tuple[grpc.Server, int]:
+    """Start a server on a port of the loopback interface, for calls of this user alone, or at another gRPC address.
+
+    Returns:
+        The server and its port.
+    """
+    same_user = SameUserOnly()
+    interceptors: list[grpc.ServerInterceptor] = [] if address else [same_user]
+    server = grpc.server(futures.ThreadPoolExecutor(max_workers=16), interceptors=interceptors, options=_OPTIONS)
+    provider_pb2_grpc.add_ResourceProviderServicer_to_server(Servicer(package), server)
+    try:
+        bound = server.add_insecure_port(address or f"127.0.0.1:{port}")
+    except RuntimeError as error:
+        if address:
+            raise ProviderError(f"cannot listen at {address}: {error}") from error
+        raise ProviderError(f"port {port} of 127.0.0.1 is taken; choose another with --port") from error
+    same_user.port = bound
+    server.start()
+    return server, bound
+
+
+def _subject(request: Any) -> Subject:
+    kind = request.type or request.urn.split("::")[2].rsplit("$", 1)[-1]
+    return Subject(request.urn, kind, getattr(request, "id", ""))
+
+
+def _failures(failures: list[Failure]) -> list[provider_pb2.CheckFailure]:
+    return [provider_pb2.CheckFailure(property=f.property, reason=f.reason) for f in failures]
+
+
+def _diff_response(difference: Difference) -> provider_pb2.DiffResponse:
+    changed = provider_pb2.DiffResponse.DIFF_SOME if difference.changes else provider_pb2.DiffResponse.DIFF_NONE
+    return provider_pb2.DiffResponse(
+        changes=changed,
+        replaces=sorted(difference.replaces),
+        deleteBeforeReplace=difference.delete_before_replace and bool(difference.replaces),
+        diffs=sorted({path.replace("[", ".").split(".")[0] for path in difference.changes}),
+        detailedDiff={
+            path: provider_pb2.PropertyDiff(kind=_KINDS[change, path in difference.replaces])
+            for path, change in difference.changes.items()
+        },
+        hasDetailedDiff=True,
+    )

@@ -1,0 +1,1 @@
+"""What the sandbox's processes share: errors, access keys, the state file, starting and stopping."""

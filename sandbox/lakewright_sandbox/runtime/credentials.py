@@ -1,0 +1,75 @@
+"""The sandbox's keys: an AWS shared-credentials file with profiles `admin` and `lakekeeper`, made once per sandbox."""
+
+import configparser
+import os
+import secrets
+from pathlib import Path
+
+from pydantic import BaseModel, SecretStr
+
+from lakewright_sandbox.runtime.errors import CredentialsFileError
+
+ADMIN = "admin"
+LAKEKEEPER = "lakekeeper"
+PROFILES = (ADMIN, LAKEKEEPER)
+
+_KEY_ID_ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"
+
+
+class AccessKey(BaseModel, frozen=True):
+    """A long-lived key pair of an IAM user."""
+
+    access_key_id: str
+    secret_access_key: SecretStr
+
+
+def new_access_key(prefix: str = "AKIA") -> AccessKey:
+    """A random key pair in AWS's shape: 20 characters, and 40."""
+    key_id = prefix + "".join(secrets.choice(_KEY_ID_ALPHABET) for _ in range(20 - len(prefix)))
+    return AccessKey(access_key_id=key_id, secret_access_key=SecretStr(secrets.token_urlsafe(30)))
+
+
+def load_or_create(path: Path) -> dict[str, AccessKey]:
+    """The keys of every profile. A file that is not there is made, readable by its owner alone.
+
+    Raises CredentialsFileError when it is there and a profile or one of its keys is not.
+    """
+    try:
+        return load(path)
+    except FileNotFoundError:
+        _write(path, {profile: new_access_key() for profile in PROFILES})
+        return load(path)
+
+
+def load(path: Path) -> dict[str, AccessKey]:
+    """The keys in the file. Raises FileNotFoundError or CredentialsFileError."""
+    parser = configparser.RawConfigParser()
+    try:
+        parser.read_string(path.read_text())
+        return {
+            profile: AccessKey(
+                access_key_id=parser[profile]["aws_access_key_id"],
+                secret_access_key=SecretStr(parser[profile]["aws_secret_access_key"]),
+            )
+            for profile in PROFILES
+        }
+    except (configparser.Error, KeyError, UnicodeDecodeError) as error:
+        # The parser's message quotes the line, which may be the one with the secret.
+        raise CredentialsFileError(
+            f"{path}: expected profiles {' and '.join(PROFILES)} with aws_access_key_id and aws_secret_access_key; "
+            f"reading it failed with {type(error).__name__}. Delete the file to get new keys."
+        ) from None
+
+
+def _write(path: Path, keys: dict[str, AccessKey]) -> None:
+    parser = configparser.RawConfigParser()
+    for profile, key in keys.items():
+        parser[profile] = {
+            "aws_access_key_id": key.access_key_id,
+            "aws_secret_access_key": key.secret_access_key.get_secret_value(),
+        }
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+        parser.write(file)
+    temporary.replace(path)

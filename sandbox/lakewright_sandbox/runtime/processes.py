@@ -1,0 +1,126 @@
+"""Starting, recognising, waiting for and stopping the sandbox's own processes, and no others."""
+
+import contextlib
+import os
+import secrets
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import httpx
+
+from lakewright_sandbox.runtime.errors import ProcessFailedError
+
+_PORTS = range(20000, 32768)
+_POLL_SECONDS = 0.05
+_STOP_SECONDS = 10
+_TAIL_LINES = 15
+
+
+def free_port(preferred: int | None = None) -> int:
+    """The preferred loopback port if nobody listens on it, else another one that is free.
+
+    Below the range from which systems give ports to outgoing connections: one of those could take it before we do.
+    """
+    candidates = [preferred] if preferred else []
+    candidates += [_PORTS.start + secrets.randbelow(len(_PORTS)) for _ in range(50)]
+    for port in candidates:
+        with contextlib.suppress(OSError), socket.socket() as probe:
+            # Connections of the last run may linger: without this their port would count as taken for a minute.
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind(("127.0.0.1", port))
+            return port
+    raise ProcessFailedError(f"No free port found on 127.0.0.1 between {_PORTS.start} and {_PORTS.stop - 1}.")
+
+
+def command_line(pid: int) -> list[str]:
+    """The arguments that a process was started with; empty if there is none (any more)."""
+    proc = Path(f"/proc/{pid}")
+    if proc.parent.joinpath("self").exists():
+        try:
+            if proc.joinpath("stat").read_text().rsplit(")", 1)[1].split()[0] == "Z":
+                return []
+            return proc.joinpath("cmdline").read_bytes().decode(errors="replace").split("\0")
+        except (OSError, IndexError):
+            return []
+    found = subprocess.run(["ps", "-p", str(pid), "-o", "command="], capture_output=True, text=True, check=False)
+    return found.stdout.split()
+
+
+def is_ours(pid: int, module: str, credentials_file: Path) -> bool:
+    """Whether that process is this sandbox's: a pid alone may have been given to somebody else by now."""
+    arguments = command_line(pid)
+    return module in arguments and str(credentials_file) in arguments
+
+
+def start(module: str, arguments: list[str], log: Path, environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
+    """Starts `python -m module` in a session of its own, so that it outlives its terminal; output goes to the log."""
+    log.parent.mkdir(parents=True, exist_ok=True)
+    if log.exists():
+        log.replace(log.with_suffix(".previous.log"))
+    with log.open("wb") as output:
+        return subprocess.Popen(
+            [sys.executable, "-m", module, *arguments],
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+            env=dict(environment),
+        )
+
+
+def healthy(url: str, accept: Callable[[httpx.Response], bool]) -> bool:
+    """Whether the address answers, and as it should."""
+    try:
+        return accept(httpx.get(url, timeout=2, trust_env=False))
+    except httpx.HTTPError:
+        return False
+
+
+def wait_until_healthy(
+    process: subprocess.Popen[bytes],
+    name: str,
+    *,
+    url: str,
+    accept: Callable[[httpx.Response], bool],
+    log: Path,
+    seconds: float,
+) -> None:
+    """Returns when it answers. Raises ProcessFailedError, with the log's end, when it ends or takes too long."""
+    deadline = time.monotonic() + seconds
+    while not healthy(url, accept):
+        code = process.poll()
+        if code is not None:
+            raise ProcessFailedError(
+                f"The sandbox's {name} ended with exit code {code} before it was ready.{tail(log)}"
+            )
+        if time.monotonic() > deadline:
+            raise ProcessFailedError(f"The sandbox's {name} did not answer at {url} within {seconds:.0f} s.{tail(log)}")
+        time.sleep(_POLL_SECONDS)
+
+
+def tail(log: Path) -> str:
+    """The end of a log, as the second half of an error message."""
+    lines = log.read_text(errors="replace").splitlines()[-_TAIL_LINES:] if log.exists() else []
+    return f" The end of {log}:\n" + "\n".join(f"  {line}" for line in lines) if lines else f" {log} is empty."
+
+
+def stop(pid: int, module: str, credentials_file: Path) -> bool:
+    """Stops the process if it is ours: asks, and after a while insists. Returns whether there was one to stop."""
+    if not is_ours(pid, module, credentials_file):
+        return False
+    for ask, patience in ((signal.SIGTERM, _STOP_SECONDS), (signal.SIGKILL, _STOP_SECONDS)):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, ask)
+        deadline = time.monotonic() + patience
+        while time.monotonic() < deadline:
+            with contextlib.suppress(ChildProcessError):
+                os.waitpid(pid, os.WNOHANG)  # reaps it where the caller is its parent
+            if not is_ours(pid, module, credentials_file):
+                return True
+            time.sleep(_POLL_SECONDS)
+    raise ProcessFailedError(f"Process {pid} ({module}) does not end, not even killed. Look at it with `ps -p {pid}`.")

@@ -1,0 +1,127 @@
+"""What is known of a sandbox between runs: `DIR/sandbox.json`, and the paths beside it."""
+
+import os
+from datetime import datetime
+from pathlib import Path
+from typing import Literal
+
+from pydantic import BaseModel, ValidationError
+
+from lakewright_sandbox.lakekeeper.protocol.versions import NEWEST, Version
+from lakewright_sandbox.runtime.credentials import ADMIN, AccessKey, load
+from lakewright_sandbox.runtime.errors import SandboxStateError
+
+Authz = Literal["allowall", "openfga"]
+
+
+class LakekeeperState(BaseModel):
+    """The catalog's process: how it was asked to treat grants, and the version that it plays."""
+
+    endpoint: str
+    catalog_uri: str
+    pid: int
+    authz: Authz = "allowall"
+    version: Version = NEWEST
+    started_at: datetime | None = None
+
+
+class AwsState(BaseModel):
+    """The process that plays AWS. `started_at` (UTC) is also how far back its data go: they live in the process."""
+
+    endpoint: str
+    region: str
+    account_id: str
+    pid: int
+    catalog_principal_arn: str
+    started_at: datetime | None = None
+
+
+class TokensState(BaseModel):
+    """The identity provider's process, and its two clients: who declares, and what runs. Secrets are in the files."""
+
+    issuer: str
+    token_url: str
+    audience: str
+    client_id: str
+    client_secret_file: Path
+    jobs_client_id: str
+    jobs_client_secret_file: Path
+    pid: int
+    started_at: datetime | None = None
+
+
+class Sandbox(BaseModel):
+    """A sandbox that was brought up. No secrets: the keys are in `credentials_file`.
+
+    `tokens` is there where the catalog checks who calls.
+    """
+
+    version: int = 1
+    id: str
+    dir: Path
+    lakekeeper: LakekeeperState
+    aws: AwsState
+    tokens: TokensState | None = None
+    credentials_file: Path
+
+    @property
+    def admin(self) -> AccessKey:
+        """The key pair of the full-access user."""
+        return load(self.credentials_file)[ADMIN]
+
+
+class Layout:
+    """Where a sandbox keeps what."""
+
+    def __init__(self, directory: Path) -> None:
+        self.root = directory.expanduser().resolve()
+        self.state = self.root / "sandbox.json"
+        self.lock = self.root / "lock"
+        self.logs = self.root / "logs"
+        self.credentials = self.root / "credentials"
+        self.clients = self.root / "clients"
+        self.database = self.root / "lakekeeper.db"
+        self.database_url = self.root / "database-url"
+
+    def log(self, name: str) -> Path:
+        """The log of the process with that name."""
+        return self.logs / f"{name}.log"
+
+
+def read(layout: Layout) -> Sandbox | None:
+    """The sandbox's state, None where there is none. Raises SandboxStateError."""
+    try:
+        return Sandbox.model_validate_json(layout.state.read_text())
+    except FileNotFoundError:
+        return None
+    except (ValidationError, UnicodeDecodeError) as error:
+        raise SandboxStateError(
+            f"{layout.state} is not a sandbox's state ({type(error).__name__}). "
+            f"Delete it and run `lakewright sandbox up --dir {layout.root}` again."
+        ) from error
+
+
+def write(layout: Layout, sandbox: Sandbox) -> None:
+    """Keeps the sandbox's state."""
+    _replace(layout.state, sandbox.model_dump_json(indent=2, exclude_none=True) + "\n")
+
+
+def read_database_url(layout: Layout) -> str:
+    """The catalog's database; a SQLite file in the sandbox unless another one was chosen."""
+    try:
+        return layout.database_url.read_text().strip()
+    except FileNotFoundError:
+        return f"sqlite:///{layout.database}"
+
+
+def write_database_url(layout: Layout, url: str) -> None:
+    """Keeps a chosen database; in a file of its own, since it may have a password in it."""
+    _replace(layout.database_url, url + "\n")
+
+
+def _replace(path: Path, text: str) -> None:
+    # At once: a reader never sees half of it.
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
+        file.write(text)
+    temporary.replace(path)
