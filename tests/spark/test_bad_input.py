@@ -71,13 +71,13 @@ def refused(
 
 
 @EVERY
-def test_a_warehouse_that_nobody_knows(refused: Refused, command: str) -> None:
+def test_unknown_warehouse(refused: Refused, command: str) -> None:
     said = refused([*COMMANDS[command], "--warehouse", "sales"], 4)
     assert "has no warehouse 'sales' in this configuration; it has: results" in said
 
 
 @pytest.mark.parametrize("command", ["orphans", "sweep", "list"])
-def test_clean_up_without_a_registry_or_a_catalog(
+def test_clean_up_without_registry_or_catalog(
     refused: Refused, command: str, catalog_config: CatalogConfig, tmp_path: Path
 ) -> None:
     words = ["executions", command, "--registry"]
@@ -100,13 +100,13 @@ def enter_ended_execution(config: CatalogConfig, url: str) -> None:
 
 @pytest.mark.parametrize("name", ["input", "", "bad..input", ".input", "bad.`input", "bad.in`put`", "bad.input."])
 @pytest.mark.parametrize("command", OF_A_TABLE)
-def test_a_name_that_is_no_tables(refused: Refused, command: str, name: str) -> None:
+def test_invalid_table_name(refused: Refused, command: str, name: str) -> None:
     words = [name if word == "bad.input" else word for word in COMMANDS[command]]
     assert "expected NAMESPACE.TABLE, a part with a dot in it in backquotes" in refused(words, 5)
 
 
 @pytest.mark.parametrize("command", OF_A_TABLE)
-def test_a_name_with_dots_and_quotes_is_looked_for_as_it_is(refused: Refused, command: str) -> None:
+def test_table_name_with_dots_and_quotes(refused: Refused, command: str) -> None:
     name = "bad.`in.put``; DROP TABLE bad.input`"
     words = [name if word == "bad.input" else word for word in COMMANDS[command]]
     asked = TableIdentifier.parse("results", name)
@@ -130,14 +130,12 @@ def test_a_name_with_dots_and_quotes_is_looked_for_as_it_is(refused: Refused, co
         ("lock", '{"since": "2026-01-01T00:00:00"}', "with a zone"),
     ],
 )
-def test_a_policy_out_of_range(refused: Refused, policy: str, value: str, says: str) -> None:
+def test_policy_out_of_range(refused: Refused, policy: str, value: str, says: str) -> None:
     assert says in refused(["policy", "set", "bad.input", policy, value], 11)
 
 
 @EVERY
-def test_a_configuration_that_is_missing_too_new_or_none(
-    refused: Refused, command: str, catalog_config: CatalogConfig
-) -> None:
+def test_missing_newer_or_invalid_configuration(refused: Refused, command: str, catalog_config: CatalogConfig) -> None:
     words = COMMANDS[command]
     assert "no catalog configuration at" in refused(words, 3, config=None)
     newer = catalog_config.to_json().replace('"version": 1', '"version": 2')
@@ -146,7 +144,7 @@ def test_a_configuration_that_is_missing_too_new_or_none(
 
 
 @EVERY
-def test_a_catalog_that_is_down(refused: Refused, command: str, catalog_config: CatalogConfig) -> None:
+def test_catalog_is_down(refused: Refused, command: str, catalog_config: CatalogConfig) -> None:
     down = catalog_config.model_copy(update={"uri": "http://127.0.0.1:1/catalog"})
     assert "warehouse results of http://127.0.0.1:1/catalog does not answer" in refused(
         COMMANDS[command], 6, config=down
@@ -154,7 +152,7 @@ def test_a_catalog_that_is_down(refused: Refused, command: str, catalog_config: 
 
 
 @EVERY
-def test_a_token_that_has_ended(
+def test_expired_token(
     refused: Refused, command: str, catalog_config: CatalogConfig, sandbox: Sandbox, tmp_path: Path
 ) -> None:
     file = tmp_path / "token"
@@ -168,7 +166,7 @@ def test_a_token_that_has_ended(
     assert ended not in said
 
 
-def test_a_machine_without_java(catalog_config: CatalogConfig, refused: Refused, tmp_path: Path) -> None:
+def test_machine_without_java(catalog_config: CatalogConfig, refused: Refused, tmp_path: Path) -> None:
     """In a process of its own: where there is a JVM already, Spark asks for no other."""
     file = tmp_path / "catalog.json"
     file.write_text(catalog_config.to_json())

@@ -73,7 +73,7 @@ def there(cleaner: Cleaner, workflow: int, execution: int) -> list[ResultKind]:
     return [uri.kind for uri in addresses(workflow, execution) if tables.exists(uri)]
 
 
-def test_rows_and_bytes_are_what_the_catalog_says(cleaner: Cleaner, workflow: int) -> None:
+def test_rows_and_bytes_come_from_the_catalog(cleaner: Cleaner, workflow: int) -> None:
     record = ran(cleaner, workflow, 1)
     found = cleaner.registry.find(workflow, 1)
     assert found is not None
@@ -83,7 +83,7 @@ def test_rows_and_bytes_are_what_the_catalog_says(cleaner: Cleaner, workflow: in
     assert record.workflow == workflow
 
 
-def test_a_new_execution_replaces_the_previous_one_but_for_its_statistics(cleaner: Cleaner, workflow: int) -> None:
+def test_new_execution_replaces_results_but_keeps_statistics(cleaner: Cleaner, workflow: int) -> None:
     ran(cleaner, workflow, 1)
     new = cleaner.registry.begin(workflow, 2, computing_unit="cu", warehouse="results")
     swept = cleaner.replace_previous(new, stale_before=NOW - HOUR)
@@ -96,7 +96,7 @@ def test_a_new_execution_replaces_the_previous_one_but_for_its_statistics(cleane
     assert cleaner.replace_previous(new, stale_before=NOW - HOUR).executions == []
 
 
-def test_one_that_runs_is_not_replaced_and_another_units_neither(cleaner: Cleaner, workflow: int) -> None:
+def test_running_and_other_units_executions_are_not_replaced(cleaner: Cleaner, workflow: int) -> None:
     ran(cleaner, workflow, 1)
     cleaner.registry.begin(workflow, 2, computing_unit="cu", warehouse="results")
     new = cleaner.registry.begin(workflow, 3, computing_unit="cu", warehouse="results")
@@ -108,7 +108,7 @@ def test_one_that_runs_is_not_replaced_and_another_units_neither(cleaner: Cleane
     assert [record.execution for record in died.executions] == [2, 3]
 
 
-def test_a_sweep_drops_what_expired_tables_first(cleaner: Cleaner, workflow: int) -> None:
+def test_sweep_drops_tables_of_expired_executions_first(cleaner: Cleaner, workflow: int) -> None:
     ran(cleaner, workflow, 1, ended=NOW - 25 * HOUR)
     ran(cleaner, workflow, 2, note=False, ended=NOW - 25 * HOUR)  # killed: its row says nothing of its tables
     ran(cleaner, workflow, 3)
@@ -124,14 +124,14 @@ def test_a_sweep_drops_what_expired_tables_first(cleaner: Cleaner, workflow: int
     assert [record.execution for record in cleaner.registry.all()] == [3]
 
 
-def test_a_table_that_is_gone_already_does_not_stop_a_sweep(cleaner: Cleaner, workflow: int) -> None:
+def test_sweep_ignores_missing_tables(cleaner: Cleaner, workflow: int) -> None:
     ran(cleaner, workflow, 1, ended=NOW - 25 * HOUR)
     ResultTables(cleaner.config, "results").drop(addresses(workflow, 1)[0])  # as after a sweep that was killed
     assert len(cleaner.sweep(NOW - 24 * HOUR).executions) == 1
     assert there(cleaner, workflow, 1) == []
 
 
-def test_rows_stay_while_the_catalog_is_down(cleaner: Cleaner, workflow: int) -> None:
+def test_sweep_keeps_rows_while_the_catalog_is_down(cleaner: Cleaner, workflow: int) -> None:
     ran(cleaner, workflow, 1, ended=NOW - 25 * HOUR)
     nobody = cleaner.config.model_copy(update={"uri": "http://127.0.0.1:1/catalog"})
     with pytest.raises(CatalogUnreachableError):
@@ -140,7 +140,7 @@ def test_rows_stay_while_the_catalog_is_down(cleaner: Cleaner, workflow: int) ->
     assert len(there(cleaner, workflow, 1)) == 3
 
 
-def test_a_warehouse_that_is_the_tenants_no_more_is_told_and_its_rows_stay(cleaner: Cleaner, workflow: int) -> None:
+def test_sweep_reports_a_removed_warehouse_and_keeps_its_rows(cleaner: Cleaner, workflow: int) -> None:
     cleaner.registry.begin(workflow, 1, computing_unit="cu", warehouse="sold", now=NOW - 25 * HOUR)
     cleaner.registry.wrote(workflow, 1, [cleaner.written_by(ran(cleaner, workflow, 2))[0]])
     swept = cleaner.sweep(NOW - 24 * HOUR)
@@ -150,7 +150,7 @@ def test_a_warehouse_that_is_the_tenants_no_more_is_told_and_its_rows_stay(clean
     assert cleaner.registry.find(workflow, 1) is not None
 
 
-def test_orphans_in_either_direction(cleaner: Cleaner, workflow: int) -> None:
+def test_tables_without_rows_and_rows_without_tables(cleaner: Cleaner, workflow: int) -> None:
     ran(cleaner, workflow, 1)
     ran(cleaner, workflow, 2)
     ran(cleaner, workflow, 3)
@@ -185,9 +185,7 @@ def test_orphans_in_either_direction(cleaner: Cleaner, workflow: int) -> None:
     assert cleaner.orphans().rows == []
 
 
-def test_orphan_tables_that_are_old_enough_are_dropped(
-    cleaner: Cleaner, workflow: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_old_orphan_tables_are_dropped(cleaner: Cleaner, workflow: int, monkeypatch: pytest.MonkeyPatch) -> None:
     ran(cleaner, workflow, 1)
     ran(cleaner, workflow, 2)
     cleaner.registry.remove(workflow, 1)
@@ -200,7 +198,7 @@ def test_orphan_tables_that_are_old_enough_are_dropped(
     assert timedelta(0) < YOUNGEST_ORPHAN
 
 
-def test_an_empty_registry_makes_no_orphans(
+def test_empty_registry_reports_no_orphans(
     cleaner: Cleaner, registry: ExecutionRegistry, workflow: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The registry of another machine, made just now, knows none of the results."""
@@ -244,7 +242,7 @@ def command_line(cleaner: Cleaner, tmp_path: Path, monkeypatch: pytest.MonkeyPat
     return run
 
 
-def test_orphans_are_dropped_by_a_named_registry_alone(
+def test_dropping_orphans_requires_a_named_registry(
     cleaner: Cleaner, workflow: int, command_line: Callable[..., Result], tmp_path: Path
 ) -> None:
     ran(cleaner, workflow, 1)
@@ -269,7 +267,7 @@ def test_orphans_are_dropped_by_a_named_registry_alone(
     assert len(there(cleaner, workflow, 2)) == 3
 
 
-def test_a_drop_says_that_it_purges_and_spares_the_table_that_comes_after_it(
+def test_drop_purges_but_keeps_a_new_table_of_that_name(
     catalog_config: CatalogConfig, sandbox: Sandbox, workflow: int
 ) -> None:
     way = Storm(sandbox.lakekeeper.endpoint)

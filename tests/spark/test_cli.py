@@ -35,7 +35,7 @@ def test_no_configuration(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captur
     assert "no catalog configuration: give --config FILE or set LAKEWRIGHT_CATALOG" in message
 
 
-def test_a_file_that_is_none(
+def test_invalid_configuration_file(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     wrong = tmp_path / "catalog.json"
@@ -43,17 +43,19 @@ def test_a_file_that_is_none(
     assert "is no catalog configuration" in told(monkeypatch, capsys, "read", ADDRESS, "--config", str(wrong), code=3)
 
 
-def test_several_warehouses_need_a_choice(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_several_warehouses_without_a_choice(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.setenv("LAKEWRIGHT_CATALOG", TWO.to_json())
     assert "give --warehouse: raw, curated" in told(monkeypatch, capsys, "read", ADDRESS, code=3)
 
 
-def test_a_warehouse_that_is_not_there(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_unknown_warehouse(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setenv("LAKEWRIGHT_CATALOG", TWO.to_json())
     elsewhere = "vfs:///wh/cooked/wid/1/eid/1/runtimestatistics"
     assert "tenant acme has no warehouse 'cooked'" in told(monkeypatch, capsys, "read", elsewhere, code=4)
 
 
-def test_data_that_is_not_there(tmp_path: Path) -> None:
+def test_flights_data_is_missing(tmp_path: Path) -> None:
     with pytest.raises(DataMissingError, match=r"expected airlines\.csv, airports\.csv"):
         nycflights.unpack(tmp_path, tmp_path)

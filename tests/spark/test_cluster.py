@@ -63,7 +63,7 @@ def run(
 
 
 @pytest.mark.parametrize("stage", ["write", pytest.param("shuffle", marks=FULL_ONLY)])
-def test_executors_elsewhere_write_and_read_and_one_may_die(
+def test_remote_executors_survive_a_killed_worker(
     catalog_config: CatalogConfig, cluster: Cluster, tmp_path: Path, stage: str
 ) -> None:
     where = {"config": catalog_config, "cluster": cluster, "folder": tmp_path, "execution": 1}
@@ -93,7 +93,7 @@ print("still here")
 
 
 @FULL_ONLY
-def test_tls_of_ones_own_and_tokens_that_end(
+def test_custom_certificate_authority_and_expiring_tokens(
     catalog_config: CatalogConfig, sandbox: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     authority, certificate = make(tmp_path)
@@ -116,7 +116,7 @@ def test_tls_of_ones_own_and_tokens_that_end(
         assert "s3cr3t" not in log.read_text()
 
 
-def test_secrets_for_a_cluster_that_does_not_encrypt_are_refused(
+def test_secrets_are_refused_without_encryption(
     catalog_config: CatalogConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "script.py").write_text("raise AssertionError('it ran')")

@@ -146,7 +146,7 @@ def run(world: World, folder: Path, *words: str) -> subprocess.CompletedProcess[
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
-def test_new_ones_are_asked_for_where_the_catalog_says(world: World, tmp_path: Path) -> None:
+def test_credentials_are_refreshed(world: World, tmp_path: Path) -> None:
     done = run(world, tmp_path)
     assert done.returncode == 0, done.stderr[-3000:]
     assert "100 rows" in done.stdout
@@ -156,7 +156,7 @@ def test_new_ones_are_asked_for_where_the_catalog_says(world: World, tmp_path: P
     assert world.store.refused == 0, "none was used past its end"
 
 
-def test_without_them_the_job_fails(world: World, tmp_path: Path) -> None:
+def test_job_fails_without_refreshed_credentials(world: World, tmp_path: Path) -> None:
     done = run(world, tmp_path, "--conf", "spark.sql.catalog.results.client.refresh-credentials-enabled=false")
     assert done.returncode == 8
     assert world.store.refused

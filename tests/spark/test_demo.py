@@ -16,7 +16,7 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 
 @pytest.mark.spark
 @pytest.mark.stand_in("brings up a sandbox of its own")
-def test_the_demo_plays_to_its_end(tmp_path: Path) -> None:
+def test_demo_succeeds(tmp_path: Path) -> None:
     # Keys of a real account and plugins for real clouds: nothing in the demo may see or need them.
     home = tmp_path / "home"
     for package in ("aws", "kubernetes"):

@@ -60,13 +60,13 @@ def reader(catalog_config: CatalogConfig, report: dict) -> ResultReader:
     return ResultReader(catalog_config, "results")
 
 
-def test_every_flight_is_there_and_the_sums_are_the_sources(report: dict) -> None:
+def test_totals_match_the_source_data(report: dict) -> None:
     # 336,776 flights of 2013, of which 8,255 never left: the data set's own documentation.
     assert report["totals"]["flights"] == 336_776
     assert report["totals"]["cancelled"] == 8_255
 
 
-def test_one_execution_has_a_table_per_kind_under_texeras_names(report: dict) -> None:
+def test_one_table_per_result_kind(report: dict) -> None:
     joined = str(RUN.result(Port("FlightsJoin-operator-1")))
     assert joined == (
         "vfs:///wh/results/wid/7/eid/42/globalportid/"
@@ -77,7 +77,7 @@ def test_one_execution_has_a_table_per_kind_under_texeras_names(report: dict) ->
     assert report["tables"][str(RUN.console_messages("RouteDelays-operator-2"))] == 1
 
 
-def test_runtime_statistics_have_texeras_columns_and_commit_retries(reader: ResultReader) -> None:
+def test_runtime_statistics_table(reader: ResultReader) -> None:
     table = reader.table(RUN.runtime_statistics())
     assert [(c.name, c.field_id, c.required) for c in table.schema().fields] == [
         (name, number, False) for number, name in enumerate(RUNTIME_STATISTICS.names, start=1)
@@ -93,7 +93,7 @@ def test_runtime_statistics_have_texeras_columns_and_commit_retries(reader: Resu
     assert second["inputTupleSize"] > 1_000_000
 
 
-def test_a_page_of_a_result_is_that_part_of_the_whole(reader: ResultReader) -> None:
+def test_page_equals_slice_of_whole_result(reader: ResultReader) -> None:
     delays = RUN.result(Port("RouteDelays-operator-2"))
     whole = reader.whole(delays)
     assert reader.count(delays) == whole.num_rows > 500
@@ -108,9 +108,7 @@ def data_files(reader: ResultReader) -> set[str]:
     return {task.file.file_path for task in tasks}
 
 
-def test_a_second_run_of_the_same_execution_takes_the_place_of_the_first(
-    config_file: Path, reader: ResultReader
-) -> None:
+def test_second_run_replaces_results_of_the_first(config_file: Path, reader: ResultReader) -> None:
     before = data_files(reader)
     finished = job(config_file, "run-flights", "--workflow", "7", "--execution", "42")
     assert finished.returncode == 0, finished.stderr[-3000:]
@@ -124,9 +122,7 @@ def test_read_prints_rows_by_address(config_file: Path, report: dict) -> None:
     assert [row["operatorId"] for row in rows] == ["FlightsJoin-operator-1", "RouteDelays-operator-2"]
 
 
-def test_neither_the_event_log_nor_the_output_holds_a_secret(
-    report: dict, sandbox: Sandbox, catalog: FaultyProxy
-) -> None:
+def test_no_secret_in_event_log_or_output(report: dict, sandbox: Sandbox, catalog: FaultyProxy) -> None:
     logs = [path.read_text() for path in report["event_log"].rglob("*") if path.is_file()]
     assert any("SparkListenerApplicationEnd" in text for text in logs)
     vended = catalog.vended()

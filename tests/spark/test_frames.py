@@ -41,7 +41,7 @@ def reader(catalog_config: CatalogConfig) -> ResultReader:
     return ResultReader(catalog_config)
 
 
-def test_a_frame_is_a_result_and_a_result_is_a_frame(
+def test_frames_and_results_convert_both_ways(
     frames: ResultFrames, reader: ResultReader, catalog_config: CatalogConfig
 ) -> None:
     uri = Execution(1, 1, "results").result(PORT)
@@ -57,7 +57,7 @@ def test_a_frame_is_a_result_and_a_result_is_a_frame(
 
 
 @pytest.mark.skipif(not os.environ.get("LAKEWRIGHT_FULL"), reason="five million rows: test-all")
-def test_five_million_rows_come_back_whole_and_by_page(frames: ResultFrames, reader: ResultReader) -> None:
+def test_five_million_rows_by_page(frames: ResultFrames, reader: ResultReader) -> None:
     uri = Execution(1, 2).result(PORT)
     made = frames.spark.range(0, 5_000_000, numPartitions=8)
     made = made.selectExpr("id", "id % 97 AS category", "cast(floor(rand(7) * 1000000) AS bigint) AS amount")
@@ -74,7 +74,7 @@ def test_five_million_rows_come_back_whole_and_by_page(frames: ResultFrames, rea
         assert reader.range(uri, offset, 20).equals(whole.slice(offset, 20))
 
 
-def test_one_session_can_write_a_result_twice(frames: ResultFrames, reader: ResultReader) -> None:
+def test_one_session_writes_a_result_twice(frames: ResultFrames, reader: ResultReader) -> None:
     uri = Execution(1, 3).result(PORT)
     for rows in (10, 4):
         frames.write(uri, frames.spark.range(rows))
@@ -90,7 +90,7 @@ def test_failed_write_keeps_the_old_result(frames: ResultFrames, reader: ResultR
     assert reader.whole(uri)["id"].to_pylist() == list(range(10))
 
 
-def test_a_frame_may_read_the_result_it_replaces(frames: ResultFrames, reader: ResultReader) -> None:
+def test_frame_reads_the_result_it_replaces(frames: ResultFrames, reader: ResultReader) -> None:
     uri = Execution(1, 7).result(PORT)
     frames.write(uri, frames.spark.range(10))
     frames.write(uri, frames.read(uri).where("id >= 4").selectExpr("id", "id * 2 AS twice"))
@@ -98,7 +98,7 @@ def test_a_frame_may_read_the_result_it_replaces(frames: ResultFrames, reader: R
     assert frames.read(uri).count() == 6
 
 
-def test_frames_get_types_that_texera_reads(frames: ResultFrames, reader: ResultReader) -> None:
+def test_columns_are_converted_to_texera_types(frames: ResultFrames, reader: ResultReader) -> None:
     uri = Execution(1, 9).result(PORT)
     columns = [
         "TIMESTAMP '2026-07-01 14:00:00.123456+02:00' AS instant",
@@ -126,7 +126,7 @@ def test_frames_get_types_that_texera_reads(frames: ResultFrames, reader: Result
 
 
 @pytest.mark.parametrize("column", ["CAST(1 AS decimal(5,2)) AS c", "array(1) AS c", "named_struct('a', 1) AS c"])
-def test_frames_that_texera_cannot_read_are_refused(frames: ResultFrames, reader: ResultReader, column: str) -> None:
+def test_unsupported_column_types_are_refused(frames: ResultFrames, reader: ResultReader, column: str) -> None:
     uri = Execution(1, 10).result(PORT)
     frames.write(uri, frames.spark.range(3))
     with pytest.raises(ColumnRefusedError, match="column 'c': expected a type that Texera reads"):
@@ -134,9 +134,7 @@ def test_frames_that_texera_cannot_read_are_refused(frames: ResultFrames, reader
     assert reader.count(uri) == 3
 
 
-def test_pages_of_a_result_with_deleted_or_rewritten_rows_are_refused(
-    frames: ResultFrames, reader: ResultReader
-) -> None:
+def test_pages_of_rewritten_results_are_refused(frames: ResultFrames, reader: ResultReader) -> None:
     uri = Execution(1, 4).result(PORT)
     frames.write(uri, frames.spark.range(10))
     table = frames.identifier(uri)
@@ -152,6 +150,6 @@ def test_pages_of_a_result_with_deleted_or_rewritten_rows_are_refused(
         reader.after(rewritten, cursor)
 
 
-def test_a_result_of_another_warehouse_is_refused(frames: ResultFrames) -> None:
+def test_result_of_another_warehouse_is_refused(frames: ResultFrames) -> None:
     with pytest.raises(WarehouseRefusedError, match="is in warehouse 'curated'"):
         frames.identifier(Execution(1, 5, "curated").runtime_statistics())

@@ -40,7 +40,7 @@ def names(config: CatalogConfig, catalog: Any) -> list[str]:
         return sorted(name for (name,) in catalog.list_namespaces())
 
 
-def test_a_token_file_is_read_again_at_every_request(catalog_config: CatalogConfig, gate: Gate, tmp_path: Path) -> None:
+def test_token_file_is_read_at_every_request(catalog_config: CatalogConfig, gate: Gate, tmp_path: Path) -> None:
     file = tmp_path / "token"
     config = through(catalog_config, gate, auth=TokenFileAuth(kind="token-file", path=str(file)))
     file.write_text(first := token(60))
@@ -57,7 +57,7 @@ def test_a_token_file_is_read_again_at_every_request(catalog_config: CatalogConf
         names(config, catalog)
 
 
-def test_client_credentials_are_exchanged_again_before_a_token_ends(
+def test_client_credentials_renew_the_token_before_it_expires(
     catalog_config: CatalogConfig, gate: Gate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("JOB_SECRET", "s3cr3t")
@@ -74,7 +74,7 @@ def test_client_credentials_are_exchanged_again_before_a_token_ends(
     assert len(gate.grants) == before + 1
 
 
-def test_a_wrong_secret_is_told_by_endpoint_and_client(
+def test_wrong_client_secret_names_endpoint_and_client(
     catalog_config: CatalogConfig, gate: Gate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("JOB_SECRET", "wr0ng")
@@ -85,7 +85,7 @@ def test_a_wrong_secret_is_told_by_endpoint_and_client(
     assert gate.tokens == []
 
 
-def test_an_authority_of_ones_own(
+def test_custom_certificate_authority(
     catalog_config: CatalogConfig, sandbox: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"):  # requests lets them win
@@ -101,7 +101,7 @@ def test_an_authority_of_ones_own(
             open_catalog(stranger, "results")
 
 
-def test_a_catalog_that_is_down_or_in_trouble(catalog_config: CatalogConfig, gate: Gate) -> None:
+def test_catalog_is_down_or_failing(catalog_config: CatalogConfig, gate: Gate) -> None:
     nobody = catalog_config.model_copy(update={"uri": "http://127.0.0.1:1/catalog"})
     with pytest.raises(CatalogUnreachableError, match="does not answer: ConnectionError"):
         open_catalog(nobody, "results")
@@ -110,14 +110,12 @@ def test_a_catalog_that_is_down_or_in_trouble(catalog_config: CatalogConfig, gat
         open_catalog(through(catalog_config, gate), "results")
 
 
-def test_a_warehouse_that_the_configuration_does_not_have(catalog_config: CatalogConfig) -> None:
+def test_unknown_warehouse(catalog_config: CatalogConfig) -> None:
     with pytest.raises(WarehouseRefusedError, match="has no warehouse 'sales'"):
         open_catalog(catalog_config, "sales")
 
 
-def test_a_maintenance_job_that_may_outlive_its_token_is_refused(
-    catalog_config: CatalogConfig, gate: Gate, tmp_path: Path
-) -> None:
+def test_job_that_may_outlive_its_token_is_refused(catalog_config: CatalogConfig, gate: Gate, tmp_path: Path) -> None:
     catalog = open_catalog(catalog_config, "results")
     catalog.create_namespace_if_not_exists("guarded")
     catalog.create_table("guarded.rows", pa.schema([pa.field("n", pa.int64())]))

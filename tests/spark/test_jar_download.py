@@ -55,7 +55,7 @@ def record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "record"
 
 
-def test_a_download_starts_no_session(repository: Path, record: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_download_starts_no_session(repository: Path, record: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BEARER", "s3cr3t")
     repository.write_bytes(CONTENT)
 
@@ -68,14 +68,14 @@ def test_a_download_starts_no_session(repository: Path, record: Path, monkeypatc
     assert "spark.jars.packages" not in recorded, "Spark would load what came before it is compared"
 
 
-def test_a_download_of_another_jar_is_refused(repository: Path) -> None:
+def test_download_with_wrong_digest_is_refused(repository: Path) -> None:
     repository.write_bytes(b"another jar")
 
     with pytest.raises(JarsChangedError, match="Delete the file"):
         jars.fetch([PACKAGE])
 
 
-def test_a_jar_that_does_not_come_is_reported(repository: Path) -> None:
+def test_missing_jar_is_reported(repository: Path) -> None:
     assert not repository.exists()
 
     with pytest.raises(JarsMissingError, match=r"expected org\.example:tool:1\.0 (?s:.*)unresolved dependency"):

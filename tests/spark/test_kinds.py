@@ -16,7 +16,7 @@ from store import in_database
 ROWS = pa.table({"number": [1, 2, 3]})
 
 
-def test_a_catalog_in_a_database(sandbox: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_jdbc_catalog(sandbox: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     config = in_database(sandbox, f"sqlite:///{tmp_path}/catalog.db", monkeypatch)
     writer, reader = ResultWriter(config, "texera_iceberg"), ResultReader(config)
     uri = Execution(1, 1).result(Port("Op-1"))
@@ -27,7 +27,7 @@ def test_a_catalog_in_a_database(sandbox: Sandbox, tmp_path: Path, monkeypatch: 
     assert writer.tables.drop(uri)
 
 
-def test_any_rest_service(catalog_config: CatalogConfig) -> None:
+def test_rest_catalog(catalog_config: CatalogConfig) -> None:
     name = f"{catalog_config.project_id}/results"  # what this service calls the warehouse
     config = CatalogConfig(
         kind="rest",
@@ -41,7 +41,7 @@ def test_any_rest_service(catalog_config: CatalogConfig) -> None:
     assert ResultReader(catalog_config).whole(uri) == ROWS
 
 
-def test_signed_requests_in_place_of_vended_credentials(catalog_config: CatalogConfig) -> None:
+def test_remote_signing(catalog_config: CatalogConfig) -> None:
     (results,) = catalog_config.warehouses
     signed = results.model_copy(update={"delegation": "remote-signing"})
     config = catalog_config.model_copy(update={"warehouses": [signed]})

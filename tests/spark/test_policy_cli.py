@@ -49,7 +49,7 @@ def shown(config: Path) -> dict[str, object]:
     return json.loads(policy(config, "show", "policies.`events.v1`", "--json"))["policies"]
 
 
-def test_a_policy_of_the_table_wins_until_it_is_taken_away(config: Path) -> None:
+def test_table_policy_overrides_pattern_until_unset(config: Path) -> None:
     assert shown(config) == {"history": {"value": {"versions": 5}, "from": "results.policies.*"}}
     policy(config, "set", "policies.`events.v1`", "history", '{"max_age_days": 2}')
     policy(config, "set", "policies.`events.v1`", "column-tags", '{"email": ["PII"]}')
@@ -74,9 +74,7 @@ def test_a_policy_of_the_table_wins_until_it_is_taken_away(config: Path) -> None
         ("vacuum", "{}", "there is no policy 'vacuum'"),
     ],
 )
-def test_a_policy_that_does_not_suit_is_refused_and_nothing_changes(
-    config: Path, name: str, value: str, expected: str
-) -> None:
+def test_invalid_policy_changes_nothing(config: Path, name: str, value: str, expected: str) -> None:
     before = shown(config)
     with pytest.raises(PolicyRefusedError) as caught:
         policy(config, "set", "policies.`events.v1`", name, value)
@@ -84,7 +82,7 @@ def test_a_policy_that_does_not_suit_is_refused_and_nothing_changes(
     assert shown(config) == before
 
 
-def test_tags_of_a_pattern_that_do_not_suit_the_table_are_told(catalog_config: CatalogConfig, config: Path) -> None:
+def test_pattern_with_tags_of_missing_columns(catalog_config: CatalogConfig, config: Path) -> None:
     """A pattern is of tables that are still to come: it is held against each when somebody looks."""
     tags = {"match": "results.policies.*", "column_tags": {"email": ["PII"], "phone": ["HC"]}}
     config.write_text(catalog_config.model_copy(update={"policies": (PolicyPattern.model_validate(tags),)}).to_json())
@@ -93,6 +91,6 @@ def test_tags_of_a_pattern_that_do_not_suit_the_table_are_told(catalog_config: C
     assert found["mistakes"] == ["column_tags: expected columns of the table, ts, email; there is no phone"]
 
 
-def test_a_table_that_is_not_there_is_told(config: Path) -> None:
+def test_missing_table(config: Path) -> None:
     with pytest.raises(NoSuchResultError, match=r"has no table results.policies.nothing"):
         policy(config, "show", "policies.nothing")

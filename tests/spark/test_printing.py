@@ -10,7 +10,7 @@ from lakewright_spark.cli import printing
 NAME = "sales.crm.`a table [bold]whose name[/bold] :smile: is longer than any terminal is wide`" + "x" * 60
 
 
-def test_a_row_is_one_line_where_there_is_no_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+def test_row_is_one_line_without_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
     table = printing.columns("run", "table", "reason", fold=("table", "reason"))
     table.add_row("0123abcd", NAME, "3 files are due")
     printing.show(table)
@@ -23,9 +23,7 @@ def test_a_row_is_one_line_where_there_is_no_terminal(capsys: pytest.CaptureFixt
     assert printed.err.splitlines() == [f"no table {NAME}"]
 
 
-def test_a_narrow_terminal_folds_names_and_cuts_nothing(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_narrow_terminal_folds_long_names(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdout.isatty", lambda: True)
     monkeypatch.setenv("COLUMNS", "60")
     table = printing.columns("", "live", "growth", fold=("",))

@@ -81,9 +81,7 @@ def configured(config: CatalogConfig, gate: Gate, auth: CatalogAuth, folder: Pat
     return guarded
 
 
-def test_no_process_of_a_run_shows_a_client_secret(
-    catalog_config: CatalogConfig, sandbox: Sandbox, tmp_path: Path
-) -> None:
+def test_run_exposes_no_client_secret(catalog_config: CatalogConfig, sandbox: Sandbox, tmp_path: Path) -> None:
     (tmp_path / "secret").write_text(secret := uuid.uuid4().hex)
     with serving(Gate(sandbox.lakekeeper.endpoint, secret=secret)) as gate, watched() as seen:
         auth = ClientCredentialsAuth(
@@ -105,7 +103,7 @@ def test_no_process_of_a_run_shows_a_client_secret(
         assert not [environment for environment in seen.environments if secret_text.encode() in environment]
 
 
-def test_no_process_of_maintain_shows_a_token(catalog_config: CatalogConfig, sandbox: Sandbox, tmp_path: Path) -> None:
+def test_maintain_exposes_no_token(catalog_config: CatalogConfig, sandbox: Sandbox, tmp_path: Path) -> None:
     """The token is in the variable that the caller set, which processes of other users cannot read."""
     bearer = token(3600, jti=uuid.uuid4().hex)
     catalog = open_catalog(catalog_config, "results")
@@ -126,7 +124,7 @@ def test_no_process_of_maintain_shows_a_token(catalog_config: CatalogConfig, san
 
 
 @FULL_ONLY
-def test_a_connect_client_sends_secrets_to_servers_that_hide_them(
+def test_connect_client_exposes_no_client_secret(
     catalog_config: CatalogConfig, sandbox: Sandbox, tmp_path: Path
 ) -> None:
     (tmp_path / "secret").write_text(secret := uuid.uuid4().hex)

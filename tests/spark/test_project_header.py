@@ -40,7 +40,7 @@ def config(gate: Gate, behind: CatalogConfig, monkeypatch: pytest.MonkeyPatch) -
 
 
 @pytest.mark.parametrize("warehouse", ["headed", "signed"])
-def test_pyiceberg_names_the_project_in_every_request(config: CatalogConfig, gate: Gate, warehouse: str) -> None:
+def test_pyiceberg_sends_the_project_header(config: CatalogConfig, gate: Gate, warehouse: str) -> None:
     catalog = open_catalog(config, warehouse)
     table = catalog.create_table(("operator-port-result", "rows"), ROWS.schema)
     table.append(ROWS)
@@ -50,7 +50,7 @@ def test_pyiceberg_names_the_project_in_every_request(config: CatalogConfig, gat
 
 
 @pytest.mark.spark
-def test_spark_names_the_project_in_every_request(config: CatalogConfig, gate: Gate) -> None:
+def test_spark_sends_the_project_header(config: CatalogConfig, gate: Gate) -> None:
     session = spark_session(config, "project-header")
     try:
         for warehouse in ("headed", "signed"):

@@ -54,7 +54,7 @@ def begin(registry: ExecutionRegistry, execution: int, unit: str = "notebook", *
     registry.begin(7, execution, computing_unit=unit, warehouse="results", submitter="ann", **{"now": NOON, **more})
 
 
-def test_an_execution_from_beginning_to_end(registry: ExecutionRegistry, url: str) -> None:
+def test_life_of_an_execution(registry: ExecutionRegistry, url: str) -> None:
     begin(registry, 42)
     registry.alive(7, 42, now=NOON + HOUR)
     registry.wrote(7, 42, [WrittenTable(RESULT, rows=10)])
@@ -75,7 +75,7 @@ def test_an_execution_from_beginning_to_end(registry: ExecutionRegistry, url: st
     assert registry.warehouse_of(7, 42) is None
 
 
-def test_what_runs_is_not_started_again_but_what_ended_or_died_is(registry: ExecutionRegistry) -> None:
+def test_running_execution_is_not_started_again(registry: ExecutionRegistry) -> None:
     begin(registry, 42)
     with pytest.raises(RegistryError, match=r"is running \(last sign of life 2026-11-21 12:00:00 UTC\)"):
         begin(registry, 42)
@@ -87,7 +87,7 @@ def test_what_runs_is_not_started_again_but_what_ended_or_died_is(registry: Exec
     assert (found.status, found.error, found.finished_at) == (ExecutionStatus.RUNNING, None, None)
 
 
-def test_of_many_that_begin_the_same_execution_one_does(url: str) -> None:
+def test_concurrent_starts_of_one_execution(url: str) -> None:
     refused: list[str] = []
 
     def start() -> None:
@@ -107,7 +107,7 @@ def test_of_many_that_begin_the_same_execution_one_does(url: str) -> None:
     assert all("is running" in message for message in refused)
 
 
-def test_what_a_new_execution_replaces_and_what_expired(registry: ExecutionRegistry) -> None:
+def test_replaced_and_expired_executions(registry: ExecutionRegistry) -> None:
     begin(registry, 1)
     begin(registry, 2, unit="other")
     begin(registry, 3)
@@ -120,7 +120,7 @@ def test_what_a_new_execution_replaces_and_what_expired(registry: ExecutionRegis
     assert [record.execution for record in registry.all()] == [1, 2, 3]
 
 
-def test_migrations_make_what_the_models_say(url: str) -> None:
+def test_migrations_match_the_models(url: str) -> None:
     engine = database.connect(url)
     database.upgrade(engine)
     with engine.connect() as connection:
@@ -128,7 +128,7 @@ def test_migrations_make_what_the_models_say(url: str) -> None:
         assert compare_metadata(context, Base.metadata) == []
 
 
-def test_postgres_is_brought_up_on_purpose_only(server: str) -> None:
+def test_postgres_is_upgraded_explicitly_only(server: str) -> None:
     engine = database.connect(server)
     with engine.begin() as connection:
         connection.execute(text("DROP SCHEMA public CASCADE"))
@@ -139,7 +139,7 @@ def test_postgres_is_brought_up_on_purpose_only(server: str) -> None:
     ExecutionRegistry("acme", server).close()
 
 
-def test_a_database_that_is_none_or_does_not_answer_is_told_without_its_password(tmp_path: Path) -> None:
+def test_unreachable_database_is_reported_without_password(tmp_path: Path) -> None:
     for url in ("no address", "mysql://me:s3cret@db/x", "postgresql://me:s3cret@127.0.0.1:1/x"):
         with pytest.raises(RegistryError) as error:
             ExecutionRegistry("acme", url)
@@ -187,7 +187,7 @@ def texera(url: str) -> str:
     return url
 
 
-def test_texeras_own_tables(texera: str) -> None:
+def test_texera_executions(texera: str) -> None:
     executions = TexeraExecutions(texera)
     first, second = executions.all()
     assert (first.workflow, first.execution, first.computing_unit, first.submitter) == (7, 41, "5", "3")
@@ -201,7 +201,7 @@ def test_texeras_own_tables(texera: str) -> None:
     assert executions.warehouse_of(8, 42) is None
 
 
-def test_texeras_tables_cannot_be_changed_from_here(texera: str) -> None:
+def test_texera_tables_are_read_only(texera: str) -> None:
     executions = TexeraExecutions(texera)
     name = executions._tables["workflow_executions"].fullname
     with (
@@ -213,7 +213,7 @@ def test_texeras_tables_cannot_be_changed_from_here(texera: str) -> None:
     assert len(list(executions.all())) == 2
 
 
-def test_a_database_without_texeras_tables(url: str) -> None:
+def test_database_without_texera_tables(url: str) -> None:
     ExecutionRegistry("acme", url).close()
     with pytest.raises(RegistryError, match=r"expected Texera's tables.*found no workflow_executions"):
         TexeraExecutions(url, schema="public")

@@ -43,7 +43,7 @@ def signing(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[CatalogC
 
 @pytest.mark.parametrize("signing", ["0.13"], indirect=True)
 @pytest.mark.stand_in("plays a version of its own")
-def test_orphan_removal_on_a_release_needs_vending(signing: CatalogConfig, tmp_path: Path) -> None:
+def test_orphan_removal_requires_vending_on_releases(signing: CatalogConfig, tmp_path: Path) -> None:
     (tmp_path / "catalog.json").write_text(signing.to_json())
     given = ["--config", str(tmp_path / "catalog.json")]
     refused = CliRunner().invoke(app, ["job", "orphan-files", "--table", "sales.orders", *given])
@@ -58,6 +58,6 @@ def test_orphan_removal_on_a_release_needs_vending(signing: CatalogConfig, tmp_p
 
 @pytest.mark.parametrize("signing", ["0.14"], indirect=True)
 @pytest.mark.stand_in("plays a version of its own")
-def test_head_signs_listings_of_a_table(signing: CatalogConfig) -> None:
+def test_unreleased_server_signs_listings(signing: CatalogConfig) -> None:
     table = open_catalog(signing, "signs").load_table("sales.orders")
     assert refusal_of_listings(table) is None

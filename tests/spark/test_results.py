@@ -58,9 +58,7 @@ def uri(request: pytest.FixtureRequest) -> ResultUri:
     return Execution(abs(hash(request.node.name)) % 10**9, 1, "results").result(Port("Op-1"))
 
 
-def test_rows_come_back_in_the_order_in_which_they_were_committed(
-    catalog_config: CatalogConfig, reader: ResultReader, uri: ResultUri
-) -> None:
+def test_rows_are_read_in_commit_order(catalog_config: CatalogConfig, reader: ResultReader, uri: ResultUri) -> None:
     by(catalog_config, CommitInterval(rows=3)).write_rows(uri, SCHEMA, iter(ROWS), batch=3)
     assert len(list(reader.table(uri).scan().plan_files())) == 4  # a file a commit: 3, 3, 3 and 1 rows
     assert reader.count(uri) == 10
@@ -69,7 +67,7 @@ def test_rows_come_back_in_the_order_in_which_they_were_committed(
         assert numbers(reader.range(uri, offset, limit)) == list(range(10))[offset : offset + limit]
 
 
-def test_batches_and_commits_are_counted_apart(catalog_config: CatalogConfig, reader: ResultReader) -> None:
+def test_commit_intervals(catalog_config: CatalogConfig, reader: ResultReader) -> None:
     def commits(interval: CommitInterval, execution: int) -> int:
         uri = Execution(2, execution).result(Port("Apart-1"))
         by(catalog_config, interval).write_rows(uri, SCHEMA, ROWS, batch=2)
@@ -81,7 +79,7 @@ def test_batches_and_commits_are_counted_apart(catalog_config: CatalogConfig, re
     assert EVERY_BATCH.rows == 4096
 
 
-def test_a_slow_operators_rows_are_seen_after_the_interval(
+def test_rows_are_committed_after_the_interval(
     catalog_config: CatalogConfig, reader: ResultReader, uri: ResultUri
 ) -> None:
     slow = by(catalog_config, CommitInterval(rows=None, bytes=None, seconds=0.2))
@@ -93,7 +91,7 @@ def test_a_slow_operators_rows_are_seen_after_the_interval(
     assert reader.count(uri) == 1
 
 
-def test_texeras_other_tables(writer: ResultWriter, reader: ResultReader) -> None:
+def test_statistics_console_and_loop_state(writer: ResultWriter, reader: ResultReader) -> None:
     run = Execution(7, 42, "results")
     statistics = dict.fromkeys(RUNTIME_STATISTICS.names, 1)
     statistics |= {"operatorId": "Op-1", "time": NOON, "status": int(Status.COMPLETED)}
@@ -118,9 +116,7 @@ def test_texeras_other_tables(writer: ResultWriter, reader: ResultReader) -> Non
     assert [(field.field_id, field.required) for field in table.schema().fields] == [(n, False) for n in range(1, 12)]
 
 
-def test_an_operator_without_rows_leaves_an_empty_table(
-    writer: ResultWriter, reader: ResultReader, uri: ResultUri
-) -> None:
+def test_operator_without_rows(writer: ResultWriter, reader: ResultReader, uri: ResultUri) -> None:
     assert writer.write_rows(uri, SCHEMA, []) == 0
     assert reader.count(uri) == 0
     assert reader.range(uri, 0, 20).num_rows == 0
@@ -128,9 +124,7 @@ def test_an_operator_without_rows_leaves_an_empty_table(
     assert reader.after(uri).rows.num_rows == 0
 
 
-def test_a_second_writing_takes_the_place_of_the_first_or_goes_on(
-    writer: ResultWriter, reader: ResultReader, uri: ResultUri
-) -> None:
+def test_second_write_replaces_or_appends(writer: ResultWriter, reader: ResultReader, uri: ResultUri) -> None:
     writer.write_rows(uri, SCHEMA, ROWS)
     writer.write(uri, pa.table({"number": [1, 2]}))
     assert reader.whole(uri).to_pylist() == [{"number": 1}, {"number": 2}]
@@ -160,9 +154,7 @@ def test_readers_see_old_rows_until_the_first_commit(
     assert reader.whole(uri).schema.names == SCHEMA.names
 
 
-def test_a_write_that_fails_keeps_the_old_result(
-    catalog_config: CatalogConfig, reader: ResultReader, uri: ResultUri
-) -> None:
+def test_failed_write_keeps_the_old_result(catalog_config: CatalogConfig, reader: ResultReader, uri: ResultUri) -> None:
     def rows() -> Iterator[tuple[int, str]]:
         yield ROWS[0]
         raise ZeroDivisionError
@@ -176,7 +168,7 @@ def test_a_write_that_fails_keeps_the_old_result(
     assert numbers(reader.whole(uri)) == list(range(10))
 
 
-def test_replacements_at_once_leave_one_whole_result(
+def test_concurrent_replacements_leave_one_result(
     catalog_config: CatalogConfig, reader: ResultReader, uri: ResultUri
 ) -> None:
     by(catalog_config, NEVER).write_rows(uri, SCHEMA, ROWS)
@@ -201,7 +193,7 @@ def test_replacements_at_once_leave_one_whole_result(
     assert found in [[number] * 4 for number in range(3)]
 
 
-def test_columns_get_types_that_texera_reads(writer: ResultWriter, reader: ResultReader, uri: ResultUri) -> None:
+def test_columns_are_converted_to_texera_types(writer: ResultWriter, reader: ResultReader, uri: ResultUri) -> None:
     berlin = timezone(timedelta(hours=2))
     given = {
         "instant": pa.array([datetime(2026, 7, 1, 14, tzinfo=berlin)], pa.timestamp("us", "Europe/Berlin")),
@@ -229,7 +221,7 @@ def test_columns_get_types_that_texera_reads(writer: ResultWriter, reader: Resul
     assert reader.whole(uri).to_pylist() == [row] * 3
 
 
-def test_an_address_that_texera_cannot_read_is_not_written(writer: ResultWriter) -> None:
+def test_address_that_texera_cannot_parse(writer: ResultWriter) -> None:
     port = "(logicalOpId=a,b,layerName=main,portId=0,isInternal=false,isInput=false)"
     address = ResultUri.parse(f"vfs:///wid/1/eid/1/globalportid/{port}/result")
     with pytest.raises(BadAddressError, match="expected \\(logicalOpId=ID"):
@@ -237,7 +229,7 @@ def test_an_address_that_texera_cannot_read_is_not_written(writer: ResultWriter)
     assert not writer.tables.exists(address)
 
 
-def test_a_stream_that_fails_commits_nothing_more(
+def test_failed_stream_commits_nothing_more(
     catalog_config: CatalogConfig, reader: ResultReader, uri: ResultUri
 ) -> None:
     def rows() -> Iterator[tuple[int, str]]:
@@ -249,13 +241,13 @@ def test_a_stream_that_fails_commits_nothing_more(
     assert reader.count(uri) == 4
 
 
-def test_a_row_that_does_not_fit_fails_the_stream(writer: ResultWriter, reader: ResultReader, uri: ResultUri) -> None:
+def test_row_of_wrong_type_fails_the_stream(writer: ResultWriter, reader: ResultReader, uri: ResultUri) -> None:
     with pytest.raises(pa.ArrowInvalid), writer.stream(uri, SCHEMA) as stream:
         stream.append(("not a number", "x"))
     assert reader.count(uri) == 0
 
 
-def test_a_follower_gets_what_is_new(catalog_config: CatalogConfig, reader: ResultReader, uri: ResultUri) -> None:
+def test_follower_reads_new_rows(catalog_config: CatalogConfig, reader: ResultReader, uri: ResultUri) -> None:
     with by(catalog_config, NEVER).stream(uri, SCHEMA) as stream:
         first = reader.after(uri)
         assert first.rows.num_rows == 0
@@ -274,7 +266,7 @@ def test_a_follower_gets_what_is_new(catalog_config: CatalogConfig, reader: Resu
     assert numbers(ResultReader(catalog_config).after(uri, again).rows) == [7, 8, 9]
 
 
-def test_a_cursor_into_rows_that_moved_is_refused(
+def test_cursor_into_rewritten_rows_is_refused(
     catalog_config: CatalogConfig, reader: ResultReader, uri: ResultUri
 ) -> None:
     writer = by(catalog_config, CommitInterval(rows=2))
@@ -294,7 +286,7 @@ def test_a_cursor_into_rows_that_moved_is_refused(
         Cursor.parse("17")
 
 
-def test_only_new_manifests_are_read_when_a_table_grows(
+def test_only_new_manifests_are_read(
     catalog_config: CatalogConfig, reader: ResultReader, uri: ResultUri, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     read: list[str] = []
@@ -320,9 +312,7 @@ def test_only_new_manifests_are_read_when_a_table_grows(
     assert numbers(reader.whole(uri)) == list(range(11))
 
 
-def test_two_writers_of_one_table_lose_nothing(
-    catalog_config: CatalogConfig, reader: ResultReader, uri: ResultUri
-) -> None:
+def test_concurrent_writers_lose_no_rows(catalog_config: CatalogConfig, reader: ResultReader, uri: ResultUri) -> None:
     ResultTables(catalog_config, "results").create_or_load(uri, SCHEMA)
 
     def write(start: int) -> None:
@@ -337,9 +327,7 @@ def test_two_writers_of_one_table_lose_nothing(
     assert sorted(numbers(reader.whole(uri))) == [*range(8), *range(100, 108)]
 
 
-def test_credentials_that_are_about_to_end_are_asked_for_again(
-    writer: ResultWriter, reader: ResultReader, uri: ResultUri
-) -> None:
+def test_expiring_credentials_are_refreshed(writer: ResultWriter, reader: ResultReader, uri: ResultUri) -> None:
     table = writer.tables.create_or_load(uri, SCHEMA)
     name = "s3.session-token-expires-at-ms"
     first, end = table.io, int(table.io.properties[name]) / 1000
@@ -363,7 +351,7 @@ class Executions:
         return "elsewhere" if (workflow, execution) == (3, 1) else None
 
 
-def test_the_warehouse_is_the_addresss_else_the_executions_else_the_only_one(catalog_config: CatalogConfig) -> None:
+def test_warehouse_of_an_address(catalog_config: CatalogConfig) -> None:
     (results,) = catalog_config.warehouses
     two = catalog_config.model_copy(update={"warehouses": [results, CatalogWarehouse(name="elsewhere", id="2")]})
     reader = ResultReader(two, "results", executions=Executions())
@@ -380,7 +368,7 @@ def test_the_warehouse_is_the_addresss_else_the_executions_else_the_only_one(cat
         ResultTables(two, "results").load(Execution(3, 2, "curated").result(port))
 
 
-def test_what_is_not_there_and_who_does_not_answer(catalog_config: CatalogConfig, reader: ResultReader) -> None:
+def test_missing_result_and_unreachable_catalog(catalog_config: CatalogConfig, reader: ResultReader) -> None:
     nothing = Execution(9, 9).runtime_statistics()
     with pytest.raises(NoSuchResultError, match=r"has no vfs:///wid/9/eid/9/runtimestatistics"):
         reader.count(nothing)
@@ -391,7 +379,7 @@ def test_what_is_not_there_and_who_does_not_answer(catalog_config: CatalogConfig
 
 
 @pytest.mark.parametrize("operator", ["a.b", "x=1", "(x=1)", "größe"])
-def test_names_with_dots_and_parentheses_are_names(writer: ResultWriter, reader: ResultReader, operator: str) -> None:
+def test_operator_ids_with_special_characters(writer: ResultWriter, reader: ResultReader, operator: str) -> None:
     uri = Execution(8, 1).console_messages(operator)
     writer.write_rows(uri, CONSOLE_MESSAGES, [("hello",)])
     assert reader.whole(ResultUri.parse(str(uri)))["message"].to_pylist() == ["hello"]

@@ -97,7 +97,7 @@ def runner(tmp_path: Path, catalog_config: CatalogConfig, monkeypatch: pytest.Mo
     return Runner(tmp_path, catalog_config, monkeypatch, capfd)
 
 
-def test_a_script_is_one_execution(runner: Runner) -> None:
+def test_script_is_one_execution(runner: Runner) -> None:
     finished = runner(STREAM, "--json", arguments=("3",))
     assert finished.code == 0, finished.err
     run = Execution(runner.workflow, 1, "results")
@@ -121,7 +121,7 @@ def test_a_script_is_one_execution(runner: Runner) -> None:
     assert {table.uri: table.rows for table in record.tables} == uris
 
 
-def test_the_next_execution_replaces_it_and_the_same_number_starts_afresh(runner: Runner) -> None:
+def test_next_execution_replaces_the_previous_one(runner: Runner) -> None:
     assert runner(STREAM, arguments=("3",)).code == 0
     assert runner("print('nothing else')", execution=1).code == 0
     again = runner.found(1)
@@ -155,7 +155,7 @@ def test_the_next_execution_replaces_it_and_the_same_number_starts_afresh(runner
     assert "has no vfs:///wh/results" in runner.command("read", uri, *config).err
 
 
-def test_a_script_that_fails_is_noted_with_what_it_wrote(runner: Runner) -> None:
+def test_failed_script_is_recorded_with_its_tables(runner: Runner) -> None:
     finished = runner(STREAM + "raise SystemExit(5)\n", arguments=("2",))
     assert finished.code == 8
     assert "ended with exit code 5" in finished.err
@@ -166,7 +166,7 @@ def test_a_script_that_fails_is_noted_with_what_it_wrote(runner: Runner) -> None
     assert len(record.tables) == 3
 
 
-def test_a_run_is_ended_at_its_deadline(runner: Runner) -> None:
+def test_deadline_ends_the_run(runner: Runner) -> None:
     CATALOGS.get(runner.config, "results")  # so that what is short is the script's time
     script = runner.folder / "script.py"
     script.write_text("import threading; threading.Event().wait()")
@@ -181,7 +181,7 @@ def test_a_run_is_ended_at_its_deadline(runner: Runner) -> None:
     assert record.status is ExecutionStatus.KILLED
 
 
-def test_a_run_that_is_told_to_end_ends_its_script_and_notes_it(runner: Runner) -> None:
+def test_sigterm_ends_the_script(runner: Runner) -> None:
     script = "import os, threading; print('mine is', os.getpid()); threading.Event().wait()"
     command = [sys.executable, "-m", "lakewright_spark.cli", *runner.words(script)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as run:
@@ -198,7 +198,7 @@ def test_a_run_that_is_told_to_end_ends_its_script_and_notes_it(runner: Runner) 
     assert record.status is ExecutionStatus.KILLED
 
 
-def test_spark_submit_runs_it_as_well(runner: Runner) -> None:
+def test_spark_submit(runner: Runner) -> None:
     """What spark-submit is given is this file with options; here Python stands in, for a script without Spark."""
     path = runner.folder / "script.py"
     path.write_text(STREAM)
@@ -217,7 +217,7 @@ def test_spark_submit_runs_it_as_well(runner: Runner) -> None:
     assert finished.stderr.startswith("script.py: tenant spark-tests has no warehouse 'sales'")
 
 
-def test_a_computing_unit_keeps_no_registry_and_a_script_never_sees_one(runner: Runner) -> None:
+def test_script_sees_no_registry(runner: Runner) -> None:
     script = "import os; print(sorted(name for name in os.environ if name.startswith('LAKEWRIGHT_')))"
     finished = runner(script, "--no-registry")
     assert finished.code == 0, finished.err
@@ -238,18 +238,18 @@ def refused(runner: Runner, code: int, *words: str) -> str:
     return finished.err
 
 
-def test_a_warehouse_out_of_the_units_list_is_refused(runner: Runner) -> None:
+def test_warehouse_outside_the_configuration(runner: Runner) -> None:
     assert "has no warehouse 'sales' in this configuration" in refused(runner, 4, "--warehouse", "sales")
 
 
-def test_somebody_elses_warehouse_is_refused(runner: Runner) -> None:
+def test_warehouse_of_another_owner(runner: Runner) -> None:
     (results,) = runner.config.warehouses
     owned = results.model_copy(update={"owner": "ann"})
     runner.use(runner.config.model_copy(update={"warehouses": [owned]}))
     assert "who has no grant to write there" in refused(runner, 4, "--submitter", "ben")
 
 
-def test_a_result_that_is_not_shared_is_refused_to_another_before_spark_starts(runner: Runner) -> None:
+def test_unshared_result_is_refused_before_spark_starts(runner: Runner) -> None:
     assert runner(STREAM, arguments=("3",)).code == 0
     uri = Execution(runner.workflow, 1, "results").result(Port("Count-1"))
     (results,) = runner.config.warehouses
@@ -261,19 +261,19 @@ def test_a_result_that_is_not_shared_is_refused_to_another_before_spark_starts(r
         ExecutionRun(facts, runner.config.model_copy(update=owned)).read(uri)
 
 
-def test_a_catalog_that_is_down_is_told(runner: Runner) -> None:
+def test_catalog_is_down(runner: Runner) -> None:
     runner.use(runner.config.model_copy(update={"uri": "http://127.0.0.1:1/catalog"}))
     assert "warehouse results of http://127.0.0.1:1/catalog does not answer" in refused(runner, 6)
 
 
-def test_a_warehouse_that_the_catalog_does_not_have_is_told(runner: Runner) -> None:
+def test_warehouse_missing_in_the_catalog(runner: Runner) -> None:
     runner.use(runner.config.model_copy(update={"warehouses": [CatalogWarehouse(name="gone", id="1")]}))
     message = refused(runner, 4)
     assert "warehouse gone of" in message
     assert "does not exist, or this identity may not use it" in message
 
 
-def test_a_token_that_ends_before_the_run_does_is_refused(runner: Runner, tmp_path: Path) -> None:
+def test_token_that_expires_before_the_deadline(runner: Runner, tmp_path: Path) -> None:
     file = tmp_path / "token"
     runner.use(runner.config.model_copy(update={"auth": TokenFileAuth(kind="token-file", path=str(file))}))
     file.write_text(token(-5))
@@ -283,7 +283,7 @@ def test_a_token_that_ends_before_the_run_does_is_refused(runner: Runner, tmp_pa
     assert "has no deadline" in refused(runner, 7)
 
 
-def test_a_configuration_that_is_not_there_or_too_new_is_told(runner: Runner) -> None:
+def test_missing_or_newer_configuration(runner: Runner) -> None:
     (runner.folder / "catalog.json").write_text(runner.config.to_json().replace('"version": 1', '"version": 2'))
     message = refused(runner, 3)
     assert "is no catalog configuration: version: Input should be 1" in message
@@ -291,6 +291,6 @@ def test_a_configuration_that_is_not_there_or_too_new_is_told(runner: Runner) ->
     assert "no catalog configuration at" in refused(runner, 3)
 
 
-def test_words_that_mean_nothing_are_told(runner: Runner) -> None:
+def test_invalid_options(runner: Runner) -> None:
     assert "expected a duration such as 90s" in refused(runner, 2, "--deadline", "soon")
     assert "expected KEY=VALUE" in refused(runner, 2, "--conf", "spark")

@@ -87,7 +87,7 @@ def registry(catalog_config: CatalogConfig, tmp_path: Path) -> Any:
 
 
 @pytest.mark.timeout(120)
-def test_a_run_survives_failed_heartbeats(
+def test_run_survives_failed_heartbeats(
     launched: Launched, registry: FailingRegistry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(launch, "HEARTBEAT_SECONDS", 0.1)
@@ -113,7 +113,7 @@ def conflicts(monkeypatch: pytest.MonkeyPatch, times: int) -> None:
 
 
 @pytest.mark.timeout(120)
-def test_a_conflict_in_the_console_table_is_tried_again(launched: Launched, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_console_commit_is_retried_on_conflict(launched: Launched, monkeypatch: pytest.MonkeyPatch) -> None:
     conflicts(monkeypatch, times=2)
     launched.run(TALKATIVE, 2)
     assert launched.notes == []
@@ -121,7 +121,7 @@ def test_a_conflict_in_the_console_table_is_tried_again(launched: Launched, monk
 
 
 @pytest.mark.timeout(120)
-def test_conflicts_without_end_do_not_hang_the_run(launched: Launched, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_permanent_conflicts_do_not_block_the_run(launched: Launched, monkeypatch: pytest.MonkeyPatch) -> None:
     conflicts(monkeypatch, times=10_000)
     launched.run(TALKATIVE, 3)
     (note,) = launched.notes
@@ -130,7 +130,7 @@ def test_conflicts_without_end_do_not_hang_the_run(launched: Launched, monkeypat
 
 
 @pytest.mark.timeout(120)
-def test_a_script_that_fails_is_reported_before_its_console(
+def test_script_failure_is_reported_before_console_failure(
     launched: Launched, registry: FailingRegistry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     conflicts(monkeypatch, times=10_000)

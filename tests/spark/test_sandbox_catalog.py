@@ -104,7 +104,7 @@ def catalog(request: Any, spark: SparkSession) -> str:
     return request.param
 
 
-def test_the_life_of_a_table(spark: SparkSession, catalog: str) -> None:
+def test_life_of_a_table(spark: SparkSession, catalog: str) -> None:
     table = f"{catalog}.n.life"
     spark.sql(f"CREATE TABLE {table} USING iceberg PARTITIONED BY (k) AS SELECT id, id % 3 AS k FROM range(9)")
     spark.sql(f"INSERT INTO {table} VALUES (100, 1)")
@@ -212,7 +212,7 @@ def test_format_version_3(spark: SparkSession, catalog: str) -> None:
 
 
 @pytest.mark.parametrize("catalog", ["vended"], indirect=True)
-def test_a_replaced_table_keeps_its_history(spark: SparkSession, catalog: str) -> None:
+def test_replaced_table_keeps_its_history(spark: SparkSession, catalog: str) -> None:
     table = f"{catalog}.n.replaced"
     spark.sql(f"CREATE TABLE {table} AS SELECT 1 AS id")
     spark.sql(f"CREATE OR REPLACE TABLE {table} AS SELECT 'x' AS name, 2 AS id")
@@ -221,7 +221,7 @@ def test_a_replaced_table_keeps_its_history(spark: SparkSession, catalog: str) -
     spark.sql(f"DROP TABLE {table} PURGE")
 
 
-def test_spark_s_own_purge_finds_the_files(spark: SparkSession, sandbox: Sandbox, bucket: str) -> None:
+def test_purge_by_spark_deletes_the_files(spark: SparkSession, sandbox: Sandbox, bucket: str) -> None:
     """By default Spark drops the table first and then deletes its files, with the credential that it still has."""
     spark.sql("CREATE NAMESPACE IF NOT EXISTS role.n")
     spark.sql("CREATE TABLE role.n.gone AS SELECT 1 AS id")
@@ -230,7 +230,7 @@ def test_spark_s_own_purge_finds_the_files(spark: SparkSession, sandbox: Sandbox
     assert _client(sandbox, "s3").list_objects_v2(Bucket=bucket, Prefix=place)["KeyCount"] == 0
 
 
-def test_the_catalog_purges_what_is_dropped(
+def test_purge_by_the_catalog_deletes_the_files(
     spark: SparkSession, sandbox: Sandbox, server: httpx.Client, project: str, bucket: str
 ) -> None:
     """With PURGE at once, without a word of it a little later: the server's default, not Iceberg's."""
@@ -243,7 +243,7 @@ def test_the_catalog_purges_what_is_dropped(
         assert _client(sandbox, "s3").list_objects_v2(Bucket=bucket, Prefix=place)["KeyCount"] == 0
 
 
-def test_a_table_s_credential_reaches_that_table_only(
+def test_credential_is_limited_to_its_table(
     spark: SparkSession, sandbox: Sandbox, server: httpx.Client, project: str, bucket: str
 ) -> None:
     spark.sql("CREATE NAMESPACE IF NOT EXISTS role.n")
@@ -267,7 +267,7 @@ def test_a_table_s_credential_reaches_that_table_only(
     spark.sql("DROP TABLE role.n.mine PURGE")
 
 
-def test_an_add_files_outside_of_the_table_is_refused(spark: SparkSession, bucket: str) -> None:
+def test_location_outside_the_warehouse_is_refused(spark: SparkSession, bucket: str) -> None:
     """Signing stops at the table's location, as a vended credential does."""
     spark.sql("CREATE NAMESPACE IF NOT EXISTS signed.n")
     with pytest.raises(Py4JJavaError):

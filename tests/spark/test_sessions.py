@@ -73,9 +73,7 @@ def run(script: str, config: CatalogConfig, folder: Path, *words: str, **variabl
     return finished.stdout + finished.stderr + events
 
 
-def test_a_session_outlives_its_tokens_over_tls_of_its_own(
-    catalog_config: CatalogConfig, sandbox: Sandbox, tmp_path: Path
-) -> None:
+def test_session_outlives_its_tokens_over_tls(catalog_config: CatalogConfig, sandbox: Sandbox, tmp_path: Path) -> None:
     authority, certificate = make(tmp_path)
     with serving(Gate(sandbox.lakekeeper.endpoint, life=LIFE), certificate) as gate:
         auth = ClientCredentialsAuth(
@@ -93,9 +91,7 @@ def test_a_session_outlives_its_tokens_over_tls_of_its_own(
 
 
 @FULL_ONLY
-def test_a_catalog_in_a_database_as_texera_has_it(
-    sandbox: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_jdbc_catalog_of_texera(sandbox: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with postgres() as url:
         auth = PasswordAuth(kind="password", user="lakewright", password="env:DB_PASSWORD")
         monkeypatch.setenv("DB_PASSWORD", "p4ssw0rd")
@@ -149,7 +145,7 @@ def connect_server(folder: Path, more: Mapping[str, str] | None = None) -> Itera
 
 @FULL_ONLY
 @pytest.mark.parametrize("place", ["one machine", "a cluster"])
-def test_a_client_of_spark_connect(catalog_config: CatalogConfig, tmp_path: Path, place: str) -> None:
+def test_spark_connect_client(catalog_config: CatalogConfig, tmp_path: Path, place: str) -> None:
     (tmp_path / "script.py").write_text(CONNECTED)
     (tmp_path / "catalog.json").write_text(catalog_config.to_json())
     with ExitStack() as stack:

@@ -40,7 +40,7 @@ EXAMPLES = [
 
 
 @pytest.mark.parametrize(("uri", "address", "namespace", "table"), EXAMPLES)
-def test_an_address_and_its_table(uri: ResultUri, address: str, namespace: str, table: str) -> None:
+def test_address_and_table(uri: ResultUri, address: str, namespace: str, table: str) -> None:
     assert str(uri) == address
     assert ResultUri.parse(address) == uri
     assert (ResultNamespaces().of(uri), uri.table) == (namespace, table)
@@ -52,9 +52,7 @@ names = st.text(
 
 
 @given(st.integers(0, 2**40), st.integers(0, 2**40), st.none() | st.just("wh_1") | names, names, st.booleans())
-def test_every_address_can_be_read_back(
-    workflow: int, execution: int, warehouse: str | None, operator: str, inner: bool
-) -> None:
+def test_addresses_parse_back(workflow: int, execution: int, warehouse: str | None, operator: str, inner: bool) -> None:
     run = Execution(workflow, execution, warehouse)
     port = Port(operator, internal=inner)
     for uri in (run.result(port), run.state(port), run.runtime_statistics(), run.console_messages(operator)):
@@ -75,13 +73,13 @@ def test_every_address_can_be_read_back(
         "vfs:///wid/7/eid/42/runtimestatistics/",
     ],
 )
-def test_what_is_no_address_is_refused_with_the_form_of_one(text: str) -> None:
+def test_invalid_address_names_the_expected_form(text: str) -> None:
     with pytest.raises(BadAddressError, match=r"expected vfs:///\[wh/WAREHOUSE/\]wid/N/eid/N/.*found"):
         ResultUri.parse(text)
 
 
 @pytest.mark.parametrize("operator", ["", "a_b", "a/b", "a b", "a?b", "a,b", 'say"hi"', "it's", "back`tick", "a[0]"])
-def test_an_operator_id_that_no_address_can_hold_is_refused(operator: str) -> None:
+def test_invalid_operator_id(operator: str) -> None:
     with pytest.raises(BadAddressError, match="operator id"):
         Execution(1, 1).console_messages(operator)
     with pytest.raises(BadAddressError, match="operator id"):
@@ -91,7 +89,7 @@ def test_an_operator_id_that_no_address_can_hold_is_refused(operator: str) -> No
 
 
 @pytest.mark.parametrize(("uri", "address", "namespace", "table"), EXAMPLES)
-def test_texeras_own_addresses_are_readable(uri: ResultUri, address: str, namespace: str, table: str) -> None:
+def test_texera_addresses(uri: ResultUri, address: str, namespace: str, table: str) -> None:
     del address, namespace, table
     uri.check_readable()
 
@@ -105,7 +103,7 @@ def test_texeras_own_addresses_are_readable(uri: ResultUri, address: str, namesp
         'opid/say"hi"/consolemessages',
     ],
 )
-def test_what_older_releases_wrote_is_found_but_not_readable(rest: str) -> None:
+def test_addresses_of_older_releases(rest: str) -> None:
     """Clean-up still has to find such tables."""
     uri = ResultUri.parse(f"vfs:///wid/1/eid/1/{rest}")
     assert ResultUri.of_table(uri.table) == uri
@@ -113,7 +111,7 @@ def test_what_older_releases_wrote_is_found_but_not_readable(rest: str) -> None:
         uri.check_readable()
 
 
-def test_namespaces_are_the_deployments_to_name() -> None:
+def test_namespaces_are_configurable() -> None:
     named = ResultNamespaces.from_environment({"STORAGE_ICEBERG_TABLE_RESULT_NAMESPACE": "results"})
     assert named.of(Execution(1, 1).result(PORT)) == "results"
     assert named.names[ResultKind.CONSOLE_MESSAGES] == "operator-console-messages"

@@ -66,7 +66,7 @@ def measured(config: CatalogConfig, name: str, now: datetime | None = None) -> A
     return next(one for one in warehouse.tables if one.table.within == tuple(name.split(".")))
 
 
-def test_what_is_counted_is_what_s3_holds(catalog: Catalog, catalog_config: CatalogConfig) -> None:
+def test_counts_match_the_objects_in_s3(catalog: Catalog, catalog_config: CatalogConfig) -> None:
     table = written(catalog, "usage.deep.grown", appends=3)
     before = files(table)
     assert len(before) == 3
@@ -84,7 +84,7 @@ def test_what_is_counted_is_what_s3_holds(catalog: Catalog, catalog_config: Cata
     assert size.bytes_reclaimable == sum(before.values())
 
 
-def test_what_a_tag_keeps_is_not_to_be_reclaimed(catalog: Catalog, catalog_config: CatalogConfig) -> None:
+def test_files_of_tags_are_not_reclaimable(catalog: Catalog, catalog_config: CatalogConfig) -> None:
     table = written(catalog, "usage.tagged")
     snapshot = table.current_snapshot()
     assert snapshot is not None
@@ -96,12 +96,12 @@ def test_what_a_tag_keeps_is_not_to_be_reclaimed(catalog: Catalog, catalog_confi
     assert size.bytes_live == kept + size.bytes_current == sum(files(table).values())
 
 
-def test_a_table_that_was_never_written_has_nothing(catalog: Catalog, catalog_config: CatalogConfig) -> None:
+def test_table_without_snapshots(catalog: Catalog, catalog_config: CatalogConfig) -> None:
     written(catalog, "usage.empty", appends=0)
     assert measured(catalog_config, "usage.empty").size == TableSize()
 
 
-def test_growth_is_since_the_first_statistics_of_the_window(catalog: Catalog, catalog_config: CatalogConfig) -> None:
+def test_growth_since_the_first_statistics_in_the_window(catalog: Catalog, catalog_config: CatalogConfig) -> None:
     table = written(catalog, "usage.growing", appends=2)
     written(catalog, "usage.unknown")
     now, uuid = datetime.now(UTC), str(table.metadata.table_uuid)
@@ -125,9 +125,7 @@ def test_growth_is_since_the_first_statistics_of_the_window(catalog: Catalog, ca
     assert total([replace(warehouse, tables=here)]).growth == found.growth, "of the tables of which statistics tell"
 
 
-def test_views_are_listed_and_owners_have_their_sums(
-    catalog: Catalog, catalog_config: CatalogConfig, tmp_path: Path
-) -> None:
+def test_views_and_totals_by_owner(catalog: Catalog, catalog_config: CatalogConfig, tmp_path: Path) -> None:
     written(catalog, "usage.seen")
     _view(catalog_config, "usage", "seeing")
     (results,) = catalog_config.warehouses
@@ -152,9 +150,7 @@ def test_views_are_listed_and_owners_have_their_sums(
     assert "tenant spark-tests" in shown
 
 
-def test_a_table_whose_files_are_gone_is_named_and_the_others_are_counted(
-    catalog: Catalog, catalog_config: CatalogConfig, tmp_path: Path
-) -> None:
+def test_table_with_missing_files(catalog: Catalog, catalog_config: CatalogConfig, tmp_path: Path) -> None:
     broken = written(catalog, "usage.broken")
     written(catalog, "usage.sound")
     snapshot = broken.current_snapshot()
@@ -170,7 +166,7 @@ def test_a_table_whose_files_are_gone_is_named_and_the_others_are_counted(
     assert "results.usage.sound" in {one["table"] for one in warehouse["each_table"]}
 
 
-def test_owners_are_added_up_over_their_warehouses() -> None:
+def test_totals_by_owner_over_warehouses() -> None:
     def warehouse(name: str, owner: str | None, *sizes: int) -> WarehouseUsage:
         from lakewright_spark.usage.report import TableUsage
 

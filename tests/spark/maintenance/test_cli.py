@@ -52,7 +52,7 @@ def submitted() -> list[str]:
 
 @pytest.mark.skipif(not os.environ.get("LAKEWRIGHT_FULL"), reason="a JVM of its own: test-all")
 @pytest.mark.parametrize("way", ["alone", "submitted"])
-def test_a_job_runs_with_the_right_to_delete(
+def test_job_may_delete_under_soft_deletion(
     made: Callable[..., Maintained], tenant: CatalogConfig, config: Path, way: str
 ) -> None:
     program = submitted() if way == "submitted" else [sys.executable, "-m", "lakewright_spark.cli"]
@@ -75,7 +75,7 @@ def test_a_job_runs_with_the_right_to_delete(
     assert (row and row.holder) is None, "given back"
 
 
-def test_a_job_that_is_switched_off_by_a_pattern_needs_no_spark(made: Callable[..., Maintained], config: Path) -> None:
+def test_job_switched_off_starts_no_spark(made: Callable[..., Maintained], config: Path) -> None:
     made("switched", "(n int) USING iceberg", "soft")
     done = CliRunner().invoke(app, command(config, "compaction", "--table", "maintained.switched"))
     assert done.stdout == "compaction of soft.maintained.switched: skipped, compaction is switched off\n"
@@ -84,7 +84,7 @@ def test_a_job_that_is_switched_off_by_a_pattern_needs_no_spark(made: Callable[.
     assert "skipped, a result of execution 2: no registry says that it has ended" in done.stdout
 
 
-def test_a_job_that_the_server_does_is_refused(
+def test_job_of_the_server_is_refused(
     made: Callable[..., Maintained], config: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made("served", "(n int) USING iceberg TBLPROPERTIES ('lakekeeper.history.expire.enabled' = 'true')", "soft")
@@ -97,7 +97,7 @@ def test_a_job_that_the_server_does_is_refused(
     assert "snapshot-expiration of soft.maintained.served: the catalog's server does snapshot-expiration itself" in said
 
 
-def test_a_job_of_a_warehouse_that_is_maintained_is_refused(
+def test_job_is_refused_while_maintain_runs(
     made: Callable[..., Maintained], config: Path, tenant: CatalogConfig
 ) -> None:
     made("contested", "(n int) USING iceberg", "soft")
@@ -111,7 +111,7 @@ def test_a_job_of_a_warehouse_that_is_maintained_is_refused(
     assert "soft is maintained by other/1/aa" in str(done.exception)
 
 
-def test_a_job_that_is_none_is_refused(config: Path) -> None:
+def test_unknown_job(config: Path) -> None:
     done = CliRunner().invoke(app, command(config, "vacuum", "--table", "a.b"))
     assert done.exit_code == 2
     assert "snapshot-expiration" in done.output
@@ -129,9 +129,7 @@ def gate(sandbox: Sandbox, tenant: CatalogConfig, tmp_path: Path) -> Iterator[Ga
 
 
 @pytest.mark.skipif(not os.environ.get("LAKEWRIGHT_FULL"), reason="JVMs of its own: test-all")
-def test_spark_reads_the_token_once_and_ends_at_the_deadline(
-    made: Callable[..., Maintained], gate: Gate, tmp_path: Path
-) -> None:
+def test_deadline_before_the_token_expires(made: Callable[..., Maintained], gate: Gate, tmp_path: Path) -> None:
     made("guarded_too", "(n int) USING iceberg", "soft").do("INSERT INTO THIS VALUES (1)")
     (first,) = {(tmp_path / "token").read_text()}
     words = command(tmp_path / "catalog.json", "statistics", "--table", "maintained.guarded_too", "--dry-run", "--json")
@@ -146,7 +144,7 @@ def test_spark_reads_the_token_once_and_ends_at_the_deadline(
     assert "statistics of soft.maintained.guarded_too was ended" in " ".join(done.stderr.split())
 
 
-def test_restore_refuses_while_another_runner_works(
+def test_restore_is_refused_while_a_runner_works(
     made: Callable[..., Maintained], config: Path, tenant: CatalogConfig
 ) -> None:
     made("restored_by_two", "(n int) USING iceberg", "soft")
@@ -161,7 +159,7 @@ def test_restore_refuses_while_another_runner_works(
 
 
 @pytest.mark.skipif(not os.environ.get("LAKEWRIGHT_FULL"), reason="a JVM of its own: test-all")
-def test_restore_lists_backups_and_brings_one_back(
+def test_restore_lists_and_restores_backups(
     made: Callable[..., Maintained], config: Path, tenant: CatalogConfig
 ) -> None:
     table = made("restored_by_hand", "(day string, n int) USING iceberg PARTITIONED BY (day)", "soft")

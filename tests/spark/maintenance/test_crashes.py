@@ -53,7 +53,7 @@ def rows(history: History) -> dict[str, list[int]]:
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_the_next_run_finishes_what_a_storm_has_ended(
+def test_next_run_finishes_after_random_faults(
     lived: Callable[[str], tuple[History, Watch]], struck: Struck, seed: int
 ) -> None:
     history, watch = lived(f"stormy_{seed}")
@@ -80,7 +80,7 @@ if FULL:
 
 
 @pytest.mark.parametrize("death", DEATHS, ids=lambda death: "-".join(str(part) for part in death if part))
-def test_a_job_that_dies_leaves_no_harm(
+def test_killed_job_does_no_harm(
     lived: Callable[[str], tuple[History, Watch]], struck: Struck, tmp_path: Path, death: tuple[str, str, str, int]
 ) -> None:
     job, where, line, nth = death

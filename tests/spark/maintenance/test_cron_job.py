@@ -33,7 +33,7 @@ def gate(sandbox: Sandbox) -> Iterator[Gate]:
 
 
 @pytest.mark.parametrize("reference", ["env:JOBS_SECRET", "file:/var/run/secrets/lakekeeper/secret"])
-def test_the_rendered_command_does_its_work(
+def test_rendered_command_succeeds(
     sandbox: Sandbox, catalog_config: CatalogConfig, gate: Gate, tmp_path: Path, reference: str
 ) -> None:
     warehouse = made_warehouse(

@@ -28,7 +28,7 @@ Made = Callable[..., Maintained]
 
 
 @pytest.mark.parametrize("version", [pytest.param(1, marks=FULL_ONLY), pytest.param(2, marks=FULL_ONLY), 3])
-def test_tables_of_every_version_with_and_without_rows(made: Made, version: int) -> None:
+def test_tables_of_every_format_version(made: Made, version: int) -> None:
     table = made(
         f"format_{version}",
         "(file_path string, partition int, pos date) USING iceberg PARTITIONED BY (days(pos), partition) "
@@ -59,7 +59,7 @@ def test_tables_of_every_version_with_and_without_rows(made: Made, version: int)
     assert sorted(table.column(f"SELECT {row_ids} FROM THIS")) == before
 
 
-def test_statistics_tell_partitions_of_earlier_times_and_files_that_are_staged(made: Made) -> None:
+def test_statistics_of_old_partitions_and_staged_files(made: Made) -> None:
     table = made("repartitioned", "(n int) USING iceberg PARTITIONED BY (n)")
     table.do("INSERT INTO THIS VALUES (1), (2)")
     table.do("ALTER TABLE THIS DROP PARTITION FIELD n")
@@ -79,7 +79,7 @@ def test_statistics_tell_partitions_of_earlier_times_and_files_that_are_staged(m
     assert found.all_bytes > 0
 
 
-def test_a_commit_that_others_went_back_from_is_a_commit_all_the_same(made: Made) -> None:
+def test_commit_rolled_back_by_another_writer_succeeded(made: Made) -> None:
     table = made("gone_back", "(n int) USING iceberg")
     for number in range(2):
         table.do(f"INSERT INTO THIS VALUES ({number})")
@@ -104,9 +104,7 @@ def test_a_commit_that_others_went_back_from_is_a_commit_all_the_same(made: Made
     assert opened.commit(Overtaken())["manifests-replaced"] == "2"
 
 
-def test_a_backup_has_all_that_retention_deletes(
-    made: Made, tenant: CatalogConfig, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_backup_contains_all_deleted_rows(made: Made, tenant: CatalogConfig, monkeypatch: pytest.MonkeyPatch) -> None:
     table = made("logged", "(day string, n int) USING iceberg PARTITIONED BY (day)")
     table.do("INSERT INTO THIS VALUES ('2020-01-01', 1)")
     table.allow(retention={"keep": 1, "column": "day", "pattern": "", "backup": True})
@@ -136,7 +134,7 @@ def test_a_backup_has_all_that_retention_deletes(
     assert {path for path in table.objects() if "/.backup/" in path} == before, "of what was not deleted there is none"
 
 
-def test_files_that_the_store_does_not_delete_are_said_to_be_left(made: Made, struck: Struck) -> None:
+def test_files_that_cannot_be_deleted_are_reported(made: Made, struck: Struck) -> None:
     table = made("undeleted", "(n int) USING iceberg", "struck")
     for number in range(2):
         table.do(f"INSERT OVERWRITE THIS VALUES ({number})")
@@ -147,7 +145,7 @@ def test_files_that_the_store_does_not_delete_are_said_to_be_left(made: Made, st
     assert table.job("orphan-files").candidates == 3
 
 
-def test_files_stay_where_backups_cannot_be_listed(made: Made, struck: Struck) -> None:
+def test_files_are_kept_if_backups_cannot_be_listed(made: Made, struck: Struck) -> None:
     table = made("unlisted", "(n int) USING iceberg", "struck")
     for number in range(2):
         table.do(f"INSERT OVERWRITE THIS VALUES ({number})")
@@ -168,9 +166,7 @@ def test_files_stay_where_backups_cannot_be_listed(made: Made, struck: Struck) -
     assert listings == [], "nothing was to expire"
 
 
-def test_switches_and_ages_that_properties_set_are_read_as_iceberg_reads_them(
-    made: Made, tenant: CatalogConfig
-) -> None:
+def test_properties_are_parsed_as_iceberg_does(made: Made, tenant: CatalogConfig) -> None:
     table = made("aged", "(n int) USING iceberg TBLPROPERTIES ('history.expire.max-ref-age-ms'='1')")
     table.do("INSERT INTO THIS VALUES (1)")
     table.do("ALTER TABLE THIS CREATE TAG kept RETAIN 365 DAYS")
@@ -189,7 +185,7 @@ def test_switches_and_ages_that_properties_set_are_read_as_iceberg_reads_them(
     assert table_facts(table.table, other(tenant, table)).keeps_garbage
 
 
-def test_a_branch_that_comes_meanwhile_keeps_what_it_says(made: Made, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_branch_created_meanwhile_keeps_its_snapshots(made: Made, monkeypatch: pytest.MonkeyPatch) -> None:
     table = made("branched", "(n int) USING iceberg")
     for number in range(4):
         table.do(f"INSERT INTO THIS VALUES ({number})")
@@ -207,7 +203,7 @@ def test_a_branch_that_comes_meanwhile_keeps_what_it_says(made: Made, monkeypatc
 
 
 @FULL_ONLY
-def test_a_write_that_commits_between_the_look_and_the_deletion_keeps_its_files(
+def test_files_committed_before_the_deletion_are_kept(
     made: Made, tenant: CatalogConfig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table = made("late", "(n int) USING iceberg")

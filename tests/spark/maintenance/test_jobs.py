@@ -19,7 +19,7 @@ Made = Callable[..., Maintained]
 
 
 class TestRetention:
-    def test_whole_partitions_past_the_policy_go(self, made: Made) -> None:
+    def test_expired_partitions_are_deleted(self, made: Made) -> None:
         table = made("events", "(ts timestamp, n int) USING iceberg PARTITIONED BY (days(ts))")
         table.do("INSERT INTO THIS SELECT timestamp'2026-01-01 12:00:00' + make_interval(0,0,0,id), id FROM range(5)")
         table.allow(retention={"keep": 2, "column": "ts", "backup": True})
@@ -46,7 +46,7 @@ class TestRetention:
         data = {path for path in before if "/data/" in path}
         assert data <= left.keys()
 
-    def test_a_text_column_is_compared_by_its_pattern(self, made: Made) -> None:
+    def test_text_column_is_compared_by_pattern(self, made: Made) -> None:
         table = made("logs", "(day string, n int) USING iceberg PARTITIONED BY (day)")
         table.do("INSERT INTO THIS VALUES ('20251231', 1), ('20260101', 2), (NULL, 3)")
         table.now = table.now.replace(year=2026, month=2, day=1)
@@ -54,7 +54,7 @@ class TestRetention:
         assert table.job("retention").rows == 1
         assert sorted(table.column("SELECT n FROM THIS")) == [2, 3]
 
-    def test_a_file_with_rows_of_both_sides_is_not_cut(self, made: Made) -> None:
+    def test_file_with_expired_and_current_rows(self, made: Made) -> None:
         table = made("mixed", "(day string, n int) USING iceberg")
         table.do("INSERT INTO THIS SELECT /*+ COALESCE(1) */ * FROM VALUES ('2020-01-01', 1), ('2099-01-01', 2)")
         table.allow(retention={"keep": 1, "column": "day", "pattern": ""})
@@ -67,7 +67,7 @@ class TestRetention:
 
 
 class TestSnapshots:
-    def test_age_and_number_but_never_a_branch_or_a_tag(self, made: Made) -> None:
+    def test_branches_and_tags_never_expire(self, made: Made) -> None:
         table = made("history", "(n int) USING iceberg")
         for number in range(4):
             table.do(f"INSERT INTO THIS VALUES ({number})")
@@ -92,7 +92,7 @@ class TestSnapshots:
         assert table.column("SELECT n FROM THIS VERSION AS OF 'first'") == [0]
         assert sorted(table.column("SELECT n FROM THIS VERSION AS OF 'work'")) == [0, 1, 2, 3, 9]
 
-    def test_the_tables_own_age_holds_against_a_policy(self, made: Made) -> None:
+    def test_table_property_overrides_policy_age(self, made: Made) -> None:
         table = made(
             "declared", "(n int) USING iceberg TBLPROPERTIES ('history.expire.max-snapshot-age-ms'='2592000000')"
         )
@@ -106,7 +106,7 @@ class TestSnapshots:
         assert len(table.column("SELECT snapshot_id FROM THIS.snapshots")) == 1
 
     @pytest.mark.parametrize("mode", ["copy-on-write", "merge-on-read"])
-    def test_versions_spare_what_is_staged_for_an_audit(self, made: Made, mode: str) -> None:
+    def test_versions_keep_staged_writes(self, made: Made, mode: str) -> None:
         """With delete files Spark's procedure expires, else Iceberg's library in the driver."""
         name = f"audited_{mode[:4]}"
         properties = f"'write.wap.enabled'='true', 'write.delete.mode'='{mode}'"
@@ -126,7 +126,7 @@ class TestSnapshots:
         table.do(f"CALL {table.table.warehouse}.system.publish_changes({table.table.argument}, 'audit')")
         assert sorted(table.column("SELECT n FROM THIS")) == [0, 0, 1, 2, 100]
 
-    def test_delete_files_go_with_their_snapshots(self, made: Made) -> None:
+    def test_delete_files_expire_with_their_snapshots(self, made: Made) -> None:
         table = made("marked", "(n int) USING iceberg TBLPROPERTIES ('write.delete.mode'='merge-on-read')")
         table.do("INSERT INTO THIS SELECT /*+ COALESCE(1) */ id FROM range(3)")
         table.do("DELETE FROM THIS WHERE n = 1")
@@ -136,7 +136,7 @@ class TestSnapshots:
         assert (done.snapshots, done.data_files, done.delete_files) == (2, 1, 1)
         assert table.column("SELECT n FROM THIS") == [9]
 
-    def test_a_catalog_with_soft_delete_keeps_files_until_a_job_may_delete(self, made: Made) -> None:
+    def test_soft_deletion_keeps_files_unless_allowed(self, made: Made) -> None:
         table = made("kept", "(n int) USING iceberg", warehouse="soft")
         for number in range(2):
             table.do(f"INSERT OVERWRITE THIS VALUES ({number})")
@@ -156,7 +156,7 @@ class TestSnapshots:
 
 
 class TestOrphans:
-    def test_two_runs_and_their_times_lie_between_a_find_and_its_deletion(self, made: Made) -> None:
+    def test_orphans_are_deleted_after_two_runs(self, made: Made) -> None:
         table = made("lossy", "AS SELECT 1 AS n")
         lost = table.lose("lost.parquet")
         table.allow(orphan_files={"older_than_days": 1}, staged_files={"older_than_days": 2})
@@ -176,7 +176,7 @@ class TestOrphans:
         assert before.keys() - table.objects().keys() == {lost}
         assert table.column("SELECT n FROM THIS") == [1]
 
-    def test_files_that_the_store_refuses_stay_candidates(self, made: Made) -> None:
+    def test_undeletable_files_stay_candidates(self, made: Made) -> None:
         table = made("denied", "AS SELECT 1 AS n")
         names = ["gone.parquet", "kept-1.parquet", "kept-2.parquet"]
         gone, *kept = [table.lose(name) for name in names]
@@ -194,7 +194,7 @@ class TestOrphans:
         assert not table.objects().keys() & {*kept}
         assert table.job("staged-files").deleted == 0, "nothing is a candidate any more"
 
-    def test_a_replica_waits_three_days_and_a_table_without_gc_is_left_alone(self, made: Made) -> None:
+    def test_orphans_of_replicas_and_tables_without_gc(self, made: Made) -> None:
         table = made("copied", "AS SELECT 1 AS n")
         table.lose("lost.parquet")
         table.allow(orphan_files={"older_than_days": 1}, replica=True)
@@ -252,7 +252,7 @@ class TestLayout:
         assert operations == ["append", "append", "replace"]
 
 
-def test_a_table_that_is_not_there_is_told(made: Made) -> None:
+def test_missing_table(made: Made) -> None:
     table = made("there", "AS SELECT 1 AS n")
     with pytest.raises(NoSuchResultError, match=r"table results.maintained.`no.thing` cannot be opened"):
         table.job("statistics", table=TableIdentifier("results", ("maintained",), "no.thing"))

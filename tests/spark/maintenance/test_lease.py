@@ -50,7 +50,7 @@ def runner(catalog_config: CatalogConfig) -> Iterator[Runners]:
         one.release(NOW)
 
 
-def test_the_second_is_told_who_holds_it_and_until_when(runner: Runners) -> None:
+def test_refusal_names_holder_and_expiry(runner: Runners) -> None:
     first, second = runner("host-a/7/aa"), runner("host-b/8/bb")
     first.take(NOW)
     with pytest.raises(
@@ -70,7 +70,7 @@ def test_the_second_is_told_who_holds_it_and_until_when(runner: Runners) -> None
     assert (row.warehouse, row.holder, row.expires_at) == ("results", "host-b/8/bb", NOW + 2 * LIFE + SECOND)
 
 
-def test_who_was_silent_too_long_has_lost_it(runner: Runners) -> None:
+def test_expired_lease_is_lost(runner: Runners) -> None:
     dead, heir = runner("dead"), runner("heir")
     dead.take(NOW)
     before = heir.take(NOW + LIFE)
@@ -84,7 +84,7 @@ def test_who_was_silent_too_long_has_lost_it(runner: Runners) -> None:
     assert row.holder == "heir", "what is another's is not given back"
 
 
-def test_of_many_at_the_same_instant_one_has_it(runner: Runners) -> None:
+def test_concurrent_acquisitions(runner: Runners) -> None:
     runners = [runner(f"runner-{number}") for number in range(4)]
 
     def taken(one: Lease) -> bool:
@@ -102,7 +102,7 @@ def test_of_many_at_the_same_instant_one_has_it(runner: Runners) -> None:
     assert row.holder == runners[won.index(True)].who
 
 
-def test_a_commit_of_others_to_the_table_takes_nothing_away(runner: Runners) -> None:
+def test_unrelated_commit_keeps_the_lease(runner: Runners) -> None:
     holder = runner("holder")
     holder.take(NOW)
     table = holder.catalog.load_table(("ops", "maintenance_lease"))
@@ -113,7 +113,7 @@ def test_a_commit_of_others_to_the_table_takes_nothing_away(runner: Runners) -> 
     assert (row.holder, row.heartbeat_at) == ("holder", NOW + SECOND)
 
 
-def test_a_run_costs_one_snapshot_however_long_it_is(runner: Runners) -> None:
+def test_run_costs_one_snapshot(runner: Runners) -> None:
     holder = runner("holder")
 
     def snapshots() -> int:
@@ -130,7 +130,7 @@ def test_a_run_costs_one_snapshot_however_long_it_is(runner: Runners) -> None:
     assert holder.catalog.load_table(("ops", "maintenance_lease")).scan().to_arrow().num_rows == 0, "and no file"
 
 
-def test_a_renewal_on_top_of_anothers_lease_fails(runner: Runners) -> None:
+def test_renewal_of_a_lost_lease_fails(runner: Runners) -> None:
     """The holder has read the lease as its own; before it commits, another one takes it."""
     slow, heir = runner("slow"), runner("heir")
     slow.take(NOW)
@@ -142,7 +142,7 @@ def test_a_renewal_on_top_of_anothers_lease_fails(runner: Runners) -> None:
     assert row.holder == "heir"
 
 
-def test_a_lease_that_an_earlier_release_wrote_is_honoured(runner: Runners) -> None:
+def test_lease_of_an_earlier_release(runner: Runners) -> None:
     heir = runner("heir")
     heir.take(NOW)
     heir.release(NOW)
@@ -159,7 +159,7 @@ def test_a_lease_that_an_earlier_release_wrote_is_honoured(runner: Runners) -> N
 class TestHeartbeat:
     """Renewals beside the work, on a catalog that stops to answer."""
 
-    def test_a_renewal_that_hangs_ends_the_work_in_time(self, sandbox: Sandbox, tenant: CatalogConfig) -> None:
+    def test_blocked_renewal_ends_the_work_in_time(self, sandbox: Sandbox, tenant: CatalogConfig) -> None:
         life, silent, over = timedelta(seconds=12), Storm(sandbox.lakekeeper.endpoint), threading.Event()
 
         def hang(line: str, passed_on: Callable[[], httpx.Response]) -> httpx.Response:
@@ -203,7 +203,7 @@ def claim(config: CatalogConfig, who: str, **more: Any) -> TableClaim:
 class TestTableClaim:
     """A job on one table beside the runner of the warehouse."""
 
-    def test_jobs_on_two_tables_run_at_once_and_on_one_not(self, tenant: CatalogConfig) -> None:
+    def test_jobs_on_one_table_exclude_each_other(self, tenant: CatalogConfig) -> None:
         first, second = claim(tenant, "first"), claim(tenant, "second")
         other = claim(tenant, "other", table=TableIdentifier("results", ("shop",), "items"), uuid=UUID[::-1])
         now = datetime.now(UTC)
@@ -221,7 +221,7 @@ class TestTableClaim:
             one.release(now)
         assert not {"first", "second", "other"} & lease.holders(first.catalog, now)
 
-    def test_a_runner_that_gives_nothing_up_keeps_jobs_out(self, tenant: CatalogConfig) -> None:
+    def test_runner_without_claims_refuses_jobs(self, tenant: CatalogConfig) -> None:
         """As runners of earlier releases."""
         runner, job = Lease(tenant, "results", open_catalog(tenant, "results"), "old"), claim(tenant, "job")
         now = datetime.now(UTC)
@@ -231,7 +231,7 @@ class TestTableClaim:
         assert "job" not in lease.holders(job.catalog, now), "nothing is left behind"
         runner.release(now)
 
-    def test_a_runner_gives_a_table_up_when_its_job_ended(self, tenant: CatalogConfig) -> None:
+    def test_runner_releases_a_table_after_its_job(self, tenant: CatalogConfig) -> None:
         tables, control = ClaimedTables(), Control()
         catalog = open_catalog(tenant, "results")
         runner = Lease(tenant, "results", catalog, "runner", timedelta(seconds=12), claimed=tables)
@@ -261,7 +261,7 @@ class TestTableClaim:
             assert heartbeat.close() == []
             job.release(datetime.now(UTC))
 
-    def test_a_runner_that_comes_later_leaves_claimed_tables(self, tenant: CatalogConfig) -> None:
+    def test_later_runner_leaves_claimed_tables(self, tenant: CatalogConfig) -> None:
         job, tables, now = claim(tenant, "job"), ClaimedTables(), datetime.now(UTC)
         job.take(now)
         runner = Lease(tenant, "results", open_catalog(tenant, "results"), "runner", claimed=tables)
@@ -275,7 +275,7 @@ class TestTableClaim:
             runner.release(now)
             job.release(now)
 
-    def test_a_claim_of_a_dead_job_ends(self, tenant: CatalogConfig) -> None:
+    def test_claim_of_a_dead_job_expires(self, tenant: CatalogConfig) -> None:
         dead, heir, now = claim(tenant, "dead"), claim(tenant, "heir"), datetime.now(UTC)
         dead.take(now)
         heir.take(now + LIFE)
@@ -283,7 +283,7 @@ class TestTableClaim:
             dead.renew(now + LIFE)
         heir.release(now + LIFE)
 
-    def test_of_many_jobs_and_a_runner_one_has_the_table(self, tenant: CatalogConfig) -> None:
+    def test_concurrent_claims_of_one_table(self, tenant: CatalogConfig) -> None:
         """Each either has the table to itself or is refused, in whatever order their commits come."""
         now, tables = datetime.now(UTC), ClaimedTables()
         runner = Lease(tenant, "results", open_catalog(tenant, "results"), "runner", claimed=tables)
@@ -314,7 +314,7 @@ class TestTableClaim:
 class TestExclusive:
     """Work that is no job."""
 
-    def test_a_lost_claim_cancels_the_work(self, tenant: CatalogConfig) -> None:
+    def test_lost_claim_cancels_the_work(self, tenant: CatalogConfig) -> None:
         cancelled, life, control = threading.Event(), timedelta(seconds=3), Control()
         thief = claim(tenant, "thief")
         late = datetime.now(UTC) + timedelta(hours=1)
@@ -333,7 +333,7 @@ class TestExclusive:
         finally:
             thief.release(late)
 
-    def test_a_process_told_to_end_cancels_the_work(self, tenant: CatalogConfig) -> None:
+    def test_stop_request_cancels_the_work(self, tenant: CatalogConfig) -> None:
         cancelled, control = threading.Event(), Control()
 
         def work() -> None:
@@ -346,7 +346,7 @@ class TestExclusive:
             work()
         assert "us" not in lease.holders(open_catalog(tenant, "results"), datetime.now(UTC))
 
-    def test_the_claim_is_given_back_after_the_work(self, tenant: CatalogConfig) -> None:
+    def test_claim_is_released_after_the_work(self, tenant: CatalogConfig) -> None:
         ways = {"control": Control(), "cancel": pytest.fail, "warn": pytest.fail}
         with exclusive(tenant, TABLE, UUID, "us", **ways) as check:
             check()

@@ -58,7 +58,7 @@ def deletions(found: WarehousePlan) -> dict[str, set[str]]:
     }
 
 
-def test_a_renamed_table_and_its_successor_are_left_alone(config: CatalogConfig, catalog: Catalog) -> None:
+def test_renamed_table_and_its_successor(config: CatalogConfig, catalog: Catalog) -> None:
     first = catalog.create_table("sales.orders", ROWS.schema, location=f"{config.warehouses[0].location}/sales/orders")
     catalog.rename_table("sales.orders", "other.archive")
     catalog.create_table("sales.orders", ROWS.schema, location=first.location())
@@ -82,7 +82,7 @@ def test_a_renamed_table_and_its_successor_are_left_alone(config: CatalogConfig,
     assert (asked.decisions[0].verdict, asked.decisions[0].reason) == ("held", outcome.shared[orders])
 
 
-def test_data_of_one_table_in_the_folder_of_another(config: CatalogConfig, catalog: Catalog) -> None:
+def test_table_inside_the_folder_of_another(config: CatalogConfig, catalog: Catalog) -> None:
     first = catalog.create_table("sales.orders", ROWS.schema)
     elsewhere = {"write.data.path": f"{first.location()}/imported"}
     catalog.create_table("sales.imported", ROWS.schema, properties=elsewhere)
@@ -94,7 +94,7 @@ def test_data_of_one_table_in_the_folder_of_another(config: CatalogConfig, catal
     assert found == {"orders": {"held"}, "imported": {"due"}, "heir": {"due"}}
 
 
-def test_names_that_begin_alike_do_not_overlap(config: CatalogConfig, catalog: Catalog) -> None:
+def test_names_with_a_common_prefix_do_not_overlap(config: CatalogConfig, catalog: Catalog) -> None:
     place = config.warehouses[0].location
     catalog.create_table("sales.a", ROWS.schema, location=f"{place}/a")
     catalog.create_table("sales.ab", ROWS.schema, location=f"{place}/ab")
@@ -103,7 +103,7 @@ def test_names_that_begin_alike_do_not_overlap(config: CatalogConfig, catalog: C
     assert deletions(planned(config, catalog)) == {"a": {"due"}, "ab": {"due"}, "b": {"held"}, "c": {"held"}}
 
 
-def test_new_tables_get_a_location_of_their_own(config: CatalogConfig, catalog: Catalog) -> None:
+def test_new_tables_get_unique_locations(config: CatalogConfig, catalog: Catalog) -> None:
     first = catalog.create_table("sales.orders", ROWS.schema)
     first.append(ROWS)
     catalog.rename_table("sales.orders", "sales.archive")

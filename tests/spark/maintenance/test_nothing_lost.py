@@ -57,7 +57,7 @@ _with_deletes = example(
     meanwhile=["begin and end", "append", "append and tag", "append", "nothing"] * 2,
 )
 @(_with_deletes if FULL else lambda test: test)
-def test_what_is_referred_to_stays_byte_by_byte(
+def test_referenced_files_are_never_changed(
     made: Callable[..., Maintained], tenant: CatalogConfig, steps: list[str], jobs: list[Job], meanwhile: list[str]
 ) -> None:
     table = made(f"random_{next(_names)}", "(n int) USING iceberg TBLPROPERTIES ('write.delete.mode'='merge-on-read')")

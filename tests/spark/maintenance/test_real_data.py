@@ -82,7 +82,7 @@ MILLIONS = pytest.param(readings, marks=pytest.mark.skipif(not FULL, reason="min
 
 
 @pytest.mark.parametrize("source", [flights, MILLIONS])
-def test_every_row_and_sum_is_the_same_from_the_source_to_the_end(
+def test_rows_and_sums_match_the_source_at_every_step(
     made: Callable[..., Maintained],
     spark: SparkSession,
     tenant: CatalogConfig,

@@ -47,7 +47,7 @@ def delete_by_equality(table: Maintained, column: str, value: int, day: str) -> 
 
 
 @pytest.mark.parametrize(("version", "kind"), [(2, "position"), (2, "equality"), (3, "vector")])
-def test_no_deleted_row_comes_back(made: Made, version: int, kind: str) -> None:
+def test_restore_brings_back_no_deleted_row(made: Made, version: int, kind: str) -> None:
     table = made(
         f"restored_{kind}",
         "(day string, n int) USING iceberg PARTITIONED BY (day) "
@@ -99,7 +99,7 @@ class Kept:
         """Leave it to the tests."""
 
 
-def test_a_restore_is_a_recorded_run_and_ends_when_told(made: Made, tenant: CatalogConfig) -> None:
+def test_restore_is_recorded_and_can_be_stopped(made: Made, tenant: CatalogConfig) -> None:
     table = made("restored_on_record", "(day string, n int) USING iceberg PARTITIONED BY (day)")
     table.do("INSERT INTO THIS VALUES ('2020-01-01', 1), ('2099-01-01', 9)")
     table.allow(retention={"keep": 1, "column": "day", "pattern": "", "backup": True})
@@ -129,7 +129,7 @@ def test_a_restore_is_a_recorded_run_and_ends_when_told(made: Made, tenant: Cata
     assert recorded()[-1][0] is RunState.FAILED
 
 
-def test_a_backup_without_delete_files_is_refused(made: Made) -> None:
+def test_backup_without_delete_files_is_refused(made: Made) -> None:
     table = made("restored_before", "(day string, n int) USING iceberg PARTITIONED BY (day)")
     bucket, prefix = table.place
     old = {"file_count": 1, "files": [f"s3://{bucket}/{prefix}data/a.parquet"]}

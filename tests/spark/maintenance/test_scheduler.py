@@ -50,7 +50,7 @@ def place(tenant: CatalogConfig, spark: SparkSession) -> Iterator[Place]:
         spark.sql(f"DROP NAMESPACE results.{namespace}")
 
 
-def test_what_is_due_is_done_once_and_recorded(place: Place) -> None:
+def test_due_jobs_run_once_and_are_recorded(place: Place) -> None:
     place.table("small")
     place.table("deep.inner", files=1)
     seen: list[RunRecord] = []
@@ -117,7 +117,7 @@ def states(outcome_runs: dict[str, RunRecord]) -> dict[tuple[str, str], tuple[st
     return {(run.table.name, run.job): (run.state.value, run.reason) for run in outcome_runs.values()}
 
 
-def test_a_run_past_its_time_is_cancelled_and_the_next_goes_on(place: Place, endless_orphan_files: None) -> None:
+def test_job_past_its_time_limit_is_cancelled(place: Place, endless_orphan_files: None) -> None:
     place.table("one", files=1)
     limits = Limits(task_timeout=timedelta(seconds=1))
     outcome = place.maintenance(jobs=TWO, limits=limits).run()
@@ -130,7 +130,7 @@ def test_a_run_past_its_time_is_cancelled_and_the_next_goes_on(place: Place, end
     assert states({run.id: run for run in place.recorded()}) == found
 
 
-def test_at_the_deadline_what_runs_is_cancelled_and_the_rest_left(place: Place, endless_orphan_files: None) -> None:
+def test_deadline_cancels_running_and_skips_queued_jobs(place: Place, endless_orphan_files: None) -> None:
     place.table("one", files=1)
     place.table("two", files=1)
     clock = Clock("orphan-files")
@@ -144,7 +144,7 @@ def test_at_the_deadline_what_runs_is_cancelled_and_the_rest_left(place: Place, 
     assert {run.state for run in place.recorded()} == {RunState.CANCELLED}
 
 
-def test_what_runs_when_the_process_is_told_to_end_may_finish(place: Place) -> None:
+def test_stop_request_lets_running_jobs_finish(place: Place) -> None:
     place.table("one", files=1)
     control = Control()
     told = Stops("orphan-files", control.ended)
@@ -156,7 +156,7 @@ def test_what_runs_when_the_process_is_told_to_end_may_finish(place: Place) -> N
 
 
 @pytest.mark.parametrize("twice", [False, True])
-def test_after_the_grace_or_told_twice_it_is_cancelled(place: Place, endless_orphan_files: None, twice: bool) -> None:
+def test_second_stop_request_cancels_running_jobs(place: Place, endless_orphan_files: None, twice: bool) -> None:
     place.table("one", files=1)
     control = Control()
     if twice:
@@ -167,7 +167,7 @@ def test_after_the_grace_or_told_twice_it_is_cancelled(place: Place, endless_orp
     assert states(outcome.runs)["one", "orphan-files"] == ("CANCELLED", "the process was told to end")
 
 
-def test_a_second_runner_is_refused_and_changes_nothing(place: Place) -> None:
+def test_second_runner_is_refused(place: Place) -> None:
     place.table("one", files=1)
     other = Lease(place.config, "results", open_catalog(place.config, "results"), "other/1/aa")
     other.take(datetime.now(UTC))
@@ -204,7 +204,7 @@ class JobBeside:
             self.ended.set()
 
 
-def test_a_job_on_one_table_runs_beside_maintain(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_manual_job_runs_beside_maintain(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     place.table("one", files=1)
     place.table("two", files=1)
     beside = JobBeside(place)
@@ -221,7 +221,7 @@ def test_a_job_on_one_table_runs_beside_maintain(place: Place, monkeypatch: pyte
     }
 
 
-def test_maintain_leaves_a_table_to_the_job_that_claimed_it(place: Place) -> None:
+def test_maintain_skips_a_claimed_table(place: Place) -> None:
     place.table("one", files=1)
     place.table("two", files=1)
     catalog = open_catalog(place.config, "results")
@@ -244,7 +244,7 @@ def test_maintain_leaves_a_table_to_the_job_that_claimed_it(place: Place) -> Non
     assert place.maintenance(jobs=ONE, table=re.compile("two")).run().counts() == {"SUCCEEDED": 1}
 
 
-def test_runs_of_a_living_job_are_not_taken_for_lost(place: Place) -> None:
+def test_runs_of_a_live_job_are_not_closed(place: Place) -> None:
     place.table("one", files=1)
     catalog, now = open_catalog(place.config, "results"), datetime.now(UTC)
     table = TableIdentifier("results", (place.name,), "elsewhere")
@@ -259,7 +259,7 @@ def test_runs_of_a_living_job_are_not_taken_for_lost(place: Place) -> None:
     assert {one.state for one in place.recorded() if one.id == run.id} == {RunState.FAILED}
 
 
-def test_a_lost_lease_stops_the_work(place: Place, endless_orphan_files: None) -> None:
+def test_lost_lease_stops_the_work(place: Place, endless_orphan_files: None) -> None:
     place.table("one", files=1)
     other = Lease(place.config, "results", open_catalog(place.config, "results"), "other/1/aa")
     thief = Stops("orphan-files", other)
@@ -292,7 +292,7 @@ class Meanwhile:
 LOCK = '{"message": "audit", "since": "2026-01-01T00:00:00Z"}'
 
 
-def test_a_lock_set_after_planning_keeps_jobs_away(place: Place) -> None:
+def test_lock_set_after_planning(place: Place) -> None:
     sql = place.table("one")
     lock = Meanwhile(
         lambda: place.spark.sql(f"ALTER TABLE {sql} SET TBLPROPERTIES ('lakewright.policy.lock' = '{LOCK}')")
@@ -305,7 +305,7 @@ def test_a_lock_set_after_planning_keeps_jobs_away(place: Place) -> None:
     assert place.spark.sql(f"SELECT count(*) FROM {sql}.files").collect()[0][0] == 6
 
 
-def test_jobs_leave_another_table_of_that_name_alone(place: Place) -> None:
+def test_table_replaced_after_planning(place: Place) -> None:
     sql = place.table("one")
 
     def replace() -> None:
@@ -319,7 +319,7 @@ def test_jobs_leave_another_table_of_that_name_alone(place: Place) -> None:
     assert place.spark.sql(f"SELECT count(*) FROM {sql}.files").collect()[0][0] == 6
 
 
-def test_a_job_goes_by_the_policy_that_holds_when_it_begins(place: Place) -> None:
+def test_policy_changed_after_planning(place: Place) -> None:
     sql = place.table("one")
     policy = '{"min_input_files": 100}'
     change = Meanwhile(
@@ -330,7 +330,7 @@ def test_a_job_goes_by_the_policy_that_holds_when_it_begins(place: Place) -> Non
     assert (run.state, run.metrics["rewritten"]) == (RunState.SUCCEEDED, 0)
 
 
-def test_a_job_that_somebody_asks_for_is_a_run_as_any_other(place: Place) -> None:
+def test_manual_job_is_recorded(place: Place) -> None:
     place.table("one", files=1)
     table = TableIdentifier("results", (place.name,), "one")
 
@@ -355,7 +355,7 @@ def test_a_job_that_somebody_asks_for_is_a_run_as_any_other(place: Place) -> Non
 LOPSIDED = '{"keep": 1, "column": "nothing"}'
 
 
-def test_a_table_whose_policy_cannot_be_read_is_told_and_left(place: Place) -> None:
+def test_table_with_invalid_policy_is_skipped(place: Place) -> None:
     place.table("one", files=1)
     place.table("odd", files=1, rest="TBLPROPERTIES ('lakewright.policy.history' = '{\"versions\": 0}')")
     outcome = place.maintenance(jobs=ONE).run()
@@ -364,7 +364,7 @@ def test_a_table_whose_policy_cannot_be_read_is_told_and_left(place: Place) -> N
     assert isinstance(outcome.error(), MaintenanceFailedError)
 
 
-def test_maintenance_goes_on_past_a_table_it_cannot_read(place: Place) -> None:
+def test_unreadable_table_does_not_stop_others(place: Place) -> None:
     """PyIceberg knows no type `variant`."""
     place.table("one", files=1)
     place.spark.sql(
@@ -378,7 +378,7 @@ def test_maintenance_goes_on_past_a_table_it_cannot_read(place: Place) -> None:
     assert isinstance(outcome.error(), MaintenanceFailedError)
 
 
-def test_statistics_of_several_tables_share_their_commits(place: Place) -> None:
+def test_statistics_of_several_tables_share_commits(place: Place) -> None:
     """Spark reads what the scheduler commits for its jobs, in the tables that Spark or the scheduler made."""
     for name in ("one", "two", "three"):
         place.table(name, files=1)

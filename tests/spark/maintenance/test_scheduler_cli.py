@@ -45,7 +45,7 @@ def invoke(config: Path, *words: str) -> Result:
         (["--conf", "spark"], 2, "KEY=VALUE"),
     ],
 )
-def test_what_cannot_be_is_refused_before_anything_starts(config: Path, words: list[str], code: int, told: str) -> None:
+def test_invalid_options(config: Path, words: list[str], code: int, told: str) -> None:
     done = invoke(config, "maintain", *words)
     if isinstance(done.exception, LakewrightSparkError):
         assert (done.exception.exit_code, told in str(done.exception)) == (code, True)
@@ -54,14 +54,14 @@ def test_what_cannot_be_is_refused_before_anything_starts(config: Path, words: l
         assert told in " ".join(done.output.replace("│", " ").split())
 
 
-def test_where_nothing_is_due_no_jvm_is_started(config: Path) -> None:
+def test_nothing_due_starts_no_jvm(config: Path) -> None:
     done = invoke(config, "maintain", "--namespace", "there_is_none_such")
     assert (done.exit_code, done.stdout) == (0, "0 tables: nothing is due\n")
     found = json.loads(invoke(config, "maintain", "--namespace", "none", "--json", "--dry-run").stdout)
     assert (found["tables"], found["runs"], found["dry_run"]) == (0, [], True)
 
 
-def test_a_plan_says_why_without_a_jvm(
+def test_plan_gives_reasons_without_a_jvm(
     config: Path, catalog_config: CatalogConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))  # there is no Java there
@@ -90,14 +90,14 @@ def test_a_plan_says_why_without_a_jvm(
     assert {name: catalog.load_table(name).metadata_location for name in catalog.list_tables(namespace)} == before
 
 
-def test_a_catalog_that_is_down_is_told(config: Path, catalog_config: CatalogConfig) -> None:
+def test_catalog_is_down(config: Path, catalog_config: CatalogConfig) -> None:
     config.write_text(catalog_config.model_copy(update={"uri": "http://127.0.0.1:9/catalog"}).to_json())
     done = invoke(config, "maintain")
     assert isinstance(done.exception, LakewrightSparkError)
     assert done.exception.exit_code == 6
 
 
-def test_runs_are_listed_and_shown(config: Path, catalog_config: CatalogConfig) -> None:
+def test_runs_list_and_show(config: Path, catalog_config: CatalogConfig) -> None:
     catalog = open_catalog(catalog_config, "results")
     now = datetime.now(UTC)
     table = TableIdentifier("results", ("a.b",), f"t_{uuid.uuid4().hex[:6]}")

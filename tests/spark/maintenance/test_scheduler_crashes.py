@@ -153,7 +153,7 @@ def test_after_a_kill_the_next_run_finishes(place: Place, tmp_path: Path) -> Non
 
 @pytest.mark.skipif(not FULL, reason="a JVM of its own: test-all")
 @pytest.mark.parametrize("wish", [signal.SIGTERM, signal.SIGINT])
-def test_told_to_end_it_finishes_what_it_began_and_gives_the_lease_back(
+def test_sigterm_finishes_running_jobs_and_releases_the_lease(
     place: Place, tmp_path: Path, wish: signal.Signals
 ) -> None:
     tables = [place.table(f"t{number}", files=FILES) for number in range(TABLES)]
@@ -173,7 +173,7 @@ def test_told_to_end_it_finishes_what_it_began_and_gives_the_lease_back(
 
 
 @pytest.mark.skipif(not FULL, reason="a JVM of its own: test-all")
-def test_spark_that_dies_under_it_is_told_and_leaves_no_run_open(place: Place, tmp_path: Path) -> None:
+def test_death_of_spark_leaves_no_run_open(place: Place, tmp_path: Path) -> None:
     tables = [place.table(f"t{number}", files=FILES) for number in range(TABLES)]
     runner = Runner(place, tmp_path)
     runner.done(1)

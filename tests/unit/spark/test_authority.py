@@ -35,7 +35,7 @@ def unit(*warehouses: CatalogWarehouse) -> CatalogConfig:
         ([ANN, BEN, TEAM], "cleo", "bens", "bens"),
     ],
 )
-def test_a_run_writes_to(
+def test_warehouse_that_a_run_writes_to(
     warehouses: list[CatalogWarehouse], submitter: str | None, asked: str | None, expected: str
 ) -> None:
     assert warehouse_of_run(unit(*warehouses), submitter, asked).name == expected
@@ -50,21 +50,21 @@ def test_a_run_writes_to(
         ([ANN], None, None, "submitted by nobody in particular"),
     ],
 )
-def test_a_run_is_refused(
+def test_refused_warehouses(
     warehouses: list[CatalogWarehouse], submitter: str | None, asked: str | None, reason: str
 ) -> None:
     with pytest.raises(WarehouseRefusedError, match=reason):
         warehouse_of_run(unit(*warehouses), submitter, asked)
 
 
-def test_a_choice_is_asked_for_where_there_is_one() -> None:
+def test_several_warehouses_without_a_choice() -> None:
     with pytest.raises(ConfigMissingError, match="give --warehouse: anns, bens, team"):
         warehouse_of_run(unit(ANN, BEN, TEAM), "dora", None)
     with pytest.raises(ConfigMissingError, match="several warehouses"):
         warehouse_of_run(unit(TEAM, ANN, ANN.model_copy(update={"name": "anns2"})), "ann", None)
 
 
-def test_a_run_reads_elsewhere_what_is_shared() -> None:
+def test_run_reads_shared_results_of_other_warehouses() -> None:
     """By the table's own word or a pattern's; the owner, and whom a grant lets write there, need no leave."""
     pattern = PolicyPattern.model_validate({"match": "bens.*.*", "sharing": False})
     config = unit(ANN, BEN, TEAM).model_copy(update={"policies": (pattern,)})

@@ -60,14 +60,14 @@ def opener() -> Opener:
     return Opener()
 
 
-def test_it_is_made_once_and_found_from_then_on(opener: Opener) -> None:
+def test_catalog_is_opened_once(opener: Opener) -> None:
     cache = opener.cache()
     assert cache.get(CONFIG, "w1") is cache.get(CONFIG, "w1")
     assert cache.get(CONFIG, "w2") is not cache.get(CONFIG, "w1")
     assert cache.counts() == CacheCounts(hits=2, misses=2, closed=0)
 
 
-def test_many_threads_make_one_and_another_warehouse_does_not_wait(opener: Opener) -> None:
+def test_concurrent_requests_open_one_catalog(opener: Opener) -> None:
     slow = threading.Event()
     started = threading.Event()
 
@@ -92,7 +92,7 @@ def test_many_threads_make_one_and_another_warehouse_does_not_wait(opener: Opene
     assert cache.counts() == CacheCounts(hits=15, misses=2, closed=0)
 
 
-def test_the_longest_unused_makes_room_and_is_closed(opener: Opener) -> None:
+def test_least_recently_used_catalog_is_closed(opener: Opener) -> None:
     cache = opener.cache(size=64)
     for number in range(64):
         cache.get(CONFIG, f"w{number}")
@@ -102,7 +102,7 @@ def test_the_longest_unused_makes_room_and_is_closed(opener: Opener) -> None:
     assert [opened.name for opened in opener.made if opened.closed] == ["w1"]
 
 
-def test_an_hour_without_use_ends_it(opener: Opener) -> None:
+def test_unused_catalog_is_closed_after_an_hour(opener: Opener) -> None:
     cache = opener.cache()
     cache.get(CONFIG, "w1")
     cache.get(CONFIG, "w2")
@@ -115,7 +115,7 @@ def test_an_hour_without_use_ends_it(opener: Opener) -> None:
     assert cache.get(CONFIG, "w1") is opener.made[-1]  # not the one that it was
 
 
-def test_no_credential_is_kept_past_its_end(opener: Opener) -> None:
+def test_expired_credentials_are_not_cached(opener: Opener) -> None:
     opener.properties = {"s3.session-token-expires-at-ms": str(int((opener.time + 900) * 1000))}
     cache = opener.cache()
     first = cache.get(CONFIG, "w1")
@@ -126,7 +126,7 @@ def test_no_credential_is_kept_past_its_end(opener: Opener) -> None:
     assert opener.made[0].closed == 1
 
 
-def test_keys_that_were_changed_are_not_used_any_more(opener: Opener, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_changed_keys_open_a_new_catalog(opener: Opener, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("S3_USER", "user")
     monkeypatch.setenv("S3_PASSWORD", "old")
     cache = opener.cache()
@@ -137,7 +137,7 @@ def test_keys_that_were_changed_are_not_used_any_more(opener: Opener, monkeypatc
     assert opener.made[0].closed == 1
 
 
-def test_a_failure_is_the_callers_and_the_next_one_tries_again(opener: Opener) -> None:
+def test_failed_opening_is_not_cached(opener: Opener) -> None:
     opener.fails = 1
     cache = opener.cache()
     with pytest.raises(ConnectionError):
@@ -146,7 +146,7 @@ def test_a_failure_is_the_callers_and_the_next_one_tries_again(opener: Opener) -
     assert cache.get(CONFIG, "w1") is opener.made[0]
 
 
-def test_closing_closes_all(opener: Opener) -> None:
+def test_close_closes_all_catalogs(opener: Opener) -> None:
     cache = opener.cache()
     for number in range(3):
         cache.get(CONFIG, f"w{number}")

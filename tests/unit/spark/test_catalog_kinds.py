@@ -45,7 +45,7 @@ TEXERA = CatalogConfig(
 SECRETS = {"DB_PASSWORD": "p@ss", "S3_USER": "minio", "S3_PASSWORD": "s3cr3t"}
 
 
-def test_a_configuration_of_the_first_release_still_reads() -> None:
+def test_configuration_of_the_first_release() -> None:
     first = {
         "version": 1,
         "tenant": "acme",
@@ -60,7 +60,7 @@ def test_a_configuration_of_the_first_release_still_reads() -> None:
     assert json.loads(config.to_json()) == first
 
 
-def test_what_is_new_is_written_where_it_is_used() -> None:
+def test_new_fields_are_written_only_if_used() -> None:
     told = json.loads(TEXERA.to_json())
     assert told["kind"] == "jdbc"
     assert told["warehouses"][0]["s3_keys"] == {"access_key_id": "env:S3_USER", "secret_access_key": "env:S3_PASSWORD"}
@@ -68,7 +68,7 @@ def test_what_is_new_is_written_where_it_is_used() -> None:
         assert CatalogConfig.from_json(config.to_json()) == config
 
 
-def test_any_rest_service_is_asked_for_the_warehouse_by_its_name_there() -> None:
+def test_rest_catalog_uses_its_own_warehouse_name() -> None:
     spark = REST.spark_properties()
     assert spark["spark.sql.catalog.executions.type"] == "rest"
     assert spark["spark.sql.catalog.executions.warehouse"] == "acme-catalog"
@@ -77,14 +77,14 @@ def test_any_rest_service_is_asked_for_the_warehouse_by_its_name_there() -> None
     assert REST.pyiceberg("signed")["header.X-Iceberg-Access-Delegation"] == "remote-signing"
 
 
-def test_the_server_purges_where_it_does_so_anyway_or_alone_can() -> None:
+def test_server_side_purge() -> None:
     assert "spark.sql.catalog.executions.rest-catalog-purge" not in REST.spark_properties()
     assert REST.spark_properties()["spark.sql.catalog.signed.rest-catalog-purge"] == "true"
     lakekeeper = CatalogConfig(**LAKEKEEPER).spark_properties()
     assert lakekeeper["spark.sql.catalog.executions.rest-catalog-purge"] == "true"
 
 
-def test_a_catalog_in_a_database_as_texera_has_it() -> None:
+def test_jdbc_catalog_of_texera() -> None:
     spark = TEXERA.spark_properties()
     assert spark["spark.sql.catalog.texera_iceberg.type"] == "jdbc"
     assert spark["spark.sql.catalog.texera_iceberg.uri"] == "jdbc:postgresql://db.example:5432/texera_iceberg_catalog"
@@ -95,7 +95,7 @@ def test_a_catalog_in_a_database_as_texera_has_it() -> None:
     assert python["s3.endpoint"] == "http://minio:9000"
 
 
-def test_secrets_are_read_when_the_job_starts_and_stand_in_no_form_of_it() -> None:
+def test_secrets_are_not_part_of_the_configuration() -> None:
     secrets = TEXERA.spark_secrets(SECRETS)
     assert secrets == {
         "spark.sql.catalog.texera_iceberg.jdbc.user": "texera",
@@ -107,9 +107,7 @@ def test_secrets_are_read_when_the_job_starts_and_stand_in_no_form_of_it() -> No
     assert not any(secret in form for secret in ("p@ss", "s3cr3t") for form in forms)
 
 
-def test_pyiceberg_finds_a_token_file_in_its_own_file_and_certificates_too(
-    tmp_path: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_pyiceberg_file_names_token_file_and_certificates(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     auth = TokenFileAuth(kind="token-file", path="/var/run/token")
     config = CatalogConfig(**LAKEKEEPER, auth=auth, ca_bundle="/etc/ca.pem")
     (tmp_path / ".pyiceberg.yaml").write_text(config.pyiceberg_yaml())
@@ -120,7 +118,7 @@ def test_pyiceberg_finds_a_token_file_in_its_own_file_and_certificates_too(
     assert config.spark_properties()["spark.sql.catalog.executions.token-refresh-enabled"] == "false"
 
 
-def test_variables_say_nothing_of_what_they_cannot_say_in_full() -> None:
+def test_incomplete_environment_variables_are_left_out() -> None:
     config = CatalogConfig(**LAKEKEEPER, ca_bundle="/etc/ca.pem")
     assert config.without_variables() == ["executions"]
     variables = config.environment()
@@ -147,6 +145,6 @@ JDBC = {"kind": "jdbc", "tenant": "t", "warehouses": [{"name": "w", "location": 
         (JDBC | {"uri": "sqlite:////x.db", "warehouses": [{"name": "w"}]}, "expected a location s3://BUCKET/PREFIX"),
     ],
 )
-def test_what_a_kind_needs_and_what_it_has_no_use_for(document: dict[str, Any], expected: str) -> None:
+def test_required_and_refused_fields_by_kind(document: dict[str, Any], expected: str) -> None:
     with pytest.raises(ValidationError, match=expected):
         CatalogConfig.model_validate(document)

@@ -83,7 +83,7 @@ def test_lines_printed_during_a_slow_commit_are_kept(writer: SlowWriter, console
     assert writer.stream.rows == LINES
 
 
-def test_lines_behind_an_endless_commit_are_reported(
+def test_lines_lost_by_an_endless_commit_are_reported(
     writer: SlowWriter, console: Console, ended: Child, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(child_module, "OUTPUT_SECONDS", 0.1)

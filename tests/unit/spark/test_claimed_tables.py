@@ -81,7 +81,7 @@ def claim_during_the_first_job(monkeypatch: pytest.MonkeyPatch, control: Control
 
 
 @pytest.mark.timeout(60)
-def test_runs_go_on_after_a_claim_is_withdrawn(monkeypatch: pytest.MonkeyPatch, control: Control) -> None:
+def test_runs_continue_after_a_claim_is_withdrawn(monkeypatch: pytest.MonkeyPatch, control: Control) -> None:
     """A job was refused since the first run took longer than the job waits."""
     claim_during_the_first_job(monkeypatch, control, lambda: control.claimed.note("lake", {}))
 
@@ -89,7 +89,7 @@ def test_runs_go_on_after_a_claim_is_withdrawn(monkeypatch: pytest.MonkeyPatch, 
 
 
 @pytest.mark.timeout(60)
-def test_runs_of_a_table_that_was_given_up_are_skipped(monkeypatch: pytest.MonkeyPatch, control: Control) -> None:
+def test_runs_of_a_released_table_are_skipped(monkeypatch: pytest.MonkeyPatch, control: Control) -> None:
     def heartbeat() -> None:
         while UUID not in control.claimed.give_up("lake", {UUID: "job"}):
             pass
@@ -99,7 +99,7 @@ def test_runs_of_a_table_that_was_given_up_are_skipped(monkeypatch: pytest.Monke
     assert states_after(control) == {"compaction": RunState.SUCCEEDED, "statistics": RunState.SKIPPED}
 
 
-def test_a_claim_is_forgotten_unless_it_was_given_up() -> None:
+def test_claim_is_forgotten_unless_table_was_released() -> None:
     tables = ClaimedTables()
     assert tables.begin("at work") is None
     assert tables.give_up("lake", {"at work": "job", "idle": "job"}) == {"idle"}
@@ -118,7 +118,7 @@ def test_claims_of_other_warehouses_are_kept() -> None:
     assert tables.claimant(UUID) == "job"
 
 
-def test_a_claim_that_was_only_noted_is_forgotten() -> None:
+def test_withdrawn_claim_of_an_idle_table() -> None:
     tables = ClaimedTables()
     assert tables.note("lake", {UUID: "job"}) == {UUID}
     assert tables.begin(UUID) == "job", "nothing begins on it while it is claimed"

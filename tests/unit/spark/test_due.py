@@ -55,12 +55,12 @@ def done(job: Job, ago: timedelta) -> History:
     return History({job: NOW - ago})
 
 
-def test_a_new_table_is_looked_through_once() -> None:
+def test_new_table() -> None:
     assert due(facts()) == {"orphan-files", "compaction", "rewrite-manifests", "statistics"}
     assert due(facts(**EMPTY)) == {"orphan-files", "statistics"}
 
 
-def test_jobs_come_in_their_order_and_only_those_that_are_asked_for() -> None:
+def test_job_order_and_selection() -> None:
     assert tuple(one.job for one in decide(facts(), TablePolicies(), History(), NOW)) == JOBS
     asked = decide(facts(), TablePolicies(), History(), NOW, jobs=["compaction", "retention"])
     assert [one.job for one in asked] == ["retention", "compaction"]
@@ -122,13 +122,13 @@ def test_jobs_come_in_their_order_and_only_those_that_are_asked_for() -> None:
         ("statistics", {}, {"touched_at": NOW - 2 * PAUSE}, done("statistics", PAUSE), False),
     ],
 )
-def test_what_makes_a_job_due(
+def test_reasons_for_a_due_job(
     job: Job, policies: dict[str, Any], found: dict[str, Any], history: History, expected: bool
 ) -> None:
     assert (job in due(facts(**found), TablePolicies.model_validate(policies), history)) == expected
 
 
-def test_what_is_due_and_not_allowed_is_held_and_says_why() -> None:
+def test_due_job_that_is_not_allowed_is_held() -> None:
     policies = TablePolicies.model_validate({"maintenance": {"disabled_jobs": ["statistics"]}})
     decisions = {one.job: one for one in decide(facts(), policies, History(), NOW, busy="execution 7 runs")}
     assert (decisions["statistics"].verdict, decisions["statistics"].reason) == ("held", "statistics is switched off")

@@ -36,13 +36,13 @@ MAIN = Ref("main", "BRANCH", 5)
         ([MAIN, Ref("work", "BRANCH", 3, max_snapshot_age=timedelta(days=30))], 0, 1, {4}),
     ],
 )
-def test_what_no_branch_keeps_and_no_tag_names_goes(
+def test_snapshots_without_branch_or_tag_expire(
     refs: list[Ref], older_than: float, retain_last: int, gone: set[int]
 ) -> None:
     assert expirable(LINE, refs, older_than=days_ago(older_than), retain_last=retain_last, now=NOW) == gone
 
 
-def test_a_snapshot_that_nothing_leads_to_goes_by_its_age_alone() -> None:
+def test_unreferenced_snapshot_expires_by_age_alone() -> None:
     aside = Snapshot(9, 4, days_ago(1))
     assert 9 not in expirable([*LINE, aside], [MAIN], older_than=days_ago(2), retain_last=1, now=NOW)
     assert 9 in expirable([*LINE, aside], [MAIN], older_than=days_ago(0.5), retain_last=1, now=NOW)
@@ -69,14 +69,14 @@ AGE, FEWEST, REF_AGE = (
         ({}, {"max_age_days": 30, "versions": 3}, {1, 2}),
     ],
 )
-def test_the_tables_history_properties_win(
+def test_history_properties_override_the_policy(
     properties: dict[str, str], history: dict[str, int] | None, gone: set[int]
 ) -> None:
     rules = HistoryRules.of(properties, HistoryPolicy.model_validate(history) if history else None)
     assert expiring(LINE, [MAIN], rules, NOW) == gone
 
 
-def test_branches_expire_by_the_tables_max_ref_age() -> None:
+def test_branches_expire_by_max_ref_age() -> None:
     work = Snapshot(9, 5, days_ago(4))
     refs = [MAIN, Ref("work", "BRANCH", 9)]
     kept = HistoryRules.of({AGE: str(4 * DAY_MS), FEWEST: "9"}, None)
@@ -96,12 +96,12 @@ def test_versions_spare_writes_staged_for_an_audit() -> None:
     assert 9 in expiring([*LINE, staged], [MAIN], by_age, NOW), "it goes by its age"
 
 
-def test_a_history_property_that_is_no_number() -> None:
+def test_history_property_that_is_not_a_number() -> None:
     with pytest.raises(PolicyRefusedError, match=r"max-snapshot-age-ms: expected a whole number, found '30 days'"):
         HistoryRules.of({AGE: "30 days"}, None)
 
 
-def test_a_policy_against_the_tables_properties_is_reported() -> None:
+def test_policy_that_contradicts_properties_is_reported() -> None:
     both = HistoryPolicy(max_age_days=3, versions=2)
     (age,) = history_mistakes(both, {AGE: "1"})
     assert age.startswith("history: `max_age_days` and `versions` has no effect")

@@ -19,7 +19,7 @@ from lakewright_spark.scheduler.work import _fields_of
         (CompactionMetrics(failed=2), RunState.FAILED, "2 files could not be rewritten; the others are"),
     ],
 )
-def test_a_run_fails_by_what_its_job_could_not_do(metrics: Metrics, state: RunState, reason: str) -> None:
+def test_failed_parts_of_a_job_fail_its_run(metrics: Metrics, state: RunState, reason: str) -> None:
     fields = _fields_of(metrics)
     assert fields["state"] is state
     assert fields["reason"].startswith(reason)

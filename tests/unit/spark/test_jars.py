@@ -24,18 +24,18 @@ def jar(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return path
 
 
-def test_a_jar_is_used_by_its_path_alone(jar: Path) -> None:
+def test_present_jar_is_used_by_path(jar: Path) -> None:
     assert jars.spark_properties([PACKAGE]) == {"spark.jars": str(jar)}
 
 
-def test_another_jar_of_the_same_name_is_refused(jar: Path) -> None:
+def test_jar_with_wrong_digest_is_refused(jar: Path) -> None:
     jar.write_bytes(b"another jar")
 
     with pytest.raises(JarsChangedError, match=r"expected SHA-256 \w{64} of .*tool-1.0.jar, found \w{64}. Delete"):
         jars.spark_properties([PACKAGE])
 
 
-def test_a_jar_that_changes_later_is_noticed(jar: Path) -> None:
+def test_changed_jar_is_noticed(jar: Path) -> None:
     jars.fetch([PACKAGE])
     jar.write_bytes(b"another jar")
 
@@ -43,14 +43,14 @@ def test_a_jar_that_changes_later_is_noticed(jar: Path) -> None:
         jars.fetch([PACKAGE])
 
 
-def test_a_jar_is_read_once(jar: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_jar_is_read_once(jar: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     jars.fetch([PACKAGE])
     monkeypatch.setattr(hashlib, "file_digest", lambda *_: pytest.fail("it was read again"))
 
     assert jars.fetch([PACKAGE]) == [jar]
 
 
-def test_a_jar_without_a_digest_is_refused(jar: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_jar_without_a_digest_is_refused(jar: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(jars, "SHA256", {})
 
     with pytest.raises(JarsChangedError, match="of a jar that is known"):

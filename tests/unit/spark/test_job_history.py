@@ -81,7 +81,7 @@ def test_history_is_read_in_bounded_parts(catalog: SqlCatalog, read: Read, monke
     assert read.columns == {"table_uuid", "job", "started_at"}
 
 
-def test_recovery_reads_ids_of_open_runs_alone(catalog: SqlCatalog, read: Read) -> None:
+def test_recovery_reads_only_ids_of_open_runs(catalog: SqlCatalog, read: Read) -> None:
     """Before, each start made a dictionary of every run of sixty days."""
     job_runs.append(catalog, [run(1, DAY, RunState.RUNNING), run(2, DAY, RunState.QUEUED)], NOW - DAY)
     mine = run(3, timedelta(), RunState.QUEUED, "mine")
@@ -104,7 +104,7 @@ def test_recovery_reads_no_day_twice(catalog: SqlCatalog, read: Read) -> None:
     assert len(catalog.load_table("ops.job_runs").metadata.snapshots) == snapshots + 1
 
 
-def test_recovery_comes_back_to_days_of_the_living(catalog: SqlCatalog, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_recovery_reads_days_of_live_runs_again(catalog: SqlCatalog, monkeypatch: pytest.MonkeyPatch) -> None:
     """Before, a run of three days ago stayed open for ever if its runner lived through one recovery."""
     job_runs.append(catalog, [run(1, 3 * DAY, RunState.RUNNING, "long")], NOW - 3 * DAY)
     with monkeypatch.context() as patched:
@@ -116,7 +116,7 @@ def test_recovery_comes_back_to_days_of_the_living(catalog: SqlCatalog, monkeypa
     assert catalog.load_table("ops.job_runs").properties[recovery.CLOSED_UNTIL] == "2026-11-23"
 
 
-def test_a_run_that_ended_is_not_closed_again(catalog: SqlCatalog) -> None:
+def test_ended_run_is_not_closed_again(catalog: SqlCatalog) -> None:
     began = run(1, timedelta(hours=2), RunState.RUNNING)
     job_runs.append(catalog, [began], NOW)
     job_runs.append(catalog, [dataclasses.replace(began, state=RunState.SUCCEEDED, finished_at=NOW)], NOW)
@@ -146,7 +146,7 @@ def forget(catalog: SqlCatalog, plan: WarehousePlan, *, is_complete: bool = True
     return sorted(catalog.load_table("ops.orphan_candidates").scan().to_arrow().column("file_path").to_pylist())
 
 
-def test_candidates_of_long_ago_are_forgotten(local_catalog: SqlCatalog) -> None:
+def test_old_candidates_are_forgotten(local_catalog: SqlCatalog) -> None:
     """Those of tables that are gone, which nobody deletes, and those of a table on which the job is held."""
     add_candidates(local_catalog, ("gone", 91), ("gone", 100), ("there", 91), ("there", 3))
 
@@ -155,20 +155,20 @@ def test_candidates_of_long_ago_are_forgotten(local_catalog: SqlCatalog) -> None
 
 
 @pytest.mark.parametrize("days", [90, 120, 400])
-def test_candidates_stay_as_long_as_the_policy_needs(days: int, local_catalog: SqlCatalog) -> None:
+def test_candidates_are_kept_as_long_as_the_policy_needs(days: int, local_catalog: SqlCatalog) -> None:
     """They were forgotten after 90 days, before the policy let any job delete them."""
     add_candidates(local_catalog, ("u", days + 29), ("u", days + 31))
 
     assert forget(local_catalog, WarehousePlan("local", (planned("u", days),), {})) == [f"u-{days + 29}"]
 
 
-def test_candidates_of_a_table_that_is_due_stay(local_catalog: SqlCatalog) -> None:
+def test_candidates_of_a_due_table_are_kept(local_catalog: SqlCatalog) -> None:
     add_candidates(local_catalog, ("u", 200))
 
     assert forget(local_catalog, WarehousePlan("local", (planned("u", verdict="due"),), {})) == ["u-200"]
 
 
-def test_candidates_of_tables_left_out_of_a_plan_stay(local_catalog: SqlCatalog) -> None:
+def test_candidates_of_unplanned_tables_are_kept(local_catalog: SqlCatalog) -> None:
     add_candidates(local_catalog, ("u", 200))
     unread = {TableIdentifier("local", ("sales",), "t"): "it cannot be read"}
 

@@ -35,9 +35,9 @@ def test_switches_locks_and_replicas(policies: dict[str, Any], job: Job, reason:
     assert reason_to_skip(job, TablePolicies.model_validate(policies), NOW) == reason
 
 
-def test_every_job_that_a_policy_can_name_runs() -> None:
+def test_every_job_of_a_policy_exists() -> None:
     assert tuple(RUNS) == JOBS
 
 
-def test_options_are_a_map_of_texts() -> None:
+def test_options_are_a_map_of_strings() -> None:
     assert options({"min-input-files": 5, "a": "b"}) == "map('min-input-files', '5', 'a', 'b')"

@@ -28,12 +28,12 @@ def pod(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_a_cluster_needs_no_more_than_its_address(pod: Path) -> None:
+def test_standalone_cluster_needs_only_its_address(pod: Path) -> None:
     for master in ("local", "local[2]", "local[*]", "spark://one:7077,two:7077"):
         assert cluster_properties(master, {}, {"HOSTNAME": "driver"}, pod) == {}
 
 
-def test_executors_on_kubernetes_end_with_the_pod_that_started_them(pod: Path) -> None:
+def test_kubernetes_executors_end_with_the_driver_pod(pod: Path) -> None:
     assert cluster_properties("k8s://https://api.example:6443", IMAGE, {"HOSTNAME": "notebook-0"}, pod) == {
         "spark.kubernetes.namespace": "tenant-acme",
         "spark.kubernetes.driver.pod.name": "notebook-0",
@@ -43,11 +43,11 @@ def test_executors_on_kubernetes_end_with_the_pod_that_started_them(pod: Path) -
     assert "spark.kubernetes.driver.pod.name" not in told, "a pod cannot own others in another namespace"
 
 
-def test_outside_of_kubernetes_the_users_own_context_decides(tmp_path: Path) -> None:
+def test_kubernetes_context_outside_of_a_pod(tmp_path: Path) -> None:
     assert cluster_properties("k8s://https://api.example", IMAGE, {"HOSTNAME": "laptop"}, tmp_path / "none") == {}
 
 
-def test_what_spark_would_find_out_late_is_refused_at_once(pod: Path) -> None:
+def test_invalid_masters_are_refused_at_once(pod: Path) -> None:
     with pytest.raises(ConfigMissingError, match=r"give spark\.kubernetes\.container\.image=IMAGE"):
         cluster_properties("k8s://https://api.example", {}, {}, pod)
     for wrong in ("yarn", "spark://one", "k8s://", "http://one:7077", "local[]", ""):
@@ -56,7 +56,7 @@ def test_what_spark_would_find_out_late_is_refused_at_once(pod: Path) -> None:
 
 
 @pytest.mark.parametrize("master", ["spark://one:7077", "k8s://https://api.example"])
-def test_executors_elsewhere_get_catalogs_and_jars_but_no_laptops_settings(master: str) -> None:
+def test_remote_executors_get_no_local_settings(master: str) -> None:
     told, local = spark_properties(CONFIG, master=master), spark_properties(CONFIG)
     only_local = {key for key in SMALL_JOB if key not in told}
     assert only_local == set(SMALL_JOB)
@@ -65,7 +65,7 @@ def test_executors_elsewhere_get_catalogs_and_jars_but_no_laptops_settings(maste
     assert {"spark.jars", "spark.jars.packages"} & told.keys()
 
 
-def test_a_script_has_none_of_the_settings_of_small_jobs() -> None:
+def test_script_gets_no_small_job_settings() -> None:
     script = spark_properties(CONFIG, workload=Workload.SCRIPT)
     assert "spark.driver.extraJavaOptions" not in script
     assert "spark.sql.shuffle.partitions" not in script
@@ -73,7 +73,7 @@ def test_a_script_has_none_of_the_settings_of_small_jobs() -> None:
     assert script["spark.driver.host"] == "127.0.0.1"
 
 
-def test_a_script_gets_half_of_the_memory_unless_told_otherwise(tmp_path: Path) -> None:
+def test_script_gets_half_of_the_memory_by_default(tmp_path: Path) -> None:
     machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2**20
     memory = driver_memory({}, {})
     assert memory is not None
@@ -90,12 +90,12 @@ def test_a_script_gets_half_of_the_memory_unless_told_otherwise(tmp_path: Path) 
     "line",
     ["spark.a b = c", "spark.a=b = c", "spark.a = b = c", "spark.a:b = c", "spark.a : b = c", "  spark.a\t b = c "],
 )
-def test_spark_defaults_may_have_blanks_around_a_separator(line: str, tmp_path: Path) -> None:
+def test_spaces_around_separators_in_spark_defaults(line: str, tmp_path: Path) -> None:
     (tmp_path / "spark-defaults.conf").write_text(f"{line}\n")
     assert spark_defaults({"SPARK_CONF_DIR": str(tmp_path)}) == {"spark.a": "b = c"}
 
 
-def test_own_authorities_on_a_cluster_are_a_truststore_on_every_machine() -> None:
+def test_custom_authorities_on_a_cluster() -> None:
     bundle = CONFIG.model_copy(update={"ca_bundle": "/etc/authority.pem"})
     with pytest.raises(ConfigMissingError, match="set `truststore` to its path"):
         spark_properties(bundle, master="spark://one:7077")

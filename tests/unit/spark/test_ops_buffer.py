@@ -73,7 +73,7 @@ def test_rows_of_many_tables_are_one_commit(buffer: OpsBuffer, local_catalog: Sq
     assert commits(local_catalog, TABLES.name) == 1, "nothing to write is no commit"
 
 
-def test_rows_are_put_into_the_partition_of_their_day(buffer: OpsBuffer, local_catalog: SqlCatalog) -> None:
+def test_rows_are_partitioned_by_day(buffer: OpsBuffer, local_catalog: SqlCatalog) -> None:
     buffer.add("local", TABLES, [row(1), row(2), row(3, NOW + timedelta(minutes=2))])
     buffer.flush("local")
     table = local_catalog.load_table("ops.table_statistics")
@@ -85,7 +85,7 @@ def test_rows_are_put_into_the_partition_of_their_day(buffer: OpsBuffer, local_c
     assert len(list(later.plan_files())) == 1
 
 
-def test_a_bounded_number_of_rows_waits(buffer: OpsBuffer, local_catalog: SqlCatalog) -> None:
+def test_bounded_number_of_rows_waits(buffer: OpsBuffer, local_catalog: SqlCatalog) -> None:
     most = 0
     for number in range(35):
         buffer.add("local", TABLES, [row(number)] * 100)
@@ -144,7 +144,7 @@ def recorder(local_config: CatalogConfig, local_catalog: SqlCatalog, buffer: Ops
     return Recorder(local_config, {"local": local_catalog}, lambda: NOW, buffer=buffer)
 
 
-def test_a_run_succeeds_with_its_rows(recorder: Recorder, buffer: OpsBuffer, local_catalog: SqlCatalog) -> None:
+def test_run_succeeds_with_its_rows(recorder: Recorder, buffer: OpsBuffer, local_catalog: SqlCatalog) -> None:
     buffer.add("local", TABLES, [row(1)])
     recorder(SUCCEEDED)
     assert recorder.close() == []
@@ -153,9 +153,7 @@ def test_a_run_succeeds_with_its_rows(recorder: Recorder, buffer: OpsBuffer, loc
 
 
 @pytest.mark.usefixtures("broken")
-def test_a_run_whose_rows_are_lost_is_no_success(
-    recorder: Recorder, buffer: OpsBuffer, local_catalog: SqlCatalog
-) -> None:
+def test_run_whose_rows_are_lost_fails(recorder: Recorder, buffer: OpsBuffer, local_catalog: SqlCatalog) -> None:
     """It is held back as long as its rows wait, as in a process that dies; at the end it is due again."""
     buffer.add("local", TABLES, [row(1)])
     recorder(dataclasses.replace(RUN, state=RunState.RUNNING))
@@ -169,7 +167,7 @@ def test_a_run_whose_rows_are_lost_is_no_success(
     assert recorded(local_catalog) == [(RunState.FAILED, why)]
 
 
-def test_a_run_waits_for_rows_that_another_thread_writes(
+def test_run_waits_for_rows_of_another_thread(
     recorder: Recorder, buffer: OpsBuffer, local_catalog: SqlCatalog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Before, the run succeeded while its rows were unwritten: the other thread had taken them out of the buffer."""
@@ -201,7 +199,7 @@ def test_a_run_waits_for_rows_that_another_thread_writes(
     assert local_catalog.load_table(f"ops.{CANDIDATES.name}").scan().count() == 1000
 
 
-def test_rows_of_one_table_fail_only_jobs_that_keep_them(
+def test_failed_rows_fail_only_their_own_jobs(
     recorder: Recorder, buffer: OpsBuffer, local_catalog: SqlCatalog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Before, any failure made runs of both jobs failed."""
@@ -222,7 +220,7 @@ def test_rows_of_one_table_fail_only_jobs_that_keep_them(
     assert {run.job for run in job_runs.runs(local_catalog, "local") if run.state is RunState.FAILED} == {"statistics"}
 
 
-def test_candidates_that_stay_fail_no_run(
+def test_kept_candidates_fail_no_run(
     recorder: Recorder, buffer: OpsBuffer, local_catalog: SqlCatalog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Candidates that could not be forgotten are no rows that were lost."""
@@ -239,7 +237,7 @@ def test_candidates_that_stay_fail_no_run(
     assert recorded(local_catalog) == [(RunState.SUCCEEDED, "")]
 
 
-def test_rows_fit_a_table_with_its_columns_in_another_order(local_catalog: SqlCatalog, buffer: OpsBuffer) -> None:
+def test_table_with_columns_in_another_order(local_catalog: SqlCatalog, buffer: OpsBuffer) -> None:
     """Tables of earlier releases have the same columns, maybe in another order."""
     fields = list(schema_of(TABLES).fields)
     schema = Schema(*reversed(fields))

@@ -47,7 +47,7 @@ def lines_of(*runs: list[RunRecord]) -> list[str]:
     return text.getvalue().splitlines()
 
 
-def test_maintain_counts_the_users_tables_alone(
+def test_maintain_counts_only_the_users_tables(
     local_config: CatalogConfig, local_catalog: SqlCatalog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     local_catalog.create_table("sales.orders", pa.schema([("n", pa.int64())]))
@@ -58,7 +58,7 @@ def test_maintain_counts_the_users_tables_alone(
     assert maintain._told(outcome) == "1 table: nothing is due"
 
 
-def test_runs_of_own_tables_are_listed_if_they_fail() -> None:
+def test_failed_runs_of_own_tables_are_listed() -> None:
     outcome = Outcome("r")
     for run in [*ended(USERS, RunState.SUCCEEDED), *ended(OWN, RunState.SUCCEEDED)]:
         outcome(run)
@@ -70,18 +70,18 @@ def test_runs_of_own_tables_are_listed_if_they_fail() -> None:
     assert "no space" in str(outcome.error())
 
 
-def test_a_table_has_one_line_for_all_its_jobs() -> None:
+def test_one_line_per_table() -> None:
     first, second = ended(USERS, RunState.SUCCEEDED), ended(USERS, RunState.FAILED, "the storage\n  is down\n")
     shown = "local.sales.orders: statistics succeeded in 1.0 s, statistics failed in 1.0 s (the storage is down)"
     assert lines_of(first, second, ended(OWN, RunState.SUCCEEDED)) == [shown]
 
 
-def test_own_tables_have_a_line_if_a_run_failed() -> None:
+def test_own_table_has_a_line_if_a_run_failed() -> None:
     shown = "local.ops.job_runs: statistics failed in 1.0 s (no space)"
     assert lines_of(ended(OWN, RunState.FAILED, "no space")) == [shown]
 
 
-def test_patterns_of_the_tenant_do_not_reach_own_tables(local_config: CatalogConfig) -> None:
+def test_tenant_patterns_do_not_apply_to_own_tables(local_config: CatalogConfig) -> None:
     pattern = PolicyPattern.model_validate({"match": "*.*.*", "retention": {"keep": 1, "column": "day"}})
     tables = PolicyTables(local_config.model_copy(update={"policies": (pattern,)}), "local")
     found = tables.of(OWN, {}).policies
@@ -103,7 +103,7 @@ def test_own_tables_keep_a_day_of_snapshots(local_config: CatalogConfig, name: s
     assert history.max_age_days == 1
 
 
-def test_policies_suit_the_tables_that_they_bound(local_config: CatalogConfig, local_catalog: SqlCatalog) -> None:
+def test_policies_fit_their_tables(local_config: CatalogConfig, local_catalog: SqlCatalog) -> None:
     """Retention refuses a column or unit that the partitions do not have; it would fail every night."""
     local_catalog.create_namespace("ops")
     for kept in (TABLES, PARTITIONS, COMMITS, CANDIDATES):

@@ -42,13 +42,13 @@ NOW = datetime(2026, 3, 31, 13, 45, tzinfo=UTC)
         ({"retentions": {}}, "unknown key retentions; expected some of retention, history"),
     ],
 )
-def test_what_is_out_of_range_is_refused(policies: dict[str, Any], expected: str) -> None:
+def test_policy_out_of_range(policies: dict[str, Any], expected: str) -> None:
     with pytest.raises(ValidationError) as caught:
         TablePolicies.model_validate(policies)
     assert expected in str(caught.value)
 
 
-def test_a_table_keeps_a_policy_a_property_and_gives_them_back() -> None:
+def test_policies_as_table_properties() -> None:
     policies = TablePolicies.model_validate(
         {
             "retention": {"keep": 400, "column": "day"},
@@ -79,18 +79,18 @@ def test_a_table_keeps_a_policy_a_property_and_gives_them_back() -> None:
         ("curated.sales.daily.(.*)", False),
     ],
 )
-def test_a_pattern_matches_level_by_level(match: str, found: bool) -> None:
+def test_pattern_matches_by_level(match: str, found: bool) -> None:
     assert PolicyPattern(match=match).matches("curated", ("sales", "daily"), "orders") is found
 
 
-def test_a_pattern_has_at_least_three_levels_and_quotes_dots() -> None:
+def test_invalid_patterns() -> None:
     assert PolicyPattern(match="w.`a.b`.t").matches("w", ("a.b",), "t")
     for match in ("w.t", "w..t", ".w.n.t", "w.n.t."):
         with pytest.raises(ValidationError, match=r"expected (WAREHOUSE|text between)"):
             PolicyPattern(match=match)
 
 
-def test_the_table_wins_over_patterns_and_a_later_pattern_over_an_earlier_one() -> None:
+def test_order_of_precedence() -> None:
     patterns = [
         PolicyPattern.model_validate({"match": "*.*.*.*", "history": {"versions": 9}, "sharing": True}),
         PolicyPattern.model_validate({"match": "curated.*.*.*", "history": {"max_age_days": 2}}),
@@ -101,7 +101,7 @@ def test_the_table_wins_over_patterns_and_a_later_pattern_over_an_earlier_one() 
     assert resolved.sources == {"history": "curated.*.*.*", "sharing": "the table"}
 
 
-def test_patterns_travel_in_the_catalog_configuration() -> None:
+def test_patterns_in_the_catalog_configuration() -> None:
     config = CatalogConfig.model_validate(
         {
             "tenant": "acme",
@@ -133,7 +133,7 @@ BY_DAY = [("ts", "day"), ("n", "bucket[4]")]
         ({"column": "when"}, BY_DAY, "there is no `when`"),
     ],
 )
-def test_retention_suits_the_partitions(
+def test_retention_must_fit_the_partitions(
     retention: dict[str, Any], partitions: list[tuple[str, str]], mistake: str | None
 ) -> None:
     found = retention_mistakes(RetentionPolicy(keep=1, **retention), COLUMNS, partitions)
@@ -149,7 +149,7 @@ def test_retention_suits_the_partitions(
         ("year", 2, "2024-01-01T00:00"),
     ],
 )
-def test_whole_units_are_kept_beside_the_one_that_has_begun(unit: Any, keep: int, expected: str) -> None:
+def test_retention_keeps_whole_units(unit: Any, keep: int, expected: str) -> None:
     found = cutoff(RetentionPolicy(keep=keep, unit=unit, column="ts"), NOW)
     assert found == datetime.fromisoformat(expected).replace(tzinfo=UTC)
 
@@ -158,19 +158,19 @@ _moments = st.datetimes(datetime(1000, 1, 1), datetime(9999, 12, 31), timezones=
 
 
 @given(_moments, _moments, st.sampled_from(["yyyy-MM-dd", "yyyyMMddHH", "yyyy-MM-dd'T'HH", "yyyy''MM", "yyyy"]))
-def test_texts_of_a_pattern_sort_as_the_dates_do(one: datetime, other: datetime, pattern: str) -> None:
+def test_date_patterns_sort_as_dates(one: datetime, other: datetime, pattern: str) -> None:
     checked_pattern(pattern, "year")
     if one < other:
         assert formatted(one, pattern) <= formatted(other, pattern)
 
 
 @pytest.mark.parametrize("pattern", ["yy-MM", "MM", "yyyy-dd", "yyyy-MM-dd'T", "yyyy[-MM]", "yyyy-MM-dd hh", "--"])
-def test_patterns_whose_texts_do_not_sort_are_refused(pattern: str) -> None:
+def test_unsortable_date_patterns_are_refused(pattern: str) -> None:
     with pytest.raises(ValueError, match="pattern"):
         checked_pattern(pattern, "year")
 
 
-def test_a_table_s_name_is_read_and_quoted_for_spark() -> None:
+def test_table_names_are_quoted_for_spark() -> None:
     assert TableIdentifier.parse("w", "a.`b.c`.it's").within == ("a", "b.c", "it's")
     odd = TableIdentifier("w", ("a",), "x`y'z.")
     assert odd.sql == "`w`.`a`.`x``y'z.`"

@@ -35,7 +35,7 @@ NTZ = pa.timestamp("us")
         (pa.dictionary(pa.int8(), pa.string()), pa.string()),
     ],
 )
-def test_types_become_ones_that_texera_reads(given: pa.DataType, readable: pa.DataType) -> None:
+def test_types_are_converted_for_texera(given: pa.DataType, readable: pa.DataType) -> None:
     assert readable_schema(pa.schema([pa.field("c", given, nullable=False)])) == pa.schema([("c", readable)])
 
 
@@ -52,17 +52,17 @@ def test_types_become_ones_that_texera_reads(given: pa.DataType, readable: pa.Da
         pa.map_(pa.string(), pa.int64()),
     ],
 )
-def test_types_without_a_lossless_counterpart_are_refused(kind: pa.DataType) -> None:
+def test_types_without_lossless_conversion_are_refused(kind: pa.DataType) -> None:
     with pytest.raises(ColumnRefusedError, match=r"column 'c': expected a type that Texera reads .*found .*cast it"):
         readable_schema(pa.schema([("c", kind)]))
 
 
-def test_names_that_differ_in_case_alone_are_refused() -> None:
+def test_names_that_differ_only_in_case_are_refused() -> None:
     with pytest.raises(ColumnRefusedError, match="columns id: expected names"):
         readable_schema(pa.schema([("id", pa.int64()), ("ID", pa.int64())]))
 
 
-def test_a_value_that_would_lose_digits_is_refused() -> None:
+def test_value_that_would_lose_digits_is_refused() -> None:
     batch = pa.record_batch([pa.array([1], pa.timestamp("ns"))], names=["c"])
     with pytest.raises(ColumnRefusedError, match=r"'c'.*would lose data"):
         convert(batch, readable_schema(batch.schema))

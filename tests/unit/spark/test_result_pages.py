@@ -84,9 +84,7 @@ def result(writer: ResultWriter) -> Iterator[ResultUri]:
     return uri
 
 
-def test_last_page_of_a_file_reads_no_more_than_its_row_group(
-    reader: ResultReader, result: ResultUri, bytes_read: list[int]
-) -> None:
+def test_last_page_reads_only_its_row_group(reader: ResultReader, result: ResultUri, bytes_read: list[int]) -> None:
     """Before, it read and decoded the whole file: 1.2 s against 0.03 s for its first page."""
     (file,) = [one for _, one in reader._index(result, reader.table(result)).files]
     bytes_read.clear()
@@ -99,9 +97,7 @@ def test_last_page_of_a_file_reads_no_more_than_its_row_group(
     ("skip", "limit"),
     [(0, 10), (65_530, 12), (65_536, 65_536), (131_000, 100_000), (ROWS - 5, 100), (0, ROWS), (ROWS, 5)],
 )
-def test_pages_hold_the_rows_that_they_say(
-    reader: ResultReader, result: ResultUri, writer: ResultWriter, skip: int, limit: int
-) -> None:
+def test_rows_of_pages(reader: ResultReader, result: ResultUri, writer: ResultWriter, skip: int, limit: int) -> None:
     """Within a row group, across two, across two files, past the end."""
     writer.tables.load(result).append(rows(ROWS, ROWS + 100))
     found = reader.range(result, skip, limit)
@@ -111,7 +107,7 @@ def test_pages_hold_the_rows_that_they_say(
     assert found.schema.names == ["number", "text"]
 
 
-def test_pages_of_files_older_than_a_column(reader: ResultReader, result: ResultUri, writer: ResultWriter) -> None:
+def test_pages_of_files_without_a_later_column(reader: ResultReader, result: ResultUri, writer: ResultWriter) -> None:
     """A column that was added or renamed since is projected as PyIceberg does it."""
     table = writer.tables.load(result)
     with table.update_schema() as change:
@@ -123,7 +119,7 @@ def test_pages_of_files_older_than_a_column(reader: ResultReader, result: Result
     ]
 
 
-def test_a_page_of_a_result_that_was_made_anew(reader: ResultReader, result: ResultUri, writer: ResultWriter) -> None:
+def test_page_of_a_recreated_result(reader: ResultReader, result: ResultUri, writer: ResultWriter) -> None:
     """Its files are gone though the reader saw them just now."""
     assert reader.range(result, 0, 1).column("number").to_pylist() == [0]
     for file in list(writer.tables.load(result).inspect.files().column("file_path").to_pylist()):
@@ -133,9 +129,7 @@ def test_a_page_of_a_result_that_was_made_anew(reader: ResultReader, result: Res
 
 
 @pytest.mark.parametrize("replacement", [rows(5, 10), pa.table({"other": ["x", "y"]})], ids=["rows", "columns"])
-def test_a_page_after_a_replacement_has_the_new_rows(
-    reader: ResultReader, writer: ResultWriter, replacement: pa.Table
-) -> None:
+def test_page_after_replacement_has_new_rows(reader: ResultReader, writer: ResultWriter, replacement: pa.Table) -> None:
     """Before, pages of the old rows were served for 5 s, since replacement keeps the table and its files."""
     uri = address(1)
     writer.write(uri, rows(0, 4))
@@ -144,7 +138,7 @@ def test_a_page_after_a_replacement_has_the_new_rows(
     assert reader.range(uri, 0, 2).to_pylist() == replacement.slice(0, 2).to_pylist()
 
 
-def test_counting_many_results_keeps_a_bounded_number(reader: ResultReader, writer: ResultWriter) -> None:
+def test_number_of_cached_results_is_bounded(reader: ResultReader, writer: ResultWriter) -> None:
     for number in range(INDEXES + 20):
         writer.tables.create_or_load(address(number), rows(0, 1).schema)
         assert reader.count(address(number)) == 0

@@ -48,7 +48,7 @@ def replaced_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     "first", [NUMBERS, TEXTS, TEXTS.slice(0, 0)], ids=["same columns", "other columns", "other columns, no rows"]
 )
-def test_two_replacements_of_an_empty_result(local_catalog: SqlCatalog, first: pa.Table) -> None:
+def test_concurrent_replacements_of_an_empty_result(local_catalog: SqlCatalog, first: pa.Table) -> None:
     """Before, the rows of both were there, and the columns of the second were NULL in the columns of the first."""
     # PyIceberg itself tries again what cannot succeed while the columns differ.
     local_catalog.create_table(NAME, NUMBERS.schema, properties={**PROPERTIES, "commit.retry.num-retries": "1"})
@@ -60,7 +60,7 @@ def test_two_replacements_of_an_empty_result(local_catalog: SqlCatalog, first: p
     assert rows_of(local_catalog) == MORE_NUMBERS.to_pylist()
 
 
-def test_two_replacements_of_a_result_without_files(local_catalog: SqlCatalog) -> None:
+def test_concurrent_replacements_of_a_result_without_files(local_catalog: SqlCatalog) -> None:
     """A result that was replaced by no rows has a snapshot, and no files."""
     local_catalog.create_table(NAME, NUMBERS.schema, properties=dict(PROPERTIES))
     replace_rows(local_catalog.load_table(NAME), NUMBERS)
@@ -72,14 +72,14 @@ def test_two_replacements_of_a_result_without_files(local_catalog: SqlCatalog) -
 
 
 @pytest.mark.usefixtures("replaced_meanwhile")
-def test_a_new_result_is_replaced_before_its_first_rows(writer: ResultWriter, local_catalog: SqlCatalog) -> None:
+def test_new_result_replaced_before_its_first_rows(writer: ResultWriter, local_catalog: SqlCatalog) -> None:
     writer.write(URI, MORE_NUMBERS)
     assert rows_of(local_catalog, ".".join(writer.tables.identifier(URI))) == MORE_NUMBERS.to_pylist()
 
 
 @pytest.mark.usefixtures("replaced_meanwhile")
 @pytest.mark.parametrize("rows", [[(3,), (4,)], []], ids=["rows", "no rows"])
-def test_a_new_stream_is_replaced_before_its_first_rows(
+def test_new_stream_replaced_before_its_first_rows(
     writer: ResultWriter, local_catalog: SqlCatalog, rows: list[tuple[int]]
 ) -> None:
     writer.write_rows(URI, NUMBERS.schema, rows)

@@ -55,7 +55,7 @@ def opened(sizes: Iterable[int]) -> IcebergTable:
     return IcebergTable(spark, TableIdentifier("w", ("a",), "t"), java)
 
 
-def test_manifests_of_the_right_size_are_a_success() -> None:
+def test_manifests_of_full_size_succeed() -> None:
     """Only successes are remembered: a skipped run would be due again at once."""
     done = rewrite_manifests.run(opened([8 * MiB] * 12), TablePolicies(), dry_run=False, now=NOW)
 

@@ -11,21 +11,21 @@ from lakewright_spark.run.facts import SECRETS_VARIABLE, VARIABLE, RunFacts
 FACTS = RunFacts(workflow=1, execution=2, warehouse="lake", conf={"spark.a": "b", "spark.my.password": "s3cr3t"})
 
 
-def test_no_variable_of_a_script_has_a_secret(tmp_path: Path) -> None:
+def test_no_secret_in_environment_variables(tmp_path: Path) -> None:
     variables = FACTS.to_environment(tmp_path)
 
     assert "s3cr3t" not in repr(variables)
     assert RunFacts.from_environment(variables) == FACTS
 
 
-def test_only_the_user_reads_the_secrets_of_a_run(tmp_path: Path) -> None:
+def test_file_of_secrets_is_private(tmp_path: Path) -> None:
     file = Path(FACTS.to_environment(tmp_path)[SECRETS_VARIABLE])
 
     assert file.parent == tmp_path
     assert file.stat().st_mode & 0o777 == 0o600
 
 
-def test_a_run_without_secrets_needs_no_file(tmp_path: Path) -> None:
+def test_run_without_secrets_has_no_file(tmp_path: Path) -> None:
     facts = FACTS.model_copy(update={"conf": {"spark.a": "b"}})
 
     variables = facts.to_environment(tmp_path)
@@ -35,7 +35,7 @@ def test_a_run_without_secrets_needs_no_file(tmp_path: Path) -> None:
     assert RunFacts.from_environment(variables) == facts
 
 
-def test_a_lost_file_of_secrets_is_reported(tmp_path: Path) -> None:
+def test_missing_file_of_secrets_is_reported(tmp_path: Path) -> None:
     variables = FACTS.to_environment(tmp_path)
     Path(variables[SECRETS_VARIABLE]).unlink()
 

@@ -37,7 +37,7 @@ def in_force(server: tuple[Job, ...], properties: dict[str, str], kind: str = "l
         ((), {ORPHANS: "true"}, {"orphan-files", "staged-files"}),
     ],
 )
-def test_jobs_leave_alone_what_the_server_does(
+def test_jobs_of_the_server_are_skipped(
     server: tuple[Job, ...], properties: dict[str, str], left_alone: set[str]
 ) -> None:
     policies, now = in_force(server, properties).policies, datetime.now(UTC)
@@ -45,11 +45,11 @@ def test_jobs_leave_alone_what_the_server_does(
     assert {job for job in jobs if reason_to_skip(job, policies, now)} == left_alone
 
 
-def test_another_catalog_has_no_such_queues() -> None:
+def test_rest_catalog_has_no_task_queues() -> None:
     assert reason_to_skip("orphan-files", in_force((), {ORPHANS: "true"}, "rest").policies, datetime.now(UTC)) is None
 
 
-def test_the_reason_says_where_it_is_declared() -> None:
+def test_reason_names_the_declaration() -> None:
     found = in_force(("snapshot-expiration",), {ORPHANS: "true"})
     now = datetime.now(UTC)
     assert reason_to_skip("snapshot-expiration", found.policies, now) == (
@@ -60,7 +60,7 @@ def test_the_reason_says_where_it_is_declared() -> None:
     assert found.policies.properties() == {}
 
 
-def test_the_scheduler_refuses_a_job_of_the_server_by_name_before_it_starts_anything(
+def test_scheduler_refuses_jobs_of_the_server(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     warehouses = [CatalogWarehouse(name="w", id="1", server_jobs=("snapshot-expiration",))]

@@ -38,7 +38,7 @@ CONFIGS = [
 
 
 @pytest.mark.parametrize("config", CONFIGS, ids=["client credentials", "token", "password and keys"])
-def test_no_secret_is_among_what_a_command_line_gets(config: CatalogConfig) -> None:
+def test_no_secret_on_the_command_line(config: CatalogConfig) -> None:
     secrets = config.spark_secrets(ENVIRON)
     public, secret = split_secrets({**config.spark_properties(), **secrets, "spark.authenticate.secret": "s3cr3t"})
     assert "s3cr3t" not in repr(public)
@@ -52,7 +52,7 @@ def test_no_secret_is_among_what_a_command_line_gets(config: CatalogConfig) -> N
 
 @pytest.mark.parametrize("master", ["spark://one:7077", "k8s://https://api.example"])
 @pytest.mark.parametrize("config", CONFIGS, ids=["client credentials", "token", "password and keys"])
-def test_secrets_go_to_executors_only_encrypted(master: str, config: CatalogConfig) -> None:
+def test_secrets_require_encryption_to_executors(master: str, config: CatalogConfig) -> None:
     secrets = config.spark_secrets(ENVIRON)
     for given in ({}, {"spark.authenticate": "true"}, ENCRYPTED | {"spark.network.crypto.enabled": "false"}):
         with pytest.raises(IdentityError, match=r"expected spark\.authenticate=true and .*Set both") as refused:
@@ -63,7 +63,7 @@ def test_secrets_go_to_executors_only_encrypted(master: str, config: CatalogConf
     check_executors("local[4]", secrets, {})
 
 
-def test_a_connect_server_that_would_log_a_secret_gets_none() -> None:
+def test_connect_server_that_logs_secrets_gets_none() -> None:
     secrets = CONFIGS[0].spark_secrets(ENVIRON)
     for pattern in ("$^", "(?i)secret|password|token|access[.]?key"):  # the last is Spark's own
         with pytest.raises(IdentityError, match=r"hides spark\.sql\.catalog\.lake\.credential") as refused:
@@ -86,13 +86,13 @@ def test_a_connect_server_that_would_log_a_secret_gets_none() -> None:
         ("secret(?i)|credential", r"could not be read"),
     ],
 )
-def test_a_pattern_that_may_not_hide_a_secret_is_refused(pattern: str, found: str) -> None:
+def test_redaction_pattern_that_misses_secrets_is_refused(pattern: str, found: str) -> None:
     with pytest.raises(IdentityError, match=found):
         check_redaction("sc://spark.example", CONFIGS[0].spark_secrets(ENVIRON), pattern)
 
 
 @pytest.mark.parametrize("pattern", ["credential", "(?i)CREDENTIAL", "(?i:CREDENTIAL)"])
-def test_a_pattern_that_hides_all_secrets_is_accepted(pattern: str) -> None:
+def test_redaction_pattern_that_hides_all_secrets(pattern: str) -> None:
     check_redaction("sc://spark.example", CONFIGS[0].spark_secrets(ENVIRON), pattern)
 
 

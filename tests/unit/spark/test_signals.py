@@ -10,7 +10,7 @@ from lakewright_spark.scheduler.signals import control
 
 
 @pytest.mark.parametrize("wish", [signal.SIGTERM, signal.SIGINT])
-def test_the_first_is_a_wish_and_the_second_is_meant_at_once(wish: signal.Signals) -> None:
+def test_first_signal_finishes_and_second_cancels(wish: signal.Signals) -> None:
     before = signal.getsignal(wish)
     with control() as heard:
         signal.signal(wish, signal.default_int_handler)  # as Spark does with SIGINT

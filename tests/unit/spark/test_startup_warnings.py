@@ -40,7 +40,7 @@ def test_other_lines_are_kept(line: str) -> None:
     assert not startup_warnings.is_startup_warning(line.encode())
 
 
-def test_a_childs_other_lines_come_through_in_order(capfd: Any) -> None:
+def test_other_lines_of_a_child_keep_their_order(capfd: Any) -> None:
     said = "\n".join([*LEFT_OUT, KEPT[0], *LEFT_OUT, *KEPT[1:], "no end of line"])
     with startup_warnings.left_out():
         subprocess.run([sys.executable, "-c", "import sys; sys.stderr.write(sys.argv[1])", said], check=True)
@@ -48,7 +48,7 @@ def test_a_childs_other_lines_come_through_in_order(capfd: Any) -> None:
     assert capfd.readouterr().err.splitlines() == [*KEPT, "no end of line", "afterwards"]
 
 
-def test_a_child_that_lives_on_holds_up_nothing(capfd: Any) -> None:
+def test_surviving_child_does_not_block(capfd: Any) -> None:
     with startup_warnings.left_out():
         child = subprocess.Popen(["cat"], stdin=subprocess.PIPE)
         os.write(2, b"all of it\n")

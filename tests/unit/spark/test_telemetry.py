@@ -57,7 +57,7 @@ def test_opentelemetry_counts_and_times_runs() -> None:
     assert effects == {"rewritten": 6, "added": 1}
 
 
-def test_a_json_line_for_each_run_that_ended(tmp_path: Path) -> None:
+def test_json_line_per_ended_run(tmp_path: Path) -> None:
     file = tmp_path / "runs.jsonl"
     for run in (ENDED, FAILED):
         with telemetry.observers(file, {}) as found:
@@ -71,7 +71,7 @@ def test_a_json_line_for_each_run_that_ended(tmp_path: Path) -> None:
     ]
 
 
-def test_the_environment_chooses_the_exporter() -> None:
+def test_environment_selects_the_exporter() -> None:
     with telemetry.observers(None, {}) as found:
         assert found == []
     with telemetry.observers(None, {"OTEL_METRICS_EXPORTER": "console"}) as found:
@@ -82,7 +82,7 @@ def test_the_environment_chooses_the_exporter() -> None:
         telemetry.observers(Path("/nowhere/at/all"), {}).__enter__()
 
 
-def test_lines_where_there_is_no_terminal_and_a_bar_where_there_is() -> None:
+def test_progress_lines_or_progress_bar() -> None:
     plain = io.StringIO()
     with progress.shown(Console(file=plain, force_terminal=False)) as observer:
         for run in (*RUN, FAILED):
@@ -99,7 +99,7 @@ def test_lines_where_there_is_no_terminal_and_a_bar_where_there_is() -> None:
     assert "succeeded" not in drawn.getvalue()
 
 
-def test_a_signal_is_a_wish() -> None:
+def test_signal_requests_a_stop() -> None:
     before = signal.getsignal(signal.SIGTERM)
     with signals.control() as control:
         assert not control.ended.is_set()

@@ -22,13 +22,13 @@ def silent(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
         yield f"http://127.0.0.1:{server.getsockname()[1]}"
 
 
-def test_pyiceberg_does_not_wait_for_a_silent_catalog(silent: str) -> None:
+def test_pyiceberg_times_out_on_a_silent_catalog(silent: str) -> None:
     config = CatalogConfig(kind="rest", tenant="acme", uri=silent, warehouses=[CatalogWarehouse(name="lake")])
     with pytest.raises(CatalogUnreachableError, match="does not answer: ReadTimeout"):
         open_catalog(config, "lake")
 
 
-def test_pyiceberg_does_not_wait_for_a_silent_token_url(silent: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pyiceberg_times_out_on_a_silent_token_url(silent: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JOB_SECRET", "s3cr3t")
     auth = ClientCredentialsAuth(
         kind="client-credentials", token_url=f"{silent}/token", client_id="job", client_secret="env:JOB_SECRET"
@@ -39,7 +39,7 @@ def test_pyiceberg_does_not_wait_for_a_silent_token_url(silent: str, monkeypatch
         open_catalog(config, "lake")
 
 
-def test_spark_gives_its_catalogs_time_outs() -> None:
+def test_spark_catalogs_have_timeouts() -> None:
     lake = CatalogWarehouse(name="lake", location="s3://bucket/lake")
     service = CatalogConfig(kind="rest", tenant="acme", uri="https://catalog", warehouses=[lake]).spark_properties()
     assert service["spark.sql.catalog.lake.rest.client.connection-timeout-ms"] == "10000"

@@ -41,42 +41,42 @@ def refused(file: Path, text: str, deadline: datetime | None) -> str:
     return str(error.value)
 
 
-def test_the_deadline_lies_before_the_end_of_the_token_in_the_file(token_file: Path) -> None:
+def test_deadline_before_the_token_expires(token_file: Path) -> None:
     token_file.write_text(token(NOW + HOUR))
     auth = TokenFileAuth(kind="token-file", path=str(token_file))
     check_before_start(config(auth), NOW + HOUR - timedelta(seconds=1), NOW)
 
 
-def test_a_deadline_after_it_is_refused_with_what_would_do(token_file: Path) -> None:
+def test_deadline_after_the_token_expires(token_file: Path) -> None:
     message = refused(token_file, token(NOW + HOUR), NOW + HOUR)
     assert f"the token in {token_file} ends at 2026-11-21 13:00:00 UTC" in message
     assert "give a deadline below 3600 s" in message
 
 
-def test_a_job_without_a_deadline_is_refused_too(token_file: Path) -> None:
+def test_job_without_a_deadline(token_file: Path) -> None:
     assert "the job has no deadline" in refused(token_file, token(NOW + HOUR), None)
 
 
-def test_a_token_that_has_ended_is_refused(token_file: Path) -> None:
+def test_expired_token(token_file: Path) -> None:
     assert "ended at 2026-11-21 11:00:00 UTC" in refused(token_file, token(NOW - HOUR), NOW + HOUR)
     with pytest.raises(IdentityError, match="a new one is needed"):
         check_before_start(config(TokenAuth(kind="token", token=f"file:{token_file}")), None, NOW)
 
 
-def test_a_file_without_a_jwt_or_without_anything_is_refused(token_file: Path) -> None:
+def test_empty_or_invalid_token_file(token_file: Path) -> None:
     assert "is no JWT" in refused(token_file, "opaque", NOW + HOUR)
     message = refused(token_file, "", NOW + HOUR)
     assert f"file:{token_file}" in message
     assert "that exists and holds it" in message
 
 
-def test_a_token_that_never_ends_needs_no_deadline(token_file: Path) -> None:
+def test_token_without_expiry_needs_no_deadline(token_file: Path) -> None:
     assert expiry(token(None)) == NEVER
     token_file.write_text(token(None))
     check_before_start(config(TokenFileAuth(kind="token-file", path=str(token_file))), None, NOW)
 
 
-def test_other_proofs_are_renewed_by_iceberg_itself() -> None:
+def test_other_auth_kinds_need_no_deadline() -> None:
     credentials = ClientCredentialsAuth(
         kind="client-credentials", token_url="https://idp.example", client_id="job", client_secret="env:NOT_SET"
     )
@@ -84,6 +84,6 @@ def test_other_proofs_are_renewed_by_iceberg_itself() -> None:
         check_before_start(config(auth), None, NOW)
 
 
-def test_no_message_holds_a_token(token_file: Path) -> None:
+def test_messages_contain_no_token(token_file: Path) -> None:
     for end in (NOW - HOUR, NOW + HOUR):
         assert token(end) not in refused(token_file, token(end), None)

@@ -22,7 +22,7 @@ def _cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
 
 
-def test_every_certificate_of_the_file_is_in_it_beside_javas_own(tmp_path: Path) -> None:
+def test_truststore_has_java_and_custom_authorities(tmp_path: Path) -> None:
     bundle = tmp_path / "bundle.pem"
     parts = []
     for name in ("one", "two"):
@@ -44,7 +44,7 @@ def test_every_certificate_of_the_file_is_in_it_beside_javas_own(tmp_path: Path)
     assert store.stat().st_mtime_ns == made
 
 
-def test_what_is_no_pem_file_is_told(tmp_path: Path) -> None:
+def test_invalid_pem_file(tmp_path: Path) -> None:
     with pytest.raises(ConfigMissingError, match="expected a PEM file that can be read"):
         made_from(tmp_path / "missing.pem")
     (tmp_path / "empty.pem").write_text("nothing")

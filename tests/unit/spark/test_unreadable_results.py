@@ -37,7 +37,7 @@ def cleaner(local_config: CatalogConfig, local_catalog: SqlCatalog, tmp_path: Pa
     return Cleaner(local_config, registry, catalogs=CatalogCache(lambda config, name: local_catalog))
 
 
-def test_sweep_goes_on_past_an_unreadable_result(cleaner: Cleaner) -> None:
+def test_sweep_continues_past_an_unreadable_result(cleaner: Cleaner) -> None:
     swept = cleaner.sweep(NOW - DAY)
     assert [record.execution for record in swept.executions] == [1, 3]
     ((record, reason),) = swept.failed

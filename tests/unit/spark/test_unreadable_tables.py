@@ -103,7 +103,7 @@ def planned(config: CatalogConfig, catalog: Catalog) -> WarehousePlan:
 
 
 @pytest.mark.parametrize(("damage", "reason"), DAMAGES)
-def test_plan_goes_on_past_an_unreadable_table(
+def test_plan_continues_past_an_unreadable_table(
     local_config: CatalogConfig, catalog: SqlCatalog, damage: Callable[[Table], None], reason: str
 ) -> None:
     damage(catalog.load_table("sales.odd"))
@@ -115,7 +115,7 @@ def test_plan_goes_on_past_an_unreadable_table(
     assert re.search(reason, told), told
 
 
-def test_unread_location_holds_back_deletion_by_location(local_config: CatalogConfig, catalog: SqlCatalog) -> None:
+def test_unread_location_blocks_deletion_by_location(local_config: CatalogConfig, catalog: SqlCatalog) -> None:
     """Files of the unreadable table may lie under the location of any other one."""
     delete_metadata(catalog.load_table("sales.odd"))
     found = planned(local_config, catalog)
@@ -125,7 +125,7 @@ def test_unread_location_holds_back_deletion_by_location(local_config: CatalogCo
     assert all("location of local.sales.odd is not known" in reason for reason in found.shared.values())
 
 
-def test_plan_leaves_out_a_table_dropped_meanwhile(
+def test_plan_skips_a_table_dropped_meanwhile(
     local_config: CatalogConfig, catalog: SqlCatalog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     names = catalog.list_tables("sales")
@@ -136,7 +136,7 @@ def test_plan_leaves_out_a_table_dropped_meanwhile(
     assert found.problems == {}
 
 
-def test_plan_goes_on_past_an_unlistable_namespace(
+def test_plan_continues_past_an_unlistable_namespace(
     local_config: CatalogConfig, catalog: SqlCatalog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     close_namespace(catalog, monkeypatch)
@@ -147,7 +147,7 @@ def test_plan_goes_on_past_an_unlistable_namespace(
     }
 
 
-def test_plan_stops_where_the_catalog_is_down(
+def test_plan_stops_if_the_catalog_is_down(
     local_config: CatalogConfig, catalog: SqlCatalog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(*_: object) -> Any:
@@ -184,7 +184,7 @@ def test_maintain_reports_an_unreadable_table_in_one_line(
     assert outcome.as_json()["undecided"].keys() == {"local.sales.odd"}
 
 
-def test_maintain_goes_on_without_readable_job_runs(
+def test_maintain_continues_without_readable_job_runs(
     local_config: CatalogConfig, catalog: SqlCatalog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its own table is no reason to leave the user's tables alone: every job then counts as never run."""
@@ -204,7 +204,7 @@ def test_maintain_goes_on_without_readable_job_runs(
     assert any("ops.job_runs" in warning for warning in outcome.warnings)
 
 
-def test_maintain_redoes_nothing_while_job_runs_fail_briefly(
+def test_maintain_repeats_nothing_after_a_brief_failure(
     local_config: CatalogConfig, catalog: SqlCatalog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With an empty history, every job of every table would be due."""
@@ -222,7 +222,7 @@ UNMEASURED = [*DAMAGES[:3], pytest.param(delete_manifest_list, "a file is missin
 
 
 @pytest.mark.parametrize(("damage", "reason"), UNMEASURED)
-def test_usage_goes_on_past_an_unreadable_table(
+def test_usage_continues_past_an_unreadable_table(
     local_config: CatalogConfig,
     catalog: SqlCatalog,
     monkeypatch: pytest.MonkeyPatch,
@@ -238,7 +238,7 @@ def test_usage_goes_on_past_an_unreadable_table(
     assert re.search(reason, told), told
 
 
-def test_usage_goes_on_past_an_unlistable_namespace(
+def test_usage_continues_past_an_unlistable_namespace(
     local_config: CatalogConfig, catalog: SqlCatalog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(report, "open_catalog", lambda config, name: catalog)
@@ -248,7 +248,7 @@ def test_usage_goes_on_past_an_unlistable_namespace(
     assert [str(name) for name, _ in warehouse.unread] == ["local.closed.*"]
 
 
-def test_usage_goes_on_without_readable_statistics(
+def test_usage_continues_without_readable_statistics(
     local_config: CatalogConfig, catalog: SqlCatalog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(report, "open_catalog", lambda config, name: catalog)
