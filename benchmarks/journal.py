@@ -8,8 +8,8 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import partial
 
-from lakewright_engine.journal import Journal
-from lakewright_engine.model import ResourceState, Snapshot
+from lakewright_engine.model.resources import ResourceState, Snapshot
+from lakewright_engine.state.journal import Journal
 from rich.console import Console
 
 from benchmarks.ground import Ground

@@ -13,7 +13,7 @@ from typing import Any
 
 from lakewright.cli import main
 from lakewright_engine import engine
-from lakewright_engine.monitor import Monitor
+from lakewright_engine.program.monitor import Monitor
 
 _times: dict[str, float] = {}
 

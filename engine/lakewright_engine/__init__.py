@@ -6,8 +6,8 @@ import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from lakewright_engine.forkserver import ForkServer
 from lakewright_engine.operation import Operation, Result
+from lakewright_engine.processes.forkserver import ForkServer
 
 if TYPE_CHECKING:
     from pulumi.automation.events import EngineEvent

@@ -11,34 +11,35 @@ from collections.abc import Callable, Generator
 from pathlib import Path
 from typing import Any
 
-from lakewright_engine import pending, wire
-from lakewright_engine.builtin import BuiltinProvider
-from lakewright_engine.deletes import delete_unwanted, expect_nothing_left, refuse_delete_hooks
-from lakewright_engine.deployment import Deployment
-from lakewright_engine.engine_service import PluginEngine, ProgramEngine
-from lakewright_engine.errors import EngineError, StateError, Stopped
-from lakewright_engine.events import Events, OnEvent
-from lakewright_engine.forkserver import ForkServer
-from lakewright_engine.interrupts import Interrupts
-from lakewright_engine.journal import Journal
-from lakewright_engine.launch import Child
-from lakewright_engine.model import PendingOperation, Properties, ResourceState, Snapshot
-from lakewright_engine.monitor import Monitor
+from lakewright_engine.display.events import Events, OnEvent
+from lakewright_engine.model.errors import EngineError, StateError, Stopped
+from lakewright_engine.model.properties import blinded
+from lakewright_engine.model.resources import PendingOperation, Properties, ResourceState, Snapshot
+from lakewright_engine.model.urns import ROOT_STACK_TYPE
 from lakewright_engine.operation import UNEXPECTED_CHANGES, Operation, Result
-from lakewright_engine.planner import Planner
-from lakewright_engine.properties import blinded
-from lakewright_engine.recovery import recover, refuse_unfindable
-from lakewright_engine.refresh import refresh
-from lakewright_engine.refusals import refuse_autonaming, refuse_unsupported_state
-from lakewright_engine.registry import Registry
-from lakewright_engine.sockets import SocketFolder
-from lakewright_engine.state import ORGANIZATION, FileBackend, no_such_stack
-from lakewright_engine.targets import Scope, in_dependency_order
-from lakewright_engine.urns import ROOT_STACK_TYPE
+from lakewright_engine.planning.deletes import delete_unwanted, expect_nothing_left, refuse_delete_hooks
+from lakewright_engine.planning.planner import Planner
+from lakewright_engine.processes import rpc as wire
+from lakewright_engine.processes.child_process import Child
+from lakewright_engine.processes.forkserver import ForkServer
+from lakewright_engine.processes.interrupts import Interrupts
+from lakewright_engine.processes.sockets import SocketFolder
+from lakewright_engine.program.engine_service import PluginEngine, ProgramEngine
+from lakewright_engine.program.monitor import Monitor
+from lakewright_engine.providers.builtin import BuiltinProvider
+from lakewright_engine.providers.registry import Registry
+from lakewright_engine.state import interrupted_creations as pending
+from lakewright_engine.state.backend import ORGANIZATION, FileBackend, no_such_stack
+from lakewright_engine.state.journal import Journal
+from lakewright_engine.state.unsupported import refuse_autonaming, refuse_unsupported_state
+from lakewright_engine.steps.deployment import Deployment
+from lakewright_engine.steps.recovery import recover, refuse_unfindable
+from lakewright_engine.steps.refresh import refresh
+from lakewright_engine.steps.targets import Scope, in_dependency_order
 
 _NO_CHANGE = ("same", "read", "read-replacement", "discard", "discard-replaced")
 _REPORTED = 32
-_HOST = Path(__file__).with_name("program_host.py")
+_HOST = Path(__file__).parent / "program" / "program_host.py"
 
 
 def run(operation: Operation, on_event: OnEvent, forks: ForkServer) -> Result:

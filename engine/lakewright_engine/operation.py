@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from lakewright_engine.project import Project
+from lakewright_engine.project.project import Project
 
 UNEXPECTED_CHANGES = 7
 """Exit code where no changes were expected, and some were found; the CLI's."""

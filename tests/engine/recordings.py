@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from hook_programs import PROGRAMS as HOOK_PROGRAMS
-from lakewright_engine.report import Report
-from lakewright_engine.secrets import PassphraseManager
-from lakewright_engine.signatures import SECRET, SIGNATURE
+from lakewright_engine.display.report import Report
+from lakewright_engine.model.signatures import SECRET, SIGNATURE
+from lakewright_engine.state.secrets import PassphraseManager
 from odd_programs import PROGRAMS as ODD_PROGRAMS
 from programs import HEADER, PROGRAMS, Scenario
 from replacement_programs import PROGRAMS as REPLACEMENT_PROGRAMS

@@ -16,12 +16,12 @@ from pathlib import Path
 from typing import Any
 
 from lakewright_engine import Operation, Result, run
-from lakewright_engine.model import Snapshot
-from lakewright_engine.outputs import stack_outputs
-from lakewright_engine.project import Project
-from lakewright_engine.report import text
-from lakewright_engine.secrets import PassphraseManager
-from lakewright_engine.state import FileBackend
+from lakewright_engine.display.report import text
+from lakewright_engine.model.resources import Snapshot
+from lakewright_engine.project.project import Project
+from lakewright_engine.state.backend import FileBackend
+from lakewright_engine.state.outputs import stack_outputs
+from lakewright_engine.state.secrets import PassphraseManager
 from pulumi.automation.events import EngineEvent
 
 HERE = Path(__file__).parent

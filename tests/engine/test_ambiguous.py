@@ -8,8 +8,8 @@ from typing import Any
 
 import grpc
 import pytest
-from lakewright_engine import wire
-from lakewright_engine.errors import ProviderError
+from lakewright_engine.model.errors import ProviderError
+from lakewright_engine.processes import rpc as wire
 from pulumi.runtime.proto import provider_pb2_grpc
 from stackrunner import Stack
 

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from lakewright_engine.assets import with_contents, with_hashes
-from lakewright_engine.errors import ProgramError
-from lakewright_engine.gotar import write_tar
-from lakewright_engine.model import Asset, Secret
-from lakewright_engine.signatures import ARCHIVE, ASSET, SIGNATURE
+from lakewright_engine.model.assets import with_contents, with_hashes
+from lakewright_engine.model.errors import ProgramError
+from lakewright_engine.model.gotar import write_tar
+from lakewright_engine.model.resources import Asset, Secret
+from lakewright_engine.model.signatures import ARCHIVE, ASSET, SIGNATURE
 from stackrunner import Stack
 from vaultplugin import install
 

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from lakewright_engine.checkpoint import FIELDS
-from lakewright_engine.model import Secret
+from lakewright_engine.model.resources import Secret
+from lakewright_engine.state.checkpoint import FIELDS
 from stackrunner import Outcome, Stack
 
 CASES = Path(__file__).parent / "cases"

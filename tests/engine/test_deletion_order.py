@@ -6,11 +6,11 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from lakewright_engine.deletes import expect_nothing_left
-from lakewright_engine.deletion_order import Dependencies, deletion_batches
-from lakewright_engine.errors import EngineError
-from lakewright_engine.journal import Journal
-from lakewright_engine.model import ResourceState, Snapshot
+from lakewright_engine.model.errors import EngineError
+from lakewright_engine.model.resources import ResourceState, Snapshot
+from lakewright_engine.planning.deletes import expect_nothing_left
+from lakewright_engine.planning.deletion_order import Dependencies, deletion_batches
+from lakewright_engine.state.journal import Journal
 
 
 def state(name: str, *needs: str, delete: bool = False, custom: bool = True, parent: str = "") -> ResourceState:

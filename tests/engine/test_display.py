@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from lakewright_engine.display import Display
-from lakewright_engine.property_diff import Change, changed_keys, changes, shown
-from lakewright_engine.report import Report
-from lakewright_engine.signatures import SECRET, SIGNATURE, UNKNOWN
+from lakewright_engine.display.lines import Display
+from lakewright_engine.display.property_diff import Change, changed_keys, changes, shown
+from lakewright_engine.display.report import Report
+from lakewright_engine.model.signatures import SECRET, SIGNATURE, UNKNOWN
 from pulumi.automation.events import EngineEvent
 from rich.console import Console
 from stackrunner import Stack

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from lakewright_engine.errors import StateError
-from lakewright_engine.model import Secret
+from lakewright_engine.model.errors import StateError
+from lakewright_engine.model.resources import Secret
 from stackrunner import Stack
 
 

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from lakewright_engine.errors import ProjectError, StateError
-from lakewright_engine.model import ResourceState, Snapshot
-from lakewright_engine.project import Project
+from lakewright_engine.model.errors import ProjectError, StateError
+from lakewright_engine.model.resources import ResourceState, Snapshot
+from lakewright_engine.project.project import Project
 from stackrunner import Stack
 
 PROGRAM = """
@@ -27,8 +27,8 @@ File("b", "b.json", a.etag)
 UPDATE = {"kind": "update", "message": "x" * 5000}
 SAVE = """
 import os, sys
-from lakewright_engine.model import Snapshot
-from lakewright_engine.project import Project
+from lakewright_engine.model.resources import Snapshot
+from lakewright_engine.project.project import Project
 calls = int(sys.argv[2])
 project = Project.load(sys.argv[1])
 backend, secrets = project.backend(), project.secrets("dev")

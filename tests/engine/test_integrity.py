@@ -6,9 +6,9 @@ import re
 from dataclasses import replace
 
 import pytest
-from lakewright_engine.errors import StateError
-from lakewright_engine.integrity import check_integrity, check_magic
-from lakewright_engine.model import ResourceState, Snapshot
+from lakewright_engine.model.errors import StateError
+from lakewright_engine.model.resources import ResourceState, Snapshot
+from lakewright_engine.state.integrity import check_integrity, check_magic
 
 PROVIDER = ResourceState("urn:p::pulumi:providers:t::default", "pulumi:providers:t", custom=True, id="1")
 FIRST = ResourceState("urn:a", "t:t:T", custom=True, id="a", provider=f"{PROVIDER.urn}::1")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from lakewright_engine.journal import Journal
-from lakewright_engine.model import ResourceState, Snapshot
+from lakewright_engine.model.resources import ResourceState, Snapshot
+from lakewright_engine.state.journal import Journal
 
 
 def state(name: str) -> ResourceState:

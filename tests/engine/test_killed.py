@@ -30,7 +30,7 @@ import select
 import sys
 os.environ["ENGINE"] = str(os.getpid())
 from lakewright_engine import Operation, run
-from lakewright_engine.project import Project
+from lakewright_engine.project.project import Project
 result = run(Operation("up", Project.load(sys.argv[1]), "dev"), lambda event: None)
 print(*result.messages, sep="\\n")
 sys.exit(result.exit)

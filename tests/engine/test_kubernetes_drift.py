@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from kubernetes import client as kubernetes_client  # pyright: ignore[reportMissingTypeStubs]
 from kubernetes import config as kubernetes_config  # pyright: ignore[reportMissingTypeStubs]
-from lakewright_engine.display import Display
+from lakewright_engine.display.lines import Display
 from lakewright_sandbox.cluster.app import Cluster, kubeconfig
 from lakewright_sandbox.in_process import serving
 from rich.console import Console

@@ -15,14 +15,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from lakewright_engine import lock_holder
-from lakewright_engine.errors import StackLocked
-from lakewright_engine.state import FileBackend
+from lakewright_engine.model.errors import StackLocked
+from lakewright_engine.state import lock_holder
+from lakewright_engine.state.backend import FileBackend
 from stackrunner import Stack
 
 HOLD = """
 import os, sys
-from lakewright_engine.state import FileBackend
+from lakewright_engine.state.backend import FileBackend
 with FileBackend(sys.argv[1]).lock("conf", "dev"):
     print("held", flush=True)
     sys.stdin.read()

@@ -7,8 +7,8 @@ import stat
 from pathlib import Path
 from typing import Any
 
-from lakewright_engine import pending
-from lakewright_engine.model import PendingOperation, ResourceState, Secret, Snapshot
+from lakewright_engine.model.resources import PendingOperation, ResourceState, Secret, Snapshot
+from lakewright_engine.state import interrupted_creations as pending
 
 TYPE = "pulumi-python:dynamic/lakekeeper:Warehouse"
 

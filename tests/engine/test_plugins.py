@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from lakewright_engine.crashes import describe_end
+from lakewright_engine.processes.crashes import describe_end
 from stackrunner import Outcome, Stack
 
 SOURCE = Path(__file__).parent / "talkative"

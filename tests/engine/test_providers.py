@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 import pytest
-from lakewright_engine import launch
+from lakewright_engine.processes import child_process as launch
 from stackrunner import Stack
 
 RENDER = """

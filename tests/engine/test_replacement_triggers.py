@@ -6,10 +6,10 @@ import json
 from pathlib import Path
 
 import pytest
-from lakewright_engine.errors import UnsupportedFeature
-from lakewright_engine.model import Secret, Unknown, Value
-from lakewright_engine.signatures import SECRET, SIGNATURE
-from lakewright_engine.triggers import is_triggered, refuse_nested_secret
+from lakewright_engine.model.errors import UnsupportedFeature
+from lakewright_engine.model.resources import Secret, Unknown, Value
+from lakewright_engine.model.signatures import SECRET, SIGNATURE
+from lakewright_engine.planning.replacement_trigger import is_triggered, refuse_nested_secret
 from programs import HEADER
 from stackrunner import Stack
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from lakewright_engine.model import Secret
+from lakewright_engine.model.resources import Secret
 from stackrunner import PASSPHRASE, Stack
 from vaultplugin import install
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 import yaml
-from lakewright_engine.errors import SecretsError, UnsupportedFeature
-from lakewright_engine.secrets import PassphraseManager, refuse_other_providers
+from lakewright_engine.model.errors import SecretsError, UnsupportedFeature
+from lakewright_engine.state.secrets import PassphraseManager, refuse_other_providers
 
 SETTINGS = yaml.safe_load((Path(__file__).parent / "backend-sample" / "Pulumi.dev.yaml").read_text())
 SALT = SETTINGS["encryptionsalt"]

@@ -6,9 +6,9 @@ import pytest
 import yaml
 from hypothesis import example, given
 from hypothesis import strategies as st
-from lakewright_engine import yaml_edit
-from lakewright_engine.errors import ProjectError, UnsupportedFeature
-from lakewright_engine.project import Project
+from lakewright_engine.model.errors import ProjectError, UnsupportedFeature
+from lakewright_engine.project import yaml_edit
+from lakewright_engine.project.project import Project
 
 COMMENTED = """\
 # Tenant acme, owned by the data platform.

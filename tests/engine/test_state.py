@@ -10,13 +10,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from lakewright_engine.checkpoint import Codec
-from lakewright_engine.deployment import format_time
-from lakewright_engine.errors import EngineError, StackLocked, StackNotFound, StateError, UnsupportedFeature
-from lakewright_engine.model import PendingOperation, ResourceState, Secret, Snapshot
-from lakewright_engine.outputs import stack_outputs
-from lakewright_engine.project import Project
-from lakewright_engine.state import FileBackend
+from lakewright_engine.model.errors import EngineError, StackLocked, StackNotFound, StateError, UnsupportedFeature
+from lakewright_engine.model.resources import PendingOperation, ResourceState, Secret, Snapshot
+from lakewright_engine.project.project import Project
+from lakewright_engine.state.backend import FileBackend
+from lakewright_engine.state.checkpoint import Codec
+from lakewright_engine.state.outputs import stack_outputs
+from lakewright_engine.steps.deployment import format_time
 
 SAMPLE = Path(__file__).parent / "backend-sample"
 TOKEN = "s3cr3t-value"
@@ -213,7 +213,7 @@ def test_a_locked_stack_says_who_holds_it(backend: FileBackend) -> None:
 
 HOLD_AND_DIE = """
 import os, sys
-from lakewright_engine.state import FileBackend
+from lakewright_engine.state.backend import FileBackend
 lock = FileBackend(sys.argv[1]).lock("conf", "dev")
 lock.__enter__()
 os._exit(9)
@@ -246,8 +246,8 @@ def lock_files(backend: FileBackend) -> list[Path]:
 def test_of_many_that_come_at_once_at_most_one_holds_the_stack(backend: FileBackend, tmp_path: Path) -> None:
     script = """
 import sys, os
-from lakewright_engine.state import FileBackend
-from lakewright_engine.errors import StackLocked
+from lakewright_engine.state.backend import FileBackend
+from lakewright_engine.model.errors import StackLocked
 backend, log = FileBackend(sys.argv[1]), sys.argv[2]
 for _ in range(20):
     try:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from lakewright_engine import state_edit
-from lakewright_engine.errors import StateError
+from lakewright_engine.model.errors import StateError
+from lakewright_engine.state import edits as state_edit
 
 TYPE = "pulumi-python:dynamic:Resource"
 PROVIDER_TYPE = "pulumi:providers:pulumi-python"

@@ -6,10 +6,18 @@ from datetime import datetime
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from lakewright_engine.checkpoint import Codec
-from lakewright_engine.model import Asset, PendingOperation, ResourceReference, ResourceState, Secret, Snapshot, Unknown
-from lakewright_engine.secrets import PassphraseManager
-from lakewright_engine.signatures import ASSET, SIGNATURE
+from lakewright_engine.model.resources import (
+    Asset,
+    PendingOperation,
+    ResourceReference,
+    ResourceState,
+    Secret,
+    Snapshot,
+    Unknown,
+)
+from lakewright_engine.model.signatures import ASSET, SIGNATURE
+from lakewright_engine.state.checkpoint import Codec
+from lakewright_engine.state.secrets import PassphraseManager
 
 plain = (
     st.none()

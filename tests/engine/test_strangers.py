@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from lakewright_engine.model import PendingOperation, ResourceState, Snapshot
-from lakewright_engine.providers import Provider
-from lakewright_engine.takeover import foreign
+from lakewright_engine.model.resources import PendingOperation, ResourceState, Snapshot
+from lakewright_engine.providers.provider import Provider
+from lakewright_engine.steps.created_objects import foreign
 from stackrunner import Stack
 from test_features import stack_program
 from test_takeover import TRUST, client

@@ -12,7 +12,7 @@ from typing import Any
 
 import boto3
 import pytest
-from lakewright_engine.takeover import natural_id
+from lakewright_engine.steps.created_objects import natural_id
 from stackrunner import Stack
 from test_features import stack_program
 from test_killed import RUN
@@ -27,7 +27,7 @@ TRUST, RIGHTS = (
 
 KILLED_AFTER_CREATE = """
 import os, signal, sys
-from lakewright_engine.providers import Provider
+from lakewright_engine.providers.provider import Provider
 create = Provider.create
 def fatal(self, new, preview):
     result = create(self, new, preview)

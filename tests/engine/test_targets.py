@@ -3,9 +3,9 @@
 from pathlib import Path
 
 import pytest
-from lakewright_engine.integrity import check_integrity
-from lakewright_engine.model import ResourceState, Snapshot
-from lakewright_engine.targets import UrnPatterns, in_dependency_order
+from lakewright_engine.model.resources import ResourceState, Snapshot
+from lakewright_engine.state.integrity import check_integrity
+from lakewright_engine.steps.targets import UrnPatterns, in_dependency_order
 from programs import HEADER
 from stackrunner import Stack
 

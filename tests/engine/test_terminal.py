@@ -25,8 +25,8 @@ RUN = """
 import signal
 import sys
 from lakewright_engine import Operation, run
-from lakewright_engine.display import Display
-from lakewright_engine.project import Project
+from lakewright_engine.display.lines import Display
+from lakewright_engine.project.project import Project
 from rich.console import Console
 # The tests themselves may run under nohup, or in the background, which leave signals ignored.
 signal.signal(signal.SIGHUP, signal.SIG_IGN if sys.argv[2] == "nohup" else signal.SIG_DFL)

@@ -257,7 +257,7 @@ def test_each_respects_the_locks_of_the_other(folder: Folder) -> None:
     locks = folder.path / "state" / ".pulumi" / "locks" / "organization" / "conf" / "dev"
     script = """
 import sys
-from lakewright_engine.state import FileBackend
+from lakewright_engine.state.backend import FileBackend
 with FileBackend(sys.argv[1]).lock("conf", "dev"):
     print("held", flush=True)
     sys.stdin.read()

@@ -6,7 +6,7 @@ import pytest
 from lakewright.cli import engines, plugins
 from lakewright.cli.engines import Embedded, choose, told
 from lakewright.cli.environments import ignored_sandbox, is_in_sandbox
-from lakewright_engine.project import Project
+from lakewright_engine.project.project import Project
 
 
 @pytest.fixture

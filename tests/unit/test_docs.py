@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 from lakewright.cli.errors import UsageError
-from lakewright_engine.errors import EngineError
+from lakewright_engine.model.errors import EngineError
 from lakewright_spark.errors import LakewrightSparkError
 
 REPOSITORY = Path(__file__).parents[2]

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from lakewright.cli.other_stacks import NOT_OURS, NamingOwners
 from lakewright_engine import Operation, Result
-from lakewright_engine.project import Project
+from lakewright_engine.project.project import Project
 
 SPEC = """config:
   lakewright:tenant: {name: acme, environment: production}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import yaml
-from lakewright_engine.project import Project
+from lakewright_engine.project.project import Project
 
 REPOSITORY = Path(__file__).parents[2]
 

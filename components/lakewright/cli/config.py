@@ -53,7 +53,7 @@ def get(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Print one value, decrypted."""
-    from lakewright_engine.errors import ProjectError  # noqa: PLC0415
+    from lakewright_engine.model.errors import ProjectError  # noqa: PLC0415
 
     settings = load_project(directory).stack_config(stack)
     value = settings.get(key, path=path)

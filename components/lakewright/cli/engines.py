@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from lakewright_engine import Operation, Result
-    from lakewright_engine.project import Project
+    from lakewright_engine.project.project import Project
     from pulumi.automation.events import EngineEvent
 
 
@@ -49,7 +49,7 @@ class Embedded:
 
     def run(self, operation: Operation, on_event: Callable[[EngineEvent], None], /) -> Result:
         from lakewright_engine import run  # noqa: PLC0415 - `--help` needs no engine
-        from lakewright_engine.errors import StateError  # noqa: PLC0415
+        from lakewright_engine.model.errors import StateError  # noqa: PLC0415
 
         started = int(time.time())
         result = run(replace(operation, in_sandbox=self.in_sandbox), on_event)

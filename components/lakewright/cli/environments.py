@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from lakewright_engine.project import Project
+    from lakewright_engine.project.project import Project
 
     from lakewright.project_files.servers import Servers
 

@@ -10,7 +10,7 @@ import typer
 from lakewright.cli.options import HERE, Directory, StackName, existing_stack
 
 if TYPE_CHECKING:
-    from lakewright_engine.model import ResourceState
+    from lakewright_engine.model.resources import ResourceState
 
 _TYPE = "pulumi-python:dynamic/lakekeeper:ExternalId"
 
@@ -41,7 +41,7 @@ def external_ids(
 
 
 def _value(state: ResourceState) -> str:
-    from lakewright_engine.model import Secret  # noqa: PLC0415 - `--help` needs no engine
+    from lakewright_engine.model.resources import Secret  # noqa: PLC0415 - `--help` needs no engine
 
     value = state.outputs["value"]
     return str(value.value if isinstance(value, Secret) else value)

@@ -30,7 +30,7 @@ def print_config(*, stack: str, format: str, directory: Path) -> None:  # noqa: 
 
 def catalog_config(stack: str, directory: Path) -> CatalogConfig:
     """The configuration that the stack's last update left."""
-    from lakewright_engine.outputs import stack_outputs  # noqa: PLC0415 - only commands that need the state load it
+    from lakewright_engine.state.outputs import stack_outputs  # noqa: PLC0415 - only commands that need the state load it
 
     project, backend = existing_stack(directory, stack)
     found = stack_outputs(backend, project.name, stack).get(OUTPUT)

@@ -11,7 +11,7 @@ from typer.core import TyperCommand
 from lakewright.cli.errors import told
 
 if TYPE_CHECKING:
-    from lakewright_engine.report import Report
+    from lakewright_engine.display.report import Report
 
 
 class Broken(Exception):  # noqa: N818 - named for what happened
@@ -43,7 +43,7 @@ def _tell(error: Exception, *, as_json: bool) -> NoReturn:
     """Print the object, and pass the error on to where it ends the process."""
     if isinstance(error, typer.Exit | typer.Abort) or not as_json:
         raise error
-    from lakewright_engine.report import Report  # noqa: PLC0415 - `--help` needs no engine
+    from lakewright_engine.display.report import Report  # noqa: PLC0415 - `--help` needs no engine
 
     report, cause = Report(), error
     if isinstance(error, Broken) and isinstance(error.__cause__, Exception):

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from lakewright_engine.project import Project
-    from lakewright_engine.state import FileBackend
+    from lakewright_engine.project.project import Project
+    from lakewright_engine.state.backend import FileBackend
 
 StackName = Annotated[str, typer.Option("--stack", "-s", help="The stack's name; one stack is one tenant.")]
 Directory = Annotated[Path, typer.Option("-C", "--cwd", help="The program's folder, or one below it.")]
@@ -19,8 +19,8 @@ HERE = Path()
 
 def load_project(directory: Path) -> Project:
     """The project of a folder. As with the CLI's -C, relative paths start there from now on."""
-    from lakewright_engine.errors import ProjectError  # noqa: PLC0415 - `--help` needs no engine
-    from lakewright_engine.project import Project  # noqa: PLC0415
+    from lakewright_engine.model.errors import ProjectError  # noqa: PLC0415 - `--help` needs no engine
+    from lakewright_engine.project.project import Project  # noqa: PLC0415
 
     try:
         os.chdir(directory)
@@ -31,7 +31,7 @@ def load_project(directory: Path) -> Project:
 
 def existing_stack(directory: Path, stack: str) -> tuple[Project, FileBackend]:
     """The project and backend of a stack; raises StackNotFound if the backend does not have it."""
-    from lakewright_engine.state import no_such_stack  # noqa: PLC0415
+    from lakewright_engine.state.backend import no_such_stack  # noqa: PLC0415
 
     project = load_project(directory)
     backend = project.backend()

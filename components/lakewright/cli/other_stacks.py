@@ -12,7 +12,7 @@ from lakewright.project_files.stack_files import environment_file, mapping, raw_
 
 if TYPE_CHECKING:
     from lakewright_engine import Operation, Result
-    from lakewright_engine.project import Project
+    from lakewright_engine.project.project import Project
     from pulumi.automation.events import EngineEvent
 
     from lakewright.cli.engines import Engine

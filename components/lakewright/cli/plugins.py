@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from lakewright_engine.project import Project
-    from lakewright_engine.state import FileBackend
+    from lakewright_engine.project.project import Project
+    from lakewright_engine.state.backend import FileBackend
 
 PROVIDER_TYPE = "pulumi:providers:"
 BUNDLED = ("pulumi", "pulumi-python", "policy")
@@ -43,7 +43,7 @@ def unattached(plugins: set[str]) -> list[str]:
 
 
 def _in_state(project: Project, stack: str) -> set[str]:
-    from lakewright_engine.errors import EngineError  # noqa: PLC0415 - only where an engine is to be chosen
+    from lakewright_engine.model.errors import EngineError  # noqa: PLC0415 - only where an engine is to be chosen
 
     try:
         backend: FileBackend = project.backend()

@@ -31,8 +31,8 @@ class PulumiCli:
     def run(self, operation: Operation, on_event: Callable[[EngineEvent], None], /) -> Result:
         """Raises CliFailed if the CLI could not begin; what happens to resources is told by events and the result."""
         from lakewright_engine import Result  # noqa: PLC0415 - `--help` needs neither engine
-        from lakewright_engine.report import Report  # noqa: PLC0415
-        from lakewright_engine.state import no_such_stack  # noqa: PLC0415
+        from lakewright_engine.display.report import Report  # noqa: PLC0415
+        from lakewright_engine.state.backend import no_such_stack  # noqa: PLC0415
         from pulumi import automation  # noqa: PLC0415
 
         from lakewright.cli.pulumi_process import PulumiInOwnSession  # noqa: PLC0415
@@ -88,7 +88,7 @@ def pending_creations(stack: Stack, *, clears: bool) -> Generator[dict[str, str]
         stack: The stack that runs.
         clears: Whether the run may write the state, which a preview must not.
     """
-    from lakewright_engine import pending  # noqa: PLC0415 - `--help` needs no engine
+    from lakewright_engine.state import interrupted_creations as pending  # noqa: PLC0415 - `--help` needs no engine
     from pulumi.automation import CommandError  # noqa: PLC0415
 
     before = dict(stack.export_stack().deployment or {})
@@ -108,7 +108,7 @@ def pending_creations(stack: Stack, *, clears: bool) -> Generator[dict[str, str]
 
 def _clear_carried_out(stack: Stack, before: dict[str, Any]) -> None:
     """Remove carried-out creations from the state, unless another run changes it meanwhile."""
-    from lakewright_engine import pending  # noqa: PLC0415
+    from lakewright_engine.state import interrupted_creations as pending  # noqa: PLC0415
     from pulumi.automation import Deployment  # noqa: PLC0415
 
     after = stack.export_stack()

@@ -58,7 +58,7 @@ def init(
     directory: Directory = HERE,
 ) -> None:
     """Make a stack, with a salt for its passphrase in its settings."""
-    from lakewright_engine.project import OWN_STATE  # noqa: PLC0415 - `--help` needs no engine
+    from lakewright_engine.project.project import OWN_STATE  # noqa: PLC0415 - `--help` needs no engine
 
     stack = name or stack
     if stack is None:
@@ -87,8 +87,8 @@ def output(
     show_secrets: Annotated[bool, typer.Option("--show-secrets", help="Print secret outputs as they are.")] = False,
 ) -> None:
     """Print what the stack exports."""
-    from lakewright_engine.errors import StateError  # noqa: PLC0415
-    from lakewright_engine.outputs import stack_outputs  # noqa: PLC0415
+    from lakewright_engine.model.errors import StateError  # noqa: PLC0415
+    from lakewright_engine.state.outputs import stack_outputs  # noqa: PLC0415
 
     project, backend = existing_stack(directory, stack)
     outputs = stack_outputs(backend, project.name, stack, show_secrets=show_secrets)
@@ -160,7 +160,7 @@ def import_state(
     force: Annotated[bool, typer.Option("--force", "-f", help="Import the state of another stack too.")] = False,
 ) -> None:
     """Replace the stack's state by an exported one, after checking it."""
-    from lakewright_engine.errors import StateError  # noqa: PLC0415
+    from lakewright_engine.model.errors import StateError  # noqa: PLC0415
 
     project, backend = existing_stack(directory, stack)
     source = str(file) if file is not None else "standard input"

@@ -43,7 +43,7 @@ def remove(
     yes: Yes = False,
 ) -> None:
     """Remove resources from the state; the objects themselves are left alone."""
-    from lakewright_engine import state_edit  # noqa: PLC0415 - `--help` needs no engine
+    from lakewright_engine.state import edits as state_edit  # noqa: PLC0415 - `--help` needs no engine
 
     removed: list[str] = []
 
@@ -64,7 +64,7 @@ def unprotect(
     yes: Yes = False,
 ) -> None:
     """Clear the protection of resources in the state, so that they can be deleted."""
-    from lakewright_engine import state_edit  # noqa: PLC0415
+    from lakewright_engine.state import edits as state_edit  # noqa: PLC0415
 
     if bool(urns) == everything:
         raise UsageError("name the resources by their URNs, or give --all")
@@ -89,7 +89,7 @@ def rename(
     yes: Yes = False,
 ) -> None:
     """Give a resource of the state another name, so that a renamed declaration finds it."""
-    from lakewright_engine import state_edit  # noqa: PLC0415
+    from lakewright_engine.state import edits as state_edit  # noqa: PLC0415
 
     renamed: list[str] = []
 

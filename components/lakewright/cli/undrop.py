@@ -58,7 +58,7 @@ def undrop(
 
 def _warehouses(stack: str, directory: Path) -> dict[str, Warehouse]:
     """The stack's warehouses by name, as its state has them, with a client for each."""
-    from lakewright_engine.outputs import opened  # noqa: PLC0415 - `--help` needs no engine
+    from lakewright_engine.state.outputs import opened  # noqa: PLC0415 - `--help` needs no engine
 
     from lakewright.credentials import references as credentials  # noqa: PLC0415
     from lakewright.lakekeeper.api.client import shared  # noqa: PLC0415

@@ -40,7 +40,7 @@ def mapping(value: object) -> dict[str, Any]:
 
 
 def _document(file: Path) -> dict[str, Any]:
-    from lakewright_engine.yaml_text import load_yaml  # noqa: PLC0415 - `--help` reads no file
+    from lakewright_engine.project.yaml_text import load_yaml  # noqa: PLC0415 - `--help` reads no file
     from yaml import YAMLError  # noqa: PLC0415
 
     try:

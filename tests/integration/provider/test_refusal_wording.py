@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from lakewright_engine import Operation, Result, run
-from lakewright_engine.project import Project
+from lakewright_engine.project.project import Project
 
 from .conftest import Props
 

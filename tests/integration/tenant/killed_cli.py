@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from lakewright.cli import main
-from lakewright_engine.model import ResourceState
-from lakewright_engine.providers import Provider
+from lakewright_engine.model.resources import ResourceState
+from lakewright_engine.providers.provider import Provider
 
 CHANGING = ("create", "update", "delete")
 

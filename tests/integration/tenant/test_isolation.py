@@ -10,8 +10,8 @@ import httpx
 import pyarrow as pa
 import pytest
 from botocore.exceptions import ClientError
-from lakewright_engine.model import Secret
-from lakewright_engine.project import Project
+from lakewright_engine.model.resources import Secret
+from lakewright_engine.project.project import Project
 from lakewright_sandbox.runtime.credentials import load
 
 pytestmark = pytest.mark.timeout(300)

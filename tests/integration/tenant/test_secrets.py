@@ -12,8 +12,8 @@ from urllib.parse import parse_qs
 
 import pyarrow as pa
 import pytest
-from lakewright_engine.model import Secret
-from lakewright_engine.project import Project
+from lakewright_engine.model.resources import Secret
+from lakewright_engine.project.project import Project
 from lakewright_sandbox.runtime.credentials import load
 from lakewright_sandbox.runtime.state import Sandbox
 

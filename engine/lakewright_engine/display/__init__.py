@@ -1,0 +1,1 @@
+"""Engine events, and how the command line displays them."""

@@ -1,0 +1,184 @@
+"""Engine events as the CLI's event log has them: what the display and `--json` are made of."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+from pulumi.automation.events import EngineEvent
+
+from lakewright_engine.model.properties import display
+from lakewright_engine.model.resources import ResourceState
+from lakewright_engine.model.urns import is_default_provider
+from lakewright_engine.providers.provider import Diff
+
+OnEvent = Callable[[EngineEvent], None]
+
+
+@dataclass
+class Step:
+    """One step of a plan: an operation that leads from `old` to `new`."""
+
+    op: str
+    old: ResourceState | None
+    new: ResourceState | None
+    diff: Diff = field(default_factory=lambda: Diff("none"))
+    logical: bool = True
+    """False for the half of a replacement that is not counted."""
+    result: str = ""
+    """What a refresh found: `same`, `update` or `delete`."""
+    is_skipped: bool = False
+    """The resource is new, and is not created because the operation does not target it."""
+
+    @property
+    def state(self) -> ResourceState:
+        state = self.new or self.old
+        assert state is not None
+        return state
+
+    @property
+    def urn(self) -> str:
+        return self.state.urn
+
+    @property
+    def is_internal(self) -> bool:
+        """Whether the CLI shows nothing of it: default providers, and what only tidies up the state."""
+        return self.op == "remove-pending-replace" or is_default_provider(self.urn)
+
+    @property
+    def counted_as(self) -> str:
+        return self.result or self.op
+
+
+class Events:
+    """Sends events in order, numbered, one at a time; keeps count of the changes."""
+
+    def __init__(self, on_event: OnEvent, *, planning: bool, refreshing: bool) -> None:
+        self._on_event = on_event
+        self._numbers = itertools.count()
+        self._lock = threading.Lock()
+        self._planning = planning
+        self._refreshing = refreshing
+        self._started = time.monotonic()
+        self.changes: Counter[str] = Counter()
+        self.messages: list[str] = []
+
+    def prelude(self, config: dict[str, str]) -> None:
+        self._send("preludeEvent", {"config": config})
+
+    def started(self, step: Step) -> None:
+        if not step.is_internal:
+            self._send("resourcePreEvent", {"metadata": self._metadata(step, step.op), "planning": self._planning})
+
+    def finished(self, step: Step) -> None:
+        """The step is over: counts it."""
+        if step.is_internal:
+            return
+        refresh = step.op == "refresh"
+        if self._refreshing if refresh else step.logical:
+            self.changes[step.counted_as] += 1
+
+    def outputs(self, step: Step) -> None:
+        """The outputs of the step's resource are known."""
+        if not step.is_internal:
+            metadata = self._metadata(step, step.counted_as)
+            self._send("resOutputsEvent", {"metadata": metadata, "planning": self._planning})
+
+    def failed(self, step: Step) -> None:
+        self._send("resOpFailedEvent", {"metadata": self._metadata(step, step.op), "status": 0, "steps": 0})
+
+    def diagnostic(
+        self, severity: str, message: str, urn: str = "", *, stream: int = 0, ephemeral: bool = False
+    ) -> None:
+        """Send a message. An ephemeral one is a resource's current status, which the next one replaces."""
+        if severity in ("error", "warning") and not ephemeral:
+            self.messages.append(f"{severity}: {message.strip()}")
+        prefix = {"error": "error: ", "warning": "warning: ", "debug": "debug: "}.get(severity, "")
+        body: dict[str, Any] = {
+            "message": message.rstrip("\n") + "\n",
+            "color": "never",
+            "severity": severity,
+            "prefix": prefix,
+        }
+        optional = {"urn": urn, "streamId": stream, "ephemeral": ephemeral}
+        self._send("diagnosticEvent", body | {key: value for key, value in optional.items() if value})
+
+    def output(self, line: str, error: bool) -> None:
+        """A line that the program printed."""
+        self._send(
+            "diagnosticEvent", {"message": line + "\n", "color": "never", "severity": "info#err" if error else "info"}
+        )
+
+    def summary(self) -> None:
+        seconds = round(time.monotonic() - self._started)
+        body = {
+            "maybeCorrupt": False,
+            "durationSeconds": seconds,
+            "resourceChanges": dict(self.changes),
+            "PolicyPacks": {},
+        }
+        self._send("summaryEvent", body)
+        self._send("cancelEvent", {})
+
+    def _send(self, kind: str, body: dict[str, Any]) -> None:
+        with self._lock:
+            number = next(self._numbers)
+            event: EngineEvent = cast("Any", EngineEvent).from_json(
+                cast(
+                    "Any",
+                    {"sequence": number, "timestamp": int(time.time()), kind: body if kind != "cancelEvent" else {}},
+                )
+            )
+            try:
+                self._on_event(event)
+            except (OSError, SystemExit):
+                # The terminal or pipe is gone (then rich asks to exit). The run is not: it ends in order.
+                self._on_event = _ignore
+
+    @staticmethod
+    def _metadata(step: Step, op: str) -> dict[str, Any]:
+        state, diff = step.state, step.diff
+        detailed = diff.detailed
+        old = _state(step.old)
+        return {
+            "op": op,
+            "urn": state.urn,
+            "type": state.type,
+            "provider": state.provider,
+            "old": old,
+            "new": old if step.new is step.old else _state(step.new),
+            "keys": diff.replace_keys or None,
+            "diffs": diff.keys or None,
+            "detailedDiff": {p: {"diffKind": k, "inputDiff": i} for p, (k, i) in detailed.items()}
+            if detailed
+            else None,
+            "logical": step.logical,
+        }
+
+
+def _ignore(_event: EngineEvent) -> None:
+    """Show nothing."""
+
+
+def _state(state: ResourceState | None) -> dict[str, Any] | None:
+    if state is None:
+        return None
+    return {
+        "type": state.type,
+        "urn": state.urn,
+        "id": state.id,
+        "parent": state.parent,
+        "provider": state.provider,
+        "custom": state.custom,
+        "delete": state.delete,
+        "protect": state.protect,
+        "retainOnDelete": state.retain_on_delete,
+        "inputs": display(state.inputs),
+        "outputs": display(state.outputs),
+        "initErrors": state.init_errors or None,
+    }

@@ -1,0 +1,151 @@
+"""What a person sees of an operation: one line a resource, live progress on a terminal, a summary. Never a secret."""
+
+from __future__ import annotations
+
+import threading
+from contextlib import AbstractContextManager, nullcontext
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+from rich.markup import escape
+from rich.text import Text
+
+from lakewright_engine.display.property_diff import shown
+from lakewright_engine.display.report import Report, StepReport, message_of
+
+if TYPE_CHECKING:
+    from pulumi.automation.events import DiagnosticEvent, EngineEvent
+
+MARKS = {
+    "create": ("+", "green", "create", "created"),
+    "update": ("~", "yellow", "update", "updated"),
+    "delete": ("-", "red", "delete", "deleted"),
+    "replace": ("+-", "magenta", "replace", "replaced"),
+    "create-replacement": ("++", "green", "create replacement", "created replacement"),
+    "delete-replaced": ("--", "red", "delete replaced", "deleted replaced"),
+    "import": ("=", "cyan", "import", "imported"),
+    "import-replacement": ("=", "cyan", "import replacement", "imported replacement"),
+    "read": (">", "cyan", "read", "read"),
+    "read-replacement": (">>", "cyan", "read replacement", "read replacement"),
+    "refresh": ("~", "cyan", "refresh", "refreshed"),
+    "discard": ("<", "red", "discard", "discarded"),
+    "discard-replaced": ("<<", "red", "discard replaced", "discarded replaced"),
+    "remove-pending-replace": ("~", "red", "finish replacement", "finished replacement"),
+    "same": ("", "dim", "unchanged", "unchanged"),
+}
+"""Operation -> sign, colour, what a preview calls it, what it is called when it is done."""
+
+PREVIEWED_APART = ("create-replacement", "delete-replaced")
+"""The halves of a replacement: a preview shows the replacement alone, a deployment its halves."""
+
+TITLES = {"preview": "Previewing update", "up": "Updating", "refresh": "Refreshing", "destroy": "Destroying"}
+
+
+class Display:
+    """Give it every event; use it as a context so that the live line is cleared."""
+
+    def __init__(self, console: Console, verb: str, stack: str, *, dry: bool, diff: bool = False) -> None:
+        self.report = Report()
+        self._console = console
+        self._dry = dry
+        self._diff = diff
+        self._title = f"Previewing {verb}" if dry and verb != "preview" else TITLES[verb]
+        self._stack = stack
+        self._lock = threading.Lock()
+        self._status: dict[str, str] = {}
+        """What providers last reported of resources under way, by URN."""
+        self._live = console.status("") if console.is_terminal else None
+
+    def __enter__(self) -> Display:
+        self._context: AbstractContextManager[Any] = self._live or nullcontext()
+        self._context.__enter__()
+        self._progress()
+        return self
+
+    def __exit__(self, *exception: Any) -> None:
+        self._context.__exit__(*exception)
+
+    def __call__(self, event: EngineEvent) -> None:
+        with self._lock:
+            if event.prelude_event is not None:
+                self._line(f"[bold]{self._title}[/bold] ({escape(self._stack)}):")
+            step = self.report.add(event)
+            if step is not None and step.done:
+                self._show(step)
+            if event.diagnostic_event is not None:
+                self._diagnostic(event.diagnostic_event)
+            self._progress()
+
+    def summary(self, outputs: dict[str, Any]) -> None:
+        """Outputs (of a deployment) and counts."""
+        if outputs and not self._dry:
+            self._line("[bold]Outputs:[/bold]")
+            width = max(len(name) for name in outputs)
+            for name, value in sorted(outputs.items()):
+                self._line(f"    {escape(name):<{width}} : {escape(shown(value))}")
+        self._line("[bold]Resources:[/bold]")
+        counted = {op: count for op, count in self.report.changes.items() if count and op != "same"}
+        for op, count in counted.items():
+            sign, colour, planned, done = MARKS.get(op, ("", "dim", op, op))
+            self._line(f"    [{colour}]{sign} {count} {f'to {planned}' if self._dry else done}[/{colour}]")
+        unchanged = self.report.changes.get("same", 0)
+        if unchanged or not counted:
+            self._line(f"    {unchanged} unchanged")
+        self._line(f"Duration: {self.report.seconds}s")
+
+    def _show(self, step: StepReport) -> None:
+        if not step.failed and (
+            step.effect == "same"
+            or (self._dry and step.op in PREVIEWED_APART)
+            or (not self._dry and step.op == "replace")
+        ):
+            return
+        sign, colour, planned, done = MARKS.get(step.effect, ("", "dim", step.effect, step.effect))
+        what = f"{planned} failed" if step.failed else planned if self._dry else done
+        if step.result:
+            what = f"drift: {'gone' if step.result == 'delete' else 'changed'}"
+        keys = f" [dim]\\[{escape(', '.join(step.keys))}][/dim]" if step.keys else ""
+        style = "bold red" if step.failed else colour
+        mark = "!" if step.failed else sign
+        self._line(f"[{style}]{mark:>3}  {escape(step.type)}  {escape(step.name)}  {what}[/{style}]{keys}")
+        if self._diff:
+            self._properties(step)
+
+    def _properties(self, step: StepReport) -> None:
+        for change in step.changes():
+            colour = {"+": "green", "-": "red", "~": "yellow"}[change.sign]
+            self._line(f"      [{colour}]{change.sign} {escape(change.path)}: {escape(change.text)}[/{colour}]")
+
+    def _diagnostic(self, event: DiagnosticEvent) -> None:
+        if event.ephemeral and event.urn:
+            self._status[event.urn] = event.message.strip()
+        if event.severity == "debug" or event.ephemeral:
+            return
+        colour = {"error": "red", "warning": "yellow"}.get(event.severity, "")
+        whose = f"{event.urn.rpartition('::')[2]}: " if event.urn else ""
+        body = escape(whose + (message_of(event) or event.message.strip("\n")))
+        if body.strip():
+            self._line(f"[{colour}]{body}[/{colour}]" if colour else body)
+
+    @property
+    def progress(self) -> str:
+        """What a terminal's last line says."""
+        done = sum(step.done for step in self.report.steps)
+        names = ", ".join(self._with_status(step) for step in self.report.under_way[:3])
+        more = len(self.report.under_way) - 3
+        rest = f": {names}{f' and {more} more' if more > 0 else ''}" if names else ""
+        return f"{self._title} … {done} done{rest}"
+
+    def _progress(self) -> None:
+        if self._live is not None:
+            self._live.update(escape(self.progress))
+
+    def _with_status(self, step: StepReport) -> str:
+        status = self._status.get(step.urn)
+        return f"{step.name} ({status})" if status else step.name
+
+    def _line(self, markup: str) -> None:
+        if self._console.is_terminal:
+            self._console.print(markup, highlight=False, soft_wrap=True)
+        else:  # the same text, without the cost of laying it out
+            self._console.file.write(f"{Text.from_markup(markup).plain}\n")

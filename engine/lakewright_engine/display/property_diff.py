@@ -1,0 +1,138 @@
+"""How two sets of properties differ, in lines that a person reads; secrets stay `[secret]`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+from lakewright_engine.model.errors import ProgramError
+from lakewright_engine.model.paths import parse_path
+from lakewright_engine.model.signatures import SECRET, SIGNATURE, UNKNOWN
+from lakewright_engine.model.urns import package_of
+
+ABSENT: Any = object()
+HIDDEN_SECRET = "[secret]"  # noqa: S105 - stands for one
+_KUBERNETES_BOOKKEEPING = (
+    "status",
+    *(f"metadata.{name}" for name in ("managedFields", "resourceVersion", "generation", "uid", "creationTimestamp")),
+)
+LONGEST = 160
+"""Characters of a value that are shown."""
+
+
+@dataclass(frozen=True)
+class Change:
+    """One property that differs. `sign` is `+`, `-` or `~`."""
+
+    sign: str
+    path: str
+    text: str
+
+
+def changes(old: Mapping[str, Any], new: Mapping[str, Any], opaque: Sequence[str] = ()) -> list[Change]:
+    """Return what differs, down to single values; properties of the engine's own without their values.
+
+    Args:
+        old: The properties before.
+        new: The properties after.
+        opaque: Paths that are left out.
+    """
+    found = _compared("", dict(old), dict(new))
+    return [change for change in found if not any(_is_inside(change.path, path) for path in opaque)]
+
+
+def changes_at(path: str, kind: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> list[Change]:
+    """Return what differs at one path of a provider's detailed diff, down to single values.
+
+    Args:
+        path: The property's path, as `spec.containers[0].image` or `labels["a.b"]`.
+        kind: The provider's word for it: `add`, `delete` or `update`, perhaps with `-replace`.
+        old: The properties before.
+        new: The properties after.
+    """
+    try:
+        parts = parse_path(path)
+    except ProgramError:
+        parts = [path]
+    before = ABSENT if kind.startswith("add") else _at(old, parts)
+    after = ABSENT if kind.startswith("delete") else _at(new, parts)
+    if before is ABSENT and after is ABSENT:
+        return []
+    return list(_compared(_label(parts), before, after))
+
+
+def bookkeeping(type_: str) -> tuple[str, ...]:
+    """Return the paths of a resource type's outputs that its server keeps for itself."""
+    return _KUBERNETES_BOOKKEEPING if package_of(type_) == "kubernetes" else ()
+
+
+def changed_keys(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
+    """The top-level properties that differ, by name."""
+    return sorted(key for key in {*old, *new} if blinded(old.get(key, ABSENT)) != blinded(new.get(key, ABSENT)))
+
+
+def blinded(value: Any) -> Any:
+    """A value with `[secret]` in the place of secrets."""
+    if isinstance(value, dict):
+        members = cast("dict[str, Any]", value)
+        if members.get(SIGNATURE) == SECRET:
+            return HIDDEN_SECRET
+        return {key: blinded(item) for key, item in members.items()}
+    if isinstance(value, list):
+        return [blinded(item) for item in cast("list[Any]", value)]
+    return value
+
+
+def shown(value: Any) -> str:
+    """A value on one line, without secrets; what only the deployment can tell is `[unknown]`."""
+    if value == UNKNOWN:
+        return "[unknown]"
+    value = blinded(value)
+    text = value if value == HIDDEN_SECRET else json.dumps(value, ensure_ascii=False, default=str)
+    text = text.replace(f'"{HIDDEN_SECRET}"', HIDDEN_SECRET).replace(f'"{UNKNOWN}"', "[unknown]")
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]}… ({len(text)} characters)"
+
+
+def _compared(path: str, old: Any, new: Any) -> Iterator[Change]:
+    if isinstance(old, dict) and isinstance(new, dict) and not (SIGNATURE in old or SIGNATURE in new):
+        olds, news = cast("dict[str, Any]", old), cast("dict[str, Any]", new)
+        for key in sorted({*olds, *news}):
+            inner = f"{path}.{key}" if path else key
+            yield from _compared(inner, olds.get(key, ABSENT), news.get(key, ABSENT))
+    elif isinstance(old, list) and isinstance(new, list):
+        before, after = cast("list[Any]", old), cast("list[Any]", new)
+        for index in range(max(len(before), len(after))):
+            pair = [items[index] if index < len(items) else ABSENT for items in (before, after)]
+            yield from _compared(f"{path}[{index}]", *pair)
+    elif old is ABSENT:
+        yield Change("+", path, _text(path, new))
+    elif new is ABSENT:
+        yield Change("-", path, _text(path, old))
+    elif blinded(old) != blinded(new):
+        yield Change("~", path, f"{_text(path, old)} => {_text(path, new)}")
+
+
+def _is_inside(path: str, outer: str) -> bool:
+    return path.startswith(outer) and path[len(outer) : len(outer) + 1] in ("", ".", "[")
+
+
+def _at(value: Any, parts: Sequence[str | int]) -> Any:
+    for part in parts:
+        if isinstance(value, dict):
+            value = cast("dict[Any, Any]", value).get(part, ABSENT)
+        elif isinstance(value, list) and isinstance(part, int) and part < len(cast("list[Any]", value)):
+            value = cast("list[Any]", value)[part]
+        else:
+            return ABSENT
+    return value
+
+
+def _label(parts: Sequence[str | int]) -> str:
+    text = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in parts)
+    return text.removeprefix(".")
+
+
+def _text(path: str, value: Any) -> str:
+    return "[internal]" if path.startswith("__") else shown(value)

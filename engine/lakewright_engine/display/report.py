@@ -1,0 +1,188 @@
+"""What an operation does, gathered from its engine events: steps, counts and messages, the same for every engine."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import TYPE_CHECKING, Any, cast
+
+from lakewright_engine.display.property_diff import Change, blinded, bookkeeping, changed_keys, changes, changes_at
+from lakewright_engine.model.urns import is_default_provider, urn_name
+
+if TYPE_CHECKING:
+    from pulumi.automation.events import DiagnosticEvent, EngineEvent, StepEventMetadata, StepEventStateMetadata
+
+SAID = ("note: ", "warning: ")
+"""How a line on stderr begins that is more than output."""
+
+READ_FROM_OUTPUTS = ("refresh", "read", "read-replacement")
+"""Operations whose changes are between old and new outputs; those of others are between inputs."""
+
+
+@dataclass
+class StepReport:
+    """One step. `result` is what a refresh found: `same`, `update` or `delete`."""
+
+    op: str
+    urn: str
+    type: str
+    keys: list[str]
+    """The top-level properties that change, by name."""
+    old: dict[str, Any]
+    new: dict[str, Any]
+    result: str = ""
+    failed: bool = False
+    done: bool = False
+    metadata: StepEventMetadata | None = None
+    """The event's own, with both sides and the provider's detailed diff."""
+
+    @property
+    def name(self) -> str:
+        return urn_name(self.urn)
+
+    @property
+    def effect(self) -> str:
+        """The operation, or for a refresh what it found."""
+        return self.result or self.op
+
+    def changes(self) -> list[Change]:
+        """Return what differs, property by property: where the provider says it in detail, exactly that."""
+        details = self.metadata.detailed_diff if self.metadata is not None else None
+        if self.metadata is None or not details:
+            return changes(self.old, self.new, opaque=bookkeeping(self.type) if self.op == "refresh" else ())
+        sides = (_part(self.metadata.old, "inputs"), _part(self.metadata.new, "inputs"))
+        states = (_part(self.metadata.old, "outputs"), _part(self.metadata.new, "outputs"))
+        against_state = (states[0], states[1] if self.op == "refresh" else sides[1])
+        found: dict[str, Change] = {}
+        for path, detail in sorted(details.items()):
+            old, new = sides if detail.input_diff else against_state
+            found |= {change.path: change for change in changes_at(path, text(detail.diff_kind), old, new)}
+        return list(found.values())
+
+
+@dataclass
+class Report:
+    """Grows with every event that is given to `add`."""
+
+    steps: list[StepReport] = field(default_factory=list[StepReport])
+    """In the order in which they were started; default providers left out."""
+    changes: dict[str, int] = field(default_factory=dict[str, int])
+    messages: list[str] = field(default_factory=list[str])
+    """Errors, warnings and notes."""
+    seconds: int = 0
+    _open: dict[tuple[str, str], StepReport] = field(default_factory=dict[tuple[str, str], StepReport])
+
+    def take(self, event: EngineEvent) -> None:
+        """Takes an event in."""
+        self.add(event)
+
+    def add(self, event: EngineEvent) -> StepReport | None:
+        """Takes an event in; answers the step that it is about, if it starts or ends one."""
+        if event.resource_pre_event is not None:
+            return self._started(event.resource_pre_event.metadata)
+        if event.res_outputs_event is not None:
+            return self._ended(event.res_outputs_event.metadata)
+        if event.res_op_failed_event is not None:
+            return self._ended(event.res_op_failed_event.metadata, failed=True)
+        if event.diagnostic_event is not None:
+            message = message_of(event.diagnostic_event)
+            if message and message not in self.messages:
+                self.messages.append(message)
+        if event.summary_event is not None:
+            self.changes = {text(op): count for op, count in event.summary_event.resource_changes.items()}
+            self.seconds = event.summary_event.duration_seconds
+        return None
+
+    @property
+    def under_way(self) -> list[StepReport]:
+        return [step for step in self.steps if not step.done]
+
+    def to_json(self, outputs: dict[str, Any], exit_code: int) -> dict[str, Any]:
+        """The object that `--json` prints."""
+        steps: list[dict[str, Any]] = []
+        for step in self.steps:
+            shown = {"op": step.op, "urn": step.urn, "type": step.type, "name": step.name, "keys": step.keys}
+            if step.op == "refresh" and not step.failed:
+                shown["result"] = step.result or "same"
+            steps.append(shown)
+        return {
+            "steps": steps,
+            "changes": self.changes,
+            "outputs": blinded(outputs),
+            "exit": exit_code,
+            "messages": self.messages,
+        }
+
+    def _started(self, metadata: StepEventMetadata) -> StepReport | None:
+        if is_default_provider(metadata.urn):
+            return None
+        op = text(metadata.op)
+        old, new = _properties(metadata, op)
+        keys = _keys(metadata, op, old, new)
+        step = StepReport(op, metadata.urn, metadata.type, keys, old, new, metadata=metadata)
+        self.steps.append(step)
+        self._open[metadata.urn, op] = step
+        return step
+
+    def _ended(self, metadata: StepEventMetadata, *, failed: bool = False) -> StepReport | None:
+        op = text(metadata.op)
+        step = self._open.pop((metadata.urn, op), None)
+        if step is None and (refreshed := self._open.pop((metadata.urn, "refresh"), None)) is not None:
+            step = refreshed
+            step.result = op
+        if step is None:
+            return None
+        if step.op == "refresh":
+            step.metadata = metadata
+            step.old, step.new = _properties(metadata, "refresh")
+            step.keys = _keys(metadata, "refresh", step.old, step.new)
+            if not failed and step.result in ("", "refresh"):
+                step.result = "delete" if metadata.new is None else "update" if step.keys else "same"
+        step.failed = failed
+        step.done = True
+        return step
+
+
+def message_of(diagnostic: DiagnosticEvent) -> str:
+    """An error, warning or note as one text, `severity: what it says`; empty for everything else.
+
+    Providers and programs have nothing but their stderr to warn and note with, whose lines have no severity.
+    """
+    if diagnostic.ephemeral:
+        return ""
+    if diagnostic.severity == "info#err" and diagnostic.message.startswith(SAID):
+        return diagnostic.message.strip()
+    if diagnostic.severity not in ("error", "warning"):
+        return ""
+    body = diagnostic.message.strip().removeprefix(f"{diagnostic.severity}:").strip()
+    return f"{diagnostic.severity}: {body}" if body else ""
+
+
+def text(op: Enum | str) -> str:
+    return str(op.value) if isinstance(op, Enum) else str(op)
+
+
+def _properties(metadata: StepEventMetadata, op: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """What the step's changes are between, without secrets."""
+    part = "outputs" if op in READ_FROM_OUTPUTS else "inputs"
+    return _part(metadata.old, part), _part(metadata.new, part)
+
+
+def _part(state: StepEventStateMetadata | None, part: str) -> dict[str, Any]:
+    return cast("dict[str, Any]", blinded(getattr(state, part, None) or {}))
+
+
+def _keys(metadata: StepEventMetadata, op: str, old: dict[str, Any], new: dict[str, Any]) -> list[str]:
+    if op in ("same", "create", "delete", "delete-replaced", "discard", "import", "read"):
+        return []
+    named = {*(metadata.keys or ()), *(metadata.diffs or ()), *(metadata.detailed_diff or ())}
+    if named:
+        return sorted({_top(path) for path in named})
+    return [key for key in changed_keys(old, new) if not key.startswith("__")]
+
+
+def _top(path: str) -> str:
+    """`spec.containers[0].image` -> spec; `["a.b"].c` -> a.b."""
+    if path.startswith('["'):
+        return path[2:].partition('"]')[0]
+    return path.partition(".")[0].partition("[")[0]

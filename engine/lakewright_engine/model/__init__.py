@@ -1,0 +1,1 @@
+"""Resources of a stack, their property values and names, and the errors of the engine."""

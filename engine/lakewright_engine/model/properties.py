@@ -1,0 +1,260 @@
+"""Property values: between Pulumi's wire form (Struct, signature keys) and the engine's model; comparing, marking."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, cast
+
+from google.protobuf.struct_pb2 import NULL_VALUE, ListValue, Struct
+from google.protobuf.struct_pb2 import Value as WireValue
+
+from lakewright_engine.model.resources import Asset, Properties, ResourceReference, Secret, Unknown, Value
+from lakewright_engine.model.signatures import ARCHIVE, ASSET, OUTPUT, RESOURCE, SECRET, SIGNATURE, UNKNOWN
+
+if TYPE_CHECKING:
+    from typing import Any
+
+DependencySink = Callable[[str], None]
+
+_SCALARS = frozenset({str, int, float, bool, type(None)})
+"""Most values are one of these, with nothing in them: asked first, for speed."""
+
+
+def from_struct(struct: Struct, dependencies: DependencySink | None = None) -> Properties:
+    """Reads a Struct; URNs that output values depend on go to `dependencies`."""
+    return {key: from_wire(value, dependencies) for key, value in struct.fields.items()}
+
+
+def from_wire(value: WireValue, dependencies: DependencySink | None = None) -> Value:  # noqa: PLR0911 - one a kind
+    kind = value.WhichOneof("kind")
+    if kind == "string_value":
+        text = value.string_value
+        return Unknown() if text == UNKNOWN else text
+    if kind == "struct_value":
+        fields = value.struct_value.fields
+        if SIGNATURE in fields:
+            return _signed({key: from_wire(item, dependencies) for key, item in fields.items()}, dependencies)
+        return {key: from_wire(item, dependencies) for key, item in fields.items()}
+    if kind == "list_value":
+        return [from_wire(item, dependencies) for item in value.list_value.values]
+    if kind == "number_value":
+        number = value.number_value
+        return int(number) if number.is_integer() and abs(number) < 2**63 else number
+    if kind == "bool_value":
+        return value.bool_value
+    return None
+
+
+def _signed(fields: dict[str, Value], dependencies: DependencySink | None) -> Value:
+    signature = fields[SIGNATURE]
+    if signature == SECRET:
+        return secret(fields.get("value"))
+    if signature in (ASSET, ARCHIVE):
+        return Asset(cast("dict[str, Any]", _wire_form(fields)))
+    if signature == RESOURCE:
+        return ResourceReference(str(fields.get("urn", "")), fields.get("id"), str(fields.get("packageVersion", "")))
+    if signature == OUTPUT:
+        if dependencies is not None:
+            for urn in cast("list[str]", fields.get("dependencies") or []):
+                dependencies(urn)
+        value = fields.get("value") if "value" in fields else Unknown()
+        return secret(value) if fields.get("secret") else value
+    raise ValueError(f"a property has the unknown signature {signature!r}")
+
+
+def _wire_form(value: Value) -> Value:
+    """An archive's parts in wire form."""
+    if isinstance(value, Asset):
+        return value.wire
+    return {key: _wire_form(item) for key, item in value.items()} if isinstance(value, dict) else value
+
+
+def secret(value: Value) -> Secret:
+    """A secret of a secret is one secret."""
+    return value if isinstance(value, Secret) else Secret(value)
+
+
+def to_struct(properties: Properties) -> Struct:
+    struct = Struct()
+    for key, value in properties.items():
+        _fill(struct.fields[key], value)
+    return struct
+
+
+def to_wire(value: Value) -> WireValue:
+    wire = WireValue()
+    _fill(wire, value)
+    return wire
+
+
+def _fill(wire: WireValue, value: Value) -> None:  # noqa: PLR0912 - one branch a kind of value
+    if isinstance(value, str):
+        wire.string_value = value
+    elif value is None:
+        wire.null_value = NULL_VALUE
+    elif isinstance(value, bool):
+        wire.bool_value = value
+    elif isinstance(value, int | float):
+        wire.number_value = value
+    elif isinstance(value, list):
+        target = wire.list_value
+        if not value:
+            target.CopyFrom(ListValue())
+        for item in value:
+            _fill(target.values.add(), item)
+    elif isinstance(value, dict):
+        fields = wire.struct_value
+        if not value:
+            fields.CopyFrom(Struct())
+        for key, item in value.items():
+            _fill(fields.fields[key], item)
+    elif isinstance(value, Unknown):
+        wire.string_value = UNKNOWN
+    elif isinstance(value, Secret):
+        _fill(wire, {SIGNATURE: SECRET, "value": value.value})
+    elif isinstance(value, ResourceReference):
+        reference: Properties = {SIGNATURE: RESOURCE, "urn": value.urn}
+        if value.id is not None:
+            reference["id"] = "" if isinstance(value.id, Unknown) else value.id
+        if value.version:
+            reference["packageVersion"] = value.version
+        _fill(wire, reference)
+    else:
+        _fill(wire, cast("Value", value.wire))
+
+
+def rewrite(value: Value, change: Callable[[Value], Value]) -> Value:
+    """Applies `change` to every value, inner ones first."""
+    if type(value) in _SCALARS:
+        return change(value)
+    if isinstance(value, dict):
+        return change({key: rewrite(item, change) for key, item in value.items()})
+    if isinstance(value, list):
+        return change([rewrite(item, change) for item in value])
+    if isinstance(value, Secret):
+        return change(secret(rewrite(value.value, change)))
+    return change(value)
+
+
+def without_secrets(value: Value) -> Value:
+    """The same value in plain text: for providers that do not accept secrets, and for comparing."""
+    if not has_secret(value):
+        return value
+    return rewrite(value, lambda item: item.value if isinstance(item, Secret) else item)
+
+
+def plain(properties: Properties) -> Properties:
+    return {key: without_secrets(value) for key, value in properties.items()}
+
+
+def flat_references(properties: Properties) -> Properties:
+    """Resource references as ids (a component's as its URN)."""
+    if not _holds(properties, ResourceReference):
+        return properties
+
+    def flatten(value: Value) -> Value:
+        if isinstance(value, ResourceReference):
+            return value.id if value.id is not None else value.urn
+        return value
+
+    return {key: rewrite(value, flatten) for key, value in properties.items()}
+
+
+def has_secret(value: Value) -> bool:
+    return _holds(value, Secret)
+
+
+def holds_asset(properties: Properties) -> bool:
+    return _holds(properties, Asset)
+
+
+def has_unknown(value: Value) -> bool:
+    return _holds(value, Unknown)
+
+
+def _holds(value: Value, kind: type) -> bool:
+    """Whether there is a value of this kind in it, however deep."""
+    if type(value) in _SCALARS:
+        return False
+    if isinstance(value, kind):
+        return True
+    if isinstance(value, dict):
+        return any(_holds(item, kind) for item in value.values() if type(item) not in _SCALARS)
+    if isinstance(value, list):
+        return any(_holds(item, kind) for item in value if type(item) not in _SCALARS)
+    if isinstance(value, Secret):
+        return _holds(value.value, kind)
+    return isinstance(value, ResourceReference) and _holds(value.id, kind)
+
+
+def same(left: Value, right: Value) -> bool:
+    """Equality as Pulumi sees it: a bool is no number, and secrets compare by content."""
+    if isinstance(left, Secret) or isinstance(right, Secret):
+        return same(without_secrets(left), without_secrets(right))
+    if isinstance(left, dict) and isinstance(right, dict):
+        return left.keys() == right.keys() and all(same(item, right[key]) for key, item in left.items())
+    if isinstance(left, list) and isinstance(right, list):
+        return len(left) == len(right) and all(same(a, b) for a, b in zip(left, right, strict=True))
+    if isinstance(left, Asset) and isinstance(right, Asset):
+        hashes = left.wire.get("hash"), right.wire.get("hash")
+        return hashes[0] == hashes[1] if any(hashes) else left.wire == right.wire
+    return isinstance(left, bool) == isinstance(right, bool) and left == right
+
+
+def mark_secrets(outputs: Properties, inputs: Properties) -> Properties:
+    """Outputs of a provider that knows no secrets, marked where the inputs of the same name hold some."""
+    marked = dict(outputs)
+    for key, given in inputs.items():
+        if key not in outputs:
+            continue
+        found = outputs[key]
+        if isinstance(given, dict) and isinstance(found, dict):
+            marked[key] = mark_secrets(found, given)
+        elif has_secret(given):
+            marked[key] = secret(found)
+    return marked
+
+
+def mark_secret_outputs(outputs: Properties, additional: list[str], inputs: Properties) -> Properties:
+    """Return the outputs with every secret marked: `additional` ones, and those with the name of a secret input."""
+    keys = ({*additional} - {"id"}) | {key for key, value in inputs.items() if isinstance(value, Secret)}
+    return {key: secret(value) if key in keys else value for key, value in outputs.items()}
+
+
+def display(value: Value) -> Any:  # noqa: PLR0911 - one a kind
+    """JSON for events and people: secrets blinded, unknowns as their placeholder."""
+    if type(value) in _SCALARS:
+        return value
+    if isinstance(value, Secret):
+        return {SIGNATURE: SECRET, "ciphertext": "[secret]"}
+    if isinstance(value, Unknown):
+        return UNKNOWN
+    if isinstance(value, dict):
+        return {key: display(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [display(item) for item in value]
+    if isinstance(value, ResourceReference):
+        return {SIGNATURE: RESOURCE, "urn": value.urn, "id": display(value.id)}
+    if isinstance(value, Asset):
+        return _without_text(value.wire)
+    return value
+
+
+def _without_text(wire: Any) -> Any:
+    """What is shown of an asset or archive: its content may be anything, and long."""
+    if not isinstance(wire, dict):
+        return wire
+    return {key: _without_text(part) for key, part in cast("dict[str, Any]", wire).items() if key != "text"}
+
+
+def blinded(value: Value) -> Any:
+    """What a person may see of an output: `[secret]` in place of a secret."""
+    if type(value) in _SCALARS:
+        return value
+    if isinstance(value, Secret):
+        return "[secret]"
+    if isinstance(value, dict):
+        return {key: blinded(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [blinded(item) for item in value]
+    return display(value)

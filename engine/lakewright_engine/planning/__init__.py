@@ -1,0 +1,1 @@
+"""Decide which steps a deployment takes: creations, updates, replacements and deletions."""

@@ -1,0 +1,96 @@
+"""Deletes what is no longer wanted."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+
+from lakewright_engine.display.events import Step
+from lakewright_engine.model.errors import EngineError, ProtectedError, Stopped, UnsupportedFeature
+from lakewright_engine.model.resources import ResourceState
+from lakewright_engine.planning.deletion_order import Dependencies, deletion_batches
+from lakewright_engine.planning.targeted_deletes import left_alone, refuse_implied
+from lakewright_engine.planning.untargeted import keep
+from lakewright_engine.steps.deployment import Deployment
+
+
+def delete_unwanted(deployment: Deployment, wanted: set[str]) -> None:
+    """Delete objects that a replacement has left, and those whose URN is not in `wanted`.
+
+    As on the CLI: after a failed deletion, the others of its batch still go, and later batches stay. A protected
+    resource stays with everything that it needs, and the rest goes.
+    """
+    alone = left_alone(deployment)
+    steps = [
+        step
+        for state in deployment.resources
+        if state.urn not in alone and (step := _step(deployment, state, wanted)) is not None
+    ]
+    refuse_implied(deployment, steps)
+    keep(deployment, [state for state in deployment.resources if state.urn in alone - wanted])
+    deployment.condemn({step.urn for step in steps})
+    by_state = {id(step.state): step for step in steps}
+    needed = Dependencies(deployment.resources)
+    kept: set[int] = set()
+    with ThreadPoolExecutor(max_workers=deployment.parallel, thread_name_prefix="delete") as pool:
+        for batch in deletion_batches(needed, [step.state for step in steps]):
+            deployment.check_running()
+            ready = [by_state[id(state)] for state in batch if id(state) not in kept]
+            for step, is_protected in zip(ready, pool.map(partial(_delete, deployment), ready), strict=True):
+                if is_protected:
+                    kept |= {id(state) for state in needed.all_of(step.state)}
+
+
+def expect_nothing_left(deployment: Deployment) -> None:
+    """Fail the run if a destroy has left resources in the state.
+
+    Raises:
+        EngineError: There are any.
+    """
+    left = deployment.journal.snapshot().resources
+    if left and not deployment.scope.is_limited and not deployment.dry_run and not deployment.failed:
+        names = "\n".join(f"  * {state.urn}" for state in left)
+        raise EngineError(f"the destroy has left {len(left)} resource(s) in the state; run it again:\n{names}")
+
+
+def refuse_delete_hooks(deployment: Deployment) -> None:
+    """Raises UnsupportedFeature for hooks of deletions: a destroy runs no program that could serve them."""
+    bound = {
+        state.urn: [*state.hooks.get("BeforeDelete", ()), *state.hooks.get("AfterDelete", ())]
+        for state in deployment.resources
+    }
+    bound = {urn: names for urn, names in bound.items() if names}
+    for urn, names in bound.items():
+        message = f"Resource has delete hooks registered, but the program is not running. Hooks: {', '.join(names)}"
+        deployment.events.diagnostic("error", message, urn)
+    if bound:
+        raise UnsupportedFeature(
+            "a destroy does not run the program, and so cannot run delete hooks: delete these resources with an up of "
+            "a program that only registers the hooks, or use the Pulumi CLI (`pulumi destroy --run-program`)"
+        )
+
+
+def _step(deployment: Deployment, state: ResourceState, wanted: set[str]) -> Step | None:
+    if id(state) in deployment.deleted_early:
+        return None
+    if state.delete:
+        return Step("discard-replaced" if state.external else "delete-replaced", state, None, logical=False)
+    if state.urn in wanted:
+        return None
+    if state.pending_replacement:
+        return Step("remove-pending-replace", state, None, logical=False)
+    return Step("discard" if state.external else "delete", state, None)
+
+
+def _delete(deployment: Deployment, step: Step) -> bool:
+    """Delete an object; return whether it is protected and therefore stays."""
+    # A deletion that was ready when another failed is carried out all the same, as the CLI does.
+    try:
+        deployment.delete(step, even_if_stopped=True)
+    except Stopped:
+        return False
+    except ProtectedError:
+        return True
+    except EngineError as error:
+        deployment.fail(str(error), step.urn)
+    return False

@@ -1,0 +1,74 @@
+"""The order in which resources are deleted: each only after everything that depends on it."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+
+from lakewright_engine.model.resources import ResourceState
+from lakewright_engine.steps.targets import needs
+
+
+def deletion_batches(needed: Dependencies, deleted: Sequence[ResourceState]) -> list[list[ResourceState]]:
+    """Return the states to delete in batches. A batch may run in parallel, after the one before it has ended.
+
+    A state depends only on states before it in the snapshot, so there are no cycles: a URN can stand there twice,
+    as the live object and as one that a replacement left, with dependencies in opposite directions.
+
+    Args:
+        needed: The dependencies of the snapshot's states.
+        deleted: The states to delete.
+    """
+    condemned = {id(state) for state in deleted}
+    depths: dict[int, int] = {}
+    batches: defaultdict[int, list[ResourceState]] = defaultdict(list)
+    for position, state in enumerate(needed.resources):
+        if id(state) in condemned:
+            depth = max((depths[other] + 1 for other in needed.of(position) if other in depths), default=0)
+            depths[position] = depth
+            batches[depth].append(state)
+    return [batches[depth] for depth in sorted(batches, reverse=True)]
+
+
+class Dependencies:
+    """What each state of a snapshot needs, by position."""
+
+    def __init__(self, resources: Sequence[ResourceState]) -> None:
+        self.resources = resources
+        self._positions: defaultdict[str, list[int]] = defaultdict(list)
+        self._descendants: defaultdict[str, list[int]] = defaultdict(list)
+        parents: dict[str, str] = {}
+        for position, state in enumerate(resources):
+            self._positions[state.urn].append(position)
+            parents[state.urn] = state.parent
+            ancestor = state.parent
+            while ancestor and ancestor != state.urn:
+                self._descendants[ancestor].append(position)
+                ancestor = parents.get(ancestor, "")
+
+    def all_of(self, state: ResourceState) -> list[ResourceState]:
+        """Return everything that a state needs, also by way of what it needs."""
+        position = next(index for index, other in enumerate(self.resources) if other is state)
+        reached: set[int] = set()
+        frontier = [position]
+        while frontier:
+            new = self.of(frontier.pop()) - reached
+            reached |= new
+            frontier.extend(new)
+        return [self.resources[index] for index in sorted(reached)]
+
+    def of(self, position: int) -> set[int]:
+        """Return the positions of the states before this one that it needs.
+
+        Whoever depends on a component depends on what is inside it, too, as far as it comes before.
+        """
+        state = self.resources[position]
+        found = {other for other in self._positions[state.parent] if other < position}
+        for urn in needs(state) - {state.parent}:
+            for other in self._positions[urn]:
+                if other >= position:
+                    continue
+                found.add(other)
+                if not self.resources[other].custom:
+                    found.update(inner for inner in self._descendants[urn] if inner < position)
+        return found

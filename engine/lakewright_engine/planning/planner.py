@@ -1,0 +1,349 @@
+"""Plans what a registered resource needs - nothing, a creation, an update, a replacement - and has it done."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import replace
+from typing import Any
+
+from lakewright_engine.display.events import Step
+from lakewright_engine.model.errors import InitFailed, ProgramError, Stopped
+from lakewright_engine.model.paths import with_ignored
+from lakewright_engine.model.properties import display, has_unknown, same
+from lakewright_engine.model.resources import Properties, ResourceState, Unknown
+from lakewright_engine.model.signatures import UNKNOWN
+from lakewright_engine.model.urns import is_provider_type, make_urn, split_reference, urn_name
+from lakewright_engine.planning.early_deletions import EarlyDeletions
+from lakewright_engine.planning.provider_resources import DefaultProviders, register_provider
+from lakewright_engine.planning.replacement import check_replaceable
+from lakewright_engine.planning.replacement_trigger import is_secret_change, is_triggered, refuse_nested_secret
+from lakewright_engine.planning.untargeted import LeftAlone, keep
+from lakewright_engine.providers.provider import Diff, Failure, Provider, ReadResult, public_config
+from lakewright_engine.registration.aliases import Aliases
+from lakewright_engine.registration.desired_state import Goal
+from lakewright_engine.steps.deployment import Deployment, now
+from lakewright_engine.steps.resource_diff import resource_diff, with_replace_on_changes
+
+
+class Planner:
+    """Thread-safe: each registration plans and steps on the thread it came on; only the bookkeeping is under a lock."""
+
+    def __init__(self, deployment: Deployment) -> None:
+        self._deployment = deployment
+        self._lock = threading.Lock()
+        self._aliases = Aliases(deployment.project, deployment.stack)
+        self._urns: set[str] = set()
+        self._goals: dict[str, Goal] = {}
+        self._steps: dict[str, Step] = {}
+        self._replaced: set[str] = set()
+        self._imported: set[str] = set()
+        self._early = EarlyDeletions(deployment)
+        self._left = LeftAlone(deployment)
+        self.defaults = DefaultProviders(deployment, self.register)
+
+    @property
+    def operated(self) -> set[str]:
+        """URNs that the program has registered or read, by new and by old name."""
+        return self._urns | self._aliases.matched | self._left.needed
+
+    def keep_needed(self) -> None:
+        """Report what kept states depend on and the program no longer has as unchanged."""
+        registered = self._urns | self._aliases.matched
+        olds = self._deployment.olds
+        keep(self._deployment, [olds[urn] for urn in sorted(self._left.needed - registered) if urn in olds])
+
+    def goal(self, urn: str) -> Goal | None:
+        return self._goals.get(urn)
+
+    def outputs(self, urn: str, outputs: Properties) -> None:
+        """Takes in what a component or the stack registers as its outputs."""
+        step = self._steps.get(urn)
+        if step is None or step.new is None:
+            self._deployment.check_running()
+            raise ProgramError(f"outputs were registered for {urn}, which is no resource of this program")
+        if step.is_skipped:
+            return
+        new = step.new
+        if not same(new.outputs, outputs):
+            self._deployment.journal.change(lambda: setattr(new, "outputs", outputs))
+        self._deployment.component_done(step)
+        self._deployment.events.outputs(step)
+
+    def register(self, goal: Goal) -> tuple[ResourceState, Step]:
+        """Brings one resource to its goal. Raises ProgramError for impossible goals, Stopped when the run is over."""
+        deployment = self._deployment
+        deployment.check_running()
+        refuse_nested_secret(goal.replacement_trigger, f"{goal.type} {goal.name!r}")
+        urn, old, new = self._enter(goal)
+        if is_provider_type(goal.type):
+            deployment.scope.includes(new)
+            self._left.refuse_dependent(new)
+            step = register_provider(deployment, goal, old, new, self._refuse, early=self._early)
+            if step.op == "create-replacement":
+                self._replaced.add(urn)
+            self._settled(step)
+            return new, step
+        provider = None
+        if goal.custom:
+            new.provider = goal.provider or self.defaults.reference(goal.type, goal.version, goal.plugin_url)
+            provider = deployment.registry.get(new.provider)
+        if (
+            goal.custom
+            and goal.import_id
+            and (old is None or old.external or goal.import_id != (old.import_id or old.id))
+        ):
+            old = self._import(goal, old, new, provider)
+            new = replace(goal.to_state(urn, old), provider=new.provider, created=new.created)
+        return self._plan(goal, old, new, provider)
+
+    def read(self, new: ResourceState, version: str, url: str) -> ResourceState:
+        """Reads an object that the stack does not own (`X.get`) into the state."""
+        deployment = self._deployment
+        deployment.check_running()
+        with self._lock:
+            self._claim(new.urn)
+        new.provider = new.provider or self.defaults.reference(new.type, version, url)
+        self._left.refuse_dependent(new)
+        old = deployment.olds.get(new.urn)
+        self._early.decide(new.urn)
+        replacing = old is not None and not old.external and old.id != new.id
+        step = Step("read-replacement" if replacing else "read", old, new, logical=not replacing)
+
+        def apply() -> None:
+            if new.id != UNKNOWN:
+                found = deployment.provider_of(new).read(new.urn, new.id, new.inputs, new.inputs)
+                if not found.id:
+                    raise ProgramError(f"resource '{new.id}' does not exist")
+                new.id, new.outputs = found.id, found.outputs
+                deployment.mark_secrets(new)
+            new.created, new.modified = (old.created, old.modified) if old is not None else ("", "")
+            if replacing and old is not None:
+                deployment.journal.change(lambda: setattr(old, "delete", True))
+                deployment.journal.finish(new=new)
+            elif old is not None:
+                deployment.journal.keep(old, new)
+            else:
+                deployment.journal.finish(new=new)
+
+        deployment.run(step, apply)
+        self._settled(step)
+        return new
+
+    def _enter(self, goal: Goal) -> tuple[str, ResourceState | None, ResourceState]:
+        deployment = self._deployment
+        urn = make_urn(deployment.stack, deployment.project, goal.parent, goal.type, goal.name)
+        with self._lock:
+            self._claim(urn)
+            old = self._aliases.find(urn, goal, deployment.olds, self._urns)
+            self._goals[urn] = goal
+        return urn, old, goal.to_state(urn, old)
+
+    def _claim(self, urn: str) -> None:
+        if urn in self._urns:
+            raise ProgramError(f"Duplicate resource URN '{urn}'; try giving it a unique name")
+        if urn in self._aliases.matched:
+            raise ProgramError(f"Duplicate resource URN '{urn}': another resource already has it as its alias")
+        self._urns.add(urn)
+
+    def _settled(self, step: Step) -> None:
+        with self._lock:
+            self._steps[step.urn] = step
+            if step.new is not None:
+                self._deployment.news[step.urn] = step.new
+
+    def _plan(
+        self, goal: Goal, old: ResourceState | None, new: ResourceState, provider: Provider | None
+    ) -> tuple[ResourceState, Step]:
+        deployment = self._deployment
+        if not deployment.scope.includes(new):
+            step = self._leave(old, new)
+            self._settled(step)
+            return step.state, step
+        self._left.refuse_dependent(new)
+        recreating = self._early.includes(new.urn)
+        fresh = old is None or old.external or recreating
+        if old is not None:
+            new.inputs = with_ignored(new.inputs, old.inputs, goal.ignore_changes)
+        if provider is not None:
+            before = None if fresh or old is None or self._is_replaced_anyway(old, new) else old.inputs
+            wanted = goal.inputs if before is None else new.inputs
+            new.inputs, failures = provider.check(new.urn, before or {}, wanted)
+            self._refuse(new, failures, goal)
+        keys = self._early.decide(new.urn, old) if fresh else None
+        if old is None:
+            step = Step("create", None, new)
+            deployment.create(step)
+        elif keys is not None:
+            step = self._recreate(old, new, Diff("some", replace_keys=keys), Diff("some"))
+        elif old.external:
+            step = self._create_then_delete(old, new, Diff("some"))
+        else:
+            step = self._change(goal, old, new, provider)
+        self._settled(step)
+        return new, step
+
+    def _leave(self, old: ResourceState | None, new: ResourceState) -> Step:
+        """Leave a resource alone that the operation does not work on."""
+        keys = self._early.decide(new.urn, old)
+        if old is None or keys is None:
+            return self._left.leave(old, new, self._aliases.current)
+        # Its object is gone: the resource that it depends on was deleted to be replaced.
+        new.inputs = old.inputs
+        return self._recreate(old, new, Diff("some", replace_keys=keys), Diff("some"))
+
+    def _is_replaced_anyway(self, old: ResourceState, new: ResourceState) -> bool:
+        return old.taint or self._deployment.scope.replace.matches(new.urn)
+
+    def _change(self, goal: Goal, old: ResourceState, new: ResourceState, provider: Provider | None) -> Step:
+        deployment = self._deployment
+        diff, triggered = self._diff(goal, old, new, provider)
+        diff = with_replace_on_changes(diff, goal.replace_on_changes, old.init_errors)
+        # While the provider was asked, another replacement may have deleted the object.
+        keys = self._early.decide(new.urn, old)
+        if keys is not None:
+            return self._recreate(old, new, Diff("some", replace_keys=keys), Diff("some"))
+        if diff.changes == "some" or old.pending_replacement or triggered:
+            if diff.replaces or triggered or old.pending_replacement:
+                return self._replace(goal, old, new, diff, provider)
+            step = Step("update", old, new, diff)
+            deployment.update(step)
+        elif old.init_errors:
+            step = Step("update", old, new, diff)
+            deployment.update(step)
+        else:
+            step = Step("same", old, new, diff)
+            deployment.same(step, silent=new.urn in self._imported)
+        return step
+
+    def _diff(self, goal: Goal, old: ResourceState, new: ResourceState, provider: Provider | None) -> tuple[Diff, bool]:
+        """The difference, and whether the replacement trigger asks for a replacement of its own."""
+        if self._is_triggered(old, new):
+            return Diff("some"), True
+        if (reason := self._reason_to_replace(old, new)) is not None:
+            return Diff("some", replace_keys=[reason]), False
+        if provider is None:
+            return Diff("none" if same(dict(old.inputs), dict(new.inputs)) else "some"), False
+        return resource_diff(provider, new.urn, old, new.inputs, goal.ignore_changes), False
+
+    def _reason_to_replace(self, old: ResourceState, new: ResourceState) -> str | None:
+        """What asks for a replacement, whatever the provider says; None if nothing does."""
+        if self._is_replaced_anyway(old, new):
+            return "id"
+        if any(urn in self._replaced for urn in new.replace_with):
+            return "replaceWith"
+        if new.deleted_with in self._replaced:
+            return "deletedWith"
+        return "provider" if self._provider_changed(old, new) else None
+
+    def _is_triggered(self, old: ResourceState, new: ResourceState) -> bool:
+        if has_unknown(new.replacement_trigger) and not self._deployment.dry_run:
+            raise ProgramError(f"replacement trigger contains unknowns for {new.urn}")
+        if is_secret_change(old.replacement_trigger, new.replacement_trigger):
+            message = "the secret replacement trigger has changed, but only a plain one replaces the resource"
+            self._deployment.events.diagnostic("warning", message, new.urn)
+        return is_triggered(old.replacement_trigger, new.replacement_trigger)
+
+    def _provider_changed(self, old: ResourceState, new: ResourceState) -> bool:
+        if old.provider == new.provider:
+            return False
+        if not old.provider or not new.provider:
+            return True
+        (old_urn, old_id), (new_urn, new_id) = split_reference(old.provider), split_reference(new.provider)
+        if self._aliases.current(old_urn) == new_urn and old_id == new_id:
+            return False
+        before, after = self._deployment.find_provider(old.provider), self._deployment.news.get(new_urn)
+        if before is None or after is None:
+            return True
+        provider = self._deployment.registry.get(new.provider)
+        old_config, new_config = public_config(before.inputs), public_config(after.inputs)
+        return provider.diff_config(new_urn, old_config, before.outputs, new_config).replaces
+
+    def _replace(
+        self, goal: Goal, old: ResourceState, new: ResourceState, diff: Diff, provider: Provider | None
+    ) -> Step:
+        check_replaceable(self._deployment, goal, old, new, diff)
+        self._replaced.add(new.urn)
+        if provider is not None and not self._is_replaced_anyway(old, new):
+            new.inputs, failures = provider.check(new.urn, {}, goal.inputs)
+            self._refuse(new, failures, goal)
+        first = goal.delete_before_replace if goal.delete_before_replace is not None else diff.delete_before_replace
+        if not first and not old.pending_replacement:
+            return self._create_then_delete(old, new, diff)
+        if first:
+            self._early.carry_out(old)
+        return self._recreate(old, new, diff, diff)
+
+    def _recreate(self, old: ResourceState, new: ResourceState, diff: Diff, replaced: Diff) -> Step:
+        """The second half of a delete-before-replace; `replaced` is what is told of the replacement as a whole."""
+        self._replaced.add(new.urn)
+        self._deployment.run(Step("replace", old, new, replaced), lambda: None)
+        step = Step("create-replacement", old, new, diff, logical=False)
+        self._deployment.create(step)
+        return step
+
+    def _create_then_delete(self, old: ResourceState, new: ResourceState, diff: Diff) -> Step:
+        step = Step("create-replacement", old, new, diff, logical=False)
+        self._deployment.create(step)
+        self._deployment.run(Step("replace", old, new, diff), lambda: None)
+        return step
+
+    def _import(
+        self, goal: Goal, old: ResourceState | None, new: ResourceState, provider: Provider | None
+    ) -> ResourceState:
+        """Brings an existing object under management; returns its state, which the goal is then compared with."""
+        deployment = self._deployment
+        assert provider is not None
+        imported = replace(new, inputs={}, outputs={})
+        replacing = old is not None and not self._early.includes(new.urn)
+        step = Step("import-replacement" if replacing else "import", old, imported, logical=not replacing)
+
+        def apply() -> None:
+            pending = None if deployment.dry_run else deployment.journal.begin(imported, "importing")
+            try:
+                found = provider.read(new.urn, goal.import_id, {}, {})
+            except InitFailed as failed:
+                # The object is there: it is imported with its errors, and the step after this one waits for it.
+                imported.init_errors = failed.reasons
+                found = ReadResult(failed.object_id, failed.outputs, failed.inputs)
+            finally:
+                if pending is not None:
+                    deployment.journal.finish(pending)
+            if not found.id:
+                raise ProgramError(f"resource '{goal.import_id}' does not exist")
+            if found.inputs is None:
+                raise ProgramError(
+                    f"the provider of {new.type} does not support importing resources: it returns no inputs"
+                )
+            imported.id, imported.inputs, imported.outputs = found.id, found.inputs, found.outputs
+            deployment.mark_secrets(imported)
+            imported.created = imported.modified = now()
+            if old is not None:
+                deployment.journal.change(lambda: setattr(old, "delete", True))
+            deployment.journal.finish(new=imported)
+
+        deployment.run(step, apply)
+        self._imported.add(new.urn)
+        if replacing:
+            deployment.run(Step("replace", old, imported), lambda: None)
+        return imported
+
+    def _refuse(self, new: ResourceState, failures: list[Failure], goal: Goal) -> None:
+        if not failures:
+            return
+        for failure in failures:
+            text = f"{new.type} resource '{urn_name(new.urn)}': "
+            if failure.property:
+                shown = _shown(goal.inputs, failure.property)
+                text += f"property {failure.property} value {{{shown}}} has a problem: {failure.reason}"
+            else:
+                text += f"has a problem: {failure.reason}"
+            self._deployment.fail(text, new.urn)
+        raise Stopped
+
+
+def _shown(inputs: Properties, path: str) -> Any:
+    value = inputs.get(path)
+    if has_unknown(value) or isinstance(value, Unknown):
+        return "output<unknown>"
+    shown = display(value)
+    return "[secret]" if shown != value else "" if value is None else value

@@ -1,0 +1,173 @@
+"""Providers as resources: the default one of each package, registered at its first use, and the program's own."""
+
+from __future__ import annotations
+
+import json
+import threading
+import uuid
+from collections.abc import Callable
+
+from lakewright_engine.display.events import Step
+from lakewright_engine.model.errors import ProgramError
+from lakewright_engine.model.properties import same
+from lakewright_engine.model.resources import Properties, ResourceState, Secret
+from lakewright_engine.model.signatures import UNKNOWN
+from lakewright_engine.model.urns import package_of, provider_type
+from lakewright_engine.planning.early_deletions import EarlyDeletions
+from lakewright_engine.planning.replacement import check_replaceable
+from lakewright_engine.providers.provider import Diff, Failure, public_config
+from lakewright_engine.providers.registry import BUILTIN, DYNAMIC
+from lakewright_engine.registration.desired_state import Goal
+from lakewright_engine.steps.deployment import Deployment
+
+Register = Callable[[Goal], tuple[ResourceState, Step]]
+Refuse = Callable[[ResourceState, list[Failure], Goal], None]
+
+
+class DefaultProviders:
+    """References of default providers by package, version and plugin URL."""
+
+    def __init__(self, deployment: Deployment, register: Register) -> None:
+        self._deployment = deployment
+        self._register = register
+        self._lock = threading.Lock()
+        self._locks: dict[str, threading.Lock] = {}
+        self._references: dict[str, str] = {}
+
+    def reference(self, type_or_token: str, version: str, url: str) -> str:
+        """The reference `URN::ID` of the provider for a type or function without an explicit one."""
+        package = package_of(type_or_token)
+        self._refuse_disabled(package)
+        name = "default"
+        if version:
+            name += "_" + version.replace(".", "_").replace("+", "_").replace("-", "_")
+        if url:
+            name += "_" + url.replace("/", "_").replace(":", "_")
+        key = f"{package}::{name}"
+        with self._lock:
+            lock = self._locks.setdefault(key, threading.Lock())
+        with lock:
+            if key not in self._references:
+                goal = Goal(
+                    type=provider_type(package),
+                    name=name,
+                    custom=True,
+                    inputs=self._config(package),
+                    version=version,
+                    plugin_url=url,
+                )
+                state, _ = self._register(goal)
+                self._references[key] = f"{state.urn}::{state.id or UNKNOWN}"
+            return self._references[key]
+
+    def _refuse_disabled(self, package: str) -> None:
+        setting = self._deployment.config.get("pulumi:disable-default-providers", "")
+        disabled: list[str] = json.loads(setting) if setting else []
+        if package != BUILTIN and ("*" in disabled or package in disabled):
+            raise ProgramError(
+                f"the default provider for {package!r} is disabled (pulumi:disable-default-providers): "
+                "give the resource or function an explicit provider"
+            )
+
+    def _config(self, package: str) -> Properties:
+        """The stack's config for the package; a dynamic provider gets all of it, under full keys."""
+        config: Properties = {}
+        for key, text in sorted(self._deployment.config.items()):
+            namespace, _, name = key.partition(":")
+            value = Secret(text) if key in self._deployment.secret_keys else text
+            if package == DYNAMIC:
+                config[key] = value
+            elif namespace == package:
+                config[name] = value
+        return config
+
+
+def register_provider(
+    deployment: Deployment,
+    goal: Goal,
+    old: ResourceState | None,
+    new: ResourceState,
+    refuse: Refuse,
+    *,
+    early: EarlyDeletions,
+) -> Step:
+    """Checks, configures and records a provider. A replaced one leaves its old state to be deleted."""
+    registry = deployment.registry
+    new.inputs = _with_plugin(new.inputs, goal)
+    config = public_config(new.inputs)
+    old_config = _old_config(old, config) if old is not None else {}
+    # Another configuration takes another plugin: the one of the state may yet have to delete what it made.
+    known_id = old.id if old is not None and same(old_config, config) else UNKNOWN
+    provider = registry.load(f"{new.urn}::{known_id}", new.type, new.inputs)
+    checked, failures = provider.check_config(new.urn, old_config, config)
+    refuse(new, failures, goal)
+    if "version" in config:
+        checked.setdefault("version", config["version"])
+    new.inputs = {**({"__internal": new.inputs["__internal"]} if "__internal" in new.inputs else {}), **checked}
+    new.outputs = dict(checked)
+    step = Step("create", None, new)
+    if old is not None:
+        diff = provider.diff_config(new.urn, old_config, old.outputs, checked)
+        changed = diff.changes == "some" or (diff.changes == "unknown" and not same(old_config, checked))
+        op = "same" if not changed else "create-replacement" if diff.replaces else "update"
+        if old.taint or deployment.scope.replace.matches(new.urn):
+            op, diff = "create-replacement", Diff("some", replace_keys=["id"])
+        keys = early.decide(new.urn, old)
+        if keys is not None:
+            op, diff = "create-replacement", Diff("some", replace_keys=keys)
+        elif op == "create-replacement" or old.pending_replacement:
+            op = "create-replacement"
+            check_replaceable(deployment, goal, old, new, diff)
+            if goal.delete_before_replace or (goal.delete_before_replace is None and diff.delete_before_replace):
+                early.carry_out(old)
+        step = Step(op, old, new, diff, logical=op != "create-replacement")
+    new.id = old.id if old is not None and step.op != "create-replacement" else _new_id(deployment)
+    # A refresh has configured the unchanged one already, and has used it.
+    if step.op != "same" or not registry.is_configured(new.urn, new.id):
+        registry.configure(new.urn, new.id, new.inputs, provider)
+    if step.op == "same":
+        deployment.same(step)
+    elif step.op == "update":
+        deployment.update(step)
+    elif step.op == "create":
+        deployment.create(step)
+    else:
+        _create_replacement(deployment, step)
+    return step
+
+
+def _with_plugin(inputs: Properties, goal: Goal) -> Properties:
+    """A provider's inputs with the version and the source of its plugin, where the CLI looks for them."""
+    if not goal.version and not goal.plugin_url:
+        return inputs
+    given = inputs.get("__internal")
+    internal: Properties = dict(given) if isinstance(given, dict) else {}
+    if goal.plugin_url:
+        internal["pluginDownloadURL"] = goal.plugin_url
+    result: Properties = {**inputs, "__internal": internal}
+    if goal.version:
+        result["version"] = goal.version
+    return result
+
+
+def _old_config(old: ResourceState, config: Properties) -> Properties:
+    """The configuration in the state; an older engine kept the plugin's source of default providers among it."""
+    kept = public_config(old.inputs)
+    if "__internal" in old.inputs and "pluginDownloadURL" not in config:
+        kept.pop("pluginDownloadURL", None)
+    return kept
+
+
+def _create_replacement(deployment: Deployment, step: Step) -> None:
+    """Record the new provider: before or after the replacement as a whole, as the old one went first or goes last."""
+    replacement = Step("replace", step.old, step.new, step.diff)
+    went_first = step.old is not None and step.old.pending_replacement
+    if went_first:
+        deployment.run(replacement, lambda: None)
+    deployment.create(step)
+    if not went_first:
+        deployment.run(replacement, lambda: None)
+
+
+def _new_id(deployment: Deployment) -> str:
+    return UNKNOWN if deployment.dry_run else str(uuid.uuid4())

@@ -1,0 +1,126 @@
+"""Which other resources must go first when one is deleted before it is replaced."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from lakewright_engine.model.errors import ProgramError
+from lakewright_engine.model.properties import blinded
+from lakewright_engine.model.resources import Properties, ResourceState, Unknown
+from lakewright_engine.model.urns import is_provider_type, split_reference
+from lakewright_engine.providers.provider import Diff, public_config
+from lakewright_engine.registration.desired_state import Goal
+from lakewright_engine.state.integrity import references
+from lakewright_engine.steps.deployment import Deployment
+from lakewright_engine.steps.resource_diff import resource_diff, with_replace_on_changes
+
+Dependent = tuple[ResourceState, list[str]]
+"""A resource, and the keys for which it must be replaced."""
+
+
+def check_replaceable(deployment: Deployment, goal: Goal, old: ResourceState, new: ResourceState, diff: Diff) -> None:
+    """Refuse the replacement of a protected or imported resource; a preview reports it and shows the rest of the plan.
+
+    Raises:
+        ProgramError: The resource may not be replaced, and this is no preview.
+    """
+    if new.protect and old.protect:
+        message = (
+            f'unable to replace resource "{new.urn}"\nas it is currently marked for protection. To unprotect the '
+            "resource, remove the `protect` flag from the resource in your program and run `up`"
+        )
+        if not deployment.dry_run:
+            raise ProgramError(message)
+        deployment.report_error(message, new.urn)
+    if goal.import_id:
+        message = (
+            "previously-imported resources that still specify an ID may not be replaced; "
+            "please remove the `import` declaration from your program;\n" + _replaced_values(old, new, diff)
+        )
+        if not deployment.dry_run:
+            raise ProgramError(message)
+        deployment.events.diagnostic("warning", message, new.urn)
+
+
+def _replaced_values(old: ResourceState, new: ResourceState, diff: Diff) -> str:
+    """One line for each property that asks for the replacement, secrets blinded."""
+    return "\n".join(
+        f"{key}: {blinded(old.inputs.get(key))} => {blinded(new.inputs.get(key))}" for key in diff.replace_keys
+    )
+
+
+def dependent_replacements(deployment: Deployment, root: ResourceState, decided: set[str]) -> list[Dependent]:
+    """Return the dependents that cannot live through the root's absence, in the snapshot's order.
+
+    A dependent must be replaced when its provider goes, when it is deleted with the root, or when its own
+    provider says that unknown values in place of what it takes from the root would replace it.
+
+    Args:
+        deployment: The run.
+        root: The resource to delete before it is replaced.
+        decided: URNs whose steps are planned: they no longer depend on the root.
+    """
+    condemned = {root.urn}
+    found: list[Dependent] = []
+    for state in _dependents(deployment.resources, root, decided):
+        keys = _replacing_keys(deployment, state, condemned)
+        if keys is not None:
+            condemned.add(state.urn)
+            found.append((state, keys))
+    return found
+
+
+def _replacing_keys(deployment: Deployment, state: ResourceState, condemned: set[str]) -> list[str] | None:
+    """The properties for which a dependent is replaced; None if it is not."""
+    if not state.custom or state.external:
+        return None
+    if split_reference(state.provider)[0] in condemned or state.deleted_with in condemned:
+        return []
+    inputs = _without_condemned(state, condemned)
+    if inputs is None:
+        return None
+    if is_provider_type(state.type):
+        provider = deployment.registry.load(f"{state.urn}::{state.id}", state.type, state.inputs)
+        diff = provider.diff_config(state.urn, public_config(state.inputs), state.outputs, public_config(inputs))
+    else:
+        provider = deployment.provider_of(state)
+        diff = resource_diff(provider, state.urn, state, inputs, state.ignore_changes)
+    diff = with_replace_on_changes(diff, state.replace_on_changes, [])
+    return diff.replace_keys if diff.replaces else None
+
+
+def replaced_together(deployment: Deployment, urn: str, decided: set[str]) -> list[Dependent]:
+    """Return the resources that name `urn` in replaceWith or deletedWith."""
+    return [
+        (state, [])
+        for state in deployment.resources
+        if state.urn not in decided and not state.delete and (urn in state.replace_with or state.deleted_with == urn)
+    ]
+
+
+def _dependents(resources: list[ResourceState], root: ResourceState, decided: set[str]) -> Iterator[ResourceState]:
+    reached = {root.urn}
+    after = False
+    for state in resources:
+        if state is root:
+            after = True
+        elif after and state.urn not in decided and _needed(state) & reached:
+            reached.add(state.urn)
+            yield state
+
+
+def _needed(state: ResourceState) -> set[str]:
+    """Return what a resource needs, without its parent unless that is a dependency, too."""
+    urns = {urn for role, urn in references(state) if role != "parent"}
+    return urns | {split_reference(state.provider)[0]} - {""}
+
+
+def _without_condemned(state: ResourceState, condemned: set[str]) -> Properties | None:
+    """The inputs with unknowns for what comes from condemned resources; None if nothing does."""
+    inputs = dict(state.inputs)
+    affected = False
+    for key in inputs:
+        if condemned.intersection(state.property_dependencies.get(key, ())):
+            inputs[key] = Unknown()
+            affected = True
+    return inputs if affected else None

@@ -1,0 +1,68 @@
+"""Which resources an operation on a part of the stack may delete, by the rules of the Pulumi CLI."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from lakewright_engine.display.events import Step
+from lakewright_engine.model.errors import Stopped
+from lakewright_engine.model.resources import ResourceState
+from lakewright_engine.planning.deletion_order import Dependencies
+from lakewright_engine.steps.deployment import Deployment
+from lakewright_engine.steps.targets import Scope, needs
+
+
+def left_alone(deployment: Deployment) -> set[str]:
+    """Return the URNs of the state's resources that the operation does not delete, whatever the program wants."""
+    scope, resources = deployment.scope, deployment.resources
+    if scope.targets:
+        return {state.urn for state in resources} - _targets_and_dependents(scope, resources)
+    return _exclusions(scope, resources) if scope.excludes else set()
+
+
+def refuse_implied(deployment: Deployment, steps: Sequence[Step]) -> None:
+    """Refuse deletions of resources that only depend on a target, unless dependents are targeted, too.
+
+    Raises:
+        Stopped: There are any, and this is no preview, which reports them and shows the plan.
+    """
+    scope = deployment.scope
+    if not scope.targets or scope.target_dependents:
+        return
+    implied = sorted({step.urn for step in steps if not scope.targets.matches(step.urn)})
+    for urn in implied:
+        message = (
+            f"Resource '{urn}' will be destroyed but was not specified in --target list.\n"
+            "Either include resource in --target list or pass --target-dependents to proceed."
+        )
+        deployment.report_error(message, urn)
+    if implied and not deployment.dry_run:
+        deployment.stopped.set()
+        raise Stopped
+
+
+def _targets_and_dependents(scope: Scope, resources: Sequence[ResourceState]) -> set[str]:
+    reached: set[str] = set()
+    for state in resources:
+        if scope.targets.matches(state.urn) or needs(state) & reached:
+            reached.add(state.urn)
+    return reached
+
+
+def _exclusions(scope: Scope, resources: Sequence[ResourceState]) -> set[str]:
+    """Return the excluded resources and what they need, and with `exclude_dependents` what needs them."""
+    needed = Dependencies(resources)
+    dependents: list[set[int]] = [set() for _ in resources]
+    if scope.exclude_dependents:
+        for position in range(len(resources)):
+            for other in needed.of(position):
+                dependents[other].add(position)
+    kept: set[int] = set()
+    frontier = [position for position, state in enumerate(resources) if scope.excludes.matches(state.urn)]
+    while frontier:
+        position = frontier.pop()
+        if position not in kept:
+            kept.add(position)
+            frontier.extend(needed.of(position) | dependents[position])
+    live = {state.urn for state in resources if not state.delete}
+    return {resources[position].urn for position in kept} & live

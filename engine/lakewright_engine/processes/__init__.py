@@ -1,0 +1,1 @@
+"""Child processes of the engine, and the gRPC connections to them."""

@@ -1,0 +1,109 @@
+"""Starts the program and dynamic providers quickly: forked off one process that has imported the SDK already.
+
+Importing the SDK takes half a second. With one process for it, started before anything else, that is paid once and
+beside the engine's own imports, instead of once for the program and once more for each provider.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import socket
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Self, TextIO
+
+from lakewright_engine.model.errors import ProviderError
+from lakewright_engine.processes.child_process import Child, Line, popen
+
+_HOST = Path(__file__).with_name("forkserver_host.py")
+_START = "import runpy, sys; sys.argv = sys.argv[1:]; runpy.run_path(sys.argv[0], run_name='__main__')"
+
+
+class ForkServer:
+    """One for a run. `start` may be called from any thread."""
+
+    def __init__(self, python: str) -> None:
+        """Begins importing the SDK in the background, with the interpreter `python`."""
+        ours, theirs = socket.socketpair()
+        self._socket = ours
+        self._lock = threading.Lock()
+        self._changed = threading.Condition()
+        self._pids: list[int] = []
+        self._codes: dict[int, int] = {}
+        self._gone = ""
+        with theirs:
+            # Unbuffered: its forks start no interpreter anew, and a provider says its port on a pipe.
+            command = [python, "-u", "-c", _START, str(_HOST), str(theirs.fileno()), str(os.getpid())]
+            self._process = popen(command, Path.cwd(), dict(os.environ), keep=(theirs.fileno(),))
+        threading.Thread(target=self._listen, daemon=True, name="fork-server").start()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Ends the server; its children are ended by whoever started them."""
+        self._process.kill()
+        self._process.wait()
+
+    def start(
+        self, request: Mapping[str, Any], cwd: Path, env: Mapping[str, str], on_line: Line, name: str
+    ) -> ForkedChild:
+        """Forks a child that runs `request["module"]` or `request["script"]` with `request["arguments"]`."""
+        out_read, out_write = os.pipe()
+        error_read, error_write = os.pipe()
+        message = json.dumps({**request, "cwd": str(cwd), "env": dict(env)}).encode() + b"\n"
+        try:
+            with self._lock:
+                before = len(self._pids)
+                try:
+                    sent = socket.send_fds(self._socket, [message], [out_write, error_write])
+                    self._socket.sendall(message[sent:])
+                except OSError as error:
+                    raise ProviderError(f"{name} could not be started: {self._gone or error}") from error
+                with self._changed:
+                    self._changed.wait_for(lambda: len(self._pids) > before or self._gone)
+                    if len(self._pids) == before:
+                        raise ProviderError(f"{name} could not be started: {self._gone}")
+                    pid = self._pids[-1]
+        finally:
+            os.close(out_write)
+            os.close(error_write)
+        out, error = (os.fdopen(descriptor, errors="replace") for descriptor in (out_read, error_read))
+        return ForkedChild(self, pid, (out, error), on_line, name)
+
+    def exit_code(self, pid: int, *, within: float | None) -> int | None:
+        """Return how a child ended, waiting `within` seconds for it (None: without a limit); None while it runs."""
+        with self._changed:
+            self._changed.wait_for(lambda: pid in self._codes or self._gone, within)
+            return self._codes.get(pid, -9 if self._gone else None)
+
+    def _listen(self) -> None:
+        # A server that is killed with a request unread resets the connection instead of closing it.
+        with contextlib.suppress(ConnectionResetError), self._socket.makefile("r") as lines:
+            for line in lines:
+                message = json.loads(line)
+                with self._changed:
+                    if "pid" in message:
+                        self._pids.append(message["pid"])
+                    elif "exited" in message:
+                        self._codes[message["exited"]] = message["code"]
+                    self._changed.notify_all()
+        errors = self._process.stderr.read() if self._process.stderr is not None else ""
+        with self._changed:
+            self._gone = errors.strip().rsplit("\n", 1)[-1] or "the process that starts others has ended"
+            self._changed.notify_all()
+
+
+class ForkedChild(Child):
+    """A child of the fork server."""
+
+    def __init__(self, server: ForkServer, pid: int, output: tuple[TextIO, TextIO], on_line: Line, name: str) -> None:
+        super().__init__(output, on_line, name)
+        self._server = server
+        self.pid = pid
+
+    def exit_code(self, *, within: float | None) -> int | None:
+        return self._server.exit_code(self.pid, within=within)

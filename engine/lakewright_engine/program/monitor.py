@@ -1,0 +1,264 @@
+"""The resource monitor that a program talks to: requests in, plans and steps behind, answers out."""
+
+from __future__ import annotations
+
+import functools
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from lakewright_engine.model.assets import with_hashes
+from lakewright_engine.model.errors import EngineError, HookFailed, Stopped
+from lakewright_engine.model.properties import flat_references, from_struct, has_unknown, plain, to_struct
+from lakewright_engine.model.resources import Properties, ResourceState
+from lakewright_engine.model.urns import make_urn
+from lakewright_engine.planning.planner import Planner
+from lakewright_engine.processes import rpc as wire
+from lakewright_engine.registration.desired_state import goal_from_request, source_position
+from lakewright_engine.registration.transforms import Transforms
+from lakewright_engine.steps.deployment import Deployment
+
+_FEATURES = (
+    "SECRETS",
+    "RESOURCE_REFERENCES",
+    "OUTPUT_VALUES",
+    "ALIAS_SPECS",
+    "REPLACEMENT_TRIGGER",
+    "DELETED_WITH",
+    "REPLACE_WITH",
+    "TRANSFORMS",
+    "INVOKE_TRANSFORMS",
+    "RESOURCE_HOOKS",
+    "ERROR_HOOKS",
+)
+"""What the SDK may use. The SDK itself refuses the rest by name: parameterized packages, state migrations."""
+
+Handler = Callable[[Any, Any, Any], Any]
+
+_UNMET: dict[str, Callable[[str], Any]] = {
+    "RegisterResource": lambda urn: wire.resource_messages.RegisterResourceResponse(urn=urn, result=wire.FAILED),
+    "ReadResource": lambda urn: wire.resource_messages.ReadResourceResponse(urn=urn, result=wire.FAILED),
+    "RegisterResourceOutputs": lambda _: wire.EMPTY,
+}
+"""Answers after which a program goes on, with the outputs of the resource unknown."""
+
+
+def _answers(handler: Handler) -> Handler:
+    """A request that cannot be met ends the deployment; it gets no answer but that the deployment is over.
+
+    Where there are hooks, resources are answered as failed instead: the program must live for as long as hooks run, and
+    one of them may be waiting for the very resource.
+    """
+
+    @functools.wraps(handler)
+    def wrapper(self: Monitor, request: Any, context: Any) -> Any:
+        self.ready.wait()
+        with self.busy():
+            try:
+                return handler(self, request, context)
+            except Stopped:
+                pass
+            except (EngineError, OSError, ValueError) as error:
+                self.deployment.fail(str(error), self.urn_of(request))
+            if self.deployment.hooks.registered and (unmet := _UNMET.get(handler.__name__)) is not None:
+                return unmet(self.urn_of(request))
+            return wire.terminated(context)
+
+    return wrapper
+
+
+class Monitor(wire.MonitorServicer):
+    """Serves `pulumirpc.ResourceMonitor`; every method runs on a thread of its own and may block."""
+
+    def __init__(self, deployment: Deployment, planner: Planner) -> None:
+        self.deployment = deployment
+        self._planner = planner
+        self._transforms = Transforms(deployment.callbacks)
+        self._parents: dict[str, str] = {}
+        self._idle = threading.Condition()
+        self._active = 0
+        self.ready = threading.Event()
+        """The past is known: requests are answered from here on."""
+        self.done = threading.Event()
+        """Nothing more will come: the program has ended, or only waits for the hooks of deletions to be called."""
+        self.released = threading.Event()
+        """No hook will be called any more."""
+
+    def busy(self) -> _Busy:
+        return _Busy(self._idle, self._count)
+
+    def _count(self, change: int) -> None:
+        self._active += change
+
+    def wait_idle(self) -> None:
+        """Waits until no request is being worked on."""
+        with self._idle:
+            self._idle.wait_for(lambda: self._active == 0)
+
+    def urn_of(self, request: Any) -> str:
+        """The resource that a request is about; the stack for what is about none."""
+        deployment = self.deployment
+        name, type_ = getattr(request, "name", ""), getattr(request, "type", "")
+        if not name or not type_:
+            return deployment.stack_urn
+        return make_urn(deployment.stack, deployment.project, request.parent, type_, name)
+
+    def GetDeploymentInfo(self, request: Any, context: Any) -> Any:  # noqa: N802, ARG002 - the protocol's name
+        deployment = self.deployment
+        features = [getattr(wire.resource_messages, f"RESOURCE_MONITOR_FEATURE_{name}") for name in _FEATURES]
+        return wire.resource_messages.DeploymentInfo(
+            project=deployment.project,
+            stack=deployment.stack,
+            organization=deployment.organization,
+            config=deployment.config,
+            configSecretKeys=deployment.secret_keys,
+            dryRun=deployment.dry_run,
+            parallel=deployment.parallel,
+            supportedFeatures=features,
+        )
+
+    @_answers
+    def RegisterResource(self, request: Any, context: Any) -> Any:  # noqa: N802, ARG002 - the protocol's name
+        goal = goal_from_request(request, self.deployment.root)
+        parent_goal = self._planner.goal(goal.parent)
+        if parent_goal is not None:
+            goal.inherit(parent_goal)
+        own = list(request.transforms)
+        self._transforms.apply(goal, own, self._ancestors(goal.parent))
+        goal.inputs = with_hashes(goal.inputs, self.deployment.program)
+        urn = make_urn(self.deployment.stack, self.deployment.project, goal.parent, goal.type, goal.name)
+        self._parents[urn] = goal.parent
+        self._transforms.remember(urn, own)
+        state, step = self._planner.register(goal)
+        return wire.resource_messages.RegisterResourceResponse(
+            urn=state.urn,
+            id=state.id,
+            object=_answer(state.outputs, request),
+            stable=step.op == "same",
+            stables=step.diff.stable_keys if step.op == "update" else [],
+            unknown=step.is_skipped,
+        )
+
+    def _ancestors(self, parent: str) -> list[str]:
+        found: list[str] = []
+        while parent:
+            found.append(parent)
+            parent = self._parents.get(parent, "")
+        return found
+
+    @_answers
+    def RegisterResourceOutputs(self, request: Any, context: Any) -> Any:  # noqa: N802, ARG002 - the protocol's name
+        outputs = with_hashes(from_struct(request.outputs), self.deployment.program)
+        self._planner.outputs(request.urn, outputs)
+        return wire.EMPTY
+
+    @_answers
+    def ReadResource(self, request: Any, context: Any) -> Any:  # noqa: N802, ARG002 - the protocol's name
+        deployment = self.deployment
+        dependencies: set[str] = set(request.dependencies)
+        new = ResourceState(
+            urn=self.urn_of(request),
+            type=request.type,
+            custom=True,
+            id=request.id,
+            inputs=with_hashes(from_struct(request.properties, dependencies.add), deployment.program),
+            parent=request.parent,
+            provider=request.provider,
+            dependencies=sorted(dependencies),
+            additional_secret_outputs=list(request.additionalSecretOutputs),
+            external=True,
+            source_position=source_position(request.sourcePosition, deployment.root),
+        )
+        state = self._planner.read(new, request.version, request.pluginDownloadURL)
+        return wire.resource_messages.ReadResourceResponse(urn=state.urn, properties=_answer(state.outputs, request))
+
+    @_answers
+    def Invoke(self, request: Any, context: Any) -> Any:  # noqa: N802, ARG002 - the protocol's name
+        if request.packageRef:
+            raise EngineError(
+                f"the function {request.tok} comes from a parameterized package, which the embedded engine does not "
+                "support: use the Pulumi CLI"
+            )
+        self.deployment.check_running()
+        arguments = from_struct(request.args)
+        options = wire.resource_messages.TransformInvokeOptions(
+            provider=request.provider, plugin_download_url=request.pluginDownloadURL, version=request.version
+        )
+        arguments, options = self._transforms.apply_to_invoke(request.tok, arguments, options)
+        reference = options.provider or self._planner.defaults.reference(
+            request.tok, options.version, options.plugin_download_url
+        )
+        arguments = with_hashes(arguments, self.deployment.program)
+        if has_unknown(dict(arguments)):
+            return wire.resource_messages.ResourceInvokeResponse(unknown=True)
+        found, failures = self.deployment.registry.get(reference).invoke(
+            request.tok, arguments, self.deployment.dry_run
+        )
+        response = wire.resource_messages.ResourceInvokeResponse(
+            failures=[wire.provider_messages.CheckFailure(property=one.property, reason=one.reason) for one in failures]
+        )
+        if found is None:
+            response.unknown = True
+        else:
+            result = found if request.acceptResources else flat_references(found)
+            getattr(response, "return").CopyFrom(to_struct(result))
+        return response
+
+    @_answers
+    def Call(self, request: Any, context: Any) -> Any:  # noqa: N802, ARG002 - the protocol's name
+        raise EngineError(
+            f"the method {request.tok} of a remote component is not supported: use the Pulumi CLI for this program"
+        )
+
+    def RegisterStackTransform(self, request: Any, context: Any) -> Any:  # noqa: N802, ARG002 - the protocol's name
+        self._transforms.add_for_stack(request)
+        return wire.EMPTY
+
+    def RegisterStackInvokeTransform(self, request: Any, context: Any) -> Any:  # noqa: N802, ARG002 - the protocol's name
+        self._transforms.add_for_invokes(request)
+        return wire.EMPTY
+
+    def RegisterResourceHook(self, request: Any, context: Any) -> Any:  # noqa: N802 - the protocol's name
+        return self._register(self.deployment.hooks.add, request, context)
+
+    def RegisterErrorHook(self, request: Any, context: Any) -> Any:  # noqa: N802 - the protocol's name
+        return self._register(self.deployment.hooks.add_for_errors, request, context)
+
+    @staticmethod
+    def _register(add: Callable[[Any], None], request: Any, context: Any) -> Any:
+        try:
+            add(request)
+        except HookFailed as error:
+            wire.refuse(context, str(error))
+        return wire.EMPTY
+
+    def SignalAndWaitForShutdown(self, request: Any, context: Any) -> Any:  # noqa: N802, ARG002 - the protocol's name
+        if self.deployment.hooks.registered:
+            self.done.set()
+            self.released.wait()
+        return wire.EMPTY
+
+
+class _Busy:
+    """Counts a request as being worked on while it is."""
+
+    def __init__(self, idle: threading.Condition, count: Callable[[int], None]) -> None:
+        self._idle = idle
+        self._count = count
+
+    def __enter__(self) -> None:
+        with self._idle:
+            self._count(1)
+
+    def __exit__(self, *_: object) -> None:
+        with self._idle:
+            self._count(-1)
+            self._idle.notify_all()
+
+
+def _answer(outputs: Properties, request: Any) -> Any:
+    if not request.acceptSecrets:
+        outputs = plain(outputs)
+    if not request.acceptResources:
+        outputs = flat_references(outputs)
+    return to_struct(outputs)

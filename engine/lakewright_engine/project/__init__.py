@@ -1,0 +1,1 @@
+"""Pulumi.yaml and the configuration of stacks."""

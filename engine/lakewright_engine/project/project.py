@@ -1,0 +1,227 @@
+"""A Pulumi project: what Pulumi.yaml says, where its stacks' configuration lies, and which backend keeps its state."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, cast
+
+import yaml
+
+from lakewright_engine.model.errors import ProjectError, UnsupportedFeature
+from lakewright_engine.project.stack_config import StackConfig, as_text, full_key
+from lakewright_engine.project.yaml_text import load_yaml
+from lakewright_engine.state.backend import FileBackend
+from lakewright_engine.state.names import check_project_name, check_stack_name
+from lakewright_engine.state.secrets import PassphraseManager
+
+FILE_NAMES = ("Pulumi.yaml", "Pulumi.yml")
+OWN_STATE = Path(".lakewright", "state")
+"""Folder of the project that keeps the state where no backend is chosen."""
+
+_PULUMI_CLOUD = "https://api.pulumi.com"
+
+
+@dataclass(frozen=True)
+class Configuration:
+    """What a program reads as its configuration: text by full key (`namespace:name`); objects are JSON text."""
+
+    values: dict[str, str] = field(default_factory=dict[str, str])
+    secret_keys: list[str] = field(default_factory=list[str])
+
+
+@dataclass(frozen=True)
+class Project:
+    """A Python project. All paths are absolute."""
+
+    file: Path
+    name: str
+    main: str = ""
+    virtualenv: Path | None = None
+    """`runtime.options.virtualenv`; None means the interpreter that runs us."""
+    stack_config_dir: Path = Path()
+    backend_url: str = ""
+    """`backend.url`; see `state_url` for what is used."""
+    defaults: dict[str, Any] = field(default_factory=dict[str, Any])
+    """`config` of Pulumi.yaml: values that hold for every stack that does not set its own, by full key."""
+    secret_defaults: tuple[str, ...] = ()
+    required_keys: tuple[str, ...] = ()
+    """Keys that Pulumi.yaml declares without a default."""
+
+    @classmethod
+    def load(cls, directory: Path | str = ".") -> Project:
+        """Reads the Pulumi.yaml of a folder or the nearest folder above it.
+
+        Raises ProjectError if there is none or it cannot be read, UnsupportedFeature for another language than Python.
+        """
+        start = Path(directory).resolve()
+        if not start.is_dir():
+            raise ProjectError(f"{directory} is no directory")
+        for folder in (start, *start.parents):
+            for name in FILE_NAMES:
+                if (folder / name).is_file():
+                    return _read(folder / name)
+        message = f"no Pulumi.yaml found in {start} or any folder above it; give the project's folder with -C DIR"
+        raise ProjectError(message)
+
+    @property
+    def root(self) -> Path:
+        return self.file.parent
+
+    @property
+    def program(self) -> Path:
+        """What `main` names: a folder with a `__main__.py`, or a file; the project's folder where it names nothing."""
+        return (self.root / self.main).resolve() if self.main else self.root
+
+    @property
+    def working_directory(self) -> Path:
+        """Where the program runs."""
+        return self.program.parent if self.program.is_file() else self.program
+
+    @property
+    def python(self) -> Path | None:
+        """The interpreter of `virtualenv`; raises ProjectError if that folder has none."""
+        if self.virtualenv is None:
+            return None
+        python = self.virtualenv / "bin" / "python"
+        if not python.exists():
+            message = (
+                f"{self.file}: runtime.options.virtualenv is {self.virtualenv}, which has no bin/python; make it first"
+            )
+            raise ProjectError(message)
+        return python
+
+    @property
+    def state_url(self) -> str:
+        """Return PULUMI_BACKEND_URL, else `backend.url`, else the last `pulumi login`, else the project's folder."""
+        return os.environ.get("PULUMI_BACKEND_URL") or self.backend_url or _logged_in() or self._own_state_url
+
+    @property
+    def has_own_state(self) -> bool:
+        """Whether the state is kept in the project's folder because no backend was chosen."""
+        return self.state_url == self._own_state_url
+
+    @property
+    def _own_state_url(self) -> str:
+        return f"file://{self.root / OWN_STATE}"
+
+    def backend(self) -> FileBackend:
+        """The backend that keeps the project's state; raises UnsupportedFeature if it is no folder."""
+        return FileBackend(self.state_url)
+
+    def stack_file(self, stack: str) -> Path:
+        """The file of a stack's settings. Raises StateError for a name that no stack can have."""
+        check_stack_name(stack)
+        return self.stack_config_dir / f"Pulumi.{stack}.yaml"
+
+    def stack_config(self, stack: str) -> StackConfig:
+        """The stack's own settings; empty where it has no file."""
+        return StackConfig.load(self.stack_file(stack), self.name, stack)
+
+    def secrets(self, stack: str) -> PassphraseManager:
+        """The stack's secrets manager: of its settings, else of its state, else a new one, kept in the settings."""
+        config = self.stack_config(stack)
+        config.refuse_unsupported()
+        if config.salt:
+            return PassphraseManager.from_salt(config.salt, stack)
+        manager = self.backend().manager(self.name, stack) or PassphraseManager.create(stack)
+        config.set_salt(manager.salt)
+        config.save()
+        return manager
+
+    def configuration(self, stack: str) -> Configuration:
+        """What the program of this stack reads. Needs the passphrase only if a value is a secret.
+
+        Raises ProjectError if a key that Pulumi.yaml declares has no value.
+        """
+        config = self.stack_config(stack)
+        config.refuse_unsupported()
+        values = {key: as_text(value) for key, value in self.defaults.items()}
+        secret_keys = set(self.secret_defaults)
+        for key in config.values:
+            values[key] = config.plaintext(key)
+            if config.is_secret(key):
+                secret_keys.add(key)
+        missing = [key for key in self.required_keys if key not in values]
+        if missing:
+            message = (
+                f"stack '{stack}' is missing configuration value(s) {', '.join(missing)}, which {self.file} asks for"
+            )
+            raise ProjectError(message)
+        return Configuration(values, sorted(secret_keys & values.keys()))
+
+
+def _read(file: Path) -> Project:
+    body = read_yaml(file)
+    name = body.get("name")
+    if not isinstance(name, str) or not name:
+        raise ProjectError(f"{file}: 'name' is missing")
+    check_project_name(name, file)
+    runtime: Any = body.get("runtime")
+    described = cast("dict[str, Any]", runtime) if isinstance(runtime, dict) else {"name": runtime}
+    if described.get("name") != "python":
+        message = f"{file}: runtime is {described.get('name')!r}; only 'python' programs are run"
+        raise UnsupportedFeature(message)
+    options = cast("dict[str, Any]", described.get("options") or {})
+    virtualenv = options.get("virtualenv")
+    config: Any = body.get("config")
+    # `config` naming a folder is the older spelling of `stackConfigDir`.
+    folder = body.get("stackConfigDir") or (config if isinstance(config, str) else "")
+    backend = cast("dict[str, Any]", body.get("backend") or {})
+    declared = cast("dict[str, Any]", config) if isinstance(config, dict) else {}
+    defaults, secret, required = _declared(declared, name)
+    return Project(
+        file=file,
+        name=name,
+        main=body.get("main") or "",
+        virtualenv=(file.parent / virtualenv).absolute() if virtualenv else None,
+        stack_config_dir=(file.parent / folder).resolve(),
+        backend_url=backend.get("url") or "",
+        defaults=defaults,
+        secret_defaults=secret,
+        required_keys=required,
+    )
+
+
+def _declared(config: dict[str, Any], project: str) -> tuple[dict[str, Any], tuple[str, ...], tuple[str, ...]]:
+    """Defaults, which of them are secret, and keys without a default."""
+    defaults: dict[str, Any] = {}
+    secret: list[str] = []
+    required: list[str] = []
+    for name, declaration in config.items():
+        key = full_key(name, project)
+        described = cast("dict[str, Any]", declaration) if isinstance(declaration, dict) else {"value": declaration}
+        value = described.get("value", described.get("default"))
+        if value is not None:
+            defaults[key] = value
+        elif "type" in described:
+            required.append(key)
+        if described.get("secret"):
+            secret.append(key)
+    return defaults, tuple(secret), tuple(required)
+
+
+def read_yaml(file: Path) -> dict[str, Any]:
+    """A YAML file that holds a mapping; ProjectError names the file and the place otherwise."""
+    try:
+        body: Any = load_yaml(file.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise ProjectError(f"{file} cannot be read: {error}") from error
+    if body is None:
+        return {}
+    if not isinstance(body, dict):
+        raise ProjectError(f"{file}: expected a mapping, found {type(body).__name__}")
+    return cast("dict[str, Any]", body)
+
+
+def _logged_in() -> str:
+    """Return where `pulumi login` went last; an access token alone means Pulumi Cloud, as for the CLI."""
+    home = os.environ.get("PULUMI_CREDENTIALS_PATH") or os.environ.get("PULUMI_HOME") or Path.home() / ".pulumi"
+    try:
+        content: Any = json.loads((Path(home) / "credentials.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        content = None
+    current = cast("dict[str, Any]", content).get("current") if isinstance(content, dict) else None
+    return current or (_PULUMI_CLOUD if os.environ.get("PULUMI_ACCESS_TOKEN") else "")

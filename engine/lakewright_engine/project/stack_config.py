@@ -1,0 +1,272 @@
+"""A stack's settings, Pulumi.<stack>.yaml: configuration values, encrypted where secret, and the passphrase's salt."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+import yaml
+
+from lakewright_engine.model.errors import ProjectError, UnsupportedFeature
+from lakewright_engine.project import yaml_edit
+from lakewright_engine.project.yaml_text import load_yaml
+from lakewright_engine.state import files
+from lakewright_engine.state.secrets import PassphraseManager, refuse_other_providers
+
+SEGMENT = re.compile(r"""\.?([^.\[\]"]+)|\[(\d+)\]|\["((?:[^"\\]|\\.)*)"\]""")
+
+
+def full_key(key: str, project: str) -> str:
+    """`namespace:name`; a bare name belongs to the project. `namespace:config:name` is an older spelling of it."""
+    namespace, colon, name = key.partition(":")
+    if not colon:
+        return f"{project}:{key}"
+    return f"{namespace}:{name.removeprefix('config:')}"
+
+
+@dataclass
+class StackConfig:
+    """The settings as read, changed in memory, and written by `save`."""
+
+    file: Path
+    project: str
+    stack: str
+    text: str
+
+    @classmethod
+    def load(cls, file: Path, project: str, stack: str) -> StackConfig:
+        """Raises ProjectError if the file is there and cannot be read."""
+        try:
+            text = file.read_text(encoding="utf-8") if file.is_file() else ""
+        except (OSError, UnicodeDecodeError) as error:
+            raise ProjectError(f"{file} cannot be read: {error}") from error
+        config = cls(file, project, stack, text)
+        config._check()
+        return config
+
+    def _check(self) -> None:
+        try:
+            body: Any = load_yaml(self.text)
+        except yaml.YAMLError as error:
+            raise ProjectError(f"{self.file} cannot be read: {error}") from error
+        values: Any = cast("dict[str, Any]", body).get("config") if isinstance(body, dict) else None
+        places: list[tuple[str, Any]] = [("", body), ("config", values)]
+        for what, found in places:
+            if found is not None and not isinstance(found, dict):
+                where = f"'{what}' of {self.file}" if what else str(self.file)
+                raise ProjectError(f"{where} must be a mapping, found {type(found).__name__}")
+
+    @property
+    def body(self) -> dict[str, Any]:
+        return load_yaml(self.text) or {}
+
+    @property
+    def values(self) -> dict[str, Any]:
+        """Values by full key, as the file has them: a secret is `{"secure": ciphertext}`."""
+        written: dict[str, Any] = self.body.get("config") or {}
+        return {full_key(str(key), self.project): value for key, value in written.items()}
+
+    @property
+    def salt(self) -> str:
+        return str(self.body.get("encryptionsalt") or "")
+
+    def refuse_unsupported(self) -> None:
+        """Raises UnsupportedFeature for settings that the embedded engine cannot honour."""
+        body = self.body
+        refuse_other_providers(str(body.get("secretsprovider") or ""), self.stack)
+        if body.get("encryptedkey"):
+            refuse_other_providers("a cloud key", self.stack)
+        if body.get("environment"):
+            message = f"{self.file}: 'environment' (Pulumi ESC) needs Pulumi Cloud; use --engine pulumi"
+            raise UnsupportedFeature(message)
+
+    def is_secret(self, key: str) -> bool:
+        """Whether the value is a secret or holds one."""
+        return _holds_secret(self.values[key])
+
+    def plaintext(self, key: str) -> str:
+        """The value as a program reads it: text as it is, anything else as JSON text, secrets decrypted."""
+        return as_text(self._decrypted(self.values[key]))
+
+    def masked(self, key: str) -> str:
+        """The value for a person's eyes: `[secret]` in the place of secrets."""
+        return as_text(_masked(self.values[key]))
+
+    def get(self, key: str, *, path: bool = False) -> str | None:
+        """The decrypted value; with `path`, of a place inside a value (`tree.leaf[0]`). None if there is none."""
+        value = self._at(key, path)
+        return None if value is None else as_text(self._decrypted(value))
+
+    def holds_secret(self, key: str, *, path: bool = False) -> bool:
+        """Whether what `get` answers is a secret or holds one."""
+        return _holds_secret(self._at(key, path))
+
+    def _at(self, key: str, path: bool) -> Any:
+        name, steps = self._place(key, path)
+        value: Any = self.values
+        for step in (name, *steps):
+            if not _reaches(value, step):
+                return None
+            value = value[step]
+        return value
+
+    def set(self, key: str, value: str, *, secret: bool = False, path: bool = False) -> None:
+        """Sets a value, encrypted if `secret`. Raises ProjectError if `path` leads through what is no container."""
+        name, steps = self._place(key, path)
+        stored: Any = {"secure": self._manager().encrypt(value)} if secret else _typed(value) if path else value
+        self._store(name, _placed(self.values.get(name), steps, stored, key) if steps else stored)
+
+    def set_value(self, key: str, value: Any) -> None:
+        """Sets a structured value, without secrets."""
+        self._store(full_key(key, self.project), value)
+
+    def remove(self, key: str, *, path: bool = False) -> None:
+        """Removes a value or a place inside one; nothing happens if there is none."""
+        name, steps = self._place(key, path)
+        if name not in self.values:
+            return
+        if not steps:
+            self.text = yaml_edit.without_entry(self.text, ["config", self._spelling(name)])
+            return
+        holder: Any = self.values[name]
+        root = holder
+        for step in steps[:-1]:
+            if not _reaches(holder, step):
+                return
+            holder = holder[step]
+        if _reaches(holder, steps[-1]):
+            del holder[steps[-1]]
+            self._store(name, root)
+
+    def set_salt(self, salt: str) -> None:
+        body = self.body
+        if body.get("encryptionsalt") or not body:
+            self.text = yaml_edit.with_entry(self.text, ["encryptionsalt"], salt)
+        else:
+            self.text = f"encryptionsalt: {salt}\n{self.text}"
+
+    def save(self) -> None:
+        """Replace the file: a reader sees the old or the new. Raises ProjectError if it cannot be written."""
+        files.remove_leftovers(self.file.parent, re.escape(self.file.name))
+        try:
+            files.write(self.file, self.text.encode())
+        except OSError as error:
+            message = f"{self.file} could not be saved: {error.strerror or error}. It is unchanged."
+            raise ProjectError(message) from error
+
+    def _store(self, name: str, value: Any) -> None:
+        self.text = yaml_edit.with_entry(self.text, ["config", self._spelling(name)], value)
+
+    def _spelling(self, name: str) -> str:
+        """The key as the file writes it: a person may have left the namespace out."""
+        written: dict[str, Any] = self.body.get("config") or {}
+        return next((str(key) for key in written if full_key(str(key), self.project) == name), name)
+
+    def _place(self, key: str, path: bool) -> tuple[str, list[str | int]]:
+        if not path:
+            return full_key(key, self.project), []
+        steps = _steps(key)
+        return full_key(str(steps[0]), self.project), steps[1:]
+
+    def _manager(self) -> PassphraseManager:
+        if self.salt:
+            return PassphraseManager.from_salt(self.salt, self.stack)
+        manager = PassphraseManager.create(self.stack)
+        self.set_salt(manager.salt)
+        return manager
+
+    def _decrypted(self, value: Any) -> Any:
+        if _is_secure(value):
+            return self._manager().decrypt(value["secure"])
+        if isinstance(value, dict):
+            return {key: self._decrypted(item) for key, item in cast("dict[str, Any]", value).items()}
+        if isinstance(value, list):
+            return [self._decrypted(item) for item in cast("list[Any]", value)]
+        return value
+
+
+def as_text(value: Any) -> str:
+    """A configuration value as text: strings as they are, nothing as empty, everything else as JSON."""
+    if value is None:
+        return ""
+    if isinstance(value, str):
+        return value
+    return json.dumps(value, separators=(",", ":"), sort_keys=True, ensure_ascii=False, default=str)
+
+
+def _is_secure(value: Any) -> bool:
+    return (
+        isinstance(value, dict)
+        and list(cast("dict[str, Any]", value)) == ["secure"]
+        and isinstance(value["secure"], str)
+    )
+
+
+def _holds_secret(value: Any) -> bool:
+    if isinstance(value, dict):
+        return _is_secure(value) or any(_holds_secret(item) for item in cast("dict[str, Any]", value).values())
+    return isinstance(value, list) and any(_holds_secret(item) for item in cast("list[Any]", value))
+
+
+def _masked(value: Any) -> Any:
+    if _is_secure(value):
+        return "[secret]"
+    if isinstance(value, dict):
+        return {key: _masked(item) for key, item in cast("dict[str, Any]", value).items()}
+    if isinstance(value, list):
+        return [_masked(item) for item in cast("list[Any]", value)]
+    return value
+
+
+def _typed(value: str) -> Any:
+    """What the CLI makes of text inside a structured value: a boolean or an integer, else it stays text."""
+    if value in ("true", "false"):
+        return value == "true"
+    return int(value) if re.fullmatch(r"-?[1-9]\d*|0", value) else value
+
+
+def _steps(path: str) -> list[str | int]:
+    """`tree["a.b"].leaf[0]` -> tree, a.b, leaf, 0."""
+    steps: list[str | int] = []
+    position = 0
+    while position < len(path):
+        match = SEGMENT.match(path, position)
+        if match is None:
+            raise ProjectError(f"'{path}' is no path: cannot read it from '{path[position:]}' on")
+        name, index, quoted = match.groups()
+        if index is not None:
+            steps.append(int(index))
+        else:
+            steps.append(name if name is not None else re.sub(r"\\(.)", r"\1", quoted))
+        position = match.end()
+    if not steps or isinstance(steps[0], int):
+        raise ProjectError(f"'{path}' is no path: it must begin with the name of a key")
+    return steps
+
+
+def _reaches(value: Any, step: str | int) -> bool:
+    if isinstance(step, int):
+        return isinstance(value, list) and step < len(cast("list[Any]", value))
+    return isinstance(value, dict) and step in value and not _is_secure(value)
+
+
+def _placed(value: Any, steps: list[str | int], new: Any, path: str) -> Any:
+    """`value` with `new` at the end of `steps`; containers on the way are made."""
+    if not steps:
+        return new
+    step = steps[0]
+    if isinstance(step, int):
+        found: Any = [] if value is None else value
+        items = cast("list[Any]", found) if isinstance(found, list) else []
+        if not isinstance(found, list) or step > len(items):
+            raise ProjectError(f"'{path}' cannot be set: there is no list with {step} item(s) before it")
+        inside = items[step] if step < len(items) else None
+        return [*items[:step], _placed(inside, steps[1:], new, path), *items[step + 1 :]]
+    members: Any = {} if value is None else value
+    if not isinstance(members, dict) or _is_secure(members):
+        raise ProjectError(f"'{path}' cannot be set: '{step}' would be a key of something that is no mapping")
+    known = cast("dict[str, Any]", members)
+    return known | {step: _placed(known.get(step), steps[1:], new, path)}

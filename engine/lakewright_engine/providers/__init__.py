@@ -1,0 +1,1 @@
+"""Resource providers: find, start and call their plugins."""

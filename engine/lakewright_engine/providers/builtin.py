@@ -1,0 +1,75 @@
+"""The provider that is part of every engine: references to other stacks, and this deployment's own resources."""
+
+# ruff: noqa: ARG002 - the signatures are those of every provider
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from lakewright_engine.model.errors import ProviderError, UnsupportedFeature
+from lakewright_engine.model.properties import has_secret
+from lakewright_engine.model.resources import Properties, ResourceState, Value
+from lakewright_engine.model.urns import urn_type
+from lakewright_engine.providers.provider import Diff, Failure, Provider, ReadResult
+
+StackOutputs = Callable[[str], Properties]
+"""The outputs of another stack, by the name a StackReference gives."""
+
+
+class BuiltinProvider(Provider):
+    """`pulumi:pulumi:StackReference` and the functions of the package `pulumi`."""
+
+    def __init__(self, stack_outputs: StackOutputs, find: Callable[[str], ResourceState | None]) -> None:
+        super().__init__("pulumi", None)
+        self._stack_outputs = stack_outputs
+        self._find = find
+
+    def handshake(self, engine: str, root: str | None, program: str | None) -> None:
+        """Nothing to agree on."""
+
+    def check_config(self, urn: str, olds: Properties, news: Properties) -> tuple[Properties, list[Failure]]:
+        return news, []
+
+    def diff_config(self, urn: str, old_inputs: Properties, old_outputs: Properties, news: Properties) -> Diff:
+        return Diff("none")
+
+    def configure(self, urn: str, object_id: str, inputs: Properties) -> None:
+        """Nothing to configure."""
+
+    def check(self, urn: str, olds: Properties, news: Properties) -> tuple[Properties, list[Failure]]:
+        raise UnsupportedFeature(
+            f"{urn}: the embedded engine does not manage the type {urn_type(urn)}; use the Pulumi CLI for this program"
+        )
+
+    def read(self, urn: str, object_id: str, inputs: Properties, outputs: Properties, timeout: float = 0) -> ReadResult:
+        if urn_type(urn) != "pulumi:pulumi:StackReference":
+            raise UnsupportedFeature(f"{urn}: the embedded engine cannot read a {urn_type(urn)}; use the Pulumi CLI")
+        name = inputs.get("name") or outputs.get("name") or object_id
+        if not isinstance(name, str):
+            raise ProviderError(f"{urn}: the name of the referenced stack must be a plain string")
+        return ReadResult(object_id, self._reference(name), inputs)
+
+    def _reference(self, name: str) -> Properties:
+        outputs = self._stack_outputs(name)
+        secret_names: list[Value] = [key for key in sorted(outputs) if has_secret(outputs[key])]
+        return {"name": name, "outputs": outputs, "secretOutputNames": secret_names}
+
+    def diff(self, urn: str, old: ResourceState, news: Properties, ignore: list[str]) -> Diff:
+        return Diff("unknown")
+
+    def delete(self, old: ResourceState) -> None:
+        """A reference leaves nothing behind."""
+
+    def invoke(self, token: str, arguments: Properties, preview: bool) -> tuple[Properties | None, list[Failure]]:
+        if token == "pulumi:pulumi:readStackOutputs":  # noqa: S105 - a function's name
+            return self._reference(str(arguments["name"])), []
+        if token == "pulumi:pulumi:getResource":  # noqa: S105 - a function's name
+            urn = str(arguments["urn"])
+            state = self._find(urn)
+            if state is None:
+                raise ProviderError(f"unknown resource {urn}")
+            return {"urn": urn, "id": state.id, "provider": state.provider, "state": state.outputs}, []
+        raise UnsupportedFeature(f"the embedded engine has no function {token}; use the Pulumi CLI for this program")
+
+    def cancel(self) -> None:
+        """Nothing runs."""

@@ -1,0 +1,125 @@
+"""Where a provider's plugin is: attached by the caller, installed as the CLI installs it, or part of the sandbox."""
+
+from __future__ import annotations
+
+import importlib.util
+import ipaddress
+import json
+import os
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import cast
+from urllib.parse import urlsplit
+
+from lakewright_engine.model.errors import ProviderError
+from lakewright_engine.model.properties import has_unknown, without_secrets
+from lakewright_engine.model.resources import Properties, Value
+
+_SANDBOX = "lakewright_sandbox"
+_SANDBOX_PACKAGES = ("aws", "kubernetes")
+
+
+@dataclass(frozen=True)
+class Plugin:
+    """A plugin that the engine can start."""
+
+    command: list[str]
+    binary: Path | None = None
+    """The installed file; None for the sandbox's providers."""
+
+
+def find_plugin(package: str, inputs: Properties, *, in_sandbox: bool) -> Plugin:
+    """Return the plugin for a provider resource.
+
+    Args:
+        package: The provider's package, such as `aws`.
+        inputs: The provider's configuration.
+        in_sandbox: Whether the stack's environment is a sandbox: its own providers then come before installed ones,
+            except for a provider that leads elsewhere: to a cluster, which an installed plugin reaches, too.
+
+    Raises:
+        ProviderError: nothing is installed, and the sandbox has no provider for that package and configuration.
+    """
+    from_sandbox = package in _SANDBOX_PACKAGES and importlib.util.find_spec(_SANDBOX) is not None
+    sandbox = Plugin([sys.executable, "-m", f"{_SANDBOX}.providers", package])
+    if from_sandbox and in_sandbox and not _reaches_cluster(package, inputs) and not _why_not_sandbox(package, inputs):
+        return sandbox
+    version = inputs.get("version")
+    binary = _installed_plugin(package, version if isinstance(version, str) else "")
+    if binary is not None:
+        return Plugin([str(binary)], binary)
+    if not from_sandbox:
+        raise ProviderError(
+            f"no provider for the package {package!r}: install its plugin "
+            f"(`pulumi plugin install resource {package}`), or put pulumi-resource-{package} on the PATH"
+        )
+    if reason := _why_not_sandbox(package, inputs):
+        raise ProviderError(reason)
+    return sandbox
+
+
+def attached_port(package: str) -> int | None:
+    """Return the port of a provider that the caller has started, from PULUMI_DEBUG_PROVIDERS."""
+    for entry in os.environ.get("PULUMI_DEBUG_PROVIDERS", "").split(","):
+        name, _, port = entry.partition(":")
+        if name == package and port.isdigit():
+            return int(port)
+    return None
+
+
+def _reaches_cluster(package: str, inputs: Properties) -> bool:
+    return package == "kubernetes" and inputs.get("renderYamlToDirectory") in (None, "")
+
+
+def _why_not_sandbox(package: str, inputs: Properties) -> str:
+    """Return why the sandbox's provider cannot serve this configuration; empty if it stays on this machine."""
+    if package == "kubernetes":
+        # Without a directory to render to, the provider itself refuses every cluster but a sandbox's.
+        return ""
+    endpoints = without_secrets(inputs.get("endpoints"))
+    urls = [] if has_unknown(endpoints) else list(_urls(endpoints))
+    if has_unknown(endpoints) or (urls and all(_is_loopback(url) for url in urls)):
+        return ""
+    return (
+        f"the sandbox's {package} provider only talks to a running sandbox: all of the provider's `endpoints` "
+        f"must be on this machine (found: {', '.join(urls) or 'none'}); for a real account install the plugin "
+        f"(`pulumi plugin install resource {package}`)"
+    )
+
+
+def _urls(endpoints: Value) -> Iterator[str]:
+    if isinstance(endpoints, str):
+        try:
+            endpoints = cast("Value", json.loads(endpoints)) if endpoints else []
+        except ValueError:
+            yield endpoints
+            return
+    parts = endpoints if isinstance(endpoints, list) else [endpoints]
+    for part in parts:
+        if isinstance(part, dict):
+            yield from (str(url) for url in part.values() if url)
+
+
+def _is_loopback(url: str) -> bool:
+    host = urlsplit(url).hostname or ""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _installed_plugin(package: str, version: str) -> Path | None:
+    """Return the plugin on the PATH, else the wanted (or newest) one that `pulumi plugin install` put down."""
+    name = f"pulumi-resource-{package}"
+    for folder in os.environ.get("PATH", "").split(os.pathsep):
+        candidate = Path(folder or ".") / name
+        if os.access(candidate, os.X_OK) and candidate.is_file():
+            return candidate
+    home = Path(os.environ.get("PULUMI_HOME") or Path.home() / ".pulumi")
+    installed = {path.name.rpartition("-v")[2]: path / name for path in home.glob(f"plugins/resource-{package}-v*")}
+    if version in installed:
+        return installed[version]
+    newest = sorted(installed, key=lambda text: [int(part) for part in text.split("-")[0].split(".") if part.isdigit()])
+    return installed[newest[-1]] if newest and not version else None

@@ -1,0 +1,324 @@
+"""A provider behind Pulumi's provider protocol: one method a call, in the engine's own values."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from lakewright_engine.model.assets import with_contents
+from lakewright_engine.model.errors import InitFailed, ProviderError
+from lakewright_engine.model.properties import (
+    flat_references,
+    from_struct,
+    has_unknown,
+    mark_secrets,
+    plain,
+    to_struct,
+    without_secrets,
+)
+from lakewright_engine.model.resources import Properties, ResourceState, Value
+from lakewright_engine.model.urns import urn_name, urn_type
+from lakewright_engine.processes import rpc as wire
+
+_KINDS: tuple[str, ...] = ("add", "add-replace", "delete", "delete-replace", "update", "update-replace")
+
+
+@dataclass(frozen=True)
+class Failure:
+    """An input that a provider refuses; an empty `property` means the resource as a whole."""
+
+    property: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Diff:
+    """What a provider says of the way from old outputs to new inputs. `changes`: `none`, `some` or `unknown`."""
+
+    changes: str
+    keys: list[str] = field(default_factory=list[str])
+    replace_keys: list[str] = field(default_factory=list[str])
+    stable_keys: list[str] = field(default_factory=list[str])
+    detailed: dict[str, tuple[str, bool]] | None = None
+    """Property path -> kind (`add`, `update-replace`, ...) and whether it is a difference of inputs."""
+    delete_before_replace: bool = False
+
+    @property
+    def replaces(self) -> bool:
+        return bool(self.replace_keys) or any(kind.endswith("-replace") for kind, _ in (self.detailed or {}).values())
+
+    def inverted(self) -> Diff:
+        """The same difference seen from the other end: what was added is deleted."""
+        if self.detailed is None:
+            return self
+        turned = {"add": "delete", "delete": "add", "add-replace": "delete-replace", "delete-replace": "add-replace"}
+        return replace(self, detailed={path: (turned.get(k, k), i) for path, (k, i) in self.detailed.items()})
+
+
+@dataclass(frozen=True)
+class ReadResult:
+    """`id` is empty when the object is gone."""
+
+    id: str
+    outputs: Properties
+    inputs: Properties | None
+
+
+def public_config(inputs: Properties) -> Properties:
+    """A provider's inputs without what the engine keeps among them for itself."""
+    return {key: value for key, value in inputs.items() if key != "__internal"}
+
+
+class Provider:
+    """A configured (or not yet configurable) provider. Raises ProviderError for whatever the provider refuses."""
+
+    def __init__(self, package: str, stub: Any, describe_end: Callable[[], str] = str) -> None:
+        """Take over a started provider.
+
+        Args:
+            package: Its package's name.
+            stub: Its gRPC stub.
+            describe_end: Says in one sentence how its process ended; empty while it runs, or if that is not known.
+        """
+        self.package = package
+        self._stub = stub
+        self._describe_end = describe_end
+        self._negotiated = False
+        self._secrets = False
+        self._references = False
+        self._preview = False
+        self._known = True
+
+    def handshake(self, engine: str, root: str | None, program: str | None) -> None:
+        """Negotiate the protocol. `engine` is the engine's address; folders are None where they are not known."""
+        answer = self._call_optional(
+            self._stub.Handshake,
+            wire.provider_messages.ProviderHandshakeRequest(
+                engine_address=engine, root_directory=root, program_directory=program, configure_with_urn=True
+            ),
+        )
+        if answer is not None:
+            self._negotiated = True
+            self._secrets = answer.accept_secrets
+            self._references = answer.accept_resources
+            self._preview = True
+
+    def check_config(self, urn: str, olds: Properties, news: Properties) -> tuple[Properties, list[Failure]]:
+        request = wire.provider_messages.CheckRequest(
+            urn=urn, olds=to_struct(plain(olds)), news=to_struct(plain(news)), name=urn_name(urn), type=urn_type(urn)
+        )
+        answer = self._call_optional(self._stub.CheckConfig, request)
+        if answer is None:
+            return news, []
+        checked = mark_secrets(from_struct(answer.inputs), news)
+        return checked, [Failure(item.property, item.reason) for item in answer.failures]
+
+    def diff_config(self, urn: str, old_inputs: Properties, old_outputs: Properties, news: Properties) -> Diff:
+        request = wire.provider_messages.DiffRequest(
+            urn=urn,
+            olds=to_struct(plain(old_outputs)),
+            news=to_struct(plain(news)),
+            old_inputs=to_struct(plain(old_inputs)),
+            name=urn_name(urn),
+            type=urn_type(urn),
+        )
+        answer = self._call_optional(self._stub.DiffConfig, request)
+        return Diff("unknown") if answer is None else _diff(answer)
+
+    def configure(self, urn: str, object_id: str, inputs: Properties) -> None:
+        self._known = not has_unknown(dict(inputs))
+        if not self._known:
+            return
+        variables = {f"{self.package}:config:{key}": _text(value) for key, value in inputs.items() if key != "version"}
+        answer = self._call(
+            self._stub.Configure,
+            wire.provider_messages.ConfigureRequest(
+                variables=variables,
+                args=to_struct(inputs),
+                acceptSecrets=True,
+                acceptResources=True,
+                sends_old_inputs=True,
+                sends_old_inputs_to_delete=True,
+                id=object_id,
+                urn=urn,
+                name=urn_name(urn),
+                type=urn_type(urn),
+            ),
+        )
+        if not self._negotiated:
+            self._secrets = answer.acceptSecrets
+            self._references = answer.acceptResources
+            self._preview = answer.supportsPreview
+
+    def check(self, urn: str, olds: Properties, news: Properties) -> tuple[Properties, list[Failure]]:
+        if not self._known:
+            return news, []
+        request = wire.provider_messages.CheckRequest(
+            urn=urn,
+            olds=self._out(olds),
+            news=self._out(news),
+            randomSeed=os.urandom(32),
+            name=urn_name(urn),
+            type=urn_type(urn),
+        )
+        answer = self._call(self._stub.Check, request)
+        checked = self._in(answer.inputs, news)
+        return checked, [Failure(item.property, item.reason) for item in answer.failures]
+
+    def diff(self, urn: str, old: ResourceState, news: Properties, ignore: list[str]) -> Diff:
+        if not self._known:
+            return Diff("some")
+        request = wire.provider_messages.DiffRequest(
+            id=old.id,
+            urn=urn,
+            olds=self._out(old.outputs),
+            news=self._out(news),
+            old_inputs=self._out(old.inputs),
+            ignoreChanges=ignore,
+            name=urn_name(urn),
+            type=urn_type(urn),
+        )
+        return _diff(self._call(self._stub.Diff, request))
+
+    def create(self, new: ResourceState, preview: bool) -> tuple[str, Properties]:
+        """The id and outputs of a new object with the inputs of `new`; a preview has no id yet."""
+        if preview and not (self._preview and self._known):
+            return "", new.inputs
+        request = wire.provider_messages.CreateRequest(
+            urn=new.urn,
+            properties=self._out(new.inputs),
+            timeout=new.custom_timeouts.get("create", 0),
+            preview=preview,
+            name=urn_name(new.urn),
+            type=new.type,
+        )
+        answer = self._call_marked(self._stub.Create, request, new.inputs)
+        if not answer.id and not preview:
+            raise ProviderError(f"{self.package} created {urn_name(new.urn)!r} but returned no id to find it by")
+        return answer.id, self._in(answer.properties, new.inputs)
+
+    def read(self, urn: str, object_id: str, inputs: Properties, outputs: Properties, timeout: float = 0) -> ReadResult:
+        """What an object is like; empty while the provider's own configuration is not known yet, in a preview."""
+        if not self._known:
+            return ReadResult(object_id, {}, {})
+        request = wire.provider_messages.ReadRequest(
+            id=object_id,
+            urn=urn,
+            properties=self._out(outputs),
+            inputs=self._out(inputs),
+            name=urn_name(urn),
+            type=urn_type(urn),
+            timeout=timeout,
+        )
+        answer = self._call_marked(self._stub.Read, request, outputs, inputs)
+        if not answer.id:
+            return ReadResult("", {}, None)
+        found_inputs = self._in(answer.inputs, inputs) if answer.HasField("inputs") else None
+        return ReadResult(answer.id, self._in(answer.properties, outputs, inputs), found_inputs)
+
+    def update(self, old: ResourceState, new: ResourceState, preview: bool) -> Properties:
+        """The outputs of the object that `old` describes once it has the inputs of `new`."""
+        if preview and not (self._preview and self._known):
+            return new.inputs
+        request = wire.provider_messages.UpdateRequest(
+            id=old.id,
+            urn=new.urn,
+            olds=self._out(old.outputs),
+            news=self._out(new.inputs),
+            old_inputs=self._out(old.inputs),
+            ignoreChanges=new.ignore_changes,
+            timeout=new.custom_timeouts.get("update", 0),
+            preview=preview,
+            name=urn_name(new.urn),
+            type=new.type,
+        )
+        return self._in(self._call_marked(self._stub.Update, request, new.inputs).properties, new.inputs)
+
+    def delete(self, old: ResourceState) -> None:
+        request = wire.provider_messages.DeleteRequest(
+            id=old.id,
+            urn=old.urn,
+            properties=self._out(old.outputs),
+            old_inputs=self._out(old.inputs),
+            timeout=old.custom_timeouts.get("delete", 0),
+            name=urn_name(old.urn),
+            type=old.type,
+        )
+        self._call(self._stub.Delete, request)
+
+    def invoke(self, token: str, arguments: Properties, preview: bool) -> tuple[Properties | None, list[Failure]]:
+        """The result, or None while the provider's own configuration is not known yet."""
+        if not self._known:
+            return None, []
+        request = wire.provider_messages.InvokeRequest(tok=token, args=self._out(arguments), preview=preview)
+        answer = self._call(self._stub.Invoke, request)
+        failures = [Failure(item.property, item.reason) for item in answer.failures]
+        return from_struct(getattr(answer, "return")), failures
+
+    def cancel(self) -> None:
+        self._call_optional(self._stub.Cancel, wire.EMPTY)
+
+    def attach(self, engine: str) -> None:
+        """Tell a provider that somebody else has started where the engine is."""
+        self._call_optional(self._stub.Attach, wire.plugin_messages.PluginAttach(address=engine))
+
+    def _call(self, method: Any, request: Any) -> Any:
+        try:
+            return wire.call(method, request)
+        except ProviderError as error:
+            if error.ambiguous and (end := self._describe_end()):
+                raise ProviderError(end, ambiguous=True) from None
+            raise
+
+    def _call_marked(self, method: Any, request: Any, given: Properties, given_inputs: Properties | None = None) -> Any:
+        """As `_call`; marks the secrets in what a failed initialization left, as in what a success returns."""
+        try:
+            return self._call(method, request)
+        except InitFailed as failed:
+            if not self._secrets:
+                failed.outputs = mark_secrets(failed.outputs, given)
+                if failed.inputs is not None:
+                    failed.inputs = mark_secrets(failed.inputs, given_inputs or {})
+            raise
+
+    def _call_optional(self, method: Any, request: Any) -> Any | None:
+        """As `_call`; None when the provider does not implement the method."""
+        try:
+            return self._call(method, request)
+        except ProviderError as error:
+            if error.unimplemented:
+                return None
+            raise
+
+    def _out(self, properties: Properties) -> Any:
+        if not self._references:
+            properties = flat_references(properties)
+        return to_struct(properties if self._secrets else plain(properties))
+
+    def _in(self, struct: Any, given: Properties, assets: Properties | None = None) -> Properties:
+        """What a provider answers: secrets marked as in `given`, contents of assets as in `assets`."""
+        found = with_contents(from_struct(struct), given if assets is None else assets)
+        return found if self._secrets else mark_secrets(found, given)
+
+
+def _text(value: Value) -> str:
+    value = without_secrets(value)
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def _diff(answer: Any) -> Diff:
+    changes = {1: "none", 2: "some"}.get(answer.changes, "unknown")
+    detailed: dict[str, tuple[str, bool]] = {
+        path: (_KINDS[item.kind], item.inputDiff) for path, item in answer.detailedDiff.items()
+    }
+    return Diff(
+        changes,
+        list(answer.diffs),
+        list(answer.replaces),
+        list(answer.stables),
+        detailed if answer.hasDetailedDiff or detailed else None,
+        answer.deleteBeforeReplace,
+    )

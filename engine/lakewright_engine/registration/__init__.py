@@ -1,0 +1,1 @@
+"""What a program asks for when it registers a resource: desired state, aliases, transforms and hooks."""

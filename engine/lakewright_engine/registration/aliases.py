@@ -1,0 +1,75 @@
+"""Finds a resource's earlier self in the state, under its own name or one of its aliases."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from lakewright_engine.model.errors import ProgramError
+from lakewright_engine.model.resources import ResourceState
+from lakewright_engine.model.urns import Urn, make_urn
+from lakewright_engine.registration.desired_state import AliasSpec, Goal
+
+
+class Aliases:
+    """Remembers which old URN has become which new one: children inherit the aliases of their parents."""
+
+    def __init__(self, project: str, stack: str) -> None:
+        self._project = project
+        self._stack = stack
+        self._old_names: dict[str, str] = {}
+        self._new_names: dict[str, str] = {}
+
+    @property
+    def matched(self) -> set[str]:
+        """Old URNs that a resource has been found under."""
+        return set(self._new_names)
+
+    def current(self, old_urn: str) -> str:
+        return self._new_names.get(old_urn, old_urn)
+
+    def find(self, urn: str, goal: Goal, olds: dict[str, ResourceState], taken: set[str]) -> ResourceState | None:
+        """The old state. Raises ProgramError when an alias belongs to another resource of the program."""
+        for candidate in [urn, *self._candidates(goal)]:
+            old = olds.get(candidate)
+            if old is None:
+                continue
+            if candidate != urn:
+                if candidate in taken or candidate in self._new_names:
+                    owner = self._new_names.get(candidate, candidate)
+                    raise ProgramError(
+                        f"Duplicate resource alias '{candidate}' applied to resource with URN '{urn}' conflicting with "
+                        f"resource with URN '{owner}'"
+                    )
+                self._new_names[candidate] = urn
+                self._old_names[urn] = candidate
+            return old
+        return None
+
+    def _candidates(self, goal: Goal) -> Iterator[str]:
+        own = [self._collapse(goal, alias) for alias in goal.aliases]
+        yield from own
+        parent_alias = self._old_names.get(goal.parent)
+        if parent_alias is not None:
+            yield self._inherited(goal.type, goal.name, goal.parent, parent_alias)
+            for alias in own:
+                parsed = Urn.parse(alias)
+                yield self._inherited(parsed.type, parsed.name, goal.parent, parent_alias)
+
+    def _collapse(self, goal: Goal, alias: AliasSpec) -> str:
+        if alias.urn:
+            return alias.urn
+        parent = self._old_names.get(alias.parent, alias.parent) if alias.parent else goal.parent
+        return make_urn(
+            alias.stack or self._stack,
+            alias.project or self._project,
+            "" if alias.no_parent else parent,
+            alias.type or goal.type,
+            alias.name or goal.name,
+        )
+
+    def _inherited(self, type_: str, name: str, parent: str, parent_alias: str) -> str:
+        old_parent = Urn.parse(parent_alias).name
+        new_parent = Urn.parse(parent).name
+        if name.startswith(new_parent):
+            name = old_parent + name.removeprefix(new_parent)
+        return make_urn(self._stack, self._project, parent_alias, type_, name)

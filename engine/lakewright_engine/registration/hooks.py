@@ -1,0 +1,176 @@
+"""Hooks: the program's functions that run before and after the steps of a resource, and when a step has failed."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from lakewright_engine.display.events import Events, Step
+from lakewright_engine.model.errors import HookFailed, InitFailed, ProviderError
+from lakewright_engine.model.properties import to_struct
+from lakewright_engine.model.resources import ResourceState
+from lakewright_engine.model.urns import urn_name
+from lakewright_engine.processes import rpc as wire
+from lakewright_engine.registration.callbacks import Callbacks
+
+T = TypeVar("T")
+
+KINDS = {
+    "BeforeCreate": "before_create",
+    "AfterCreate": "after_create",
+    "BeforeUpdate": "before_update",
+    "AfterUpdate": "after_update",
+    "BeforeDelete": "before_delete",
+    "AfterDelete": "after_delete",
+    "OnError": "on_error",
+}
+"""A kind of hook as states have it -> its name in requests."""
+
+_SENT = {
+    "BeforeCreate": ("new_inputs",),
+    "AfterCreate": ("new_inputs", "new_outputs"),
+    "BeforeUpdate": ("new_inputs", "old_inputs", "old_outputs"),
+    "AfterUpdate": ("new_inputs", "old_inputs", "new_outputs", "old_outputs"),
+    "BeforeDelete": ("old_inputs", "old_outputs"),
+    "AfterDelete": ("old_inputs", "old_outputs"),
+    "create": ("new_inputs",),
+    "update": ("new_inputs", "old_inputs", "old_outputs"),
+    "delete": ("old_inputs", "old_outputs"),
+}
+"""What a hook of a kind, and an error hook after a failed operation, is told of the resource."""
+
+_MOST_ATTEMPTS = 100
+
+
+def bindings_from_message(message: Any) -> dict[str, list[str]]:
+    """The names of hooks by kind, only of kinds that have any."""
+    named = {kind: list(getattr(message, name)) for kind, name in KINDS.items()}
+    return {kind: names for kind, names in named.items() if names}
+
+
+def bindings_to_message(hooks: dict[str, list[str]]) -> Any:
+    binding = wire.resource_messages.RegisterResourceRequest.ResourceHooksBinding
+    return binding(**{KINDS[kind]: names for kind, names in hooks.items()})
+
+
+class Hooks:
+    """The hooks that the program has registered, by name. Resources name the ones that they want."""
+
+    def __init__(self, callbacks: Callbacks, events: Events, stopped: threading.Event, *, dry_run: bool) -> None:
+        self._callbacks = callbacks
+        self._events = events
+        self._stopped = stopped
+        self._dry_run = dry_run
+        self._steps: dict[str, Any] = {}
+        self._errors: dict[str, Any] = {}
+
+    @property
+    def registered(self) -> bool:
+        """Whether there are any: the program must then live for as long as there are steps."""
+        return bool(self._steps or self._errors)
+
+    def add(self, request: Any) -> None:
+        self._refuse_known(request.name)
+        self._steps[request.name] = request
+
+    def add_for_errors(self, request: Any) -> None:
+        self._refuse_known(request.name)
+        self._errors[request.name] = request
+
+    def _refuse_known(self, name: str) -> None:
+        if not name:
+            raise HookFailed("resource hook name cannot be empty")
+        if name in self._steps or name in self._errors:
+            raise HookFailed(f'resource hook already registered for name "{name}"')
+
+    def run(self, kind: str, step: Step) -> None:
+        """Runs the hooks of one kind in order; raises HookFailed for the first that fails and may not."""
+        for name in _state(kind, step).hooks.get(kind, ()):
+            hook = self._steps.get(name)
+            if hook is None:
+                raise HookFailed(f'hook "{name}" was not registered')
+            if self._dry_run and not hook.on_dry_run:
+                continue
+            failure = self._call(hook, wire.resource_messages.ResourceHookRequest(**_told(kind, step)))
+            if failure and hook.ignore_errors:
+                self._events.diagnostic("warning", f'{kind} hook "{name}" failed: {failure}', step.urn)
+            elif failure:
+                when = "before" if kind.startswith("Before") else "after"
+                raise HookFailed(f'{when} hook "{name}" failed: {failure}')
+
+    def _call(self, hook: Any, request: Any) -> str:
+        try:
+            answer = self._callbacks.call(hook.callback, request)
+        except ProviderError as error:
+            return str(error)
+        return wire.resource_messages.ResourceHookResponse.FromString(answer).error
+
+    def retried(self, operation: str, step: Step, attempt: Callable[[], T]) -> T:
+        """The result of `attempt`, which is made again for as long as it fails and the resource's error hooks say so.
+
+        No new attempt is made in a run that has been stopped.
+        """
+        failures: list[str] = []
+        while True:
+            try:
+                return attempt()
+            except ProviderError as error:
+                failures.insert(0, str(error))
+                if len(failures) >= _MOST_ATTEMPTS:
+                    message = f"maximum number of error hook retries ({_MOST_ATTEMPTS}) reached"
+                    self._events.diagnostic("warning", message, step.urn)
+                    raise
+                if self._stopped.is_set() or not self._wants_retry(operation, step, error, failures):
+                    raise
+            count = f"{len(failures)}/{_MOST_ATTEMPTS}"
+            self._events.diagnostic("warning", f"retrying {operation} due to on-error hook request ({count})", step.urn)
+
+    def _wants_retry(self, operation: str, step: Step, error: ProviderError, failures: list[str]) -> bool:
+        try:
+            return self._ask_error_hooks(operation, step, failures)
+        except HookFailed as failed:
+            if operation != "delete" and not isinstance(error, InitFailed):
+                raise
+            # The step's own error says more: that the object is still there, or is there but not ready.
+            self._events.diagnostic("warning", str(failed), step.urn)
+            return False
+
+    def _ask_error_hooks(self, operation: str, step: Step, failures: list[str]) -> bool:
+        wanted = False
+        for name in _state(operation, step).hooks.get("OnError", ()):
+            hook = self._errors.get(name)
+            if hook is None:
+                raise HookFailed(f'error hooks execution failed: error hook "{name}" was not registered')
+            request = wire.resource_messages.ErrorHookRequest(
+                **_told(operation, step), failed_operation=operation, errors=failures
+            )
+            try:
+                answer = self._callbacks.call(hook.callback, request)
+            except ProviderError as error:
+                raise _hook_of_failure(name, str(error), failures) from error
+            response = wire.resource_messages.ErrorHookResponse.FromString(answer)
+            if response.error:
+                raise _hook_of_failure(name, response.error, failures)
+            wanted = wanted or response.retry
+        return wanted
+
+
+def _hook_of_failure(name: str, reason: str, failures: list[str]) -> HookFailed:
+    return HookFailed(f'error hooks execution failed: error hook "{name}" failed: {reason} (after: {failures[0]})')
+
+
+def _state(kind: str, step: Step) -> ResourceState:
+    """The state whose hooks count: a deletion's are those that the resource had."""
+    state = step.new if "new_inputs" in _SENT[kind] else step.old
+    assert state is not None
+    return state
+
+
+def _told(kind: str, step: Step) -> dict[str, Any]:
+    state = _state(kind, step)
+    told: dict[str, Any] = {"urn": state.urn, "id": state.id, "name": urn_name(state.urn), "type": state.type}
+    for part in _SENT[kind]:
+        age, _, properties = part.partition("_")
+        told[part] = to_struct(getattr(step.new if age == "new" else step.old, properties))
+    return told

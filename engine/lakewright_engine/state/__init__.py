@@ -1,0 +1,1 @@
+"""The state of a stack in a file backend: checkpoints, secrets, locks and edits."""

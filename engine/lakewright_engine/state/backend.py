@@ -1,0 +1,352 @@
+"""The file backend: stacks, their checkpoints, backups and history in a folder, laid out as the Pulumi CLI does."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import re
+import time
+from collections.abc import Callable, Generator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+from urllib.parse import urlsplit
+
+import yaml
+
+from lakewright_engine.model.errors import StackNotFound, StateError, UnsupportedFeature
+from lakewright_engine.model.resources import Snapshot
+from lakewright_engine.state import files, locks
+from lakewright_engine.state.checkpoint import Codec, manager_of
+from lakewright_engine.state.integrity import check_integrity, check_magic
+from lakewright_engine.state.names import check_stack_name, is_name
+from lakewright_engine.state.secrets import PassphraseManager
+
+ORGANIZATION = "organization"
+"""File backends have no organizations; the CLI writes this name where one is needed."""
+
+
+@dataclass(frozen=True)
+class StackSummary:
+    """One line of `stack ls`."""
+
+    project: str
+    name: str
+    updated: str
+    """RFC 3339, UTC; empty if the stack was never written."""
+    resources: int
+
+
+class FileBackend:
+    """A folder of stacks. Every write is atomic and lasts: to a temporary file, synced, renamed, the folder synced."""
+
+    def __init__(self, url: str) -> None:
+        """Raises UnsupportedFeature for a backend that is no folder. Relative paths start at the working directory."""
+        self.url = url
+        self.root = _folder(url) / ".pulumi"
+        self._codecs: dict[tuple[str, str], Codec] = {}
+
+    def exists(self, project: str, stack: str) -> bool:
+        return self._file(project, stack).is_file()
+
+    def load(self, project: str, stack: str) -> Snapshot | None:
+        """The stack's last snapshot, None if there is no such stack. Needs the passphrase only if it holds secrets."""
+        checkpoint = self.checkpoint(project, stack)
+        if checkpoint is None:
+            return None
+        latest = _latest(checkpoint)
+        if latest is None:
+            return Snapshot()
+        return self._codec(project, stack).decode(
+            latest, checkpoint.get("version", 0), checkpoint.get("features") or []
+        )
+
+    def save(self, project: str, stack: str, snapshot: Snapshot, secrets: PassphraseManager) -> None:
+        """Writes the checkpoint; the one before stays beside it as `.bak`."""
+        deployment, version, features = self._codec(project, stack).encode(snapshot, secrets)
+        self._write_checkpoint(project, stack, deployment, version, features)
+
+    def checkpoint(self, project: str, stack: str) -> dict[str, Any] | None:
+        """The checkpoint as it stands on disk, secrets encrypted; None if there is none."""
+        self._check_layout()
+        file = self._file(project, stack)
+        try:
+            content = file.read_bytes()
+        except FileNotFoundError:
+            return None
+        if file.suffix == ".gz":
+            content = gzip.decompress(content)
+        return _json_object(content, f"the state of stack '{stack}' ({file})", f"the one before it is {file}.bak")
+
+    def manager(self, project: str, stack: str) -> PassphraseManager | None:
+        """The secrets manager that the stack's checkpoint names, None if it names none."""
+        checkpoint = self.checkpoint(project, stack) or {}
+        return manager_of(_latest(checkpoint) or {}, stack)
+
+    @contextmanager
+    def lock(self, project: str, stack: str) -> Generator[locks.HeldLock]:
+        """Hold the stack while it is being changed. Raises StackLocked, which names who else holds it."""
+        files.close_to_others(self.root)
+        with locks.hold(self._locks(project, stack), stack) as held:
+            self._remove_leftovers(project, stack)
+            yield held
+
+    def cancel(self, project: str, stack: str) -> list[locks.Lock]:
+        """Removes the stack's locks, whoever holds them."""
+        return locks.cancel(self._locks(project, stack))
+
+    def stacks(self, project: str | None = None) -> list[StackSummary]:
+        """All stacks, or those of one project, by name."""
+        self._check_layout()
+        pattern = f"stacks/{project or '*'}/*.json"
+        found = sorted([*self.root.glob(pattern), *self.root.glob(f"{pattern}.gz")])
+        named = [(file.parent.name, file.name.split(".json")[0]) for file in found]
+        return [self._summary(of, name) for of, name in named if is_name(name)]
+
+    def check_new(self, project: str, stack: str) -> None:
+        """Raises StateError if a stack of this name is there already, or cannot be."""
+        if self.exists(project, stack):
+            raise StateError(f"stack '{stack}' already exists")
+
+    def create(self, project: str, stack: str, secrets: PassphraseManager) -> None:
+        """A new stack without resources; raises as `check_new`."""
+        self.check_new(project, stack)
+        self.save(project, stack, Snapshot(), secrets)
+
+    def remove(self, project: str, stack: str, *, force: bool = False) -> None:
+        """Forgets the stack. Raises StateError if it still has resources and `force` is not given."""
+        checkpoint = self.checkpoint(project, stack)
+        if checkpoint is None:
+            raise no_such_stack(stack)
+        with self.lock(project, stack):
+            count = _resource_count(checkpoint)
+            if count and not force:
+                message = (
+                    f"stack '{stack}' still has {count} resource(s); destroy them first, or give --force to forget them"
+                )
+                raise StateError(message)
+            file = self._file(project, stack)
+            for path in (file, file.with_name(f"{file.name}.bak")):
+                _unlink(path)
+            for kind in ("backups", "history"):
+                files.remove_tree(self._folder(kind, project, stack))
+        self._codecs.pop((project, stack), None)
+
+    def export(self, project: str, stack: str) -> dict[str, Any]:
+        """The deployment as `pulumi stack export` writes it, secrets encrypted; StackNotFound for an unknown stack."""
+        checkpoint = self.checkpoint(project, stack)
+        if checkpoint is None:
+            raise no_such_stack(stack)
+        exported: dict[str, Any] = {"version": checkpoint.get("version", 3)}
+        if checkpoint.get("features"):
+            exported["features"] = checkpoint["features"]
+        return exported | {"deployment": _latest(checkpoint) or {}}
+
+    def import_(self, project: str, stack: str, exported: dict[str, Any], *, force: bool = False) -> None:
+        """Replaces the stack's state by an exported deployment, after reading it in whole.
+
+        Raises StateError for a damaged one, one of another stack (unless `force`), or one that is not whole.
+        """
+        if not self.exists(project, stack):
+            raise no_such_stack(stack)
+        self._check_exported(project, stack, exported, force=force)
+        with self.lock(project, stack):
+            self._replace(project, stack, exported)
+
+    def edit(self, project: str, stack: str, edit: Callable[[dict[str, Any]], None]) -> None:
+        """Change the stack's state while its lock is held.
+
+        Args:
+            project: The project's name.
+            stack: The stack's name.
+            edit: Changes the exported deployment in place.
+
+        Raises:
+            StateError: The edited state is not whole; the state is left as it was.
+            StackNotFound: There is no such stack.
+            StackLocked: Another process changes the stack.
+        """
+        if not self.exists(project, stack):
+            raise no_such_stack(stack)
+        with self.lock(project, stack):
+            exported = self.export(project, stack)
+            edit(exported["deployment"])
+            self._check_exported(project, stack, exported, force=True)
+            self._replace(project, stack, exported)
+
+    def _check_exported(self, project: str, stack: str, exported: dict[str, Any], *, force: bool) -> None:
+        snapshot = Codec(stack).decode(
+            exported.get("deployment"), exported.get("version", 0), exported.get("features") or []
+        )
+        check_magic(stack, exported.get("deployment") or {})
+        check_integrity(stack, snapshot)
+        wanted = f"urn:pulumi:{stack}::{project}::"
+        for resource in snapshot.resources:
+            if not resource.urn.startswith(wanted) and not force:
+                message = (
+                    f"'{resource.urn}' is not of stack '{stack}' of project '{project}'; give --force to import it"
+                )
+                raise StateError(message)
+
+    def _replace(self, project: str, stack: str, exported: dict[str, Any]) -> None:
+        version: int = exported.get("version", 0)
+        features: list[str] = exported.get("features") or []
+        self._write_checkpoint(project, stack, _compact(exported.get("deployment")), version, features)
+        self._codecs.pop((project, stack), None)
+
+    def history(self, project: str, stack: str) -> list[dict[str, Any]]:
+        """Return the entries of the stack's history as the CLI writes them, newest first.
+
+        Raises:
+            StateError: An entry cannot be read.
+            StackNotFound: There is no such stack.
+        """
+        if not self.exists(project, stack):
+            raise no_such_stack(stack)
+        found = self._folder("history", project, stack).glob(f"{stack}-*.history.json*")
+        ours = (".json", ".json.gz")
+        return [_history_entry(file) for file in sorted(found, reverse=True) if file.name.endswith(ours)]
+
+    def record(self, project: str, stack: str, update: dict[str, Any]) -> None:
+        """Adds an entry to the stack's history, and the copies of the checkpoint that the CLI keeps with one."""
+        checkpoint = self._file(project, stack)
+        if not checkpoint.is_file():
+            return
+        now = time.time_ns()
+        history = self._folder("history", project, stack)
+        endings = checkpoint.name.removeprefix(stack)
+        with _explained(f"the history of stack '{stack}'"):
+            files.write(history / f"{stack}-{now}.history.json", _compact(update).encode())
+            files.write(history / f"{stack}-{now}.checkpoint{endings}", checkpoint.read_bytes())
+            copy = self._folder("backups", project, stack) / f"{stack}.{now}{endings}"
+            files.write(copy, checkpoint.read_bytes())
+
+    def _summary(self, project: str, stack: str) -> StackSummary:
+        checkpoint = self.checkpoint(project, stack) or {}
+        latest = _latest(checkpoint) or {}
+        manifest: dict[str, Any] = latest.get("manifest") or {}
+        return StackSummary(project, stack, manifest.get("time") or "", _resource_count(checkpoint))
+
+    def _codec(self, project: str, stack: str) -> Codec:
+        return self._codecs.setdefault((project, stack), Codec(stack))
+
+    def _folder(self, kind: str, project: str, stack: str) -> Path:
+        """Return a folder of the stack's own. Raises StateError for a name that would lead elsewhere."""
+        check_stack_name(stack)
+        return self.root / kind / project / stack
+
+    def _file(self, project: str, stack: str) -> Path:
+        check_stack_name(stack)
+        plain = self.root / "stacks" / project / f"{stack}.json"
+        packed = plain.with_name(f"{stack}.json.gz")
+        if plain.with_name(f"{stack}.json.zst").is_file() and not plain.is_file():
+            message = (
+                f"the state of stack '{stack}' is compressed with zstd; `pulumi stack export` and `import` it without"
+            )
+            raise UnsupportedFeature(message)
+        return packed if packed.is_file() and not plain.is_file() else plain
+
+    def _locks(self, project: str, stack: str) -> Path:
+        return self._folder(f"locks/{ORGANIZATION}", project, stack)
+
+    def _remove_leftovers(self, project: str, stack: str) -> None:
+        files.remove_leftovers(self.root / "stacks" / project, rf"{re.escape(stack)}\.json(\.gz)?(\.bak)?")
+        for kind in ("backups", "history"):
+            files.remove_leftovers(self._folder(kind, project, stack), ".*")
+
+    def _write_checkpoint(self, project: str, stack: str, deployment: str, version: int, features: list[str]) -> None:
+        self._check_layout()
+        head = f'"version":{version},' + (f'"features":{_compact(features)},' if features else "")
+        name = json.dumps(f"{ORGANIZATION}/{project}/{stack}")
+        content = f'{{{head}"checkpoint":{{"stack":{name},"latest":{deployment}}}}}'.encode()
+        file = self._file(project, stack)
+        meta = self.root / "meta.yaml"
+        with _explained(f"the state of stack '{stack}'"):
+            if not meta.is_file():
+                files.write(meta, b"version: 1\n")
+            if file.is_file():
+                files.keep_copy(file, file.with_name(f"{file.name}.bak"))
+            files.write(file, gzip.compress(content) if file.suffix == ".gz" else content)
+            # The CLI notes an MD5 in a side file; one that no longer fits is worse than none.
+            file.with_name(f"{file.name}.attrs").unlink(missing_ok=True)
+
+    def _check_layout(self) -> None:
+        meta = self.root / "meta.yaml"
+        try:
+            content: Any = yaml.safe_load(meta.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            if any((self.root / "stacks").glob("*.json*")):
+                message = f"{self.root} has stacks without projects, an old layout; run `pulumi state upgrade` first"
+                raise UnsupportedFeature(message) from None
+            return
+        except (yaml.YAMLError, UnicodeDecodeError) as error:
+            raise StateError(f"{meta} cannot be read: {error}") from error
+        found = cast("dict[str, Any]", content).get("version") if isinstance(content, dict) else None
+        if found != 1:
+            raise UnsupportedFeature(f"{meta} has version {found!r}; this engine knows version 1")
+
+
+def _history_entry(file: Path) -> dict[str, Any]:
+    content = file.read_bytes()
+    if file.suffix == ".gz":
+        content = gzip.decompress(content)
+    return _json_object(content, f"the history entry {file}", "remove it")
+
+
+def no_such_stack(stack: str) -> StackNotFound:
+    message = (
+        f"no stack named '{stack}' found; `lakewright stack ls` lists the stacks, "
+        f"`lakewright stack init --stack {stack}` makes one"
+    )
+    return StackNotFound(message)
+
+
+def _folder(url: str) -> Path:
+    if not url.startswith("file://"):
+        scheme = urlsplit(url).scheme or url
+        message = f"the embedded engine reads file:// backends only, not '{scheme}'; use --engine pulumi for that one"
+        raise UnsupportedFeature(message)
+    path = url.removeprefix("file://").split("?")[0]
+    return Path(os.path.abspath(Path(path).expanduser()))  # noqa: PTH100 - Path.resolve would follow links
+
+
+def _json_object(content: bytes, what: str, remedy: str) -> dict[str, Any]:
+    try:
+        value: Any = json.loads(content)
+    except ValueError as error:
+        raise StateError(f"{what} is damaged: {error}; {remedy}") from error
+    if not isinstance(value, dict):
+        raise StateError(f"{what} is damaged: expected a JSON object; {remedy}")
+    return cast("dict[str, Any]", value)
+
+
+def _latest(checkpoint: dict[str, Any]) -> dict[str, Any] | None:
+    """The deployment in a checkpoint; None where a stack was made and never written."""
+    body: dict[str, Any] = checkpoint.get("checkpoint") or {}
+    return body.get("latest")
+
+
+def _resource_count(checkpoint: dict[str, Any]) -> int:
+    return len((_latest(checkpoint) or {}).get("resources") or ())
+
+
+def _compact(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+@contextmanager
+def _explained(what: str) -> Generator[None]:
+    """Turn a failed write into a StateError that says what could not be saved."""
+    try:
+        yield
+    except OSError as error:
+        message = f"{what} could not be saved: {error.strerror or error}. What was saved before is unchanged."
+        raise StateError(message) from error
+
+
+def _unlink(file: Path) -> None:
+    for path in (file, file.with_name(f"{file.name}.attrs")):
+        with suppress(FileNotFoundError):
+            path.unlink()

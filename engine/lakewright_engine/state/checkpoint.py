@@ -1,0 +1,365 @@
+"""Between a Snapshot and the JSON of a checkpoint or exported deployment, exactly as the Pulumi CLI spells it.
+
+A codec belongs to one stack and one process: it remembers the ciphertext of every secret it has seen and the text of
+every resource it has written, so that unchanged ones are written again as they were, and quickly.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import operator
+import struct
+from dataclasses import fields, replace
+from datetime import UTC, datetime
+from functools import cache
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Any, cast
+
+from lakewright_engine.model.errors import StateError, UnsupportedFeature
+from lakewright_engine.model.resources import (
+    Asset,
+    PendingOperation,
+    Properties,
+    ResourceReference,
+    ResourceState,
+    Secret,
+    Snapshot,
+    Unknown,
+    Value,
+)
+from lakewright_engine.model.signatures import ARCHIVE, ASSET, FLOAT, RESOURCE, SECRET, SIGNATURE, UNKNOWN
+from lakewright_engine.state.secrets import PassphraseManager, refuse_other_providers
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+Json = Any
+
+FIELDS = {
+    "urn": "urn",
+    "custom": "custom",
+    "delete": "delete",
+    "id": "id",
+    "type": "type",
+    "inputs": "inputs",
+    "outputs": "outputs",
+    "parent": "parent",
+    "protect": "protect",
+    "taint": "taint",
+    "external": "external",
+    "dependencies": "dependencies",
+    "initErrors": "init_errors",
+    "provider": "provider",
+    "propertyDependencies": "property_dependencies",
+    "pendingReplacement": "pending_replacement",
+    "additionalSecretOutputs": "additional_secret_outputs",
+    "aliases": "aliases",
+    "customTimeouts": "custom_timeouts",
+    "importID": "import_id",
+    "retainOnDelete": "retain_on_delete",
+    "deletedWith": "deleted_with",
+    "replaceWith": "replace_with",
+    "created": "created",
+    "modified": "modified",
+    "sourcePosition": "source_position",
+    "stackTrace": "stack_trace",
+    "ignoreChanges": "ignore_changes",
+    "hideDiff": "hide_diff",
+    "replaceOnChanges": "replace_on_changes",
+    "replacementTrigger": "replacement_trigger",
+    "resourceHooks": "hooks",
+}
+"""JSON key -> field of ResourceState, in the order in which the CLI writes them."""
+
+_BLINDED = {SIGNATURE: SECRET, "ciphertext": "[secret]"}
+"""What this engine once wrote in the place of a secret replacement trigger."""
+
+ALWAYS_WRITTEN = ("urn", "custom", "type")
+
+FEATURES = {
+    "refreshBeforeUpdate": "refreshBeforeUpdate",
+    "viewOf": "views",
+    "resourceHooks": "hooks",
+    "taint": "taint",
+    "replaceWith": "replaceWith",
+    "extensionRef": "extensionParameterization",
+    "snippetID": "snippets-prototype",
+}
+"""JSON key of a resource -> the feature that a reader of the checkpoint must know (and then its version is 4)."""
+
+KEPT_APART = ("snippets", "extensions")
+"""Parts of a deployment that the engine does not know and writes back as they were."""
+
+
+class Codec:
+    """Reads and writes the deployments of one stack."""
+
+    def __init__(self, stack: str) -> None:
+        self._stack = stack
+        self._ciphertexts: dict[tuple[str, ...], tuple[str, str, str]] = {}
+        """Where a secret stands -> salt, plaintext and ciphertext."""
+        self._written: dict[int, _Written] = {}
+        self._kept: dict[str, Json] = {}
+
+    def decode(self, deployment: Json, deployment_version: int, features: list[str]) -> Snapshot:
+        """Raises StateError if this is no deployment, UnsupportedFeature if it needs more than this engine knows."""
+        _check_version(self._stack, deployment_version, features)
+        if not isinstance(deployment, dict):
+            raise StateError(f"the state of stack '{self._stack}' has no deployment: expected an object")
+        body = cast("dict[str, Json]", deployment)
+        reader = _Reader(self._stack, manager_of(body, self._stack), self._ciphertexts)
+        self._kept = {key: body[key] for key in KEPT_APART if body.get(key)}
+        try:
+            return Snapshot(
+                resources=[reader.resource(item) for item in _list(body.get("resources"))],
+                pending_operations=[
+                    PendingOperation(reader.resource(item["resource"]), item["type"])
+                    for item in _list(body.get("pending_operations"))
+                ],
+                metadata=body.get("metadata") or {},
+            )
+        except (KeyError, TypeError, AttributeError, ValueError) as error:
+            message = f"the state of stack '{self._stack}' is damaged: {type(error).__name__}: {error}"
+            raise StateError(message) from error
+
+    def encode(self, snapshot: Snapshot, manager: PassphraseManager) -> tuple[str, int, list[str]]:
+        """The deployment's JSON text, its schema version and its features."""
+        writer = _Writer(manager, self._ciphertexts)
+        written: dict[int, _Written] = {}
+
+        def known(resource: ResourceState) -> _Written:
+            found = written.get(id(resource)) or self._written.get(id(resource))
+            if found is None or not found.holds(resource, manager.salt):
+                found = _Written(resource, manager.salt, writer)
+            written[id(resource)] = found
+            return found
+
+        texts = [known(resource).text for resource in snapshot.resources]
+        features = {"snippets-prototype"} if self._kept.get("snippets") else set[str]()
+        features |= {feature for resource in written.values() for feature in resource.features}
+        pending = [
+            f'{{"resource":{known(operation.resource).text},"type":{_dump(operation.type)}}}'
+            for operation in snapshot.pending_operations
+        ]
+        self._written = written
+        parts = {"manifest": _dump(_manifest()), "secrets_providers": _dump(_providers(manager))}
+        if texts:
+            parts["resources"] = f"[{','.join(texts)}]"
+        if pending:
+            parts["pending_operations"] = f"[{','.join(pending)}]"
+        parts["metadata"] = _dump(snapshot.metadata)
+        parts |= {key: _dump(value) for key, value in self._kept.items()}
+        text = "{" + ",".join(f'"{key}":{part}' for key, part in parts.items()) + "}"
+        return text, 4 if features else 3, sorted(features)
+
+
+def manager_of(deployment: Json, stack: str) -> PassphraseManager | None:
+    """The secrets manager that a deployment names, None if it names none; raises for one that is not a passphrase."""
+    provider: dict[str, Json] = deployment.get("secrets_providers") or {}
+    state: dict[str, Json] = provider.get("state") or {}
+    if not provider.get("type"):
+        return None
+    refuse_other_providers(provider["type"], stack)
+    return PassphraseManager.from_salt(state.get("salt", ""), stack)
+
+
+class _Written:
+    """The text of a resource, and how it was when it was written."""
+
+    def __init__(self, resource: ResourceState, salt: str, writer: _Writer) -> None:
+        self._values = tuple(vars(resource).values())
+        self._copy = replace(
+            resource, **{field.name: _copied(getattr(resource, field.name)) for field in fields(resource)}
+        )
+        self._salt = salt
+        body = writer.resource(self._copy)  # the copy: another thread may be changing the resource
+        self.text = _dump(body)
+        self.features = {feature for key, feature in FEATURES.items() if body.get(key)}
+
+    def holds(self, resource: ResourceState, salt: str) -> bool:
+        """Whether the text still says what the resource is: no field assigned since, and none changed in place."""
+        return (
+            salt == self._salt
+            and all(map(operator.is_, vars(resource).values(), self._values))
+            and vars(resource) == vars(self._copy)
+        )
+
+
+class _Reader:
+    def __init__(
+        self, stack: str, manager: PassphraseManager | None, ciphertexts: dict[tuple[str, ...], tuple[str, str, str]]
+    ) -> None:
+        self._stack = stack
+        self._manager = manager
+        self._ciphertexts = ciphertexts
+
+    def resource(self, body: dict[str, Json]) -> ResourceState:
+        place = (body["urn"], str(body.get("delete", False)))
+        known: dict[str, Any] = {field: body[key] for key, field in FIELDS.items() if body.get(key) is not None}
+        for part in ("inputs", "outputs"):
+            if part in known:
+                known[part] = {key: self._value(item, (*place, part, key)) for key, item in known[part].items()}
+        trigger = body.get("replacementTrigger")
+        if trigger == _BLINDED:
+            del known["replacement_trigger"]
+        elif trigger is not None:
+            known["replacement_trigger"] = self._value(trigger, (*place, "replacementTrigger"))
+        return ResourceState(**known, extra={key: item for key, item in body.items() if key not in FIELDS})
+
+    def _value(self, value: Json, place: tuple[str, ...]) -> Value:
+        if isinstance(value, list):
+            items = cast("list[Json]", value)
+            return [self._value(item, (*place, str(index))) for index, item in enumerate(items)]
+        if isinstance(value, dict):
+            members = cast("dict[str, Json]", value)
+            if SIGNATURE in members:
+                return self._signed(members, place)
+            return {key: self._value(item, (*place, key)) for key, item in members.items()}
+        return Unknown() if value == UNKNOWN else value
+
+    def _signed(self, value: dict[str, Json], place: tuple[str, ...]) -> Value:
+        signature = value[SIGNATURE]
+        if signature == SECRET:
+            return Secret(self._value(json.loads(self._plaintext(value, place)), place))
+        if signature in (ASSET, ARCHIVE):
+            return Asset(value)
+        if signature == RESOURCE:
+            return ResourceReference(value["urn"], value.get("id"), value.get("packageVersion", ""))
+        if signature == FLOAT:
+            return struct.unpack(">d", int(value["value"], 16).to_bytes(8, "big"))[0]
+        message = (
+            f"the state of stack '{self._stack}' holds a value of a kind that this engine does not know ({signature})"
+        )
+        raise UnsupportedFeature(message)
+
+    def _plaintext(self, value: dict[str, Json], place: tuple[str, ...]) -> str:
+        if "ciphertext" not in value:
+            return value["plaintext"]
+        if self._manager is None:
+            raise StateError(f"the state of stack '{self._stack}' holds secrets, but names no secrets provider")
+        plaintext = self._manager.decrypt(value["ciphertext"])
+        self._ciphertexts[place] = (self._manager.salt, plaintext, value["ciphertext"])
+        return plaintext
+
+
+class _Writer:
+    def __init__(self, manager: PassphraseManager, ciphertexts: dict[tuple[str, ...], tuple[str, str, str]]) -> None:
+        self._manager = manager
+        self._ciphertexts = ciphertexts
+
+    def resource(self, resource: ResourceState) -> dict[str, Json]:
+        place = (resource.urn, str(resource.delete))
+        return dict(self._members(resource, place))
+
+    def _members(self, resource: ResourceState, place: tuple[str, ...]) -> Iterator[tuple[str, Json]]:
+        for key, field in FIELDS.items():
+            value: Any = getattr(resource, field)
+            if key == "replacementTrigger":
+                if resource.replacement_trigger is not None:
+                    yield key, self._value(resource.replacement_trigger, (*place, key))
+                continue
+            if not value and key not in ALWAYS_WRITTEN:
+                continue
+            if key in ("inputs", "outputs"):
+                yield key, self._properties(value, (*place, key))
+            elif isinstance(value, dict):
+                members = cast("dict[str, Json]", value)
+                yield key, {name: _number(members[name]) for name in sorted(members)}
+            else:
+                yield key, value
+        yield from resource.extra.items()
+
+    def _properties(self, properties: Properties, place: tuple[str, ...]) -> dict[str, Json]:
+        return {key: self._value(properties[key], (*place, key)) for key in sorted(properties)}
+
+    def _value(self, value: Value, place: tuple[str, ...]) -> Json:
+        if isinstance(value, dict):
+            return self._properties(value, place)
+        if isinstance(value, list):
+            return [self._value(item, (*place, str(index))) for index, item in enumerate(value)]
+        if isinstance(value, Secret):
+            return {SIGNATURE: SECRET, "ciphertext": self._ciphertext(_dump(_plain(value.value)), place)}
+        return _plain(value)
+
+    def _ciphertext(self, plaintext: str, place: tuple[str, ...]) -> str:
+        salt, known, ciphertext = self._ciphertexts.get(place, ("", "", ""))
+        if (salt, known) != (self._manager.salt, plaintext):
+            ciphertext = self._manager.encrypt(plaintext)
+            self._ciphertexts[place] = (self._manager.salt, plaintext, ciphertext)
+        return ciphertext
+
+
+def _list(value: Json) -> list[dict[str, Json]]:
+    return value or []
+
+
+def _plain(value: Value) -> Json:  # noqa: PLR0911 - one line a kind of value
+    """A value without encryption: what is not secret, and what stands inside a secret."""
+    if isinstance(value, dict):
+        return {key: _plain(value[key]) for key in sorted(value)}
+    if isinstance(value, list):
+        return [_plain(item) for item in value]
+    if isinstance(value, Secret):
+        return {SIGNATURE: SECRET, "plaintext": _dump(_plain(value.value))}
+    if isinstance(value, Unknown):
+        return UNKNOWN
+    if isinstance(value, Asset):
+        return value.wire
+    if isinstance(value, ResourceReference):
+        reference = {SIGNATURE: RESOURCE, "packageVersion": value.version, "urn": value.urn}
+        return reference if value.id is None else reference | {"id": _plain(value.id)}
+    return _number(value)
+
+
+def _number(value: Json) -> Json:
+    """Integral doubles are written as integers; what JSON cannot spell, by its bits."""
+    if not isinstance(value, float):
+        return value
+    if value.is_integer() and abs(value) < 1e21:
+        return int(value)
+    if not math.isfinite(value):
+        return {SIGNATURE: FLOAT, "value": struct.pack(">d", value).hex()}
+    return value
+
+
+def _copied(value: Any) -> Any:
+    """A copy down to the values that cannot change."""
+    if isinstance(value, dict):
+        return {key: _copied(item) for key, item in cast("dict[str, Any]", value).items()}
+    if isinstance(value, list):
+        return [_copied(item) for item in cast("list[Any]", value)]
+    return value
+
+
+@cache
+def _sdk() -> str:
+    return version("pulumi")
+
+
+def _manifest() -> dict[str, Json]:
+    engine = f"v{_sdk()}"
+    return {
+        "time": f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%S.%f}".rstrip("0").rstrip(".") + "Z",
+        "magic": hashlib.sha256(engine.encode()).hexdigest(),
+        "version": engine,
+    }
+
+
+def _providers(manager: PassphraseManager) -> dict[str, Json]:
+    return {"type": manager.kind, "state": {"salt": manager.salt}}
+
+
+def _check_version(stack: str, deployment_version: int, features: list[str]) -> None:
+    if deployment_version not in (3, 4):
+        message = f"the state of stack '{stack}' has version {deployment_version}; this engine reads versions 3 and 4"
+        raise UnsupportedFeature(message)
+    missing = sorted(set(features) - set(FEATURES.values()))
+    if missing:
+        message = f"the state of stack '{stack}' needs {', '.join(missing)}, which this engine does not know"
+        raise UnsupportedFeature(message)
+
+
+def _dump(value: Json) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))

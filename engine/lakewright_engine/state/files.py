@@ -1,0 +1,115 @@
+"""Files that only this user can read, and that have the old or the new content after a power cut, never a part."""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import shutil
+import stat
+from contextlib import suppress
+from pathlib import Path
+
+from lakewright_engine.processes.process_identity import is_running
+
+_LEFTOVER = ".partial"
+
+
+def write(file: Path, content: bytes) -> None:
+    """Replace a file's content, and return once it is on the disk.
+
+    A failed write leaves the old content and nothing else. The file's mode is 0600; in a folder that is shared with a
+    group on purpose (setgid and writable by the group) it is 0660.
+    """
+    make_folder(file.parent)
+    partial = file.with_name(f"{file.name}.{os.getpid()}{_LEFTOVER}")
+    try:
+        with os.fdopen(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as stream:
+            os.fchmod(stream.fileno(), mode_of_files(file.parent))
+            stream.write(content)
+            stream.flush()
+            os.fsync(stream.fileno())
+        partial.replace(file)
+    except OSError:
+        # A full disk needs the room.
+        with suppress(OSError):
+            partial.unlink(missing_ok=True)
+        raise
+    sync_folder(file.parent)
+
+
+def keep_copy(file: Path, copy: Path) -> None:
+    """Keep a file's content under another name. The file may be replaced afterwards, but not written to."""
+    partial = copy.with_name(f"{copy.name}.{os.getpid()}{_LEFTOVER}")
+    partial.unlink(missing_ok=True)
+    try:
+        os.link(file, partial)
+    except OSError:  # a file system without hard links
+        write(copy, file.read_bytes())
+        return
+    if not _is_shared(copy.parent):
+        partial.chmod(0o600)
+    partial.replace(copy)
+    sync_folder(copy.parent)
+
+
+def make_folder(folder: Path) -> None:
+    """Make a folder of mode 0700, and those above it, if they are not there; they survive a power cut."""
+    if folder.is_dir():
+        return
+    make_folder(folder.parent)
+    with suppress(FileExistsError):
+        folder.mkdir(mode=0o700)
+        if _is_shared(folder.parent):
+            folder.chmod(0o2770)
+        sync_folder(folder.parent)
+
+
+def close_to_others(folder: Path) -> None:
+    """Take the rights of others from a folder that an earlier release made, unless it is shared on purpose."""
+    with suppress(OSError):
+        mode = stat.S_IMODE(folder.stat().st_mode)
+        if mode & 0o077 and not _is_shared(folder) and folder.stat().st_uid == os.getuid():
+            folder.chmod(0o700)
+
+
+def remove_tree(folder: Path) -> None:
+    """Remove a folder with everything in it, if it is there."""
+    with suppress(FileNotFoundError):
+        shutil.rmtree(folder)
+
+
+def remove_leftovers(folder: Path, names: str) -> None:
+    """Remove what writes left that were cut short. Those of processes that run are left alone.
+
+    Args:
+        folder: Where the files are.
+        names: A regular expression for their names.
+    """
+    leftover = re.compile(rf"(?:{names})\.(?P<pid>\d+){re.escape(_LEFTOVER)}")
+    for file in folder.glob(f"*{_LEFTOVER}"):
+        if (found := leftover.fullmatch(file.name)) and not is_running(int(found["pid"])):
+            file.unlink(missing_ok=True)
+
+
+def sync_folder(folder: Path) -> None:
+    """Wait until what was renamed in a folder is on the disk."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    except OSError as error:
+        # Some network file systems cannot sync a folder, and need not: their server has done it.
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP):
+            raise
+    finally:
+        os.close(descriptor)
+
+
+def mode_of_files(folder: Path) -> int:
+    """Return the mode of new files in a folder: 0600, or 0660 where the folder is shared with a group on purpose."""
+    return 0o660 if _is_shared(folder) else 0o600
+
+
+def _is_shared(folder: Path) -> bool:
+    mode = folder.stat().st_mode
+    return bool(mode & stat.S_ISGID) and bool(mode & stat.S_IWGRP)

@@ -1,0 +1,187 @@
+"""The passphrase secrets manager: AES-256-GCM under a key that PBKDF2 derives from the stack's passphrase."""
+
+from __future__ import annotations
+
+import base64
+import os
+import threading
+from binascii import Error as Base64Error
+from functools import cache
+from pathlib import Path
+
+from lakewright_engine.model.errors import SecretsError, UnsupportedFeature
+
+ROUNDS = 1_000_000
+SALT_BYTES = 8
+NONCE_BYTES = 12
+KEY_BYTES = 32
+PROOF = "pulumi"
+"""The plaintext at the end of every salt: who can decrypt it has the right passphrase."""
+
+VARIABLES = "PULUMI_CONFIG_PASSPHRASE or PULUMI_CONFIG_PASSPHRASE_FILE"
+
+
+def passphrase() -> str | None:
+    """The passphrase that the environment gives, or None; an empty one is a passphrase too, as for the Pulumi CLI."""
+    phrase = os.environ.get("PULUMI_CONFIG_PASSPHRASE")
+    if phrase is not None:
+        return phrase
+    file = os.environ.get("PULUMI_CONFIG_PASSPHRASE_FILE")
+    if not file:
+        return None
+    try:
+        return Path(file).read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        message = f"PULUMI_CONFIG_PASSPHRASE_FILE names {file}, which cannot be read: {error}"
+        raise SecretsError(message) from error
+
+
+def refuse_other_providers(provider: str, stack: str) -> None:
+    """Raises UnsupportedFeature for a secrets provider other than the passphrase."""
+    if provider not in ("", "default", "passphrase"):
+        message = (
+            f"stack '{stack}' keeps its secrets with '{provider.partition('?')[0]}'; the embedded engine reads the "
+            "passphrase provider only. Use --engine pulumi, or move the stack with "
+            "`pulumi stack change-secrets-provider passphrase`"
+        )
+        raise UnsupportedFeature(message)
+
+
+class PassphraseManager:
+    """Encrypts and decrypts a stack's secrets. The key is derived at first use and once per process and salt."""
+
+    kind = "passphrase"
+
+    def __init__(self, salt: str, stack: str, key: _Key) -> None:
+        self.salt = salt
+        """`v1:<salt>:v1:<nonce>:<proof>`, as `encryptionsalt` of Pulumi.<stack>.yaml and in the checkpoint."""
+        self._stack = stack
+        self._key = key
+
+    @classmethod
+    def from_salt(cls, salt: str, stack: str) -> PassphraseManager:
+        """The manager of a stack that has a salt. Asks for no passphrase until a secret is touched."""
+        return cls(salt, stack, _key_of(salt, passphrase()))
+
+    @classmethod
+    def create(cls, stack: str) -> PassphraseManager:
+        """A manager with a new salt, for a stack that has none; needs the passphrase."""
+        phrase = passphrase()
+        if phrase is None:
+            raise SecretsError(
+                f"stack '{stack}' needs a passphrase that encrypts its secrets: choose one and set {VARIABLES} "
+                "(for example `export PULUMI_CONFIG_PASSPHRASE_FILE=FILE`)"
+            )
+        salt = os.urandom(SALT_BYTES)
+        raw = _derive(phrase, salt)
+        text = f"v1:{base64.b64encode(salt).decode()}:{_seal(raw, PROOF)}"
+        key = _key_of(text, phrase)
+        key.preset(raw)
+        return cls(text, stack, key)
+
+    def prepare(self) -> None:
+        """Starts to derive the key (a third of a second) beside whatever the caller does next."""
+        self._key.start()
+
+    def unlock(self) -> None:
+        """Raises SecretsError if the passphrase is missing or wrong."""
+        self._key.get(self._stack)
+
+    def encrypt(self, plaintext: str) -> str:
+        """`v1:<nonce>:<ciphertext>`; another one each time."""
+        return _seal(self._key.get(self._stack), plaintext)
+
+    def decrypt(self, ciphertext: str) -> str:
+        plaintext = _open(self._key.get(self._stack), ciphertext)
+        if plaintext is None:
+            message = f"a secret of stack '{self._stack}' cannot be decrypted: it is damaged, or of another stack"
+            raise SecretsError(message)
+        return plaintext
+
+
+class _Key:
+    """The derived key of one salt; verified against the salt's proof when it is first asked for."""
+
+    def __init__(self, salt: str, phrase: str | None) -> None:
+        self._salt = salt
+        self._phrase = phrase
+        self._raw: bytes | None = None
+        self._lock = threading.Lock()
+        self._thread: threading.Thread | None = None
+
+    def preset(self, raw: bytes) -> None:
+        self._raw = raw
+
+    def start(self) -> None:
+        if self._raw is None and self._thread is None and self._phrase is not None and _split(self._salt):
+            self._thread = threading.Thread(target=self._derived, name="passphrase-key", daemon=True)
+            self._thread.start()
+
+    def get(self, stack: str) -> bytes:
+        if self._phrase is None:
+            raise _no_passphrase(stack)
+        if _split(self._salt) is None:
+            message = f"the encryption salt of stack '{stack}' is none: expected v1:<salt>:v1:<nonce>:<ciphertext>"
+            raise SecretsError(message)
+        raw = self._derived()
+        if not raw:
+            message = f"incorrect passphrase for stack '{stack}'; it is taken from {VARIABLES}"
+            raise SecretsError(message)
+        return raw
+
+    def _derived(self) -> bytes:
+        """The key, or nothing if the passphrase is wrong."""
+        with self._lock:
+            if self._raw is None:
+                salt, proof = _split(self._salt) or (b"", "")
+                raw = _derive(self._phrase or "", salt)
+                self._raw = raw if _open(raw, proof) == PROOF else b""
+            return self._raw
+
+
+@cache
+def _key_of(salt: str, phrase: str | None) -> _Key:
+    return _Key(salt, phrase)
+
+
+def _no_passphrase(stack: str) -> SecretsError:
+    return SecretsError(f"stack '{stack}' has encrypted values; set its passphrase with {VARIABLES}")
+
+
+def _split(salt: str) -> tuple[bytes, str] | None:
+    version, _, rest = salt.partition(":")
+    encoded, _, proof = rest.partition(":")
+    try:
+        raw = base64.b64decode(encoded, validate=True)
+    except Base64Error:
+        return None
+    return (raw, proof) if version == "v1" and raw and proof else None
+
+
+def _derive(phrase: str, salt: bytes) -> bytes:
+    from hashlib import pbkdf2_hmac  # noqa: PLC0415 - with the rest of what only touched secrets need
+
+    return pbkdf2_hmac("sha256", phrase.encode(), salt, ROUNDS, KEY_BYTES)
+
+
+def _seal(key: bytes, plaintext: str) -> str:
+    from cryptography.hazmat.primitives.ciphers.aead import AESGCM  # noqa: PLC0415 - only where secrets are touched
+
+    nonce = os.urandom(NONCE_BYTES)
+    sealed = AESGCM(key).encrypt(nonce, plaintext.encode(), None)
+    return f"v1:{base64.b64encode(nonce).decode()}:{base64.b64encode(sealed).decode()}"
+
+
+def _open(key: bytes, ciphertext: str) -> str | None:
+    """The plaintext, or None if it is no ciphertext of this key."""
+    from cryptography.exceptions import InvalidTag  # noqa: PLC0415
+    from cryptography.hazmat.primitives.ciphers.aead import AESGCM  # noqa: PLC0415
+
+    parts = ciphertext.split(":")
+    if len(parts) != 3 or parts[0] != "v1":
+        return None
+    try:
+        nonce, sealed = (base64.b64decode(part, validate=True) for part in parts[1:])
+        return AESGCM(key).decrypt(nonce, sealed, None).decode()
+    except (Base64Error, ValueError, InvalidTag):
+        return None

@@ -1,0 +1,60 @@
+"""What a stack may use on the Pulumi CLI and not here: refused by name before anything is planned."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any, cast
+
+from lakewright_engine.model.errors import UnsupportedFeature
+from lakewright_engine.model.resources import ResourceState
+
+_FIELDS = {
+    "refreshBeforeUpdate": "must be refreshed before each update",
+    "viewOf": "is a view of another resource",
+    "extensionRef": "comes from a package with an extension parameter",
+    "snippetID": "comes from a snippet",
+}
+"""JSON key of a resource in the state -> what it asks of an engine."""
+
+_AUTONAMING = "pulumi:autonaming"
+
+
+def refuse_unsupported_state(stack: str, resources: Iterable[ResourceState]) -> None:
+    """Refuse a state in which a resource asks for what this engine does not do.
+
+    Raises:
+        UnsupportedFeature: Names the resource and the field of the state.
+    """
+    for state in resources:
+        for field, meaning in _FIELDS.items():
+            if state.extra.get(field):
+                raise UnsupportedFeature(
+                    f"{state.urn} in the state of stack '{stack}' {meaning} ({field}), which the embedded engine does "
+                    "not support: use the Pulumi CLI"
+                )
+
+
+def refuse_autonaming(config: Mapping[str, str]) -> None:
+    """Refuse `pulumi:autonaming` of the configuration; resources would get other names than on the CLI.
+
+    Args:
+        config: Values by full key, objects as JSON text.
+
+    Raises:
+        UnsupportedFeature: The configuration changes how resources are named.
+    """
+    text = config.get(_AUTONAMING, "")
+    if text and not _is_default(text):
+        raise UnsupportedFeature(
+            f"the configuration sets {_AUTONAMING}, which the embedded engine does not support: remove it, or use the "
+            "Pulumi CLI"
+        )
+
+
+def _is_default(text: str) -> bool:
+    try:
+        value: Any = json.loads(text)
+    except ValueError:
+        return False
+    return isinstance(value, dict) and cast("dict[str, Any]", value) in ({}, {"mode": "default"})

@@ -1,0 +1,1 @@
+"""Carry out the steps of a deployment, each on one resource."""

@@ -1,0 +1,359 @@
+"""One run over a stack: what all its parts share, and how a single step is carried out."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Callable, Generator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+
+from lakewright_engine.display.events import Events, Step
+from lakewright_engine.model.errors import EngineError, HookFailed, InitFailed, ProtectedError, ProviderError, Stopped
+from lakewright_engine.model.properties import mark_secret_outputs
+from lakewright_engine.model.resources import PendingOperation, ResourceState
+from lakewright_engine.model.signatures import UNKNOWN
+from lakewright_engine.model.urns import is_provider_type, make_urn, split_reference
+from lakewright_engine.providers.provider import Provider
+from lakewright_engine.providers.registry import Registry
+from lakewright_engine.registration.callbacks import Callbacks
+from lakewright_engine.registration.hooks import Hooks
+from lakewright_engine.state.journal import Journal
+from lakewright_engine.steps.created_objects import take_over
+from lakewright_engine.steps.targets import Scope
+
+
+def now() -> str:
+    """Return the time in UTC as states have it."""
+    return format_time(datetime.now(UTC))
+
+
+def format_time(moment: datetime) -> str:
+    """Return a UTC time as the CLI writes it: RFC 3339 without trailing zeros in the fraction of a second."""
+    seconds, _, fraction = moment.isoformat().replace("+00:00", "").partition(".")
+    fraction = fraction.rstrip("0")
+    return f"{seconds}.{fraction}Z" if fraction else f"{seconds}Z"
+
+
+_AFTER_COMPONENT = {"create": "AfterCreate", "create-replacement": "AfterCreate", "update": "AfterUpdate"}
+
+
+@dataclass
+class Deployment:
+    """Shared by every thread of a run. A failed step stops the run: steps under way are finished, no new one starts."""
+
+    project: str
+    stack: str
+    organization: str
+    root: Path
+    """The folder of Pulumi.yaml."""
+    program: Path
+    """The program's working directory, where the relative paths of its assets start."""
+    dry_run: bool
+    parallel: int
+    config: dict[str, str]
+    secret_keys: list[str]
+    journal: Journal
+    events: Events
+    resources: list[ResourceState]
+    """The state at the start (after a refresh: what the refresh found)."""
+    pending_creates: dict[str, ResourceState] = field(default_factory=dict[str, ResourceState])
+    scope: Scope = field(default_factory=Scope)
+    """The resources that the operation works on."""
+    registry: Registry = field(init=False)
+    stopped: threading.Event = field(default_factory=threading.Event)
+    failed: bool = False
+    on_failure: Callable[[], None] = lambda: None
+
+    def __post_init__(self) -> None:
+        self._slots = threading.BoundedSemaphore(self.parallel)
+        self._lock = threading.Lock()
+        self._settled = threading.Condition()
+        self._under_way = 0
+        self.callbacks = Callbacks()
+        self.hooks = Hooks(self.callbacks, self.events, self.stopped, dry_run=self.dry_run)
+        self._condemned: set[str] = set()
+        self.deleted_early: set[int] = set()
+        """Identities of pending deletions that a delete-before-replace has carried out."""
+        self.news: dict[str, ResourceState] = {}
+        self.olds: dict[str, ResourceState] = {}
+        self.use(self.resources)
+
+    @property
+    def stack_urn(self) -> str:
+        return make_urn(self.stack, self.project, "", "pulumi:pulumi:Stack", f"{self.project}-{self.stack}")
+
+    def use(self, resources: list[ResourceState]) -> None:
+        """Takes `resources` as the past that the program is compared with."""
+        self.resources = resources
+        self.olds = {state.urn: state for state in resources if not state.delete}
+
+    def find_provider(self, reference: str) -> ResourceState | None:
+        """The provider that a reference means, perhaps one that is being replaced; by URN while its id is unknown."""
+        urn, object_id = split_reference(reference)
+        current = self.news.get(urn) or self.olds.get(urn)
+        if object_id == UNKNOWN or (current is not None and current.id == object_id):
+            return current
+        return next((state for state in self.resources if state.urn == urn and state.id == object_id), None)
+
+    def provider_of(self, state: ResourceState) -> Provider:
+        return self.registry.get(state.provider)
+
+    def check_running(self) -> None:
+        if self.stopped.is_set():
+            raise Stopped
+
+    def fail(self, message: str, urn: str = "") -> None:
+        """Stops the run because of `message`."""
+        self.report_error(message, urn)
+        if not self.stopped.is_set():
+            self.stopped.set()
+            self.on_failure()
+
+    def report_error(self, message: str, urn: str) -> None:
+        """Show an error for which the run fails in the end, but goes on: a preview shows the rest of the plan."""
+        first = not self.failed
+        self.failed = True
+        self.events.diagnostic("error", message, urn)
+        if first and not self.stopped.is_set() and urn != self.stack_urn:
+            verb = "preview" if self.dry_run else "update"
+            self.events.diagnostic("error", f"{verb} failed", self.stack_urn)
+
+    def run(self, step: Step, apply: Callable[[], None], *, even_if_stopped: bool = False) -> None:
+        """Carry out one step, in a free slot.
+
+        Raises:
+            Stopped: The run has ended, perhaps by this step's failure.
+            ProtectedError: The step would delete a protected resource; the run fails in the end, but goes on.
+        """
+        with self._slots, self._counted():
+            if not even_if_stopped:
+                self.check_running()
+            self.events.started(step)
+            try:
+                apply()
+            except ProtectedError as error:
+                self.report_error(str(error), step.urn)
+                self.events.failed(step)
+                raise
+            except (EngineError, OSError) as error:
+                self.fail(str(error), step.urn)
+                self.events.failed(step)
+                raise Stopped from error
+        self.events.finished(step)
+        if step.state.custom:
+            self.events.outputs(step)
+
+    @contextlib.contextmanager
+    def _counted(self) -> Generator[None]:
+        with self._settled:
+            self._under_way += 1
+        try:
+            yield
+        finally:
+            with self._settled:
+                self._under_way -= 1
+                self._settled.notify_all()
+
+    def let_hooks_run(self) -> None:
+        """Waits, where there are hooks, until no step is under way: until then the program must live."""
+        if self.hooks.registered:
+            with self._settled:
+                self._settled.wait_for(lambda: self._under_way == 0)
+
+    def _after(self, kind: str, step: Step) -> None:
+        """Runs the hooks after a step; their failure ends the run, but what the step has done stays done."""
+        try:
+            self.hooks.run(kind, step)
+        except HookFailed as error:
+            self.fail(str(error), step.urn)
+
+    def component_done(self, step: Step) -> None:
+        """Runs the hooks after the creation or the update of a component: it is over when its outputs are known."""
+        kind = _AFTER_COMPONENT.get(step.op)
+        if kind is not None and not step.state.custom and not self.stopped.is_set():
+            with self._counted():
+                self._after(kind, step)
+
+    def mark_secrets(self, state: ResourceState) -> None:
+        """Mark the secret outputs of a resource, as the CLI does after every step, before its state is saved."""
+        if "id" in state.additional_secret_outputs:
+            message = "The 'id' property cannot be made secret. See pulumi/pulumi#2717 for more details."
+            self.events.diagnostic("warning", message, state.urn)
+        state.outputs = mark_secret_outputs(state.outputs, state.additional_secret_outputs, state.inputs)
+
+    def same(self, step: Step, *, silent: bool = False) -> None:
+        """Keeps the object; the program's options are taken over. `silent` for one that was just imported."""
+        old, new = _both(step)
+
+        def apply() -> None:
+            new.id = old.id
+            if not is_provider_type(new.type):
+                new.outputs = old.outputs
+            new.init_errors = list(old.init_errors)
+            new.created, new.modified = old.created, old.modified
+            self.mark_secrets(new)
+            self.journal.keep(old, new)
+
+        if silent:
+            apply()
+        else:
+            self.run(step, apply)
+
+    def create(self, step: Step) -> None:
+        """Creates an object; for a replacement, next to the old one or in the place of one deleted before."""
+        new, old = step.new, step.old
+        assert new is not None
+
+        def apply() -> None:
+            self.hooks.run("BeforeCreate", step)
+            carry_out()
+            if new.custom:
+                self._after("AfterCreate", step)
+
+        def carry_out() -> None:
+            if not new.custom or is_provider_type(new.type):
+                new.created = new.modified = now()
+                self.mark_secrets(new)
+                self._replace_in_state(old, new, None)
+                return
+            provider = self.provider_of(new)
+            pending = self._begin(new, "creating")
+            failure: InitFailed | None = None
+            try:
+                failure = self._create(provider, step, new)
+            except ProviderError as error:
+                if pending is None or not error.ambiguous:
+                    self.journal.finish(pending)
+                    raise
+                self.journal.leave(pending)
+                raise ProviderError(
+                    f"{error}\nIt is not known whether the object was created: the next `up` looks for it"
+                ) from error
+            except EngineError:
+                self.journal.finish(pending)
+                raise
+            self.mark_secrets(new)
+            new.created = new.modified = now()
+            self._replace_in_state(old, new, pending)
+            if failure is not None:
+                raise failure
+
+        self.run(step, apply)
+
+    def _replace_in_state(
+        self, old: ResourceState | None, new: ResourceState, pending: PendingOperation | None
+    ) -> None:
+        """Save a created object; the one that it replaces leaves the state, or is deleted later."""
+        if old is not None and not old.pending_replacement:
+            self.journal.change(lambda: setattr(old, "delete", True))
+        self.journal.finish(pending, done=old if old is not None and old.pending_replacement else None, new=new)
+
+    def _create(self, provider: Provider, step: Step, new: ResourceState) -> InitFailed | None:
+        left = self.pending_creates.get(new.urn)
+        try:
+            found = None
+            if left is not None and not self.dry_run:
+                found = take_over(provider, new, left, step.old.id if step.old is not None else "")
+            if found is not None:
+                new.id, new.outputs = found
+                return None
+            new.id, new.outputs = self.hooks.retried("create", step, lambda: provider.create(new, self.dry_run))
+        except InitFailed as failed:
+            new.id, new.outputs, new.init_errors = failed.object_id, failed.outputs, failed.reasons
+            return failed
+        return None
+
+    def update(self, step: Step) -> None:
+        old, new = _both(step)
+
+        def apply() -> None:
+            new.id, new.created = old.id, old.created
+            self.hooks.run("BeforeUpdate", step)
+            carry_out()
+            if new.custom:
+                self._after("AfterUpdate", step)
+
+        def carry_out() -> None:
+            failure: InitFailed | None = None
+            pending: PendingOperation | None = None
+            if new.custom and not is_provider_type(new.type):
+                provider = self.provider_of(new)
+                pending = self._begin(new, "updating")
+                try:
+                    new.outputs = self.hooks.retried("update", step, lambda: provider.update(old, new, self.dry_run))
+                except InitFailed as failed:
+                    new.outputs, new.init_errors, failure = failed.outputs, failed.reasons, failed
+                except EngineError:
+                    self.journal.finish(pending)
+                    raise
+            elif not new.custom:
+                new.outputs = old.outputs
+            self.mark_secrets(new)
+            new.modified = now()
+            self.journal.finish(pending, done=old, new=new)
+            if failure is not None:
+                raise failure
+
+        self.run(step, apply)
+
+    def delete(self, step: Step, *, before_replacement: bool = False, even_if_stopped: bool = False) -> None:
+        """Deletes an object, or only forgets it where an option says so."""
+        old = step.old
+        assert old is not None
+        gone = step.op == "remove-pending-replace"
+
+        def apply() -> None:
+            if not gone:
+                self.hooks.run("BeforeDelete", step)
+            carry_out()
+            if not gone:
+                self._after("AfterDelete", step)
+
+        def carry_out() -> None:
+            if old.protect and step.op == "delete":
+                raise ProtectedError(
+                    f'resource "{old.urn}" cannot be deleted\nbecause it is protected. To unprotect the resource, '
+                    "remove the `protect` flag from the resource in your program and run `up`"
+                )
+            pending: PendingOperation | None = None
+            if not gone and self._calls_provider(old):
+                provider = self.provider_of(old)
+                pending = self._begin(old, "deleting")
+                try:
+                    self.hooks.retried("delete", step, lambda: provider.delete(old))
+                except EngineError:
+                    self.journal.finish(pending)
+                    raise
+            if before_replacement:
+                self.journal.change(lambda: setattr(old, "pending_replacement", True))
+                self.journal.finish(pending)
+            else:
+                self.journal.finish(pending, done=old)
+
+        self.run(step, apply, even_if_stopped=even_if_stopped)
+
+    def _calls_provider(self, old: ResourceState) -> bool:
+        if self.dry_run or not old.custom or is_provider_type(old.type):
+            return False
+        return not (old.external or old.retain_on_delete or old.deleted_with in self._condemned)
+
+    def condemn(self, urns: set[str]) -> None:
+        """Note what this run deletes: a resource that is `deletedWith` one of them needs no call of its own."""
+        with self._lock:
+            self._condemned |= urns
+
+    def pardon(self, urn: str) -> None:
+        """Take back that a resource is deleted: it was deleted early and is made anew."""
+        with self._lock:
+            self._condemned.discard(urn)
+
+    def _begin(self, state: ResourceState, operation: str) -> PendingOperation | None:
+        return None if self.dry_run else self.journal.begin(state, operation)
+
+
+def _both(step: Step) -> tuple[ResourceState, ResourceState]:
+    assert step.old is not None
+    assert step.new is not None
+    return step.old, step.new

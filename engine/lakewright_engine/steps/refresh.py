@@ -1,0 +1,100 @@
+"""Reads every object again, so that the state says what is really there."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from functools import partial
+
+from lakewright_engine.display.events import Step
+from lakewright_engine.model.errors import InitFailed, Stopped
+from lakewright_engine.model.properties import mark_secrets, same
+from lakewright_engine.model.resources import ResourceState
+from lakewright_engine.model.urns import is_default_provider, is_provider_type
+from lakewright_engine.providers.provider import Diff
+from lakewright_engine.steps.deployment import Deployment, now
+from lakewright_engine.steps.resource_diff import resource_diff
+
+
+def refresh(deployment: Deployment) -> None:
+    """Refreshes the deployment's resources in place; gone objects leave the state."""
+    refreshed = {id(state) for state in deployment.scope.refreshed(deployment.resources)}
+    with ThreadPoolExecutor(max_workers=deployment.parallel, thread_name_prefix="refresh") as pool:
+        found = list(pool.map(partial(_refreshed, deployment, refreshed), deployment.resources))
+    if deployment.stopped.is_set():
+        return
+    resources = _consistent([state for state in found if state is not None])
+    deployment.use(resources)
+    deployment.journal.rebase(resources)
+
+
+def _refreshed(deployment: Deployment, refreshed: set[int], old: ResourceState) -> ResourceState | None:
+    if is_default_provider(old.urn) or id(old) not in refreshed:
+        return old
+    step = Step("refresh", old, old, logical=False, result="same")
+
+    def apply() -> None:
+        if not old.custom or is_provider_type(old.type) or old.pending_replacement:
+            return
+        _read(deployment, step, old)
+
+    try:
+        deployment.run(step, apply)
+    except Stopped:
+        return old
+    return step.new
+
+
+def _read(deployment: Deployment, step: Step, old: ResourceState) -> None:
+    provider = deployment.provider_of(old)
+    init_errors: list[str] = []
+    try:
+        found = provider.read(old.urn, old.id, old.inputs, old.outputs, old.custom_timeouts.get("read", 0))
+        object_id, inputs, outputs = found.id, found.inputs, found.outputs
+    except InitFailed as failed:
+        object_id, inputs, outputs, init_errors = failed.object_id, failed.inputs, failed.outputs, failed.reasons
+        reasons = "\n* ".join(failed.reasons)
+        deployment.events.diagnostic("warning", f"Refreshed resource is in an unhealthy state:\n* {reasons}", old.urn)
+    if not object_id:
+        step.new, step.result = None, "delete"
+        return
+    # Also for a provider that accepts secrets: the CLI would save what it reads in plain text as it is.
+    kept_inputs = mark_secrets(inputs, old.inputs) if inputs is not None else old.inputs
+    new = replace(old, id=object_id, outputs=outputs, inputs=kept_inputs, init_errors=init_errors)
+    deployment.mark_secrets(new)
+    unchanged = same(dict(new.outputs), dict(old.outputs))
+    if not unchanged or not same(dict(new.inputs), dict(old.inputs)):
+        new.modified = now()
+    elif inputs is not None and object_id == old.id and init_errors == old.init_errors:
+        # All of it is as the state has it, but perhaps for what is secret: the provider need not be asked for a diff.
+        step.new = new if new != old else old
+        return
+    step.new = new
+    if old.external:
+        step.result = "same" if unchanged else "update"
+        return
+    # Read as "what would it take to come back": turned round, it is what happened to the object.
+    diff = resource_diff(provider, new.urn, new, old.inputs, old.ignore_changes)
+    step.diff = diff.inverted() if diff.changes == "some" else Diff("none")
+    step.result = "update" if diff.changes == "some" else "same"
+
+
+def _consistent(resources: list[ResourceState]) -> list[ResourceState]:
+    """Takes out what refers to resources that are gone, and the empty property dependencies, as the CLI does."""
+    known: set[str] = set()
+    parents: dict[str, str] = {}
+    result: list[ResourceState] = []
+    for state in resources:
+        kept = {key: [urn for urn in urns if urn in known] for key, urns in state.property_dependencies.items()}
+        renewed = replace(
+            state,
+            dependencies=[urn for urn in state.dependencies if urn in known],
+            property_dependencies={key: urns for key, urns in kept.items() if urns},
+            replace_with=[urn for urn in state.replace_with if urn in known],
+            deleted_with=state.deleted_with if state.deleted_with in known else "",
+            parent=state.parent if state.parent in known else parents.get(state.parent, ""),
+        )
+        known.add(state.urn)
+        parents[state.urn] = renewed.parent
+        result.append(renewed)
+    return result

@@ -1,0 +1,50 @@
+"""What differs between a resource as it is and as it is wanted, and whether that asks for a new one."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from lakewright_engine.model.paths import contains, parse_path, with_ignored
+from lakewright_engine.model.properties import plain, same
+from lakewright_engine.model.resources import Properties, ResourceState
+from lakewright_engine.providers.provider import Diff, Provider
+
+
+def resource_diff(provider: Provider, urn: str, old: ResourceState, inputs: Properties, ignore: list[str]) -> Diff:
+    """The provider's diff; where it knows none, that of the old and the new inputs."""
+    diff = provider.diff(urn, old, inputs, ignore)
+    if diff.changes != "unknown":
+        return diff
+    before, after = plain(old.inputs), plain(with_ignored(inputs, old.inputs, ignore))
+    keys = [
+        key
+        for key in sorted({*before, *after})
+        if key not in before or key not in after or not same(before[key], after[key])
+    ]
+    kinds = {key: "add" if key not in before else "delete" if key not in after else "update" for key in keys}
+    detailed = {key: (kind, True) for key, kind in kinds.items()}
+    return replace(diff, changes="some" if keys or diff.replace_keys else "none", keys=keys, detailed=detailed or None)
+
+
+def with_replace_on_changes(diff: Diff, paths: list[str], init_errors: list[str]) -> Diff:
+    """The difference, a replacement where it touches one of the `paths` (replaceOnChanges)."""
+    wanted = [parse_path(text) for text in paths]
+    if not wanted or (diff.changes != "some" and not init_errors):
+        return diff
+    detailed = diff.detailed
+    if detailed is not None:
+        detailed = {
+            path: (kind if kind.endswith("-replace") or not _any_contains(wanted, path) else f"{kind}-replace", inputs)
+            for path, (kind, inputs) in detailed.items()
+        }
+    keys = [
+        *diff.replace_keys,
+        *(key for key in diff.keys if key not in diff.replace_keys and _any_contains(wanted, key)),
+    ]
+    if init_errors and _any_contains(wanted, "#initerror"):
+        return replace(diff, changes="some", detailed=detailed, replace_keys=[*keys, "#initerror"])
+    return replace(diff, detailed=detailed, replace_keys=keys)
+
+
+def _any_contains(wanted: list[list[str | int]], path: str) -> bool:
+    return any(contains(one, parse_path(path)) for one in wanted)

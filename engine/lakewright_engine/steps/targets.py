@@ -1,0 +1,165 @@
+"""Which resources an operation works on: `--target`, `--exclude` and `--replace`, by the rules of the Pulumi CLI."""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Iterable, Sequence
+
+from lakewright_engine.model.errors import EngineError
+from lakewright_engine.model.resources import ResourceState
+from lakewright_engine.model.urns import ROOT_STACK_TYPE, is_provider_type, split_reference
+from lakewright_engine.state.integrity import references
+
+
+class UrnPatterns:
+    """URNs and globs. `*` stands for any characters but colons, `**` for any characters."""
+
+    def __init__(self, patterns: Iterable[str]) -> None:
+        given = list(patterns)
+        self.literals = [text for text in given if "*" not in text]
+        self._globs = [_glob(text) for text in given if "*" in text]
+
+    def __bool__(self) -> bool:
+        return bool(self.literals or self._globs)
+
+    def matches(self, urn: str) -> bool:
+        """Return whether a URN is one of them; none is where no pattern is given."""
+        return urn in self.literals or any(glob.fullmatch(urn) for glob in self._globs)
+
+    def refuse_unknown(self, known: Iterable[str]) -> None:
+        """Refuse URNs that name no resource. Globs may match nothing.
+
+        Raises:
+            EngineError: There are any.
+        """
+        everything = set(known)
+        unknown = [urn for urn in self.literals if urn not in everything]
+        if unknown:
+            raise EngineError("\n".join(f"no resource named '{urn}' found" for urn in unknown))
+
+
+class Scope:
+    """The part of a stack that an operation works on: everything, the targets, or all but the exclusions.
+
+    Thread-safe: resources are asked about as they are registered, each after what it depends on.
+    """
+
+    def __init__(
+        self,
+        targets: Iterable[str] = (),
+        excludes: Iterable[str] = (),
+        replace: Iterable[str] = (),
+        *,
+        target_dependents: bool = False,
+        exclude_dependents: bool = False,
+    ) -> None:
+        self.targets = UrnPatterns(targets)
+        self.excludes = UrnPatterns(excludes)
+        self.replace = UrnPatterns(replace)
+        self.target_dependents = target_dependents
+        self.exclude_dependents = exclude_dependents
+        self._lock = threading.Lock()
+        self._reached: set[str] = set()
+        """Registered resources that are targeted or excluded, also as dependents."""
+        self._skipped: set[str] = set()
+
+    @property
+    def is_limited(self) -> bool:
+        """Whether some resources are left alone."""
+        return bool(self.targets or self.excludes)
+
+    def includes(self, state: ResourceState) -> bool:
+        """Return whether a registered resource is worked on. Providers and the stack itself always are."""
+        if not self.is_limited:
+            return True
+        patterns = self.targets or self.excludes
+        follows = self.target_dependents if self.targets else self.exclude_dependents
+        with self._lock:
+            is_meant = patterns.matches(state.urn) or (
+                follows and any(urn in self._reached or patterns.matches(urn) for urn in needs(state))
+            )
+            is_implicit = is_provider_type(state.type) or state.type == ROOT_STACK_TYPE
+            if is_meant and (self.targets or not is_implicit):
+                self._reached.add(state.urn)
+        return is_implicit or is_meant == bool(self.targets)
+
+    def skip(self, urn: str) -> None:
+        """Note that a resource is not created because it is not worked on."""
+        with self._lock:
+            self._skipped.add(urn)
+
+    def skipped_needs(self, state: ResourceState) -> list[str]:
+        """Return the resources that a resource needs and that are not created."""
+        with self._lock:
+            return sorted(needs(state) & self._skipped)
+
+    def refreshed(self, resources: Sequence[ResourceState]) -> list[ResourceState]:
+        """Return the resources of the state to refresh. A dependent by its provider alone is none here."""
+        if self.targets:
+            return _reached(resources, self.targets, follows=self.target_dependents)
+        excluded = _reached(resources, self.excludes, follows=self.exclude_dependents)
+        left_out = {id(state) for state in excluded}
+        return [state for state in resources if id(state) not in left_out]
+
+    def refuse_unknown(self, known: Iterable[str]) -> None:
+        """Refuse targets and exclusions that name no resource.
+
+        Raises:
+            EngineError: There are any.
+        """
+        everything = set(known)
+        self.targets.refuse_unknown(everything)
+        self.excludes.refuse_unknown(everything)
+
+
+def needs(state: ResourceState) -> set[str]:
+    """Return the URNs of everything that must exist while the resource does."""
+    provider = {split_reference(state.provider)[0]} if state.provider else set[str]()
+    return {urn for _, urn in references(state)} | provider
+
+
+def in_dependency_order(resources: Sequence[ResourceState]) -> list[ResourceState]:
+    """Move resources behind what they need, and change the order as little as possible.
+
+    An operation on a part of the stack leaves old states between new ones: their dependencies need not be those that
+    the program has now, and so not come before them by themselves.
+    """
+    by_urn: dict[str, ResourceState] = {}
+    for state in resources:
+        if state.urn not in by_urn or not state.delete:
+            by_urn[state.urn] = state
+    providers = {f"{state.urn}::{state.id}": state for state in resources if is_provider_type(state.type)}
+    entered: set[int] = set()
+    result: list[ResourceState] = []
+    for first in resources:
+        stack = [(first, False)]
+        while stack:
+            state, is_ready = stack.pop()
+            if is_ready:
+                result.append(state)
+            elif id(state) not in entered:
+                entered.add(id(state))
+                stack.append((state, True))
+                needed = [by_urn.get(urn) for _, urn in references(state)]
+                needed.append(providers.get(state.provider))
+                stack.extend((other, False) for other in needed if other is not None)
+    return result
+
+
+def _reached(resources: Sequence[ResourceState], patterns: UrnPatterns, *, follows: bool) -> list[ResourceState]:
+    """Return the states that the patterns match, and their dependents where these are followed."""
+    urns: set[str] = set()
+    found: list[ResourceState] = []
+    for state in resources:
+        if patterns.matches(state.urn) or (
+            follows and any(urn in urns or patterns.matches(urn) for _, urn in references(state))
+        ):
+            urns.add(state.urn)
+            found.append(state)
+    return found
+
+
+def _glob(text: str) -> re.Pattern[str]:
+    parts = ("[^:]*".join(re.escape(piece) for piece in part.split("*")) for part in text.split("**"))
+    return re.compile(".*".join(parts))
