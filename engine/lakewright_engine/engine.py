@@ -19,7 +19,7 @@ from lakewright_engine.model.urns import ROOT_STACK_TYPE
 from lakewright_engine.operation import UNEXPECTED_CHANGES, Operation, Result
 from lakewright_engine.planning.deletes import delete_unwanted, expect_nothing_left, refuse_delete_hooks
 from lakewright_engine.planning.planner import Planner
-from lakewright_engine.processes import rpc as wire
+from lakewright_engine.processes import rpc
 from lakewright_engine.processes.child_process import Child
 from lakewright_engine.processes.forkserver import ForkServer
 from lakewright_engine.processes.interrupts import Interrupts
@@ -28,7 +28,7 @@ from lakewright_engine.program.engine_service import PluginEngine, ProgramEngine
 from lakewright_engine.program.monitor import Monitor
 from lakewright_engine.providers.builtin import BuiltinProvider
 from lakewright_engine.providers.registry import Registry
-from lakewright_engine.state import interrupted_creations as pending
+from lakewright_engine.state import interrupted_creations
 from lakewright_engine.state.backend import ORGANIZATION, FileBackend, no_such_stack
 from lakewright_engine.state.journal import Journal
 from lakewright_engine.state.unsupported import refuse_autonaming, refuse_unsupported_state
@@ -141,8 +141,8 @@ class _Run:
         if self._base.pending_operations and operation.verb != "refresh":
             events.diagnostic("warning", _pending_warning(self._base.pending_operations))
         try:
-            creations = pending.of_snapshot(self._base)
-            with pending.handed_over(creations) as deployment.registry.environment:
+            creations = interrupted_creations.of_snapshot(self._base)
+            with interrupted_creations.handed_over(creations) as deployment.registry.environment:
                 self._interrupts.call_at_first(self._interrupt)
                 self._steps()
         except Stopped:
@@ -198,7 +198,7 @@ class _Run:
         planner = Planner(deployment)
         monitor, engine = Monitor(deployment, planner), ProgramEngine(deployment)
         address = self._sockets.new_address("monitor")
-        server = wire.serve(monitor, engine, address, operation.parallel * 4 + 16)
+        server = rpc.serve(monitor, engine, address, operation.parallel * 4 + 16)
         request = {"script": str(_HOST), "arguments": [json.dumps(self._arguments(address))]}
         folder = operation.project.working_directory
         child = self._forks.start(request, folder, self._environment(), self._events.output, "the program")

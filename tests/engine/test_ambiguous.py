@@ -9,7 +9,7 @@ from typing import Any
 import grpc
 import pytest
 from lakewright_engine.model.errors import ProviderError
-from lakewright_engine.processes import rpc as wire
+from lakewright_engine.processes import rpc
 from pulumi.runtime.proto import provider_pb2_grpc
 from stackrunner import Stack
 
@@ -79,7 +79,7 @@ def test_which_answers_leave_open_whether_the_object_exists(code: grpc.StatusCod
     provider_pb2_grpc.add_ResourceProviderServicer_to_server(Aborting(), server)
     port = server.add_insecure_port("127.0.0.1:0")
     server.start()
-    with wire.channel(f"127.0.0.1:{port}") as channel, pytest.raises(ProviderError, match="no luck") as raised:
-        wire.call(wire.provider_stub(channel).Create, wire.provider_messages.CreateRequest())
+    with rpc.channel(f"127.0.0.1:{port}") as channel, pytest.raises(ProviderError, match="no luck") as raised:
+        rpc.call(rpc.provider_stub(channel).Create, rpc.provider_messages.CreateRequest())
     server.stop(None)
     assert raised.value.ambiguous is ambiguous

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from lakewright_engine.model.resources import PendingOperation, ResourceState, Secret, Snapshot
-from lakewright_engine.state import interrupted_creations as pending
+from lakewright_engine.state import interrupted_creations
 
 TYPE = "pulumi-python:dynamic/lakekeeper:Warehouse"
 
@@ -24,7 +24,7 @@ def exported(urn: str, **more: Any) -> dict[str, Any]:
 
 def test_creations_of_a_state_come_without_secrets() -> None:
     state = Snapshot([], [PendingOperation(resource("urn:a"), "creating"), PendingOperation(resource("b"), "deleting")])
-    assert pending.of_snapshot(state) == [
+    assert interrupted_creations.of_snapshot(state) == [
         {"urn": "urn:a", "type": TYPE, "inputs": {"name": "main", "credential": "[secret]"}}
     ]
 
@@ -32,34 +32,34 @@ def test_creations_of_a_state_come_without_secrets() -> None:
 def test_creations_that_were_carried_out_are_left_out() -> None:
     operations = [PendingOperation(resource(urn), "creating") for urn in ("made", "replaced")]
     state = Snapshot([resource("made", id="1"), resource("replaced", id="2", pending_replacement=True)], operations)
-    assert [one["urn"] for one in pending.of_snapshot(state)] == ["replaced"]
+    assert [one["urn"] for one in interrupted_creations.of_snapshot(state)] == ["replaced"]
 
 
 def test_creations_of_an_exported_state() -> None:
     operations = [{"resource": exported(urn), "type": "creating"} for urn in ("made", "lost")]
     deployment = {"resources": [exported("made", id="1")], "pending_operations": operations}
-    assert pending.of_export(deployment) == [
+    assert interrupted_creations.of_export(deployment) == [
         {"urn": "lost", "type": TYPE, "inputs": {"name": "main", "credential": {"external_id": "[secret]"}}}
     ]
     before = {"resources": [], "pending_operations": operations}
-    cleared = pending.without_carried_out(deployment, before)
+    cleared = interrupted_creations.without_carried_out(deployment, before)
     assert cleared is not None
     assert [one["resource"]["urn"] for one in cleared["pending_operations"]] == ["lost"]
-    assert pending.without_carried_out(cleared, before) is None
+    assert interrupted_creations.without_carried_out(cleared, before) is None
 
 
 def test_creations_that_the_run_then_deleted_are_settled() -> None:
     operations = [{"resource": exported(urn), "type": "creating"} for urn in ("deleted", "lost")]
     before = {"resources": [exported("deleted", id="1")], "pending_operations": operations}
     after = {"resources": [], "pending_operations": operations}
-    cleared = pending.without_carried_out(after, before)
+    cleared = interrupted_creations.without_carried_out(after, before)
     assert cleared is not None
     assert [one["resource"]["urn"] for one in cleared["pending_operations"]] == ["lost"]
 
 
 def test_file_is_for_this_user_alone() -> None:
-    with pending.handed_over([{"urn": "urn:a"}]) as environment:
-        file = Path(environment[pending.FILE])
+    with interrupted_creations.handed_over([{"urn": "urn:a"}]) as environment:
+        file = Path(environment[interrupted_creations.FILE])
         assert stat.S_IMODE(file.stat().st_mode) == 0o600
         assert json.loads(file.read_text()) == [{"urn": "urn:a"}]
     assert not file.exists()

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 import pytest
-from lakewright_engine.processes import child_process as launch
+from lakewright_engine.processes import child_process
 from stackrunner import Stack
 
 RENDER = """
@@ -50,7 +50,7 @@ def test_a_plugin_that_says_no_port_is_an_error_and_not_a_wait_without_end(
     plugin.parent.mkdir()
     plugin.write_text("#!/bin/sh\nexec tail -f /dev/null\n")
     plugin.chmod(0o755)
-    monkeypatch.setattr(launch, "START_SECONDS", 1)
+    monkeypatch.setattr(child_process, "START_SECONDS", 1)
     stack = Stack(tmp_path, "import pulumi\npulumi.CustomResource('silent:index:Thing', 'thing')\n")
 
     outcome = stack.run("up", env={"PATH": f"{plugin.parent}:{os.environ['PATH']}"})

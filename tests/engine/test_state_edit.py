@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from lakewright_engine.model.errors import StateError
-from lakewright_engine.state import edits as state_edit
+from lakewright_engine.state import edits
 
 TYPE = "pulumi-python:dynamic:Resource"
 PROVIDER_TYPE = "pulumi:providers:pulumi-python"
@@ -41,9 +41,9 @@ DEPENDENCIES = {
 def test_remove_refuses_what_others_depend_on(needs: dict[str, Any]) -> None:
     state = deployment(resource("a"), resource("b", **needs), resource("c"))
     with pytest.raises(StateError, match=r"b \(urn:.*\n.*--target-dependents"):
-        state_edit.remove(state, [urn("a")])
+        edits.remove(state, [urn("a")])
     assert names(state) == ["a", "b", "c"]
-    assert state_edit.remove(state, [urn("a")], target_dependents=True) == [urn("b"), urn("a")]
+    assert edits.remove(state, [urn("a")], target_dependents=True) == [urn("b"), urn("a")]
     assert names(state) == ["c"]
 
 
@@ -51,49 +51,49 @@ def test_remove_refuses_a_provider_in_use() -> None:
     provider = resource("default", PROVIDER_TYPE)
     state = deployment(provider, resource("a", provider=f"{provider['urn']}::default"))
     with pytest.raises(StateError, match="depend on it"):
-        state_edit.remove(state, [provider["urn"]])
+        edits.remove(state, [provider["urn"]])
 
 
 def test_remove_takes_dependents_named_together() -> None:
     state = deployment(resource("a"), resource("b", dependencies=[urn("a")]))
-    assert state_edit.remove(state, [urn("a"), urn("b")]) == [urn("b"), urn("a")]
+    assert edits.remove(state, [urn("a"), urn("b")]) == [urn("b"), urn("a")]
     assert names(state) == []
 
 
 def test_remove_refuses_protected_resources() -> None:
     state = deployment(resource("a", protect=True))
     with pytest.raises(StateError, match="is protected; give --force"):
-        state_edit.remove(state, [urn("a")])
-    state_edit.remove(state, [urn("a")], force=True)
+        edits.remove(state, [urn("a")])
+    edits.remove(state, [urn("a")], force=True)
     assert names(state) == []
 
 
 def test_remove_refuses_a_protected_dependent() -> None:
     state = deployment(resource("a"), resource("b", dependencies=[urn("a")], protect=True))
     with pytest.raises(StateError, match="b is protected"):
-        state_edit.remove(state, [urn("a")], target_dependents=True)
+        edits.remove(state, [urn("a")], target_dependents=True)
     assert names(state) == ["a", "b"]
 
 
 def test_unknown_and_ambiguous_urns_are_refused() -> None:
     state = deployment(resource("a"), resource("a", delete=True))
     with pytest.raises(StateError, match=r"holds no resource .*state ls"):
-        state_edit.remove(state, [urn("x")])
+        edits.remove(state, [urn("x")])
     with pytest.raises(StateError, match="2 resources"):
-        state_edit.remove(state, [urn("a")])
+        edits.remove(state, [urn("a")])
 
 
 def test_unprotect_clears_named_resources_or_all() -> None:
     state = deployment(resource("a", protect=True), resource("b", protect=True), resource("c"))
-    assert state_edit.unprotect(state, [urn("a"), urn("c")]) == [urn("a")]
-    assert state_edit.unprotect(state) == [urn("b")]
+    assert edits.unprotect(state, [urn("a"), urn("c")]) == [urn("a")]
+    assert edits.unprotect(state) == [urn("b")]
     assert not any(one.get("protect") for one in state["resources"])
 
 
 @pytest.mark.parametrize("needs", DEPENDENCIES.values(), ids=DEPENDENCIES)
 def test_rename_changes_every_reference(needs: dict[str, Any]) -> None:
     state = deployment(resource("a"), resource("b", **needs))
-    assert state_edit.rename(state, urn("a"), "z") == urn("z")
+    assert edits.rename(state, urn("a"), "z") == urn("z")
     assert names(state) == ["z", "b"]
     assert urn("a") not in str(state)
     assert str(urn("z")) in str(state["resources"][1])
@@ -102,7 +102,7 @@ def test_rename_changes_every_reference(needs: dict[str, Any]) -> None:
 def test_rename_of_a_provider_changes_references() -> None:
     provider = resource("own", PROVIDER_TYPE)
     state = deployment(provider, resource("a", provider=f"{provider['urn']}::id-1"))
-    new = state_edit.rename(state, provider["urn"], "other")
+    new = edits.rename(state, provider["urn"], "other")
     assert state["resources"][1]["provider"] == f"{new}::id-1"
 
 
@@ -112,5 +112,5 @@ def test_rename_of_a_provider_changes_references() -> None:
 def test_rename_refuses_impossible_names(name: str, message: str) -> None:
     state = deployment(resource("a"), resource("b"))
     with pytest.raises(StateError, match=message):
-        state_edit.rename(state, urn("a"), name)
+        edits.rename(state, urn("a"), name)
     assert names(state) == ["a", "b"]

@@ -7,52 +7,15 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any, cast
 
 from pulumi.automation.events import EngineEvent
 
 from lakewright_engine.model.properties import display
 from lakewright_engine.model.resources import ResourceState
-from lakewright_engine.model.urns import is_default_provider
-from lakewright_engine.providers.provider import Diff
+from lakewright_engine.model.step import Step
 
 OnEvent = Callable[[EngineEvent], None]
-
-
-@dataclass
-class Step:
-    """One step of a plan: an operation that leads from `old` to `new`."""
-
-    op: str
-    old: ResourceState | None
-    new: ResourceState | None
-    diff: Diff = field(default_factory=lambda: Diff("none"))
-    logical: bool = True
-    """False for the half of a replacement that is not counted."""
-    result: str = ""
-    """What a refresh found: `same`, `update` or `delete`."""
-    is_skipped: bool = False
-    """The resource is new, and is not created because the operation does not target it."""
-
-    @property
-    def state(self) -> ResourceState:
-        state = self.new or self.old
-        assert state is not None
-        return state
-
-    @property
-    def urn(self) -> str:
-        return self.state.urn
-
-    @property
-    def is_internal(self) -> bool:
-        """Whether the CLI shows nothing of it: default providers, and what only tidies up the state."""
-        return self.op == "remove-pending-replace" or is_default_provider(self.urn)
-
-    @property
-    def counted_as(self) -> str:
-        return self.result or self.op
 
 
 class Events:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
-from lakewright_engine.display.events import Step
 from lakewright_engine.model.errors import EngineError, ProtectedError, Stopped, UnsupportedFeature
 from lakewright_engine.model.resources import ResourceState
+from lakewright_engine.model.step import Step
 from lakewright_engine.planning.deletion_order import Dependencies, deletion_batches
 from lakewright_engine.planning.targeted_deletes import left_alone, refuse_implied
 from lakewright_engine.planning.untargeted import keep

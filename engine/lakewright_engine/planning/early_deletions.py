@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import threading
 
-from lakewright_engine.display.events import Step
 from lakewright_engine.model.errors import ProgramError
 from lakewright_engine.model.resources import ResourceState
+from lakewright_engine.model.step import Step
 from lakewright_engine.planning.replacement import Dependent, dependent_replacements, replaced_together
 from lakewright_engine.steps.deployment import Deployment
 

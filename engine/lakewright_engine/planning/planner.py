@@ -6,19 +6,19 @@ import threading
 from dataclasses import replace
 from typing import Any
 
-from lakewright_engine.display.events import Step
 from lakewright_engine.model.errors import InitFailed, ProgramError, Stopped
 from lakewright_engine.model.paths import with_ignored
 from lakewright_engine.model.properties import display, has_unknown, same
 from lakewright_engine.model.resources import Properties, ResourceState, Unknown
 from lakewright_engine.model.signatures import UNKNOWN
+from lakewright_engine.model.step import Diff, Step
 from lakewright_engine.model.urns import is_provider_type, make_urn, split_reference, urn_name
 from lakewright_engine.planning.early_deletions import EarlyDeletions
 from lakewright_engine.planning.provider_resources import DefaultProviders, register_provider
 from lakewright_engine.planning.replacement import check_replaceable
 from lakewright_engine.planning.replacement_trigger import is_secret_change, is_triggered, refuse_nested_secret
 from lakewright_engine.planning.untargeted import LeftAlone, keep
-from lakewright_engine.providers.provider import Diff, Failure, Provider, ReadResult, public_config
+from lakewright_engine.providers.provider import Failure, Provider, ReadResult, public_config
 from lakewright_engine.registration.aliases import Aliases
 from lakewright_engine.registration.desired_state import Goal
 from lakewright_engine.steps.deployment import Deployment, now

@@ -7,15 +7,15 @@ import threading
 import uuid
 from collections.abc import Callable
 
-from lakewright_engine.display.events import Step
 from lakewright_engine.model.errors import ProgramError
 from lakewright_engine.model.properties import same
 from lakewright_engine.model.resources import Properties, ResourceState, Secret
 from lakewright_engine.model.signatures import UNKNOWN
+from lakewright_engine.model.step import Diff, Step
 from lakewright_engine.model.urns import package_of, provider_type
 from lakewright_engine.planning.early_deletions import EarlyDeletions
 from lakewright_engine.planning.replacement import check_replaceable
-from lakewright_engine.providers.provider import Diff, Failure, public_config
+from lakewright_engine.providers.provider import Failure, public_config
 from lakewright_engine.providers.registry import BUILTIN, DYNAMIC
 from lakewright_engine.registration.desired_state import Goal
 from lakewright_engine.steps.deployment import Deployment

@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from lakewright_engine.model.errors import ProgramError
 from lakewright_engine.model.properties import blinded
 from lakewright_engine.model.resources import Properties, ResourceState, Unknown
+from lakewright_engine.model.step import Diff
 from lakewright_engine.model.urns import is_provider_type, split_reference
-from lakewright_engine.providers.provider import Diff, public_config
+from lakewright_engine.providers.provider import public_config
 from lakewright_engine.registration.desired_state import Goal
 from lakewright_engine.state.integrity import references
 from lakewright_engine.steps.deployment import Deployment

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from lakewright_engine.display.events import Step
 from lakewright_engine.model.errors import Stopped
 from lakewright_engine.model.resources import ResourceState
+from lakewright_engine.model.step import Step
 from lakewright_engine.planning.deletion_order import Dependencies
 from lakewright_engine.steps.deployment import Deployment
 from lakewright_engine.steps.targets import Scope, needs

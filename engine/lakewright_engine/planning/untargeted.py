@@ -6,9 +6,9 @@ import threading
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from lakewright_engine.display.events import Step
 from lakewright_engine.model.errors import ProgramError, Stopped
 from lakewright_engine.model.resources import ResourceState
+from lakewright_engine.model.step import Step
 from lakewright_engine.model.urns import split_reference
 from lakewright_engine.steps.deployment import Deployment
 from lakewright_engine.steps.targets import needs

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from typing import Any
 
-from lakewright_engine.processes import rpc as wire
+from lakewright_engine.processes import rpc
 from lakewright_engine.processes.sockets import SocketFolder
 from lakewright_engine.steps.deployment import Deployment
 
@@ -13,7 +13,7 @@ _SEVERITIES = ("debug", "info", "warning", "error")
 _PLUGIN_CALLS_AT_A_TIME = 16
 
 
-class EngineService(wire.EngineServicer):
+class EngineService(rpc.EngineServicer):
     """Serve the engine to one kind of client. Messages of severity `debug` are left out, as by the CLI."""
 
     def __init__(self, deployment: Deployment) -> None:
@@ -24,7 +24,7 @@ class EngineService(wire.EngineServicer):
         severity = _SEVERITIES[int(request.severity)]
         if severity != "debug":
             self.log(severity, request)
-        return wire.EMPTY
+        return rpc.EMPTY
 
     def log(self, severity: str, request: Any) -> None:
         self._deployment.events.diagnostic(
@@ -32,15 +32,15 @@ class EngineService(wire.EngineServicer):
         )
 
     def GetRootResource(self, request: Any, context: Any) -> Any:  # noqa: N802, ARG002 - the protocol's name
-        return wire.engine_messages.GetRootResourceResponse(urn=self._root_urn)
+        return rpc.engine_messages.GetRootResourceResponse(urn=self._root_urn)
 
     def SetRootResource(self, request: Any, context: Any) -> Any:  # noqa: N802, ARG002 - the protocol's name
         self._root_urn = request.urn
-        return wire.engine_messages.SetRootResourceResponse()
+        return rpc.engine_messages.SetRootResourceResponse()
 
     def RequirePulumiVersion(self, request: Any, context: Any) -> Any:  # noqa: N802, ARG002 - the protocol's name
         """Accept any range: the engine goes with the SDK beside it, whatever CLI version a program asks for."""
-        return wire.engine_messages.RequirePulumiVersionResponse()
+        return rpc.engine_messages.RequirePulumiVersionResponse()
 
 
 class ProgramEngine(EngineService):
@@ -71,7 +71,7 @@ class PluginEngine:
         """Return the gRPC address; start the server if nobody has asked before."""
         with self._lock:
             if self._server is None:
-                self._server = wire.serve_engine(self._service, self._address, _PLUGIN_CALLS_AT_A_TIME)
+                self._server = rpc.serve_engine(self._service, self._address, _PLUGIN_CALLS_AT_A_TIME)
             return self._address
 
     def stop(self) -> None:

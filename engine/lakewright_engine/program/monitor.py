@@ -13,7 +13,7 @@ from lakewright_engine.model.properties import flat_references, from_struct, has
 from lakewright_engine.model.resources import Properties, ResourceState
 from lakewright_engine.model.urns import make_urn
 from lakewright_engine.planning.planner import Planner
-from lakewright_engine.processes import rpc as wire
+from lakewright_engine.processes import rpc
 from lakewright_engine.registration.desired_state import goal_from_request, source_position
 from lakewright_engine.registration.transforms import Transforms
 from lakewright_engine.steps.deployment import Deployment
@@ -36,9 +36,9 @@ _FEATURES = (
 Handler = Callable[[Any, Any, Any], Any]
 
 _UNMET: dict[str, Callable[[str], Any]] = {
-    "RegisterResource": lambda urn: wire.resource_messages.RegisterResourceResponse(urn=urn, result=wire.FAILED),
-    "ReadResource": lambda urn: wire.resource_messages.ReadResourceResponse(urn=urn, result=wire.FAILED),
-    "RegisterResourceOutputs": lambda _: wire.EMPTY,
+    "RegisterResource": lambda urn: rpc.resource_messages.RegisterResourceResponse(urn=urn, result=rpc.FAILED),
+    "ReadResource": lambda urn: rpc.resource_messages.ReadResourceResponse(urn=urn, result=rpc.FAILED),
+    "RegisterResourceOutputs": lambda _: rpc.EMPTY,
 }
 """Answers after which a program goes on, with the outputs of the resource unknown."""
 
@@ -62,12 +62,12 @@ def _answers(handler: Handler) -> Handler:
                 self.deployment.fail(str(error), self.urn_of(request))
             if self.deployment.hooks.registered and (unmet := _UNMET.get(handler.__name__)) is not None:
                 return unmet(self.urn_of(request))
-            return wire.terminated(context)
+            return rpc.terminated(context)
 
     return wrapper
 
 
-class Monitor(wire.MonitorServicer):
+class Monitor(rpc.MonitorServicer):
     """Serves `pulumirpc.ResourceMonitor`; every method runs on a thread of its own and may block."""
 
     def __init__(self, deployment: Deployment, planner: Planner) -> None:
@@ -105,8 +105,8 @@ class Monitor(wire.MonitorServicer):
 
     def GetDeploymentInfo(self, request: Any, context: Any) -> Any:  # noqa: N802, ARG002 - the protocol's name
         deployment = self.deployment
-        features = [getattr(wire.resource_messages, f"RESOURCE_MONITOR_FEATURE_{name}") for name in _FEATURES]
-        return wire.resource_messages.DeploymentInfo(
+        features = [getattr(rpc.resource_messages, f"RESOURCE_MONITOR_FEATURE_{name}") for name in _FEATURES]
+        return rpc.resource_messages.DeploymentInfo(
             project=deployment.project,
             stack=deployment.stack,
             organization=deployment.organization,
@@ -130,7 +130,7 @@ class Monitor(wire.MonitorServicer):
         self._parents[urn] = goal.parent
         self._transforms.remember(urn, own)
         state, step = self._planner.register(goal)
-        return wire.resource_messages.RegisterResourceResponse(
+        return rpc.resource_messages.RegisterResourceResponse(
             urn=state.urn,
             id=state.id,
             object=_answer(state.outputs, request),
@@ -150,7 +150,7 @@ class Monitor(wire.MonitorServicer):
     def RegisterResourceOutputs(self, request: Any, context: Any) -> Any:  # noqa: N802, ARG002 - the protocol's name
         outputs = with_hashes(from_struct(request.outputs), self.deployment.program)
         self._planner.outputs(request.urn, outputs)
-        return wire.EMPTY
+        return rpc.EMPTY
 
     @_answers
     def ReadResource(self, request: Any, context: Any) -> Any:  # noqa: N802, ARG002 - the protocol's name
@@ -170,7 +170,7 @@ class Monitor(wire.MonitorServicer):
             source_position=source_position(request.sourcePosition, deployment.root),
         )
         state = self._planner.read(new, request.version, request.pluginDownloadURL)
-        return wire.resource_messages.ReadResourceResponse(urn=state.urn, properties=_answer(state.outputs, request))
+        return rpc.resource_messages.ReadResourceResponse(urn=state.urn, properties=_answer(state.outputs, request))
 
     @_answers
     def Invoke(self, request: Any, context: Any) -> Any:  # noqa: N802, ARG002 - the protocol's name
@@ -181,7 +181,7 @@ class Monitor(wire.MonitorServicer):
             )
         self.deployment.check_running()
         arguments = from_struct(request.args)
-        options = wire.resource_messages.TransformInvokeOptions(
+        options = rpc.resource_messages.TransformInvokeOptions(
             provider=request.provider, plugin_download_url=request.pluginDownloadURL, version=request.version
         )
         arguments, options = self._transforms.apply_to_invoke(request.tok, arguments, options)
@@ -190,12 +190,12 @@ class Monitor(wire.MonitorServicer):
         )
         arguments = with_hashes(arguments, self.deployment.program)
         if has_unknown(dict(arguments)):
-            return wire.resource_messages.ResourceInvokeResponse(unknown=True)
+            return rpc.resource_messages.ResourceInvokeResponse(unknown=True)
         found, failures = self.deployment.registry.get(reference).invoke(
             request.tok, arguments, self.deployment.dry_run
         )
-        response = wire.resource_messages.ResourceInvokeResponse(
-            failures=[wire.provider_messages.CheckFailure(property=one.property, reason=one.reason) for one in failures]
+        response = rpc.resource_messages.ResourceInvokeResponse(
+            failures=[rpc.provider_messages.CheckFailure(property=one.property, reason=one.reason) for one in failures]
         )
         if found is None:
             response.unknown = True
@@ -212,11 +212,11 @@ class Monitor(wire.MonitorServicer):
 
     def RegisterStackTransform(self, request: Any, context: Any) -> Any:  # noqa: N802, ARG002 - the protocol's name
         self._transforms.add_for_stack(request)
-        return wire.EMPTY
+        return rpc.EMPTY
 
     def RegisterStackInvokeTransform(self, request: Any, context: Any) -> Any:  # noqa: N802, ARG002 - the protocol's name
         self._transforms.add_for_invokes(request)
-        return wire.EMPTY
+        return rpc.EMPTY
 
     def RegisterResourceHook(self, request: Any, context: Any) -> Any:  # noqa: N802 - the protocol's name
         return self._register(self.deployment.hooks.add, request, context)
@@ -229,14 +229,14 @@ class Monitor(wire.MonitorServicer):
         try:
             add(request)
         except HookFailed as error:
-            wire.refuse(context, str(error))
-        return wire.EMPTY
+            rpc.refuse(context, str(error))
+        return rpc.EMPTY
 
     def SignalAndWaitForShutdown(self, request: Any, context: Any) -> Any:  # noqa: N802, ARG002 - the protocol's name
         if self.deployment.hooks.registered:
             self.done.set()
             self.released.wait()
-        return wire.EMPTY
+        return rpc.EMPTY
 
 
 class _Busy:

@@ -9,8 +9,9 @@ from collections.abc import Callable
 from lakewright_engine.model.errors import ProviderError, UnsupportedFeature
 from lakewright_engine.model.properties import has_secret
 from lakewright_engine.model.resources import Properties, ResourceState, Value
+from lakewright_engine.model.step import Diff
 from lakewright_engine.model.urns import urn_type
-from lakewright_engine.providers.provider import Diff, Failure, Provider, ReadResult
+from lakewright_engine.providers.provider import Failure, Provider, ReadResult
 
 StackOutputs = Callable[[str], Properties]
 """The outputs of another stack, by the name a StackReference gives."""

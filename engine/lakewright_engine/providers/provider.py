@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from typing import Any
 
 from lakewright_engine.model.assets import with_contents
@@ -20,8 +20,9 @@ from lakewright_engine.model.properties import (
     without_secrets,
 )
 from lakewright_engine.model.resources import Properties, ResourceState, Value
+from lakewright_engine.model.step import Diff
 from lakewright_engine.model.urns import urn_name, urn_type
-from lakewright_engine.processes import rpc as wire
+from lakewright_engine.processes import rpc
 
 _KINDS: tuple[str, ...] = ("add", "add-replace", "delete", "delete-replace", "update", "update-replace")
 
@@ -32,30 +33,6 @@ class Failure:
 
     property: str
     reason: str
-
-
-@dataclass(frozen=True)
-class Diff:
-    """What a provider says of the way from old outputs to new inputs. `changes`: `none`, `some` or `unknown`."""
-
-    changes: str
-    keys: list[str] = field(default_factory=list[str])
-    replace_keys: list[str] = field(default_factory=list[str])
-    stable_keys: list[str] = field(default_factory=list[str])
-    detailed: dict[str, tuple[str, bool]] | None = None
-    """Property path -> kind (`add`, `update-replace`, ...) and whether it is a difference of inputs."""
-    delete_before_replace: bool = False
-
-    @property
-    def replaces(self) -> bool:
-        return bool(self.replace_keys) or any(kind.endswith("-replace") for kind, _ in (self.detailed or {}).values())
-
-    def inverted(self) -> Diff:
-        """The same difference seen from the other end: what was added is deleted."""
-        if self.detailed is None:
-            return self
-        turned = {"add": "delete", "delete": "add", "add-replace": "delete-replace", "delete-replace": "add-replace"}
-        return replace(self, detailed={path: (turned.get(k, k), i) for path, (k, i) in self.detailed.items()})
 
 
 @dataclass(frozen=True)
@@ -96,7 +73,7 @@ class Provider:
         """Negotiate the protocol. `engine` is the engine's address; folders are None where they are not known."""
         answer = self._call_optional(
             self._stub.Handshake,
-            wire.provider_messages.ProviderHandshakeRequest(
+            rpc.provider_messages.ProviderHandshakeRequest(
                 engine_address=engine, root_directory=root, program_directory=program, configure_with_urn=True
             ),
         )
@@ -107,7 +84,7 @@ class Provider:
             self._preview = True
 
     def check_config(self, urn: str, olds: Properties, news: Properties) -> tuple[Properties, list[Failure]]:
-        request = wire.provider_messages.CheckRequest(
+        request = rpc.provider_messages.CheckRequest(
             urn=urn, olds=to_struct(plain(olds)), news=to_struct(plain(news)), name=urn_name(urn), type=urn_type(urn)
         )
         answer = self._call_optional(self._stub.CheckConfig, request)
@@ -117,7 +94,7 @@ class Provider:
         return checked, [Failure(item.property, item.reason) for item in answer.failures]
 
     def diff_config(self, urn: str, old_inputs: Properties, old_outputs: Properties, news: Properties) -> Diff:
-        request = wire.provider_messages.DiffRequest(
+        request = rpc.provider_messages.DiffRequest(
             urn=urn,
             olds=to_struct(plain(old_outputs)),
             news=to_struct(plain(news)),
@@ -135,7 +112,7 @@ class Provider:
         variables = {f"{self.package}:config:{key}": _text(value) for key, value in inputs.items() if key != "version"}
         answer = self._call(
             self._stub.Configure,
-            wire.provider_messages.ConfigureRequest(
+            rpc.provider_messages.ConfigureRequest(
                 variables=variables,
                 args=to_struct(inputs),
                 acceptSecrets=True,
@@ -156,7 +133,7 @@ class Provider:
     def check(self, urn: str, olds: Properties, news: Properties) -> tuple[Properties, list[Failure]]:
         if not self._known:
             return news, []
-        request = wire.provider_messages.CheckRequest(
+        request = rpc.provider_messages.CheckRequest(
             urn=urn,
             olds=self._out(olds),
             news=self._out(news),
@@ -171,7 +148,7 @@ class Provider:
     def diff(self, urn: str, old: ResourceState, news: Properties, ignore: list[str]) -> Diff:
         if not self._known:
             return Diff("some")
-        request = wire.provider_messages.DiffRequest(
+        request = rpc.provider_messages.DiffRequest(
             id=old.id,
             urn=urn,
             olds=self._out(old.outputs),
@@ -187,7 +164,7 @@ class Provider:
         """The id and outputs of a new object with the inputs of `new`; a preview has no id yet."""
         if preview and not (self._preview and self._known):
             return "", new.inputs
-        request = wire.provider_messages.CreateRequest(
+        request = rpc.provider_messages.CreateRequest(
             urn=new.urn,
             properties=self._out(new.inputs),
             timeout=new.custom_timeouts.get("create", 0),
@@ -204,7 +181,7 @@ class Provider:
         """What an object is like; empty while the provider's own configuration is not known yet, in a preview."""
         if not self._known:
             return ReadResult(object_id, {}, {})
-        request = wire.provider_messages.ReadRequest(
+        request = rpc.provider_messages.ReadRequest(
             id=object_id,
             urn=urn,
             properties=self._out(outputs),
@@ -223,7 +200,7 @@ class Provider:
         """The outputs of the object that `old` describes once it has the inputs of `new`."""
         if preview and not (self._preview and self._known):
             return new.inputs
-        request = wire.provider_messages.UpdateRequest(
+        request = rpc.provider_messages.UpdateRequest(
             id=old.id,
             urn=new.urn,
             olds=self._out(old.outputs),
@@ -238,7 +215,7 @@ class Provider:
         return self._in(self._call_marked(self._stub.Update, request, new.inputs).properties, new.inputs)
 
     def delete(self, old: ResourceState) -> None:
-        request = wire.provider_messages.DeleteRequest(
+        request = rpc.provider_messages.DeleteRequest(
             id=old.id,
             urn=old.urn,
             properties=self._out(old.outputs),
@@ -253,21 +230,21 @@ class Provider:
         """The result, or None while the provider's own configuration is not known yet."""
         if not self._known:
             return None, []
-        request = wire.provider_messages.InvokeRequest(tok=token, args=self._out(arguments), preview=preview)
+        request = rpc.provider_messages.InvokeRequest(tok=token, args=self._out(arguments), preview=preview)
         answer = self._call(self._stub.Invoke, request)
         failures = [Failure(item.property, item.reason) for item in answer.failures]
         return from_struct(getattr(answer, "return")), failures
 
     def cancel(self) -> None:
-        self._call_optional(self._stub.Cancel, wire.EMPTY)
+        self._call_optional(self._stub.Cancel, rpc.EMPTY)
 
     def attach(self, engine: str) -> None:
         """Tell a provider that somebody else has started where the engine is."""
-        self._call_optional(self._stub.Attach, wire.plugin_messages.PluginAttach(address=engine))
+        self._call_optional(self._stub.Attach, rpc.plugin_messages.PluginAttach(address=engine))
 
     def _call(self, method: Any, request: Any) -> Any:
         try:
-            return wire.call(method, request)
+            return rpc.call(method, request)
         except ProviderError as error:
             if error.ambiguous and (end := self._describe_end()):
                 raise ProviderError(end, ambiguous=True) from None

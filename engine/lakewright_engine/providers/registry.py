@@ -12,7 +12,7 @@ from typing import Any
 from lakewright_engine.model.errors import ProviderError
 from lakewright_engine.model.resources import Properties, ResourceState
 from lakewright_engine.model.urns import is_provider_type, provider_package
-from lakewright_engine.processes import rpc as wire
+from lakewright_engine.processes import rpc
 from lakewright_engine.processes.child_process import Child, StartedChild, tied_command
 from lakewright_engine.processes.forkserver import ForkServer
 from lakewright_engine.processes.sockets import SocketFolder
@@ -138,7 +138,7 @@ class Registry:
         engine = self._engine()
         port = attached_port(package)
         if port is not None:
-            provider = Provider(package, wire.provider_stub(wire.channel(f"127.0.0.1:{port}")))
+            provider = Provider(package, rpc.provider_stub(rpc.channel(f"127.0.0.1:{port}")))
             provider.handshake(engine, None, None)
             provider.attach(engine)
             return provider
@@ -152,7 +152,7 @@ class Registry:
         if closed:
             child.kill()
         port = child.read_port()
-        stub = wire.provider_stub(wire.channel(address or f"127.0.0.1:{port}"))
+        stub = rpc.provider_stub(rpc.channel(address or f"127.0.0.1:{port}"))
         provider = Provider(package, stub, lambda: "" if self._closed else child.describe_end())
         if plugin is not None and plugin.binary is not None:
             provider.handshake(engine, str(plugin.binary.parent), str(plugin.binary.parent))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from typing import Any
 
-from lakewright_engine.processes import rpc as wire
+from lakewright_engine.processes import rpc
 
 
 class Callbacks:
@@ -19,9 +19,7 @@ class Callbacks:
         """Has the program answer the request; raises ProviderError if it does not."""
         with self._lock:
             if callback.target not in self._channels:
-                self._channels[callback.target] = wire.channel(callback.target)
-            stub = wire.callbacks_stub(self._channels[callback.target])
-        message = wire.callback_messages.CallbackInvokeRequest(
-            token=callback.token, request=request.SerializeToString()
-        )
-        return wire.call(stub.Invoke, message, whose="the program").response
+                self._channels[callback.target] = rpc.channel(callback.target)
+            stub = rpc.callbacks_stub(self._channels[callback.target])
+        message = rpc.callback_messages.CallbackInvokeRequest(token=callback.token, request=request.SerializeToString())
+        return rpc.call(stub.Invoke, message, whose="the program").response

@@ -6,12 +6,13 @@ import threading
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from lakewright_engine.display.events import Events, Step
+from lakewright_engine.display.events import Events
 from lakewright_engine.model.errors import HookFailed, InitFailed, ProviderError
 from lakewright_engine.model.properties import to_struct
 from lakewright_engine.model.resources import ResourceState
+from lakewright_engine.model.step import Step
 from lakewright_engine.model.urns import urn_name
-from lakewright_engine.processes import rpc as wire
+from lakewright_engine.processes import rpc
 from lakewright_engine.registration.callbacks import Callbacks
 
 T = TypeVar("T")
@@ -50,7 +51,7 @@ def bindings_from_message(message: Any) -> dict[str, list[str]]:
 
 
 def bindings_to_message(hooks: dict[str, list[str]]) -> Any:
-    binding = wire.resource_messages.RegisterResourceRequest.ResourceHooksBinding
+    binding = rpc.resource_messages.RegisterResourceRequest.ResourceHooksBinding
     return binding(**{KINDS[kind]: names for kind, names in hooks.items()})
 
 
@@ -92,7 +93,7 @@ class Hooks:
                 raise HookFailed(f'hook "{name}" was not registered')
             if self._dry_run and not hook.on_dry_run:
                 continue
-            failure = self._call(hook, wire.resource_messages.ResourceHookRequest(**_told(kind, step)))
+            failure = self._call(hook, rpc.resource_messages.ResourceHookRequest(**_told(kind, step)))
             if failure and hook.ignore_errors:
                 self._events.diagnostic("warning", f'{kind} hook "{name}" failed: {failure}', step.urn)
             elif failure:
@@ -104,7 +105,7 @@ class Hooks:
             answer = self._callbacks.call(hook.callback, request)
         except ProviderError as error:
             return str(error)
-        return wire.resource_messages.ResourceHookResponse.FromString(answer).error
+        return rpc.resource_messages.ResourceHookResponse.FromString(answer).error
 
     def retried(self, operation: str, step: Step, attempt: Callable[[], T]) -> T:
         """The result of `attempt`, which is made again for as long as it fails and the resource's error hooks say so.
@@ -142,14 +143,14 @@ class Hooks:
             hook = self._errors.get(name)
             if hook is None:
                 raise HookFailed(f'error hooks execution failed: error hook "{name}" was not registered')
-            request = wire.resource_messages.ErrorHookRequest(
+            request = rpc.resource_messages.ErrorHookRequest(
                 **_told(operation, step), failed_operation=operation, errors=failures
             )
             try:
                 answer = self._callbacks.call(hook.callback, request)
             except ProviderError as error:
                 raise _hook_of_failure(name, str(error), failures) from error
-            response = wire.resource_messages.ErrorHookResponse.FromString(answer)
+            response = rpc.resource_messages.ErrorHookResponse.FromString(answer)
             if response.error:
                 raise _hook_of_failure(name, response.error, failures)
             wanted = wanted or response.retry

@@ -8,7 +8,7 @@ from typing import Any
 from lakewright_engine.model.errors import ProgramError
 from lakewright_engine.model.properties import from_struct, from_wire, to_struct, to_wire
 from lakewright_engine.model.resources import Properties
-from lakewright_engine.processes import rpc as wire
+from lakewright_engine.processes import rpc
 from lakewright_engine.registration.callbacks import Callbacks
 from lakewright_engine.registration.desired_state import AliasSpec, Goal, alias_from_message, timeouts_from_message
 from lakewright_engine.registration.hooks import bindings_from_message, bindings_to_message
@@ -40,7 +40,7 @@ class Transforms:
         """Own transforms first, then those of the parents from the inside out, then the stack's."""
         callbacks = [*own, *(one for urn in ancestors for one in self._resources.get(urn, ())), *self._stack]
         for callback in callbacks:
-            request = wire.resource_messages.TransformRequest(
+            request = rpc.resource_messages.TransformRequest(
                 type=goal.type,
                 name=goal.name,
                 custom=goal.custom,
@@ -48,7 +48,7 @@ class Transforms:
                 properties=to_struct(goal.inputs),
                 options=_options(goal),
             )
-            answer = wire.resource_messages.TransformResponse.FromString(self._call(callback, request))
+            answer = rpc.resource_messages.TransformResponse.FromString(self._call(callback, request))
             if answer.HasField("properties"):
                 goal.inputs = from_struct(answer.properties)
             if answer.HasField("options"):
@@ -56,10 +56,10 @@ class Transforms:
 
     def apply_to_invoke(self, token: str, arguments: Properties, options: Any) -> tuple[Properties, Any]:
         for callback in self._invokes:
-            request = wire.resource_messages.TransformInvokeRequest(
+            request = rpc.resource_messages.TransformInvokeRequest(
                 token=token, args=to_struct(arguments), options=options
             )
-            answer = wire.resource_messages.TransformInvokeResponse.FromString(self._call(callback, request))
+            answer = rpc.resource_messages.TransformInvokeResponse.FromString(self._call(callback, request))
             if answer.HasField("args"):
                 arguments = from_struct(answer.args)
             if answer.HasField("options"):
@@ -78,7 +78,7 @@ class Transforms:
 
 
 def _options(goal: Goal) -> Any:
-    options = wire.resource_messages.TransformResourceOptions(
+    options = rpc.resource_messages.TransformResourceOptions(
         depends_on=goal.dependencies,
         ignore_changes=goal.ignore_changes,
         replace_on_changes=goal.replace_on_changes,
@@ -111,13 +111,13 @@ def _options(goal: Goal) -> Any:
 
 def _alias(alias: AliasSpec) -> Any:
     if alias.urn:
-        return wire.alias_messages.Alias(urn=alias.urn)
-    spec = wire.alias_messages.Alias.Spec(name=alias.name, type=alias.type, stack=alias.stack, project=alias.project)
+        return rpc.alias_messages.Alias(urn=alias.urn)
+    spec = rpc.alias_messages.Alias.Spec(name=alias.name, type=alias.type, stack=alias.stack, project=alias.project)
     if alias.no_parent:
         spec.noParent = True
     elif alias.parent:
         spec.parentUrn = alias.parent
-    return wire.alias_messages.Alias(spec=spec)
+    return rpc.alias_messages.Alias(spec=spec)
 
 
 def _take(goal: Goal, options: Any) -> None:

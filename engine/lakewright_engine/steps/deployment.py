@@ -9,11 +9,12 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
-from lakewright_engine.display.events import Events, Step
+from lakewright_engine.display.events import Events
 from lakewright_engine.model.errors import EngineError, HookFailed, InitFailed, ProtectedError, ProviderError, Stopped
 from lakewright_engine.model.properties import mark_secret_outputs
 from lakewright_engine.model.resources import PendingOperation, ResourceState
 from lakewright_engine.model.signatures import UNKNOWN
+from lakewright_engine.model.step import Step
 from lakewright_engine.model.urns import is_provider_type, make_urn, split_reference
 from lakewright_engine.providers.provider import Provider
 from lakewright_engine.providers.registry import Registry

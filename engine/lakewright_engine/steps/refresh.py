@@ -6,12 +6,11 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
 
-from lakewright_engine.display.events import Step
 from lakewright_engine.model.errors import InitFailed, Stopped
 from lakewright_engine.model.properties import mark_secrets, same
 from lakewright_engine.model.resources import ResourceState
+from lakewright_engine.model.step import Diff, Step
 from lakewright_engine.model.urns import is_default_provider, is_provider_type
-from lakewright_engine.providers.provider import Diff
 from lakewright_engine.steps.deployment import Deployment, now
 from lakewright_engine.steps.resource_diff import resource_diff
 

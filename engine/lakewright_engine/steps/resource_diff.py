@@ -7,7 +7,8 @@ from dataclasses import replace
 from lakewright_engine.model.paths import contains, parse_path, with_ignored
 from lakewright_engine.model.properties import plain, same
 from lakewright_engine.model.resources import Properties, ResourceState
-from lakewright_engine.providers.provider import Diff, Provider
+from lakewright_engine.model.step import Diff
+from lakewright_engine.providers.provider import Provider
 
 
 def resource_diff(provider: Provider, urn: str, old: ResourceState, inputs: Properties, ignore: list[str]) -> Diff:
