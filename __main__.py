@@ -1,5 +1,5 @@
 """The tenant program: one stack is one tenant. Its spec is `lakewright:tenant` of the stack's configuration."""
 
-from lakewright.stack import declare_tenant
+from lakewright.program import declare_tenant
 
 declare_tenant()

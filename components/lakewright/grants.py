@@ -7,8 +7,8 @@ from typing import Any
 
 import pulumi
 
+from lakewright.environment.platform import Platform
 from lakewright.lakekeeper import Grant, Role, Table
-from lakewright.platform import Platform
 from lakewright.spec import TenantSpec
 from lakewright.spec.grant import GrantSpec, GrantTarget
 from lakewright.warehouse import TenantWarehouse

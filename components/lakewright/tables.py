@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pulumi
 
+from lakewright.environment.platform import Platform
 from lakewright.lakekeeper import Table
 from lakewright.names.table_name import parse_table_name
-from lakewright.platform import Platform
 from lakewright.spec import TenantSpec
 from lakewright.spec.table import TableSpec
 from lakewright.warehouse import TenantWarehouse

@@ -9,18 +9,18 @@ import pulumi
 from lakewright_spark.catalog import CatalogConfig
 from lakewright_spark.catalog_auth import ClientCredentialsAuth
 
-from lakewright import images, network
-from lakewright.computing_unit import ComputingUnit, TenantNamespace
-from lakewright.environment import Cluster
+from lakewright.aws.bucket import Storage, storage_for
+from lakewright.environment.environment import Cluster
+from lakewright.environment.platform import Platform
 from lakewright.grants import grants_for, role_names
+from lakewright.kubernetes import images, network
+from lakewright.kubernetes.computing_unit import ComputingUnit, TenantNamespace
+from lakewright.kubernetes.maintenance import Maintenance, server_queues
 from lakewright.lakekeeper import Bootstrap, DeletionGuard, Project
 from lakewright.lakekeeper.tenant_record import TenantRecord
-from lakewright.maintenance import Maintenance, server_queues
-from lakewright.platform import Platform
-from lakewright.record import record_for
 from lakewright.spec import Problem, SpecError, TenantSpec
-from lakewright.storage import Storage, storage_for
 from lakewright.tables import tables_for
+from lakewright.tenant_record import record_for
 from lakewright.warehouse import TenantWarehouse, catalog_warehouse
 
 

@@ -8,14 +8,14 @@ from typing import Any
 import pulumi
 from lakewright_spark.catalog import CatalogWarehouse
 
-from lakewright.access import AccessRole, aliases
+from lakewright.aws.access import AccessRole, aliases
+from lakewright.aws.bucket import Storage
+from lakewright.environment.platform import Platform
 from lakewright.lakekeeper import ExternalId, Namespace, Warehouse
 from lakewright.lakekeeper.tenant_record import TenantRecord
 from lakewright.names.object_names import role_name
-from lakewright.platform import Platform
 from lakewright.spec import ExistingStorage, S3Storage, TenantSpec, WarehouseSpec
-from lakewright.storage import Storage
-from lakewright.writers import writers
+from lakewright.spec.warehouse_writers import writers
 
 _SECONDS_PER_DAY = 86_400
 

@@ -21,9 +21,9 @@ import os
 from pathlib import Path
 import pulumi
 from lakewright_spark.catalog import CatalogConfig, CatalogWarehouse
-from lakewright.computing_unit import ComputingUnit, TenantNamespace
-from lakewright.environment import Environment
-from lakewright.platform import Platform
+from lakewright.kubernetes.computing_unit import ComputingUnit, TenantNamespace
+from lakewright.environment.environment import Environment
+from lakewright.environment.platform import Platform
 from lakewright.spec import parse_spec
 
 tenant = parse_spec(

@@ -226,7 +226,7 @@ def test_without_yes_a_terminal_is_shown_the_preview_and_asked(
 ) -> None:
     lakewright("stack", "init", "dev")
     for answer, code, created in (("no", 1, False), ("yes", 0, True)):
-        monkeypatch.setattr("lakewright.cli.verbs.is_interactive", lambda: True)
+        monkeypatch.setattr("lakewright.cli.commands.operations.is_interactive", lambda: True)
         done = lakewright("up", "--stack", "dev", "--engine", "embedded", stdin=f"details\n{answer}\n")
         assert "Previewing update (dev):" in done.stdout
         assert "Do you want to perform this update? [yes/no/details]" in done.stdout + done.stderr

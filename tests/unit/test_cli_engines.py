@@ -3,9 +3,10 @@
 from pathlib import Path
 
 import pytest
-from lakewright.cli import engines, plugins
-from lakewright.cli.engines import Embedded, choose, told
+from lakewright.cli.engines import choice as engines
+from lakewright.cli.engines.choice import Embedded, choose, told
 from lakewright.cli.environments import ignored_sandbox, is_in_sandbox
+from lakewright.project_files import plugins
 from lakewright_engine.project.project import Project
 
 

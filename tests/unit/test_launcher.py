@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lakewright.cli.launcher import LauncherTracebacks
+from lakewright.cli.engines.launcher_tracebacks import LauncherTracebacks
 from pulumi.automation.events import EngineEvent
 
 INTERRUPTED = (

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from lakewright.cli.other_stacks import NOT_OURS, NamingOwners
+from lakewright.cli.engines.tenant_owners import NOT_OURS, NamingOwners
 from lakewright_engine import Operation, Result
 from lakewright_engine.project.project import Project
 

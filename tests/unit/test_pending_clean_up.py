@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 import pytest
-from lakewright.cli.pulumi_cli import pending_creations
+from lakewright.cli.engines.pulumi_cli import pending_creations
 from pulumi.automation import Deployment, Stack
 
 URN = "urn:pulumi:acme::lakehouse::pulumi-python:dynamic/lakekeeper:Warehouse::acme-executions"

@@ -14,21 +14,27 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from lakewright.cli.errors import told
-from lakewright.cli.json_verb import JsonVerb
+from lakewright.cli.json_errors import JsonVerb
 
 COMMANDS = {
-    "preview": ("lakewright.cli.verbs:preview", "Show what an update would change."),
-    "up": ("lakewright.cli.verbs:up", "Make a tenant what its program says."),
-    "refresh": ("lakewright.cli.verbs:refresh", "Take what changed behind the stack's back into its state."),
-    "destroy": ("lakewright.cli.verbs:destroy", "Delete everything that the stack holds."),
-    "stack": ("lakewright.cli.stack:app", "List, make, read, export, import and remove stacks."),
-    "state": ("lakewright.cli.state:app", "List, forget, unprotect and rename resources of a stack's state."),
-    "config": ("lakewright.cli.config:app", "A stack's settings, and the configuration that jobs read."),
-    "new": ("lakewright.cli.new:new", "Write the spec of a new tenant."),
-    "spec": ("lakewright.cli.spec:app", "Check a tenant's spec; print its JSON Schema."),
-    "undrop": ("lakewright.cli.undrop:undrop", "List dropped tables; bring one back."),
-    "external-ids": ("lakewright.cli.external_ids:external_ids", "Print what roles of a tenant's own have to demand."),
-    "doctor": ("lakewright.cli.doctor:doctor", "Say what is there, what is missing, and how to mend it."),
+    "preview": ("lakewright.cli.commands.operations:preview", "Show what an update would change."),
+    "up": ("lakewright.cli.commands.operations:up", "Make a tenant what its program says."),
+    "refresh": (
+        "lakewright.cli.commands.operations:refresh",
+        "Take what changed behind the stack's back into its state.",
+    ),
+    "destroy": ("lakewright.cli.commands.operations:destroy", "Delete everything that the stack holds."),
+    "stack": ("lakewright.cli.commands.stack:app", "List, make, read, export, import and remove stacks."),
+    "state": ("lakewright.cli.commands.state:app", "List, forget, unprotect and rename resources of a stack's state."),
+    "config": ("lakewright.cli.commands.config:app", "A stack's settings, and the configuration that jobs read."),
+    "new": ("lakewright.cli.commands.new:new", "Write the spec of a new tenant."),
+    "spec": ("lakewright.cli.commands.spec:app", "Check a tenant's spec; print its JSON Schema."),
+    "undrop": ("lakewright.cli.commands.undrop:undrop", "List dropped tables; bring one back."),
+    "external-ids": (
+        "lakewright.cli.commands.external_ids:external_ids",
+        "Print what roles of a tenant's own have to demand.",
+    ),
+    "doctor": ("lakewright.cli.commands.doctor:doctor", "Say what is there, what is missing, and how to mend it."),
 }
 """Name -> where the command is (a Typer app or a function), and the line that `--help` shows for it."""
 
@@ -62,7 +68,7 @@ def load_command(name: str) -> Any:
     found: Any = getattr(import_module(module), attribute)
     if not isinstance(found, typer.Typer):
         app = typer.Typer(add_completion=False)
-        app.command(name, cls=JsonVerb if place.startswith("lakewright.cli.verbs:") else None)(found)
+        app.command(name, cls=JsonVerb if place.startswith("lakewright.cli.commands.operations:") else None)(found)
         found = app
     command = typer.main.get_command(found)
     command.name = name

@@ -1,6 +1,6 @@
 """Facts about environments that the CLI needs before a program runs: whether one is a sandbox, and its servers.
 
-The files are read as they are: loading them as `lakewright.environment` does takes imports that most commands have no
+The files are read as they are: loading them as `Environment.load` does takes imports that most commands have no
 use for.
 """
 

@@ -2,6 +2,6 @@
 
 from lakewright.doctor.finding import Finding, State
 from lakewright.doctor.machine import look_at_machine
-from lakewright.doctor.surroundings import look_at_surroundings
+from lakewright.doctor.services import look_at_surroundings
 
 __all__ = ["Finding", "State", "look_at_machine", "look_at_surroundings"]

@@ -9,8 +9,8 @@ import sys
 
 from lakewright_spark import jars
 
-from lakewright.cli.plugins import missing
 from lakewright.doctor.finding import Finding
+from lakewright.project_files.plugins import missing
 
 OLDEST_JAVA = 17
 """Spark 4.1 runs on Java 17 and later."""

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from pydantic import Discriminator, Field, Tag
 
 from lakewright.names.types import ComputingUnitName
-from lakewright.spec.quantity import Cpu, Memory
+from lakewright.validation.quantity import Cpu, Memory
 from lakewright.validation.strict_model import Part
 
 Runtime = Literal["spark", "texera"]

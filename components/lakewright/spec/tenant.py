@@ -10,16 +10,16 @@ from pydantic import AfterValidator, BeforeValidator, Field, ModelWrapValidatorH
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from lakewright.names.types import ComputingUnitName, Deletion, TenantName
+from lakewright.spec.checks.cross_checks import cross_checks
 from lakewright.spec.computing_unit import ComputingUnitSpec
-from lakewright.spec.cross_checks import cross_checks
 from lakewright.spec.grant import GrantSpec
 from lakewright.spec.maintenance import MaintenanceSpec
-from lakewright.spec.quantity import text_of_number
 from lakewright.spec.sharing import sharing_mistakes
 from lakewright.spec.storage import StorageSpec
 from lakewright.spec.table import TableSpec
 from lakewright.spec.warehouse import CatalogName, WarehouseSpec
 from lakewright.validation.problems import Path
+from lakewright.validation.quantity import text_of_number
 from lakewright.validation.strict_model import Part, restated
 
 _LABEL = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?")

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from kubernetes.config import kube_config  # pyright: ignore[reportMissingTypeStubs]
 from lakewright.doctor import Finding
-from lakewright.doctor.audience import pod_tokens
-from lakewright.environment import Environment
+from lakewright.doctor.token_audience import pod_tokens
+from lakewright.environment.environment import Environment
 from lakewright_sandbox.cluster.app import Cluster, kubeconfig
 from lakewright_sandbox.in_process import serving
 from lakewright_sandbox.lakekeeper.app import create_app

@@ -11,8 +11,9 @@ from uuid import uuid4
 import boto3
 import pytest
 from lakewright.cli import main
-from lakewright.doctor import look_at_surroundings, machine, surroundings
-from lakewright.environment import Environment
+from lakewright.doctor import look_at_surroundings, machine
+from lakewright.doctor import services as surroundings
+from lakewright.environment.environment import Environment
 from lakewright.spec.storage import S3Storage, StoreCredential
 from lakewright_sandbox.runtime.state import Sandbox
 

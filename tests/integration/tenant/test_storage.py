@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from lakewright.access import access_policy, trust_policy
+from lakewright.aws.access import access_policy, trust_policy
 
 pytestmark = pytest.mark.timeout(300)
 

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 from guarded import Gate, serving
-from lakewright import maintenance_manifests as manifests
-from lakewright.jobs_identity import JobsSecret, PodIdentity
-from lakewright.runtimes import catalog_files
+from lakewright.kubernetes import maintenance_manifests as manifests
+from lakewright.kubernetes.jobs_identity import JobsSecret, PodIdentity
+from lakewright.kubernetes.runtimes import catalog_files
 from lakewright.spec import TenantSpec, parse_spec
 from lakewright_sandbox.runtime.state import Sandbox
 from lakewright_spark.catalog import CatalogConfig

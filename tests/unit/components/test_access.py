@@ -11,9 +11,9 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from lakewright.access import access_policy, trust_policy
+from lakewright.aws.access import access_policy, trust_policy
+from lakewright.aws.bucket import tls_only_policy
 from lakewright.names.object_names import role_name
-from lakewright.storage import tls_only_policy
 
 REGION = "us-west-2"
 CATALOG = "arn:aws:iam::123456789012:role/lakekeeper"

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from lakewright.declaration import read_declaration
-from lakewright.environment import Environment
-from lakewright.images import TRIAL_IMAGES
+from lakewright.environment.environment import Environment
+from lakewright.environment.stack_config import read_declaration
+from lakewright.kubernetes.images import TRIAL_IMAGES
 from lakewright.spec import SpecError, TenantSpec
 
 BARE = "lakekeeper: {endpoint: 'https://lakekeeper.example'}\n"

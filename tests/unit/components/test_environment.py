@@ -6,9 +6,9 @@ import json
 from pathlib import Path
 
 import pytest
-from lakewright.environment import Environment
-from lakewright.environment_schema import environment_schema_text
-from lakewright.images import mistake
+from lakewright.environment.environment import Environment
+from lakewright.environment.schema import environment_schema_text
+from lakewright.kubernetes.images import mistake
 from lakewright.spec import SpecError
 
 REPOSITORY = Path(__file__).parents[3]

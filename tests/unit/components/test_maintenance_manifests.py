@@ -6,9 +6,9 @@ import json
 from typing import Any
 
 import pytest
-from lakewright import maintenance_manifests, manifests
-from lakewright.jobs_identity import PodIdentity
-from lakewright.runtimes import catalog_files
+from lakewright.kubernetes import maintenance_manifests, manifests
+from lakewright.kubernetes.jobs_identity import PodIdentity
+from lakewright.kubernetes.runtimes import catalog_files
 from lakewright.spec import MaintenanceSpec, TenantSpec, parse_spec
 from lakewright_spark.catalog import CatalogConfig, CatalogWarehouse
 from lakewright_spark.catalog_auth import TokenFileAuth

@@ -6,9 +6,9 @@ import json
 from typing import Any
 
 import pytest
-from lakewright import manifests, network
-from lakewright.jobs_identity import JobsSecret, PodIdentity
-from lakewright.runtimes import catalog_files, environment
+from lakewright.kubernetes import manifests, network
+from lakewright.kubernetes.jobs_identity import JobsSecret, PodIdentity
+from lakewright.kubernetes.runtimes import catalog_files, environment
 from lakewright.spec import ComputingUnitSpec, TenantSpec, parse_spec
 from lakewright_spark.catalog import CatalogConfig, CatalogWarehouse
 from lakewright_spark.catalog_auth import ClientCredentialsAuth, TokenFileAuth

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from lakewright.declaration import read_declaration
-from lakewright.environment import Environment
+from lakewright.environment.environment import Environment
+from lakewright.environment.stack_config import read_declaration
+from lakewright.environment.tenant_spec_rules import RuleCheck, TenantSpecRules
 from lakewright.spec import SpecError, parse_spec
-from lakewright.tenant_spec_rules import RuleCheck, TenantSpecRules
 from pydantic import ValidationError
 
 OWN = "env:LAKEWRIGHT_CLIENT_SECRET"

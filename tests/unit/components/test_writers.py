@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from lakewright.spec import SpecError, TenantSpec, parse_spec
-from lakewright.writers import writers
+from lakewright.spec.warehouse_writers import writers
 
 
 def tenant(owner: str | None, *grants: tuple[str, str, dict[str, Any]]) -> TenantSpec:

@@ -1,7 +1,7 @@
 """Sizes as people write them."""
 
 import pytest
-from lakewright.spec.quantity import bytes_of, millicores_of
+from lakewright.validation.quantity import bytes_of, millicores_of
 
 
 @pytest.mark.parametrize(

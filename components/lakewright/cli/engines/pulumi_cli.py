@@ -10,8 +10,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from lakewright.cli.engines.launcher_tracebacks import LauncherTracebacks
 from lakewright.cli.errors import CliFailed, UsageError
-from lakewright.cli.launcher import LauncherTracebacks
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -35,7 +35,7 @@ class PulumiCli:
         from lakewright_engine.state.backend import no_such_stack  # noqa: PLC0415
         from pulumi import automation  # noqa: PLC0415
 
-        from lakewright.cli.pulumi_process import PulumiInOwnSession  # noqa: PLC0415
+        from lakewright.cli.engines.pulumi_process import PulumiInOwnSession  # noqa: PLC0415
 
         report = Report()
         tracebacks = LauncherTracebacks(on_event)

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from lakewright.cli.errors import UsageError
 from lakewright.cli.options import existing_stack
-from lakewright.runtimes import spark_defaults
+from lakewright.kubernetes.runtimes import spark_defaults
 
 FORMATS = ("json", "spark", "pyiceberg", "env")
 OUTPUT = "catalog_config"

@@ -10,7 +10,7 @@ from lakewright_spark.catalog import CatalogConfig
 from lakewright_spark.catalog_auth import CatalogAuth, ClientCredentialsAuth, TokenAuth, TokenFileAuth
 from pydantic import Field
 
-from lakewright.runtimes import CONFIG_DIR, SCRATCH_DIR, environment
+from lakewright.kubernetes.runtimes import CONFIG_DIR, SCRATCH_DIR, environment
 from lakewright.spec.computing_unit import Runtime
 from lakewright.validation.strict_model import Part
 

@@ -8,12 +8,12 @@ from typing import Any, cast
 
 from lakewright.names import key_prefixes
 from lakewright.names.object_names import catalog_name, reserved_names
-from lakewright.spec.aws_checks import role_checks, vending_checks
-from lakewright.spec.maintenance_checks import maintenance_checks
-from lakewright.spec.quantity import bytes_of
-from lakewright.spec.table_checks import table_checks
-from lakewright.spec.warehouse_checks import warehouse_checks
+from lakewright.spec.checks.aws import role_checks, vending_checks
+from lakewright.spec.checks.maintenance import maintenance_checks
+from lakewright.spec.checks.tables import table_checks
+from lakewright.spec.checks.warehouses import warehouse_checks
 from lakewright.validation.problems import Path
+from lakewright.validation.quantity import bytes_of
 
 Finding = tuple[Path, str]
 

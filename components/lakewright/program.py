@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pulumi
 
-from lakewright.declaration import read_declaration
-from lakewright.platform import Platform
+from lakewright.environment.platform import Platform
+from lakewright.environment.stack_config import read_declaration
 from lakewright.spec import SPEC_KEY, SpecError
 from lakewright.tenant import Tenant
 

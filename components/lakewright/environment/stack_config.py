@@ -6,16 +6,16 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, cast
 
-from lakewright import images
-from lakewright.environment import Environment
-from lakewright.platform import NO_PRINCIPAL, NO_REGION
-from lakewright.runtimes import RUNTIMES
+from lakewright.environment.environment import Environment
+from lakewright.environment.platform import NO_PRINCIPAL, NO_REGION
+from lakewright.environment.tenant_spec_rules import RuleCheck
+from lakewright.kubernetes import images
+from lakewright.kubernetes.runtimes import RUNTIMES
 from lakewright.spec import Problem, SpecError, TenantSpec, parse_spec
-from lakewright.spec.aws_checks import vending_checks
+from lakewright.spec.checks.aws import vending_checks
+from lakewright.spec.checks.cross_checks import made_storages, makes_roles, on_storages
+from lakewright.spec.checks.maintenance import list_of, mapping_of
 from lakewright.spec.computing_unit import Runtime
-from lakewright.spec.cross_checks import made_storages, makes_roles, on_storages
-from lakewright.spec.maintenance_checks import list_of, mapping_of
-from lakewright.tenant_spec_rules import RuleCheck
 from lakewright.validation.problems import dotted
 
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from lakewright_engine.project.project import Project
     from pulumi.automation.events import EngineEvent
 
-    from lakewright.cli.engines import Engine
+    from lakewright.cli.engines.choice import Engine
 
 NOT_OURS = ("and this stack did not make it", "so it is not certain who made it")
 """Parts of the provider's refusals to take over an object."""
@@ -95,7 +95,7 @@ def _projects(export: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 def _endpoint(project: Project, environment: object) -> str | None:
     """Lakekeeper's endpoint of an environment; None if it cannot be read."""
-    from lakewright.environment import Environment  # noqa: PLC0415 - slow to load
+    from lakewright.environment.environment import Environment  # noqa: PLC0415 - slow to load
     from lakewright.spec import SpecError  # noqa: PLC0415
 
     try:

@@ -12,7 +12,7 @@ from typing import Any, cast
 import pulumi
 
 from lakewright.credentials.aws_session import aws_session
-from lakewright.environment import AwsAccount
+from lakewright.environment.environment import AwsAccount
 
 _MISSING = frozenset({"404", "NoSuchBucket", "NoSuchEntity", "NotFoundException"})
 _OTHER_OWNER = frozenset({"403"})

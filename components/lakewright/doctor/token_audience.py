@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import Any, cast
 
 from lakewright.doctor.finding import Finding
-from lakewright.environment import Environment, LakekeeperServer
-from lakewright.jobs_identity import AUDIENCE
+from lakewright.environment.environment import Environment, LakekeeperServer
+from lakewright.kubernetes.jobs_identity import AUDIENCE
 from lakewright.lakekeeper.api.server import TokenAuth
 
 SUBJECT = "audience of pods' tokens"

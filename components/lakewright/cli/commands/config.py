@@ -33,7 +33,7 @@ def config(
     if stack is None:
         raise UsageError("name the stack with --stack NAME")
     if job_format is not None:
-        from lakewright.cli.jobconfig import print_config  # noqa: PLC0415 - only what is asked for is loaded
+        from lakewright.cli.commands.catalog_config import print_config  # noqa: PLC0415 - only what is asked for is loaded
 
         print_config(stack=stack, format=job_format, directory=directory)
         return

@@ -11,11 +11,11 @@ import pulumi
 from lakewright_spark.aws_partition import bucket_arn
 from pulumi_aws import kms, s3
 
-from lakewright.aws_existing import ExistingObjects
+from lakewright.aws.existing import ExistingObjects
+from lakewright.environment.platform import Platform
 from lakewright.lakekeeper.bucket_key import alias_of, description_of
 from lakewright.lakekeeper.bucket_removal import RECORD_TAG, BucketRemoval, KeyRemoval
 from lakewright.lakekeeper.tenant_record import TenantRecord
-from lakewright.platform import Platform
 from lakewright.spec import AwsStorage, ExistingStorage, S3Storage, TenantSpec
 
 

@@ -8,10 +8,10 @@ import time
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
-from lakewright.cli import plugins
+from lakewright.cli.engines.pulumi_cli import PulumiCli
 from lakewright.cli.environments import is_in_sandbox
 from lakewright.cli.errors import UsageError
-from lakewright.cli.pulumi_cli import PulumiCli
+from lakewright.project_files import plugins
 
 if TYPE_CHECKING:
     from collections.abc import Callable

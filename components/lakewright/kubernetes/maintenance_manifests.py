@@ -6,11 +6,11 @@ from typing import Any
 
 from lakewright_spark.catalog import CatalogConfig
 
-from lakewright import jobs_identity, manifests, network
-from lakewright.jobs_identity import DEFAULT_IDENTITY, PodIdentity
-from lakewright.manifests import Manifest
+from lakewright.kubernetes import jobs_identity, manifests, network
+from lakewright.kubernetes.jobs_identity import DEFAULT_IDENTITY, PodIdentity
+from lakewright.kubernetes.manifests import Manifest
+from lakewright.kubernetes.runtimes import CONFIG_DIR, RUNTIMES, SCRATCH_DIR
 from lakewright.names.object_names import MAINTENANCE, catalog_name, namespace_name
-from lakewright.runtimes import CONFIG_DIR, RUNTIMES, SCRATCH_DIR
 from lakewright.spec import MaintenanceSpec, TenantSpec
 from lakewright.spec.maintenance import seconds_of
 

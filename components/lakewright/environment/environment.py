@@ -13,15 +13,15 @@ from lakewright_spark.catalog_auth import CatalogAuth
 from lakewright_spark.catalog_auth import NoAuth as NoJobAuth
 from pydantic import AfterValidator, Field, ValidationError, model_validator
 
-from lakewright import jobs_identity
-from lakewright.images import TRIAL_IMAGES
-from lakewright.jobs_identity import AUDIENCE, JobsSecret, PodIdentity
+from lakewright.environment.tenant_spec_rules import TenantSpecRules
+from lakewright.kubernetes import jobs_identity
+from lakewright.kubernetes.images import TRIAL_IMAGES
+from lakewright.kubernetes.jobs_identity import AUDIENCE, JobsSecret, PodIdentity
 from lakewright.lakekeeper.api.server import Auth, NoAuth, ServerRef
 from lakewright.names.host_kinds import leaves_without_tls
 from lakewright.names.types import Arn, PolicyArn, Region, ServiceUrl, StorageEndpoint
 from lakewright.project_files.stack_files import mapping
 from lakewright.spec.computing_unit import Runtime
-from lakewright.tenant_spec_rules import TenantSpecRules
 from lakewright.validation.problems import Problem, SpecError, problems_of
 from lakewright.validation.strict_model import Part
 from lakewright.validation.yaml_text import load_yaml

@@ -10,9 +10,9 @@ from typing import Any, cast
 
 from lakewright.credentials import references as credentials
 from lakewright.credentials.aws_session import aws_session
-from lakewright.doctor.audience import pod_tokens
 from lakewright.doctor.finding import Finding
-from lakewright.environment import AwsAccount, Cluster, Environment
+from lakewright.doctor.token_audience import pod_tokens
+from lakewright.environment.environment import AwsAccount, Cluster, Environment
 from lakewright.spec.storage import S3Storage
 
 ANSWER_IN = 5

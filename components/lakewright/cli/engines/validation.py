@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from lakewright_engine import Operation, Result
     from pulumi.automation.events import EngineEvent
 
-    from lakewright.cli.engines import Engine
+    from lakewright.cli.engines.choice import Engine
     from lakewright.lakekeeper.preflight import Report
 
 NOTHING = "nothing to validate: the program declares no warehouse whose server is known"

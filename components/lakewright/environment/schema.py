@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from lakewright.environment import Environment
+from lakewright.environment.environment import Environment
 
 
 def environment_schema() -> dict[str, Any]:

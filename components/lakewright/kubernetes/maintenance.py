@@ -5,13 +5,13 @@ from __future__ import annotations
 import pulumi
 from lakewright_spark.catalog import CatalogConfig
 
-from lakewright import maintenance_manifests as manifests
-from lakewright import runtimes
-from lakewright.computing_unit import KubernetesObject
-from lakewright.jobs_identity import DEFAULT_IDENTITY, PodIdentity
+from lakewright.environment.platform import Platform
+from lakewright.kubernetes import maintenance_manifests as manifests
+from lakewright.kubernetes import runtimes
+from lakewright.kubernetes.computing_unit import KubernetesObject
+from lakewright.kubernetes.jobs_identity import DEFAULT_IDENTITY, PodIdentity
 from lakewright.lakekeeper import TaskQueueConfig
 from lakewright.names.object_names import MAINTENANCE
-from lakewright.platform import Platform
 from lakewright.spec import MaintenanceSpec, TenantSpec
 from lakewright.warehouse import TenantWarehouse
 

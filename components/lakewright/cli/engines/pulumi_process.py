@@ -15,7 +15,7 @@ from typing import IO, Any
 from pulumi.automation import CommandResult, PulumiCommand
 from pulumi.automation.errors import create_command_error
 
-from lakewright.cli.ending import passed_signals
+from lakewright.cli.engines.signals import passed_signals
 
 Listen = Callable[[str], Any]
 

@@ -6,9 +6,9 @@ import pulumi
 from lakewright_spark.catalog import CatalogConfig
 from pulumi_kubernetes import _utilities as kubernetes_package
 
-from lakewright import manifests, runtimes
-from lakewright.jobs_identity import DEFAULT_IDENTITY, PodIdentity
-from lakewright.manifests import Manifest
+from lakewright.kubernetes import manifests, runtimes
+from lakewright.kubernetes.jobs_identity import DEFAULT_IDENTITY, PodIdentity
+from lakewright.kubernetes.manifests import Manifest
 from lakewright.names.object_names import DENY_ALL
 from lakewright.spec import ComputingUnitSpec, TenantSpec
 

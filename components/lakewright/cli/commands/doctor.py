@@ -39,9 +39,9 @@ def doctor(
 
 
 def _of_tenant(stack: str, directory: Path) -> list[Finding]:
-    from lakewright.declaration import rule_check  # noqa: PLC0415
     from lakewright.doctor import look_at_surroundings  # noqa: PLC0415
-    from lakewright.environment import Environment  # noqa: PLC0415
+    from lakewright.environment.environment import Environment  # noqa: PLC0415
+    from lakewright.environment.stack_config import rule_check  # noqa: PLC0415
     from lakewright.names.object_names import namespace_name  # noqa: PLC0415
     from lakewright.spec import ExistingStorage, S3Storage, SpecError, read_stack_file  # noqa: PLC0415
 

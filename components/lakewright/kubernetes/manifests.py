@@ -8,10 +8,10 @@ from typing import Any
 
 from lakewright_spark.catalog import CatalogConfig
 
-from lakewright import jobs_identity, network
-from lakewright.jobs_identity import DEFAULT_IDENTITY, PodIdentity
+from lakewright.kubernetes import jobs_identity, network
+from lakewright.kubernetes.jobs_identity import DEFAULT_IDENTITY, PodIdentity
+from lakewright.kubernetes.runtimes import CONFIG_DIR, RUNTIMES, SCRATCH_DIR, catalog_files
 from lakewright.names.object_names import DENY_ALL, catalog_name, namespace_name
-from lakewright.runtimes import CONFIG_DIR, RUNTIMES, SCRATCH_DIR, catalog_files
 from lakewright.spec import ComputingUnitSpec, TenantSpec
 
 Manifest = dict[str, Any]

@@ -7,8 +7,8 @@ from functools import cache
 import pulumi_aws
 import pulumi_kubernetes
 
-from lakewright.aws_existing import ExistingObjects
-from lakewright.environment import Environment
+from lakewright.aws.existing import ExistingObjects
+from lakewright.environment.environment import Environment
 from lakewright.spec import Problem, SpecError, TenantSpec
 
 NO_REGION = "required: neither the storage, nor `aws:region` of the stack, nor the environment says a region"

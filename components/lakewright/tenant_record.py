@@ -6,10 +6,10 @@ from typing import Any
 
 import pulumi
 
+from lakewright.aws.bucket import own_bucket_of
+from lakewright.environment.platform import Platform
 from lakewright.lakekeeper.tenant_record import TenantRecord
-from lakewright.platform import Platform
 from lakewright.spec import AwsStorage, TenantSpec
-from lakewright.storage import own_bucket_of
 
 
 def record_for(spec: TenantSpec, platform: Platform, opts: pulumi.ResourceOptions) -> TenantRecord:

@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from lakewright.cli.engines.tenant_owners import NamingOwners, refuse_shared_tenant
+from lakewright.cli.engines.validation import Validating
 from lakewright.cli.environments import ignored_sandbox
 from lakewright.cli.errors import UsageError
-from lakewright.cli.json_verb import Broken
+from lakewright.cli.json_errors import Broken
 from lakewright.cli.options import HERE, Directory, StackName, load_project
-from lakewright.cli.other_stacks import NamingOwners, refuse_shared_tenant
-from lakewright.cli.validating import Validating
 
 if TYPE_CHECKING:
     from lakewright_engine import Operation, Result
 
-    from lakewright.cli.engines import Choice
+    from lakewright.cli.engines.choice import Choice
 
 EngineName = Annotated[str, typer.Option("--engine", help="auto, embedded or pulumi.")]
 Refresh = Annotated[bool, typer.Option("--refresh", "-r", help="Look at every object first.")]
@@ -222,7 +222,7 @@ def _carry_out(
     verbose: bool,
     validate: bool = False,
 ) -> None:
-    from lakewright.cli.engines import choose, told  # noqa: PLC0415
+    from lakewright.cli.engines.choice import choose, told  # noqa: PLC0415
 
     operation = replace(operation, verbose=verbose)
     changes_something = operation.verb != "preview" and not operation.preview_only

@@ -50,7 +50,7 @@ def schema(
 ) -> None:
     """Print the JSON Schema that editors use."""
     if environment:
-        from lakewright.environment_schema import environment_schema_text  # noqa: PLC0415
+        from lakewright.environment.schema import environment_schema_text  # noqa: PLC0415
 
         sys.stdout.write(environment_schema_text())
         return

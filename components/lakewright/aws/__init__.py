@@ -1,0 +1,1 @@
+"""AWS resources of a tenant: buckets, access roles, and objects that exist already."""

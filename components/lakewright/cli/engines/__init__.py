@@ -1,0 +1,1 @@
+"""The engines that carry out preview, up, refresh and destroy, and what is checked around them."""

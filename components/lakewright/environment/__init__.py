@@ -1,0 +1,1 @@
+"""Environments: what tenants share, and the rules for their specs."""
