@@ -11,15 +11,15 @@ import re
 from pathlib import Path
 from typing import Any
 
-from hook_programs import PROGRAMS as HOOK_PROGRAMS
 from lakewright_engine.display.report import Report
 from lakewright_engine.model.signatures import SECRET, SIGNATURE
 from lakewright_engine.state.secrets import PassphraseManager
-from odd_programs import PROGRAMS as ODD_PROGRAMS
-from programs import HEADER, PROGRAMS, Scenario
-from replacement_programs import PROGRAMS as REPLACEMENT_PROGRAMS
+from programs.edge_cases import PROGRAMS as ODD_PROGRAMS
+from programs.hooks import PROGRAMS as HOOK_PROGRAMS
+from programs.options import HEADER, PROGRAMS, Scenario
+from programs.replacements import PROGRAMS as REPLACEMENT_PROGRAMS
+from programs.targets import PROGRAMS as TARGET_PROGRAMS
 from stackrunner import Outcome, Stack
-from target_programs import PROGRAMS as TARGET_PROGRAMS
 
 FOLDER = Path(__file__).parent / "recorded"
 SCENARIOS = {**PROGRAMS, **ODD_PROGRAMS, **HOOK_PROGRAMS, **REPLACEMENT_PROGRAMS, **TARGET_PROGRAMS}

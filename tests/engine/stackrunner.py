@@ -27,6 +27,19 @@ from pulumi.automation.events import EngineEvent
 HERE = Path(__file__).parent
 PASSPHRASE = "conformance"
 
+RUN_UP = """
+import os
+import select
+import sys
+os.environ["ENGINE"] = str(os.getpid())
+from lakewright_engine import Operation, run
+from lakewright_engine.project.project import Project
+result = run(Operation("up", Project.load(sys.argv[1]), "dev"), lambda event: None)
+print(*result.messages, sep="\\n")
+sys.exit(result.exit)
+"""
+"""Run `up` on the project in the folder that the first argument names."""
+
 
 @dataclass
 class Outcome:

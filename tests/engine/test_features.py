@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from aws_programs import stack_program
 from lakewright_engine.model.errors import StateError
 from lakewright_engine.model.resources import Secret
 from stackrunner import Stack
@@ -201,19 +202,6 @@ pulumi.export("account", who.account_id)
 
 def aws_stack(tmp_path: Path, sandbox: object) -> Stack:
     return Stack(tmp_path, stack_program(sandbox))
-
-
-def stack_program(sandbox: object) -> str:
-    aws, admin = sandbox.aws, sandbox.admin  # type: ignore[attr-defined]
-    return f"""
-import pulumi
-import pulumi_aws as aws
-url = "{aws.endpoint}"
-provider = aws.Provider("sandbox", region="{aws.region}", access_key="{admin.access_key_id}",
-    secret_key="{admin.secret_access_key.get_secret_value()}", s3_use_path_style=True,
-    endpoints=[aws.ProviderEndpointArgs(s3=url, iam=url, sts=url)])
-opts = pulumi.ResourceOptions(provider=provider)
-"""
 
 
 def test_archives_are_kept_with_their_parts(tmp_path: Path) -> None:

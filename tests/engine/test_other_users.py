@@ -17,7 +17,7 @@ import json
 import os
 import pulumi
 from filestore import File
-from strangers import probe
+from other_user import probe
 
 async def look(_):
     # The program's own server needs the event loop to answer.

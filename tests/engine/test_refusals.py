@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from programs import HEADER
+from programs.options import HEADER
 from stackrunner import Stack
 
 PROGRAM = """

@@ -9,7 +9,7 @@ from typing import Any
 
 from stackrunner import Stack
 
-CASE = Path(__file__).parents[1] / "kubernetes" / "render"
+CASE = Path(__file__).parents[2] / "kubernetes" / "render"
 KUBECONFIG = "/nonexistent"
 """The kubeconfig that was in the recorded run's environment."""
 

@@ -1,8 +1,8 @@
-"""Programs for `--target`, `--exclude` and `--replace`; see programs.py."""
+"""Programs for `--target`, `--exclude` and `--replace`; see options.py."""
 
 from __future__ import annotations
 
-from programs import Scenario
+from programs.options import Scenario
 
 FILE = "urn:pulumi:dev::conf::pulumi-python:dynamic/store:File::"
 

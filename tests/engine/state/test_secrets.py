@@ -8,7 +8,7 @@ import yaml
 from lakewright_engine.model.errors import SecretsError, UnsupportedFeature
 from lakewright_engine.state.secrets import PassphraseManager, refuse_other_providers
 
-SETTINGS = yaml.safe_load((Path(__file__).parent / "backend-sample" / "Pulumi.dev.yaml").read_text())
+SETTINGS = yaml.safe_load((Path(__file__).parents[1] / "backend-sample" / "Pulumi.dev.yaml").read_text())
 SALT = SETTINGS["encryptionsalt"]
 CIPHERTEXT = SETTINGS["config"]["conf:token"]["secure"]
 

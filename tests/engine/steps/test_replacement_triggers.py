@@ -10,7 +10,7 @@ from lakewright_engine.model.errors import UnsupportedFeature
 from lakewright_engine.model.resources import Secret, Unknown, Value
 from lakewright_engine.model.signatures import SECRET, SIGNATURE
 from lakewright_engine.planning.replacement_trigger import is_triggered, refuse_nested_secret
-from programs import HEADER
+from programs.options import HEADER
 from stackrunner import Stack
 
 PROGRAM = """

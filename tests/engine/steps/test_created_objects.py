@@ -2,28 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
-import boto3
 import pytest
+from aws_programs import RIGHTS, TRUST, client, stack_program
 from lakewright_engine.steps.created_objects import natural_id
-from stackrunner import Stack
-from test_features import stack_program
-from test_killed import RUN
-
-TRUST, RIGHTS = (
-    json.dumps({"Version": "2012-10-17", "Statement": [{"Effect": "Allow", **one}]})
-    for one in (
-        {"Action": "sts:AssumeRole", "Principal": {"AWS": "arn:aws:iam::123456789012:root"}},
-        {"Action": "s3:ListAllMyBuckets", "Resource": "*"},
-    )
-)
+from stackrunner import RUN_UP, Stack
 
 KILLED_AFTER_CREATE = """
 import os, signal, sys
@@ -57,7 +45,7 @@ aws.iam.RolePolicy("inline", name="inline", role=role.name, policy={RIGHTS!r}, o
 """,
     )
     killed = subprocess.run(
-        [sys.executable, "-c", KILLED_AFTER_CREATE + RUN, str(stack.program_dir), name],
+        [sys.executable, "-c", KILLED_AFTER_CREATE + RUN_UP, str(stack.program_dir), name],
         env={**os.environ, **stack.environment},
         check=False,
     )
@@ -88,14 +76,3 @@ aws.iam.RolePolicy("inline", name="inline", role=role.name, policy={RIGHTS!r}, o
 )
 def test_natural_ids(type_: str, inputs: dict, expected: str) -> None:
     assert natural_id(type_, inputs) == expected
-
-
-def client(sandbox: object, service: str) -> Any:
-    aws, admin = sandbox.aws, sandbox.admin  # type: ignore[attr-defined]
-    return boto3.client(
-        service,
-        endpoint_url=aws.endpoint,
-        region_name=aws.region,
-        aws_access_key_id=admin.access_key_id,
-        aws_secret_access_key=admin.secret_access_key.get_secret_value(),
-    )

@@ -13,7 +13,7 @@ import pytest
 from lakewright_engine.processes.crashes import describe_end
 from stackrunner import Outcome, Stack
 
-SOURCE = Path(__file__).parent / "talkative"
+SOURCE = Path(__file__).parents[1] / "talkative"
 PROGRAM = """
 import os
 import pulumi

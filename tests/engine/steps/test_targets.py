@@ -6,7 +6,7 @@ import pytest
 from lakewright_engine.model.resources import ResourceState, Snapshot
 from lakewright_engine.state.integrity import check_integrity
 from lakewright_engine.steps.targets import UrnPatterns, in_dependency_order
-from programs import HEADER
+from programs.options import HEADER
 from stackrunner import Stack
 
 URN = "urn:pulumi:dev::conf::test:index:Box$store:File::a"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from programs import Scenario
+from programs.options import Scenario
 
 PROGRAMS = {
     "a dependent of two replaced resources": Scenario(

@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from stackrunner import Stack
+from stackrunner import RUN_UP, Stack
 
 PROGRAM = """
 import os
@@ -24,24 +24,13 @@ b = File("b", "b.json", a.etag.apply(lambda etag: f"{etag} {step}"))
 if step == 1:
     File("c", "c.json", "leaf", opts=pulumi.ResourceOptions(depends_on=[b]))
 """
-RUN = """
-import os
-import select
-import sys
-os.environ["ENGINE"] = str(os.getpid())
-from lakewright_engine import Operation, run
-from lakewright_engine.project.project import Project
-result = run(Operation("up", Project.load(sys.argv[1]), "dev"), lambda event: None)
-print(*result.messages, sep="\\n")
-sys.exit(result.exit)
-"""
 CALLS = 6
 """Provider calls of both steps: create a, b, c; then create the new a, update b, delete c and the old a."""
 
 
 def up(stack: Stack, step: int, deadly: str = "") -> int:
     environment = {**os.environ, **stack.environment, "STEP": str(step), "DEADLY": deadly or "0:"}
-    done = subprocess.run([sys.executable, "-c", RUN, str(stack.program_dir)], env=environment, check=False)
+    done = subprocess.run([sys.executable, "-c", RUN_UP, str(stack.program_dir)], env=environment, check=False)
     return done.returncode
 
 
@@ -104,7 +93,7 @@ b = File("b", "b.json", a.etag.apply(wait))
     # A test run in the background, or under nohup, passes on that it ignores these signals.
     heeding = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
     heeding += "signal.signal(signal.SIGHUP, signal.SIG_DFL)\n"
-    command = [sys.executable, "-c", heeding + RUN, str(stack.program_dir)]
+    command = [sys.executable, "-c", heeding + RUN_UP, str(stack.program_dir)]
     done = subprocess.run(command, env=environment, check=False)
     assert done.returncode == 1
     assert list((stack.backend.root / "locks").rglob("*.json")) == []

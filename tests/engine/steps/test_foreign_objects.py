@@ -8,12 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from aws_programs import TRUST, client, stack_program
 from lakewright_engine.model.resources import PendingOperation, ResourceState, Snapshot
 from lakewright_engine.providers.provider import Provider
 from lakewright_engine.steps.created_objects import foreign
 from stackrunner import Stack
-from test_features import stack_program
-from test_takeover import TRUST, client
 
 OTHER_TRUST = TRUST.replace("123456789012", "210987654321")
 

@@ -18,7 +18,7 @@ from lakewright_engine.state.checkpoint import Codec
 from lakewright_engine.state.outputs import stack_outputs
 from lakewright_engine.steps.deployment import format_time
 
-SAMPLE = Path(__file__).parent / "backend-sample"
+SAMPLE = Path(__file__).parents[1] / "backend-sample"
 TOKEN = "s3cr3t-value"
 
 

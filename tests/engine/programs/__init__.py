@@ -1,0 +1,1 @@
+"""Programs whose behaviour on the Pulumi CLI is recorded."""
