@@ -16,17 +16,17 @@ from uuid import UUID
 
 import pyarrow as pa
 from lakewright_spark.catalog import CatalogConfig, CatalogWarehouse
-from lakewright_spark.catalog_policies import JOBS
-from lakewright_spark.maintenance.statistics import COMMITS, PARTITIONS, TABLES
-from lakewright_spark.results.catalog_cache import CatalogCache
+from lakewright_spark.maintenance.jobs.statistics import COMMITS, PARTITIONS, TABLES
+from lakewright_spark.policies.model import JOBS
+from lakewright_spark.pyiceberg_client.catalog_cache import CatalogCache
+from lakewright_spark.result_uris import Execution, Port, ResultUri
 from lakewright_spark.results.reader import ResultReader
-from lakewright_spark.results.uris import Execution, Port, ResultUri
 from lakewright_spark.results.writer import ResultWriter
-from lakewright_spark.scheduler import job_runs
-from lakewright_spark.scheduler.history import REMEMBERED, histories
-from lakewright_spark.scheduler.ops import made
-from lakewright_spark.scheduler.ops_buffer import OpsBuffer
 from lakewright_spark.scheduler.recovery import close_runs_of_the_dead
+from lakewright_spark.scheduler.run_log import job_runs
+from lakewright_spark.scheduler.run_log.history import REMEMBERED, histories
+from lakewright_spark.scheduler.run_log.ops_buffer import OpsBuffer
+from lakewright_spark.scheduler.run_log.ops_tables import made
 from pyiceberg.catalog.sql import SqlCatalog
 
 from benchmarks.ground import Ground

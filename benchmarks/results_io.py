@@ -11,11 +11,11 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 from lakewright_spark.catalog import CatalogConfig
-from lakewright_spark.pyiceberg_catalog import open_catalog
+from lakewright_spark.pyiceberg_client.catalog import open_catalog
+from lakewright_spark.result_uris import Execution, Port, ResultUri
 from lakewright_spark.results.file_index import plan
 from lakewright_spark.results.reader import ResultReader
 from lakewright_spark.results.tables import PROPERTIES
-from lakewright_spark.results.uris import Execution, Port, ResultUri
 from lakewright_spark.results.writer import CommitInterval, ResultWriter
 from pyiceberg.catalog import Catalog
 from pyiceberg.expressions import AlwaysTrue

@@ -5,8 +5,8 @@ from __future__ import annotations
 import statistics
 
 from lakewright_spark.catalog import COMMIT_RETRIES
-from lakewright_spark.results.uris import Execution, Port
-from lakewright_spark.session import spark_properties
+from lakewright_spark.result_uris import Execution, Port
+from lakewright_spark.session.builder import spark_properties
 from pyspark.sql import SparkSession
 
 from benchmarks.ground import Ground

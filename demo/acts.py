@@ -46,7 +46,7 @@ def job(stage: Stage) -> None:
     """The job is given the generated configuration, and no key: the catalog vends what it needs, table by table."""
     stage.catalog.write_text(stage.output("lakewright", "config", "--stack", STACK, "--format", "json"))
     where = ("--config", str(stage.catalog), "--warehouse", warehouse(stage).name)
-    stage.run("lakewright-spark", "run-flights", *where, log=stage.spark_log)
+    stage.run("python", "-m", "demo.run_flights", *where, log=stage.spark_log)
 
 
 def unchanged(stage: Stage) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pulumi
 from lakewright_spark.catalog import CatalogConfig
-from lakewright_spark.catalog_auth import ClientCredentialsAuth
+from lakewright_spark.catalog.auth import ClientCredentialsAuth
 
 from lakewright.aws.bucket import Storage, storage_for
 from lakewright.environment.environment import Cluster

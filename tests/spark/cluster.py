@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pyspark
-from lakewright_spark.session import SMALL_JVM
+from lakewright_spark.session.builder import SMALL_JVM
 
 SMALL: dict[str, str] = {
     "spark.driver.host": "127.0.0.1",

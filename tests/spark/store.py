@@ -8,7 +8,7 @@ import boto3
 import pytest
 from lakewright_sandbox.runtime.state import Sandbox
 from lakewright_spark.catalog import CatalogConfig, CatalogWarehouse
-from lakewright_spark.catalog_auth import S3Keys
+from lakewright_spark.catalog.auth import S3Keys
 
 
 def bucket(sandbox: Sandbox) -> str:

@@ -14,10 +14,10 @@ from guarded import Gate, serving, token
 from lakewright_sandbox.runtime.state import Sandbox
 from lakewright_spark import cli
 from lakewright_spark.catalog import CatalogConfig
-from lakewright_spark.catalog_auth import TokenFileAuth
-from lakewright_spark.pyiceberg_catalog import open_catalog
-from lakewright_spark.registry.records import ExecutionStatus
-from lakewright_spark.registry.registry import ExecutionRegistry
+from lakewright_spark.catalog.auth import TokenFileAuth
+from lakewright_spark.execution_registry.records import ExecutionStatus
+from lakewright_spark.execution_registry.registry import ExecutionRegistry
+from lakewright_spark.pyiceberg_client.catalog import open_catalog
 from lakewright_spark.table_identifier import TableIdentifier
 from pyiceberg.schema import Schema
 from pyiceberg.types import LongType, NestedField

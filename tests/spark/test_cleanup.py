@@ -16,13 +16,13 @@ from lakewright_sandbox.runtime.state import Sandbox
 from lakewright_spark.catalog import CatalogConfig
 from lakewright_spark.cli import app, executions
 from lakewright_spark.errors import CatalogUnreachableError, RegistryError
-from lakewright_spark.registry.records import ExecutionRecord, ExecutionStatus, WrittenTable
-from lakewright_spark.registry.registry import ExecutionRegistry
+from lakewright_spark.execution_registry.records import ExecutionRecord, ExecutionStatus, WrittenTable
+from lakewright_spark.execution_registry.registry import ExecutionRegistry
+from lakewright_spark.result_uris import Execution, Port, ResultKind, ResultUri
 from lakewright_spark.results.cleanup import YOUNGEST_ORPHAN, Cleaner, failure
 from lakewright_spark.results.reader import ResultReader
 from lakewright_spark.results.schemas import CONSOLE_MESSAGES
 from lakewright_spark.results.tables import ResultTables
-from lakewright_spark.results.uris import Execution, Port, ResultKind, ResultUri
 from lakewright_spark.results.writer import ResultWriter
 from storm import Storm
 from typer.testing import CliRunner

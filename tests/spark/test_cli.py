@@ -8,7 +8,8 @@ import pytest
 from lakewright_spark import cli
 from lakewright_spark.catalog import CatalogConfig, CatalogWarehouse
 from lakewright_spark.errors import DataMissingError
-from lakewright_spark.jobs import nycflights
+
+from demo import nycflights
 
 TWO = CatalogConfig(
     tenant="acme",

@@ -16,13 +16,13 @@ from certificates import make
 from cluster import ENCRYPTED, SMALL, Cluster, configured, standalone, unprivileged
 from guarded import Gate, serving
 from lakewright_sandbox.runtime.state import Sandbox
-from lakewright_spark import truststore
 from lakewright_spark.catalog import CatalogConfig
-from lakewright_spark.catalog_auth import ClientCredentialsAuth, TokenAuth
+from lakewright_spark.catalog.auth import ClientCredentialsAuth, TokenAuth
 from lakewright_spark.errors import IdentityError
-from lakewright_spark.pyiceberg_catalog import open_catalog
+from lakewright_spark.pyiceberg_client.catalog import open_catalog
+from lakewright_spark.result_uris import Execution, Port
 from lakewright_spark.results.reader import ResultReader
-from lakewright_spark.results.uris import Execution, Port
+from lakewright_spark.session import truststore
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 

@@ -25,7 +25,7 @@ from lakewright_sandbox.lakekeeper.protocol.settings import Settings
 from lakewright_sandbox.lakekeeper.storage.access import Keys, vending
 from lakewright_sandbox.runtime.state import Sandbox
 from lakewright_spark.catalog import CatalogConfig, CatalogWarehouse
-from lakewright_spark.catalog_auth import ClientCredentialsAuth
+from lakewright_spark.catalog.auth import ClientCredentialsAuth
 from storm import Storm
 
 pytestmark = [

@@ -9,7 +9,7 @@ from importlib import metadata
 from pathlib import Path
 
 import pytest
-from lakewright_spark import jars
+from lakewright_spark.session import jars
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 

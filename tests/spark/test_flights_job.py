@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 from lakewright_sandbox.runtime.state import Sandbox
 from lakewright_spark.catalog import CatalogConfig
+from lakewright_spark.result_uris import Execution, Port
 from lakewright_spark.results.reader import ResultReader
 from lakewright_spark.results.schemas import RUNTIME_STATISTICS, Status
-from lakewright_spark.results.uris import Execution, Port
 
 from ..integration.tenant.faulty_proxy import VENDED, FaultyProxy, way_to
 
@@ -23,10 +23,13 @@ pytestmark = pytest.mark.spark
 RUN = Execution(7, 42, "results")
 
 
-def job(config: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+REPOSITORY = Path(__file__).resolve().parents[2]
+
+
+def job(config: Path, module: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     environment = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
-    command = [sys.executable, "-m", "lakewright_spark.cli", *arguments, "--config", str(config)]
-    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    command = [sys.executable, "-m", module, *arguments, "--config", str(config)]
+    return subprocess.run(command, cwd=REPOSITORY, env=environment, capture_output=True, text=True, check=False)
 
 
 @pytest.fixture(scope="module")
@@ -47,7 +50,7 @@ def config_file(catalog: FaultyProxy, catalog_config: CatalogConfig, tmp_path_fa
 def report(config_file: Path, tmp_path_factory: pytest.TempPathFactory) -> dict:
     log = tmp_path_factory.mktemp("event-log")
     arguments = ["--workflow", "7", "--execution", "42", "--event-log", str(log), "--json"]
-    finished = job(config_file, "run-flights", *arguments)
+    finished = job(config_file, "demo.run_flights", *arguments)
     assert finished.returncode == 0, finished.stderr[-3000:]
     return json.loads(finished.stdout.splitlines()[-1]) | {
         "event_log": log,
@@ -110,14 +113,14 @@ def data_files(reader: ResultReader) -> set[str]:
 
 def test_second_run_replaces_results_of_the_first(config_file: Path, reader: ResultReader) -> None:
     before = data_files(reader)
-    finished = job(config_file, "run-flights", "--workflow", "7", "--execution", "42")
+    finished = job(config_file, "demo.run_flights", "--workflow", "7", "--execution", "42")
     assert finished.returncode == 0, finished.stderr[-3000:]
     assert not before & data_files(reader)
     assert reader.count(RUN.runtime_statistics()) == 2
 
 
 def test_read_prints_rows_by_address(config_file: Path, report: dict) -> None:
-    finished = job(config_file, "read", str(RUN.runtime_statistics()))
+    finished = job(config_file, "lakewright_spark.cli", "read", str(RUN.runtime_statistics()))
     rows = [json.loads(line) for line in finished.stdout.splitlines()]
     assert [row["operatorId"] for row in rows] == ["FlightsJoin-operator-1", "RouteDelays-operator-2"]
 

@@ -10,11 +10,11 @@ import pyarrow.compute as pc
 import pytest
 from lakewright_spark.catalog import CatalogConfig
 from lakewright_spark.errors import ColumnRefusedError, RowsDeletedError, RowsMovedError, WarehouseRefusedError
+from lakewright_spark.result_uris import Execution, Port
 from lakewright_spark.results.frames import ResultFrames
 from lakewright_spark.results.reader import ResultReader
-from lakewright_spark.results.uris import Execution, Port
 from lakewright_spark.results.writer import ResultWriter
-from lakewright_spark.session import spark_session
+from lakewright_spark.session.builder import spark_session
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 

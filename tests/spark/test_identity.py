@@ -12,10 +12,10 @@ from certificates import make
 from guarded import Gate, serving, token
 from lakewright_sandbox.runtime.state import Sandbox
 from lakewright_spark.catalog import CatalogConfig
-from lakewright_spark.catalog_auth import ClientCredentialsAuth, TokenFileAuth
+from lakewright_spark.catalog.auth import ClientCredentialsAuth, TokenFileAuth
 from lakewright_spark.cli import app
 from lakewright_spark.errors import CatalogUnreachableError, IdentityError, WarehouseRefusedError
-from lakewright_spark.pyiceberg_catalog import explained, open_catalog
+from lakewright_spark.pyiceberg_client.catalog import explained, open_catalog
 from typer.testing import CliRunner
 
 

@@ -7,8 +7,8 @@ import shutil
 from pathlib import Path
 
 import pytest
-from lakewright_spark import jars
 from lakewright_spark.errors import JarsChangedError, JarsMissingError
+from lakewright_spark.session import jars
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
 

@@ -8,8 +8,8 @@ import pyarrow as pa
 import pytest
 from lakewright_sandbox.runtime.state import Sandbox
 from lakewright_spark.catalog import CatalogConfig, CatalogWarehouse
+from lakewright_spark.result_uris import Execution, Port
 from lakewright_spark.results.reader import ResultReader
-from lakewright_spark.results.uris import Execution, Port
 from lakewright_spark.results.writer import ResultWriter
 from store import in_database
 

@@ -17,14 +17,14 @@ from lakewright_sandbox import lifecycle
 from lakewright_sandbox.in_process import serving
 from lakewright_sandbox.runtime.state import Sandbox, TokensState
 from lakewright_spark.catalog import CatalogConfig
-from lakewright_spark.catalog_auth import ClientCredentialsAuth
+from lakewright_spark.catalog.auth import ClientCredentialsAuth
 from lakewright_spark.cli import startup_warnings
-from lakewright_spark.pyiceberg_catalog import open_catalog
-from lakewright_spark.registry.records import ExecutionStatus
-from lakewright_spark.registry.registry import ExecutionRegistry
+from lakewright_spark.execution_registry.records import ExecutionStatus
+from lakewright_spark.execution_registry.registry import ExecutionRegistry
+from lakewright_spark.pyiceberg_client.catalog import open_catalog
+from lakewright_spark.result_uris import Execution, Port
 from lakewright_spark.results.schemas import CONSOLE_MESSAGES
 from lakewright_spark.results.tables import ResultTables
-from lakewright_spark.results.uris import Execution, Port
 from lakewright_spark.results.writer import ResultWriter
 from projects import Project, post
 from storm import Storm, refusal

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 from lakewright_spark.catalog import CatalogConfig
-from lakewright_spark.catalog_policies import PolicyPattern
 from lakewright_spark.cli import app
 from lakewright_spark.errors import LakewrightSparkError, NoSuchResultError, PolicyRefusedError
-from lakewright_spark.pyiceberg_catalog import open_catalog
+from lakewright_spark.policies.model import PolicyPattern
+from lakewright_spark.pyiceberg_client.catalog import open_catalog
 from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.transforms import DayTransform

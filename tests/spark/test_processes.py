@@ -17,8 +17,8 @@ import pytest
 from guarded import Gate, serving, token
 from lakewright_sandbox.runtime.state import Sandbox
 from lakewright_spark.catalog import CatalogConfig
-from lakewright_spark.catalog_auth import CatalogAuth, ClientCredentialsAuth, TokenAuth
-from lakewright_spark.pyiceberg_catalog import open_catalog
+from lakewright_spark.catalog.auth import CatalogAuth, ClientCredentialsAuth, TokenAuth
+from lakewright_spark.pyiceberg_client.catalog import open_catalog
 from test_sessions import FULL_ONLY, connect_server
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]

@@ -9,9 +9,9 @@ import pytest
 from guarded import Gate, serving
 from lakewright_sandbox.runtime.state import Sandbox
 from lakewright_spark.catalog import CatalogConfig
-from lakewright_spark.catalog_auth import ClientCredentialsAuth
-from lakewright_spark.pyiceberg_catalog import open_catalog
-from lakewright_spark.session import spark_session
+from lakewright_spark.catalog.auth import ClientCredentialsAuth
+from lakewright_spark.pyiceberg_client.catalog import open_catalog
+from lakewright_spark.session.builder import spark_session
 from projects import Project
 
 ROWS = pa.table({"id": [1, 2, 3]})

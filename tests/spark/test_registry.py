@@ -12,12 +12,12 @@ from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from databases import postgres
 from lakewright_spark.errors import RegistryError
-from lakewright_spark.registry import database
-from lakewright_spark.registry.models import Base
-from lakewright_spark.registry.records import ExecutionStatus, WrittenTable
-from lakewright_spark.registry.registry import ExecutionRegistry
-from lakewright_spark.registry.texera import TexeraExecutions
-from lakewright_spark.results.uris import Execution, Port
+from lakewright_spark.execution_registry import database
+from lakewright_spark.execution_registry.models import Base
+from lakewright_spark.execution_registry.records import ExecutionStatus, WrittenTable
+from lakewright_spark.execution_registry.registry import ExecutionRegistry
+from lakewright_spark.execution_registry.texera import TexeraExecutions
+from lakewright_spark.result_uris import Execution, Port
 from sqlalchemy import text
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)

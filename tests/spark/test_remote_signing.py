@@ -13,8 +13,8 @@ from lakewright_sandbox import lifecycle
 from lakewright_spark.catalog import CatalogConfig
 from lakewright_spark.cli import app
 from lakewright_spark.errors import JobRefusedError
-from lakewright_spark.pyiceberg_catalog import open_catalog
-from lakewright_spark.remote_signing import refusal_of_listings
+from lakewright_spark.pyiceberg_client.catalog import open_catalog
+from lakewright_spark.scheduler.remote_signing import refusal_of_listings
 from projects import Project, post
 from typer.testing import CliRunner
 

@@ -21,11 +21,11 @@ from lakewright_spark.errors import (
     RowsMovedError,
     WarehouseRefusedError,
 )
+from lakewright_spark.result_uris import Execution, Port, ResultUri
 from lakewright_spark.results import file_index, freshness
 from lakewright_spark.results.reader import Cursor, ResultReader
 from lakewright_spark.results.schemas import CONSOLE_MESSAGES, LOOP_STATE, RUNTIME_STATISTICS, Status
 from lakewright_spark.results.tables import ResultTables
-from lakewright_spark.results.uris import Execution, Port, ResultUri
 from lakewright_spark.results.writer import EVERY_BATCH, CommitInterval, ResultWriter
 
 SCHEMA = pa.schema([("number", pa.int64()), ("text", pa.string())])

@@ -17,14 +17,14 @@ import pytest
 from guarded import token
 from lakewright_spark import cli
 from lakewright_spark.catalog import CatalogConfig, CatalogWarehouse
-from lakewright_spark.catalog_auth import TokenFileAuth
-from lakewright_spark.catalog_policies import PolicyPattern
+from lakewright_spark.catalog.auth import TokenFileAuth
 from lakewright_spark.errors import DeadlineError, WarehouseRefusedError
-from lakewright_spark.registry.records import ExecutionRecord, ExecutionStatus
-from lakewright_spark.registry.registry import ExecutionRegistry
-from lakewright_spark.results.catalog_cache import CATALOGS
+from lakewright_spark.execution_registry.records import ExecutionRecord, ExecutionStatus
+from lakewright_spark.execution_registry.registry import ExecutionRegistry
+from lakewright_spark.policies.model import PolicyPattern
+from lakewright_spark.pyiceberg_client.catalog_cache import CATALOGS
+from lakewright_spark.result_uris import Execution, Port
 from lakewright_spark.results.reader import ResultReader
-from lakewright_spark.results.uris import Execution, Port
 from lakewright_spark.run import script
 from lakewright_spark.run.context import ExecutionRun
 from lakewright_spark.run.facts import RunFacts

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 from lakewright_spark.catalog import CatalogConfig
 from lakewright_spark.errors import RegistryError, ScriptFailedError
-from lakewright_spark.pyiceberg_clients import TimedRestCatalog
-from lakewright_spark.registry.records import ExecutionStatus
-from lakewright_spark.registry.registry import ExecutionRegistry
+from lakewright_spark.execution_registry.records import ExecutionStatus
+from lakewright_spark.execution_registry.registry import ExecutionRegistry
+from lakewright_spark.pyiceberg_client.clients import TimedRestCatalog
+from lakewright_spark.result_uris import Execution
 from lakewright_spark.results.reader import ResultReader
 from lakewright_spark.results.tables import PROPERTIES
-from lakewright_spark.results.uris import Execution
 from lakewright_spark.run import launch
 from lakewright_spark.run.facts import RunFacts
 from lakewright_spark.run.launch import Launch

@@ -10,8 +10,8 @@ import boto3
 import httpx
 import pytest
 from lakewright_sandbox.runtime.state import Sandbox
-from lakewright_spark import jars
-from lakewright_spark.session import SMALL_JOB
+from lakewright_spark.session import jars
+from lakewright_spark.session.builder import SMALL_JOB
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import AnalysisException
 from pyspark.sql import Row, SparkSession

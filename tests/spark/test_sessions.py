@@ -17,12 +17,12 @@ from cluster import SMALL, standalone
 from databases import postgres
 from guarded import Gate, serving
 from lakewright_sandbox.runtime.state import Sandbox
-from lakewright_spark import jars
-from lakewright_spark.catalog import ICEBERG_EXTENSIONS, CatalogConfig
-from lakewright_spark.catalog_auth import ClientCredentialsAuth, PasswordAuth
+from lakewright_spark.catalog.auth import ClientCredentialsAuth, PasswordAuth
+from lakewright_spark.catalog.config import ICEBERG_EXTENSIONS, CatalogConfig
+from lakewright_spark.result_uris import Execution, Port
 from lakewright_spark.results.reader import ResultReader
-from lakewright_spark.results.uris import Execution, Port
-from lakewright_spark.session import SMALL_JOB
+from lakewright_spark.session import jars
+from lakewright_spark.session.builder import SMALL_JOB
 from test_kinds import in_database
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from lakewright_spark.errors import BadAddressError
-from lakewright_spark.results.uris import Execution, Port, ResultKind, ResultNamespaces, ResultUri
+from lakewright_spark.result_uris import Execution, Port, ResultKind, ResultNamespaces, ResultUri
 
 PORT = Port("Foo-operator-1", port=2, layer="1st-physical-op")
 PORT_TEXT = "(logicalOpId=Foo-operator-1,layerName=1st-physical-op,portId=2,isInternal=false,isInput=false)"

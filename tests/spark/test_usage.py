@@ -14,10 +14,10 @@ import pyarrow as pa
 import pytest
 from lakewright_spark.catalog import CatalogConfig
 from lakewright_spark.cli import app
-from lakewright_spark.pyiceberg_catalog import open_catalog
+from lakewright_spark.pyiceberg_client.catalog import open_catalog
 from lakewright_spark.table_identifier import TableIdentifier
 from lakewright_spark.usage.report import UsageReport, WarehouseUsage, total, usage
-from lakewright_spark.usage.table import TableSize
+from lakewright_spark.usage.table_size import TableSize
 from pyiceberg.catalog import Catalog
 from pyiceberg.table import Table
 from typer.testing import CliRunner

@@ -7,7 +7,7 @@ import shutil
 import subprocess
 import sys
 
-from lakewright_spark import jars
+from lakewright_spark.session import jars
 
 from lakewright.doctor.finding import Finding
 from lakewright.project_files.plugins import missing

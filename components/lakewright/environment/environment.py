@@ -9,8 +9,8 @@ from pathlib import Path, PurePosixPath
 from typing import Annotated, Any, cast
 
 import yaml
-from lakewright_spark.catalog_auth import CatalogAuth
-from lakewright_spark.catalog_auth import NoAuth as NoJobAuth
+from lakewright_spark.catalog.auth import CatalogAuth
+from lakewright_spark.catalog.auth import NoAuth as NoJobAuth
 from pydantic import AfterValidator, Field, ValidationError, model_validator
 
 from lakewright.environment.tenant_spec_rules import TenantSpecRules

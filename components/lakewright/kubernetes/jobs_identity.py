@@ -7,7 +7,7 @@ from pathlib import PurePosixPath
 from typing import Annotated, Any
 
 from lakewright_spark.catalog import CatalogConfig
-from lakewright_spark.catalog_auth import CatalogAuth, ClientCredentialsAuth, TokenAuth, TokenFileAuth
+from lakewright_spark.catalog.auth import CatalogAuth, ClientCredentialsAuth, TokenAuth, TokenFileAuth
 from pydantic import Field
 
 from lakewright.kubernetes.runtimes import CONFIG_DIR, SCRATCH_DIR, environment

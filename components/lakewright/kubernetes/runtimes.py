@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from lakewright_spark.catalog import CatalogConfig, trust_variables
-from lakewright_spark.truststore import java_options
+from lakewright_spark.session.truststore import java_options
 
 from lakewright.spec import PRESETS
 from lakewright.spec.computing_unit import Runtime

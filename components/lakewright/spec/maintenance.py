@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import Annotated, Any
 
-from lakewright_spark.catalog_policies import CompactionPolicy, Job, OrphanFilesPolicy, PolicyPattern
-from lakewright_spark.catalog_server_side import QUEUES, ServerQueue
+from lakewright_spark.policies.model import CompactionPolicy, Job, OrphanFilesPolicy, PolicyPattern
+from lakewright_spark.policies.server_queues import QUEUES, ServerQueue
 from pydantic import AfterValidator, Discriminator, Field, StrictBool, Tag
 
 from lakewright.names.types import MAX_NAMESPACE_DEPTH

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated, Literal, Self
 
-from lakewright_spark.catalog_policies import PREFIX, TablePolicies
-from lakewright_spark.catalog_retention import retention_mistakes
+from lakewright_spark.policies.model import PREFIX, TablePolicies
+from lakewright_spark.policies.retention_rules import retention_mistakes
 from pydantic import AfterValidator, TypeAdapter, model_validator
 
 from lakewright.lakekeeper.table_layout import PartitionText, SortingText, layout_mistakes, parse_partition

@@ -6,7 +6,6 @@ import typer
 
 from lakewright_spark.cli import (
     executions,
-    flights,
     jars,
     job,
     maintain,
@@ -32,5 +31,4 @@ def register(app: typer.Typer) -> None:
     app.add_typer(runs.app, name="runs")
     app.add_typer(policy.app, name="policy")
     app.command("usage")(usage.usage)
-    app.command("run-flights")(flights.run_flights)
     app.command("jars")(jars.fetch_jars)

@@ -16,10 +16,10 @@ from lakewright_spark.cli import printing
 from lakewright_spark.cli.durations import duration
 from lakewright_spark.cli.options import AsJson, ConfigFile, RegistryUrl, load_config, open_registry
 from lakewright_spark.errors import RegistryError
-from lakewright_spark.results.uris import ResultNamespaces, ResultUri
+from lakewright_spark.result_uris import ResultNamespaces, ResultUri
 
 if TYPE_CHECKING:
-    from lakewright_spark.registry.records import ExecutionRecord
+    from lakewright_spark.execution_registry.records import ExecutionRecord
     from lakewright_spark.results.cleanup import Cleaner, Orphans
 
 REGISTRY = "LAKEWRIGHT_REGISTRY"
@@ -108,7 +108,7 @@ def orphans(
     as_json: AsJson = False,
 ) -> None:
     """Tables whose execution nobody knows, and executions whose tables are gone."""
-    from lakewright_spark.registry.texera import TexeraExecutions  # noqa: PLC0415  # as above
+    from lakewright_spark.execution_registry.texera import TexeraExecutions  # noqa: PLC0415  # as above
     from lakewright_spark.results.cleanup import DroppedOrphans  # noqa: PLC0415  # as above
 
     if drop:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lakewright_spark import jars
+from lakewright_spark.session import jars
 
 
 def fetch_jars() -> None:

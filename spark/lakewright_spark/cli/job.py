@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from lakewright_spark.catalog_policies import JOBS, Job
 from lakewright_spark.cli.durations import duration
 from lakewright_spark.cli.options import (
     AsJson,
@@ -24,11 +23,12 @@ from lakewright_spark.cli.options import (
     open_registry,
 )
 from lakewright_spark.errors import DeadlineError, JobFailedError, JobRefusedError, StoppedError
+from lakewright_spark.policies.model import JOBS, Job
 from lakewright_spark.table_identifier import TableIdentifier
 
 if TYPE_CHECKING:
     from lakewright_spark.scheduler.outcome import Outcome
-    from lakewright_spark.scheduler.records import RunRecord
+    from lakewright_spark.scheduler.run_log.records import RunRecord
 
 
 def job(
@@ -57,8 +57,8 @@ def job(
     chosen = chosen_warehouse(catalog, warehouse)
     identifier = TableIdentifier.parse(chosen, table)
     # A job that is switched off need not wait for a JVM.
-    from lakewright_spark.maintenance.job import reason_of_server  # noqa: PLC0415
-    from lakewright_spark.pyiceberg_catalog import open_catalog  # noqa: PLC0415
+    from lakewright_spark.maintenance.switches import reason_of_server  # noqa: PLC0415
+    from lakewright_spark.pyiceberg_client.catalog import open_catalog  # noqa: PLC0415
     from lakewright_spark.scheduler.listings import NEEDED_BY, reason_for_no_listing  # noqa: PLC0415
     from lakewright_spark.scheduler.plan import WarehousePlan, asked_for  # noqa: PLC0415
 
@@ -76,13 +76,13 @@ def job(
             held = {"state": "SKIPPED", "reason": decision.reason, "dry_run": dry_run}
             _tell(name, identifier, held, as_json=as_json)
             return
-        from lakewright_spark.scheduler import application, signals  # noqa: PLC0415
+        from lakewright_spark.scheduler import runner, signals  # noqa: PLC0415
 
         with signals.control() as control:
-            outcome = application.Maintenance(
+            outcome = runner.Maintenance(
                 catalog.for_warehouses([chosen]),
                 asked=WarehousePlan(chosen, (plan,), {}),
-                limits=application.Limits(parallel=1, task_timeout=timedelta.max, grace=timedelta(), deadline=ends),
+                limits=runner.Limits(parallel=1, task_timeout=timedelta.max, grace=timedelta(), deadline=ends),
                 dry_run=dry_run,
                 registry=executions,
                 master=master,

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from lakewright_spark.catalog_policies import JOBS, Job
 from lakewright_spark.cli import maintenance_plan, printing
 from lakewright_spark.cli.durations import duration
 from lakewright_spark.cli.options import (
@@ -26,6 +25,7 @@ from lakewright_spark.cli.options import (
     open_registry,
 )
 from lakewright_spark.errors import JobRefusedError
+from lakewright_spark.policies.model import JOBS, Job
 
 if TYPE_CHECKING:
     from lakewright_spark.scheduler.outcome import Outcome
@@ -98,7 +98,12 @@ def maintain(
             )
     ends = datetime.now(UTC) + deadline if deadline else None
     properties = dict(key_and_value(text) for text in conf or [])
-    from lakewright_spark.scheduler import application, progress, signals, telemetry  # noqa: PLC0415  # load PySpark
+    from lakewright_spark.scheduler import (  # noqa: PLC0415
+        progress,
+        runner,  # load PySpark
+        signals,
+        telemetry,
+    )
 
     wanted = tuple(cast(list[Job], job)) if job else JOBS
     named = registry or os.environ.get("LAKEWRIGHT_REGISTRY")
@@ -106,10 +111,10 @@ def maintain(
         observers = [stack.enter_context(progress.shown(printing.console_of_errors()))]
         observers += stack.enter_context(telemetry.observers(metrics))
         control = stack.enter_context(signals.control())
-        maintenance = application.Maintenance(
+        maintenance = runner.Maintenance(
             catalog,
-            application.Filters(namespace, table, wanted),
-            application.Limits(parallel, task_timeout, grace, ends),
+            runner.Filters(namespace, table, wanted),
+            runner.Limits(parallel, task_timeout, grace, ends),
             dry_run=dry_run,
             registry=stack.enter_context(open_registry(catalog, named, none=named is None)),
             master=master,
@@ -130,7 +135,7 @@ def maintain(
 
 
 def _told(outcome: Outcome) -> str:
-    from lakewright_spark.maintenance.ops_policies import is_own  # noqa: PLC0415  # as above
+    from lakewright_spark.policies.builtin import is_own  # noqa: PLC0415  # as above
 
     counts = ", ".join(f"{number} {state.lower()}" for state, number in sorted(outcome.counts().items()))
     users = [one for plan in outcome.plans for one in plan.tables if not is_own(one.facts.table)]

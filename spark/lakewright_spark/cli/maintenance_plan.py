@@ -51,6 +51,6 @@ def _print(tables: list[TablePlan], problems: dict[str, str]) -> None:
 
 def _tables(outcome: Outcome) -> list[TablePlan]:
     """Return the plans of the user's tables: those that maintenance keeps for itself are its own affair."""
-    from lakewright_spark.maintenance.ops_policies import is_own  # noqa: PLC0415  # loads PySpark
+    from lakewright_spark.policies.builtin import is_own  # noqa: PLC0415  # loads PySpark
 
     return [one for plan in outcome.plans for one in plan.tables if not is_own(one.facts.table)]

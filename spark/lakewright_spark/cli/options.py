@@ -12,11 +12,11 @@ import typer
 from pydantic import ValidationError
 
 from lakewright_spark.catalog import CatalogConfig
-from lakewright_spark.catalog_policies import JOBS
 from lakewright_spark.errors import ConfigMissingError, WarehouseRefusedError
+from lakewright_spark.policies.model import JOBS
 
 if TYPE_CHECKING:
-    from lakewright_spark.registry.registry import ExecutionRegistry
+    from lakewright_spark.execution_registry.registry import ExecutionRegistry
 
 ConfigFile = Annotated[
     Path | None,
@@ -114,7 +114,7 @@ def _told(error: ValidationError) -> str:
 @contextmanager
 def open_registry(config: CatalogConfig, url: str | None, *, none: bool = False) -> Iterator[ExecutionRegistry | None]:
     """The tenant's registry of executions, closed after the block. Raises RegistryError."""
-    from lakewright_spark.registry.registry import ExecutionRegistry  # noqa: PLC0415  # `jars` and `read` do without
+    from lakewright_spark.execution_registry.registry import ExecutionRegistry  # noqa: PLC0415  # `jars` and `read` do without
 
     if none:
         yield None

@@ -14,7 +14,7 @@ from lakewright_spark.table_identifier import TableIdentifier
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from lakewright_spark.policies.tables import PolicyTables
+    from lakewright_spark.pyiceberg_client.table_policies import PolicyTables
 
 app = typer.Typer(no_args_is_help=True, help="Show, set and take away what maintenance jobs do about a table.")
 
@@ -30,7 +30,7 @@ def _group() -> None:
 @app.command()
 def show(table: TableName, *, config: ConfigFile = None, warehouse: Warehouse = None, as_json: AsJson = False) -> None:
     """Print what holds for a table, and whether its own properties say so or a pattern does."""
-    from lakewright_spark.policies.tables import shown  # noqa: PLC0415  # loads PyIceberg
+    from lakewright_spark.pyiceberg_client.table_policies import shown  # noqa: PLC0415  # loads PyIceberg
 
     tables, identifier = _tables(config, warehouse, table)
     resolved = tables.show(identifier)
@@ -69,7 +69,7 @@ def unset(table: TableName, policy: PolicyName, *, config: ConfigFile = None, wa
 
 
 def _tables(config: Path | None, warehouse: str | None, table: str) -> tuple[PolicyTables, TableIdentifier]:
-    from lakewright_spark.policies.tables import PolicyTables  # noqa: PLC0415  # loads PyIceberg
+    from lakewright_spark.pyiceberg_client.table_policies import PolicyTables  # noqa: PLC0415  # loads PyIceberg
 
     catalog = load_config(config)
     name = chosen_warehouse(catalog, warehouse)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lakewright_spark.cli.options import ConfigFile, RegistryIfNamed, Warehouse, load_config, open_registry
-from lakewright_spark.results.uris import ResultNamespaces, ResultUri
+from lakewright_spark.result_uris import ResultNamespaces, ResultUri
 
 if TYPE_CHECKING:
     from pyarrow import Table

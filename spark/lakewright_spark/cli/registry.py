@@ -17,7 +17,7 @@ def _group() -> None:
 @app.command()
 def upgrade(*, registry: RegistryUrl = None) -> None:
     """Bring its tables to this release's version, from nothing or from an older one."""
-    from lakewright_spark.registry import database  # noqa: PLC0415  # SQLAlchemy takes a while to load
+    from lakewright_spark.execution_registry import database  # noqa: PLC0415  # SQLAlchemy takes a while to load
 
     engine = database.connect(registry or database.default_url())
     version = database.upgrade(engine)

@@ -37,12 +37,12 @@ def restore(
     chosen = chosen_warehouse(catalog, warehouse)
     identifier = TableIdentifier.parse(chosen, table)
     given = dict(key_and_value(text) for text in conf or [])
-    from lakewright_spark.maintenance import jobs  # noqa: PLC0415  # load PySpark
+    from lakewright_spark.maintenance import registry as jobs  # noqa: PLC0415  # load PySpark
     from lakewright_spark.maintenance import restore as restoring  # noqa: PLC0415
-    from lakewright_spark.policies.tables import PolicyTables  # noqa: PLC0415
+    from lakewright_spark.pyiceberg_client.table_policies import PolicyTables  # noqa: PLC0415
     from lakewright_spark.scheduler import signals  # noqa: PLC0415
-    from lakewright_spark.scheduler.restore_run import RestoreRun  # noqa: PLC0415
-    from lakewright_spark.session import spark_session  # noqa: PLC0415
+    from lakewright_spark.scheduler.restore import RestoreRun  # noqa: PLC0415
+    from lakewright_spark.session.builder import spark_session  # noqa: PLC0415
 
     policies = PolicyTables(catalog, chosen).show(identifier).policies
     properties = {**jobs.session_properties(chosen), **given}

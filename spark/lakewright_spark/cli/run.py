@@ -20,8 +20,8 @@ from lakewright_spark.cli.options import (
     load_config,
     open_registry,
 )
-from lakewright_spark.run.authority import warehouse_of_run
 from lakewright_spark.run.facts import RunFacts
+from lakewright_spark.run.permissions import warehouse_of_run
 
 
 def run(

@@ -13,10 +13,10 @@ from lakewright_spark.cli import printing
 from lakewright_spark.cli.durations import duration
 from lakewright_spark.cli.options import AsJson, ConfigFile, chosen_warehouse, job_name, load_config
 from lakewright_spark.errors import LakewrightSparkError, NoSuchResultError
-from lakewright_spark.unavailable import Unavailable
+from lakewright_spark.unavailable_warehouses import Unavailable
 
 if TYPE_CHECKING:
-    from lakewright_spark.scheduler.records import RunRecord
+    from lakewright_spark.scheduler.run_log.records import RunRecord
 
 app = typer.Typer(no_args_is_help=True, help="What maintenance did, from `ops.job_runs`.")
 _STATES = ("QUEUED", "RUNNING", "SUCCEEDED", "FAILED", "CANCELLED", "SKIPPED")
@@ -113,8 +113,8 @@ def _runs(
 
     Raises the error of the first warehouse if none could be asked.
     """
-    from lakewright_spark.pyiceberg_catalog import explained, open_catalog  # noqa: PLC0415  # loads pyarrow
-    from lakewright_spark.scheduler import job_runs  # noqa: PLC0415
+    from lakewright_spark.pyiceberg_client.catalog import explained, open_catalog  # noqa: PLC0415  # loads pyarrow
+    from lakewright_spark.scheduler.run_log import job_runs  # noqa: PLC0415
 
     catalog = load_config(config)
     earliest = datetime.now(UTC) - since if since else None

@@ -16,7 +16,7 @@ from lakewright_spark.errors import JobFailedError
 
 if TYPE_CHECKING:
     from lakewright_spark.usage.report import Growth, Total, UsageReport
-    from lakewright_spark.usage.table import TableSize
+    from lakewright_spark.usage.table_size import TableSize
 
 _COLUMNS = ("live", "reclaimable", "growth", "files", "snapshots")
 

@@ -1,1 +1,1 @@
-"""Maintenance of tables: one job a file, each with a dry run, metrics, and a floor that protects data."""
+"""Table maintenance: the registry of jobs, the switches that hold jobs back, and restores of backups."""

@@ -11,8 +11,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from lakewright_spark.errors import JobFailedError, NoSuchResultError
-from lakewright_spark.maintenance.backups import manifests, tasks_of
-from lakewright_spark.maintenance.iceberg import IcebergTable, each, first_line
+from lakewright_spark.maintenance.table.backups import manifests, tasks_of
+from lakewright_spark.maintenance.table.iceberg import IcebergTable, each, first_line
 from lakewright_spark.table_identifier import TableIdentifier, quoted
 
 RESTORED = "lakewright.restored"

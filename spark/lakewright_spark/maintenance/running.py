@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from lakewright_spark.registry.registry import ExecutionRegistry
-from lakewright_spark.results.uris import ResultUri
+from lakewright_spark.execution_registry.registry import ExecutionRegistry
+from lakewright_spark.result_uris import ResultUri
 from lakewright_spark.table_identifier import TableIdentifier
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from lakewright_spark.catalog_policies import POLICIES, PolicyPattern, TablePolicies, property_of
-from lakewright_spark.maintenance.ops_policies import own_policies
+from lakewright_spark.policies.builtin import own_policies
+from lakewright_spark.policies.model import POLICIES, PolicyPattern, TablePolicies, property_of
 from lakewright_spark.table_identifier import TableIdentifier
 
 THE_TABLE = "the table"

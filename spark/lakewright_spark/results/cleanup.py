@@ -17,13 +17,13 @@ from lakewright_spark.errors import (
     RegistryError,
     WarehouseRefusedError,
 )
+from lakewright_spark.execution_registry.records import ExecutionRecord, Executions, WrittenTable
+from lakewright_spark.execution_registry.registry import ExecutionRegistry
 from lakewright_spark.iceberg_time import instant_of
-from lakewright_spark.registry.records import ExecutionRecord, Executions, WrittenTable
-from lakewright_spark.registry.registry import ExecutionRegistry
-from lakewright_spark.results.catalog_cache import CATALOGS, CatalogCache
+from lakewright_spark.pyiceberg_client.catalog_cache import CATALOGS, CatalogCache
+from lakewright_spark.result_uris import ResultKind, ResultNamespaces, ResultUri
 from lakewright_spark.results.tables import ResultTables, written_tables
-from lakewright_spark.results.uris import ResultKind, ResultNamespaces, ResultUri
-from lakewright_spark.unavailable import Unavailable
+from lakewright_spark.unavailable_warehouses import Unavailable
 
 YOUNGEST_ORPHAN = timedelta(hours=1)
 """A table without a row is left alone for so long after its last change: its execution may be about to be entered."""

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from pyspark.sql import DataFrame, SparkSession
 
 from lakewright_spark.catalog import CatalogConfig
-from lakewright_spark.results.catalog_cache import CATALOGS, CatalogCache
+from lakewright_spark.pyiceberg_client.catalog_cache import CATALOGS, CatalogCache
+from lakewright_spark.result_uris import ResultNamespaces, ResultUri
 from lakewright_spark.results.frame_columns import readable_frame
 from lakewright_spark.results.tables import PROPERTIES, ResultTables
-from lakewright_spark.results.uris import ResultNamespaces, ResultUri
 
 
 @dataclass(frozen=True)

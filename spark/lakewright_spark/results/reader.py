@@ -18,12 +18,12 @@ from lakewright_spark.errors import (
     RowsMovedError,
     WarehouseRefusedError,
 )
-from lakewright_spark.pyiceberg_catalog import explained
-from lakewright_spark.results.catalog_cache import CATALOGS, CatalogCache
+from lakewright_spark.pyiceberg_client.catalog import explained
+from lakewright_spark.pyiceberg_client.catalog_cache import CATALOGS, CatalogCache
+from lakewright_spark.result_uris import ResultNamespaces, ResultUri
 from lakewright_spark.results.file_index import FileIndex, appends_since, plan
 from lakewright_spark.results.row_groups import read_rows
 from lakewright_spark.results.tables import ResultTables
-from lakewright_spark.results.uris import ResultNamespaces, ResultUri
 
 INDEXES = 128
 """Tables whose planned files a reader keeps in mind."""

@@ -13,10 +13,10 @@ from pyiceberg.table import Table
 
 from lakewright_spark.catalog import COMMIT_RETRIES, CatalogConfig
 from lakewright_spark.errors import WarehouseRefusedError
-from lakewright_spark.pyiceberg_catalog import explained
-from lakewright_spark.registry.records import WrittenTable
-from lakewright_spark.results.catalog_cache import CATALOGS, CatalogCache
-from lakewright_spark.results.uris import Execution, ResultKind, ResultNamespaces, ResultUri
+from lakewright_spark.execution_registry.records import WrittenTable
+from lakewright_spark.pyiceberg_client.catalog import explained
+from lakewright_spark.pyiceberg_client.catalog_cache import CATALOGS, CatalogCache
+from lakewright_spark.result_uris import Execution, ResultKind, ResultNamespaces, ResultUri
 
 PROPERTIES: Mapping[str, str] = {
     **COMMIT_RETRIES,

@@ -13,13 +13,13 @@ import pyarrow as pa
 from pyiceberg.table import Table
 
 from lakewright_spark.catalog import CatalogConfig
-from lakewright_spark.pyiceberg_catalog import explained
-from lakewright_spark.results.catalog_cache import CATALOGS, CatalogCache
+from lakewright_spark.pyiceberg_client.catalog import explained
+from lakewright_spark.pyiceberg_client.catalog_cache import CATALOGS, CatalogCache
+from lakewright_spark.result_uris import ResultNamespaces, ResultUri
 from lakewright_spark.results.columns import check_surplus, convert, readable_schema
 from lakewright_spark.results.freshness import refreshed
 from lakewright_spark.results.replacement import replace_rows
 from lakewright_spark.results.tables import ResultTables
-from lakewright_spark.results.uris import ResultNamespaces, ResultUri
 
 BATCH_ROWS = 4096
 """Texera's `storage.iceberg.table.commit.batch-size`: rows that are turned into columns at a time."""

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from lakewright_spark.errors import LakewrightSparkError
+from lakewright_spark.result_uris import ResultUri
 from lakewright_spark.results.schemas import CONSOLE_MESSAGES
-from lakewright_spark.results.uris import ResultUri
 from lakewright_spark.results.writer import ResultStream, ResultWriter
 
 ATTEMPTS = 3

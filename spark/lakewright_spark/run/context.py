@@ -20,10 +20,10 @@ import pyarrow as pa
 
 from lakewright_spark.catalog import CatalogConfig
 from lakewright_spark.cli.options import load_config
+from lakewright_spark.result_uris import Execution, Port, ResultNamespaces, ResultUri
 from lakewright_spark.results.reader import ResultReader
 from lakewright_spark.results.schemas import RUNTIME_STATISTICS, Status
 from lakewright_spark.results.tables import ResultTables, size_of
-from lakewright_spark.results.uris import Execution, Port, ResultNamespaces, ResultUri
 from lakewright_spark.results.writer import CommitInterval, ResultStream, ResultWriter
 from lakewright_spark.run.facts import RunFacts
 from lakewright_spark.run.sharing import check_shared
@@ -49,7 +49,7 @@ class ExecutionRun:
     @cached_property
     def spark(self) -> SparkSession:
         """A session with every warehouse of the computing unit; the run's own is the default catalog."""
-        from lakewright_spark.session import Workload, spark_session  # noqa: PLC0415  # a script may do without Spark
+        from lakewright_spark.session.builder import Workload, spark_session  # noqa: PLC0415  # a script may do without Spark
 
         facts = self.facts
         name = f"workflow-{facts.workflow}-execution-{facts.execution}"

@@ -11,8 +11,8 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, NonNegativeInt, TypeAdapter, ValidationError
 
 from lakewright_spark.errors import ConfigMissingError
-from lakewright_spark.results.uris import Execution
-from lakewright_spark.session_secrets import split_secrets
+from lakewright_spark.result_uris import Execution
+from lakewright_spark.session.secrets import split_secrets
 
 VARIABLE = "LAKEWRIGHT_RUN"
 """Holds the facts as JSON."""

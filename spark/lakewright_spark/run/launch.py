@@ -22,23 +22,23 @@ from lakewright_spark.errors import (
     RegistryError,
     ScriptFailedError,
 )
-from lakewright_spark.masters import cluster_properties
-from lakewright_spark.registry.database import VARIABLE as REGISTRY
-from lakewright_spark.registry.records import ExecutionRecord, ExecutionStatus, WrittenTable
-from lakewright_spark.registry.registry import ExecutionRegistry
-from lakewright_spark.results.catalog_cache import CATALOGS
+from lakewright_spark.execution_registry.database import VARIABLE as REGISTRY
+from lakewright_spark.execution_registry.records import ExecutionRecord, ExecutionStatus, WrittenTable
+from lakewright_spark.execution_registry.registry import ExecutionRegistry
+from lakewright_spark.pyiceberg_client.catalog_cache import CATALOGS
+from lakewright_spark.result_uris import ResultNamespaces
 from lakewright_spark.results.cleanup import Cleaner, Swept, failure
 from lakewright_spark.results.tables import ResultTables, written_tables
-from lakewright_spark.results.uris import ResultNamespaces
 from lakewright_spark.results.writer import ResultWriter
 from lakewright_spark.run.child import Child
 from lakewright_spark.run.console import Console
 from lakewright_spark.run.facts import SECRETS_VARIABLE, RunFacts
-from lakewright_spark.run.signs_of_life import SignsOfLife
-from lakewright_spark.session_secrets import check_executors
-from lakewright_spark.spark_defaults import spark_defaults
-from lakewright_spark.tokens import check_before_start
-from lakewright_spark.unavailable import Unavailable
+from lakewright_spark.run.heartbeat import SignsOfLife
+from lakewright_spark.session.cluster import cluster_properties
+from lakewright_spark.session.secrets import check_executors
+from lakewright_spark.session.spark_defaults import spark_defaults
+from lakewright_spark.session.token_expiry import check_before_start
+from lakewright_spark.unavailable_warehouses import Unavailable
 
 HEARTBEAT_SECONDS = 30.0
 FINISH_ATTEMPTS = 5

@@ -17,8 +17,8 @@ from pathlib import Path
 from lakewright_spark.cli.options import load_config
 from lakewright_spark.errors import LakewrightSparkError
 from lakewright_spark.run import context
-from lakewright_spark.run.authority import warehouse_of_run
 from lakewright_spark.run.facts import VARIABLE, RunFacts
+from lakewright_spark.run.permissions import warehouse_of_run
 
 
 def main(words: list[str]) -> None:

@@ -9,8 +9,8 @@ from collections.abc import Mapping
 
 from lakewright_spark.catalog import CatalogConfig
 from lakewright_spark.errors import WarehouseRefusedError
-from lakewright_spark.policies.tables import PolicyTables
-from lakewright_spark.run.authority import may_write
+from lakewright_spark.pyiceberg_client.table_policies import PolicyTables
+from lakewright_spark.run.permissions import may_write
 from lakewright_spark.table_identifier import TableIdentifier
 
 

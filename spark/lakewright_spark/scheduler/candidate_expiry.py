@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 
-from lakewright_spark.catalog_policies import StagedFilesPolicy
-from lakewright_spark.maintenance.ops_policies import CANDIDATES_KEPT
+from lakewright_spark.policies.builtin import CANDIDATES_KEPT
+from lakewright_spark.policies.model import StagedFilesPolicy
 from lakewright_spark.scheduler.due import History
 from lakewright_spark.scheduler.plan import TablePlan, WarehousePlan
 

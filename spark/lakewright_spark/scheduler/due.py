@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Literal
 
-from lakewright_spark.catalog_policies import JOBS, CompactionPolicy, Job, StagedFilesPolicy, TablePolicies
-from lakewright_spark.maintenance.compaction import LARGEST, SMALLEST
-from lakewright_spark.maintenance.expirable import expiring
-from lakewright_spark.maintenance.history_rules import HistoryRules
-from lakewright_spark.maintenance.job import reason_to_skip
-from lakewright_spark.scheduler.facts import TableFacts
+from lakewright_spark.maintenance.jobs.compaction import LARGEST, SMALLEST
+from lakewright_spark.maintenance.switches import reason_to_skip
+from lakewright_spark.maintenance.table.expirable import expiring
+from lakewright_spark.maintenance.table.facts import TableFacts
+from lakewright_spark.policies.history_rules import HistoryRules
+from lakewright_spark.policies.model import JOBS, CompactionPolicy, Job, StagedFilesPolicy, TablePolicies
 
 BY_LOCATION: frozenset[Job] = frozenset({"orphan-files", "staged-files"})
 """Jobs that take every file under a table's location for the table's own."""

@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 
 from lakewright_spark.catalog import CatalogConfig
 from lakewright_spark.errors import LeaseLostError, StoppedError
-from lakewright_spark.pyiceberg_catalog import open_catalog
+from lakewright_spark.pyiceberg_client.catalog import open_catalog
 from lakewright_spark.scheduler.heartbeat import Heartbeat
 from lakewright_spark.scheduler.lease import LIFE
 from lakewright_spark.scheduler.supervisor import Control

@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from lakewright_spark.catalog_policies import JOBS, Job
+from lakewright_spark.policies.model import JOBS, Job
 from lakewright_spark.table_identifier import TableIdentifier
 
 

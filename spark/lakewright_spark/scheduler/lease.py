@@ -31,11 +31,11 @@ from pyiceberg.types import NestedField, StringType, TimestamptzType
 
 from lakewright_spark.catalog import CatalogConfig
 from lakewright_spark.errors import LeaseHeldError, LeaseLostError
-from lakewright_spark.maintenance.ops_policies import LEASE
-from lakewright_spark.pyiceberg_catalog import explained
+from lakewright_spark.policies.builtin import LEASE
+from lakewright_spark.pyiceberg_client.catalog import explained
 from lakewright_spark.scheduler.claimed_tables import ClaimedTables
 from lakewright_spark.scheduler.claims import read_claims
-from lakewright_spark.scheduler.ops import found, made
+from lakewright_spark.scheduler.run_log.ops_tables import found, made
 
 NAME = LEASE
 PROPERTY = "lakewright.lease"

@@ -7,12 +7,12 @@ from dataclasses import replace
 from pyiceberg.catalog import Catalog
 
 from lakewright_spark.catalog import CatalogConfig
-from lakewright_spark.catalog_policies import Job
 from lakewright_spark.errors import JobFailedError, NoSuchResultError
-from lakewright_spark.pyiceberg_catalog import explained
-from lakewright_spark.remote_signing import refusal_of_listings
+from lakewright_spark.policies.model import Job
+from lakewright_spark.pyiceberg_client.catalog import explained
 from lakewright_spark.scheduler.due import Decision
 from lakewright_spark.scheduler.plan import TablePlan, WarehousePlan
+from lakewright_spark.scheduler.remote_signing import refusal_of_listings
 from lakewright_spark.table_identifier import TableIdentifier
 
 NEEDED_BY: Job = "orphan-files"

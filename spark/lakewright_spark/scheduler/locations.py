@@ -7,9 +7,9 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from lakewright_spark.catalog import CatalogConfig
-from lakewright_spark.catalog_policies import Job
+from lakewright_spark.maintenance.table.facts import TableFacts
+from lakewright_spark.policies.model import Job
 from lakewright_spark.scheduler.due import BY_LOCATION
-from lakewright_spark.scheduler.facts import TableFacts
 from lakewright_spark.table_identifier import TableIdentifier
 
 

@@ -16,12 +16,12 @@ from lakewright_spark.errors import (
     MaintenanceFailedError,
     StoppedError,
 )
-from lakewright_spark.maintenance.ops_policies import is_own
+from lakewright_spark.policies.builtin import is_own
+from lakewright_spark.pyiceberg_client.read_errors import EVERY_TABLE
 from lakewright_spark.scheduler.plan import WarehousePlan
-from lakewright_spark.scheduler.records import RunRecord, RunState
+from lakewright_spark.scheduler.run_log.records import RunRecord, RunState
 from lakewright_spark.table_identifier import TableIdentifier
-from lakewright_spark.unavailable import Unavailable
-from lakewright_spark.unreadable import EVERY_TABLE
+from lakewright_spark.unavailable_warehouses import Unavailable
 
 _UNDONE = (RunState.FAILED, RunState.CANCELLED)
 

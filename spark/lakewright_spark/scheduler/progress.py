@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from lakewright_spark.maintenance.ops_policies import is_own
-from lakewright_spark.scheduler.records import RunRecord, RunState
+from lakewright_spark.policies.builtin import is_own
+from lakewright_spark.scheduler.run_log.records import RunRecord, RunState
 from lakewright_spark.scheduler.supervisor import Observer
 from lakewright_spark.table_identifier import TableIdentifier
 

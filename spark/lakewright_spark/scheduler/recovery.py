@@ -10,11 +10,11 @@ from datetime import UTC, datetime, timedelta
 from pyiceberg.catalog import Catalog
 from pyiceberg.exceptions import CommitFailedException
 
-from lakewright_spark.scheduler import job_runs
-from lakewright_spark.scheduler.history import REMEMBERED
 from lakewright_spark.scheduler.lease import holders
-from lakewright_spark.scheduler.ops import found
-from lakewright_spark.scheduler.records import RunRecord, RunState
+from lakewright_spark.scheduler.run_log import job_runs
+from lakewright_spark.scheduler.run_log.history import REMEMBERED
+from lakewright_spark.scheduler.run_log.ops_tables import found
+from lakewright_spark.scheduler.run_log.records import RunRecord, RunState
 
 CLOSED_UNTIL = "lakewright.closed-until"
 """Property of `ops.job_runs`: the oldest day that may have open runs; on earlier days, every run has ended."""

@@ -15,8 +15,8 @@ from typing import Protocol
 from pyspark.sql import SparkSession
 
 from lakewright_spark.scheduler.claimed_tables import ClaimedTables
-from lakewright_spark.scheduler.records import RunRecord, RunState
-from lakewright_spark.scheduler.work import Event, TableThread, TableWork
+from lakewright_spark.scheduler.run_log.records import RunRecord, RunState
+from lakewright_spark.scheduler.table_worker import Event, TableThread, TableWork
 
 TICK = 0.5
 """Seconds between two looks at time-outs, the deadline and who wants it to stop."""

@@ -21,7 +21,7 @@ from pyiceberg.table import Table
 
 from lakewright_spark.catalog import CatalogConfig
 from lakewright_spark.errors import LeaseHeldError, LeaseLostError
-from lakewright_spark.pyiceberg_catalog import explained
+from lakewright_spark.pyiceberg_client.catalog import explained
 from lakewright_spark.scheduler.claims import PREFIX, ClaimRow, claim_property, read_claims
 from lakewright_spark.scheduler.lease import (
     LIFE,
@@ -35,7 +35,7 @@ from lakewright_spark.scheduler.lease import (
     stated_row,
     utc_text,
 )
-from lakewright_spark.scheduler.ops import made
+from lakewright_spark.scheduler.run_log.ops_tables import made
 from lakewright_spark.table_identifier import TableIdentifier
 
 TIMES = 20

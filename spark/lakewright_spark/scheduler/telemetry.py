@@ -16,7 +16,7 @@ from opentelemetry.sdk.metrics.export import MetricExporter, PeriodicExportingMe
 
 from lakewright_spark.errors import ConfigMissingError
 from lakewright_spark.scheduler.outcome import told
-from lakewright_spark.scheduler.records import RunRecord, RunState
+from lakewright_spark.scheduler.run_log.records import RunRecord, RunState
 from lakewright_spark.scheduler.supervisor import Observer
 
 EXPORTER = "OTEL_METRICS_EXPORTER"

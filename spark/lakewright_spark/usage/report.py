@@ -12,13 +12,13 @@ from pyiceberg.catalog import Catalog
 from pyiceberg.exceptions import NoSuchNamespaceError, NoSuchTableError
 
 from lakewright_spark.catalog import CatalogConfig
-from lakewright_spark.pyiceberg_catalog import explained, open_catalog
-from lakewright_spark.pyiceberg_walk import namespaces
+from lakewright_spark.pyiceberg_client.catalog import explained, open_catalog
+from lakewright_spark.pyiceberg_client.namespaces import namespaces
+from lakewright_spark.pyiceberg_client.read_errors import EVERY_TABLE, reason_unreadable
 from lakewright_spark.table_identifier import TableIdentifier
-from lakewright_spark.unavailable import Unavailable
-from lakewright_spark.unreadable import EVERY_TABLE, reason_unreadable
+from lakewright_spark.unavailable_warehouses import Unavailable
 from lakewright_spark.usage.growth import STATISTICS, Earlier, earlier
-from lakewright_spark.usage.table import TableSize, measured
+from lakewright_spark.usage.table_size import TableSize, measured
 
 AT_ONCE = 8
 """Tables that are measured at the same time."""

@@ -15,7 +15,7 @@ from lakewright_sandbox.lakekeeper.protocol.requests import Principal
 from lakewright_sandbox.lakekeeper.protocol.settings import Settings
 from lakewright_sandbox.runtime.state import Sandbox
 from lakewright_spark.errors import WarehouseRefusedError
-from lakewright_spark.run.authority import warehouse_of_run
+from lakewright_spark.run.permissions import warehouse_of_run
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 GRANTS = [

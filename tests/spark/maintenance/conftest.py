@@ -19,10 +19,10 @@ import pytest
 from lakewright_sandbox.in_process import serving
 from lakewright_sandbox.runtime.state import Sandbox
 from lakewright_spark.catalog import CatalogConfig, CatalogWarehouse
-from lakewright_spark.catalog_policies import Job, TablePolicies
-from lakewright_spark.maintenance import jobs
-from lakewright_spark.scheduler.application import FAIR
-from lakewright_spark.session import spark_session
+from lakewright_spark.maintenance import registry as jobs
+from lakewright_spark.policies.model import Job, TablePolicies
+from lakewright_spark.scheduler.runner import FAIR
+from lakewright_spark.session.builder import spark_session
 from lakewright_spark.table_identifier import TableIdentifier
 from pyspark.sql import SparkSession
 from storm import Storm

@@ -7,9 +7,9 @@ from datetime import datetime
 from pathlib import Path
 
 from lakewright_spark.catalog import CatalogConfig
-from lakewright_spark.catalog_policies import TablePolicies
-from lakewright_spark.maintenance import jobs
-from lakewright_spark.session import spark_session
+from lakewright_spark.maintenance import registry as jobs
+from lakewright_spark.policies.model import TablePolicies
+from lakewright_spark.session.builder import spark_session
 from lakewright_spark.table_identifier import TableIdentifier
 
 config = CatalogConfig.load(Path(sys.argv[1]))

@@ -11,7 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 from lakewright_spark.catalog import CatalogConfig
-from lakewright_spark.pyiceberg_catalog import open_catalog
+from lakewright_spark.pyiceberg_client.catalog import open_catalog
 from pyiceberg.exceptions import CommitFailedException
 from pyiceberg.io.pyarrow import _dataframe_to_data_files
 from pyiceberg.manifest import DataFile

@@ -8,14 +8,14 @@ from datetime import datetime
 from typing import Any
 
 from lakewright_spark.catalog import CatalogConfig
-from lakewright_spark.catalog_policies import JOBS, TablePolicies
-from lakewright_spark.maintenance.iceberg import IcebergTable
-from lakewright_spark.maintenance.job import Metrics
-from lakewright_spark.pyiceberg_catalog import open_catalog
-from lakewright_spark.scheduler import job_runs
-from lakewright_spark.scheduler.application import Maintenance
+from lakewright_spark.maintenance.switches import Metrics
+from lakewright_spark.maintenance.table.iceberg import IcebergTable
+from lakewright_spark.policies.model import JOBS, TablePolicies
+from lakewright_spark.pyiceberg_client.catalog import open_catalog
 from lakewright_spark.scheduler.filters import Filters
-from lakewright_spark.scheduler.records import RunRecord
+from lakewright_spark.scheduler.run_log import job_runs
+from lakewright_spark.scheduler.run_log.records import RunRecord
+from lakewright_spark.scheduler.runner import Maintenance
 from pyspark.sql import SparkSession
 
 

@@ -14,14 +14,16 @@ import pyspark
 import pytest
 from guarded import Gate, serving, token
 from lakewright_sandbox.runtime.state import Sandbox
-from lakewright_spark import cli, jars
+from lakewright_spark import cli
 from lakewright_spark.catalog import CatalogConfig
-from lakewright_spark.catalog_auth import TokenFileAuth
-from lakewright_spark.catalog_policies import PolicyPattern
+from lakewright_spark.catalog.auth import TokenFileAuth
 from lakewright_spark.cli import app, main
 from lakewright_spark.errors import DeadlineError, LeaseHeldError, NoSuchResultError
-from lakewright_spark.pyiceberg_catalog import open_catalog
-from lakewright_spark.scheduler import job_runs, lease
+from lakewright_spark.policies.model import PolicyPattern
+from lakewright_spark.pyiceberg_client.catalog import open_catalog
+from lakewright_spark.scheduler import lease
+from lakewright_spark.scheduler.run_log import job_runs
+from lakewright_spark.session import jars
 from typer.testing import CliRunner
 
 from .conftest import Maintained

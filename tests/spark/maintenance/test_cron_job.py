@@ -18,7 +18,7 @@ from lakewright.kubernetes.runtimes import catalog_files
 from lakewright.spec import TenantSpec, parse_spec
 from lakewright_sandbox.runtime.state import Sandbox
 from lakewright_spark.catalog import CatalogConfig
-from lakewright_spark.catalog_auth import ClientCredentialsAuth
+from lakewright_spark.catalog.auth import ClientCredentialsAuth
 
 from .conftest import made_warehouse
 

@@ -10,12 +10,12 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from lakewright_spark.catalog import CatalogConfig
-from lakewright_spark.catalog_policies import JOBS
 from lakewright_spark.errors import JobFailedError
-from lakewright_spark.maintenance.iceberg import IcebergTable
-from lakewright_spark.maintenance.metadata import Metadata
-from lakewright_spark.pyiceberg_catalog import open_catalog
-from lakewright_spark.scheduler.facts import table_facts
+from lakewright_spark.maintenance.table.facts import table_facts
+from lakewright_spark.maintenance.table.iceberg import IcebergTable
+from lakewright_spark.maintenance.table.metadata import Metadata
+from lakewright_spark.policies.model import JOBS
+from lakewright_spark.pyiceberg_client.catalog import open_catalog
 from storm import refusal
 
 from .conftest import DAY, Maintained, Struck

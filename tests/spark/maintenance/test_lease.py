@@ -16,7 +16,7 @@ from lakewright_sandbox.in_process import serving
 from lakewright_sandbox.runtime.state import Sandbox
 from lakewright_spark.catalog import CatalogConfig
 from lakewright_spark.errors import LeaseHeldError, LeaseLostError, StoppedError
-from lakewright_spark.pyiceberg_catalog import open_catalog
+from lakewright_spark.pyiceberg_client.catalog import open_catalog
 from lakewright_spark.scheduler import lease
 from lakewright_spark.scheduler.claimed_tables import ClaimedTables
 from lakewright_spark.scheduler.exclusive import exclusive

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 from lakewright_sandbox.runtime.state import Sandbox
 from lakewright_spark.catalog import CatalogConfig
-from lakewright_spark.pyiceberg_catalog import open_catalog
+from lakewright_spark.pyiceberg_client.catalog import open_catalog
 from lakewright_spark.scheduler.due import History
 from lakewright_spark.scheduler.filters import Filters
 from lakewright_spark.scheduler.outcome import Outcome

@@ -14,8 +14,8 @@ import pytest
 from hypothesis import HealthCheck, Phase, example, given, settings
 from hypothesis import strategies as st
 from lakewright_spark.catalog import CatalogConfig
-from lakewright_spark.catalog_policies import JOBS, Job
 from lakewright_spark.errors import JobFailedError
+from lakewright_spark.policies.model import JOBS, Job
 
 from .conftest import DAY, Maintained
 from .histories import MEANWHILE, STEPS, History, Watch

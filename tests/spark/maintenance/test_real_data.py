@@ -15,22 +15,23 @@ from typing import Any
 
 import pytest
 from lakewright_spark.catalog import CatalogConfig
-from lakewright_spark.catalog_policies import JOBS
-from lakewright_spark.jobs import nycflights
-from lakewright_spark.jobs.flights import joined
-from lakewright_spark.policies.tables import PolicyTables
-from lakewright_spark.registry.records import ExecutionRecord, ExecutionStatus
-from lakewright_spark.registry.registry import ExecutionRegistry
+from lakewright_spark.execution_registry.records import ExecutionRecord, ExecutionStatus
+from lakewright_spark.execution_registry.registry import ExecutionRegistry
+from lakewright_spark.policies.model import JOBS
+from lakewright_spark.pyiceberg_client.table_policies import PolicyTables
+from lakewright_spark.result_uris import Execution, Port, ResultUri
 from lakewright_spark.results.cleanup import Cleaner
 from lakewright_spark.results.frames import ResultFrames
 from lakewright_spark.results.reader import ResultReader
-from lakewright_spark.results.uris import Execution, Port, ResultUri
-from lakewright_spark.scheduler.application import Maintenance
 from lakewright_spark.scheduler.filters import Filters
 from lakewright_spark.scheduler.outcome import Outcome
+from lakewright_spark.scheduler.runner import Maintenance
 from lakewright_spark.usage.report import TableUsage, usage
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
+
+from demo import nycflights
+from demo.flights import joined
 
 from .conftest import DAY, Maintained, s3
 

@@ -10,11 +10,11 @@ import pytest
 from lakewright_spark.catalog import CatalogConfig
 from lakewright_spark.errors import JobFailedError, NoSuchResultError, StoppedError
 from lakewright_spark.maintenance import restore
-from lakewright_spark.maintenance.iceberg import IcebergTable
-from lakewright_spark.pyiceberg_catalog import open_catalog
-from lakewright_spark.scheduler import job_runs
-from lakewright_spark.scheduler.records import RunState
-from lakewright_spark.scheduler.restore_run import RestoreRun
+from lakewright_spark.maintenance.table.iceberg import IcebergTable
+from lakewright_spark.pyiceberg_client.catalog import open_catalog
+from lakewright_spark.scheduler.restore import RestoreRun
+from lakewright_spark.scheduler.run_log import job_runs
+from lakewright_spark.scheduler.run_log.records import RunState
 from lakewright_spark.scheduler.supervisor import Control
 from pyspark.sql import SparkSession
 

@@ -11,7 +11,6 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 from lakewright_spark.catalog import CatalogConfig
-from lakewright_spark.catalog_policies import JOBS, Job, TablePolicies
 from lakewright_spark.errors import (
     DeadlineError,
     LeaseHeldError,
@@ -20,14 +19,15 @@ from lakewright_spark.errors import (
     PolicyRefusedError,
     StoppedError,
 )
-from lakewright_spark.maintenance import jobs
-from lakewright_spark.maintenance.iceberg import IcebergTable
-from lakewright_spark.maintenance.job import JobRun, Metrics
-from lakewright_spark.pyiceberg_catalog import open_catalog
-from lakewright_spark.scheduler import job_runs
+from lakewright_spark.maintenance import registry as jobs
+from lakewright_spark.maintenance.switches import JobRun, Metrics
+from lakewright_spark.maintenance.table.iceberg import IcebergTable
+from lakewright_spark.policies.model import JOBS, Job, TablePolicies
+from lakewright_spark.pyiceberg_client.catalog import open_catalog
 from lakewright_spark.scheduler.lease import Lease, read
 from lakewright_spark.scheduler.plan import WarehousePlan, asked_for
-from lakewright_spark.scheduler.records import RunRecord, RunState
+from lakewright_spark.scheduler.run_log import job_runs
+from lakewright_spark.scheduler.run_log.records import RunRecord, RunState
 from lakewright_spark.scheduler.supervisor import Control, Limits
 from lakewright_spark.scheduler.table_claim import TableClaim
 from lakewright_spark.table_identifier import TableIdentifier

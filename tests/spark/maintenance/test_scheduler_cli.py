@@ -12,12 +12,12 @@ import pyarrow as pa
 import pytest
 from click.testing import Result
 from lakewright_spark.catalog import CatalogConfig
-from lakewright_spark.catalog_policies import JOBS, MaintenanceSwitches, TablePolicies
 from lakewright_spark.cli import app
 from lakewright_spark.errors import LakewrightSparkError
-from lakewright_spark.pyiceberg_catalog import open_catalog
-from lakewright_spark.scheduler import job_runs
-from lakewright_spark.scheduler.records import RunRecord, RunState
+from lakewright_spark.policies.model import JOBS, MaintenanceSwitches, TablePolicies
+from lakewright_spark.pyiceberg_client.catalog import open_catalog
+from lakewright_spark.scheduler.run_log import job_runs
+from lakewright_spark.scheduler.run_log.records import RunRecord, RunState
 from lakewright_spark.table_identifier import TableIdentifier
 from typer.testing import CliRunner
 

@@ -19,13 +19,13 @@ from typing import IO, Any
 
 import pytest
 from lakewright_spark.catalog import CatalogConfig
-from lakewright_spark.catalog_policies import CompactionPolicy
 from lakewright_spark.errors import LakewrightSparkError
-from lakewright_spark.policies.tables import PolicyTables
-from lakewright_spark.pyiceberg_catalog import open_catalog
+from lakewright_spark.policies.model import CompactionPolicy
+from lakewright_spark.pyiceberg_client.catalog import open_catalog
+from lakewright_spark.pyiceberg_client.table_policies import PolicyTables
 from lakewright_spark.scheduler.lease import read
 from lakewright_spark.scheduler.outcome import Outcome
-from lakewright_spark.scheduler.records import RunState
+from lakewright_spark.scheduler.run_log.records import RunState
 from pyspark.sql import SparkSession
 from storm import at_random
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 from lakewright_spark.catalog import CatalogConfig, CatalogWarehouse
-from lakewright_spark.catalog_auth import ClientCredentialsAuth
+from lakewright_spark.catalog.auth import ClientCredentialsAuth
 from pydantic import ValidationError
 from pyiceberg.utils.config import Config
 

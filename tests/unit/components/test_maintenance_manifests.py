@@ -11,7 +11,7 @@ from lakewright.kubernetes.jobs_identity import PodIdentity
 from lakewright.kubernetes.runtimes import catalog_files
 from lakewright.spec import MaintenanceSpec, TenantSpec, parse_spec
 from lakewright_spark.catalog import CatalogConfig, CatalogWarehouse
-from lakewright_spark.catalog_auth import TokenFileAuth
+from lakewright_spark.catalog.auth import TokenFileAuth
 
 CATALOG = CatalogConfig(
     tenant="acme",

@@ -11,7 +11,7 @@ from lakewright.kubernetes.jobs_identity import JobsSecret, PodIdentity
 from lakewright.kubernetes.runtimes import catalog_files, environment
 from lakewright.spec import ComputingUnitSpec, TenantSpec, parse_spec
 from lakewright_spark.catalog import CatalogConfig, CatalogWarehouse
-from lakewright_spark.catalog_auth import ClientCredentialsAuth, TokenFileAuth
+from lakewright_spark.catalog.auth import ClientCredentialsAuth, TokenFileAuth
 
 CATALOG = CatalogConfig(
     tenant="acme",

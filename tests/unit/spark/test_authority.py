@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 from lakewright_spark.catalog import CatalogConfig, CatalogWarehouse
-from lakewright_spark.catalog_policies import PolicyPattern
 from lakewright_spark.errors import ConfigMissingError, WarehouseRefusedError
-from lakewright_spark.run.authority import warehouse_of_run
+from lakewright_spark.policies.model import PolicyPattern
+from lakewright_spark.run.permissions import warehouse_of_run
 from lakewright_spark.run.sharing import check_shared
 from lakewright_spark.table_identifier import TableIdentifier
 

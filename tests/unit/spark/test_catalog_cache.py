@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 from lakewright_spark.catalog import CatalogConfig, CatalogWarehouse
-from lakewright_spark.catalog_auth import S3Keys
-from lakewright_spark.results.catalog_cache import CacheCounts, CatalogCache
+from lakewright_spark.catalog.auth import S3Keys
+from lakewright_spark.pyiceberg_client.catalog_cache import CacheCounts, CatalogCache
 
 KEYS = S3Keys(access_key_id="env:S3_USER", secret_access_key="env:S3_PASSWORD")
 CONFIG = CatalogConfig(

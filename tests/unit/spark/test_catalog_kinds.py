@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from lakewright_spark.catalog import CatalogConfig, CatalogWarehouse
-from lakewright_spark.catalog_auth import PasswordAuth, S3Keys, TokenFileAuth
+from lakewright_spark.catalog.auth import PasswordAuth, S3Keys, TokenFileAuth
 from pydantic import ValidationError
 from pyiceberg.utils.config import Config
 

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import pytest
 from lakewright_spark.catalog import CatalogConfig, CatalogWarehouse
-from lakewright_spark.results.uris import ResultUri
+from lakewright_spark.result_uris import ResultUri
 from lakewright_spark.results.writer import ResultWriter
 from lakewright_spark.run import child as child_module
 from lakewright_spark.run.child import Child

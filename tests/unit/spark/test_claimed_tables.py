@@ -10,12 +10,12 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from lakewright_spark.catalog_policies import Job, TablePolicies
+from lakewright_spark.policies.model import Job, TablePolicies
 from lakewright_spark.scheduler import supervisor
 from lakewright_spark.scheduler.claimed_tables import ClaimedTables
-from lakewright_spark.scheduler.records import RunRecord, RunState
+from lakewright_spark.scheduler.run_log.records import RunRecord, RunState
 from lakewright_spark.scheduler.supervisor import Control, Limits, Supervisor
-from lakewright_spark.scheduler.work import Event, TableWork
+from lakewright_spark.scheduler.table_worker import Event, TableWork
 from lakewright_spark.table_identifier import TableIdentifier
 
 NOW = datetime(2026, 1, 10, tzinfo=UTC)

@@ -6,10 +6,10 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from lakewright_spark.catalog_policies import JOBS, Job, TablePolicies
-from lakewright_spark.maintenance.expirable import Ref, Snapshot
+from lakewright_spark.maintenance.table.expirable import Ref, Snapshot
+from lakewright_spark.maintenance.table.facts import TableFacts
+from lakewright_spark.policies.model import JOBS, Job, TablePolicies
 from lakewright_spark.scheduler.due import PAUSE, History, decide
-from lakewright_spark.scheduler.facts import TableFacts
 from lakewright_spark.table_identifier import TableIdentifier
 
 NOW = datetime(2026, 1, 10, tzinfo=UTC)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from lakewright_spark.catalog_policies import HistoryPolicy
 from lakewright_spark.errors import PolicyRefusedError
-from lakewright_spark.maintenance.expirable import Ref, Snapshot, expirable, expiring
-from lakewright_spark.maintenance.history_rules import HistoryRules, history_mistakes
+from lakewright_spark.maintenance.table.expirable import Ref, Snapshot, expirable, expiring
+from lakewright_spark.policies.history_rules import HistoryRules, history_mistakes
+from lakewright_spark.policies.model import HistoryPolicy
 
 NOW = datetime(2026, 1, 10, tzinfo=UTC)
 

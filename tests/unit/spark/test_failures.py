@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from lakewright_spark.maintenance.compaction import CompactionMetrics
-from lakewright_spark.maintenance.job import Metrics
-from lakewright_spark.maintenance.staged_files import StagedFilesMetrics
-from lakewright_spark.scheduler.records import RunState
-from lakewright_spark.scheduler.work import _fields_of
+from lakewright_spark.maintenance.jobs.compaction import CompactionMetrics
+from lakewright_spark.maintenance.jobs.staged_files import StagedFilesMetrics
+from lakewright_spark.maintenance.switches import Metrics
+from lakewright_spark.scheduler.run_log.records import RunState
+from lakewright_spark.scheduler.table_worker import _fields_of
 
 
 @pytest.mark.parametrize(

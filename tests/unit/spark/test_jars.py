@@ -6,8 +6,8 @@ import hashlib
 from pathlib import Path
 
 import pytest
-from lakewright_spark import jars
 from lakewright_spark.errors import JarsChangedError
+from lakewright_spark.session import jars
 
 PACKAGE = "org.example:tool:1.0"
 CONTENT = b"the jar"

@@ -8,18 +8,19 @@ from typing import Any, Literal
 
 import pyarrow as pa
 import pytest
-from lakewright_spark.catalog_policies import StagedFilesPolicy, TablePolicies
-from lakewright_spark.maintenance.candidates import CANDIDATES
-from lakewright_spark.scheduler import history, job_runs, ops_scan, recovery
+from lakewright_spark.maintenance.table.candidates import CANDIDATES
+from lakewright_spark.maintenance.table.facts import TableFacts
+from lakewright_spark.policies.model import StagedFilesPolicy, TablePolicies
+from lakewright_spark.scheduler import recovery
 from lakewright_spark.scheduler.candidate_expiry import expired_candidates
 from lakewright_spark.scheduler.due import Decision
-from lakewright_spark.scheduler.facts import TableFacts
-from lakewright_spark.scheduler.history import histories
-from lakewright_spark.scheduler.old_candidates import forget_handled_candidates
-from lakewright_spark.scheduler.ops_append import append
 from lakewright_spark.scheduler.plan import TablePlan, WarehousePlan
-from lakewright_spark.scheduler.records import RunRecord, RunState
 from lakewright_spark.scheduler.recovery import close_runs_of_the_dead
+from lakewright_spark.scheduler.run_log import history, job_runs, ops_scan
+from lakewright_spark.scheduler.run_log.history import histories
+from lakewright_spark.scheduler.run_log.old_candidates import forget_handled_candidates
+from lakewright_spark.scheduler.run_log.ops_append import append
+from lakewright_spark.scheduler.run_log.records import RunRecord, RunState
 from lakewright_spark.table_identifier import TableIdentifier
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.io.pyarrow import ArrowScan

@@ -6,9 +6,9 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from lakewright_spark.catalog_policies import JOBS, Job, TablePolicies
-from lakewright_spark.maintenance.job import options, reason_to_skip
-from lakewright_spark.maintenance.jobs import RUNS
+from lakewright_spark.maintenance.registry import RUNS
+from lakewright_spark.maintenance.switches import options, reason_to_skip
+from lakewright_spark.policies.model import JOBS, Job, TablePolicies
 
 NOW = datetime(2026, 1, 10, tzinfo=UTC)
 

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 from lakewright_spark.catalog import CatalogConfig, CatalogWarehouse
-from lakewright_spark.driver_memory import driver_memory
 from lakewright_spark.errors import ConfigMissingError
-from lakewright_spark.masters import cluster_properties
-from lakewright_spark.session import SMALL_JOB, Workload, spark_properties
-from lakewright_spark.spark_defaults import spark_defaults
+from lakewright_spark.session.builder import SMALL_JOB, Workload, spark_properties
+from lakewright_spark.session.cluster import cluster_properties
+from lakewright_spark.session.driver_memory import driver_memory
+from lakewright_spark.session.spark_defaults import spark_defaults
 
 IMAGE = {"spark.kubernetes.container.image": "registry.example/spark:4.1.4"}
 CONFIG = CatalogConfig(

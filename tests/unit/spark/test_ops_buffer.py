@@ -11,14 +11,14 @@ from typing import Any
 import pytest
 from lakewright_spark.catalog import CatalogConfig
 from lakewright_spark.errors import JobFailedError
-from lakewright_spark.maintenance.candidates import CANDIDATES
-from lakewright_spark.maintenance.ops_tables import OpsTable
-from lakewright_spark.maintenance.statistics import COMMITS, PARTITIONS, TABLES
-from lakewright_spark.scheduler import job_runs, ops_buffer
-from lakewright_spark.scheduler.ops_append import partitions_of, schema_of
-from lakewright_spark.scheduler.ops_buffer import OpsBuffer
-from lakewright_spark.scheduler.recorder import Recorder
-from lakewright_spark.scheduler.records import RunRecord, RunState
+from lakewright_spark.maintenance.jobs.statistics import COMMITS, PARTITIONS, TABLES
+from lakewright_spark.maintenance.table.candidates import CANDIDATES
+from lakewright_spark.maintenance.table.ops_tables import OpsTable
+from lakewright_spark.scheduler.run_log import job_runs, ops_buffer
+from lakewright_spark.scheduler.run_log.ops_append import partitions_of, schema_of
+from lakewright_spark.scheduler.run_log.ops_buffer import OpsBuffer
+from lakewright_spark.scheduler.run_log.recorder import Recorder
+from lakewright_spark.scheduler.run_log.records import RunRecord, RunState
 from lakewright_spark.table_identifier import TableIdentifier
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.schema import Schema

@@ -9,19 +9,21 @@ from datetime import UTC, datetime, timedelta
 import pyarrow as pa
 import pytest
 from lakewright_spark.catalog import CatalogConfig
-from lakewright_spark.catalog_policies import PolicyPattern
 from lakewright_spark.cli import maintain
-from lakewright_spark.maintenance.candidates import CANDIDATES
-from lakewright_spark.maintenance.ops_policies import OWN_POLICIES, is_own
-from lakewright_spark.maintenance.statistics import COMMITS, PARTITIONS, TABLES
-from lakewright_spark.policies.tables import PolicyTables, fitting
-from lakewright_spark.scheduler import application, job_runs, progress
-from lakewright_spark.scheduler.application import Maintenance
+from lakewright_spark.maintenance.jobs.statistics import COMMITS, PARTITIONS, TABLES
+from lakewright_spark.maintenance.table.candidates import CANDIDATES
+from lakewright_spark.policies.builtin import OWN_POLICIES, is_own
+from lakewright_spark.policies.model import PolicyPattern
+from lakewright_spark.pyiceberg_client.table_policies import PolicyTables, fitting
+from lakewright_spark.scheduler import progress
+from lakewright_spark.scheduler import runner as application
 from lakewright_spark.scheduler.filters import Filters
 from lakewright_spark.scheduler.lease import Lease
-from lakewright_spark.scheduler.ops_append import partitions_of, schema_of
 from lakewright_spark.scheduler.outcome import Outcome
-from lakewright_spark.scheduler.records import RunRecord, RunState
+from lakewright_spark.scheduler.run_log import job_runs
+from lakewright_spark.scheduler.run_log.ops_append import partitions_of, schema_of
+from lakewright_spark.scheduler.run_log.records import RunRecord, RunState
+from lakewright_spark.scheduler.runner import Maintenance
 from lakewright_spark.table_identifier import TableIdentifier
 from pyiceberg.catalog.sql import SqlCatalog
 from rich.console import Console

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from lakewright_spark.catalog import CatalogConfig, CatalogWarehouse
-from lakewright_spark.catalog_policies import PolicyPattern, RetentionPolicy, TablePolicies
-from lakewright_spark.catalog_retention import cutoff, retention_mistakes
-from lakewright_spark.date_pattern import checked_pattern, formatted
 from lakewright_spark.errors import BadAddressError
+from lakewright_spark.policies.date_pattern import checked_pattern, formatted
+from lakewright_spark.policies.model import PolicyPattern, RetentionPolicy, TablePolicies
 from lakewright_spark.policies.resolution import resolve
+from lakewright_spark.policies.retention_rules import cutoff, retention_mistakes
 from lakewright_spark.table_identifier import TableIdentifier, literal
 from pydantic import ValidationError
 

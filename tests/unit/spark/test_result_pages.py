@@ -8,9 +8,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from lakewright_spark.catalog import CatalogConfig
-from lakewright_spark.results.catalog_cache import CatalogCache
+from lakewright_spark.pyiceberg_client.catalog_cache import CatalogCache
+from lakewright_spark.result_uris import Execution, Port, ResultUri
 from lakewright_spark.results.reader import INDEXES, ResultReader
-from lakewright_spark.results.uris import Execution, Port, ResultUri
 from lakewright_spark.results.writer import CommitInterval, ResultWriter
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.io import pyarrow as pyarrow_io

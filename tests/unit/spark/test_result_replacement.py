@@ -8,10 +8,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from lakewright_spark.catalog import CatalogConfig
-from lakewright_spark.results.catalog_cache import CatalogCache
+from lakewright_spark.pyiceberg_client.catalog_cache import CatalogCache
+from lakewright_spark.result_uris import Execution, Port
 from lakewright_spark.results.replacement import replace_rows
 from lakewright_spark.results.tables import PROPERTIES, ResultTables
-from lakewright_spark.results.uris import Execution, Port
 from lakewright_spark.results.writer import CommitInterval, ResultWriter
 from pyiceberg.catalog.sql import SqlCatalog
 

@@ -8,9 +8,9 @@ from datetime import UTC, datetime
 from types import SimpleNamespace
 from typing import Any
 
-from lakewright_spark.catalog_policies import TablePolicies
-from lakewright_spark.maintenance import rewrite_manifests
-from lakewright_spark.maintenance.iceberg import IcebergTable
+from lakewright_spark.maintenance.jobs import rewrite_manifests
+from lakewright_spark.maintenance.table.iceberg import IcebergTable
+from lakewright_spark.policies.model import TablePolicies
 from lakewright_spark.table_identifier import TableIdentifier
 
 NOW = datetime(2026, 1, 10, tzinfo=UTC)

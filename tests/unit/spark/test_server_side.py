@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from lakewright_spark import cli
 from lakewright_spark.catalog import CatalogConfig, CatalogWarehouse
-from lakewright_spark.catalog_policies import Job
-from lakewright_spark.maintenance.job import reason_to_skip
-from lakewright_spark.policies.tables import PolicyTables, shown
+from lakewright_spark.maintenance.switches import reason_to_skip
+from lakewright_spark.policies.model import Job
+from lakewright_spark.pyiceberg_client.table_policies import PolicyTables, shown
 from lakewright_spark.table_identifier import TableIdentifier
 
 EXPIRY, ORPHANS = "lakekeeper.history.expire.enabled", "lakekeeper.remove-orphan-files.enabled"

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from lakewright_spark.catalog import REDACTION, CatalogConfig, CatalogWarehouse
-from lakewright_spark.catalog_auth import ClientCredentialsAuth, PasswordAuth, S3Keys, TokenAuth
+from lakewright_spark.catalog.auth import ClientCredentialsAuth, PasswordAuth, S3Keys, TokenAuth
+from lakewright_spark.catalog.config import REDACTION, CatalogConfig, CatalogWarehouse
 from lakewright_spark.errors import IdentityError
-from lakewright_spark.session_secrets import check_executors, check_redaction, split_secrets
+from lakewright_spark.session.secrets import check_executors, check_redaction, split_secrets
 
 ENVIRON = {"SECRET": "s3cr3t", "KEY": "AKIA"}
 CREDENTIALS = ClientCredentialsAuth(

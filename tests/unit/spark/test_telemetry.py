@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from lakewright_spark.errors import ConfigMissingError
 from lakewright_spark.scheduler import progress, signals, telemetry
-from lakewright_spark.scheduler.records import RunRecord, RunState
+from lakewright_spark.scheduler.run_log.records import RunRecord, RunState
 from lakewright_spark.table_identifier import TableIdentifier
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader

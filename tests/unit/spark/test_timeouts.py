@@ -6,11 +6,12 @@ import socket
 from collections.abc import Iterator
 
 import pytest
-from lakewright_spark import pyiceberg_auth, pyiceberg_clients
 from lakewright_spark.catalog import CatalogConfig, CatalogWarehouse
-from lakewright_spark.catalog_auth import ClientCredentialsAuth
+from lakewright_spark.catalog.auth import ClientCredentialsAuth
 from lakewright_spark.errors import CatalogUnreachableError, IdentityError
-from lakewright_spark.pyiceberg_catalog import open_catalog
+from lakewright_spark.pyiceberg_client import auth as pyiceberg_auth
+from lakewright_spark.pyiceberg_client import clients as pyiceberg_clients
+from lakewright_spark.pyiceberg_client.catalog import open_catalog
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from lakewright_spark.errors import ConfigMissingError
-from lakewright_spark.truststore import PASSWORD, made_from
+from lakewright_spark.session.truststore import PASSWORD, made_from
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "spark"))
 from certificates import make

@@ -9,11 +9,11 @@ import pyarrow as pa
 import pytest
 from lakewright_spark.catalog import CatalogConfig
 from lakewright_spark.errors import JobFailedError
-from lakewright_spark.registry.records import ExecutionStatus
-from lakewright_spark.registry.registry import ExecutionRegistry
-from lakewright_spark.results.catalog_cache import CatalogCache
+from lakewright_spark.execution_registry.records import ExecutionStatus
+from lakewright_spark.execution_registry.registry import ExecutionRegistry
+from lakewright_spark.pyiceberg_client.catalog_cache import CatalogCache
+from lakewright_spark.result_uris import Execution, Port, ResultNamespaces
 from lakewright_spark.results.cleanup import Cleaner, failure
-from lakewright_spark.results.uris import Execution, Port, ResultNamespaces
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.exceptions import BadRequestError
 

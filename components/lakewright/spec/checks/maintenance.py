@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, cast
 
-from lakewright_spark.catalog_server_side import QUEUES
+from lakewright_spark.policies.server_queues import QUEUES
 
 from lakewright.validation.problems import Path
 

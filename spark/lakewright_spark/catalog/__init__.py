@@ -1,0 +1,15 @@
+"""The catalog configuration: the contract between a stack and its jobs. Needs pydantic and PyYAML only."""
+
+from lakewright_spark.catalog.config import CatalogConfig, CatalogWarehouse, trust_variables
+from lakewright_spark.catalog.kinds import COMMIT_RETRIES, DELEGATION_HEADER, DELEGATION_VALUES, Delegation, Kind
+
+__all__ = [
+    "COMMIT_RETRIES",
+    "DELEGATION_HEADER",
+    "DELEGATION_VALUES",
+    "CatalogConfig",
+    "CatalogWarehouse",
+    "Delegation",
+    "Kind",
+    "trust_variables",
+]

@@ -1,0 +1,150 @@
+"""Kinds of catalogs: what each demands of a configuration, and its options for Iceberg's Java client and PyIceberg."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Literal
+from urllib.parse import urlsplit
+
+from lakewright_spark.catalog.auth import NoAuth, PasswordAuth
+from lakewright_spark.timeouts import CONNECT, SOCKET
+
+if TYPE_CHECKING:
+    from lakewright_spark.catalog.config import CatalogConfig, CatalogWarehouse
+
+Kind = Literal["lakekeeper", "rest", "jdbc"]
+Delegation = Literal["vended", "remote-signing"]
+
+DELEGATION_HEADER = "X-Iceberg-Access-Delegation"
+PROJECT_HEADER = "x-project-id"
+DELEGATION_VALUES: Mapping[Delegation, str] = {"vended": "vended-credentials", "remote-signing": "remote-signing"}
+
+COMMIT_RETRIES: Mapping[str, str] = {
+    "commit.retry.num-retries": "10",
+    "commit.retry.min-wait-ms": "100",
+    "commit.retry.max-wait-ms": "10000",
+}
+"""Table properties (milliseconds) that new tables get: Texera's defaults, which suit many writers on one table."""
+
+_POSTGRES_TIMEOUTS: Mapping[str, str] = {
+    "jdbc.connectTimeout": str(int(CONNECT)),
+    "jdbc.socketTimeout": str(int(SOCKET)),
+}
+"""Seconds: its driver waits for an answer without end by default."""
+
+_S3_LOCATION = re.compile(r"s3://[^/]+(/.*)?")
+
+
+def check_address(kind: Kind, uri: str) -> str:
+    """The address without a slash at its end; ValueError unless it suits the kind and holds no secret."""
+    parts = urlsplit(uri)
+    secret = parts.username or parts.password or parts.query or parts.fragment
+    if kind != "jdbc":
+        if parts.scheme not in {"http", "https"} or not parts.hostname or secret:
+            raise ValueError("expected an http(s) address without user, password or query")
+        return uri.rstrip("/")
+    host_or_none = bool(parts.hostname) if parts.scheme == "postgresql" else not parts.netloc
+    if parts.scheme not in {"postgresql", "sqlite"} or not host_or_none or len(parts.path) < 2 or secret:
+        raise ValueError(
+            "expected postgresql://HOST[:PORT]/DATABASE or sqlite:///PATH, without user, password or query"
+        )
+    return uri
+
+
+def check_kind(config: CatalogConfig) -> None:
+    """ValueError where a part is missing that the kind needs, or there is one that it has no use for."""
+    if config.kind == "lakekeeper":
+        if config.project_id is None or any(warehouse.id is None for warehouse in config.warehouses):
+            raise ValueError("kind lakekeeper: expected project_id, and an id in every warehouse")
+    elif config.project_id is not None:
+        raise ValueError(f"kind {config.kind}: expected no project_id, which only Lakekeeper knows")
+    if config.kind == "jdbc":
+        if not isinstance(config.auth, NoAuth | PasswordAuth):
+            raise ValueError(f"kind jdbc: expected auth of kind password or none, found {config.auth.kind}")
+        for warehouse in config.warehouses:
+            if not _S3_LOCATION.fullmatch(warehouse.location or ""):
+                raise ValueError(f"kind jdbc: expected a location s3://BUCKET/PREFIX of warehouse {warehouse.name}")
+    elif isinstance(config.auth, PasswordAuth):
+        raise ValueError(f"kind {config.kind}: expected auth by token or client credentials, found password")
+
+
+def java_options(config: CatalogConfig, warehouse: CatalogWarehouse) -> dict[str, str]:
+    """Options of `spark.sql.catalog.NAME`; no secrets."""
+    if config.kind == "jdbc":
+        return {
+            "type": "jdbc",
+            "uri": f"jdbc:{config.uri.replace(':///', ':/') if config.uri.startswith('sqlite') else config.uri}",
+            "warehouse": warehouse.location or "",
+            # Else a table that is made under the name of a renamed one gets that one's location.
+            "unique-table-location": "true",
+            **(_POSTGRES_TIMEOUTS if config.uri.startswith("postgresql") else {}),
+            **_files(warehouse),
+        }
+    options = {
+        "type": "rest",
+        "uri": config.uri,
+        "warehouse": _asked_for(config, warehouse),
+        # By default Iceberg's client waits for an answer without end.
+        "rest.client.connection-timeout-ms": str(int(CONNECT * 1000)),
+        "rest.client.socket-timeout-ms": str(int(SOCKET * 1000)),
+        **_files(warehouse),
+        **_headers(config, warehouse),
+        **config.auth.java_options(),
+    }
+    if config.kind == "lakekeeper" or warehouse.delegation == "remote-signing":
+        # Else DROP TABLE PURGE deletes the files from here: after the server did, or without anyone who signs for it.
+        options["rest-catalog-purge"] = "true"
+    return options
+
+
+def pyiceberg_options(config: CatalogConfig, warehouse: CatalogWarehouse) -> dict[str, Any]:
+    """Properties of `load_catalog(name, ...)`; no secrets. Values are text, but for `auth` and `ssl`."""
+    if config.kind == "jdbc":
+        driver = {"postgresql": "postgresql+psycopg"}
+        scheme, _, rest = config.uri.partition(":")
+        uri = f"{driver.get(scheme, scheme)}:{rest}"
+        return {"type": "sql", "uri": uri, "warehouse": warehouse.location or "", **warehouse.s3, **_own_io(config)}
+    return {
+        "type": "rest",
+        "uri": config.uri,
+        "warehouse": _asked_for(config, warehouse),
+        **_headers(config, warehouse),
+        **warehouse.s3,
+        **config.auth.pyiceberg_options(),
+        **({"ssl": {"cabundle": config.ca_bundle}} if config.ca_bundle else {}),
+        **(_own_io(config) if warehouse.delegation == "vended" else {}),
+    }
+
+
+def _asked_for(config: CatalogConfig, warehouse: CatalogWarehouse) -> str:
+    # Lakekeeper takes the text before the first slash as the project.
+    if config.project_id is not None:
+        return f"{config.project_id}/{warehouse.name}"
+    return warehouse.location or warehouse.name
+
+
+def _headers(config: CatalogConfig, warehouse: CatalogWarehouse) -> dict[str, str]:
+    headers = {DELEGATION_HEADER: DELEGATION_VALUES[warehouse.delegation]}
+    if config.project_id is not None:
+        # A server without a default project that reads roles from tokens refuses every request without it.
+        headers[PROJECT_HEADER] = config.project_id
+    return {f"header.{name}": value for name, value in headers.items()}
+
+
+def _files(warehouse: CatalogWarehouse) -> dict[str, str]:
+    return {
+        "io-impl": "org.apache.iceberg.aws.s3.S3FileIO",
+        **warehouse.s3,
+        **{f"table-default.{key}": value for key, value in COMMIT_RETRIES.items()},
+    }
+
+
+def _own_io(config: CatalogConfig) -> dict[str, str]:
+    """PyIceberg's own way to S3 knows no certificate authority but the system's."""
+    if config.ca_bundle is None:
+        return {}
+    return {
+        "py-io-impl": "lakewright_spark.pyiceberg_client.file_io.TrustingFileIO",
+        "lakewright.ca-bundle": config.ca_bundle,
+    }

@@ -1,0 +1,69 @@
+"""What is known of an execution, whoever's database it is in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Protocol
+
+from lakewright_spark.result_uris import ResultUri
+
+
+class ExecutionStatus(StrEnum):
+    """Texera's states, by their names."""
+
+    READY = "ready"
+    RUNNING = "running"
+    PAUSED = "paused"
+    COMPLETED = "completed"
+    FAILED = "failed"
+    KILLED = "killed"
+
+    @property
+    def ended(self) -> bool:
+        return self in {ExecutionStatus.COMPLETED, ExecutionStatus.FAILED, ExecutionStatus.KILLED}
+
+
+@dataclass(frozen=True)
+class WrittenTable:
+    """One table of an execution. Rows and bytes are None where nobody counted."""
+
+    uri: ResultUri
+    rows: int | None = None
+    bytes: int | None = None
+
+
+@dataclass(frozen=True)
+class ExecutionRecord:
+    """One execution. Times are UTC."""
+
+    workflow: int
+    execution: int
+    computing_unit: str | None
+    warehouse: str | None
+    """None where the deployment has one for everybody."""
+    submitter: str | None
+    status: ExecutionStatus
+    started_at: datetime
+    updated_at: datetime
+    """The last sign of life."""
+    finished_at: datetime | None = None
+    replaced_at: datetime | None = None
+    """When a later execution took its place; its runtime statistics stay."""
+    error: str | None = None
+    tables: tuple[WrittenTable, ...] = ()
+
+    def __str__(self) -> str:
+        return f"execution {self.execution} of workflow {self.workflow}"
+
+
+class Executions(Protocol):
+    """Reads executions, as the registry does and Texera's own tables."""
+
+    def knows(self, workflow: int, execution: int) -> bool: ...
+
+    def warehouse_of(self, workflow: int, execution: int) -> str | None: ...
+
+    def all(self) -> Iterator[ExecutionRecord]: ...

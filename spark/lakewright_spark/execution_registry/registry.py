@@ -1,0 +1,209 @@
+"""ExecutionRegistry: a tenant's executions, from their beginning to the day when their results are gone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+
+from sqlalchemy import ColumnElement, Engine, Select, or_, select
+from sqlalchemy.exc import IntegrityError
+from sqlalchemy.orm import Session, selectinload
+
+from lakewright_spark.errors import BadAddressError, RegistryError
+from lakewright_spark.execution_registry import database
+from lakewright_spark.execution_registry.models import ExecutionRow, TableRow
+from lakewright_spark.execution_registry.records import ExecutionRecord, ExecutionStatus, WrittenTable
+from lakewright_spark.result_uris import ResultUri
+
+_ENDED = tuple(status.value for status in ExecutionStatus if status.ended)
+
+
+class ExecutionRegistry:
+    """What a tenant's executions wrote and where. Every method raises RegistryError alone."""
+
+    def __init__(self, tenant: str, url: str | None = None) -> None:
+        """`url`: see `database.default_url`. A SQLite file is made and brought up by itself; Postgres is not."""
+        self.tenant = tenant
+        self._engine: Engine = database.connect(url or database.default_url())
+        if self._engine.dialect.name == "sqlite":
+            database.upgrade(self._engine)
+        else:
+            database.check(self._engine)
+
+    def begin(
+        self,
+        workflow: int,
+        execution: int,
+        *,
+        computing_unit: str | None,
+        warehouse: str,
+        submitter: str | None = None,
+        stale_before: datetime | None = None,
+        now: datetime | None = None,
+    ) -> ExecutionRecord:
+        """Enter an execution that starts. One that ended may start again under its number, and takes its own place.
+
+        Refused while it runs; one without a sign of life since `stale_before` runs no more.
+        """
+        now = now or datetime.now(UTC)
+        fresh = {
+            "computing_unit": computing_unit,
+            "warehouse": warehouse,
+            "submitter": submitter,
+            "status": ExecutionStatus.RUNNING.value,
+            "started_at": now,
+            "updated_at": now,
+            "finished_at": None,
+            "replaced_at": None,
+            "error": None,
+        }
+        try:
+            with self._session() as session:
+                row = session.scalar(self._one(workflow, execution).with_for_update())
+                if row is None:
+                    row = ExecutionRow(tenant=self.tenant, workflow=workflow, execution=execution, **fresh)
+                    session.add(row)
+                else:
+                    alive = stale_before is None or row.updated_at >= stale_before
+                    if row.status not in _ENDED and alive:
+                        raise self._running(workflow, execution, row.updated_at)
+                    for name, value in fresh.items():
+                        setattr(row, name, value)
+                session.flush()
+                return _record(row)
+        except RegistryError as error:
+            if isinstance(error.__cause__, IntegrityError):  # another process entered it at the same time
+                raise self._running(workflow, execution, now) from None
+            raise
+
+    def alive(self, workflow: int, execution: int, now: datetime | None = None) -> None:
+        """Note a sign of life."""
+        with self._session() as session:
+            self._existing(session, workflow, execution).updated_at = now or datetime.now(UTC)
+
+    def wrote(self, workflow: int, execution: int, tables: Iterable[WrittenTable]) -> None:
+        """Note the tables that it wrote so far, in place of those noted before."""
+        with self._session() as session:
+            row = self._existing(session, workflow, execution)
+            known = {table.uri: table for table in row.tables}
+            row.tables = []
+            for written in tables:
+                table = known.get(str(written.uri)) or TableRow(uri=str(written.uri))
+                table.rows, table.bytes = written.rows, written.bytes
+                row.tables.append(table)
+
+    def finish(
+        self,
+        workflow: int,
+        execution: int,
+        status: ExecutionStatus,
+        *,
+        error: str | None = None,
+        now: datetime | None = None,
+    ) -> None:
+        """Note its end."""
+        with self._session() as session:
+            row = self._existing(session, workflow, execution)
+            row.status, row.error = status.value, error
+            row.finished_at = row.updated_at = now or datetime.now(UTC)
+
+    def replaced(self, workflow: int, execution: int, now: datetime | None = None) -> None:
+        """Note that a later execution took its place."""
+        with self._session() as session:
+            self._existing(session, workflow, execution).replaced_at = now or datetime.now(UTC)
+
+    def remove(self, workflow: int, execution: int) -> None:
+        """Forget it. Drop its tables first: nobody knows of them afterwards."""
+        with self._session() as session:
+            if row := session.scalar(self._one(workflow, execution)):
+                session.delete(row)
+
+    def find(self, workflow: int, execution: int) -> ExecutionRecord | None:
+        with self._session() as session:
+            row = session.scalar(self._one(workflow, execution))
+            return row and _record(row)
+
+    def knows(self, workflow: int, execution: int) -> bool:
+        return self.find(workflow, execution) is not None
+
+    def warehouse_of(self, workflow: int, execution: int) -> str | None:
+        """The warehouse that it wrote to; None if the execution is not known."""
+        found = self.find(workflow, execution)
+        return found and found.warehouse
+
+    def previous(self, workflow: int, execution: int, computing_unit: str | None) -> list[ExecutionRecord]:
+        """The executions of this workflow on this unit, but for this one, whose place nobody took yet."""
+        return self._select(
+            ExecutionRow.workflow == workflow,
+            ExecutionRow.execution != execution,
+            ExecutionRow.computing_unit == computing_unit,
+            ExecutionRow.replaced_at.is_(None),
+        )
+
+    def expired(self, before: datetime) -> list[ExecutionRecord]:
+        """The executions that ended before then, or gave their last sign of life."""
+        return self._select(
+            or_(
+                ExecutionRow.finished_at < before,
+                ExecutionRow.finished_at.is_(None) & (ExecutionRow.updated_at < before),
+            )
+        )
+
+    def all(self) -> Iterator[ExecutionRecord]:
+        """Every execution of the tenant, the oldest first."""
+        return iter(self._select())
+
+    def close(self) -> None:
+        self._engine.dispose()
+
+    def _select(self, *conditions: ColumnElement[bool]) -> list[ExecutionRecord]:
+        query = select(ExecutionRow).where(ExecutionRow.tenant == self.tenant, *conditions)
+        with self._session() as session:
+            rows = session.scalars(query.options(selectinload(ExecutionRow.tables)).order_by(ExecutionRow.id))
+            return [_record(row) for row in rows]
+
+    def _one(self, workflow: int, execution: int) -> Select[ExecutionRow]:
+        return select(ExecutionRow).where(
+            ExecutionRow.tenant == self.tenant, ExecutionRow.workflow == workflow, ExecutionRow.execution == execution
+        )
+
+    def _existing(self, session: Session, workflow: int, execution: int) -> ExecutionRow:
+        row = session.scalar(self._one(workflow, execution).with_for_update())
+        if row is None:
+            raise RegistryError(f"tenant {self.tenant} has no execution {execution} of workflow {workflow}")
+        return row
+
+    def _running(self, workflow: int, execution: int, since: datetime) -> RegistryError:
+        return RegistryError(
+            f"execution {execution} of workflow {workflow} of tenant {self.tenant} is running (last sign of life "
+            f"{since:%Y-%m-%d %H:%M:%S} UTC): wait for its end, or give the new one another number"
+        )
+
+    @contextmanager
+    def _session(self) -> Iterator[Session]:
+        with database.explained(self._engine), Session(self._engine) as session, session.begin():
+            yield session
+
+
+def _record(row: ExecutionRow) -> ExecutionRecord:
+    tables: list[WrittenTable] = []
+    for table in row.tables:
+        try:
+            tables.append(WrittenTable(ResultUri.parse(table.uri), table.rows, table.bytes))
+        except BadAddressError as error:
+            raise RegistryError(f"execution {row.execution} of workflow {row.workflow}: {error}") from None
+    return ExecutionRecord(
+        workflow=row.workflow,
+        execution=row.execution,
+        computing_unit=row.computing_unit,
+        warehouse=row.warehouse,
+        submitter=row.submitter,
+        status=ExecutionStatus(row.status),
+        started_at=row.started_at,
+        updated_at=row.updated_at,
+        finished_at=row.finished_at,
+        replaced_at=row.replaced_at,
+        error=row.error,
+        tables=tuple(tables),
+    )

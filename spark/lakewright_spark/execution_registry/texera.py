@@ -1,0 +1,131 @@
+"""Texera's own tables of executions, read and never written."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Any
+
+from sqlalchemy import Connection, MetaData, Table, inspect, select
+
+from lakewright_spark.errors import BadAddressError, RegistryError
+from lakewright_spark.execution_registry import database
+from lakewright_spark.execution_registry.records import ExecutionRecord, ExecutionStatus, WrittenTable
+from lakewright_spark.result_uris import ResultUri
+
+SCHEMA = "texera_db"
+_NEEDED = ("workflow_executions", "workflow_version", "operator_port_executions", "operator_executions")
+_STATUS = dict(enumerate(ExecutionStatus))
+"""The numbers under which Texera's web service stores states: 0 is ready, 3 completed, 5 killed."""
+
+
+class TexeraExecutions:
+    """The executions in a Texera deployment's database. Every method raises RegistryError alone.
+
+    `url` as for the registry, of an account that may read `texera_db`. Its transactions are read-only ones.
+    """
+
+    def __init__(self, url: str, schema: str | None = SCHEMA) -> None:
+        self._engine = database.connect(url, read_only=True)
+        if self._engine.dialect.name == "sqlite":
+            schema = None
+        with database.explained(self._engine):
+            there = set(inspect(self._engine).get_table_names(schema))
+            if lacking := [name for name in _NEEDED if name not in there]:
+                raise RegistryError(
+                    f"{database.shown(self._engine.url)}: expected Texera's tables in schema {schema or 'main'}, "
+                    f"found no {', '.join(lacking)}"
+                )
+            # Columns differ between Texera's versions: warehouses came late.
+            names = [*_NEEDED, *(["user_warehouse"] if "user_warehouse" in there else [])]
+            metadata = MetaData(schema=schema)
+            metadata.reflect(self._engine, only=names, resolve_fks=False)
+        self._tables = {name: metadata.tables[f"{schema}.{name}" if schema else name] for name in names}
+
+    def all(self) -> Iterator[ExecutionRecord]:
+        """Every execution, the oldest first."""
+        return iter(self._read())
+
+    def knows(self, workflow: int, execution: int) -> bool:
+        return any(record.workflow == workflow for record in self._read(execution))
+
+    def warehouse_of(self, workflow: int, execution: int) -> str | None:
+        """The warehouse that it wrote to; None if it is not known, or if there is one for everybody."""
+        return next((r.warehouse for r in self._read(execution) if r.workflow == workflow), None)
+
+    def close(self) -> None:
+        self._engine.dispose()
+
+    def _read(self, execution: int | None = None) -> list[ExecutionRecord]:
+        runs = self._tables["workflow_executions"]
+        versions = self._tables["workflow_version"]
+        query = select(runs, versions.c.wid).join_from(runs, versions, runs.c.vid == versions.c.vid)
+        with database.explained(self._engine), self._engine.connect() as connection:
+            if execution is not None:
+                query = query.where(runs.c.eid == execution)
+            rows = connection.execute(query.order_by(runs.c.eid)).mappings().all()
+            warehouses = self._warehouses(connection)
+            tables = self._uris(connection, execution)
+        return [_record(row, tables[row["eid"]], warehouses.get(row.get("whid"))) for row in rows]
+
+    def _warehouses(self, connection: Connection) -> dict[Any, str]:
+        if (known := self._tables.get("user_warehouse")) is None:
+            return {}
+        return {row.whid: row.warehouse_name for row in connection.execute(select(known))}
+
+    def _uris(self, connection: Connection, execution: int | None) -> defaultdict[int, list[tuple[str, int | None]]]:
+        found: defaultdict[int, list[tuple[str, int | None]]] = defaultdict(list)
+        for name, column in (("operator_port_executions", "result"), ("operator_executions", "console_messages")):
+            table = self._tables[name]
+            uri, size = table.c[f"{column}_uri"], _optional(table, f"{column}_size")
+            query = select(table.c.workflow_execution_id, uri, *([] if size is None else [size])).where(
+                uri.is_not(None)
+            )
+            if execution is not None:
+                query = query.where(table.c.workflow_execution_id == execution)
+            for number, address, *rest in connection.execute(query):
+                found[number].append((address, rest[0] if rest else None))
+        return found
+
+
+def _record(row: Any, uris: list[tuple[str, int | None]], warehouse: str | None) -> ExecutionRecord:
+    if row["runtime_stats_uri"]:
+        uris = [*uris, (row["runtime_stats_uri"], row.get("runtime_stats_size"))]
+    tables = [WrittenTable(uri, bytes=size) for address, size in uris for uri in _addresses(address)]
+    named = next((table.uri.warehouse for table in tables if table.uri.warehouse), None)
+    status = _STATUS.get(row["status"], ExecutionStatus.FAILED)
+    started = _utc(row["starting_time"])
+    updated = _utc(row["last_update_time"]) if row["last_update_time"] else started
+    return ExecutionRecord(
+        workflow=row["wid"],
+        execution=row["eid"],
+        computing_unit=None if row.get("cuid") is None else str(row["cuid"]),
+        warehouse=warehouse or named,
+        submitter=str(row["uid"]),
+        status=status,
+        started_at=started,
+        updated_at=updated,
+        finished_at=updated if status.ended else None,
+        tables=tuple(tables),
+    )
+
+
+def _addresses(text: str) -> list[ResultUri]:
+    """An address as it stands there; newer versions keep a port's, which has a result and a state."""
+    try:
+        return [ResultUri.parse(text)]
+    except BadAddressError:
+        pass
+    try:
+        return [ResultUri.parse(f"{text.rstrip('/')}/{kind}") for kind in ("result", "state")]
+    except BadAddressError:
+        return []  # results that are not in the catalog
+
+
+def _utc(moment: datetime) -> datetime:
+    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+
+
+def _optional(table: Table, column: str) -> Any:
+    return table.c.get(column)

@@ -1,1 +1,0 @@
-"""Jobs: each takes a catalog configuration and nothing else of the platform."""

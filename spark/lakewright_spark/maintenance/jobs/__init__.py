@@ -1,0 +1,1 @@
+"""Maintenance jobs, one per file. `maintenance.registry` lists them in run order."""

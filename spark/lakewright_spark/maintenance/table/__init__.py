@@ -1,0 +1,1 @@
+"""What maintenance jobs read and change of one table: Iceberg's Java library, metadata, files and `ops` tables."""

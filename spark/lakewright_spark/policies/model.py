@@ -1,0 +1,263 @@
+"""Table policies as models, table properties and patterns: what a tenant wants done about its tables."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Collection, Mapping
+from datetime import datetime, timedelta
+from typing import Annotated, Any, Literal, get_args
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ByteSize,
+    ConfigDict,
+    Field,
+    SerializerFunctionWrapHandler,
+    model_serializer,
+    model_validator,
+)
+
+from lakewright_spark.policies.date_pattern import DEFAULT_PATTERN, checked_pattern
+
+PREFIX = "lakewright.policy."
+"""Table properties with this prefix hold one policy each, as JSON; they win over patterns."""
+
+Unit = Literal["hour", "day", "month", "year"]
+Job = Literal[
+    "retention",
+    "snapshot-expiration",
+    "orphan-files",
+    "staged-files",
+    "compaction",
+    "rewrite-manifests",
+    "statistics",
+]
+JOBS: tuple[Job, ...] = get_args(Job)
+"""In the order in which they have to run on one table."""
+
+MiB, TiB = 2**20, 2**40
+_MILLENNIUM: Mapping[Unit, int] = {"hour": 8_766_000, "day": 365_250, "month": 12_000, "year": 1_000}
+"""What is kept for longer has no date of the calendar's to be cut at."""
+_CENTURY = 36_525
+"""Days."""
+
+
+class _Policy(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _tell_the_keys(cls, raw: Any) -> Any:
+        """An unknown key is answered with the keys that there are."""
+        if isinstance(raw, Mapping) and (unknown := sorted(str(key) for key in raw if key not in cls.model_fields)):
+            raise ValueError(f"unknown key {', '.join(unknown)}; expected some of {', '.join(cls.model_fields)}")
+        return raw
+
+    @model_serializer(mode="wrap")
+    def _without_what_nobody_set(self, told: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        return {key: value for key, value in told(self).items() if value is not None}
+
+
+class RetentionPolicy(_Policy):
+    """Rows older than this are deleted, whole partitions at a time."""
+
+    keep: Annotated[int, Field(ge=1)]
+    """So many whole units stay, beside the one that has begun."""
+    unit: Unit = "day"
+    """A table partitioned by time is cut by the unit of its partitions."""
+    column: str
+    pattern: str | None = None
+    """Format of a text column that holds the date, such as `yyyy-MM-dd`; "" is that. Only without time partitions."""
+    backup: bool = False
+    """Files of deleted rows stay where they are, named in a manifest under the table's location; jobs spare them."""
+
+    @model_validator(mode="after")
+    def _within_the_calendar(self) -> RetentionPolicy:
+        if self.keep > (most := _MILLENNIUM[self.unit]):
+            raise ValueError(f"keep: expected at most {most} units of a {self.unit}, found {self.keep}")
+        return self
+
+    @model_validator(mode="after")
+    def _pattern_tells_the_unit(self) -> RetentionPolicy:
+        if self.pattern is not None:
+            checked_pattern(self.pattern or DEFAULT_PATTERN, self.unit)
+        return self
+
+
+class HistoryPolicy(_Policy):
+    """Which snapshots are kept: none older than the age, and of the others at most so many.
+
+    A table's own `history.expire.*` properties win over both.
+    """
+
+    max_age_days: Annotated[int, Field(ge=1, le=_CENTURY)] | None = None
+    """Default: Iceberg's own, five days."""
+    versions: Annotated[int, Field(ge=2, le=100)] | None = None
+    """Writes that are staged for an audit (`wap.id`) and not published yet do not count and go by age alone."""
+
+    @model_validator(mode="after")
+    def _something(self) -> HistoryPolicy:
+        if self.max_age_days is None and self.versions is None:
+            raise ValueError("expected `max_age_days`, `versions` or both")
+        return self
+
+
+class OrphanFilesPolicy(_Policy):
+    """Files of the table's location that no snapshot refers to; their age has to exceed the longest write."""
+
+    older_than_days: Annotated[int, Field(ge=1, le=_CENTURY)] = 7
+
+
+class StagedFilesPolicy(_Policy):
+    """How long a file stays a candidate before it is deleted."""
+
+    older_than_days: Annotated[int, Field(ge=1, le=_CENTURY)] = 3
+
+
+class CompactionPolicy(_Policy):
+    """Small files into large ones."""
+
+    strategy: Literal["bin-pack", "sort", "z-order"] = "bin-pack"
+    columns: tuple[str, ...] = ()
+    """What to sort or z-order by. Default of `sort`: the table's own sort order."""
+    target_file_size: Annotated[ByteSize, Field(ge=MiB, le=TiB)] = ByteSize(512 * MiB)
+    min_input_files: Annotated[int, Field(ge=2, le=1_000_000)] = 5
+    partial_progress_commits: Annotated[int, Field(ge=0, le=100)] = 10
+    """At most so many commits, each of which lasts; 0 for one commit of everything."""
+
+    @model_validator(mode="after")
+    def _columns_of_the_strategy(self) -> CompactionPolicy:
+        if self.strategy == "z-order" and not self.columns:
+            raise ValueError("z-order: expected `columns`")
+        if self.strategy == "bin-pack" and self.columns:
+            raise ValueError("bin-pack: expected no `columns`; `sort` and `z-order` have them")
+        return self
+
+
+class Lock(_Policy):
+    """No job changes the table while this holds."""
+
+    message: str = ""
+    since: datetime
+    expires_in_days: Annotated[int, Field(ge=1, le=_CENTURY)] | None = None
+    """Default: until it is taken away."""
+
+    @model_validator(mode="after")
+    def _with_a_zone(self) -> Lock:
+        if self.since.tzinfo is None:
+            raise ValueError("since: expected an instant with a zone, as in 2026-01-31T12:00:00Z")
+        return self
+
+    def holds(self, now: datetime) -> bool:
+        return self.expires_in_days is None or now - self.since < timedelta(days=self.expires_in_days)
+
+
+class MaintenanceSwitches(_Policy):
+    """Which jobs leave the table alone."""
+
+    disabled: bool = False
+    """All of them."""
+    disabled_jobs: tuple[Job, ...] = ()
+
+
+class TablePolicies(_Policy):
+    """What holds for a table; what is not set, holds as jobs have it by default."""
+
+    retention: RetentionPolicy | None = None
+    history: HistoryPolicy | None = None
+    orphan_files: OrphanFilesPolicy | None = None
+    staged_files: StagedFilesPolicy | None = None
+    compaction: CompactionPolicy | None = None
+    column_tags: dict[str, tuple[Literal["PII", "HC"], ...]] | None = None
+    """What a column holds: personal data, highly confidential data."""
+    sharing: bool | None = None
+    """Whether others than the warehouse's owner may be granted rights on it. Default: nobody forbids it."""
+    replica: bool | None = None
+    """A copy of a table elsewhere: its rows and snapshots are not this place's to delete."""
+    lock: Lock | None = None
+    maintenance: MaintenanceSwitches | None = None
+
+    def properties(self) -> dict[str, str]:
+        """The table properties that say the same."""
+        told = self.model_dump(mode="json", include=set(POLICIES))
+        return {property_of(name): json.dumps(told[name]) for name in POLICIES if name in told}
+
+    def column_mistakes(self, columns: Collection[str]) -> list[str]:
+        """Columns that are tagged, or that files are sorted by, and that a table with these columns has not."""
+        named = {
+            "column_tags": self.column_tags or {},
+            "compaction": self.compaction.columns if self.compaction else (),
+        }
+        known = {name: [one for one in of if one not in columns] for name, of in named.items()}
+        return [
+            f"{policy}: expected columns of the table, {', '.join(columns)}; there is no {', '.join(unknown)}"
+            for policy, unknown in known.items()
+            if unknown
+        ]
+
+    @classmethod
+    def from_properties(cls, properties: Mapping[str, str]) -> TablePolicies:
+        """The policies among a table's properties; ValueError for one that is none, or cannot be read."""
+        found: dict[str, Any] = {}
+        for key, text in properties.items():
+            if key.startswith(PREFIX):
+                try:
+                    found[key.removeprefix(PREFIX).replace("-", "_")] = json.loads(text)
+                except json.JSONDecodeError:
+                    raise ValueError(f"{key}: expected JSON") from None
+        return cls.model_validate(found)
+
+    def over(self, other: TablePolicies) -> TablePolicies:
+        """Both together: each policy that is set here wins, as a whole, over the other's."""
+        mine = {name: value for name in POLICIES if (value := getattr(self, name)) is not None}
+        theirs = {name: getattr(other, name) for name in POLICIES}
+        return TablePolicies.model_construct(**{**theirs, **mine})
+
+
+POLICIES: tuple[str, ...] = tuple(TablePolicies.model_fields)
+
+
+class PoliciesInForce(TablePolicies):
+    """What holds for one table, together with what the catalog's server does to it by itself."""
+
+    done_by_server: dict[Job, str] = {}
+    """The server's jobs, and where each is said to be."""
+
+
+def property_of(policy: str) -> str:
+    """The table property that holds this policy, as `lakewright.policy.orphan-files`."""
+    return PREFIX + policy.replace("_", "-")
+
+
+_LEVEL = re.compile(r"`[^`]+`|[^.`]+")
+
+
+def _levels(text: str) -> list[str]:
+    return [part.strip("`") for part in _LEVEL.findall(text)]
+
+
+def _match(value: str) -> str:
+    if len(_levels(value)) < 3 or _LEVEL.sub("", value).strip("."):
+        raise ValueError("expected WAREHOUSE.NAMESPACE.TABLE, the namespace perhaps of several levels")
+    if ".." in value or value.startswith(".") or value.endswith("."):
+        raise ValueError("expected text between the dots; `*` stands for any")
+    return value
+
+
+class PolicyPattern(TablePolicies):
+    """Policies of the tables that match."""
+
+    match: Annotated[str, AfterValidator(_match)]
+    """WAREHOUSE.NAMESPACE.TABLE; `*` stands for any text within a level; backquotes around a part with a dot in it."""
+
+    def matches(self, warehouse: str, namespace: tuple[str, ...], table: str) -> bool:
+        """Whether a table is meant; names are compared as Lakekeeper does, without regard to case."""
+        wanted, found = _levels(self.match), (warehouse, *namespace, table)
+        return len(wanted) == len(found) and all(_like(one, text) for one, text in zip(wanted, found, strict=True))
+
+
+def _like(pattern: str, text: str) -> bool:
+    parts = (re.escape(part) for part in pattern.split("*"))
+    return re.fullmatch(".*".join(parts), text, re.IGNORECASE | re.DOTALL) is not None

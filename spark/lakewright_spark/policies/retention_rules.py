@@ -1,0 +1,56 @@
+"""Whether a retention policy suits a table's columns and partitions, and the instant it cuts at. Pure functions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
+
+from lakewright_spark.policies.model import RetentionPolicy
+
+_TIMES = ("hour", "day", "month", "year")
+
+
+def retention_mistakes(
+    retention: RetentionPolicy, columns: Mapping[str, str], partitions: Sequence[tuple[str, str]]
+) -> list[str]:
+    """What is wrong, in sentences; none if it fits.
+
+    `columns`: name -> Iceberg's type. `partitions`: (column, transform) as Iceberg writes it, such as `("ts", "day")`.
+    """
+    if retention.column not in columns:
+        return [f"retention: expected one of the columns {', '.join(columns)}; there is no `{retention.column}`"]
+    by_time = [(of, transform) for of, transform in partitions if transform in _TIMES]
+    found = _by_time(retention, by_time) if by_time else _by_text(retention, columns[retention.column])
+    return [f"retention: {mistake}" for mistake in found]
+
+
+def _by_text(retention: RetentionPolicy, kind: str) -> Iterator[str]:
+    if retention.pattern is None:
+        yield f"expected `pattern`, since the table is not partitioned by time of `{retention.column}`"
+    elif kind != "string":
+        yield f"expected a text column under `pattern`; `{retention.column}` is {kind}"
+
+
+def _by_time(retention: RetentionPolicy, by_time: Sequence[tuple[str, str]]) -> Iterator[str]:
+    cuts = [transform for of, transform in by_time if of == retention.column]
+    if retention.pattern is not None:
+        yield "expected no `pattern`, since the table is partitioned by time"
+    if not cuts:
+        there = ", ".join(of for of, _ in by_time)
+        yield f"expected the column that time partitions are made of, {there}; found `{retention.column}`"
+    elif retention.unit not in cuts:
+        yield f"expected `unit: {cuts[0]}`, as of the partitions of `{retention.column}`; found `{retention.unit}`"
+
+
+def cutoff(retention: RetentionPolicy, now: datetime) -> datetime:
+    """Rows before this instant (UTC) go: it begins a unit, `keep` whole ones before the unit of `now`."""
+    keep, start = retention.keep, now.replace(minute=0, second=0, microsecond=0)
+    if retention.unit == "hour":
+        return start - timedelta(hours=keep)
+    start = start.replace(hour=0)
+    if retention.unit == "day":
+        return start - timedelta(days=keep)
+    if retention.unit == "month":
+        months = start.year * 12 + start.month - 1 - keep
+        return start.replace(year=months // 12, month=months % 12 + 1, day=1)
+    return start.replace(year=start.year - keep, month=1, day=1)

@@ -1,0 +1,1 @@
+"""PyIceberg catalogs opened from a CatalogConfig: clients, authentication, errors, table policies."""

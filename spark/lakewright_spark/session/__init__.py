@@ -1,0 +1,1 @@
+"""Spark sessions built from a CatalogConfig: properties, jars, truststore, secrets."""

@@ -1,0 +1,114 @@
+"""The jars that Spark needs: fetched once by Spark's own Ivy, compared with their SHA-256, then used by their paths."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from lakewright_spark.errors import JarsChangedError, JarsMissingError
+from lakewright_spark.session.jar_download import download
+
+PACKAGES = (
+    "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0",
+    "org.apache.iceberg:iceberg-aws-bundle:1.12.0",
+)
+"""Maven coordinates. The runtime is tied to Spark's minor version, so the two change together."""
+
+DRIVERS: Mapping[str, str] = {
+    "postgresql": "org.postgresql:postgresql:42.7.8",
+    "sqlite": "org.xerial:sqlite-jdbc:3.50.3.0",
+}
+"""Drivers of the databases that a `jdbc` catalog may be in, by the scheme of its address."""
+
+
+SHA256: Mapping[str, str] = {
+    "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0": (
+        "3123c3798af642dd537230923548e013ef41cc28b6626e5225808cf5670a0f82"
+    ),
+    "org.apache.iceberg:iceberg-aws-bundle:1.12.0": "dd7e49ffa4ac9b215bed846581991259e3aec9bb2fa08d6cec029c46cd66d957",
+    "org.postgresql:postgresql:42.7.8": "2a32a9dcbc42d67a50ad3a0de5efd102c8d2be46720045f2cbd6689f160ab7c7",
+    "org.xerial:sqlite-jdbc:3.50.3.0": "a3f53a2aa15ae9425a9e793bbe9c8e5288febeb4b65ef5c1a4e80d4c2045cf08",
+}
+"""What each jar's content is. A new version comes with its new digest."""
+
+_CHECKED = "lakewright-checked.json"
+"""File beside the jars: size and time of those that were compared, since that takes half a second."""
+
+
+def ivy_home() -> Path:
+    """Where Ivy keeps what it fetched: $LAKEWRIGHT_IVY, else the directory that Spark 4.1 takes by default."""
+    return Path(os.environ.get("LAKEWRIGHT_IVY") or Path.home() / ".ivy2.5.2")
+
+
+def jar_paths(packages: Sequence[str] = PACKAGES) -> list[Path]:
+    """The paths at which Ivy keeps the jars, whether they are there or not."""
+    return [
+        ivy_home() / "jars" / f"{'_'.join(package.split(':')[:2])}-{package.split(':')[2]}.jar" for package in packages
+    ]
+
+
+def present(packages: Sequence[str] = PACKAGES) -> bool:
+    return all(path.is_file() for path in jar_paths(packages))
+
+
+def spark_properties(packages: Sequence[str] = PACKAGES) -> dict[str, str]:
+    """Return what makes Spark load them. They are fetched if they are not there, and compared with their SHA-256.
+
+    Spark is never told to fetch them itself: it would load what came, with all that it depends on.
+    """
+    return {"spark.jars": ",".join(str(path) for path in fetch(packages))}
+
+
+def check(packages: Sequence[str] = PACKAGES) -> None:
+    """Compare jars that are there with their SHA-256. Raises JarsChangedError.
+
+    A jar that was compared before and has the same size and time since is not read again.
+    """
+    checked = _checked()
+    for package, path in zip(packages, jar_paths(packages), strict=True):
+        state = path.stat()
+        seen = [SHA256.get(package), state.st_size, state.st_mtime_ns]
+        if checked.get(path.name) == seen:
+            continue
+        with path.open("rb") as file:
+            found = hashlib.file_digest(file, "sha256").hexdigest()
+        if found != SHA256.get(package):
+            raise JarsChangedError(
+                f"expected SHA-256 {SHA256.get(package, 'of a jar that is known')} of {path}, found {found}. Delete the"
+                " file and run `lakewright-spark jars`; if it comes again, do not trust where it comes from."
+            )
+        checked[path.name] = seen
+        _record(checked)
+
+
+def _checked() -> dict[str, list[str | int | None]]:
+    try:
+        found = json.loads((ivy_home() / "jars" / _CHECKED).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _record(checked: dict[str, list[str | int | None]]) -> None:
+    with contextlib.suppress(OSError):  # a folder that cannot be written to is compared again each time
+        (ivy_home() / "jars" / _CHECKED).write_text(json.dumps(checked), encoding="utf-8")
+
+
+def fetch(packages: Sequence[str] = PACKAGES) -> list[Path]:
+    """Download the jars unless they are there, and compare them with their SHA-256 before anything loads them.
+
+    Raises JarsMissingError if they do not come, and JarsChangedError if they are others.
+    """
+    if not present(packages):
+        written = download(packages, ivy_home())
+        if not present(packages):
+            last = "\n".join(written.strip().splitlines()[-15:])
+            raise JarsMissingError(
+                f"expected {', '.join(packages)} under {ivy_home()}, which Spark's Ivy did not fetch:\n{last}"
+            )
+    check(packages)
+    return jar_paths(packages)

@@ -1,0 +1,72 @@
+"""Keep secrets among Spark's properties off command lines and away from executors without authentication."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from lakewright_spark.catalog.config import REDACTION
+from lakewright_spark.errors import IdentityError
+
+REDACTION_KEY = "spark.redaction.regex"
+_NAMED_AS_SECRETS = re.compile(REDACTION[REDACTION_KEY])
+_NEEDED = ("spark.authenticate", "spark.network.crypto.enabled")
+
+
+def split_secrets(properties: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
+    """Return the properties that may stand on a command line, and those whose names say that they are secrets."""
+    secret = {key: value for key, value in properties.items() if _NAMED_AS_SECRETS.search(key) and key != REDACTION_KEY}
+    public = {key: value for key, value in properties.items() if key not in secret}
+    return public, secret
+
+
+def check_executors(master: str, secrets: Mapping[str, str], properties: Mapping[str, str]) -> None:
+    """Refuse to send the catalog's secrets to executors on other machines unless Spark encrypts them.
+
+    Tasks carry the properties of their session, so that every executor gets what the catalog asks for.
+
+    Args:
+        master: Spark's word for the cluster.
+        secrets: What `CatalogConfig.spark_secrets` gave; without any, nothing is refused.
+        properties: All that hold for the application, those of `spark-defaults.conf` too.
+
+    Raises:
+        IdentityError: One of the two settings is not on.
+    """
+    if not secrets or master.startswith("local"):
+        return
+    if missing := [name for name in _NEEDED if properties.get(name, "").lower() != "true"]:
+        raise IdentityError(
+            f"master {master}: the catalog's credential goes to executors with their tasks: expected "
+            f"{' and '.join(f'{name}=true' for name in _NEEDED)}, found {' and '.join(missing)} not set. "
+            "Set both (with --conf or in spark-defaults.conf; on spark:// also the cluster's "
+            "spark.authenticate.secret, in a spark-defaults.conf of mode 0600), or use a local master"
+        )
+
+
+def check_redaction(address: str, secrets: Mapping[str, str], pattern: str | None) -> None:
+    """Refuse to send secrets to a Spark Connect server that would write them to its event log.
+
+    Args:
+        address: The server's.
+        secrets: Properties that the session is to get.
+        pattern: The server's `spark.redaction.regex`, which only the server itself can set; None if it does not say.
+
+    Raises:
+        IdentityError: The pattern does not match the name of a secret, or has syntax that only Java reads.
+    """
+    if pattern is None or not secrets:
+        return
+    try:
+        hides = re.compile(pattern)  # (?i) means the same to Java
+    except re.error as error:
+        raise IdentityError(
+            f"{address}: expected a server that hides {', '.join(sorted(secrets))} in its event log, found "
+            f"{REDACTION_KEY}={pattern}, which could not be read ({error}): set "
+            f"{REDACTION_KEY}={REDACTION[REDACTION_KEY]} in the server's properties"
+        ) from None
+    if logged := sorted(key for key in secrets if not hides.search(key)):
+        raise IdentityError(
+            f"{address}: expected a server that hides {', '.join(logged)} in its event log, found "
+            f"{REDACTION_KEY}={pattern}: set {REDACTION_KEY}={REDACTION[REDACTION_KEY]} in the server's properties"
+        )
