@@ -16,14 +16,13 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from .authentication import Authentication, verifiers_of
 from .authz.enforcement.check_request import enforce
-from .catalog import routers as catalog_routers
-from .management import routers as management_routers
 from .protocol.clock import Clock, new_id
 from .protocol.errors import ApiError
 from .protocol.requests import rejected_query
 from .protocol.routing import SegmentRoute, SlashesWithin
 from .protocol.settings import Settings
 from .protocol.versions import error_type, has_call
+from .routers import all_routers
 from .server.server import Lakekeeper
 from .task_worker import TaskWorker
 
@@ -49,7 +48,7 @@ def create_app(settings: Settings, clock: Clock | None = None) -> FastAPI:
     app.router.route_class = SegmentRoute
     app.state.lakekeeper = lakekeeper
     app.state.worker = worker
-    for router in (*management_routers(), *catalog_routers()):
+    for router in all_routers():
         for route in router.routes:
             if isinstance(route, APIRoute) and _is_mounted(settings, route.path):
                 # One flat list: routers within the application would each be matched twice for every request.

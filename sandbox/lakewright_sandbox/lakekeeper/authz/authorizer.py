@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from sqlalchemy.orm import Session
 
 from ..database.models import Namespace
+from ..database.server_context import ServerContext
 from ..protocol.errors import ApiError, camel, namespace_missing, tabular_missing, warehouse_missing
 from ..protocol.identities import Subject
 from .caller import actor
 from .rights import Rights
 from .store import Relation, Target, add, grants_of, grants_on
-
-if TYPE_CHECKING:
-    from ..server.server import Lakekeeper
-
 
 Row = TypeVar("Row")
 
@@ -24,7 +21,7 @@ Row = TypeVar("Row")
 class Authorizer:
     """Under allow-all all questions are answered with yes, and nobody owns anything."""
 
-    def __init__(self, server: Lakekeeper) -> None:
+    def __init__(self, server: ServerContext) -> None:
         self._server = server
         self.enforces = server.settings.openfga
 

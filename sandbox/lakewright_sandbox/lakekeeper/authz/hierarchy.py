@@ -6,18 +6,15 @@ Roles and tag definitions lie in their project, users in the server.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from sqlalchemy.orm import Session
 
 from ..database.models import Namespace, Project, Role, Tabular, TagDefinition, Warehouse
+from ..database.server_context import ServerContext
 from .store import Target
 
-if TYPE_CHECKING:
-    from ..server.server import Lakekeeper
 
-
-def parent_of(server: Lakekeeper, session: Session, target: Target) -> Target | None:
+def parent_of(server: ServerContext, session: Session, target: Target) -> Target | None:
     """None above the server, and for an object that is gone."""
     if target.kind == "user" or (target.kind == "project" and session.get(Project, target.id)):
         return Target("server", server.server_id)
@@ -36,7 +33,7 @@ def parent_of(server: Lakekeeper, session: Session, target: Target) -> Target | 
     return above
 
 
-def line_of(server: Lakekeeper, session: Session, target: Target) -> Iterator[Target]:
+def line_of(server: ServerContext, session: Session, target: Target) -> Iterator[Target]:
     """The object and all above it."""
     current: Target | None = target
     while current is not None:
@@ -44,5 +41,5 @@ def line_of(server: Lakekeeper, session: Session, target: Target) -> Iterator[Ta
         current = parent_of(server, session, current)
 
 
-def project_above(server: Lakekeeper, session: Session, target: Target) -> str | None:
+def project_above(server: ServerContext, session: Session, target: Target) -> str | None:
     return next((one.id for one in line_of(server, session, target) if one.kind == "project"), None)

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
 
 from sqlalchemy import select, tuple_
 from sqlalchemy.orm import Session
 
 from ..database.models import Grant, Role
+from ..database.server_context import ServerContext
 from ..database.users import find_user
 from ..protocol.errors import ApiError
 from ..protocol.identities import Subject
 from .store import Relation, Target, add
-
-if TYPE_CHECKING:
-    from ..server.server import Lakekeeper
 
 MEMBER, OWNER = "assignee", "ownership"
 CATALOG_PROVIDERS = ("lakekeeper", "system")
@@ -23,12 +20,12 @@ MAX_DEPTH = 10
 DURING = "Error adding role members"
 
 
-def add_members(server: Lakekeeper, session: Session, role: Role, subjects: Sequence[Subject]) -> None:
+def add_members(server: ServerContext, session: Session, role: Role, subjects: Sequence[Subject]) -> None:
     """Who is a member already stays one. OpenFGA keeps its own graph and checks none of this but the self-reference.
 
     Raises 400, 404 or 409 for members that may not be.
     """
-    if not server.authorizer.enforces:
+    if not server.settings.openfga:
         _check_members(session, role, subjects)
     for subject in subjects:
         add(session, Relation(Target("role", role.id), MEMBER, subject), server.clock.now())

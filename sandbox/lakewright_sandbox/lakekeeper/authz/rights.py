@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 from sqlalchemy import select, tuple_
 from sqlalchemy.orm import Session
 
 from ..database.models import Grant
+from ..database.server_context import ServerContext
 from ..protocol.identities import Subject
 from .actions import ACTIONS
 from .hierarchy import line_of, parent_of
@@ -17,16 +17,13 @@ from .membership import roles_held
 from .model import ANYONE, DIRECT, INSIDE, RULES, SELF, Both, Term, Unless
 from .store import Target
 
-if TYPE_CHECKING:
-    from ..server.server import Lakekeeper
-
 EVERYONE = Subject("everyone", "*")
 
 
 class Rights:
     """Of one subject, in one session; None has authenticated as nobody and may do nothing."""
 
-    def __init__(self, server: Lakekeeper, session: Session, subject: Subject | None) -> None:
+    def __init__(self, server: ServerContext, session: Session, subject: Subject | None) -> None:
         self._server, self._session, self._subject = server, session, subject
         self._known: dict[tuple[Target, str], bool] = {}
 

@@ -10,13 +10,14 @@ from fastapi import Depends, Query
 from sqlalchemy.orm import Session
 
 from ..authz.store import Target
+from ..database.lookups import find_namespace, find_tabular, find_warehouse
 from ..database.models import Namespace, Tabular, Warehouse
 from ..protocol.errors import ApiError, tabular_missing
 from ..protocol.requests import Flag
-from ..server.server import Lakekeeper, Server, find_warehouse
+from ..server.server import Lakekeeper, Server
 from ..storage.access import ObjectStore, WarehouseStorage
 from .delegation import AccessDelegation, Delegation, TabularAccess
-from .scope import BaseUri, WarehouseId, find_namespace, find_tabular
+from .scope import BaseUri, WarehouseId
 
 
 @dataclass(frozen=True)

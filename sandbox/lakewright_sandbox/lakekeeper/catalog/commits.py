@@ -19,6 +19,7 @@ from .call import Call, CatalogCall, Found
 from .commit_shapes import TableRequirement, TableUpdate
 from .idempotency import Idempotency
 from .metadata.requirements import check_requirements
+from .metadata.table_builder import TableBuilder
 from .metadata.table_metadata import empty_metadata, encoded, file_version, metadata_file, stored_form
 from .metadata.table_properties import (
     CODEC,
@@ -27,7 +28,7 @@ from .metadata.table_properties import (
     check_supported_updates,
     deletes_after_commit,
 )
-from .metadata.table_updates import TableBuilder
+from .metadata.table_updates import apply_updates
 from .scope import NamespacePath
 from .tabulars import Identifier, swapped
 
@@ -156,7 +157,7 @@ def _built(found: Found, current: Json | None, updates: list[Json]) -> Json:
         current = empty_metadata(row.id, row.location, version, now)
     fixed_properties = found.call.server.settings.since("0.12")
     builder = TableBuilder(current, warehouse.allowed_format_versions, now, fixed_properties=fixed_properties)
-    return builder.apply(updates)
+    return apply_updates(builder, updates)
 
 
 def _write(found: Found, document: Json) -> Prepared:

@@ -14,15 +14,15 @@ from sqlalchemy import select
 from starlette.responses import Response
 
 from ..authz.store import Target
+from ..database.lookups import find_namespace, find_tabular, find_warehouse
 from ..database.models import Tabular
 from ..protocol.errors import ApiError
 from ..protocol.requests import Body, Flag, read_body
 from ..protocol.responses import json_response
 from ..server.paging import Page
-from ..server.server import find_warehouse
 from .call import Call, Listing
 from .locations import checked_location, tabular_location
-from .scope import NamespacePath, find_namespace, find_tabular
+from .scope import NamespacePath
 from .tabulars import NewTabular, RenameRequest, check_new_name, drop_tabular, new_tabular, rename_tabular
 
 KIND = "generic-table"

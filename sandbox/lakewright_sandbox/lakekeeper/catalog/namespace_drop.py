@@ -8,11 +8,11 @@ from sqlalchemy import delete, select
 from sqlalchemy.orm import Session
 
 from ..authz.store import forget_objects
+from ..database.lookups import SEPARATOR, find_namespace, find_warehouse
 from ..database.models import Namespace, Tabular, Task
 from ..protocol.errors import ApiError
-from ..server.server import Lakekeeper, find_warehouse
+from ..server.server import Lakekeeper
 from ..server.task_queue import cancel_soft_deletion, schedule_purge
-from .scope import SEPARATOR, find_namespace
 
 DURING = "Error dropping Namespace in catalog"
 

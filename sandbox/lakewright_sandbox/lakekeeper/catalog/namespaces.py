@@ -11,19 +11,20 @@ from sqlalchemy.exc import IntegrityError
 from starlette.responses import Response
 
 from ..authz.store import Target
+from ..database.lookups import find_namespace, find_warehouse, looks_empty, parse_namespace, path_key
 from ..database.models import Namespace
 from ..protocol.clock import new_id
 from ..protocol.errors import ApiError
 from ..protocol.requests import Body, Flag, read_body
 from ..protocol.responses import empty, json_response
 from ..server.paging import Page
-from ..server.server import Lakekeeper, Server, find_warehouse, looks_empty
+from ..server.server import Lakekeeper, Server
 from ..storage.profiles import kept_profile
 from .call import Listing
 from .idempotency import Idempotency
 from .locations import checked_location, namespace_location
 from .namespace_drop import drop_namespace
-from .scope import NamespacePath, WarehouseId, find_namespace, namespace_of, path_key
+from .scope import NamespacePath, WarehouseId
 
 MAX_DEPTH = 5
 OWN_PROPERTIES = ("namespace_id", "managed_access")
@@ -53,7 +54,7 @@ def list_namespaces(
         if not parent and looks_empty(session, warehouse):
             return json_response({"namespaces": []})
         find_warehouse(session, warehouse, active=True)
-        above = find_namespace(session, warehouse, namespace_of(parent)).id if parent else None
+        above = find_namespace(session, warehouse, parse_namespace(parent)).id if parent else None
         query = select(Namespace).where(
             Namespace.warehouse_id == warehouse, Namespace.parent_id.is_not_distinct_from(above)
         )

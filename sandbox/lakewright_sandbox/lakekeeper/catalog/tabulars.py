@@ -13,18 +13,18 @@ from sqlalchemy.orm import Session
 from starlette.responses import Response
 
 from ..authz.store import Target, forget_objects
+from ..database.lookups import find_namespace, find_tabular, find_warehouse, tabular_named
 from ..database.models import Namespace, Tabular
 from ..protocol.clock import new_id
 from ..protocol.errors import ApiError, tabular_missing
 from ..protocol.requests import Body
 from ..protocol.responses import empty, json_response
 from ..server.paging import Page
-from ..server.server import Lakekeeper, find_warehouse
+from ..server.server import Lakekeeper
 from ..server.task_queue import schedule_purge, schedule_soft_deletion
 from ..storage.access import ObjectStore
 from .call import CatalogCall, ListOptions
 from .locations import check_location_free
-from .scope import find_namespace, find_tabular, tabular_named
 
 
 class Identifier(Body):

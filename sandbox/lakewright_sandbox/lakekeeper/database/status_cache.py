@@ -5,6 +5,9 @@ from __future__ import annotations
 from ..protocol.clock import Clock
 from .models import Warehouse
 
+STATUSES = "statuses"
+"""Key of the status cache in a session's `info`."""
+
 
 class StatusCache:
     """Statuses by warehouse id.

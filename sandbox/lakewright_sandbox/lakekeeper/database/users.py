@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from sqlalchemy.orm import Session
 
@@ -11,9 +11,7 @@ from ..protocol.clock import optional_timestamp, timestamp
 from ..protocol.errors import ApiError
 from ..protocol.requests import Principal
 from .models import User
-
-if TYPE_CHECKING:
-    from ..server.server import Lakekeeper
+from .server_context import ServerContext
 
 UserType = Literal["human", "application"]
 
@@ -33,7 +31,7 @@ def find_user(session: Session, user_id: str) -> User | None:
     return None if user is None or user.deleted_at is not None else user
 
 
-def provision(server: Lakekeeper, session: Session, who: Principal, details: UserDetails, by: str) -> User:
+def provision(server: ServerContext, session: Session, who: Principal, details: UserDetails, by: str) -> User:
     """The user's row, new or replaced; a deleted user is back. `by` is the endpoint that `last-updated-with` shows."""
     user = session.get(User, who.id)
     if user is None:

@@ -11,13 +11,14 @@ from sqlalchemy.exc import IntegrityError
 from starlette.responses import Response
 
 from ..authz.store import Target
+from ..database.lookups import find_warehouse, looks_empty
 from ..database.models import Namespace, Tabular
 from ..protocol.clock import optional_timestamp, timestamp
 from ..protocol.errors import ApiError, tabular_missing
 from ..protocol.requests import Body, read_body
 from ..protocol.responses import empty, json_response
 from ..server.paging import AskedPage
-from ..server.server import Server, find_warehouse, looks_empty
+from ..server.server import Server
 from ..server.task_queue import cancel_soft_deletion
 
 router = APIRouter(prefix="/management/v1/warehouse/{warehouse_id}/deleted-tabulars")

@@ -14,12 +14,12 @@ from starlette.responses import Response
 
 from ..authz.store import Target
 from ..catalog.namespaces import check_path
-from ..catalog.scope import find_namespace, path_key
+from ..database.lookups import find_namespace, find_warehouse, path_key
 from ..database.models import Namespace, Warehouse
 from ..protocol.errors import ApiError, namespace_missing
 from ..protocol.requests import Body, read_body
 from ..protocol.responses import json_response
-from ..server.server import Server, find_warehouse
+from ..server.server import Server
 
 router = APIRouter(prefix="/management/v1/warehouse/{warehouse_id}/namespace")
 

@@ -9,12 +9,13 @@ from fastapi import APIRouter, Query
 from sqlalchemy import select
 from starlette.responses import Response
 
+from ..database.lookups import find_warehouse
 from ..database.models import WarehouseStatistics
 from ..database.statistics import take_statistics
 from ..protocol.clock import timestamp
 from ..protocol.responses import json_response
 from ..server.paging import Page, page_token
-from ..server.server import Server, find_warehouse
+from ..server.server import Server
 
 router = APIRouter(prefix="/management/v1")
 

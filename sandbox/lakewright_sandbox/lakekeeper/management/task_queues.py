@@ -8,12 +8,13 @@ from uuid import UUID
 from fastapi import APIRouter
 from starlette.responses import Response
 
+from ..database.lookups import find_warehouse
 from ..database.models import Project, TaskQueueConfig
 from ..protocol.errors import ApiError, project_missing
 from ..protocol.requests import Body, read_body
 from ..protocol.responses import empty, json_response
 from ..protocol.versions import queue_called, queue_name
-from ..server.server import Lakekeeper, ProjectId, Server, find_warehouse
+from ..server.server import Lakekeeper, ProjectId, Server
 from ..server.task_queue import warehouse_queues
 
 LOG_CLEANUP = "task_log_cleanup"

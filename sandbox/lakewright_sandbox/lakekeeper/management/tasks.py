@@ -11,6 +11,7 @@ from pydantic import Field
 from sqlalchemy import select, tuple_
 from starlette.responses import Response
 
+from ..database.lookups import find_warehouse
 from ..database.models import Tabular, Task
 from ..protocol.clock import micros_of, optional_timestamp, timestamp
 from ..protocol.errors import ApiError
@@ -18,7 +19,7 @@ from ..protocol.requests import Body, read_body
 from ..protocol.responses import empty, json_response
 from ..protocol.versions import queue_called, queue_name
 from ..server.paging import Page, page_token
-from ..server.server import Server, find_warehouse
+from ..server.server import Server
 from ..server.task_queue import SOFT_DELETION
 
 router = APIRouter(prefix="/management/v1/warehouse/{warehouse_id}")

@@ -6,46 +6,32 @@ import re
 from typing import Annotated
 
 from fastapi import Depends, Header, Request
-from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from ..authz.authorizer import Authorizer
-from ..database.connection import Database
-from ..database.models import Secret, ServerRow, Warehouse
-from ..database.status_cache import StatusCache
-from ..protocol.clock import Clock, new_id
-from ..protocol.errors import ApiError, warehouse_missing
+from ..database.models import Secret, Warehouse
+from ..database.server_context import ServerContext
+from ..protocol.clock import Clock
+from ..protocol.errors import ApiError
 from ..protocol.settings import Settings
 from ..storage.access import StorageAccess, WarehouseStorage
 from ..storage.profiles import in_reach, kept_credential, kept_profile
 from ..storage.validation import StorageProbe
 from ..storage.vending import CredentialVendor
 
-STATUSES = "statuses"
-"""Key of the status cache in a session's `info`."""
-
 PROJECT_ID = re.compile(r"[A-Za-z0-9_-]+")
 
 
-class Lakekeeper:
-    """One running server."""
+class Lakekeeper(ServerContext):
+    """One running server: its context, the storage of its warehouses and the authorizer."""
 
     def __init__(self, settings: Settings, clock: Clock | None = None) -> None:
-        self.settings = settings
-        self.clock = clock or Clock()
-        self.statuses = StatusCache(self.clock, settings.status_cache_seconds)
-        self.database = Database(settings.database, {STATUSES: self.statuses})
+        super().__init__(settings, clock)
         self.access = StorageAccess(settings)
         self.vendor = CredentialVendor(self.access)
         self.probe = StorageProbe(self.access, self.vendor)
         self.authorizer = Authorizer(self)
         self._storages: dict[tuple[str, int | None, str | None], WarehouseStorage] = {}
-        with self.database.write() as session:
-            row = session.scalars(select(ServerRow)).first()
-            if row is None:
-                row = ServerRow(server_id=new_id(), bootstrapped=False)
-                session.add(row)
-            self.server_id = row.server_id
 
     def storage_of(self, session: Session, warehouse: Warehouse) -> WarehouseStorage:
         """Return the storage of a warehouse, kept until its profile or credential changes.
@@ -95,23 +81,3 @@ async def project_of(
 
 
 ProjectId = Annotated[str, Depends(project_of)]
-
-
-def find_warehouse(
-    session: Session, warehouse_id: str, *, active: bool = False, during: str | None = None
-) -> Warehouse:
-    """Raises 404 `NoSuchWarehouseException`, for an inactive warehouse too where `active` is asked for."""
-    warehouse = session.get(Warehouse, warehouse_id)
-    if warehouse is None or (active and not (warehouse.active and _statuses(session).is_active(warehouse))):
-        raise warehouse_missing(warehouse_id, during) if during else warehouse_missing(warehouse_id)
-    return warehouse
-
-
-def looks_empty(session: Session, warehouse_id: str) -> bool:
-    """Return whether the catalog finds nothing in a warehouse, since it is inactive and cached as active."""
-    warehouse = session.get(Warehouse, warehouse_id)
-    return warehouse is not None and not warehouse.active and _statuses(session).is_active(warehouse)
-
-
-def _statuses(session: Session) -> StatusCache:
-    return session.info[STATUSES]

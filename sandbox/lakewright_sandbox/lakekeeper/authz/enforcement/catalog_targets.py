@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from uuid import UUID
 
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from ...catalog.scope import namespace_of, path_key, tabular_named
+from ...database.lookups import parse_namespace, path_key, tabular_named
 from ...database.models import Namespace, Warehouse
+from ...server.server import Lakekeeper
 from ..store import Target
-
-if TYPE_CHECKING:
-    from ...server.server import Lakekeeper
 
 Need = tuple[Target, str]
 
@@ -32,11 +30,11 @@ class CatalogNames:
     def needs(self, action: str, params: dict[str, str], parent: str | None, body: Any) -> Iterator[Need]:
         """Yield the rights on what is named. Of a namespace or table the warehouse only has to be there."""
         if "namespace" in params:
-            path = namespace_of(params["namespace"])
+            path = parse_namespace(params["namespace"])
             found = next(((kind, params[name]) for name, kind in TABULARS.items() if name in params), None)
             yield from self._tabular(path, found[1], found[0], action) if found else self._namespace(path, action)
         elif action == "list_namespaces":
-            yield from self._namespace(namespace_of(parent), action) if parent else [(self._warehouse, action)]
+            yield from self._namespace(parse_namespace(parent), action) if parent else [(self._warehouse, action)]
         else:
             yield from self._in_body(action, body if isinstance(body, dict) else {})
 

@@ -9,11 +9,12 @@ from uuid import UUID
 from fastapi import Depends, Request
 from sqlalchemy.orm import Session
 
+from ...database.lookups import find_warehouse
 from ...database.models import Namespace, Project, Role, Tabular, TagDefinition
 from ...protocol.errors import ApiError, RequestRejectedError, namespace_missing, project_missing, tabular_missing
 from ...protocol.identities import checked_user_id
 from ...protocol.requests import uuid_fault
-from ...server.server import Lakekeeper, ProjectId, find_warehouse
+from ...server.server import Lakekeeper, ProjectId
 from ..store import Target
 
 PATHS = {

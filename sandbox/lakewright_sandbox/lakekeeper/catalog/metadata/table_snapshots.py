@@ -3,14 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
 
 from ...protocol.errors import ApiError
-
-if TYPE_CHECKING:
-    from .table_updates import TableBuilder
-
-Json = dict[str, Any]
+from .table_builder import Json, TableBuilder
 
 MAIN = "main"
 REFERENCE_FIELDS = ("snapshot-id", "type", "min-snapshots-to-keep", "max-snapshot-age-ms", "max-ref-age-ms")

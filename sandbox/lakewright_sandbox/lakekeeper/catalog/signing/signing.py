@@ -17,11 +17,12 @@ from sqlalchemy.orm import Session
 from starlette.responses import Response
 
 from ...authz.store import Target
+from ...database.lookups import find_warehouse
 from ...database.models import Tabular, Warehouse
 from ...protocol.errors import ApiError
 from ...protocol.requests import read_body
 from ...protocol.responses import json_response
-from ...server.server import Lakekeeper, Server, find_warehouse
+from ...server.server import Lakekeeper, Server
 from .signed_requests import SignRequest, copied, requested
 
 # Signed anew, or made by whatever carries the request on.

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import TYPE_CHECKING
 
 from sqlalchemy.orm import Session
 
 from ...authz.caller import actor
 from ...authz.store import Relation, Target, add, find, remove
 from ...protocol.errors import ApiError
-
-if TYPE_CHECKING:
-    from ...server.server import Lakekeeper
+from ...server.server import Lakekeeper
 
 MAX_TUPLES = 100
 BELOW_WAREHOUSE = ("namespace", "table", "view", "generic-table")

@@ -15,7 +15,7 @@ from ...authz.actions import ACTIONS
 from ...authz.authorizer_actions import DEPRECATED_ACTIONS
 from ...authz.caller import actor
 from ...authz.store import Target
-from ...catalog.scope import find_namespace, tabular_named
+from ...database.lookups import find_namespace, find_warehouse, tabular_named
 from ...database.models import Namespace, Project, Tabular, Warehouse
 from ...protocol.errors import ApiError, RequestRejectedError, namespace_missing, tabular_missing
 from ...protocol.identities import Subject, UserOrRole
@@ -23,7 +23,7 @@ from ...protocol.requests import Body, read_body
 from ...protocol.responses import json_response
 from ...protocol.settings import Settings
 from ...protocol.versions import actions_in
-from ...server.server import Lakekeeper, ProjectId, Server, find_warehouse
+from ...server.server import Lakekeeper, ProjectId, Server
 from . import assignments
 from .introspection import check_inspectable
 

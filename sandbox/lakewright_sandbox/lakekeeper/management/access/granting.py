@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from typing import TYPE_CHECKING
 
 from sqlalchemy.orm import Session
 
@@ -12,9 +11,7 @@ from ...database.models import Namespace, Role, Tabular
 from ...database.users import find_user
 from ...protocol.errors import ApiError
 from ...protocol.identities import Subject
-
-if TYPE_CHECKING:
-    from ...server.server import Lakekeeper
+from ...server.server import Lakekeeper
 
 DURING = "Error applying grants in catalog"
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from sqlalchemy.orm import Session
 
 from ...authz.actions import ACTIONS
@@ -12,9 +10,7 @@ from ...authz.store import Target
 from ...protocol.errors import ApiError
 from ...protocol.identities import Subject
 from ...protocol.versions import actions_in
-
-if TYPE_CHECKING:
-    from ...server.server import Lakekeeper
+from ...server.server import Lakekeeper
 
 
 def check_inspectable(server: Lakekeeper, session: Session, target: Target, subject: Subject | None) -> None:

@@ -12,11 +12,12 @@ from sqlalchemy import select
 from starlette.responses import Response
 
 from ...authz.store import Target
+from ...database.lookups import find_warehouse
 from ...database.models import Namespace, Tabular
 from ...protocol.errors import ApiError
 from ...protocol.requests import Body, read_body
 from ...protocol.responses import json_response
-from ...server.server import Server, find_warehouse
+from ...server.server import Server
 
 MAX_LENGTH = 64
 MAX_RESULTS = 10

@@ -9,12 +9,13 @@ from fastapi import APIRouter
 from sqlalchemy.orm import Session
 from starlette.responses import Response
 
+from ...database.lookups import find_warehouse
 from ...database.models import Namespace, Tabular
 from ...protocol.clock import optional_timestamp
 from ...protocol.errors import namespace_missing, tabular_missing
 from ...protocol.requests import read_body
 from ...protocol.responses import json_response
-from ...server.server import Lakekeeper, Server, find_warehouse
+from ...server.server import Lakekeeper, Server
 from .warehouses import Protection
 
 router = APIRouter(prefix="/management/v1/warehouse/{warehouse_id}")

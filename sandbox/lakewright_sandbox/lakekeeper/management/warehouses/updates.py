@@ -11,12 +11,13 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 from starlette.responses import Response
 
+from ...database.lookups import find_warehouse
 from ...database.models import Secret, Warehouse
 from ...protocol.clock import new_id
 from ...protocol.errors import ApiError
 from ...protocol.requests import Body, read_body
 from ...protocol.responses import json_response
-from ...server.server import Lakekeeper, Server, find_warehouse
+from ...server.server import Lakekeeper, Server
 from ...storage.profiles import AnyCredential, AnyProfile, Credential, Profile, for_credential, kept_profile, updated
 from ...storage.validation import raise_failed
 from .schemas import DeleteProfile, FormatVersionPolicy, check_format_versions, check_name, shown

@@ -9,11 +9,12 @@ from fastapi import APIRouter
 from sqlalchemy import select
 from starlette.responses import Response
 
+from ...database.lookups import find_warehouse
 from ...database.models import Secret, Warehouse
 from ...protocol.errors import ApiError
 from ...protocol.requests import read_body
 from ...protocol.responses import json_response
-from ...server.server import Lakekeeper, ProjectId, Server, find_warehouse
+from ...server.server import Lakekeeper, ProjectId, Server
 from ...storage.profiles import Credential, Profile, for_credential, kept_credential, kept_profile, updated
 from ...storage.validation import STORAGE_CHECKS, Check, attempt, report
 from .schemas import CreateWarehouse, check_format_versions, check_name

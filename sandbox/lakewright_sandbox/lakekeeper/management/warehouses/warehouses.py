@@ -12,6 +12,7 @@ from sqlalchemy.exc import IntegrityError
 from starlette.responses import Response
 
 from ...authz.store import Target, forget_objects
+from ...database.lookups import find_warehouse
 from ...database.models import ACTIVE_TASK, Namespace, Project, Secret, Tabular, Task, Warehouse
 from ...database.statistics import take_statistics
 from ...protocol.clock import new_id, timestamp
@@ -19,7 +20,7 @@ from ...protocol.errors import ApiError, RequestRejectedError
 from ...protocol.requests import Body, Flag, read_body
 from ...protocol.responses import empty, json_response
 from ...protocol.versions import queue_name
-from ...server.server import Lakekeeper, ProjectId, Server, find_warehouse
+from ...server.server import Lakekeeper, ProjectId, Server
 from ...storage.profiles import Profile, for_credential, kept_profile, overlap
 from ...storage.validation import raise_failed
 from .schemas import CreateWarehouse, check_format_versions, check_name, shown

@@ -1,0 +1,70 @@
+"""Look up warehouses, namespaces, tables and views by id or name."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from ..protocol.errors import namespace_missing, tabular_missing, warehouse_missing
+from .models import Namespace, Tabular, Warehouse
+from .status_cache import STATUSES, StatusCache
+
+SEPARATOR = "\x1f"
+"""Separates the parts of a namespace in paths and keys."""
+
+
+def find_warehouse(
+    session: Session, warehouse_id: str, *, active: bool = False, during: str | None = None
+) -> Warehouse:
+    """Return a warehouse. Raises 404 `NoSuchWarehouseException`, with `active` for an inactive warehouse too."""
+    warehouse = session.get(Warehouse, warehouse_id)
+    if warehouse is None or (active and not (warehouse.active and _statuses(session).is_active(warehouse))):
+        raise warehouse_missing(warehouse_id, during) if during else warehouse_missing(warehouse_id)
+    return warehouse
+
+
+def looks_empty(session: Session, warehouse_id: str) -> bool:
+    """Return whether the catalog finds nothing in a warehouse, since it is inactive and cached as active."""
+    warehouse = session.get(Warehouse, warehouse_id)
+    return warehouse is not None and not warehouse.active and _statuses(session).is_active(warehouse)
+
+
+def _statuses(session: Session) -> StatusCache:
+    return session.info[STATUSES]
+
+
+def parse_namespace(namespace: str) -> tuple[str, ...]:
+    """Return the parts of a namespace in a path, where a plus stands for a space."""
+    return tuple(namespace.replace("+", " ").split(SEPARATOR))
+
+
+def path_key(path: Sequence[str]) -> str:
+    """Return the key of a namespace in the database; names that differ in case alone share it."""
+    return SEPARATOR.join(part.casefold() for part in path)
+
+
+def find_namespace(session: Session, warehouse_id: str, path: Sequence[str]) -> Namespace:
+    """Return a namespace of a warehouse. Raises 404 `NoSuchNamespaceException`."""
+    query = select(Namespace).where(Namespace.warehouse_id == warehouse_id, Namespace.path_key == path_key(path))
+    namespace = session.scalars(query).first()
+    if namespace is None:
+        raise namespace_missing(".".join(path), warehouse_id)
+    return namespace
+
+
+def find_tabular(session: Session, namespace: Namespace, name: str, kind: str, *, staged: bool = False) -> Tabular:
+    """Return the table or view that is not deleted; a staged table only with `staged`. Raises 404."""
+    tabular = tabular_named(session, namespace, name)
+    if tabular is None or tabular.kind != kind or (tabular.metadata_location is None and not staged):
+        raise tabular_missing(kind)
+    return tabular
+
+
+def tabular_named(session: Session, namespace: Namespace, name: str) -> Tabular | None:
+    """Return the table or view of any kind that has the name and is not deleted."""
+    query = select(Tabular).where(
+        Tabular.namespace_id == namespace.id, Tabular.name_key == name.casefold(), Tabular.deleted_at.is_(None)
+    )
+    return session.scalars(query).first()

@@ -1,0 +1,27 @@
+"""What one running server has at hand without its storage: settings, clock, database, and the server's id."""
+
+from __future__ import annotations
+
+from sqlalchemy import select
+
+from ..protocol.clock import Clock, new_id
+from ..protocol.settings import Settings
+from .connection import Database
+from .models import ServerRow
+from .status_cache import STATUSES, StatusCache
+
+
+class ServerContext:
+    """Settings, clock and database of a server. The first start creates the server's id."""
+
+    def __init__(self, settings: Settings, clock: Clock | None = None) -> None:
+        self.settings = settings
+        self.clock = clock or Clock()
+        self.statuses = StatusCache(self.clock, settings.status_cache_seconds)
+        self.database = Database(settings.database, {STATUSES: self.statuses})
+        with self.database.write() as session:
+            row = session.scalars(select(ServerRow)).first()
+            if row is None:
+                row = ServerRow(server_id=new_id(), bootstrapped=False)
+                session.add(row)
+            self.server_id = row.server_id

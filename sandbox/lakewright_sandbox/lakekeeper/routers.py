@@ -1,0 +1,55 @@
+"""The routers of the management API (`/management/v1`) and the Iceberg REST catalog (`/catalog/v1`)."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter
+
+from .catalog import commits, config, generic_tables, namespaces, tables, views
+from .catalog.signing import signing
+from .management import (
+    deleted_tabulars,
+    namespace_move,
+    projects,
+    server_info,
+    statistics,
+    tag_definitions,
+    task_queues,
+    tasks,
+)
+from .management.access import actions, checks, grants, permissions
+from .management.identities import role_members, roles, search, users
+from .management.warehouses import protection, updates, validation_reports, warehouses
+
+
+def all_routers() -> list[APIRouter]:
+    """Return the routers in the order of matching: fixed paths before those with an id in the same place."""
+    modules = (
+        actions,
+        checks,
+        permissions,
+        grants,
+        users,
+        role_members,
+        roles,
+        server_info,
+        task_queues,
+        tag_definitions,
+        projects,
+        warehouses,
+        updates,
+        validation_reports,
+        statistics,
+        tasks,
+        deleted_tabulars,
+        protection,
+        namespace_move,
+        search,
+        config,
+        signing,
+        namespaces,
+        tables,
+        commits,
+        views,
+        generic_tables,
+    )
+    return [module.router for module in modules]
