@@ -3,13 +3,13 @@
 # boto3 carries no types; what comes of it is cast where it is used.
 # pyright: reportMissingTypeStubs=false
 
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import islice
 from typing import Any
 
 from lakewright.lakekeeper.errors import BucketRefused
-from lakewright.lakekeeper.own_bucket import NO_BUCKET, OwnBucket, client_of, code_of, entries_outside
+from lakewright.lakekeeper.own_bucket import NO_BUCKET, Entry, OwnBucket, client_of, code_of, entries, entries_outside
 from lakewright.names import key_prefixes
 
 AT_ONCE = 1000
@@ -37,14 +37,11 @@ def empty(own: OwnBucket, key_prefix: str, spared: Sequence[str] = ()) -> None:
     with refused(f"emptying {key_prefix}/ of {own.where}"):
         client = client_of(own)
         found = entries_outside(client, own.bucket, f"{key_prefix}/", [f"{one}/" for one in spared])
-        while batch := list(islice(found, AT_ONCE)):
-            objects = [{"Key": one.key, "VersionId": one.version} for one in batch]
-            answer = client.delete_objects(Bucket=own.bucket, Delete={"Objects": objects, "Quiet": True})
-            _require_no_errors(own, answer)
+        _delete(client, own, found)
 
 
 def delete_bucket(own: OwnBucket) -> None:
-    """Delete an empty bucket. One that is gone is a success.
+    """Delete a bucket that holds nothing but deleted validation objects. One that is gone is a success.
 
     Raises:
         BucketRefused: S3 refused the call.
@@ -52,11 +49,20 @@ def delete_bucket(own: OwnBucket) -> None:
     from botocore.exceptions import ClientError  # noqa: PLC0415 - slow to load
 
     with refused(f"deleting {own.where}"):
+        client = client_of(own)
+        _delete(client, own, (entry for entry in entries(client, own.bucket, "") if entry.is_deleted_probe))
         try:
-            client_of(own).delete_bucket(Bucket=own.bucket)
+            client.delete_bucket(Bucket=own.bucket)
         except ClientError as error:
             if code_of(error) not in NO_BUCKET:
                 raise
+
+
+def _delete(client: Any, own: OwnBucket, found: Iterator[Entry]) -> None:
+    while batch := list(islice(found, AT_ONCE)):
+        objects = [{"Key": entry.key, "VersionId": entry.version} for entry in batch]
+        answer = client.delete_objects(Bucket=own.bucket, Delete={"Objects": objects, "Quiet": True})
+        _require_no_errors(own, answer)
 
 
 def _require_no_errors(own: OwnBucket, answer: dict[str, Any]) -> None:

@@ -3,6 +3,7 @@
 # boto3 carries no types; what comes of it is cast where it is used.
 # pyright: reportMissingTypeStubs=false
 
+import re
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -19,6 +20,10 @@ COUNTED = 1000
 """So many objects and versions are counted for a message."""
 _FORBIDDEN = frozenset({"403", "AccessDenied"})
 NO_BUCKET = frozenset({"404", "NoSuchBucket"})
+_PROBE = re.compile(r"(?:.*/)?[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}(?:/vended-test)?/metadata/test")
+"""Key of the object that Lakekeeper writes, reads and deletes when it validates a storage profile (0.11 to 0.14)."""
+_PROBE_BYTES = 64
+"""A probe has 26 bytes; a larger object of the same key is not a probe."""
 
 
 @dataclass(frozen=True)
@@ -29,6 +34,17 @@ class Entry:
     version: str
     is_current: bool = False
     is_marker: bool = False
+    size: int = 0
+    """Bytes of the version."""
+
+    @property
+    def is_deleted_probe(self) -> bool:
+        """Whether this is what remains in a versioned bucket of an object with which Lakekeeper validated a profile."""
+        return (
+            not (self.is_current and not self.is_marker)
+            and self.size <= _PROBE_BYTES
+            and bool(_PROBE.fullmatch(self.key))
+        )
 
 
 class OwnBucket(Declared):
@@ -54,6 +70,8 @@ class OwnBucket(Declared):
 def held(own: OwnBucket, besides: Sequence[str] = (), within: str | None = None) -> str | None:
     """Describe what a bucket holds outside some prefixes.
 
+    Deleted validation objects of Lakekeeper do not count: every warehouse leaves them in a versioned bucket.
+
     Args:
         own: The bucket.
         besides: Key prefixes, without slashes at their ends, whose objects do not count.
@@ -71,6 +89,8 @@ def held(own: OwnBucket, besides: Sequence[str] = (), within: str | None = None)
         for one in entries_outside(
             client, own.bucket, f"{within}/" if within else "", [f"{prefix}/" for prefix in besides]
         ):
+            if one.is_deleted_probe:
+                continue
             found.append(one)
             if len(found) > COUNTED:
                 break
@@ -148,7 +168,7 @@ def _pages(client: Any, bucket: str, prefix: str, delimiter: str | None = None) 
 
 def _of(page: dict[str, Any]) -> Iterator[Entry]:
     for one in page.get("Versions", []):
-        yield Entry(one["Key"], one["VersionId"], is_current=bool(one["IsLatest"]))
+        yield Entry(one["Key"], one["VersionId"], is_current=bool(one["IsLatest"]), size=int(one["Size"]))
     for one in page.get("DeleteMarkers", []):
         yield Entry(one["Key"], one["VersionId"], is_marker=True)
 
