@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import partial
 
-from lakewright_engine.model.resources import ResourceState, Snapshot
+from lakewright_engine.model.resources import ResourceState, StackSnapshot
 from lakewright_engine.state.journal import Journal
 from rich.console import Console
 
@@ -30,7 +30,7 @@ def measure(_ground: Ground | None = None) -> list[Row]:
 def _carry_out(count: int) -> None:
     """Keep, update and delete every resource of a state, one after the other."""
     olds = [ResourceState(f"urn:{index}", "t:t:T", custom=True, id=str(index)) for index in range(count)]
-    journal = Journal(Snapshot(olds), None)
+    journal = Journal(StackSnapshot(olds), None)
     kept = [replace(old) for old in olds]
     for old, new in zip(olds, kept, strict=True):
         journal.keep(old, new)

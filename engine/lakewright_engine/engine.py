@@ -12,15 +12,15 @@ from pathlib import Path
 from typing import Any
 
 from lakewright_engine.display.events import Events, OnEvent
-from lakewright_engine.model.errors import EngineError, StateError, Stopped
+from lakewright_engine.model.errors import DeploymentStoppedError, EngineError, StateError
 from lakewright_engine.model.properties import blinded
-from lakewright_engine.model.resources import PendingOperation, Properties, ResourceState, Snapshot
+from lakewright_engine.model.resources import PendingOperation, Properties, ResourceState, StackSnapshot
 from lakewright_engine.model.urns import ROOT_STACK_TYPE
 from lakewright_engine.operation import UNEXPECTED_CHANGES, Operation, Result
 from lakewright_engine.planning.deletes import delete_unwanted, expect_nothing_left, refuse_delete_hooks
 from lakewright_engine.planning.planner import Planner
 from lakewright_engine.processes import rpc
-from lakewright_engine.processes.child_process import Child
+from lakewright_engine.processes.child_process import ChildProcess
 from lakewright_engine.processes.forkserver import ForkServer
 from lakewright_engine.processes.interrupts import Interrupts
 from lakewright_engine.processes.sockets import SocketFolder
@@ -35,7 +35,7 @@ from lakewright_engine.state.unsupported import refuse_autonaming, refuse_unsupp
 from lakewright_engine.steps.deployment import Deployment
 from lakewright_engine.steps.recovery import recover, refuse_unfindable
 from lakewright_engine.steps.refresh import refresh
-from lakewright_engine.steps.targets import Scope, in_dependency_order
+from lakewright_engine.steps.targets import TargetScope, in_dependency_order
 
 _NO_CHANGE = ("same", "read", "read-replacement", "discard", "discard-replaced")
 _REPORTED = 32
@@ -57,7 +57,7 @@ def run(operation: Operation, on_event: OnEvent, forks: ForkServer) -> Result:
     secrets.unlock()  # a wrong passphrase must not come up when the first secret is to be saved
     with Interrupts() as interrupts, backend.lock(project.name, stack) as lock, SocketFolder() as sockets:
 
-        def save(now: Snapshot) -> None:
+        def save(now: StackSnapshot) -> None:
             lock.verify()
             if operation.is_limited:
                 now.resources = in_dependency_order(now.resources)
@@ -78,7 +78,7 @@ class _Run:
         forks: ForkServer,
         sockets: SocketFolder,
         interrupts: Interrupts,
-        save: Callable[[Snapshot], None] | None,
+        save: Callable[[StackSnapshot], None] | None,
     ) -> None:
         project, stack = operation.project, operation.stack
         self._sockets = sockets
@@ -86,7 +86,7 @@ class _Run:
         self._operation = operation
         self._backend = backend
         self._forks = forks
-        self._base = backend.load(project.name, stack) or Snapshot()
+        self._base = backend.load(project.name, stack) or StackSnapshot()
         self._before = self._base.resources
         refuse_unsupported_state(stack, self._before)
         config = project.configuration(stack)
@@ -105,7 +105,7 @@ class _Run:
             journal=Journal(self._base, save),
             events=self._events,
             resources=self._before,
-            scope=Scope(
+            scope=TargetScope(
                 operation.targets,
                 operation.excludes,
                 operation.replace,
@@ -145,7 +145,7 @@ class _Run:
             with interrupted_creations.handed_over(creations) as deployment.registry.environment:
                 self._interrupts.call_at_first(self._interrupt)
                 self._steps()
-        except Stopped:
+        except DeploymentStoppedError:
             pass  # what stopped it has been told
         except EngineError as error:
             deployment.fail(str(error))
@@ -228,7 +228,7 @@ class _Run:
             server.stop(None)
         deployment.check_running()
 
-    def _end(self, child: Child) -> None:
+    def _end(self, child: ChildProcess) -> None:
         """Ends the program of a failed run: at once, but that hooks of steps under way are still run."""
         if not self._deployment.hooks.registered:
             child.kill()
@@ -240,7 +240,7 @@ class _Run:
 
         threading.Thread(target=end, daemon=True, name="end-program").start()
 
-    def _watch(self, child: Child, engine: ProgramEngine, monitor: Monitor) -> None:
+    def _watch(self, child: ChildProcess, engine: ProgramEngine, monitor: Monitor) -> None:
         code = child.wait()
         self._judge(code, engine)
         monitor.done.set()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from lakewright_engine.project.project import Project
+from lakewright_engine.project.project import PulumiProject
 
 UNEXPECTED_CHANGES = 7
 """Exit code where no changes were expected, and some were found; the CLI's."""
@@ -16,7 +16,7 @@ class Operation:
     """What to do with a stack. `verb` is `preview`, `up`, `refresh` or `destroy`."""
 
     verb: str
-    project: Project
+    project: PulumiProject
     stack: str
     refresh: bool = False
     """Read every object before the program is run."""

@@ -11,7 +11,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from lakewright_engine.display.report import Report
+from lakewright_engine.display.report import OperationReport
 from lakewright_engine.model.signatures import SECRET, SIGNATURE
 from lakewright_engine.state.secrets import PassphraseManager
 from programs.edge_cases import PROGRAMS as ODD_PROGRAMS
@@ -70,7 +70,7 @@ def _told(stack: Stack, outcome: Outcome) -> dict[str, Any]:
 
 def _steps(outcome: Outcome) -> list[dict[str, Any]]:
     """Sorted: only dependencies order steps, and the state that they leave shows whether they were kept."""
-    report = Report()
+    report = OperationReport()
     for event in outcome.events:
         report.add(event)
     steps = report.to_json({}, 0)["steps"]

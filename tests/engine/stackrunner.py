@@ -17,8 +17,8 @@ from typing import Any
 
 from lakewright_engine import Operation, Result, run
 from lakewright_engine.display.report import text
-from lakewright_engine.model.resources import Snapshot
-from lakewright_engine.project.project import Project
+from lakewright_engine.model.resources import StackSnapshot
+from lakewright_engine.project.project import PulumiProject
 from lakewright_engine.state.backend import FileBackend
 from lakewright_engine.state.outputs import stack_outputs
 from lakewright_engine.state.secrets import PassphraseManager
@@ -33,8 +33,8 @@ import select
 import sys
 os.environ["ENGINE"] = str(os.getpid())
 from lakewright_engine import Operation, run
-from lakewright_engine.project.project import Project
-result = run(Operation("up", Project.load(sys.argv[1]), "dev"), lambda event: None)
+from lakewright_engine.project.project import PulumiProject
+result = run(Operation("up", PulumiProject.load(sys.argv[1]), "dev"), lambda event: None)
 print(*result.messages, sep="\\n")
 sys.exit(result.exit)
 """
@@ -85,8 +85,8 @@ class Stack:
         (self.program_dir / "__main__.py").write_text(program)
 
     @property
-    def project(self) -> Project:
-        return Project.load(self.program_dir)
+    def project(self) -> PulumiProject:
+        return PulumiProject.load(self.program_dir)
 
     @property
     def backend(self) -> FileBackend:
@@ -197,7 +197,7 @@ class Stack:
         """The saved state as it is on the disk, secrets encrypted."""
         return self.backend.export(self.project_name, self.name)["deployment"]
 
-    def save(self, snapshot: Snapshot) -> None:
+    def save(self, snapshot: StackSnapshot) -> None:
         """Gives the stack another state."""
         with self._environment({}):
             self.backend.save(self.project_name, self.name, snapshot, self.project.secrets(self.name))

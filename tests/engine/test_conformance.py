@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from lakewright_engine.model.resources import Secret
+from lakewright_engine.model.resources import SecretValue
 from lakewright_engine.state.checkpoint import FIELDS
 from stackrunner import Outcome, Stack
 
@@ -101,7 +101,7 @@ def blind(body: dict[str, Any]) -> dict[str, Any]:
 
 def plain(value: Any, key: str = "") -> Any:
     """Secrets as the fact that they are secret; their content is compared by the files that they end up in."""
-    if isinstance(value, Secret) or (isinstance(value, dict) and "ciphertext" in value):
+    if isinstance(value, SecretValue) or (isinstance(value, dict) and "ciphertext" in value):
         return IDENTITY
     if key == "__provider":
         return bool(value)

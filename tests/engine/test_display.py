@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 from lakewright_engine.display.lines import Display
-from lakewright_engine.display.property_diff import Change, changed_keys, changes, shown
-from lakewright_engine.display.report import Report
+from lakewright_engine.display.property_diff import PropertyChange, changed_keys, changes, shown
+from lakewright_engine.display.report import OperationReport
 from lakewright_engine.model.signatures import SECRET, SIGNATURE, UNKNOWN
 from pulumi.automation.events import EngineEvent
 from rich.console import Console
@@ -114,7 +114,7 @@ def test_the_report_has_steps_in_order_with_changed_keys(stack: Stack) -> None:
     stack.run("up")
     stack.write_program(PROGRAM.replace("CONTENT", "two"))
     outcome = stack.run("up")
-    report = Report()
+    report = OperationReport()
     for event in outcome.events:
         report.add(event)
     found = report.to_json(outcome.outputs, outcome.exit)
@@ -133,10 +133,10 @@ def test_differences_go_down_to_single_values() -> None:
     old = {"tags": {"a": "1", "b": "2"}, "list": [1, 2], "token": HIDDEN, "gone": True}
     new = {"tags": {"a": "1", "b": "3"}, "list": [1], "token": HIDDEN, "fresh": UNKNOWN}
     assert changes(old, new) == [
-        Change("+", "fresh", "[unknown]"),
-        Change("-", "gone", "true"),
-        Change("-", "list[1]", "2"),
-        Change("~", "tags.b", '"2" => "3"'),
+        PropertyChange("+", "fresh", "[unknown]"),
+        PropertyChange("-", "gone", "true"),
+        PropertyChange("-", "list[1]", "2"),
+        PropertyChange("~", "tags.b", '"2" => "3"'),
     ]
     assert changed_keys(old, new) == ["fresh", "gone", "list", "tags"]
 
@@ -145,4 +145,4 @@ def test_values_are_shown_on_one_line_without_secrets() -> None:
     assert shown({"token": HIDDEN, "id": UNKNOWN}) == '{"token": [secret], "id": [unknown]}'
     assert shown(HIDDEN) == "[secret]"
     assert shown("x" * 500).endswith("… (502 characters)")
-    assert changes({}, {"__provider": "gASVIQ"}) == [Change("+", "__provider", "[internal]")]
+    assert changes({}, {"__provider": "gASVIQ"}) == [PropertyChange("+", "__provider", "[internal]")]

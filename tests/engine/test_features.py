@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from aws_programs import stack_program
 from lakewright_engine.model.errors import StateError
-from lakewright_engine.model.resources import Secret
+from lakewright_engine.model.resources import SecretValue
 from stackrunner import Stack
 
 
@@ -35,7 +35,7 @@ File("a", "a.json", platform.require_output("url"), token=platform.require_outpu
     outcome = tenant.run("up")
     assert outcome.exit == 0, outcome.messages
     assert outcome.files["a.json"] == {"path": "a.json", "content": "http://catalog", "token": "s3cr3t"}
-    assert isinstance(tenant.resource("a").inputs["token"], Secret)
+    assert isinstance(tenant.resource("a").inputs["token"], SecretValue)
     assert "s3cr3t" not in (tmp_path / "state/.pulumi/stacks/tenant/dev.json").read_text()
     assert tenant.run("preview", "--expect-no-changes").exit == 0
 

@@ -38,8 +38,8 @@ import os
 import sys
 os.environ["ENGINE"] = str(os.getpid())
 from lakewright_engine import Operation, run
-from lakewright_engine.project.project import Project
-result = run(Operation("up", Project.load(sys.argv[1]), "dev", in_sandbox=True), lambda event: None)
+from lakewright_engine.project.project import PulumiProject
+result = run(Operation("up", PulumiProject.load(sys.argv[1]), "dev", in_sandbox=True), lambda event: None)
 print(json.dumps({"exit": result.exit, "messages": result.messages, "outputs": result.outputs}))
 """
 

@@ -6,9 +6,9 @@ import pytest
 import yaml
 from hypothesis import example, given
 from hypothesis import strategies as st
-from lakewright_engine.model.errors import ProjectError, UnsupportedFeature
+from lakewright_engine.model.errors import ProjectError, UnsupportedFeatureError
 from lakewright_engine.project import yaml_edit
-from lakewright_engine.project.project import Project
+from lakewright_engine.project.project import PulumiProject
 
 COMMENTED = """\
 # Tenant acme, owned by the data platform.
@@ -26,16 +26,16 @@ config:
 
 
 @pytest.fixture
-def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> PulumiProject:
     monkeypatch.setenv("PULUMI_CONFIG_PASSPHRASE", "conformance")
     monkeypatch.setenv("PULUMI_BACKEND_URL", f"file://{tmp_path / 'state'}")
     (tmp_path / "Pulumi.yaml").write_text("name: conf\nruntime: python\nstackConfigDir: tenants\n")
     (tmp_path / "tenants").mkdir()
     (tmp_path / "tenants" / "Pulumi.acme.yaml").write_text(COMMENTED)
-    return Project.load(tmp_path)
+    return PulumiProject.load(tmp_path)
 
 
-def test_set_keeps_comments_and_everything_else(project: Project) -> None:
+def test_set_keeps_comments_and_everything_else(project: PulumiProject) -> None:
     settings = project.stack_config("acme")
     settings.set("size", "5")
     settings.set("aws:region", "us-east-1")
@@ -53,7 +53,7 @@ def test_set_keeps_comments_and_everything_else(project: Project) -> None:
     assert yaml.safe_load(settings.text) == yaml.safe_load(COMMENTED)
 
 
-def test_a_secret_is_encrypted_and_salted(project: Project) -> None:
+def test_a_secret_is_encrypted_and_salted(project: PulumiProject) -> None:
     settings = project.stack_config("acme")
     settings.set("token", "hush", secret=True)
     settings.save()
@@ -68,7 +68,7 @@ def test_a_secret_is_encrypted_and_salted(project: Project) -> None:
     assert (configuration.values["conf:token"], configuration.secret_keys) == ("hush", ["conf:token"])
 
 
-def test_paths_reach_into_structured_values(project: Project) -> None:
+def test_paths_reach_into_structured_values(project: PulumiProject) -> None:
     settings = project.stack_config("acme")
     settings.set("tenant.warehouses[0].name", "sea", path=True)
     settings.set("tenant.warehouses[1]", "true", path=True)
@@ -86,7 +86,7 @@ def test_paths_reach_into_structured_values(project: Project) -> None:
             settings.set(impossible, "x", path=True)
 
 
-def test_a_stack_without_a_file_gets_one(project: Project) -> None:
+def test_a_stack_without_a_file_gets_one(project: PulumiProject) -> None:
     settings = project.stack_config("new")
     settings.set("a", "b")
     settings.save()
@@ -97,19 +97,19 @@ def test_a_stack_without_a_file_gets_one(project: Project) -> None:
     ("text", "message"),
     [("config: [", "cannot be read"), ("- a", "must be a mapping"), ("config: 5", "'config' of .* must be a mapping")],
 )
-def test_a_file_that_is_none_is_named(project: Project, text: str, message: str) -> None:
+def test_a_file_that_is_none_is_named(project: PulumiProject, text: str, message: str) -> None:
     project.stack_file("acme").write_text(text)
     with pytest.raises(ProjectError, match=message) as caught:
         project.stack_config("acme")
     assert str(project.stack_file("acme")) in str(caught.value)
 
 
-def test_what_only_the_cli_can_do_is_refused_by_name(project: Project) -> None:
+def test_what_only_the_cli_can_do_is_refused_by_name(project: PulumiProject) -> None:
     project.stack_file("acme").write_text("secretsprovider: awskms://key\n")
-    with pytest.raises(UnsupportedFeature, match="awskms"):
+    with pytest.raises(UnsupportedFeatureError, match="awskms"):
         project.configuration("acme")
     project.stack_file("acme").write_text("environment: [prod]\n")
-    with pytest.raises(UnsupportedFeature, match="ESC"):
+    with pytest.raises(UnsupportedFeatureError, match="ESC"):
         project.configuration("acme")
 
 
@@ -120,7 +120,7 @@ def test_project_defaults_hold_where_the_stack_says_nothing(tmp_path: Path) -> N
         "config:\n  aws:region: eu\n  size: {type: integer, default: 3}\n  owner: {type: string}\n"
     )
     (tmp_path / "Pulumi.a.yaml").write_text("config:\n  conf:owner: ada\n  conf:size: 4\n")
-    project = Project.load(tmp_path)
+    project = PulumiProject.load(tmp_path)
     assert project.configuration("a").values == {"aws:region": "eu", "conf:size": "4", "conf:owner": "ada"}
     with pytest.raises(ProjectError, match="conf:owner"):
         project.configuration("b")
@@ -136,25 +136,25 @@ def test_the_backend_is_chosen_as_the_cli_chooses(tmp_path: Path, monkeypatch: p
     monkeypatch.delenv("PULUMI_CREDENTIALS_PATH", raising=False)
     monkeypatch.setenv("PULUMI_HOME", str(tmp_path / "home"))
     monkeypatch.delenv("PULUMI_ACCESS_TOKEN", raising=False)
-    assert Project.load(tmp_path).backend().root == tmp_path / ".lakewright" / "state" / ".pulumi"
+    assert PulumiProject.load(tmp_path).backend().root == tmp_path / ".lakewright" / "state" / ".pulumi"
     monkeypatch.setenv("PULUMI_ACCESS_TOKEN", "token")
-    assert Project.load(tmp_path).state_url == "https://api.pulumi.com"
+    assert PulumiProject.load(tmp_path).state_url == "https://api.pulumi.com"
     (tmp_path / "home").mkdir()
     (tmp_path / "home" / "credentials.json").write_text('{"current": "file:///logged/in"}')
-    assert Project.load(tmp_path).state_url == "file:///logged/in"
+    assert PulumiProject.load(tmp_path).state_url == "file:///logged/in"
     (tmp_path / "Pulumi.yaml").write_text("name: conf\nruntime: python\nbackend: {url: 'file://~'}\n")
-    assert Project.load(tmp_path).backend().root == Path.home() / ".pulumi"
+    assert PulumiProject.load(tmp_path).backend().root == Path.home() / ".pulumi"
     monkeypatch.setenv("PULUMI_BACKEND_URL", "file://.")
     monkeypatch.chdir(tmp_path)
-    assert Project.load(tmp_path).backend().root == tmp_path / ".pulumi"
+    assert PulumiProject.load(tmp_path).backend().root == tmp_path / ".pulumi"
 
 
 def test_no_project_and_no_python_are_said(tmp_path: Path) -> None:
     with pytest.raises(ProjectError, match=r"no Pulumi.yaml found in .* give the project's folder with -C DIR"):
-        Project.load(tmp_path)
+        PulumiProject.load(tmp_path)
     (tmp_path / "Pulumi.yaml").write_text("name: conf\nruntime: nodejs\n")
-    with pytest.raises(UnsupportedFeature, match="nodejs"):
-        Project.load(tmp_path)
+    with pytest.raises(UnsupportedFeatureError, match="nodejs"):
+        PulumiProject.load(tmp_path)
 
 
 names = st.text("abc", min_size=1, max_size=3)

@@ -26,12 +26,12 @@ import signal
 import sys
 from lakewright_engine import Operation, run
 from lakewright_engine.display.lines import Display
-from lakewright_engine.project.project import Project
+from lakewright_engine.project.project import PulumiProject
 from rich.console import Console
 # The tests themselves may run under nohup, or in the background, which leave signals ignored.
 signal.signal(signal.SIGHUP, signal.SIG_IGN if sys.argv[2] == "nohup" else signal.SIG_DFL)
 with Display(Console(soft_wrap=True), "up", "dev", dry=False, diff=False) as display:
-    result = run(Operation("up", Project.load(sys.argv[1]), "dev"), display)
+    result = run(Operation("up", PulumiProject.load(sys.argv[1]), "dev"), display)
 """
 
 

@@ -7,7 +7,7 @@ from lakewright.cli.engines import choice as engines
 from lakewright.cli.engines.choice import Embedded, choose, told
 from lakewright.cli.environments import ignored_sandbox, is_in_sandbox
 from lakewright.project_files import plugins
-from lakewright_engine.project.project import Project
+from lakewright_engine.project.project import PulumiProject
 
 
 @pytest.fixture
@@ -23,10 +23,10 @@ def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def project(tmp_path: Path) -> Project:
+def project(tmp_path: Path) -> PulumiProject:
     (tmp_path / "Pulumi.yaml").write_text("name: conf\nruntime: python\n")
     (tmp_path / "__main__.py").write_text("import pulumi\n")
-    return Project.load(tmp_path)
+    return PulumiProject.load(tmp_path)
 
 
 def install(folder: Path, *names: str) -> None:
@@ -35,13 +35,13 @@ def install(folder: Path, *names: str) -> None:
         (folder / name).chmod(0o755)
 
 
-def test_without_the_cli_the_embedded_engine_runs(path: Path, project: Project) -> None:
+def test_without_the_cli_the_embedded_engine_runs(path: Path, project: PulumiProject) -> None:
     assert told(choose("auto", project, "dev")) == "Engine: embedded (the Pulumi CLI is not on the PATH)"
     install(path, "pulumi")
     assert "pulumi-language-python" in choose("auto", project, "dev").reason
 
 
-def test_the_cli_runs_what_it_has_the_plugins_for(path: Path, project: Project, tmp_path: Path) -> None:
+def test_the_cli_runs_what_it_has_the_plugins_for(path: Path, project: PulumiProject, tmp_path: Path) -> None:
     install(path, "pulumi", "pulumi-language-python")
     assert choose("auto", project, "dev").name == "pulumi"
     (tmp_path / "__main__.py").write_text("import pulumi_aws as aws\n")
@@ -51,7 +51,7 @@ def test_the_cli_runs_what_it_has_the_plugins_for(path: Path, project: Project, 
 
 
 def test_what_a_package_depends_on_is_needed_too(
-    path: Path, project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    path: Path, project: PulumiProject, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     install(path, "pulumi", "pulumi-language-python")
     (tmp_path / "__main__.py").write_text("from lakewright.tenant import Tenant\n")
@@ -62,7 +62,7 @@ def test_what_a_package_depends_on_is_needed_too(
     assert choose("auto", project, "dev").name == "pulumi"
 
 
-def test_providers_in_the_state_are_needed(path: Path, project: Project, tmp_path: Path) -> None:
+def test_providers_in_the_state_are_needed(path: Path, project: PulumiProject, tmp_path: Path) -> None:
     state = tmp_path / "state" / ".pulumi"
     (state / "stacks" / "conf").mkdir(parents=True)
     (state / "meta.yaml").write_text("version: 1\n")
@@ -73,7 +73,7 @@ def test_providers_in_the_state_are_needed(path: Path, project: Project, tmp_pat
     assert plugins.needed(project, "dev") == {"gcp"}
 
 
-def test_a_sandbox_keeps_to_its_own_providers(path: Path, project: Project, tmp_path: Path) -> None:
+def test_a_sandbox_keeps_to_its_own_providers(path: Path, project: PulumiProject, tmp_path: Path) -> None:
     """The CLI has plugins for everything, yet towards a sandbox its own providers are used."""
     install(path, "pulumi", "pulumi-language-python", "pulumi-resource-aws")
     (tmp_path / "__main__.py").write_text("import pulumi_aws as aws\n")
@@ -90,7 +90,7 @@ def test_a_sandbox_keeps_to_its_own_providers(path: Path, project: Project, tmp_
 
 
 def test_sandbox_variable_leaves_other_environments_alone(
-    path: Path, project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    path: Path, project: PulumiProject, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     install(path, "pulumi", "pulumi-language-python", "pulumi-resource-aws")
     (tmp_path / "__main__.py").write_text("import pulumi_aws as aws\n")
@@ -109,10 +109,10 @@ def test_sandbox_variable_leaves_other_environments_alone(
     assert ignored_sandbox(project, "dev") == ""
 
 
-def test_sandbox_is_looked_up_once_a_run(path: Path, project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sandbox_is_looked_up_once_a_run(path: Path, project: PulumiProject, monkeypatch: pytest.MonkeyPatch) -> None:
     looks: list[str] = []
 
-    def look(_: Project, stack: str) -> bool:
+    def look(_: PulumiProject, stack: str) -> bool:
         looks.append(stack)
         return True
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from lakewright.cli.engines.tenant_owners import NOT_OURS, NamingOwners
 from lakewright_engine import Operation, Result
-from lakewright_engine.project.project import Project
+from lakewright_engine.project.project import PulumiProject
 
 SPEC = """config:
   lakewright:tenant: {name: acme, environment: production}
@@ -24,7 +24,7 @@ class RefusingEngine:
 
 
 @pytest.fixture
-def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> PulumiProject:
     """Two stacks: `mine` declares tenant acme, and `theirs` is in the same backend."""
     monkeypatch.setenv("PULUMI_BACKEND_URL", f"file://{tmp_path / 'state'}")
     monkeypatch.setenv("PULUMI_CONFIG_PASSPHRASE", "p")
@@ -34,13 +34,13 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
         "lakekeeper: {endpoint: 'https://lakekeeper.example/'}\n"
     )
     (tmp_path / "Pulumi.mine.yaml").write_text(SPEC)
-    found = Project.load(tmp_path)
+    found = PulumiProject.load(tmp_path)
     for stack in ("mine", "theirs"):
         found.backend().create(found.name, stack, found.secrets(stack))
     return found
 
 
-def hold_project(project: Project, endpoint: str) -> None:
+def hold_project(project: PulumiProject, endpoint: str) -> None:
     """Give the other stack the tenant's project at an endpoint."""
     backend = project.backend()
     exported: dict[str, Any] = backend.export("lake", "theirs")
@@ -54,7 +54,7 @@ def hold_project(project: Project, endpoint: str) -> None:
 @pytest.mark.parametrize(
     ("endpoint", "is_named"), [("https://LAKEKEEPER.example:443", True), ("https://staging.example", False)]
 )
-def test_owner_is_a_stack_on_the_same_server(project: Project, endpoint: str, *, is_named: bool) -> None:
+def test_owner_is_a_stack_on_the_same_server(project: PulumiProject, endpoint: str, *, is_named: bool) -> None:
     hold_project(project, endpoint)
 
     result = NamingOwners(RefusingEngine()).run(Operation("up", project, "mine"), lambda _: None)

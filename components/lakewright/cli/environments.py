@@ -16,14 +16,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from lakewright_engine.project.project import Project
+    from lakewright_engine.project.project import PulumiProject
 
     from lakewright.project_files.servers import Servers
 
 _SANDBOX_VARIABLE = "LAKEWRIGHT_SANDBOX"
 
 
-def is_in_sandbox(project: Project, stack: str) -> bool:
+def is_in_sandbox(project: PulumiProject, stack: str) -> bool:
     """Return whether the stack is a tenant whose environment is a sandbox.
 
     What cannot be read is none: the program reports it, with the reason.
@@ -32,7 +32,7 @@ def is_in_sandbox(project: Project, stack: str) -> bool:
     return isinstance(stack_files.raw_environment(project.root, name).get("sandbox"), str) if name else False
 
 
-def ignored_sandbox(project: Project, stack: str) -> str:
+def ignored_sandbox(project: PulumiProject, stack: str) -> str:
     """Return a sentence where LAKEWRIGHT_SANDBOX is set and the stack's environment is no sandbox; empty elsewhere."""
     if not os.environ.get(_SANDBOX_VARIABLE):
         return ""
@@ -42,7 +42,7 @@ def ignored_sandbox(project: Project, stack: str) -> str:
     return f"{_SANDBOX_VARIABLE} is ignored: environments/{name}.yaml has no `sandbox`, so the stack runs against it."
 
 
-def _environment_name(project: Project, stack: str) -> str:
+def _environment_name(project: PulumiProject, stack: str) -> str:
     """Return the name of the stack's environment; empty where the stack is no tenant or its settings are damaged."""
     spec = stack_files.raw_spec(project.stack_file(stack))
     name = spec.get("environment")

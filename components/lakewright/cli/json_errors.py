@@ -11,13 +11,13 @@ from typer.core import TyperCommand
 from lakewright.cli.errors import told
 
 if TYPE_CHECKING:
-    from lakewright_engine.display.report import Report
+    from lakewright_engine.display.report import OperationReport
 
 
 class Broken(Exception):  # noqa: N818 - named for what happened
     """An operation that broke off by its cause, with what was done until then. Never reaches a person."""
 
-    def __init__(self, report: Report) -> None:
+    def __init__(self, report: OperationReport) -> None:
         super().__init__()
         self.report = report
 
@@ -43,9 +43,9 @@ def _tell(error: Exception, *, as_json: bool) -> NoReturn:
     """Print the object, and pass the error on to where it ends the process."""
     if isinstance(error, typer.Exit | typer.Abort) or not as_json:
         raise error
-    from lakewright_engine.display.report import Report  # noqa: PLC0415 - `--help` needs no engine
+    from lakewright_engine.display.report import OperationReport  # noqa: PLC0415 - `--help` needs no engine
 
-    report, cause = Report(), error
+    report, cause = OperationReport(), error
     if isinstance(error, Broken) and isinstance(error.__cause__, Exception):
         report, cause = error.report, error.__cause__
     failed = report.to_json({}, getattr(cause, "exit_code", 1))

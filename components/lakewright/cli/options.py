@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from lakewright_engine.project.project import Project
+    from lakewright_engine.project.project import PulumiProject
     from lakewright_engine.state.backend import FileBackend
 
 StackName = Annotated[str, typer.Option("--stack", "-s", help="The stack's name; one stack is one tenant.")]
@@ -17,20 +17,20 @@ Directory = Annotated[Path, typer.Option("-C", "--cwd", help="The program's fold
 HERE = Path()
 
 
-def load_project(directory: Path) -> Project:
+def load_project(directory: Path) -> PulumiProject:
     """The project of a folder. As with the CLI's -C, relative paths start there from now on."""
     from lakewright_engine.model.errors import ProjectError  # noqa: PLC0415 - `--help` needs no engine
-    from lakewright_engine.project.project import Project  # noqa: PLC0415
+    from lakewright_engine.project.project import PulumiProject  # noqa: PLC0415
 
     try:
         os.chdir(directory)
     except OSError as error:
         raise ProjectError(f"-C {directory}: {error.strerror}") from error
-    return Project.load()
+    return PulumiProject.load()
 
 
-def existing_stack(directory: Path, stack: str) -> tuple[Project, FileBackend]:
-    """The project and backend of a stack; raises StackNotFound if the backend does not have it."""
+def existing_stack(directory: Path, stack: str) -> tuple[PulumiProject, FileBackend]:
+    """The project and backend of a stack; raises StackNotFoundError if the backend does not have it."""
     from lakewright_engine.state.backend import no_such_stack  # noqa: PLC0415
 
     project = load_project(directory)

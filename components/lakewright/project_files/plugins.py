@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from lakewright_engine.project.project import Project
+    from lakewright_engine.project.project import PulumiProject
     from lakewright_engine.state.backend import FileBackend
 
 PROVIDER_TYPE = "pulumi:providers:"
@@ -20,7 +20,7 @@ BUNDLED = ("pulumi", "pulumi-python", "policy")
 """Providers that come with the CLI and the SDK, and SDK packages without a provider."""
 
 
-def needed(project: Project, stack: str) -> set[str]:
+def needed(project: PulumiProject, stack: str) -> set[str]:
     """The plugins of the providers in the stack's state, and of the SDKs that its program and its packages import."""
     return (_in_state(project, stack) | _imported(project)) - {*BUNDLED}
 
@@ -42,7 +42,7 @@ def unattached(plugins: set[str]) -> list[str]:
     )
 
 
-def _in_state(project: Project, stack: str) -> set[str]:
+def _in_state(project: PulumiProject, stack: str) -> set[str]:
     from lakewright_engine.model.errors import EngineError  # noqa: PLC0415 - only where an engine is to be chosen
 
     try:
@@ -56,7 +56,7 @@ def _in_state(project: Project, stack: str) -> set[str]:
     return {type_.removeprefix(PROVIDER_TYPE) for type_ in types if type_.startswith(PROVIDER_TYPE)}
 
 
-def _imported(project: Project) -> set[str]:
+def _imported(project: PulumiProject) -> set[str]:
     """`pulumi_*` packages that the program imports, and those that the packages it imports depend on."""
     program = project.program
     files = [program] if program.is_file() else sorted(program.glob("*.py"))
@@ -82,7 +82,7 @@ def _modules(file: Path) -> set[str]:
     return names
 
 
-def _site_packages(project: Project) -> list[str]:
+def _site_packages(project: PulumiProject) -> list[str]:
     if project.virtualenv is None:
         return sys.path
     return [str(folder) for folder in project.virtualenv.glob("lib/python*/site-packages")]

@@ -13,7 +13,7 @@ from pulumi.automation.events import EngineEvent
 
 from lakewright_engine.model.properties import display
 from lakewright_engine.model.resources import ResourceState
-from lakewright_engine.model.step import Step
+from lakewright_engine.model.step import DeploymentStep
 
 OnEvent = Callable[[EngineEvent], None]
 
@@ -34,11 +34,11 @@ class Events:
     def prelude(self, config: dict[str, str]) -> None:
         self._send("preludeEvent", {"config": config})
 
-    def started(self, step: Step) -> None:
+    def started(self, step: DeploymentStep) -> None:
         if not step.is_internal:
             self._send("resourcePreEvent", {"metadata": self._metadata(step, step.op), "planning": self._planning})
 
-    def finished(self, step: Step) -> None:
+    def finished(self, step: DeploymentStep) -> None:
         """The step is over: counts it."""
         if step.is_internal:
             return
@@ -46,13 +46,13 @@ class Events:
         if self._refreshing if refresh else step.logical:
             self.changes[step.counted_as] += 1
 
-    def outputs(self, step: Step) -> None:
+    def outputs(self, step: DeploymentStep) -> None:
         """The outputs of the step's resource are known."""
         if not step.is_internal:
             metadata = self._metadata(step, step.counted_as)
             self._send("resOutputsEvent", {"metadata": metadata, "planning": self._planning})
 
-    def failed(self, step: Step) -> None:
+    def failed(self, step: DeploymentStep) -> None:
         self._send("resOpFailedEvent", {"metadata": self._metadata(step, step.op), "status": 0, "steps": 0})
 
     def diagnostic(
@@ -104,7 +104,7 @@ class Events:
                 self._on_event = _ignore
 
     @staticmethod
-    def _metadata(step: Step, op: str) -> dict[str, Any]:
+    def _metadata(step: DeploymentStep, op: str) -> dict[str, Any]:
         state, diff = step.state, step.diff
         detailed = diff.detailed
         old = _state(step.old)

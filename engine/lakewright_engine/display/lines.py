@@ -11,7 +11,7 @@ from rich.markup import escape
 from rich.text import Text
 
 from lakewright_engine.display.property_diff import shown
-from lakewright_engine.display.report import Report, StepReport, message_of
+from lakewright_engine.display.report import OperationReport, StepReport, message_of
 
 if TYPE_CHECKING:
     from pulumi.automation.events import DiagnosticEvent, EngineEvent
@@ -45,7 +45,7 @@ class Display:
     """Give it every event; use it as a context so that the live line is cleared."""
 
     def __init__(self, console: Console, verb: str, stack: str, *, dry: bool, diff: bool = False) -> None:
-        self.report = Report()
+        self.report = OperationReport()
         self._console = console
         self._dry = dry
         self._diff = diff

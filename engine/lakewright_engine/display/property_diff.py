@@ -23,7 +23,7 @@ LONGEST = 160
 
 
 @dataclass(frozen=True)
-class Change:
+class PropertyChange:
     """One property that differs. `sign` is `+`, `-` or `~`."""
 
     sign: str
@@ -31,7 +31,7 @@ class Change:
     text: str
 
 
-def changes(old: Mapping[str, Any], new: Mapping[str, Any], opaque: Sequence[str] = ()) -> list[Change]:
+def changes(old: Mapping[str, Any], new: Mapping[str, Any], opaque: Sequence[str] = ()) -> list[PropertyChange]:
     """Return what differs, down to single values; properties of the engine's own without their values.
 
     Args:
@@ -43,7 +43,7 @@ def changes(old: Mapping[str, Any], new: Mapping[str, Any], opaque: Sequence[str
     return [change for change in found if not any(_is_inside(change.path, path) for path in opaque)]
 
 
-def changes_at(path: str, kind: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> list[Change]:
+def changes_at(path: str, kind: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> list[PropertyChange]:
     """Return what differs at one path of a provider's detailed diff, down to single values.
 
     Args:
@@ -95,7 +95,7 @@ def shown(value: Any) -> str:
     return text if len(text) <= LONGEST else f"{text[:LONGEST]}… ({len(text)} characters)"
 
 
-def _compared(path: str, old: Any, new: Any) -> Iterator[Change]:
+def _compared(path: str, old: Any, new: Any) -> Iterator[PropertyChange]:
     if isinstance(old, dict) and isinstance(new, dict) and not (SIGNATURE in old or SIGNATURE in new):
         olds, news = cast("dict[str, Any]", old), cast("dict[str, Any]", new)
         for key in sorted({*olds, *news}):
@@ -107,11 +107,11 @@ def _compared(path: str, old: Any, new: Any) -> Iterator[Change]:
             pair = [items[index] if index < len(items) else ABSENT for items in (before, after)]
             yield from _compared(f"{path}[{index}]", *pair)
     elif old is ABSENT:
-        yield Change("+", path, _text(path, new))
+        yield PropertyChange("+", path, _text(path, new))
     elif new is ABSENT:
-        yield Change("-", path, _text(path, old))
+        yield PropertyChange("-", path, _text(path, old))
     elif blinded(old) != blinded(new):
-        yield Change("~", path, f"{_text(path, old)} => {_text(path, new)}")
+        yield PropertyChange("~", path, f"{_text(path, old)} => {_text(path, new)}")
 
 
 def _is_inside(path: str, outer: str) -> bool:

@@ -6,7 +6,14 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, Any, cast
 
-from lakewright_engine.display.property_diff import Change, blinded, bookkeeping, changed_keys, changes, changes_at
+from lakewright_engine.display.property_diff import (
+    PropertyChange,
+    blinded,
+    bookkeeping,
+    changed_keys,
+    changes,
+    changes_at,
+)
 from lakewright_engine.model.urns import is_default_provider, urn_name
 
 if TYPE_CHECKING:
@@ -45,7 +52,7 @@ class StepReport:
         """The operation, or for a refresh what it found."""
         return self.result or self.op
 
-    def changes(self) -> list[Change]:
+    def changes(self) -> list[PropertyChange]:
         """Return what differs, property by property: where the provider says it in detail, exactly that."""
         details = self.metadata.detailed_diff if self.metadata is not None else None
         if self.metadata is None or not details:
@@ -53,7 +60,7 @@ class StepReport:
         sides = (_part(self.metadata.old, "inputs"), _part(self.metadata.new, "inputs"))
         states = (_part(self.metadata.old, "outputs"), _part(self.metadata.new, "outputs"))
         against_state = (states[0], states[1] if self.op == "refresh" else sides[1])
-        found: dict[str, Change] = {}
+        found: dict[str, PropertyChange] = {}
         for path, detail in sorted(details.items()):
             old, new = sides if detail.input_diff else against_state
             found |= {change.path: change for change in changes_at(path, text(detail.diff_kind), old, new)}
@@ -61,7 +68,7 @@ class StepReport:
 
 
 @dataclass
-class Report:
+class OperationReport:
     """Grows with every event that is given to `add`."""
 
     steps: list[StepReport] = field(default_factory=list[StepReport])

@@ -1,20 +1,18 @@
-"""The engine's exceptions.
+"""Errors of the engine.
 
 EngineError
-├── UnsupportedFeature    a program or option asks for something that this engine does not do
-├── ProgramError          the program's own mistake: a duplicate name, a bad alias, a missing parent
-├── ProtectedError        a protected resource is not deleted
-├── HookFailed            a hook failed, or is not there
-├── ProjectError          Pulumi.yaml or a stack's configuration: missing, not readable, or says something impossible
-├── StateError            a backend or checkpoint that is not there, not readable, or not as expected
-│   ├── StackLocked       another process is changing the stack
-│   └── StackNotFound     there is no stack of that name
-├── SecretsError          a passphrase that is missing or wrong, a ciphertext that is none
-└── ProviderError         a provider could not be started, or refused a call
-    └── InitFailed        the object exists, but did not become healthy
+├── UnsupportedFeatureError   a program or option needs something that this engine does not support
+├── ProgramError              a mistake in the program: a duplicate name, a bad alias, a missing parent
+├── ProtectedError            a protected resource was to be deleted
+├── HookError                 a hook failed or is not registered
+├── ProjectError              Pulumi.yaml or a stack's configuration is missing, unreadable or invalid
+├── StateError                a backend or checkpoint is missing, unreadable or invalid
+│   ├── StackLockedError      another process is changing the stack
+│   └── StackNotFoundError    no stack has that name
+├── SecretsError              a passphrase is missing or wrong, or a ciphertext is invalid
+└── ProviderError             a provider could not be started or rejected a call
+    └── InitializationError   the object exists but did not become healthy
 """
-
-# ruff: noqa: N818 - the names say what happened
 
 from __future__ import annotations
 
@@ -25,62 +23,62 @@ if TYPE_CHECKING:
 
 
 class EngineError(Exception):
-    """Something that a person can read and act on; never holds a secret."""
+    """An error that a user can read and act on. Its message never holds a secret."""
 
     exit_code = 1
-    """The CLI's exit code for it."""
+    """The exit code of `lakewright` and of the Pulumi CLI."""
 
 
-class UnsupportedFeature(EngineError):
-    """Names the feature and the way out."""
+class UnsupportedFeatureError(EngineError):
+    """The engine does not support a feature. The message names the feature and an alternative."""
 
 
 class ProgramError(EngineError):
-    """The program asks for something impossible."""
+    """The program requests something impossible."""
 
 
 class ProtectedError(EngineError):
-    """Names the resource and how to unprotect it."""
+    """A resource is protected. The message says how to unprotect it."""
 
 
-class HookFailed(EngineError):
-    """Names the hook, and says what it raised."""
+class HookError(EngineError):
+    """A hook failed or is missing. The message names the hook and its error."""
 
 
 class ProjectError(EngineError):
-    """Names the file, what was expected and what was found."""
+    """A project file is invalid. The message says what was expected and what was found."""
 
 
 class StateError(EngineError):
-    """Names the stack or file, and what to do about it."""
+    """A state is invalid. The message names the stack or file and what to do."""
 
 
-class StackLocked(StateError):
-    """Names who holds the lock, and how to cancel it."""
+class StackLockedError(StateError):
+    """A stack is locked. The message names the holder and says how to remove the lock."""
 
 
-class StackNotFound(StateError):
-    """Names the stack and how to make it."""
+class StackNotFoundError(StateError):
+    """A stack does not exist. The message says how to create it."""
 
     exit_code = 6
 
 
 class SecretsError(EngineError):
-    """Never says more than which stack and which variable."""
+    """A secret cannot be read. The message names only the stack and the environment variable."""
 
 
 class ProviderError(EngineError):
-    """What a provider answered, in its own words."""
+    """A provider call failed. The message is that of the provider."""
 
     def __init__(self, message: str, *, unimplemented: bool = False, ambiguous: bool = False) -> None:
         super().__init__(message)
         self.unimplemented = unimplemented
         self.ambiguous = ambiguous
-        """The call may have done its work all the same: no answer came, or the provider itself could not tell."""
+        """The call may have succeeded: no response came, or the provider does not know."""
 
 
-class InitFailed(ProviderError):
-    """A create, update or read that left an object which is not ready; `reasons` say why."""
+class InitializationError(ProviderError):
+    """A create, update or read left an object that is not ready, for the `reasons` given."""
 
     def __init__(self, reasons: list[str], object_id: str, outputs: Properties, inputs: Properties | None) -> None:
         super().__init__("; ".join(reasons) or "the object did not become ready")
@@ -90,5 +88,5 @@ class InitFailed(ProviderError):
         self.inputs = inputs
 
 
-class Stopped(Exception):
-    """The deployment ended while a request was waiting; whoever asked gets no answer."""
+class DeploymentStoppedError(Exception):
+    """The deployment ended while a request was waiting. The request gets no response."""

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any, cast
 
 from lakewright_engine.model.errors import ProgramError
-from lakewright_engine.model.resources import Properties, Secret, Value
+from lakewright_engine.model.resources import Properties, SecretValue, Value
 
 Path = list[str | int]
 _ABSENT = object()
@@ -70,7 +70,7 @@ def _keys(value: Any) -> list[str | int]:
 
 
 def _open(value: Any) -> Any:
-    return value.value if isinstance(value, Secret) else value
+    return value.value if isinstance(value, SecretValue) else value
 
 
 def _get(value: Any, path: Path) -> Any:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, cast
 from google.protobuf.struct_pb2 import NULL_VALUE, ListValue, Struct
 from google.protobuf.struct_pb2 import Value as WireValue
 
-from lakewright_engine.model.resources import Asset, Properties, ResourceReference, Secret, Unknown, Value
+from lakewright_engine.model.resources import Asset, Properties, ResourceReference, SecretValue, Unknown, Value
 from lakewright_engine.model.signatures import ARCHIVE, ASSET, OUTPUT, RESOURCE, SECRET, SIGNATURE, UNKNOWN
 
 if TYPE_CHECKING:
@@ -69,9 +69,9 @@ def _wire_form(value: Value) -> Value:
     return {key: _wire_form(item) for key, item in value.items()} if isinstance(value, dict) else value
 
 
-def secret(value: Value) -> Secret:
+def secret(value: Value) -> SecretValue:
     """A secret of a secret is one secret."""
-    return value if isinstance(value, Secret) else Secret(value)
+    return value if isinstance(value, SecretValue) else SecretValue(value)
 
 
 def to_struct(properties: Properties) -> Struct:
@@ -110,7 +110,7 @@ def _fill(wire: WireValue, value: Value) -> None:  # noqa: PLR0912 - one branch 
             _fill(fields.fields[key], item)
     elif isinstance(value, Unknown):
         wire.string_value = UNKNOWN
-    elif isinstance(value, Secret):
+    elif isinstance(value, SecretValue):
         _fill(wire, {SIGNATURE: SECRET, "value": value.value})
     elif isinstance(value, ResourceReference):
         reference: Properties = {SIGNATURE: RESOURCE, "urn": value.urn}
@@ -131,7 +131,7 @@ def rewrite(value: Value, change: Callable[[Value], Value]) -> Value:
         return change({key: rewrite(item, change) for key, item in value.items()})
     if isinstance(value, list):
         return change([rewrite(item, change) for item in value])
-    if isinstance(value, Secret):
+    if isinstance(value, SecretValue):
         return change(secret(rewrite(value.value, change)))
     return change(value)
 
@@ -140,7 +140,7 @@ def without_secrets(value: Value) -> Value:
     """The same value in plain text: for providers that do not accept secrets, and for comparing."""
     if not has_secret(value):
         return value
-    return rewrite(value, lambda item: item.value if isinstance(item, Secret) else item)
+    return rewrite(value, lambda item: item.value if isinstance(item, SecretValue) else item)
 
 
 def plain(properties: Properties) -> Properties:
@@ -161,7 +161,7 @@ def flat_references(properties: Properties) -> Properties:
 
 
 def has_secret(value: Value) -> bool:
-    return _holds(value, Secret)
+    return _holds(value, SecretValue)
 
 
 def holds_asset(properties: Properties) -> bool:
@@ -182,14 +182,14 @@ def _holds(value: Value, kind: type) -> bool:
         return any(_holds(item, kind) for item in value.values() if type(item) not in _SCALARS)
     if isinstance(value, list):
         return any(_holds(item, kind) for item in value if type(item) not in _SCALARS)
-    if isinstance(value, Secret):
+    if isinstance(value, SecretValue):
         return _holds(value.value, kind)
     return isinstance(value, ResourceReference) and _holds(value.id, kind)
 
 
 def same(left: Value, right: Value) -> bool:
     """Equality as Pulumi sees it: a bool is no number, and secrets compare by content."""
-    if isinstance(left, Secret) or isinstance(right, Secret):
+    if isinstance(left, SecretValue) or isinstance(right, SecretValue):
         return same(without_secrets(left), without_secrets(right))
     if isinstance(left, dict) and isinstance(right, dict):
         return left.keys() == right.keys() and all(same(item, right[key]) for key, item in left.items())
@@ -217,7 +217,7 @@ def mark_secrets(outputs: Properties, inputs: Properties) -> Properties:
 
 def mark_secret_outputs(outputs: Properties, additional: list[str], inputs: Properties) -> Properties:
     """Return the outputs with every secret marked: `additional` ones, and those with the name of a secret input."""
-    keys = ({*additional} - {"id"}) | {key for key, value in inputs.items() if isinstance(value, Secret)}
+    keys = ({*additional} - {"id"}) | {key for key, value in inputs.items() if isinstance(value, SecretValue)}
     return {key: secret(value) if key in keys else value for key, value in outputs.items()}
 
 
@@ -225,7 +225,7 @@ def display(value: Value) -> Any:  # noqa: PLR0911 - one a kind
     """JSON for events and people: secrets blinded, unknowns as their placeholder."""
     if type(value) in _SCALARS:
         return value
-    if isinstance(value, Secret):
+    if isinstance(value, SecretValue):
         return {SIGNATURE: SECRET, "ciphertext": "[secret]"}
     if isinstance(value, Unknown):
         return UNKNOWN
@@ -251,7 +251,7 @@ def blinded(value: Value) -> Any:
     """What a person may see of an output: `[secret]` in place of a secret."""
     if type(value) in _SCALARS:
         return value
-    if isinstance(value, Secret):
+    if isinstance(value, SecretValue):
         return "[secret]"
     if isinstance(value, dict):
         return {key: blinded(item) for key, item in value.items()}

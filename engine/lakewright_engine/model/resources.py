@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 
 
 @dataclass(frozen=True)
-class Secret:
+class SecretValue:
     """A value that is encrypted wherever it is stored and never displayed."""
 
     value: Value
@@ -37,9 +37,8 @@ class Asset:
     wire: dict[str, Any]
 
 
-Value: TypeAlias = (
-    "bool | int | float | str | list[Value] | dict[str, Value] | Secret | Unknown | ResourceReference | Asset | None"
-)
+Scalar: TypeAlias = bool | int | float | str | None
+Value: TypeAlias = "Scalar | list[Value] | dict[str, Value] | SecretValue | Unknown | ResourceReference | Asset"
 Properties: TypeAlias = "dict[str, Value]"
 
 
@@ -98,7 +97,7 @@ class PendingOperation:
 
 
 @dataclass
-class Snapshot:
+class StackSnapshot:
     """The state of a stack: resources in dependency order, and what was under way."""
 
     resources: list[ResourceState] = field(default_factory=list[ResourceState])

@@ -33,7 +33,7 @@ class Diff:
 
 
 @dataclass
-class Step:
+class DeploymentStep:
     """One step of a plan: an operation that leads from `old` to `new`."""
 
     op: str

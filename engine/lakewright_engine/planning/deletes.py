@@ -5,9 +5,9 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
-from lakewright_engine.model.errors import EngineError, ProtectedError, Stopped, UnsupportedFeature
+from lakewright_engine.model.errors import DeploymentStoppedError, EngineError, ProtectedError, UnsupportedFeatureError
 from lakewright_engine.model.resources import ResourceState
-from lakewright_engine.model.step import Step
+from lakewright_engine.model.step import DeploymentStep
 from lakewright_engine.planning.deletion_order import Dependencies, deletion_batches
 from lakewright_engine.planning.targeted_deletes import left_alone, refuse_implied
 from lakewright_engine.planning.untargeted import keep
@@ -54,7 +54,7 @@ def expect_nothing_left(deployment: Deployment) -> None:
 
 
 def refuse_delete_hooks(deployment: Deployment) -> None:
-    """Raises UnsupportedFeature for hooks of deletions: a destroy runs no program that could serve them."""
+    """Raises UnsupportedFeatureError for hooks of deletions: a destroy runs no program that could serve them."""
     bound = {
         state.urn: [*state.hooks.get("BeforeDelete", ()), *state.hooks.get("AfterDelete", ())]
         for state in deployment.resources
@@ -64,30 +64,30 @@ def refuse_delete_hooks(deployment: Deployment) -> None:
         message = f"Resource has delete hooks registered, but the program is not running. Hooks: {', '.join(names)}"
         deployment.events.diagnostic("error", message, urn)
     if bound:
-        raise UnsupportedFeature(
+        raise UnsupportedFeatureError(
             "a destroy does not run the program, and so cannot run delete hooks: delete these resources with an up of "
             "a program that only registers the hooks, or use the Pulumi CLI (`pulumi destroy --run-program`)"
         )
 
 
-def _step(deployment: Deployment, state: ResourceState, wanted: set[str]) -> Step | None:
+def _step(deployment: Deployment, state: ResourceState, wanted: set[str]) -> DeploymentStep | None:
     if id(state) in deployment.deleted_early:
         return None
     if state.delete:
-        return Step("discard-replaced" if state.external else "delete-replaced", state, None, logical=False)
+        return DeploymentStep("discard-replaced" if state.external else "delete-replaced", state, None, logical=False)
     if state.urn in wanted:
         return None
     if state.pending_replacement:
-        return Step("remove-pending-replace", state, None, logical=False)
-    return Step("discard" if state.external else "delete", state, None)
+        return DeploymentStep("remove-pending-replace", state, None, logical=False)
+    return DeploymentStep("discard" if state.external else "delete", state, None)
 
 
-def _delete(deployment: Deployment, step: Step) -> bool:
+def _delete(deployment: Deployment, step: DeploymentStep) -> bool:
     """Delete an object; return whether it is protected and therefore stays."""
     # A deletion that was ready when another failed is carried out all the same, as the CLI does.
     try:
         deployment.delete(step, even_if_stopped=True)
-    except Stopped:
+    except DeploymentStoppedError:
         return False
     except ProtectedError:
         return True

@@ -6,7 +6,7 @@ import threading
 
 from lakewright_engine.model.errors import ProgramError
 from lakewright_engine.model.resources import ResourceState
-from lakewright_engine.model.step import Step
+from lakewright_engine.model.step import DeploymentStep
 from lakewright_engine.planning.replacement import Dependent, dependent_replacements, replaced_together
 from lakewright_engine.steps.deployment import Deployment
 
@@ -45,7 +45,7 @@ class EarlyDeletions:
 
         Raises:
             ProgramError: One of its dependents is protected.
-            Stopped: A deletion failed.
+            DeploymentStoppedError: A deletion failed.
         """
         with self._lock:
             own, others = self._plan(old)
@@ -87,11 +87,11 @@ class EarlyDeletions:
     def _delete(self, state: ResourceState) -> None:
         deployment = self._deployment
         if state.delete:
-            deployment.delete(Step("discard" if state.external else "delete", state, None))
+            deployment.delete(DeploymentStep("discard" if state.external else "delete", state, None))
             deployment.deleted_early.add(id(state))
             return
         op = "discard-replaced" if state.external else "delete-replaced"
-        deployment.delete(Step(op, state, None, logical=False), before_replacement=True)
+        deployment.delete(DeploymentStep(op, state, None, logical=False), before_replacement=True)
 
 
 def _refuse_protected(dependent: ResourceState, urn: str) -> None:

@@ -6,21 +6,21 @@ import threading
 from dataclasses import replace
 from typing import Any
 
-from lakewright_engine.model.errors import InitFailed, ProgramError, Stopped
+from lakewright_engine.model.errors import DeploymentStoppedError, InitializationError, ProgramError
 from lakewright_engine.model.paths import with_ignored
 from lakewright_engine.model.properties import display, has_unknown, same
 from lakewright_engine.model.resources import Properties, ResourceState, Unknown
 from lakewright_engine.model.signatures import UNKNOWN
-from lakewright_engine.model.step import Diff, Step
+from lakewright_engine.model.step import DeploymentStep, Diff
 from lakewright_engine.model.urns import is_provider_type, make_urn, split_reference, urn_name
 from lakewright_engine.planning.early_deletions import EarlyDeletions
 from lakewright_engine.planning.provider_resources import DefaultProviders, register_provider
 from lakewright_engine.planning.replacement import check_replaceable
 from lakewright_engine.planning.replacement_trigger import is_secret_change, is_triggered, refuse_nested_secret
-from lakewright_engine.planning.untargeted import LeftAlone, keep
-from lakewright_engine.providers.provider import Failure, Provider, ReadResult, public_config
+from lakewright_engine.planning.untargeted import UntargetedResources, keep
+from lakewright_engine.providers.provider import CheckFailure, Provider, ReadResult, public_config
 from lakewright_engine.registration.aliases import Aliases
-from lakewright_engine.registration.desired_state import Goal
+from lakewright_engine.registration.desired_state import DesiredState
 from lakewright_engine.steps.deployment import Deployment, now
 from lakewright_engine.steps.resource_diff import resource_diff, with_replace_on_changes
 
@@ -33,12 +33,12 @@ class Planner:
         self._lock = threading.Lock()
         self._aliases = Aliases(deployment.project, deployment.stack)
         self._urns: set[str] = set()
-        self._goals: dict[str, Goal] = {}
-        self._steps: dict[str, Step] = {}
+        self._goals: dict[str, DesiredState] = {}
+        self._steps: dict[str, DeploymentStep] = {}
         self._replaced: set[str] = set()
         self._imported: set[str] = set()
         self._early = EarlyDeletions(deployment)
-        self._left = LeftAlone(deployment)
+        self._left = UntargetedResources(deployment)
         self.defaults = DefaultProviders(deployment, self.register)
 
     @property
@@ -52,7 +52,7 @@ class Planner:
         olds = self._deployment.olds
         keep(self._deployment, [olds[urn] for urn in sorted(self._left.needed - registered) if urn in olds])
 
-    def goal(self, urn: str) -> Goal | None:
+    def goal(self, urn: str) -> DesiredState | None:
         return self._goals.get(urn)
 
     def outputs(self, urn: str, outputs: Properties) -> None:
@@ -69,8 +69,13 @@ class Planner:
         self._deployment.component_done(step)
         self._deployment.events.outputs(step)
 
-    def register(self, goal: Goal) -> tuple[ResourceState, Step]:
-        """Brings one resource to its goal. Raises ProgramError for impossible goals, Stopped when the run is over."""
+    def register(self, goal: DesiredState) -> tuple[ResourceState, DeploymentStep]:
+        """Bring a resource to its desired state.
+
+        Raises:
+            ProgramError: The desired state is impossible.
+            DeploymentStoppedError: The run has ended.
+        """
         deployment = self._deployment
         deployment.check_running()
         refuse_nested_secret(goal.replacement_trigger, f"{goal.type} {goal.name!r}")
@@ -107,7 +112,7 @@ class Planner:
         old = deployment.olds.get(new.urn)
         self._early.decide(new.urn)
         replacing = old is not None and not old.external and old.id != new.id
-        step = Step("read-replacement" if replacing else "read", old, new, logical=not replacing)
+        step = DeploymentStep("read-replacement" if replacing else "read", old, new, logical=not replacing)
 
         def apply() -> None:
             if new.id != UNKNOWN:
@@ -129,7 +134,7 @@ class Planner:
         self._settled(step)
         return new
 
-    def _enter(self, goal: Goal) -> tuple[str, ResourceState | None, ResourceState]:
+    def _enter(self, goal: DesiredState) -> tuple[str, ResourceState | None, ResourceState]:
         deployment = self._deployment
         urn = make_urn(deployment.stack, deployment.project, goal.parent, goal.type, goal.name)
         with self._lock:
@@ -145,15 +150,15 @@ class Planner:
             raise ProgramError(f"Duplicate resource URN '{urn}': another resource already has it as its alias")
         self._urns.add(urn)
 
-    def _settled(self, step: Step) -> None:
+    def _settled(self, step: DeploymentStep) -> None:
         with self._lock:
             self._steps[step.urn] = step
             if step.new is not None:
                 self._deployment.news[step.urn] = step.new
 
     def _plan(
-        self, goal: Goal, old: ResourceState | None, new: ResourceState, provider: Provider | None
-    ) -> tuple[ResourceState, Step]:
+        self, goal: DesiredState, old: ResourceState | None, new: ResourceState, provider: Provider | None
+    ) -> tuple[ResourceState, DeploymentStep]:
         deployment = self._deployment
         if not deployment.scope.includes(new):
             step = self._leave(old, new)
@@ -171,7 +176,7 @@ class Planner:
             self._refuse(new, failures, goal)
         keys = self._early.decide(new.urn, old) if fresh else None
         if old is None:
-            step = Step("create", None, new)
+            step = DeploymentStep("create", None, new)
             deployment.create(step)
         elif keys is not None:
             step = self._recreate(old, new, Diff("some", replace_keys=keys), Diff("some"))
@@ -182,7 +187,7 @@ class Planner:
         self._settled(step)
         return new, step
 
-    def _leave(self, old: ResourceState | None, new: ResourceState) -> Step:
+    def _leave(self, old: ResourceState | None, new: ResourceState) -> DeploymentStep:
         """Leave a resource alone that the operation does not work on."""
         keys = self._early.decide(new.urn, old)
         if old is None or keys is None:
@@ -194,7 +199,9 @@ class Planner:
     def _is_replaced_anyway(self, old: ResourceState, new: ResourceState) -> bool:
         return old.taint or self._deployment.scope.replace.matches(new.urn)
 
-    def _change(self, goal: Goal, old: ResourceState, new: ResourceState, provider: Provider | None) -> Step:
+    def _change(
+        self, goal: DesiredState, old: ResourceState, new: ResourceState, provider: Provider | None
+    ) -> DeploymentStep:
         deployment = self._deployment
         diff, triggered = self._diff(goal, old, new, provider)
         diff = with_replace_on_changes(diff, goal.replace_on_changes, old.init_errors)
@@ -205,17 +212,19 @@ class Planner:
         if diff.changes == "some" or old.pending_replacement or triggered:
             if diff.replaces or triggered or old.pending_replacement:
                 return self._replace(goal, old, new, diff, provider)
-            step = Step("update", old, new, diff)
+            step = DeploymentStep("update", old, new, diff)
             deployment.update(step)
         elif old.init_errors:
-            step = Step("update", old, new, diff)
+            step = DeploymentStep("update", old, new, diff)
             deployment.update(step)
         else:
-            step = Step("same", old, new, diff)
+            step = DeploymentStep("same", old, new, diff)
             deployment.same(step, silent=new.urn in self._imported)
         return step
 
-    def _diff(self, goal: Goal, old: ResourceState, new: ResourceState, provider: Provider | None) -> tuple[Diff, bool]:
+    def _diff(
+        self, goal: DesiredState, old: ResourceState, new: ResourceState, provider: Provider | None
+    ) -> tuple[Diff, bool]:
         """The difference, and whether the replacement trigger asks for a replacement of its own."""
         if self._is_triggered(old, new):
             return Diff("some"), True
@@ -259,8 +268,8 @@ class Planner:
         return provider.diff_config(new_urn, old_config, before.outputs, new_config).replaces
 
     def _replace(
-        self, goal: Goal, old: ResourceState, new: ResourceState, diff: Diff, provider: Provider | None
-    ) -> Step:
+        self, goal: DesiredState, old: ResourceState, new: ResourceState, diff: Diff, provider: Provider | None
+    ) -> DeploymentStep:
         check_replaceable(self._deployment, goal, old, new, diff)
         self._replaced.add(new.urn)
         if provider is not None and not self._is_replaced_anyway(old, new):
@@ -273,35 +282,35 @@ class Planner:
             self._early.carry_out(old)
         return self._recreate(old, new, diff, diff)
 
-    def _recreate(self, old: ResourceState, new: ResourceState, diff: Diff, replaced: Diff) -> Step:
+    def _recreate(self, old: ResourceState, new: ResourceState, diff: Diff, replaced: Diff) -> DeploymentStep:
         """The second half of a delete-before-replace; `replaced` is what is told of the replacement as a whole."""
         self._replaced.add(new.urn)
-        self._deployment.run(Step("replace", old, new, replaced), lambda: None)
-        step = Step("create-replacement", old, new, diff, logical=False)
+        self._deployment.run(DeploymentStep("replace", old, new, replaced), lambda: None)
+        step = DeploymentStep("create-replacement", old, new, diff, logical=False)
         self._deployment.create(step)
         return step
 
-    def _create_then_delete(self, old: ResourceState, new: ResourceState, diff: Diff) -> Step:
-        step = Step("create-replacement", old, new, diff, logical=False)
+    def _create_then_delete(self, old: ResourceState, new: ResourceState, diff: Diff) -> DeploymentStep:
+        step = DeploymentStep("create-replacement", old, new, diff, logical=False)
         self._deployment.create(step)
-        self._deployment.run(Step("replace", old, new, diff), lambda: None)
+        self._deployment.run(DeploymentStep("replace", old, new, diff), lambda: None)
         return step
 
     def _import(
-        self, goal: Goal, old: ResourceState | None, new: ResourceState, provider: Provider | None
+        self, goal: DesiredState, old: ResourceState | None, new: ResourceState, provider: Provider | None
     ) -> ResourceState:
         """Brings an existing object under management; returns its state, which the goal is then compared with."""
         deployment = self._deployment
         assert provider is not None
         imported = replace(new, inputs={}, outputs={})
         replacing = old is not None and not self._early.includes(new.urn)
-        step = Step("import-replacement" if replacing else "import", old, imported, logical=not replacing)
+        step = DeploymentStep("import-replacement" if replacing else "import", old, imported, logical=not replacing)
 
         def apply() -> None:
             pending = None if deployment.dry_run else deployment.journal.begin(imported, "importing")
             try:
                 found = provider.read(new.urn, goal.import_id, {}, {})
-            except InitFailed as failed:
+            except InitializationError as failed:
                 # The object is there: it is imported with its errors, and the step after this one waits for it.
                 imported.init_errors = failed.reasons
                 found = ReadResult(failed.object_id, failed.outputs, failed.inputs)
@@ -324,10 +333,10 @@ class Planner:
         deployment.run(step, apply)
         self._imported.add(new.urn)
         if replacing:
-            deployment.run(Step("replace", old, imported), lambda: None)
+            deployment.run(DeploymentStep("replace", old, imported), lambda: None)
         return imported
 
-    def _refuse(self, new: ResourceState, failures: list[Failure], goal: Goal) -> None:
+    def _refuse(self, new: ResourceState, failures: list[CheckFailure], goal: DesiredState) -> None:
         if not failures:
             return
         for failure in failures:
@@ -338,7 +347,7 @@ class Planner:
             else:
                 text += f"has a problem: {failure.reason}"
             self._deployment.fail(text, new.urn)
-        raise Stopped
+        raise DeploymentStoppedError
 
 
 def _shown(inputs: Properties, path: str) -> Any:

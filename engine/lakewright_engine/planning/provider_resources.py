@@ -9,19 +9,19 @@ from collections.abc import Callable
 
 from lakewright_engine.model.errors import ProgramError
 from lakewright_engine.model.properties import same
-from lakewright_engine.model.resources import Properties, ResourceState, Secret
+from lakewright_engine.model.resources import Properties, ResourceState, SecretValue
 from lakewright_engine.model.signatures import UNKNOWN
-from lakewright_engine.model.step import Diff, Step
+from lakewright_engine.model.step import DeploymentStep, Diff
 from lakewright_engine.model.urns import package_of, provider_type
 from lakewright_engine.planning.early_deletions import EarlyDeletions
 from lakewright_engine.planning.replacement import check_replaceable
-from lakewright_engine.providers.provider import Failure, public_config
+from lakewright_engine.providers.provider import CheckFailure, public_config
 from lakewright_engine.providers.registry import BUILTIN, DYNAMIC
-from lakewright_engine.registration.desired_state import Goal
+from lakewright_engine.registration.desired_state import DesiredState
 from lakewright_engine.steps.deployment import Deployment
 
-Register = Callable[[Goal], tuple[ResourceState, Step]]
-Refuse = Callable[[ResourceState, list[Failure], Goal], None]
+Register = Callable[[DesiredState], tuple[ResourceState, DeploymentStep]]
+Refuse = Callable[[ResourceState, list[CheckFailure], DesiredState], None]
 
 
 class DefaultProviders:
@@ -48,7 +48,7 @@ class DefaultProviders:
             lock = self._locks.setdefault(key, threading.Lock())
         with lock:
             if key not in self._references:
-                goal = Goal(
+                goal = DesiredState(
                     type=provider_type(package),
                     name=name,
                     custom=True,
@@ -74,7 +74,7 @@ class DefaultProviders:
         config: Properties = {}
         for key, text in sorted(self._deployment.config.items()):
             namespace, _, name = key.partition(":")
-            value = Secret(text) if key in self._deployment.secret_keys else text
+            value = SecretValue(text) if key in self._deployment.secret_keys else text
             if package == DYNAMIC:
                 config[key] = value
             elif namespace == package:
@@ -84,13 +84,13 @@ class DefaultProviders:
 
 def register_provider(
     deployment: Deployment,
-    goal: Goal,
+    goal: DesiredState,
     old: ResourceState | None,
     new: ResourceState,
     refuse: Refuse,
     *,
     early: EarlyDeletions,
-) -> Step:
+) -> DeploymentStep:
     """Checks, configures and records a provider. A replaced one leaves its old state to be deleted."""
     registry = deployment.registry
     new.inputs = _with_plugin(new.inputs, goal)
@@ -105,7 +105,7 @@ def register_provider(
         checked.setdefault("version", config["version"])
     new.inputs = {**({"__internal": new.inputs["__internal"]} if "__internal" in new.inputs else {}), **checked}
     new.outputs = dict(checked)
-    step = Step("create", None, new)
+    step = DeploymentStep("create", None, new)
     if old is not None:
         diff = provider.diff_config(new.urn, old_config, old.outputs, checked)
         changed = diff.changes == "some" or (diff.changes == "unknown" and not same(old_config, checked))
@@ -120,7 +120,7 @@ def register_provider(
             check_replaceable(deployment, goal, old, new, diff)
             if goal.delete_before_replace or (goal.delete_before_replace is None and diff.delete_before_replace):
                 early.carry_out(old)
-        step = Step(op, old, new, diff, logical=op != "create-replacement")
+        step = DeploymentStep(op, old, new, diff, logical=op != "create-replacement")
     new.id = old.id if old is not None and step.op != "create-replacement" else _new_id(deployment)
     # A refresh has configured the unchanged one already, and has used it.
     if step.op != "same" or not registry.is_configured(new.urn, new.id):
@@ -136,7 +136,7 @@ def register_provider(
     return step
 
 
-def _with_plugin(inputs: Properties, goal: Goal) -> Properties:
+def _with_plugin(inputs: Properties, goal: DesiredState) -> Properties:
     """A provider's inputs with the version and the source of its plugin, where the CLI looks for them."""
     if not goal.version and not goal.plugin_url:
         return inputs
@@ -158,9 +158,9 @@ def _old_config(old: ResourceState, config: Properties) -> Properties:
     return kept
 
 
-def _create_replacement(deployment: Deployment, step: Step) -> None:
+def _create_replacement(deployment: Deployment, step: DeploymentStep) -> None:
     """Record the new provider: before or after the replacement as a whole, as the old one went first or goes last."""
-    replacement = Step("replace", step.old, step.new, step.diff)
+    replacement = DeploymentStep("replace", step.old, step.new, step.diff)
     went_first = step.old is not None and step.old.pending_replacement
     if went_first:
         deployment.run(replacement, lambda: None)

@@ -10,7 +10,7 @@ from lakewright_engine.model.resources import Properties, ResourceState, Unknown
 from lakewright_engine.model.step import Diff
 from lakewright_engine.model.urns import is_provider_type, split_reference
 from lakewright_engine.providers.provider import public_config
-from lakewright_engine.registration.desired_state import Goal
+from lakewright_engine.registration.desired_state import DesiredState
 from lakewright_engine.state.integrity import references
 from lakewright_engine.steps.deployment import Deployment
 from lakewright_engine.steps.resource_diff import resource_diff, with_replace_on_changes
@@ -19,7 +19,9 @@ Dependent = tuple[ResourceState, list[str]]
 """A resource, and the keys for which it must be replaced."""
 
 
-def check_replaceable(deployment: Deployment, goal: Goal, old: ResourceState, new: ResourceState, diff: Diff) -> None:
+def check_replaceable(
+    deployment: Deployment, goal: DesiredState, old: ResourceState, new: ResourceState, diff: Diff
+) -> None:
     """Refuse the replacement of a protected or imported resource; a preview reports it and shows the rest of the plan.
 
     Raises:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from lakewright_engine.model.errors import UnsupportedFeature
+from lakewright_engine.model.errors import UnsupportedFeatureError
 from lakewright_engine.model.properties import has_secret, has_unknown, rewrite, same, without_secrets
-from lakewright_engine.model.resources import Secret, Value
+from lakewright_engine.model.resources import SecretValue, Value
 
 
 def refuse_nested_secret(trigger: Value, name: str) -> None:
@@ -15,10 +15,10 @@ def refuse_nested_secret(trigger: Value, name: str) -> None:
         name: The resource as messages name it.
 
     Raises:
-        UnsupportedFeature: A part of the trigger is secret, and not the whole of it.
+        UnsupportedFeatureError: A part of the trigger is secret, and not the whole of it.
     """
-    if not isinstance(trigger, Secret) and has_secret(trigger):
-        raise UnsupportedFeature(
+    if not isinstance(trigger, SecretValue) and has_secret(trigger):
+        raise UnsupportedFeatureError(
             f"{name} has a secret inside its replacement_trigger, for which the Pulumi CLI replaces it at every "
             "update: use a trigger without secrets, such as a version number or a hash"
         )
@@ -31,10 +31,10 @@ def is_triggered(old: Value, new: Value) -> bool:
     """
     if has_unknown(new):
         return True
-    before, after = rewrite(old, lambda item: None if isinstance(item, Secret) else item), without_secrets(new)
+    before, after = rewrite(old, lambda item: None if isinstance(item, SecretValue) else item), without_secrets(new)
     return before is not None and after is not None and not same(before, after)
 
 
 def is_secret_change(old: Value, new: Value) -> bool:
     """Return whether a secret trigger has changed, which replaces nothing."""
-    return isinstance(old, Secret) and new is not None and not has_unknown(new) and not same(old, new)
+    return isinstance(old, SecretValue) and new is not None and not has_unknown(new) and not same(old, new)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from lakewright_engine.model.errors import Stopped
+from lakewright_engine.model.errors import DeploymentStoppedError
 from lakewright_engine.model.resources import ResourceState
-from lakewright_engine.model.step import Step
+from lakewright_engine.model.step import DeploymentStep
 from lakewright_engine.planning.deletion_order import Dependencies
 from lakewright_engine.steps.deployment import Deployment
-from lakewright_engine.steps.targets import Scope, needs
+from lakewright_engine.steps.targets import TargetScope, needs
 
 
 def left_alone(deployment: Deployment) -> set[str]:
@@ -20,11 +20,11 @@ def left_alone(deployment: Deployment) -> set[str]:
     return _exclusions(scope, resources) if scope.excludes else set()
 
 
-def refuse_implied(deployment: Deployment, steps: Sequence[Step]) -> None:
+def refuse_implied(deployment: Deployment, steps: Sequence[DeploymentStep]) -> None:
     """Refuse deletions of resources that only depend on a target, unless dependents are targeted, too.
 
     Raises:
-        Stopped: There are any, and this is no preview, which reports them and shows the plan.
+        DeploymentStoppedError: There are any, and this is no preview, which reports them and shows the plan.
     """
     scope = deployment.scope
     if not scope.targets or scope.target_dependents:
@@ -38,10 +38,10 @@ def refuse_implied(deployment: Deployment, steps: Sequence[Step]) -> None:
         deployment.report_error(message, urn)
     if implied and not deployment.dry_run:
         deployment.stopped.set()
-        raise Stopped
+        raise DeploymentStoppedError
 
 
-def _targets_and_dependents(scope: Scope, resources: Sequence[ResourceState]) -> set[str]:
+def _targets_and_dependents(scope: TargetScope, resources: Sequence[ResourceState]) -> set[str]:
     reached: set[str] = set()
     for state in resources:
         if scope.targets.matches(state.urn) or needs(state) & reached:
@@ -49,7 +49,7 @@ def _targets_and_dependents(scope: Scope, resources: Sequence[ResourceState]) ->
     return reached
 
 
-def _exclusions(scope: Scope, resources: Sequence[ResourceState]) -> set[str]:
+def _exclusions(scope: TargetScope, resources: Sequence[ResourceState]) -> set[str]:
     """Return the excluded resources and what they need, and with `exclude_dependents` what needs them."""
     needed = Dependencies(resources)
     dependents: list[set[int]] = [set() for _ in resources]

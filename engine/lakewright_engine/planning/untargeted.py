@@ -6,9 +6,9 @@ import threading
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from lakewright_engine.model.errors import ProgramError, Stopped
+from lakewright_engine.model.errors import DeploymentStoppedError, ProgramError
 from lakewright_engine.model.resources import ResourceState
-from lakewright_engine.model.step import Step
+from lakewright_engine.model.step import DeploymentStep
 from lakewright_engine.model.urns import split_reference
 from lakewright_engine.steps.deployment import Deployment
 from lakewright_engine.steps.targets import needs
@@ -18,10 +18,10 @@ def keep(deployment: Deployment, states: Sequence[ResourceState]) -> None:
     """Report resources that are neither registered nor deleted as unchanged."""
     for state in states:
         if not state.delete:
-            deployment.run(Step("same", state, state), lambda: None)
+            deployment.run(DeploymentStep("same", state, state), lambda: None)
 
 
-class LeftAlone:
+class UntargetedResources:
     """Thread-safe."""
 
     def __init__(self, deployment: Deployment) -> None:
@@ -36,7 +36,7 @@ class LeftAlone:
         with self._lock:
             return set(self._needed)
 
-    def leave(self, old: ResourceState | None, new: ResourceState, current_urn: Callable[[str], str]) -> Step:
+    def leave(self, old: ResourceState | None, new: ResourceState, current_urn: Callable[[str], str]) -> DeploymentStep:
         """Keep the state of a resource as it is, or skip its creation; return the step that the program hears of.
 
         Args:
@@ -50,7 +50,7 @@ class LeftAlone:
         deployment = self._deployment
         if old is None:
             deployment.scope.skip(new.urn)
-            step = Step("same", None, new, is_skipped=True)
+            step = DeploymentStep("same", None, new, is_skipped=True)
             deployment.run(step, lambda: None)
             return step
         self._refuse_changed_provider(old, current_urn)
@@ -58,7 +58,7 @@ class LeftAlone:
             self._kept[new.urn] = self._kept[old.urn] = old
             self._add_needs(old)
         kept = replace(old)
-        step = Step("same", old, kept)
+        step = DeploymentStep("same", old, kept)
         deployment.run(step, lambda: deployment.journal.keep(old, kept))
         return step
 
@@ -67,7 +67,7 @@ class LeftAlone:
 
         Raises:
             ProgramError: A kept state needs the resource that now needs it.
-            Stopped: The resource needs one that is not created.
+            DeploymentStoppedError: The resource needs one that is not created.
         """
         deployment = self._deployment
         if not deployment.scope.is_limited:
@@ -85,7 +85,7 @@ class LeftAlone:
             if not deployment.dry_run:
                 deployment.stopped.set()
                 deployment.on_failure()
-                raise Stopped
+                raise DeploymentStoppedError
 
     def _needs_in_turn(self, new: ResourceState) -> str | None:
         """Return a kept resource that a new state needs and that needs it in turn."""

@@ -68,7 +68,7 @@ def popen(command: list[str], cwd: Path, env: Mapping[str, str], keep: tuple[int
     return _starter.submit(start).result()
 
 
-class Child(ABC):
+class ChildProcess(ABC):
     """A process of its own group, with its output read line by line."""
 
     pid: int
@@ -164,7 +164,7 @@ class Child(ABC):
             self.exit_code(within=None)
 
 
-class StartedChild(Child):
+class StartedProcess(ChildProcess):
     """A program file of its own: an installed plugin, a sandbox's provider."""
 
     def __init__(self, command: list[str], cwd: Path, env: Mapping[str, str], on_line: Line, name: str) -> None:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Self, TextIO
 
 from lakewright_engine.model.errors import ProviderError
-from lakewright_engine.processes.child_process import Child, Line, popen
+from lakewright_engine.processes.child_process import ChildProcess, Line, popen
 
 _HOST = Path(__file__).with_name("forkserver_host.py")
 _START = "import runpy, sys; sys.argv = sys.argv[1:]; runpy.run_path(sys.argv[0], run_name='__main__')"
@@ -97,7 +97,7 @@ class ForkServer:
             self._changed.notify_all()
 
 
-class ForkedChild(Child):
+class ForkedChild(ChildProcess):
     """A child of the fork server."""
 
     def __init__(self, server: ForkServer, pid: int, output: tuple[TextIO, TextIO], on_line: Line, name: str) -> None:

@@ -22,7 +22,7 @@ from pulumi.runtime.proto import (
     status_pb2,
 )
 
-from lakewright_engine.model.errors import InitFailed, ProviderError
+from lakewright_engine.model.errors import InitializationError, ProviderError
 from lakewright_engine.model.properties import from_struct
 
 MESSAGE_LIMIT = 400 * 1024 * 1024
@@ -111,7 +111,7 @@ def _translated(error: Any, whose: str) -> ProviderError:
                 if detail.Is(failed.DESCRIPTOR):
                     detail.Unpack(failed)
                     inputs = from_struct(failed.inputs) if failed.HasField("inputs") else None
-                    return InitFailed(list(failed.reasons), failed.id, from_struct(failed.properties), inputs)
+                    return InitializationError(list(failed.reasons), failed.id, from_struct(failed.properties), inputs)
     details = str(error.details() or code).strip()
     if code is grpc.StatusCode.UNAVAILABLE:
         details = f"{whose}'s process ended or does not answer ({details})"

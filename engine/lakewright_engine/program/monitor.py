@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from lakewright_engine.model.assets import with_hashes
-from lakewright_engine.model.errors import EngineError, HookFailed, Stopped
+from lakewright_engine.model.errors import DeploymentStoppedError, EngineError, HookError
 from lakewright_engine.model.properties import flat_references, from_struct, has_unknown, plain, to_struct
 from lakewright_engine.model.resources import Properties, ResourceState
 from lakewright_engine.model.urns import make_urn
@@ -56,7 +56,7 @@ def _answers(handler: Handler) -> Handler:
         with self.busy():
             try:
                 return handler(self, request, context)
-            except Stopped:
+            except DeploymentStoppedError:
                 pass
             except (EngineError, OSError, ValueError) as error:
                 self.deployment.fail(str(error), self.urn_of(request))
@@ -228,7 +228,7 @@ class Monitor(rpc.MonitorServicer):
     def _register(add: Callable[[Any], None], request: Any, context: Any) -> Any:
         try:
             add(request)
-        except HookFailed as error:
+        except HookError as error:
             rpc.refuse(context, str(error))
         return rpc.EMPTY
 

@@ -10,7 +10,7 @@ from typing import Any, cast
 
 import yaml
 
-from lakewright_engine.model.errors import ProjectError, UnsupportedFeature
+from lakewright_engine.model.errors import ProjectError, UnsupportedFeatureError
 from lakewright_engine.project.stack_config import StackConfig, as_text, full_key
 from lakewright_engine.project.yaml_text import load_yaml
 from lakewright_engine.state.backend import FileBackend
@@ -33,7 +33,7 @@ class Configuration:
 
 
 @dataclass(frozen=True)
-class Project:
+class PulumiProject:
     """A Python project. All paths are absolute."""
 
     file: Path
@@ -51,10 +51,12 @@ class Project:
     """Keys that Pulumi.yaml declares without a default."""
 
     @classmethod
-    def load(cls, directory: Path | str = ".") -> Project:
-        """Reads the Pulumi.yaml of a folder or the nearest folder above it.
+    def load(cls, directory: Path | str = ".") -> PulumiProject:
+        """Read the Pulumi.yaml of a folder or of the nearest folder above it.
 
-        Raises ProjectError if there is none or it cannot be read, UnsupportedFeature for another language than Python.
+        Raises:
+            ProjectError: There is no Pulumi.yaml, or it cannot be read.
+            UnsupportedFeatureError: The program is not written in Python.
         """
         start = Path(directory).resolve()
         if not start.is_dir():
@@ -108,7 +110,7 @@ class Project:
         return f"file://{self.root / OWN_STATE}"
 
     def backend(self) -> FileBackend:
-        """The backend that keeps the project's state; raises UnsupportedFeature if it is no folder."""
+        """The backend that keeps the project's state; raises UnsupportedFeatureError if it is no folder."""
         return FileBackend(self.state_url)
 
     def stack_file(self, stack: str) -> Path:
@@ -153,7 +155,7 @@ class Project:
         return Configuration(values, sorted(secret_keys & values.keys()))
 
 
-def _read(file: Path) -> Project:
+def _read(file: Path) -> PulumiProject:
     body = read_yaml(file)
     name = body.get("name")
     if not isinstance(name, str) or not name:
@@ -163,7 +165,7 @@ def _read(file: Path) -> Project:
     described = cast("dict[str, Any]", runtime) if isinstance(runtime, dict) else {"name": runtime}
     if described.get("name") != "python":
         message = f"{file}: runtime is {described.get('name')!r}; only 'python' programs are run"
-        raise UnsupportedFeature(message)
+        raise UnsupportedFeatureError(message)
     options = cast("dict[str, Any]", described.get("options") or {})
     virtualenv = options.get("virtualenv")
     config: Any = body.get("config")
@@ -172,7 +174,7 @@ def _read(file: Path) -> Project:
     backend = cast("dict[str, Any]", body.get("backend") or {})
     declared = cast("dict[str, Any]", config) if isinstance(config, dict) else {}
     defaults, secret, required = _declared(declared, name)
-    return Project(
+    return PulumiProject(
         file=file,
         name=name,
         main=body.get("main") or "",

@@ -10,7 +10,7 @@ from typing import Any, cast
 
 import yaml
 
-from lakewright_engine.model.errors import ProjectError, UnsupportedFeature
+from lakewright_engine.model.errors import ProjectError, UnsupportedFeatureError
 from lakewright_engine.project import yaml_edit
 from lakewright_engine.project.yaml_text import load_yaml
 from lakewright_engine.state import files
@@ -74,14 +74,14 @@ class StackConfig:
         return str(self.body.get("encryptionsalt") or "")
 
     def refuse_unsupported(self) -> None:
-        """Raises UnsupportedFeature for settings that the embedded engine cannot honour."""
+        """Raises UnsupportedFeatureError for settings that the embedded engine cannot honour."""
         body = self.body
         refuse_other_providers(str(body.get("secretsprovider") or ""), self.stack)
         if body.get("encryptedkey"):
             refuse_other_providers("a cloud key", self.stack)
         if body.get("environment"):
             message = f"{self.file}: 'environment' (Pulumi ESC) needs Pulumi Cloud; use --engine pulumi"
-            raise UnsupportedFeature(message)
+            raise UnsupportedFeatureError(message)
 
     def is_secret(self, key: str) -> bool:
         """Whether the value is a secret or holds one."""

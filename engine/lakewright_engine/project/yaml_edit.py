@@ -24,7 +24,7 @@ def without_entry(text: str, path: list[str]) -> str:
     return _faithful(_delete(text, path), _removed(data, path))
 
 
-class _Dumper(yaml.SafeDumper):
+class _QuotingDumper(yaml.SafeDumper):
     """Quotes texts with Unicode's own line breaks, which escapes them: as they are, they would be read as spaces."""
 
 
@@ -33,11 +33,13 @@ def _text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
     return cast("Any", dumper).represent_scalar("tag:yaml.org,2002:str", text, style=style)
 
 
-_Dumper.add_representer(str, _text)
+_QuotingDumper.add_representer(str, _text)
 
 
 def dumped(data: Any) -> str:
-    return yaml.dump(data, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=10_000, default_flow_style=False)
+    return yaml.dump(
+        data, Dumper=_QuotingDumper, sort_keys=False, allow_unicode=True, width=10_000, default_flow_style=False
+    )
 
 
 def _faithful(text: str, wanted: Any) -> str:

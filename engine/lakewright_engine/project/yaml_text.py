@@ -9,20 +9,20 @@ from typing import Any, cast
 import yaml
 
 
-class _Yaml12Loader(yaml.SafeLoader):
+class _PulumiYamlLoader(yaml.SafeLoader):
     """PyYAML's safe loader with YAML 1.2's idea of what is a boolean, and without dates."""
 
 
 _DROPPED = {"tag:yaml.org,2002:bool", "tag:yaml.org,2002:timestamp"}
-_Yaml12Loader.yaml_implicit_resolvers = {
+_PulumiYamlLoader.yaml_implicit_resolvers = {
     first: [(tag, pattern) for tag, pattern in resolvers if tag not in _DROPPED]
     for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
 }
-cast(Any, _Yaml12Loader).add_implicit_resolver(
+cast(Any, _PulumiYamlLoader).add_implicit_resolver(
     "tag:yaml.org,2002:bool", re.compile(r"^(?:true|True|TRUE|false|False|FALSE)$"), list("tTfF")
 )
 
 
 def load_yaml(text: str) -> Any:
     """The document in a text; raises yaml.YAMLError."""
-    return yaml.load(text, Loader=_Yaml12Loader)  # noqa: S506 - derived from SafeLoader
+    return yaml.load(text, Loader=_PulumiYamlLoader)  # noqa: S506 - derived from SafeLoader

@@ -6,12 +6,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from lakewright_engine.model.errors import ProviderError, UnsupportedFeature
+from lakewright_engine.model.errors import ProviderError, UnsupportedFeatureError
 from lakewright_engine.model.properties import has_secret
 from lakewright_engine.model.resources import Properties, ResourceState, Value
 from lakewright_engine.model.step import Diff
 from lakewright_engine.model.urns import urn_type
-from lakewright_engine.providers.provider import Failure, Provider, ReadResult
+from lakewright_engine.providers.provider import CheckFailure, Provider, ReadResult
 
 StackOutputs = Callable[[str], Properties]
 """The outputs of another stack, by the name a StackReference gives."""
@@ -28,7 +28,7 @@ class BuiltinProvider(Provider):
     def handshake(self, engine: str, root: str | None, program: str | None) -> None:
         """Nothing to agree on."""
 
-    def check_config(self, urn: str, olds: Properties, news: Properties) -> tuple[Properties, list[Failure]]:
+    def check_config(self, urn: str, olds: Properties, news: Properties) -> tuple[Properties, list[CheckFailure]]:
         return news, []
 
     def diff_config(self, urn: str, old_inputs: Properties, old_outputs: Properties, news: Properties) -> Diff:
@@ -37,14 +37,16 @@ class BuiltinProvider(Provider):
     def configure(self, urn: str, object_id: str, inputs: Properties) -> None:
         """Nothing to configure."""
 
-    def check(self, urn: str, olds: Properties, news: Properties) -> tuple[Properties, list[Failure]]:
-        raise UnsupportedFeature(
+    def check(self, urn: str, olds: Properties, news: Properties) -> tuple[Properties, list[CheckFailure]]:
+        raise UnsupportedFeatureError(
             f"{urn}: the embedded engine does not manage the type {urn_type(urn)}; use the Pulumi CLI for this program"
         )
 
     def read(self, urn: str, object_id: str, inputs: Properties, outputs: Properties, timeout: float = 0) -> ReadResult:
         if urn_type(urn) != "pulumi:pulumi:StackReference":
-            raise UnsupportedFeature(f"{urn}: the embedded engine cannot read a {urn_type(urn)}; use the Pulumi CLI")
+            raise UnsupportedFeatureError(
+                f"{urn}: the embedded engine cannot read a {urn_type(urn)}; use the Pulumi CLI"
+            )
         name = inputs.get("name") or outputs.get("name") or object_id
         if not isinstance(name, str):
             raise ProviderError(f"{urn}: the name of the referenced stack must be a plain string")
@@ -61,7 +63,7 @@ class BuiltinProvider(Provider):
     def delete(self, old: ResourceState) -> None:
         """A reference leaves nothing behind."""
 
-    def invoke(self, token: str, arguments: Properties, preview: bool) -> tuple[Properties | None, list[Failure]]:
+    def invoke(self, token: str, arguments: Properties, preview: bool) -> tuple[Properties | None, list[CheckFailure]]:
         if token == "pulumi:pulumi:readStackOutputs":  # noqa: S105 - a function's name
             return self._reference(str(arguments["name"])), []
         if token == "pulumi:pulumi:getResource":  # noqa: S105 - a function's name
@@ -70,7 +72,9 @@ class BuiltinProvider(Provider):
             if state is None:
                 raise ProviderError(f"unknown resource {urn}")
             return {"urn": urn, "id": state.id, "provider": state.provider, "state": state.outputs}, []
-        raise UnsupportedFeature(f"the embedded engine has no function {token}; use the Pulumi CLI for this program")
+        raise UnsupportedFeatureError(
+            f"the embedded engine has no function {token}; use the Pulumi CLI for this program"
+        )
 
     def cancel(self) -> None:
         """Nothing runs."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from lakewright_engine.model.assets import with_contents
-from lakewright_engine.model.errors import InitFailed, ProviderError
+from lakewright_engine.model.errors import InitializationError, ProviderError
 from lakewright_engine.model.properties import (
     flat_references,
     from_struct,
@@ -28,7 +28,7 @@ _KINDS: tuple[str, ...] = ("add", "add-replace", "delete", "delete-replace", "up
 
 
 @dataclass(frozen=True)
-class Failure:
+class CheckFailure:
     """An input that a provider refuses; an empty `property` means the resource as a whole."""
 
     property: str
@@ -83,7 +83,7 @@ class Provider:
             self._references = answer.accept_resources
             self._preview = True
 
-    def check_config(self, urn: str, olds: Properties, news: Properties) -> tuple[Properties, list[Failure]]:
+    def check_config(self, urn: str, olds: Properties, news: Properties) -> tuple[Properties, list[CheckFailure]]:
         request = rpc.provider_messages.CheckRequest(
             urn=urn, olds=to_struct(plain(olds)), news=to_struct(plain(news)), name=urn_name(urn), type=urn_type(urn)
         )
@@ -91,7 +91,7 @@ class Provider:
         if answer is None:
             return news, []
         checked = mark_secrets(from_struct(answer.inputs), news)
-        return checked, [Failure(item.property, item.reason) for item in answer.failures]
+        return checked, [CheckFailure(item.property, item.reason) for item in answer.failures]
 
     def diff_config(self, urn: str, old_inputs: Properties, old_outputs: Properties, news: Properties) -> Diff:
         request = rpc.provider_messages.DiffRequest(
@@ -130,7 +130,7 @@ class Provider:
             self._references = answer.acceptResources
             self._preview = answer.supportsPreview
 
-    def check(self, urn: str, olds: Properties, news: Properties) -> tuple[Properties, list[Failure]]:
+    def check(self, urn: str, olds: Properties, news: Properties) -> tuple[Properties, list[CheckFailure]]:
         if not self._known:
             return news, []
         request = rpc.provider_messages.CheckRequest(
@@ -143,7 +143,7 @@ class Provider:
         )
         answer = self._call(self._stub.Check, request)
         checked = self._in(answer.inputs, news)
-        return checked, [Failure(item.property, item.reason) for item in answer.failures]
+        return checked, [CheckFailure(item.property, item.reason) for item in answer.failures]
 
     def diff(self, urn: str, old: ResourceState, news: Properties, ignore: list[str]) -> Diff:
         if not self._known:
@@ -226,13 +226,13 @@ class Provider:
         )
         self._call(self._stub.Delete, request)
 
-    def invoke(self, token: str, arguments: Properties, preview: bool) -> tuple[Properties | None, list[Failure]]:
+    def invoke(self, token: str, arguments: Properties, preview: bool) -> tuple[Properties | None, list[CheckFailure]]:
         """The result, or None while the provider's own configuration is not known yet."""
         if not self._known:
             return None, []
         request = rpc.provider_messages.InvokeRequest(tok=token, args=self._out(arguments), preview=preview)
         answer = self._call(self._stub.Invoke, request)
-        failures = [Failure(item.property, item.reason) for item in answer.failures]
+        failures = [CheckFailure(item.property, item.reason) for item in answer.failures]
         return from_struct(getattr(answer, "return")), failures
 
     def cancel(self) -> None:
@@ -254,7 +254,7 @@ class Provider:
         """As `_call`; marks the secrets in what a failed initialization left, as in what a success returns."""
         try:
             return self._call(method, request)
-        except InitFailed as failed:
+        except InitializationError as failed:
             if not self._secrets:
                 failed.outputs = mark_secrets(failed.outputs, given)
                 if failed.inputs is not None:

@@ -13,7 +13,7 @@ from lakewright_engine.model.errors import ProviderError
 from lakewright_engine.model.resources import Properties, ResourceState
 from lakewright_engine.model.urns import is_provider_type, provider_package
 from lakewright_engine.processes import rpc
-from lakewright_engine.processes.child_process import Child, StartedChild, tied_command
+from lakewright_engine.processes.child_process import ChildProcess, StartedProcess, tied_command
 from lakewright_engine.processes.forkserver import ForkServer
 from lakewright_engine.processes.sockets import SocketFolder
 from lakewright_engine.providers.plugins import Plugin, attached_port, find_plugin
@@ -59,7 +59,7 @@ class Registry:
         self._locks: dict[str, threading.Lock] = {}
         self._loaded: dict[str, Provider] = {}
         self._configured: dict[str, Provider] = {}
-        self._children: list[Child] = []
+        self._children: list[ChildProcess] = []
         self._closed = False
         self.environment: dict[str, str] = {}
         """Variables for the plugins' processes, beside those of this one."""
@@ -160,7 +160,7 @@ class Registry:
             provider.handshake(engine, str(self._root), str(self._program))
         return provider
 
-    def _start_child(self, package: str, plugin: Plugin | None, engine: str, address: str) -> Child:
+    def _start_child(self, package: str, plugin: Plugin | None, engine: str, address: str) -> ChildProcess:
         name, env = f"provider {package!r}", self._environment()
         if plugin is None:
             request: dict[str, Any] = {"module": "pulumi.dynamic", "arguments": [engine], "address": address}
@@ -168,7 +168,7 @@ class Registry:
         # As with the CLI, what an installed plugin prints is for its authors: users read what it logs.
         on_line = self._output if plugin.binary is None or self._verbose else _ignore
         listen = ["--address", address] if address else []
-        return StartedChild(tied_command([*plugin.command, *listen, engine]), self._program, env, on_line, name)
+        return StartedProcess(tied_command([*plugin.command, *listen, engine]), self._program, env, on_line, name)
 
     def _environment(self) -> dict[str, str]:
         return {**os.environ, **self.environment, "PULUMI_PROJECT": self._project, "PYTHONUNBUFFERED": "1"}

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from lakewright_engine.model.errors import ProgramError
 from lakewright_engine.model.resources import ResourceState
 from lakewright_engine.model.urns import Urn, make_urn
-from lakewright_engine.registration.desired_state import AliasSpec, Goal
+from lakewright_engine.registration.desired_state import AliasSpec, DesiredState
 
 
 class Aliases:
@@ -27,7 +27,9 @@ class Aliases:
     def current(self, old_urn: str) -> str:
         return self._new_names.get(old_urn, old_urn)
 
-    def find(self, urn: str, goal: Goal, olds: dict[str, ResourceState], taken: set[str]) -> ResourceState | None:
+    def find(
+        self, urn: str, goal: DesiredState, olds: dict[str, ResourceState], taken: set[str]
+    ) -> ResourceState | None:
         """The old state. Raises ProgramError when an alias belongs to another resource of the program."""
         for candidate in [urn, *self._candidates(goal)]:
             old = olds.get(candidate)
@@ -45,7 +47,7 @@ class Aliases:
             return old
         return None
 
-    def _candidates(self, goal: Goal) -> Iterator[str]:
+    def _candidates(self, goal: DesiredState) -> Iterator[str]:
         own = [self._collapse(goal, alias) for alias in goal.aliases]
         yield from own
         parent_alias = self._old_names.get(goal.parent)
@@ -55,7 +57,7 @@ class Aliases:
                 parsed = Urn.parse(alias)
                 yield self._inherited(parsed.type, parsed.name, goal.parent, parent_alias)
 
-    def _collapse(self, goal: Goal, alias: AliasSpec) -> str:
+    def _collapse(self, goal: DesiredState, alias: AliasSpec) -> str:
         if alias.urn:
             return alias.urn
         parent = self._old_names.get(alias.parent, alias.parent) if alias.parent else goal.parent

@@ -8,7 +8,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from lakewright_engine.model.errors import ProgramError, UnsupportedFeature
+from lakewright_engine.model.errors import ProgramError, UnsupportedFeatureError
 from lakewright_engine.model.properties import from_struct, from_wire
 from lakewright_engine.model.resources import Properties, ResourceState, Value
 from lakewright_engine.registration.hooks import bindings_from_message
@@ -30,7 +30,7 @@ class AliasSpec:
 
 
 @dataclass
-class Goal:
+class DesiredState:
     """A resource as the program wants it. Options that are None were not given and come from the parent."""
 
     type: str
@@ -60,7 +60,7 @@ class Goal:
     source_position: str = ""
     hooks: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
 
-    def inherit(self, parent: Goal) -> None:
+    def inherit(self, parent: DesiredState) -> None:
         """Takes over what a child has from its parent."""
         if not self.deleted_with:
             self.deleted_with = parent.deleted_with
@@ -98,12 +98,12 @@ class Goal:
         )
 
 
-def goal_from_request(request: Any, root: Path) -> Goal:
+def goal_from_request(request: Any, root: Path) -> DesiredState:
     """Reads a RegisterResourceRequest; refuses by name what the engine does not do."""
     _refuse_unsupported(request)
     dependencies: set[str] = set(request.dependencies)
     inputs = from_struct(request.object, dependencies.add)
-    return Goal(
+    return DesiredState(
         type=request.type,
         name=request.name,
         custom=request.custom,
@@ -138,19 +138,19 @@ def goal_from_request(request: Any, root: Path) -> Goal:
 def _refuse_unsupported(request: Any) -> None:
     name = f"{request.type} {request.name!r}"
     if request.remote:
-        raise UnsupportedFeature(
+        raise UnsupportedFeatureError(
             f"{name} is a remote component, which the embedded engine does not construct: use the Pulumi CLI"
         )
     if request.packageRef:
-        raise UnsupportedFeature(
+        raise UnsupportedFeatureError(
             f"{name} comes from a parameterized package, which the embedded engine does not support: use the Pulumi CLI"
         )
     if request.envVarMappings:
-        raise UnsupportedFeature(
+        raise UnsupportedFeatureError(
             f"{name} sets env_var_mappings, which the embedded engine does not support: use the Pulumi CLI"
         )
     if request.state_migrations:
-        raise UnsupportedFeature(
+        raise UnsupportedFeatureError(
             f"{name} uses state migrations, which the embedded engine does not run: use the Pulumi CLI"
         )
 

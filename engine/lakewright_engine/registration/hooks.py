@@ -7,10 +7,10 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from lakewright_engine.display.events import Events
-from lakewright_engine.model.errors import HookFailed, InitFailed, ProviderError
+from lakewright_engine.model.errors import HookError, InitializationError, ProviderError
 from lakewright_engine.model.properties import to_struct
 from lakewright_engine.model.resources import ResourceState
-from lakewright_engine.model.step import Step
+from lakewright_engine.model.step import DeploymentStep
 from lakewright_engine.model.urns import urn_name
 from lakewright_engine.processes import rpc
 from lakewright_engine.registration.callbacks import Callbacks
@@ -81,16 +81,16 @@ class Hooks:
 
     def _refuse_known(self, name: str) -> None:
         if not name:
-            raise HookFailed("resource hook name cannot be empty")
+            raise HookError("resource hook name cannot be empty")
         if name in self._steps or name in self._errors:
-            raise HookFailed(f'resource hook already registered for name "{name}"')
+            raise HookError(f'resource hook already registered for name "{name}"')
 
-    def run(self, kind: str, step: Step) -> None:
-        """Runs the hooks of one kind in order; raises HookFailed for the first that fails and may not."""
+    def run(self, kind: str, step: DeploymentStep) -> None:
+        """Runs the hooks of one kind in order; raises HookError for the first that fails and may not."""
         for name in _state(kind, step).hooks.get(kind, ()):
             hook = self._steps.get(name)
             if hook is None:
-                raise HookFailed(f'hook "{name}" was not registered')
+                raise HookError(f'hook "{name}" was not registered')
             if self._dry_run and not hook.on_dry_run:
                 continue
             failure = self._call(hook, rpc.resource_messages.ResourceHookRequest(**_told(kind, step)))
@@ -98,7 +98,7 @@ class Hooks:
                 self._events.diagnostic("warning", f'{kind} hook "{name}" failed: {failure}', step.urn)
             elif failure:
                 when = "before" if kind.startswith("Before") else "after"
-                raise HookFailed(f'{when} hook "{name}" failed: {failure}')
+                raise HookError(f'{when} hook "{name}" failed: {failure}')
 
     def _call(self, hook: Any, request: Any) -> str:
         try:
@@ -107,7 +107,7 @@ class Hooks:
             return str(error)
         return rpc.resource_messages.ResourceHookResponse.FromString(answer).error
 
-    def retried(self, operation: str, step: Step, attempt: Callable[[], T]) -> T:
+    def retried(self, operation: str, step: DeploymentStep, attempt: Callable[[], T]) -> T:
         """The result of `attempt`, which is made again for as long as it fails and the resource's error hooks say so.
 
         No new attempt is made in a run that has been stopped.
@@ -127,22 +127,22 @@ class Hooks:
             count = f"{len(failures)}/{_MOST_ATTEMPTS}"
             self._events.diagnostic("warning", f"retrying {operation} due to on-error hook request ({count})", step.urn)
 
-    def _wants_retry(self, operation: str, step: Step, error: ProviderError, failures: list[str]) -> bool:
+    def _wants_retry(self, operation: str, step: DeploymentStep, error: ProviderError, failures: list[str]) -> bool:
         try:
             return self._ask_error_hooks(operation, step, failures)
-        except HookFailed as failed:
-            if operation != "delete" and not isinstance(error, InitFailed):
+        except HookError as failed:
+            if operation != "delete" and not isinstance(error, InitializationError):
                 raise
             # The step's own error says more: that the object is still there, or is there but not ready.
             self._events.diagnostic("warning", str(failed), step.urn)
             return False
 
-    def _ask_error_hooks(self, operation: str, step: Step, failures: list[str]) -> bool:
+    def _ask_error_hooks(self, operation: str, step: DeploymentStep, failures: list[str]) -> bool:
         wanted = False
         for name in _state(operation, step).hooks.get("OnError", ()):
             hook = self._errors.get(name)
             if hook is None:
-                raise HookFailed(f'error hooks execution failed: error hook "{name}" was not registered')
+                raise HookError(f'error hooks execution failed: error hook "{name}" was not registered')
             request = rpc.resource_messages.ErrorHookRequest(
                 **_told(operation, step), failed_operation=operation, errors=failures
             )
@@ -157,18 +157,18 @@ class Hooks:
         return wanted
 
 
-def _hook_of_failure(name: str, reason: str, failures: list[str]) -> HookFailed:
-    return HookFailed(f'error hooks execution failed: error hook "{name}" failed: {reason} (after: {failures[0]})')
+def _hook_of_failure(name: str, reason: str, failures: list[str]) -> HookError:
+    return HookError(f'error hooks execution failed: error hook "{name}" failed: {reason} (after: {failures[0]})')
 
 
-def _state(kind: str, step: Step) -> ResourceState:
+def _state(kind: str, step: DeploymentStep) -> ResourceState:
     """The state whose hooks count: a deletion's are those that the resource had."""
     state = step.new if "new_inputs" in _SENT[kind] else step.old
     assert state is not None
     return state
 
 
-def _told(kind: str, step: Step) -> dict[str, Any]:
+def _told(kind: str, step: DeploymentStep) -> dict[str, Any]:
     state = _state(kind, step)
     told: dict[str, Any] = {"urn": state.urn, "id": state.id, "name": urn_name(state.urn), "type": state.type}
     for part in _SENT[kind]:

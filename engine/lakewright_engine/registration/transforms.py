@@ -10,7 +10,12 @@ from lakewright_engine.model.properties import from_struct, from_wire, to_struct
 from lakewright_engine.model.resources import Properties
 from lakewright_engine.processes import rpc
 from lakewright_engine.registration.callbacks import Callbacks
-from lakewright_engine.registration.desired_state import AliasSpec, Goal, alias_from_message, timeouts_from_message
+from lakewright_engine.registration.desired_state import (
+    AliasSpec,
+    DesiredState,
+    alias_from_message,
+    timeouts_from_message,
+)
 from lakewright_engine.registration.hooks import bindings_from_message, bindings_to_message
 
 
@@ -36,7 +41,7 @@ class Transforms:
             with self._lock:
                 self._resources[urn] = callbacks
 
-    def apply(self, goal: Goal, own: list[Any], ancestors: list[str]) -> None:
+    def apply(self, goal: DesiredState, own: list[Any], ancestors: list[str]) -> None:
         """Own transforms first, then those of the parents from the inside out, then the stack's."""
         callbacks = [*own, *(one for urn in ancestors for one in self._resources.get(urn, ())), *self._stack]
         for callback in callbacks:
@@ -77,7 +82,7 @@ class Transforms:
             raise ProgramError(f"a transform failed: {error}") from error
 
 
-def _options(goal: Goal) -> Any:
+def _options(goal: DesiredState) -> Any:
     options = rpc.resource_messages.TransformResourceOptions(
         depends_on=goal.dependencies,
         ignore_changes=goal.ignore_changes,
@@ -120,7 +125,7 @@ def _alias(alias: AliasSpec) -> Any:
     return rpc.alias_messages.Alias(spec=spec)
 
 
-def _take(goal: Goal, options: Any) -> None:
+def _take(goal: DesiredState, options: Any) -> None:
     goal.dependencies = sorted(options.depends_on)
     goal.ignore_changes = list(options.ignore_changes)
     goal.replace_on_changes = list(options.replace_on_changes)

@@ -16,8 +16,8 @@ from urllib.parse import urlsplit
 
 import yaml
 
-from lakewright_engine.model.errors import StackNotFound, StateError, UnsupportedFeature
-from lakewright_engine.model.resources import Snapshot
+from lakewright_engine.model.errors import StackNotFoundError, StateError, UnsupportedFeatureError
+from lakewright_engine.model.resources import StackSnapshot
 from lakewright_engine.state import files, locks
 from lakewright_engine.state.checkpoint import Codec, manager_of
 from lakewright_engine.state.integrity import check_integrity, check_magic
@@ -43,7 +43,11 @@ class FileBackend:
     """A folder of stacks. Every write is atomic and lasts: to a temporary file, synced, renamed, the folder synced."""
 
     def __init__(self, url: str) -> None:
-        """Raises UnsupportedFeature for a backend that is no folder. Relative paths start at the working directory."""
+        """Open the backend of a URL; relative paths start at the working directory.
+
+        Raises:
+            UnsupportedFeatureError: The URL does not name a folder.
+        """
         self.url = url
         self.root = _folder(url) / ".pulumi"
         self._codecs: dict[tuple[str, str], Codec] = {}
@@ -51,19 +55,19 @@ class FileBackend:
     def exists(self, project: str, stack: str) -> bool:
         return self._file(project, stack).is_file()
 
-    def load(self, project: str, stack: str) -> Snapshot | None:
+    def load(self, project: str, stack: str) -> StackSnapshot | None:
         """The stack's last snapshot, None if there is no such stack. Needs the passphrase only if it holds secrets."""
         checkpoint = self.checkpoint(project, stack)
         if checkpoint is None:
             return None
         latest = _latest(checkpoint)
         if latest is None:
-            return Snapshot()
+            return StackSnapshot()
         return self._codec(project, stack).decode(
             latest, checkpoint.get("version", 0), checkpoint.get("features") or []
         )
 
-    def save(self, project: str, stack: str, snapshot: Snapshot, secrets: PassphraseManager) -> None:
+    def save(self, project: str, stack: str, snapshot: StackSnapshot, secrets: PassphraseManager) -> None:
         """Writes the checkpoint; the one before stays beside it as `.bak`."""
         deployment, version, features = self._codec(project, stack).encode(snapshot, secrets)
         self._write_checkpoint(project, stack, deployment, version, features)
@@ -87,13 +91,13 @@ class FileBackend:
 
     @contextmanager
     def lock(self, project: str, stack: str) -> Generator[locks.HeldLock]:
-        """Hold the stack while it is being changed. Raises StackLocked, which names who else holds it."""
+        """Hold the stack while it is being changed. Raises StackLockedError, which names who else holds it."""
         files.close_to_others(self.root)
         with locks.hold(self._locks(project, stack), stack) as held:
             self._remove_leftovers(project, stack)
             yield held
 
-    def cancel(self, project: str, stack: str) -> list[locks.Lock]:
+    def cancel(self, project: str, stack: str) -> list[locks.StackLock]:
         """Removes the stack's locks, whoever holds them."""
         return locks.cancel(self._locks(project, stack))
 
@@ -113,7 +117,7 @@ class FileBackend:
     def create(self, project: str, stack: str, secrets: PassphraseManager) -> None:
         """A new stack without resources; raises as `check_new`."""
         self.check_new(project, stack)
-        self.save(project, stack, Snapshot(), secrets)
+        self.save(project, stack, StackSnapshot(), secrets)
 
     def remove(self, project: str, stack: str, *, force: bool = False) -> None:
         """Forgets the stack. Raises StateError if it still has resources and `force` is not given."""
@@ -135,7 +139,11 @@ class FileBackend:
         self._codecs.pop((project, stack), None)
 
     def export(self, project: str, stack: str) -> dict[str, Any]:
-        """The deployment as `pulumi stack export` writes it, secrets encrypted; StackNotFound for an unknown stack."""
+        """Return the deployment as `pulumi stack export` writes it, with encrypted secrets.
+
+        Raises:
+            StackNotFoundError: The stack does not exist.
+        """
         checkpoint = self.checkpoint(project, stack)
         if checkpoint is None:
             raise no_such_stack(stack)
@@ -165,8 +173,8 @@ class FileBackend:
 
         Raises:
             StateError: The edited state is not whole; the state is left as it was.
-            StackNotFound: There is no such stack.
-            StackLocked: Another process changes the stack.
+            StackNotFoundError: There is no such stack.
+            StackLockedError: Another process changes the stack.
         """
         if not self.exists(project, stack):
             raise no_such_stack(stack)
@@ -201,7 +209,7 @@ class FileBackend:
 
         Raises:
             StateError: An entry cannot be read.
-            StackNotFound: There is no such stack.
+            StackNotFoundError: There is no such stack.
         """
         if not self.exists(project, stack):
             raise no_such_stack(stack)
@@ -245,7 +253,7 @@ class FileBackend:
             message = (
                 f"the state of stack '{stack}' is compressed with zstd; `pulumi stack export` and `import` it without"
             )
-            raise UnsupportedFeature(message)
+            raise UnsupportedFeatureError(message)
         return packed if packed.is_file() and not plain.is_file() else plain
 
     def _locks(self, project: str, stack: str) -> Path:
@@ -279,13 +287,13 @@ class FileBackend:
         except FileNotFoundError:
             if any((self.root / "stacks").glob("*.json*")):
                 message = f"{self.root} has stacks without projects, an old layout; run `pulumi state upgrade` first"
-                raise UnsupportedFeature(message) from None
+                raise UnsupportedFeatureError(message) from None
             return
         except (yaml.YAMLError, UnicodeDecodeError) as error:
             raise StateError(f"{meta} cannot be read: {error}") from error
         found = cast("dict[str, Any]", content).get("version") if isinstance(content, dict) else None
         if found != 1:
-            raise UnsupportedFeature(f"{meta} has version {found!r}; this engine knows version 1")
+            raise UnsupportedFeatureError(f"{meta} has version {found!r}; this engine knows version 1")
 
 
 def _history_entry(file: Path) -> dict[str, Any]:
@@ -295,19 +303,19 @@ def _history_entry(file: Path) -> dict[str, Any]:
     return _json_object(content, f"the history entry {file}", "remove it")
 
 
-def no_such_stack(stack: str) -> StackNotFound:
+def no_such_stack(stack: str) -> StackNotFoundError:
     message = (
         f"no stack named '{stack}' found; `lakewright stack ls` lists the stacks, "
         f"`lakewright stack init --stack {stack}` makes one"
     )
-    return StackNotFound(message)
+    return StackNotFoundError(message)
 
 
 def _folder(url: str) -> Path:
     if not url.startswith("file://"):
         scheme = urlsplit(url).scheme or url
         message = f"the embedded engine reads file:// backends only, not '{scheme}'; use --engine pulumi for that one"
-        raise UnsupportedFeature(message)
+        raise UnsupportedFeatureError(message)
     path = url.removeprefix("file://").split("?")[0]
     return Path(os.path.abspath(Path(path).expanduser()))  # noqa: PTH100 - Path.resolve would follow links
 

@@ -17,15 +17,15 @@ from functools import cache
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, cast
 
-from lakewright_engine.model.errors import StateError, UnsupportedFeature
+from lakewright_engine.model.errors import StateError, UnsupportedFeatureError
 from lakewright_engine.model.resources import (
     Asset,
     PendingOperation,
     Properties,
     ResourceReference,
     ResourceState,
-    Secret,
-    Snapshot,
+    SecretValue,
+    StackSnapshot,
     Unknown,
     Value,
 )
@@ -103,8 +103,13 @@ class Codec:
         self._written: dict[int, _Written] = {}
         self._kept: dict[str, Json] = {}
 
-    def decode(self, deployment: Json, deployment_version: int, features: list[str]) -> Snapshot:
-        """Raises StateError if this is no deployment, UnsupportedFeature if it needs more than this engine knows."""
+    def decode(self, deployment: Json, deployment_version: int, features: list[str]) -> StackSnapshot:
+        """Return the snapshot of a deployment.
+
+        Raises:
+            StateError: The value is not a deployment.
+            UnsupportedFeatureError: The deployment needs a feature that this engine does not support.
+        """
         _check_version(self._stack, deployment_version, features)
         if not isinstance(deployment, dict):
             raise StateError(f"the state of stack '{self._stack}' has no deployment: expected an object")
@@ -112,7 +117,7 @@ class Codec:
         reader = _Reader(self._stack, manager_of(body, self._stack), self._ciphertexts)
         self._kept = {key: body[key] for key in KEPT_APART if body.get(key)}
         try:
-            return Snapshot(
+            return StackSnapshot(
                 resources=[reader.resource(item) for item in _list(body.get("resources"))],
                 pending_operations=[
                     PendingOperation(reader.resource(item["resource"]), item["type"])
@@ -124,7 +129,7 @@ class Codec:
             message = f"the state of stack '{self._stack}' is damaged: {type(error).__name__}: {error}"
             raise StateError(message) from error
 
-    def encode(self, snapshot: Snapshot, manager: PassphraseManager) -> tuple[str, int, list[str]]:
+    def encode(self, snapshot: StackSnapshot, manager: PassphraseManager) -> tuple[str, int, list[str]]:
         """The deployment's JSON text, its schema version and its features."""
         writer = _Writer(manager, self._ciphertexts)
         written: dict[int, _Written] = {}
@@ -222,7 +227,7 @@ class _Reader:
     def _signed(self, value: dict[str, Json], place: tuple[str, ...]) -> Value:
         signature = value[SIGNATURE]
         if signature == SECRET:
-            return Secret(self._value(json.loads(self._plaintext(value, place)), place))
+            return SecretValue(self._value(json.loads(self._plaintext(value, place)), place))
         if signature in (ASSET, ARCHIVE):
             return Asset(value)
         if signature == RESOURCE:
@@ -232,7 +237,7 @@ class _Reader:
         message = (
             f"the state of stack '{self._stack}' holds a value of a kind that this engine does not know ({signature})"
         )
-        raise UnsupportedFeature(message)
+        raise UnsupportedFeatureError(message)
 
     def _plaintext(self, value: dict[str, Json], place: tuple[str, ...]) -> str:
         if "ciphertext" not in value:
@@ -279,7 +284,7 @@ class _Writer:
             return self._properties(value, place)
         if isinstance(value, list):
             return [self._value(item, (*place, str(index))) for index, item in enumerate(value)]
-        if isinstance(value, Secret):
+        if isinstance(value, SecretValue):
             return {SIGNATURE: SECRET, "ciphertext": self._ciphertext(_dump(_plain(value.value)), place)}
         return _plain(value)
 
@@ -301,7 +306,7 @@ def _plain(value: Value) -> Json:  # noqa: PLR0911 - one line a kind of value
         return {key: _plain(value[key]) for key in sorted(value)}
     if isinstance(value, list):
         return [_plain(item) for item in value]
-    if isinstance(value, Secret):
+    if isinstance(value, SecretValue):
         return {SIGNATURE: SECRET, "plaintext": _dump(_plain(value.value))}
     if isinstance(value, Unknown):
         return UNKNOWN
@@ -354,11 +359,11 @@ def _providers(manager: PassphraseManager) -> dict[str, Json]:
 def _check_version(stack: str, deployment_version: int, features: list[str]) -> None:
     if deployment_version not in (3, 4):
         message = f"the state of stack '{stack}' has version {deployment_version}; this engine reads versions 3 and 4"
-        raise UnsupportedFeature(message)
+        raise UnsupportedFeatureError(message)
     missing = sorted(set(features) - set(FEATURES.values()))
     if missing:
         message = f"the state of stack '{stack}' needs {', '.join(missing)}, which this engine does not know"
-        raise UnsupportedFeature(message)
+        raise UnsupportedFeatureError(message)
 
 
 def _dump(value: Json) -> str:

@@ -8,11 +8,11 @@ from collections.abc import Iterator
 from typing import Any
 
 from lakewright_engine.model.errors import StateError
-from lakewright_engine.model.resources import ResourceState, Snapshot
+from lakewright_engine.model.resources import ResourceState, StackSnapshot
 from lakewright_engine.model.urns import is_provider_type
 
 
-def check_integrity(stack: str, snapshot: Snapshot) -> None:
+def check_integrity(stack: str, snapshot: StackSnapshot) -> None:
     """Check that every resource refers only to resources before it, and stands there once.
 
     Raises:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from lakewright_engine.model.properties import blinded
-from lakewright_engine.model.resources import Snapshot
+from lakewright_engine.model.resources import StackSnapshot
 from lakewright_engine.model.signatures import SIGNATURE
 
 FILE = "LAKEWRIGHT_PENDING_CREATIONS"
@@ -23,7 +23,7 @@ FILE = "LAKEWRIGHT_PENDING_CREATIONS"
 Creation = dict[str, Any]
 
 
-def of_snapshot(snapshot: Snapshot) -> list[Creation]:
+def of_snapshot(snapshot: StackSnapshot) -> list[Creation]:
     """Return the interrupted creations of a state, without those that a later run carried out."""
     done = {one.urn for one in snapshot.resources if not one.delete and not one.pending_replacement}
     return [

@@ -7,9 +7,9 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
-from lakewright_engine.model.resources import PendingOperation, ResourceState, Snapshot
+from lakewright_engine.model.resources import PendingOperation, ResourceState, StackSnapshot
 
-Save = Callable[[Snapshot], None]
+Save = Callable[[StackSnapshot], None]
 
 
 class Journal:
@@ -20,7 +20,7 @@ class Journal:
     something that a killed run would not remember.
     """
 
-    def __init__(self, base: Snapshot, save: Save | None) -> None:
+    def __init__(self, base: StackSnapshot, save: Save | None) -> None:
         self._olds = list(base.resources)
         self._kept_operations = [op for op in base.pending_operations if op.type == "creating"]
         self._metadata = base.metadata
@@ -107,11 +107,11 @@ class Journal:
     def _settle(self, urn: str) -> None:
         self._kept_operations = [op for op in self._kept_operations if op.resource.urn != urn]
 
-    def snapshot(self) -> Snapshot:
+    def snapshot(self) -> StackSnapshot:
         with self._changed:
             resources = [*self._news.values()] + [old for old in self._olds if id(old) not in self._done]
             operations = [PendingOperation(op.resource, op.type) for op in self._operations]
-            return Snapshot(_under_new_names(resources), operations + self._kept_operations, self._metadata)
+            return StackSnapshot(_under_new_names(resources), operations + self._kept_operations, self._metadata)
 
     def close(self) -> None:
         """Save what is not saved yet; raise what saving raised.

@@ -28,7 +28,7 @@ PROBE = ".now-"
 
 
 @dataclass(frozen=True)
-class Judgement:
+class HolderStatus:
     """Whether a holder is dead for certain, and what a user may want to know of it."""
 
     is_dead: bool
@@ -49,7 +49,7 @@ def claim(descriptor: int) -> dict[str, Any]:
     return found | {"file": _file_identity(os.fstat(descriptor))}
 
 
-def judge(file: Path, pid: object, host: object, claimed: object) -> Judgement:
+def judge(file: Path, pid: object, host: object, claimed: object) -> HolderStatus:
     """Judge the holder of a lock.
 
     Args:
@@ -61,7 +61,7 @@ def judge(file: Path, pid: object, host: object, claimed: object) -> Judgement:
     Raises:
         FileNotFoundError: The lock was released.
     """
-    unknown = Judgement(is_dead=False, remark=f"run `ps -p {pid}` on {host} to find out whether it still runs")
+    unknown = HolderStatus(is_dead=False, remark=f"run `ps -p {pid}` on {host} to find out whether it still runs")
     if not isinstance(claimed, dict) or not isinstance(pid, int):
         return unknown
     theirs = cast("Mapping[str, Any]", claimed)
@@ -69,18 +69,18 @@ def judge(file: Path, pid: object, host: object, claimed: object) -> Judgement:
     if dead is None:
         dead = _dead_by_file(file, theirs)
     if dead is not None:
-        return Judgement(dead)
+        return HolderStatus(dead)
     if "heartbeat_seconds" not in theirs:  # a release without heartbeats
         return unknown
     return judge_by_heartbeat(file)
 
 
-def judge_by_heartbeat(file: Path) -> Judgement:
+def judge_by_heartbeat(file: Path) -> HolderStatus:
     """Judge the holder of a lock of ours by its last heartbeat alone. Raises FileNotFoundError if it was released."""
     # Not beside the locks: the CLI counts every file there as one.
     silent = max(0, int(time_of(file.parent.parent) - file.stat().st_mtime))
     remark = f"its last heartbeat was {silent} s ago; {DEAD_AFTER_SECONDS} s after the last one it counts as dead"
-    return Judgement(silent > DEAD_AFTER_SECONDS, remark)
+    return HolderStatus(silent > DEAD_AFTER_SECONDS, remark)
 
 
 def time_of(folder: Path) -> float:

@@ -20,7 +20,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, cast
 
-from lakewright_engine.model.errors import StackLocked
+from lakewright_engine.model.errors import StackLockedError
 from lakewright_engine.processes.process_identity import is_running
 from lakewright_engine.state import files, lock_holder
 
@@ -30,7 +30,7 @@ _LEFTOVER = ".partial"
 
 
 @dataclass(frozen=True)
-class Lock:
+class StackLock:
     """A lock file, what it says of its holder, and whether that is certainly gone."""
 
     file: Path
@@ -47,7 +47,7 @@ class HeldLock:
         self._stack = stack
 
     def verify(self) -> None:
-        """Raise StackLocked if the lock was taken from this process: another one may be changing the stack."""
+        """Raise StackLockedError if the lock was taken from this process: another one may be changing the stack."""
         self.touch()
         try:
             is_ours = os.path.samestat(self._file.stat(), os.fstat(self._descriptor))
@@ -59,7 +59,7 @@ class HeldLock:
                 " by a run that found no heartbeat of this one. Nothing more is written to its state. Run `up` again,"
                 " which looks for what this run began to create"
             )
-            raise StackLocked(message)
+            raise StackLockedError(message)
 
     def touch(self) -> None:
         """Give a heartbeat."""
@@ -67,16 +67,19 @@ class HeldLock:
             os.utime(self._descriptor)
 
 
-def held(folder: Path) -> list[Lock]:
+def held(folder: Path) -> list[StackLock]:
     """The locks in the folder of a stack's locks, those that cannot be read too."""
     return [_read(file) for file in sorted(folder.glob("*.json"))] if folder.is_dir() else []
 
 
 @contextmanager
 def hold(folder: Path, stack: str) -> Generator[HeldLock]:
-    """Hold the stack. Raises StackLocked, which names the holders, if another process does; a dead one's lock goes.
+    """Hold the lock on a stack. The lock of a dead process is removed.
 
-    Two processes that come at the same moment may both be refused, as with the CLI; never are both let in.
+    Two processes that lock at the same moment may both be refused, as with the CLI; both never succeed.
+
+    Raises:
+        StackLockedError: Another process holds the lock; the message names it.
     """
     _refuse(folder, stack, except_for=None)
     files.make_folder(folder)
@@ -107,7 +110,7 @@ def hold(folder: Path, stack: str) -> Generator[HeldLock]:
             mine.unlink(missing_ok=True)
 
 
-def cancel(folder: Path) -> list[Lock]:
+def cancel(folder: Path) -> list[StackLock]:
     """Removes every lock of the stack; answers what was removed."""
     locks = held(folder)
     for lock in locks:
@@ -167,34 +170,34 @@ def _refuse(folder: Path, stack: str, except_for: Path | None) -> None:
             f"the stack '{stack}' is locked by {len(locks)} other process(es). Wait for them to end, or, if they are "
             f"gone, remove the locks with `lakewright stack cancel --stack {stack}`:{holders}"
         )
-        raise StackLocked(message)
+        raise StackLockedError(message)
 
 
-def _read(file: Path) -> Lock:
+def _read(file: Path) -> StackLock:
     try:
         content = cast("dict[str, Any]", json.loads(file.read_text(encoding="utf-8")))
         pid, host = content["pid"], content["hostname"]
         text = f"created by {content['username']}@{host} (pid {pid}) at {content['timestamp']}"
         judged = lock_holder.judge(file, pid, host, content.get("lakewright"))
     except FileNotFoundError:
-        return Lock(file, "just released")
+        return StackLock(file, "just released")
     except (OSError, ValueError, KeyError, TypeError):
         return _unreadable(file)
     if "lakewright" not in content and host == socket.gethostname() and not is_running(pid):
-        return Lock(file, f"{text}; no such process runs on this machine")
-    return Lock(file, f"{text}; {judged.remark}" if judged.remark else text, judged.is_dead)
+        return StackLock(file, f"{text}; no such process runs on this machine")
+    return StackLock(file, f"{text}; {judged.remark}" if judged.remark else text, judged.is_dead)
 
 
-def _unreadable(file: Path) -> Lock:
+def _unreadable(file: Path) -> StackLock:
     text = "held by an unknown process: the file cannot be read"
     if not file.name.startswith(_OURS):
-        return Lock(file, text)
+        return StackLock(file, text)
     # A power cut may leave a lock empty. A living holder gives heartbeats all the same.
     try:
         judged = lock_holder.judge_by_heartbeat(file)
     except FileNotFoundError:
-        return Lock(file, "just released")
-    return Lock(file, f"{text}; {judged.remark}", judged.is_dead)
+        return StackLock(file, "just released")
+    return StackLock(file, f"{text}; {judged.remark}", judged.is_dead)
 
 
 def _username() -> str:

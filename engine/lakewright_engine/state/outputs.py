@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from lakewright_engine.display.property_diff import blinded
-from lakewright_engine.model.resources import Properties, Secret, Value
+from lakewright_engine.model.resources import Properties, SecretValue, Value
 from lakewright_engine.model.urns import ROOT_STACK_TYPE
 from lakewright_engine.state.backend import FileBackend
 
@@ -25,7 +25,7 @@ def stack_outputs(backend: FileBackend, project: str, stack: str, *, show_secret
 
 def opened(value: Value) -> Any:
     """A value of the state without the marks of secrets in it."""
-    if isinstance(value, Secret):
+    if isinstance(value, SecretValue):
         return opened(value.value)
     if isinstance(value, dict):
         return {key: opened(item) for key, item in value.items()}

@@ -9,7 +9,7 @@ from binascii import Error as Base64Error
 from functools import cache
 from pathlib import Path
 
-from lakewright_engine.model.errors import SecretsError, UnsupportedFeature
+from lakewright_engine.model.errors import SecretsError, UnsupportedFeatureError
 
 ROUNDS = 1_000_000
 SALT_BYTES = 8
@@ -37,14 +37,14 @@ def passphrase() -> str | None:
 
 
 def refuse_other_providers(provider: str, stack: str) -> None:
-    """Raises UnsupportedFeature for a secrets provider other than the passphrase."""
+    """Raises UnsupportedFeatureError for a secrets provider other than the passphrase."""
     if provider not in ("", "default", "passphrase"):
         message = (
             f"stack '{stack}' keeps its secrets with '{provider.partition('?')[0]}'; the embedded engine reads the "
             "passphrase provider only. Use --engine pulumi, or move the stack with "
             "`pulumi stack change-secrets-provider passphrase`"
         )
-        raise UnsupportedFeature(message)
+        raise UnsupportedFeatureError(message)
 
 
 class PassphraseManager:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any, cast
 
-from lakewright_engine.model.errors import UnsupportedFeature
+from lakewright_engine.model.errors import UnsupportedFeatureError
 from lakewright_engine.model.resources import ResourceState
 
 _FIELDS = {
@@ -24,12 +24,12 @@ def refuse_unsupported_state(stack: str, resources: Iterable[ResourceState]) -> 
     """Refuse a state in which a resource asks for what this engine does not do.
 
     Raises:
-        UnsupportedFeature: Names the resource and the field of the state.
+        UnsupportedFeatureError: Names the resource and the field of the state.
     """
     for state in resources:
         for field, meaning in _FIELDS.items():
             if state.extra.get(field):
-                raise UnsupportedFeature(
+                raise UnsupportedFeatureError(
                     f"{state.urn} in the state of stack '{stack}' {meaning} ({field}), which the embedded engine does "
                     "not support: use the Pulumi CLI"
                 )
@@ -42,11 +42,11 @@ def refuse_autonaming(config: Mapping[str, str]) -> None:
         config: Values by full key, objects as JSON text.
 
     Raises:
-        UnsupportedFeature: The configuration changes how resources are named.
+        UnsupportedFeatureError: The configuration changes how resources are named.
     """
     text = config.get(_AUTONAMING, "")
     if text and not _is_default(text):
-        raise UnsupportedFeature(
+        raise UnsupportedFeatureError(
             f"the configuration sets {_AUTONAMING}, which the embedded engine does not support: remove it, or use the "
             "Pulumi CLI"
         )

@@ -10,11 +10,18 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from lakewright_engine.display.events import Events
-from lakewright_engine.model.errors import EngineError, HookFailed, InitFailed, ProtectedError, ProviderError, Stopped
+from lakewright_engine.model.errors import (
+    DeploymentStoppedError,
+    EngineError,
+    HookError,
+    InitializationError,
+    ProtectedError,
+    ProviderError,
+)
 from lakewright_engine.model.properties import mark_secret_outputs
 from lakewright_engine.model.resources import PendingOperation, ResourceState
 from lakewright_engine.model.signatures import UNKNOWN
-from lakewright_engine.model.step import Step
+from lakewright_engine.model.step import DeploymentStep
 from lakewright_engine.model.urns import is_provider_type, make_urn, split_reference
 from lakewright_engine.providers.provider import Provider
 from lakewright_engine.providers.registry import Registry
@@ -22,7 +29,7 @@ from lakewright_engine.registration.callbacks import Callbacks
 from lakewright_engine.registration.hooks import Hooks
 from lakewright_engine.state.journal import Journal
 from lakewright_engine.steps.created_objects import take_over
-from lakewright_engine.steps.targets import Scope
+from lakewright_engine.steps.targets import TargetScope
 
 
 def now() -> str:
@@ -60,7 +67,7 @@ class Deployment:
     resources: list[ResourceState]
     """The state at the start (after a refresh: what the refresh found)."""
     pending_creates: dict[str, ResourceState] = field(default_factory=dict[str, ResourceState])
-    scope: Scope = field(default_factory=Scope)
+    scope: TargetScope = field(default_factory=TargetScope)
     """The resources that the operation works on."""
     registry: Registry = field(init=False)
     stopped: threading.Event = field(default_factory=threading.Event)
@@ -103,7 +110,7 @@ class Deployment:
 
     def check_running(self) -> None:
         if self.stopped.is_set():
-            raise Stopped
+            raise DeploymentStoppedError
 
     def fail(self, message: str, urn: str = "") -> None:
         """Stops the run because of `message`."""
@@ -121,11 +128,11 @@ class Deployment:
             verb = "preview" if self.dry_run else "update"
             self.events.diagnostic("error", f"{verb} failed", self.stack_urn)
 
-    def run(self, step: Step, apply: Callable[[], None], *, even_if_stopped: bool = False) -> None:
+    def run(self, step: DeploymentStep, apply: Callable[[], None], *, even_if_stopped: bool = False) -> None:
         """Carry out one step, in a free slot.
 
         Raises:
-            Stopped: The run has ended, perhaps by this step's failure.
+            DeploymentStoppedError: The run has ended, perhaps by this step's failure.
             ProtectedError: The step would delete a protected resource; the run fails in the end, but goes on.
         """
         with self._slots, self._counted():
@@ -141,7 +148,7 @@ class Deployment:
             except (EngineError, OSError) as error:
                 self.fail(str(error), step.urn)
                 self.events.failed(step)
-                raise Stopped from error
+                raise DeploymentStoppedError from error
         self.events.finished(step)
         if step.state.custom:
             self.events.outputs(step)
@@ -163,14 +170,14 @@ class Deployment:
             with self._settled:
                 self._settled.wait_for(lambda: self._under_way == 0)
 
-    def _after(self, kind: str, step: Step) -> None:
+    def _after(self, kind: str, step: DeploymentStep) -> None:
         """Runs the hooks after a step; their failure ends the run, but what the step has done stays done."""
         try:
             self.hooks.run(kind, step)
-        except HookFailed as error:
+        except HookError as error:
             self.fail(str(error), step.urn)
 
-    def component_done(self, step: Step) -> None:
+    def component_done(self, step: DeploymentStep) -> None:
         """Runs the hooks after the creation or the update of a component: it is over when its outputs are known."""
         kind = _AFTER_COMPONENT.get(step.op)
         if kind is not None and not step.state.custom and not self.stopped.is_set():
@@ -184,7 +191,7 @@ class Deployment:
             self.events.diagnostic("warning", message, state.urn)
         state.outputs = mark_secret_outputs(state.outputs, state.additional_secret_outputs, state.inputs)
 
-    def same(self, step: Step, *, silent: bool = False) -> None:
+    def same(self, step: DeploymentStep, *, silent: bool = False) -> None:
         """Keeps the object; the program's options are taken over. `silent` for one that was just imported."""
         old, new = _both(step)
 
@@ -202,7 +209,7 @@ class Deployment:
         else:
             self.run(step, apply)
 
-    def create(self, step: Step) -> None:
+    def create(self, step: DeploymentStep) -> None:
         """Creates an object; for a replacement, next to the old one or in the place of one deleted before."""
         new, old = step.new, step.old
         assert new is not None
@@ -221,7 +228,7 @@ class Deployment:
                 return
             provider = self.provider_of(new)
             pending = self._begin(new, "creating")
-            failure: InitFailed | None = None
+            failure: InitializationError | None = None
             try:
                 failure = self._create(provider, step, new)
             except ProviderError as error:
@@ -251,7 +258,7 @@ class Deployment:
             self.journal.change(lambda: setattr(old, "delete", True))
         self.journal.finish(pending, done=old if old is not None and old.pending_replacement else None, new=new)
 
-    def _create(self, provider: Provider, step: Step, new: ResourceState) -> InitFailed | None:
+    def _create(self, provider: Provider, step: DeploymentStep, new: ResourceState) -> InitializationError | None:
         left = self.pending_creates.get(new.urn)
         try:
             found = None
@@ -261,12 +268,12 @@ class Deployment:
                 new.id, new.outputs = found
                 return None
             new.id, new.outputs = self.hooks.retried("create", step, lambda: provider.create(new, self.dry_run))
-        except InitFailed as failed:
+        except InitializationError as failed:
             new.id, new.outputs, new.init_errors = failed.object_id, failed.outputs, failed.reasons
             return failed
         return None
 
-    def update(self, step: Step) -> None:
+    def update(self, step: DeploymentStep) -> None:
         old, new = _both(step)
 
         def apply() -> None:
@@ -277,14 +284,14 @@ class Deployment:
                 self._after("AfterUpdate", step)
 
         def carry_out() -> None:
-            failure: InitFailed | None = None
+            failure: InitializationError | None = None
             pending: PendingOperation | None = None
             if new.custom and not is_provider_type(new.type):
                 provider = self.provider_of(new)
                 pending = self._begin(new, "updating")
                 try:
                     new.outputs = self.hooks.retried("update", step, lambda: provider.update(old, new, self.dry_run))
-                except InitFailed as failed:
+                except InitializationError as failed:
                     new.outputs, new.init_errors, failure = failed.outputs, failed.reasons, failed
                 except EngineError:
                     self.journal.finish(pending)
@@ -299,7 +306,7 @@ class Deployment:
 
         self.run(step, apply)
 
-    def delete(self, step: Step, *, before_replacement: bool = False, even_if_stopped: bool = False) -> None:
+    def delete(self, step: DeploymentStep, *, before_replacement: bool = False, even_if_stopped: bool = False) -> None:
         """Deletes an object, or only forgets it where an option says so."""
         old = step.old
         assert old is not None
@@ -354,7 +361,7 @@ class Deployment:
         return None if self.dry_run else self.journal.begin(state, operation)
 
 
-def _both(step: Step) -> tuple[ResourceState, ResourceState]:
+def _both(step: DeploymentStep) -> tuple[ResourceState, ResourceState]:
     assert step.old is not None
     assert step.new is not None
     return step.old, step.new

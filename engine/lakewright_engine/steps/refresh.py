@@ -6,10 +6,10 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
 
-from lakewright_engine.model.errors import InitFailed, Stopped
+from lakewright_engine.model.errors import DeploymentStoppedError, InitializationError
 from lakewright_engine.model.properties import mark_secrets, same
 from lakewright_engine.model.resources import ResourceState
-from lakewright_engine.model.step import Diff, Step
+from lakewright_engine.model.step import DeploymentStep, Diff
 from lakewright_engine.model.urns import is_default_provider, is_provider_type
 from lakewright_engine.steps.deployment import Deployment, now
 from lakewright_engine.steps.resource_diff import resource_diff
@@ -30,7 +30,7 @@ def refresh(deployment: Deployment) -> None:
 def _refreshed(deployment: Deployment, refreshed: set[int], old: ResourceState) -> ResourceState | None:
     if is_default_provider(old.urn) or id(old) not in refreshed:
         return old
-    step = Step("refresh", old, old, logical=False, result="same")
+    step = DeploymentStep("refresh", old, old, logical=False, result="same")
 
     def apply() -> None:
         if not old.custom or is_provider_type(old.type) or old.pending_replacement:
@@ -39,18 +39,18 @@ def _refreshed(deployment: Deployment, refreshed: set[int], old: ResourceState) 
 
     try:
         deployment.run(step, apply)
-    except Stopped:
+    except DeploymentStoppedError:
         return old
     return step.new
 
 
-def _read(deployment: Deployment, step: Step, old: ResourceState) -> None:
+def _read(deployment: Deployment, step: DeploymentStep, old: ResourceState) -> None:
     provider = deployment.provider_of(old)
     init_errors: list[str] = []
     try:
         found = provider.read(old.urn, old.id, old.inputs, old.outputs, old.custom_timeouts.get("read", 0))
         object_id, inputs, outputs = found.id, found.inputs, found.outputs
-    except InitFailed as failed:
+    except InitializationError as failed:
         object_id, inputs, outputs, init_errors = failed.object_id, failed.inputs, failed.outputs, failed.reasons
         reasons = "\n* ".join(failed.reasons)
         deployment.events.diagnostic("warning", f"Refreshed resource is in an unhealthy state:\n* {reasons}", old.urn)

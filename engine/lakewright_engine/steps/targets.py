@@ -39,7 +39,7 @@ class UrnPatterns:
             raise EngineError("\n".join(f"no resource named '{urn}' found" for urn in unknown))
 
 
-class Scope:
+class TargetScope:
     """The part of a stack that an operation works on: everything, the targets, or all but the exclusions.
 
     Thread-safe: resources are asked about as they are registered, each after what it depends on.

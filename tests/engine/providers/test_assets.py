@@ -11,7 +11,7 @@ import pytest
 from lakewright_engine.model.assets import with_contents, with_hashes
 from lakewright_engine.model.errors import ProgramError
 from lakewright_engine.model.gotar import write_tar
-from lakewright_engine.model.resources import Asset, Secret
+from lakewright_engine.model.resources import Asset, SecretValue
 from lakewright_engine.model.signatures import ARCHIVE, ASSET, SIGNATURE
 from stackrunner import Stack
 from vaultplugin import install
@@ -52,8 +52,8 @@ def tar_digest(*members: tuple[str, bytes]) -> str:
 
 
 def hash_of(value: Asset, folder: Path) -> str:
-    found = with_hashes({"x": Secret([value])}, folder)["x"]
-    assert isinstance(found, Secret)
+    found = with_hashes({"x": SecretValue([value])}, folder)["x"]
+    assert isinstance(found, SecretValue)
     assert isinstance(found.value, list)
     assert isinstance(found.value[0], Asset)
     return found.value[0].wire["hash"]

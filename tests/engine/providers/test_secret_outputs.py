@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from lakewright_engine.model.resources import Secret
+from lakewright_engine.model.resources import SecretValue
 from stackrunner import PASSPHRASE, Stack
 from vaultplugin import install
 
@@ -40,8 +40,8 @@ def stack(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Stack:
 
 def assert_secrets_are_kept(stack: Stack) -> None:
     thing = stack.resource("thing")
-    assert thing.outputs["token"] == Secret("hunter2")
-    assert thing.outputs["issued"] == Secret("made by the server")
+    assert thing.outputs["token"] == SecretValue("hunter2")
+    assert thing.outputs["issued"] == SecretValue("made by the server")
     assert thing.outputs["id"] == "an output"
     assert thing.outputs["name"] == "object"
     text = json.dumps(stack.deployment())

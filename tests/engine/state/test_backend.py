@@ -10,9 +10,15 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from lakewright_engine.model.errors import EngineError, StackLocked, StackNotFound, StateError, UnsupportedFeature
-from lakewright_engine.model.resources import PendingOperation, ResourceState, Secret, Snapshot
-from lakewright_engine.project.project import Project
+from lakewright_engine.model.errors import (
+    EngineError,
+    StackLockedError,
+    StackNotFoundError,
+    StateError,
+    UnsupportedFeatureError,
+)
+from lakewright_engine.model.resources import PendingOperation, ResourceState, SecretValue, StackSnapshot
+from lakewright_engine.project.project import PulumiProject
 from lakewright_engine.state.backend import FileBackend
 from lakewright_engine.state.checkpoint import Codec
 from lakewright_engine.state.outputs import stack_outputs
@@ -23,17 +29,17 @@ TOKEN = "s3cr3t-value"
 
 
 @pytest.fixture
-def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> PulumiProject:
     """The CLI's own folder after its first `up`, with the project that it belongs to."""
     shutil.copytree(SAMPLE, tmp_path / "conf")
     (tmp_path / "conf" / "Pulumi.yaml").write_text("name: conf\nruntime: python\n")
     monkeypatch.setenv("PULUMI_BACKEND_URL", f"file://{tmp_path / 'conf'}")
     monkeypatch.setenv("PULUMI_CONFIG_PASSPHRASE", "conformance")
-    return Project.load(tmp_path / "conf")
+    return PulumiProject.load(tmp_path / "conf")
 
 
 @pytest.fixture
-def backend(project: Project) -> FileBackend:
+def backend(project: PulumiProject) -> FileBackend:
     return project.backend()
 
 
@@ -50,15 +56,15 @@ def test_reads_what_the_cli_wrote(backend: FileBackend) -> None:
     snapshot = backend.load("conf", "dev")
     assert snapshot is not None
     stack, provider, a, b = snapshot.resources
-    assert stack.outputs == {"content": Secret(f"key {TOKEN}"), "plain": "one"}
-    assert provider.inputs == {"conf:token": Secret(TOKEN)}
+    assert stack.outputs == {"content": SecretValue(f"key {TOKEN}"), "plain": "one"}
+    assert provider.inputs == {"conf:token": SecretValue(TOKEN)}
     assert a.outputs["etag"] == "etag-one"
-    assert b.inputs["content"] == Secret(f"key {TOKEN}")
+    assert b.inputs["content"] == SecretValue(f"key {TOKEN}")
     assert a.parent == stack.urn
     assert a.provider.startswith(provider.urn)
 
 
-def test_writes_back_what_it_read_ciphertexts_included(project: Project, backend: FileBackend) -> None:
+def test_writes_back_what_it_read_ciphertexts_included(project: PulumiProject, backend: FileBackend) -> None:
     before = backend.checkpoint("conf", "dev")
     snapshot = backend.load("conf", "dev")
     assert before is not None
@@ -74,12 +80,12 @@ def test_writes_back_what_it_read_ciphertexts_included(project: Project, backend
 
 
 def test_a_changed_secret_gets_a_new_ciphertext_and_the_others_keep_theirs(
-    project: Project, backend: FileBackend
+    project: PulumiProject, backend: FileBackend
 ) -> None:
     snapshot = backend.load("conf", "dev")
     before = checkpoint_file(backend).read_text()
     assert snapshot is not None
-    snapshot.resources[3].inputs["content"] = Secret("another")
+    snapshot.resources[3].inputs["content"] = SecretValue("another")
     backend.save("conf", "dev", snapshot, project.secrets("dev"))
     after = checkpoint_file(backend).read_text()
     old = [one["ciphertext"] for one in _secrets(json.loads(before))]
@@ -88,7 +94,7 @@ def test_a_changed_secret_gets_a_new_ciphertext_and_the_others_keep_theirs(
     assert "another" not in after
 
 
-def test_changes_in_place_are_written_too(project: Project, backend: FileBackend) -> None:
+def test_changes_in_place_are_written_too(project: PulumiProject, backend: FileBackend) -> None:
     snapshot = backend.load("conf", "dev")
     assert snapshot is not None
     secrets = project.secrets("dev")
@@ -104,17 +110,17 @@ def test_changes_in_place_are_written_too(project: Project, backend: FileBackend
     assert saved.resources[2].delete
 
 
-def test_the_one_before_stays_as_backup(project: Project, backend: FileBackend) -> None:
+def test_the_one_before_stays_as_backup(project: PulumiProject, backend: FileBackend) -> None:
     before = checkpoint_file(backend).read_bytes()
-    backend.save("conf", "dev", Snapshot(), project.secrets("dev"))
+    backend.save("conf", "dev", StackSnapshot(), project.secrets("dev"))
     backup = checkpoint_file(backend).with_name("dev.json.bak")
     assert backup.read_bytes() == before
 
 
-def test_pending_operations_and_fields_of_a_newer_cli_survive(project: Project, backend: FileBackend) -> None:
+def test_pending_operations_and_fields_of_a_newer_cli_survive(project: PulumiProject, backend: FileBackend) -> None:
     resource = ResourceState(urn="urn:pulumi:dev::conf::t:t:T::x", type="t:t:T", custom=True)
     resource.extra = {"viewOf": "urn:v", "newField": ["a"]}
-    snapshot = Snapshot([resource], [PendingOperation(resource, "creating")], {"note": 1})
+    snapshot = StackSnapshot([resource], [PendingOperation(resource, "creating")], {"note": 1})
     backend.save("conf", "dev", snapshot, project.secrets("dev"))
     content = backend.checkpoint("conf", "dev")
     assert content is not None
@@ -122,7 +128,7 @@ def test_pending_operations_and_fields_of_a_newer_cli_survive(project: Project, 
     assert FileBackend(backend.url).load("conf", "dev") == snapshot
 
 
-def test_snippets_and_extensions_are_kept(project: Project, backend: FileBackend) -> None:
+def test_snippets_and_extensions_are_kept(project: PulumiProject, backend: FileBackend) -> None:
     content = backend.checkpoint("conf", "dev")
     assert content is not None
     content["checkpoint"]["latest"]["snippets"] = [{"id": "1"}]
@@ -137,7 +143,7 @@ def test_snippets_and_extensions_are_kept(project: Project, backend: FileBackend
     assert saved["features"] == ["snippets-prototype"]
 
 
-def test_a_compressed_checkpoint_stays_compressed(project: Project, backend: FileBackend) -> None:
+def test_a_compressed_checkpoint_stays_compressed(project: PulumiProject, backend: FileBackend) -> None:
     plain = checkpoint_file(backend)
     packed = plain.with_name("dev.json.gz")
     packed.write_bytes(gzip.compress(plain.read_bytes()))
@@ -167,23 +173,23 @@ def test_newer_states_are_refused_by_name(backend: FileBackend) -> None:
     assert content is not None
     file = checkpoint_file(backend)
     file.write_text(json.dumps(content | {"version": 4, "features": ["timeTravel"]}))
-    with pytest.raises(UnsupportedFeature, match="timeTravel"):
+    with pytest.raises(UnsupportedFeatureError, match="timeTravel"):
         backend.load("conf", "dev")
     file.write_text(json.dumps(content | {"version": 9}))
-    with pytest.raises(UnsupportedFeature, match="version 9"):
+    with pytest.raises(UnsupportedFeatureError, match="version 9"):
         backend.load("conf", "dev")
 
 
 def test_other_backends_and_layouts_are_refused_by_name(backend: FileBackend) -> None:
-    with pytest.raises(UnsupportedFeature, match=r"'s3'.*--engine pulumi"):
+    with pytest.raises(UnsupportedFeatureError, match=r"'s3'.*--engine pulumi"):
         FileBackend("s3://bucket")
     (backend.root / "meta.yaml").write_text("version: 7\n")
-    with pytest.raises(UnsupportedFeature, match="version 7"):
+    with pytest.raises(UnsupportedFeatureError, match="version 7"):
         backend.load("conf", "dev")
 
 
 def test_an_interrupted_write_leaves_the_old_state(
-    project: Project, backend: FileBackend, monkeypatch: pytest.MonkeyPatch
+    project: PulumiProject, backend: FileBackend, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = checkpoint_file(backend).read_bytes()
 
@@ -192,7 +198,7 @@ def test_an_interrupted_write_leaves_the_old_state(
 
     monkeypatch.setattr(os, "fsync", fail)
     with pytest.raises(StateError, match=r"could not be saved: no space.* unchanged"):
-        backend.save("conf", "dev", Snapshot(), project.secrets("dev"))
+        backend.save("conf", "dev", StackSnapshot(), project.secrets("dev"))
     assert checkpoint_file(backend).read_bytes() == before
     assert [one.name for one in backend.stacks("conf")] == ["dev"], "what is left over is no stack"
     assert not list(backend.root.rglob("*.partial"))
@@ -201,7 +207,7 @@ def test_an_interrupted_write_leaves_the_old_state(
 def test_a_locked_stack_says_who_holds_it(backend: FileBackend) -> None:
     with (
         backend.lock("conf", "dev"),
-        pytest.raises(StackLocked, match=rf"pid {os.getpid()}.*"),
+        pytest.raises(StackLockedError, match=rf"pid {os.getpid()}.*"),
         FileBackend(backend.url).lock("conf", "dev"),
     ):
         pytest.fail("two held the stack at once")
@@ -235,7 +241,7 @@ def test_the_lock_that_the_cli_left_says_that_its_process_is_gone(backend: FileB
     del content["lakewright"]
     file.write_text(json.dumps(content))
 
-    with pytest.raises(StackLocked, match="no such process runs"), backend.lock("conf", "dev"):
+    with pytest.raises(StackLockedError, match="no such process runs"), backend.lock("conf", "dev"):
         pass
 
 
@@ -247,7 +253,7 @@ def test_of_many_that_come_at_once_at_most_one_holds_the_stack(backend: FileBack
     script = """
 import sys, os
 from lakewright_engine.state.backend import FileBackend
-from lakewright_engine.model.errors import StackLocked
+from lakewright_engine.model.errors import StackLockedError
 backend, log = FileBackend(sys.argv[1]), sys.argv[2]
 for _ in range(20):
     try:
@@ -255,7 +261,7 @@ for _ in range(20):
             descriptor = os.open(log + ".held", os.O_CREAT | os.O_EXCL)  # fails if another is inside
             os.close(descriptor)
             os.unlink(log + ".held")
-    except StackLocked:
+    except StackLockedError:
         pass
 """
     command = [sys.executable, "-c", script, backend.url, str(tmp_path / "log")]
@@ -264,13 +270,13 @@ for _ in range(20):
     assert list((backend.root / "locks").rglob("*.json")) == []
 
 
-def test_export_and_import_go_both_ways(backend: FileBackend, project: Project) -> None:
+def test_export_and_import_go_both_ways(backend: FileBackend, project: PulumiProject) -> None:
     exported = backend.export("conf", "dev")
     assert f'"{TOKEN}"' not in json.dumps(exported)
     backend.create("conf", "other", project.secrets("dev"))
     with pytest.raises(StateError, match="not of stack 'other'"):
         backend.import_("conf", "other", exported)
-    backend.save("conf", "dev", Snapshot(), project.secrets("dev"))
+    backend.save("conf", "dev", StackSnapshot(), project.secrets("dev"))
     backend.import_("conf", "dev", exported)
     assert backend.export("conf", "dev") == exported
 
@@ -294,11 +300,11 @@ def test_rm_wants_the_resources_gone_first(backend: FileBackend) -> None:
     backend.remove("conf", "dev", force=True)
     assert backend.stacks() == []
     assert [path for path in backend.root.rglob("*") if path.is_file() and "dev" in path.name] == []
-    with pytest.raises(StackNotFound, match="stack init"):
+    with pytest.raises(StackNotFoundError, match="stack init"):
         backend.remove("conf", "dev")
 
 
-def test_stack_names_that_could_leave_the_folder_are_refused(backend: FileBackend, project: Project) -> None:
+def test_stack_names_that_could_leave_the_folder_are_refused(backend: FileBackend, project: PulumiProject) -> None:
     for name in ("../up", "a/b", "", "x" * 101, ".", ".."):
         with pytest.raises(StateError, match="not a stack name"):
             backend.create("conf", name, project.secrets("dev"))
@@ -323,7 +329,7 @@ def test_a_reader_keeps_its_hands_off_an_unknown_kind_of_value() -> None:
             }
         ]
     }
-    with pytest.raises(UnsupportedFeature, match="something new"):
+    with pytest.raises(UnsupportedFeatureError, match="something new"):
         Codec("dev").decode(deployment, 3, [])
 
 

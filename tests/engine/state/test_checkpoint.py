@@ -11,8 +11,8 @@ from lakewright_engine.model.resources import (
     PendingOperation,
     ResourceReference,
     ResourceState,
-    Secret,
-    Snapshot,
+    SecretValue,
+    StackSnapshot,
     Unknown,
 )
 from lakewright_engine.model.signatures import ASSET, SIGNATURE
@@ -34,7 +34,9 @@ special = (
 keys = st.text(st.characters(codec="utf-8")).filter(lambda key: key != SIGNATURE)
 values = st.recursive(
     plain | special,
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(keys, inner, max_size=3) | st.builds(Secret, inner),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(keys, inner, max_size=3) | st.builds(SecretValue, inner)
+    ),
     max_leaves=10,
 )
 properties = st.dictionaries(keys, values, max_size=4)
@@ -59,7 +61,7 @@ resources = st.builds(
     extra=st.dictionaries(st.sampled_from(["newField", "snippetID"]), st.just([1]), max_size=2),
 )
 snapshots = st.builds(
-    Snapshot,
+    StackSnapshot,
     st.lists(resources, max_size=4, unique_by=lambda one: one.urn),
     st.lists(st.builds(PendingOperation, resources, st.sampled_from(["creating", "deleting"])), max_size=2),
 )
@@ -74,7 +76,7 @@ def manager() -> PassphraseManager:
 
 @given(snapshot=snapshots)
 @settings(deadline=None, max_examples=150)
-def test_every_snapshot_comes_back(manager: PassphraseManager, snapshot: Snapshot) -> None:
+def test_every_snapshot_comes_back(manager: PassphraseManager, snapshot: StackSnapshot) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PULUMI_CONFIG_PASSPHRASE", "round and round")
         text, version, features = Codec("dev").encode(snapshot, manager)
@@ -83,7 +85,7 @@ def test_every_snapshot_comes_back(manager: PassphraseManager, snapshot: Snapsho
 
 @given(snapshot=snapshots)
 @settings(deadline=None, max_examples=50)
-def test_writing_again_writes_the_same(manager: PassphraseManager, snapshot: Snapshot) -> None:
+def test_writing_again_writes_the_same(manager: PassphraseManager, snapshot: StackSnapshot) -> None:
     codec = Codec("dev")
     first, second = (json.loads(codec.encode(snapshot, manager)[0]) for _ in range(2))
     assert datetime.fromisoformat(first["manifest"].pop("time")) <= datetime.fromisoformat(
@@ -94,7 +96,7 @@ def test_writing_again_writes_the_same(manager: PassphraseManager, snapshot: Sna
 
 def test_numbers_are_spelled_as_the_cli_spells_them(manager: PassphraseManager) -> None:
     inputs = {"whole": 3.0, "part": 0.5, "huge": float("inf"), "none": float("nan")}
-    snapshot = Snapshot([ResourceState("urn:x", "t:t:T", custom=True, inputs=dict(inputs))])
+    snapshot = StackSnapshot([ResourceState("urn:x", "t:t:T", custom=True, inputs=dict(inputs))])
     text, _, _ = Codec("dev").encode(snapshot, manager)
     written = json.loads(text)["resources"][0]["inputs"]
     assert json.dumps(written["whole"]) == "3"

@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 from lakewright_engine.model.errors import ProjectError, StateError
-from lakewright_engine.model.resources import ResourceState, Snapshot
-from lakewright_engine.project.project import Project
+from lakewright_engine.model.resources import ResourceState, StackSnapshot
+from lakewright_engine.project.project import PulumiProject
 from stackrunner import Stack
 
 PROGRAM = """
@@ -27,10 +27,10 @@ File("b", "b.json", a.etag)
 UPDATE = {"kind": "update", "message": "x" * 5000}
 SAVE = """
 import os, sys
-from lakewright_engine.model.resources import Snapshot
-from lakewright_engine.project.project import Project
+from lakewright_engine.model.resources import StackSnapshot
+from lakewright_engine.project.project import PulumiProject
 calls = int(sys.argv[2])
-project = Project.load(sys.argv[1])
+project = PulumiProject.load(sys.argv[1])
 backend, secrets = project.backend(), project.secrets("dev")
 def cut(call):
     def called(*arguments, **options):
@@ -44,7 +44,7 @@ snapshot = backend.load("conf", "dev")
 with backend.lock("conf", "dev"):
     for name in ("fsync", "replace", "link", "fchmod", "chmod"):
         setattr(os, name, cut(getattr(os, name)))
-    backend.save("conf", "dev", Snapshot(snapshot.resources[:1]), secrets)
+    backend.save("conf", "dev", StackSnapshot(snapshot.resources[:1]), secrets)
     os._exit(0)
 """
 
@@ -76,9 +76,9 @@ def modes(folder: Path) -> dict[str, str]:
     return {str(path.relative_to(folder)): oct(stat.S_IMODE(path.stat().st_mode)) for path in folder.rglob("*")}
 
 
-def large(snapshot: Snapshot) -> Snapshot:
+def large(snapshot: StackSnapshot) -> StackSnapshot:
     big = ResourceState("urn:pulumi:dev::conf::a:b:C::big", "a:b:C", custom=True, inputs={"text": "x" * 5000})
-    return Snapshot([*snapshot.resources, big])
+    return StackSnapshot([*snapshot.resources, big])
 
 
 @pytest.mark.parametrize("umask", [0o022, 0o000])
@@ -130,7 +130,7 @@ def test_save_syncs_the_file_before_the_rename_and_the_folder_after(
 
     monkeypatch.setattr(os, "fsync", recorded_fsync)
     monkeypatch.setattr(os, "replace", recorded_replace)
-    stack.save(Snapshot())
+    stack.save(StackSnapshot())
     stack.set_config("plain", "one")
 
     def partial(name: str) -> str:
@@ -166,7 +166,7 @@ def test_power_cut_at_any_call_of_a_save_leaves_a_whole_state(stack: Stack) -> N
 def test_full_disk_leaves_state_and_settings_unchanged(stack: Stack) -> None:
     snapshot = stack.backend.load("conf", "dev")
     assert snapshot is not None
-    project = Project.load(stack.program_dir)
+    project = PulumiProject.load(stack.program_dir)
     secrets = project.secrets("dev")
     before = contents(stack.folder)
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 from lakewright_engine.model.errors import StateError
-from lakewright_engine.model.resources import ResourceState, Snapshot
+from lakewright_engine.model.resources import ResourceState, StackSnapshot
 from lakewright_engine.state.integrity import check_integrity, check_magic
 
 PROVIDER = ResourceState("urn:p::pulumi:providers:t::default", "pulumi:providers:t", custom=True, id="1")
@@ -24,7 +24,7 @@ def test_a_whole_state_is_accepted() -> None:
         deleted_with="urn:a",
         replace_with=["urn:a"],
     )
-    check_integrity("dev", Snapshot([PROVIDER, FIRST, second, replace(FIRST, delete=True)]))
+    check_integrity("dev", StackSnapshot([PROVIDER, FIRST, second, replace(FIRST, delete=True)]))
 
 
 @pytest.mark.parametrize(
@@ -40,9 +40,9 @@ def test_a_whole_state_is_accepted() -> None:
 def test_a_reference_to_what_comes_later_is_refused(reference: dict[str, object], role: str) -> None:
     first = replace(FIRST, **reference)  # pyright: ignore[reportArgumentType]
     with pytest.raises(StateError, match=rf"refers to 'urn:b' as its {role}, which comes after it"):
-        check_integrity("dev", Snapshot([PROVIDER, first, SECOND]))
+        check_integrity("dev", StackSnapshot([PROVIDER, first, SECOND]))
     with pytest.raises(StateError, match=rf"refers to 'urn:b' as its {role}, which is missing"):
-        check_integrity("dev", Snapshot([PROVIDER, first]))
+        check_integrity("dev", StackSnapshot([PROVIDER, first]))
 
 
 @pytest.mark.parametrize(
@@ -59,12 +59,12 @@ def test_a_reference_to_what_comes_later_is_refused(reference: dict[str, object]
 )
 def test_a_damaged_resource_is_refused(resources: list[ResourceState], reason: str) -> None:
     with pytest.raises(StateError, match=re.escape(reason)):
-        check_integrity("dev", Snapshot(resources))
+        check_integrity("dev", StackSnapshot(resources))
 
 
 def test_a_replaced_provider_is_not_missed() -> None:
     pending = replace(FIRST, provider=f"{PROVIDER.urn}::gone", pending_replacement=True)
-    check_integrity("dev", Snapshot([PROVIDER, pending]))
+    check_integrity("dev", StackSnapshot([PROVIDER, pending]))
 
 
 def test_a_changed_manifest_is_refused() -> None:

@@ -7,14 +7,14 @@ import stat
 from pathlib import Path
 from typing import Any
 
-from lakewright_engine.model.resources import PendingOperation, ResourceState, Secret, Snapshot
+from lakewright_engine.model.resources import PendingOperation, ResourceState, SecretValue, StackSnapshot
 from lakewright_engine.state import interrupted_creations
 
 TYPE = "pulumi-python:dynamic/lakekeeper:Warehouse"
 
 
 def resource(urn: str, **more: Any) -> ResourceState:
-    return ResourceState(urn, TYPE, True, inputs={"name": "main", "credential": Secret("hidden")}, **more)
+    return ResourceState(urn, TYPE, True, inputs={"name": "main", "credential": SecretValue("hidden")}, **more)
 
 
 def exported(urn: str, **more: Any) -> dict[str, Any]:
@@ -23,7 +23,9 @@ def exported(urn: str, **more: Any) -> dict[str, Any]:
 
 
 def test_creations_of_a_state_come_without_secrets() -> None:
-    state = Snapshot([], [PendingOperation(resource("urn:a"), "creating"), PendingOperation(resource("b"), "deleting")])
+    state = StackSnapshot(
+        [], [PendingOperation(resource("urn:a"), "creating"), PendingOperation(resource("b"), "deleting")]
+    )
     assert interrupted_creations.of_snapshot(state) == [
         {"urn": "urn:a", "type": TYPE, "inputs": {"name": "main", "credential": "[secret]"}}
     ]
@@ -31,7 +33,9 @@ def test_creations_of_a_state_come_without_secrets() -> None:
 
 def test_creations_that_were_carried_out_are_left_out() -> None:
     operations = [PendingOperation(resource(urn), "creating") for urn in ("made", "replaced")]
-    state = Snapshot([resource("made", id="1"), resource("replaced", id="2", pending_replacement=True)], operations)
+    state = StackSnapshot(
+        [resource("made", id="1"), resource("replaced", id="2", pending_replacement=True)], operations
+    )
     assert [one["urn"] for one in interrupted_creations.of_snapshot(state)] == ["replaced"]
 
 

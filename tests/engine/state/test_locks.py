@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from lakewright_engine.model.errors import StackLocked
+from lakewright_engine.model.errors import StackLockedError
 from lakewright_engine.state import lock_holder
 from lakewright_engine.state.backend import FileBackend
 from stackrunner import Stack
@@ -72,7 +72,7 @@ def is_free(backend: FileBackend) -> bool:
     try:
         with backend.lock("conf", "dev"):
             return True
-    except StackLocked:
+    except StackLockedError:
         return False
 
 
@@ -109,7 +109,7 @@ def test_stopped_process_of_this_machine_keeps_its_lock(backend: FileBackend) ->
 def test_holder_elsewhere_is_dead_without_a_heartbeat(backend: FileBackend, claims: dict[str, Any]) -> None:
     file = die_in_lock(backend)
     edit(file, claims)
-    with pytest.raises(StackLocked, match=r"last heartbeat was \d+ s ago; 300 s after the last one"):
+    with pytest.raises(StackLockedError, match=r"last heartbeat was \d+ s ago; 300 s after the last one"):
         backend.lock("conf", "dev").__enter__()
 
     silent = time.time() - lock_holder.DEAD_AFTER_SECONDS - 5
@@ -122,7 +122,7 @@ def test_lock_of_an_earlier_release_says_how_to_find_out(backend: FileBackend) -
     file = die_in_lock(backend)
     edit(file, {"boot": "another", "heartbeat_seconds": None, "file": None})
     os.utime(file, (0, 0))
-    with pytest.raises(StackLocked, match=r"run `ps -p \d+` on .* to find out .*"):
+    with pytest.raises(StackLockedError, match=r"run `ps -p \d+` on .* to find out .*"):
         backend.lock("conf", "dev").__enter__()
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from lakewright_engine.model.errors import SecretsError, UnsupportedFeature
+from lakewright_engine.model.errors import SecretsError, UnsupportedFeatureError
 from lakewright_engine.state.secrets import PassphraseManager, refuse_other_providers
 
 SETTINGS = yaml.safe_load((Path(__file__).parents[1] / "backend-sample" / "Pulumi.dev.yaml").read_text())
@@ -82,6 +82,6 @@ def test_a_damaged_ciphertext_is_said_so(damaged: str) -> None:
 
 
 def test_other_providers_are_refused_by_name() -> None:
-    with pytest.raises(UnsupportedFeature, match="awskms://key"):
+    with pytest.raises(UnsupportedFeatureError, match="awskms://key"):
         refuse_other_providers("awskms://key?region=eu", "dev")
     refuse_other_providers("passphrase", "dev")

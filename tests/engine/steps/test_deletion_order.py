@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from lakewright_engine.model.errors import EngineError
-from lakewright_engine.model.resources import ResourceState, Snapshot
+from lakewright_engine.model.resources import ResourceState, StackSnapshot
 from lakewright_engine.planning.deletes import expect_nothing_left
 from lakewright_engine.planning.deletion_order import Dependencies, deletion_batches
 from lakewright_engine.state.journal import Journal
@@ -49,7 +49,7 @@ def test_what_a_resource_needs_includes_what_that_needs() -> None:
 
 def test_a_destroy_that_leaves_resources_is_an_error() -> None:
     run: Any = SimpleNamespace(
-        journal=Journal(Snapshot([state("a")]), None),
+        journal=Journal(StackSnapshot([state("a")]), None),
         dry_run=False,
         failed=False,
         scope=SimpleNamespace(is_limited=False),

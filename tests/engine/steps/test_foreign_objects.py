@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from aws_programs import TRUST, client, stack_program
-from lakewright_engine.model.resources import PendingOperation, ResourceState, Snapshot
+from lakewright_engine.model.resources import PendingOperation, ResourceState, StackSnapshot
 from lakewright_engine.providers.provider import Provider
 from lakewright_engine.steps.created_objects import foreign
 from stackrunner import Stack
@@ -28,7 +28,7 @@ aws.iam.Role("role", name={name!r}, assume_role_policy={TRUST!r}, opts=opts)
     assert outcome.exit == 0, outcome.messages
     kept = [one for one in stack.resources() if not one.type.startswith("aws:")]
     left = [replace(one, id="", outputs={}) for one in stack.resources() if one.type.startswith("aws:")]
-    stack.save(Snapshot(kept, [PendingOperation(one, "creating") for one in left]))
+    stack.save(StackSnapshot(kept, [PendingOperation(one, "creating") for one in left]))
     return stack
 
 

@@ -6,8 +6,8 @@ import json
 from pathlib import Path
 
 import pytest
-from lakewright_engine.model.errors import UnsupportedFeature
-from lakewright_engine.model.resources import Secret, Unknown, Value
+from lakewright_engine.model.errors import UnsupportedFeatureError
+from lakewright_engine.model.resources import SecretValue, Unknown, Value
 from lakewright_engine.model.signatures import SECRET, SIGNATURE
 from lakewright_engine.planning.replacement_trigger import is_triggered, refuse_nested_secret
 from programs.options import HEADER
@@ -27,10 +27,10 @@ File("a", "a.json", "a", opts=Options(replacement_trigger=trigger, delete_before
         (1, 1.0, False),
         (None, "2", False),
         ("1", None, False),
-        ("1", Secret("1"), False),
-        ("1", Secret("2"), True),
-        (Secret("1"), Secret("2"), False),
-        (Secret("1"), "2", False),
+        ("1", SecretValue("1"), False),
+        ("1", SecretValue("2"), True),
+        (SecretValue("1"), SecretValue("2"), False),
+        (SecretValue("1"), "2", False),
         ({"a": None}, {"a": 1}, True),
         ("1", Unknown(), True),
         (None, [Unknown()], True),
@@ -41,9 +41,9 @@ def test_a_trigger_replaces_as_on_the_cli(old: Value, new: Value, replaces: bool
 
 
 def test_a_secret_inside_a_trigger_is_refused() -> None:
-    refuse_nested_secret(Secret({"a": 1}), "File 'a'")
-    with pytest.raises(UnsupportedFeature, match="File 'a' has a secret inside its replacement_trigger"):
-        refuse_nested_secret({"a": [Secret(1)]}, "File 'a'")
+    refuse_nested_secret(SecretValue({"a": 1}), "File 'a'")
+    with pytest.raises(UnsupportedFeatureError, match="File 'a' has a secret inside its replacement_trigger"):
+        refuse_nested_secret({"a": [SecretValue(1)]}, "File 'a'")
 
 
 def test_a_secret_trigger_is_encrypted_in_the_state(tmp_path: Path) -> None:
@@ -55,7 +55,7 @@ def test_a_secret_trigger_is_encrypted_in_the_state(tmp_path: Path) -> None:
     outcome = stack.run("up", env={"STEP": "2"})
     assert [step["op"] for step in outcome.steps] == ["same"]
     assert "only a plain one replaces the resource" in outcome.messages[0]
-    assert stack.resource("a").replacement_trigger == Secret("version 2")
+    assert stack.resource("a").replacement_trigger == SecretValue("version 2")
 
 
 def test_a_trigger_that_an_older_engine_blinded_loads(tmp_path: Path) -> None:
@@ -65,4 +65,4 @@ def test_a_trigger_that_an_older_engine_blinded_loads(tmp_path: Path) -> None:
     exported["deployment"]["resources"][-1]["replacementTrigger"] = {SIGNATURE: SECRET, "ciphertext": "[secret]"}
     stack.backend.import_(stack.project_name, stack.name, exported)
     assert stack.run("up", env={"STEP": "1"}).exit == 0
-    assert stack.resource("a").replacement_trigger == Secret("version 1")
+    assert stack.resource("a").replacement_trigger == SecretValue("version 1")

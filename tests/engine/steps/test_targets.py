@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from lakewright_engine.model.resources import ResourceState, Snapshot
+from lakewright_engine.model.resources import ResourceState, StackSnapshot
 from lakewright_engine.state.integrity import check_integrity
 from lakewright_engine.steps.targets import UrnPatterns, in_dependency_order
 from programs.options import HEADER
@@ -35,7 +35,7 @@ def test_kept_states_come_behind_what_they_need() -> None:
         for number, urn in enumerate(names)
     ]
     ordered = in_dependency_order(chain)
-    check_integrity("dev", Snapshot(ordered))
+    check_integrity("dev", StackSnapshot(ordered))
     assert in_dependency_order(ordered) == ordered
 
 
@@ -57,7 +57,7 @@ else:
     assert outcome.exit == 0, outcome.messages
     assert outcome.provider_calls == ["update a.json"]
     assert stack.resource("b").dependencies == [stack.resource("a").urn]
-    check_integrity("dev", Snapshot(stack.resources()))
+    check_integrity("dev", StackSnapshot(stack.resources()))
 
 
 def test_a_target_that_its_dependency_needs_is_refused(tmp_path: Path) -> None:
@@ -79,7 +79,7 @@ else:
     assert outcome.exit == 1
     assert any("which the operation leaves as it is in the state" in message for message in outcome.messages)
     assert {state.urn for state in stack.resources()} == {state.urn for state in before}
-    check_integrity("dev", Snapshot(stack.resources()))
+    check_integrity("dev", StackSnapshot(stack.resources()))
     both = stack.run("up", "--target", "**::a", "--target", "**::b", env={"STEP": "2"})
     assert both.exit == 0, both.messages
 
@@ -102,7 +102,7 @@ if step > 1:
         assert outcome.exit == 1
         assert any("newer' depends on" in one and "::new', which does not exist" in one for one in outcome.messages)
     assert list(outcome.files) == ["a.json"]
-    check_integrity("dev", Snapshot(stack.resources()))
+    check_integrity("dev", StackSnapshot(stack.resources()))
 
 
 def test_a_renamed_target_leaves_its_dependents_whole(tmp_path: Path) -> None:
@@ -119,6 +119,6 @@ File("next", "next.json", p.etag, opts=Options(depends_on=[p]))
     stack.run("up", env={"STEP": "1"})
     outcome = stack.run("up", "--target", "**::renamed", env={"STEP": "2"})
     assert outcome.exit == 0, outcome.messages
-    check_integrity("dev", Snapshot(stack.resources()))
+    check_integrity("dev", StackSnapshot(stack.resources()))
     assert stack.resource("next").dependencies == [stack.resource("renamed").urn]
     assert stack.run("up", "--expect-no-changes", env={"STEP": "2"}).exit == 0

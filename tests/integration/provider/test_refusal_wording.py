@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from lakewright_engine import Operation, Result, run
-from lakewright_engine.project.project import Project
+from lakewright_engine.project.project import PulumiProject
 
 from .conftest import Props
 
@@ -19,7 +19,7 @@ Project("tenant", **config.require_object("declared"), name="tenant", adopt=True
 
 
 def operate(folder: Path, verb: str) -> Result:
-    return run(Operation(verb, Project.load(folder), "dev"), lambda _: None)
+    return run(Operation(verb, PulumiProject.load(folder), "dev"), lambda _: None)
 
 
 def test_forbidden_identity_gets_one_sentence(
@@ -29,7 +29,7 @@ def test_forbidden_identity_gets_one_sentence(
     (tmp_path / "__main__.py").write_text(PROGRAM)
     monkeypatch.setenv("PULUMI_BACKEND_URL", f"file://{tmp_path / 'state'}")
     monkeypatch.setenv("PULUMI_CONFIG_PASSPHRASE", "demo")
-    project = Project.load(tmp_path)
+    project = PulumiProject.load(tmp_path)
     settings = project.stack_config("dev")
     settings.set_value("declared", guarded_project)
     settings.save()

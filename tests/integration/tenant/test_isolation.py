@@ -10,8 +10,8 @@ import httpx
 import pyarrow as pa
 import pytest
 from botocore.exceptions import ClientError
-from lakewright_engine.model.resources import Secret
-from lakewright_engine.project.project import Project
+from lakewright_engine.model.resources import SecretValue
+from lakewright_engine.project.project import PulumiProject
 from lakewright_sandbox.runtime.credentials import load
 
 pytestmark = pytest.mark.timeout(300)
@@ -139,13 +139,13 @@ def external_id(tenant: Any, warehouse: str, monkeypatch: pytest.MonkeyPatch) ->
     """The external id, out of the stack's state with its passphrase."""
     monkeypatch.setenv("PULUMI_CONFIG_PASSPHRASE", "correct horse battery staple")
     monkeypatch.setenv("PULUMI_BACKEND_URL", (tenant.folder / "state").as_uri())
-    project = Project.load(tenant.folder)
+    project = PulumiProject.load(tenant.folder)
     snapshot = project.backend().load(project.name, tenant.name)
     assert snapshot is not None
     (made,) = [
         one for one in snapshot.resources if one.urn.endswith(f"lakekeeper:ExternalId::{tenant.name}-{warehouse}")
     ]
-    assert isinstance(made.outputs["value"], Secret)
+    assert isinstance(made.outputs["value"], SecretValue)
     return str(made.outputs["value"].value)
 
 

@@ -12,8 +12,8 @@ from urllib.parse import parse_qs
 
 import pyarrow as pa
 import pytest
-from lakewright_engine.model.resources import Secret
-from lakewright_engine.project.project import Project
+from lakewright_engine.model.resources import SecretValue
+from lakewright_engine.project.project import PulumiProject
 from lakewright_sandbox.runtime.credentials import load
 from lakewright_sandbox.runtime.state import Sandbox
 
@@ -153,9 +153,9 @@ def test_no_secret_is_found_in_what_a_stack_leaves(
 def _external_id(tenant: Any, monkeypatch: pytest.MonkeyPatch) -> str:
     monkeypatch.setenv("PULUMI_CONFIG_PASSPHRASE", PASSPHRASE)
     monkeypatch.setenv("PULUMI_BACKEND_URL", (tenant.folder / "state").as_uri())
-    project = Project.load(tenant.folder)
+    project = PulumiProject.load(tenant.folder)
     snapshot = project.backend().load(project.name, tenant.name)
     assert snapshot is not None
     (made,) = [one for one in snapshot.resources if one.type.endswith("lakekeeper:ExternalId")]
-    assert isinstance(made.outputs["value"], Secret)
+    assert isinstance(made.outputs["value"], SecretValue)
     return str(made.outputs["value"].value)

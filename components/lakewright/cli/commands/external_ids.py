@@ -41,7 +41,7 @@ def external_ids(
 
 
 def _value(state: ResourceState) -> str:
-    from lakewright_engine.model.resources import Secret  # noqa: PLC0415 - `--help` needs no engine
+    from lakewright_engine.model.resources import SecretValue  # noqa: PLC0415 - `--help` needs no engine
 
     value = state.outputs["value"]
-    return str(value.value if isinstance(value, Secret) else value)
+    return str(value.value if isinstance(value, SecretValue) else value)

@@ -268,11 +268,11 @@ def _agreed(choice: Choice, operation: Operation, *, diff: bool) -> bool:
 
 def _run(choice: Choice, operation: Operation, *, diff: bool, as_json: bool) -> Result:
     from lakewright_engine.display.lines import Display  # noqa: PLC0415
-    from lakewright_engine.display.report import SAID, Report  # noqa: PLC0415
+    from lakewright_engine.display.report import SAID, OperationReport  # noqa: PLC0415
     from rich.console import Console  # noqa: PLC0415
 
     if as_json:
-        report = Report()
+        report = OperationReport()
         try:
             result = choice.engine.run(operation, report.take)
         except Exception as error:

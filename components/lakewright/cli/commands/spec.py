@@ -69,9 +69,9 @@ def _stack_files(directory: Path) -> list[Path]:
 def _root(directory: Path) -> Path:
     """The folder of the project; the given one where there is none, since files may be validated anywhere."""
     from lakewright_engine.model.errors import ProjectError  # noqa: PLC0415 - `--help` needs no engine
-    from lakewright_engine.project.project import Project  # noqa: PLC0415
+    from lakewright_engine.project.project import PulumiProject  # noqa: PLC0415
 
     try:
-        return Project.load(directory).root
+        return PulumiProject.load(directory).root
     except ProjectError:
         return directory

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from lakewright_engine import Operation, Result
-    from lakewright_engine.project.project import Project
+    from lakewright_engine.project.project import PulumiProject
     from pulumi.automation.events import EngineEvent
 
 
@@ -61,7 +61,7 @@ class Embedded:
         return result
 
 
-def choose(wanted: str, project: Project, stack: str) -> Choice:
+def choose(wanted: str, project: PulumiProject, stack: str) -> Choice:
     """`auto` is the Pulumi CLI where it could run the stack, else the embedded engine."""
     if wanted not in ("auto", "pulumi", "embedded"):
         raise UsageError(f"--engine is {wanted!r}; expected auto, embedded or pulumi")

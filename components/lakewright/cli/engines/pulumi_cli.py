@@ -31,13 +31,13 @@ class PulumiCli:
     def run(self, operation: Operation, on_event: Callable[[EngineEvent], None], /) -> Result:
         """Raises CliFailed if the CLI could not begin; what happens to resources is told by events and the result."""
         from lakewright_engine import Result  # noqa: PLC0415 - `--help` needs neither engine
-        from lakewright_engine.display.report import Report  # noqa: PLC0415
+        from lakewright_engine.display.report import OperationReport  # noqa: PLC0415
         from lakewright_engine.state.backend import no_such_stack  # noqa: PLC0415
         from pulumi import automation  # noqa: PLC0415
 
         from lakewright.cli.engines.pulumi_process import PulumiInOwnSession  # noqa: PLC0415
 
-        report = Report()
+        report = OperationReport()
         tracebacks = LauncherTracebacks(on_event)
         show = on_event if operation.verbose else tracebacks
 

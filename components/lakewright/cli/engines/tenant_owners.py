@@ -12,7 +12,7 @@ from lakewright.project_files.stack_files import environment_file, mapping, raw_
 
 if TYPE_CHECKING:
     from lakewright_engine import Operation, Result
-    from lakewright_engine.project.project import Project
+    from lakewright_engine.project.project import PulumiProject
     from pulumi.automation.events import EngineEvent
 
     from lakewright.cli.engines.choice import Engine
@@ -36,7 +36,7 @@ class NamingOwners:
         return result
 
 
-def refuse_shared_tenant(project: Project, stack: str) -> None:
+def refuse_shared_tenant(project: PulumiProject, stack: str) -> None:
     """Refuse a tenant or place that another stack file of the project declares. Raises SpecError."""
     file = project.stack_file(stack)
     names = _names(raw_spec(file))
@@ -65,7 +65,7 @@ def refuse_shared_tenant(project: Project, stack: str) -> None:
         raise SpecError(str(file), problems)
 
 
-def _owners(project: Project, stack: str) -> Iterator[str]:
+def _owners(project: PulumiProject, stack: str) -> Iterator[str]:
     """Name the other stacks of a file backend whose state has the tenant's project on the same server."""
     spec = raw_spec(project.stack_file(stack))
     tenant, endpoint = spec.get("name"), _endpoint(project, spec.get("environment"))
@@ -93,7 +93,7 @@ def _projects(export: dict[str, Any]) -> Iterator[dict[str, Any]]:
     return (mapping(one.get("inputs")) for one in resources if str(one.get("type")).endswith(_PROJECT))
 
 
-def _endpoint(project: Project, environment: object) -> str | None:
+def _endpoint(project: PulumiProject, environment: object) -> str | None:
     """Lakekeeper's endpoint of an environment; None if it cannot be read."""
     from lakewright.environment.environment import Environment  # noqa: PLC0415 - slow to load
     from lakewright.spec import SpecError  # noqa: PLC0415
