@@ -1,0 +1,77 @@
+"""`scripts/structure.py` measures levels, circles and sizes of a package."""
+
+import importlib.util
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture(scope="module")
+def structure() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("structure", ROOT / "scripts" / "structure.py")
+    assert spec
+    assert spec.loader
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture
+def package(tmp_path: Path, structure: ModuleType, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(structure, "ROOT", tmp_path)
+    return tmp_path / "shop"
+
+
+def write(package: Path, **sources: str) -> None:
+    """Write modules; `__` in a name stands for a folder, and every folder gets an `__init__.py`."""
+    for name, source in sources.items():
+        path = package / (name.replace("__", "/") + ".py")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        (path.parent / "__init__.py").touch()
+        path.write_text(source)
+    (package / "__init__.py").touch()
+
+
+def test_a_chain_of_files_has_one_level_a_file(structure: ModuleType, package: Path) -> None:
+    write(package, a="from . import b", b="import shop.c", c="from shop.d import x", d="x = 1")
+
+    measured = structure.measure(package)
+
+    assert [folder.levels for folder in measured.folders] == [4]
+    assert list(measured.problems()) == []
+
+
+def test_a_lazy_import_closes_a_circle(structure: ModuleType, package: Path) -> None:
+    write(package, a="from .b import x", b="def f():\n    from shop.a import y")
+
+    assert list(structure.measure(package).problems()) == [
+        "shop: files import each other in a circle: shop/a.py, shop/b.py"
+    ]
+
+
+def test_folders_import_each_other_in_a_circle(structure: ModuleType, package: Path) -> None:
+    write(package, orders__a="from ..stock import c", orders__b="x = 1", stock__c="from ..orders.b import x")
+
+    (problem,) = structure.measure(package).problems()
+
+    assert problem.startswith("shop: folders import each other in a circle: ")
+    assert "shop/orders" in problem
+    assert "shop/stock" in problem
+
+
+def test_each_limit_is_one_sentence(structure: ModuleType, package: Path) -> None:
+    chain = {f"m{number}": f"from . import m{number + 1}" for number in range(16)}
+    folders = {f"f{number}__m": f"from ..f{number + 1} import m" for number in range(8)}
+    write(package, **chain, m16="x = 1", **folders, f8__m="x = 1", long="x = 1\n" * 401)
+
+    assert list(structure.measure(package).problems()) == [
+        "shop: folders import each other on 9 levels, at most 8",
+        "shop: files import each other on 17 levels, at most 6",
+        "shop: 18 files, at most 15; group them in folders",
+        "shop/long.py: 401 lines, at most 400",
+    ]
