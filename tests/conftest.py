@@ -1,4 +1,4 @@
-"""What every test may use: a real sandbox, and rules for tests that need the Pulumi CLI or a JVM."""
+"""Shared fixtures: a real sandbox, and rules for tests that need the Pulumi CLI or a JVM."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from .real_servers import RealServers
 
 NEEDS_PULUMI = "needs the Pulumi CLI, which is not on the PATH"
 
-# What happens to be set in a shell or a container must not be what makes the product work.
+# Variables that a shell or a container sets must not be what makes the product work.
 for name in ("PYTHONUNBUFFERED", "PYTHONDONTWRITEBYTECODE"):
     os.environ.pop(name, None)
 
-# The same examples every time, so that nobody's change fails by chance; new ones are looked for by `make test-all`.
+# The same examples in every run, so that no change fails by chance. `make test-all` tries new ones.
 hypothesis.settings.register_profile("same", derandomize=True, deadline=None)
 hypothesis.settings.register_profile("new", deadline=None)
 hypothesis.settings.load_profile("new" if os.environ.get("LAKEWRIGHT_FULL") else "same")
 
 
 ASKED = os.environ.get("TEST_LAKEKEEPER_VERSION")
-"""The version that the version matrix of `make test-all` asks for."""
+"""The Lakekeeper version that the version matrix of `make test-all` requests."""
 PLAYED = cast(Version, ASKED or RELEASED)
 
 STAND_IN_ONLY = {
@@ -40,21 +40,21 @@ STAND_IN_ONLY = {
     "attached": "attaches the sandbox's providers",
     "struck": "strikes the ways to the servers",
     "openfga": "plays users by their names",
-    "switched": "has the stand-in play faults at every call",
+    "fault_server": "has the stand-in play faults at every call",
     "way_to": "puts faults between the engine and the sandbox",
 }
-"""Fixtures that real servers cannot give, and why."""
+"""Fixtures that real servers cannot provide, and why."""
 
 REAL = RealServers.from_environ()
-"""The caller's servers, under `make test-real`."""
+"""The user's servers, under `make test-real`."""
 
 LEFT_BEHIND: list[str] = []
-"""What a run on real servers could not remove."""
+"""Objects that a run on real servers could not remove."""
 
 
 @pytest.fixture(scope="session")
 def real() -> Iterator[RealServers | None]:
-    """The caller's servers under `make test-real`, and what was made on them removed after the tests; else None."""
+    """Return the user's servers under `make test-real`, else None."""
     if REAL is None:
         yield None
         return
@@ -64,9 +64,9 @@ def real() -> Iterator[RealServers | None]:
 
 @pytest.fixture(scope="session")
 def sandbox_version(request: pytest.FixtureRequest) -> Version:
-    """The version of Lakekeeper that the stand-in plays.
+    """Return the Lakekeeper version of the sandbox.
 
-    It is the newest release. The version matrix asks for another, and so does a test that is marked `since`.
+    It is the newest release, unless the version matrix or a test marked `since` requests another one.
     """
     return getattr(request, "param", PLAYED)
 
@@ -75,9 +75,9 @@ def sandbox_version(request: pytest.FixtureRequest) -> Version:
 def sandbox(
     tmp_path_factory: pytest.TempPathFactory, real: RealServers | None, sandbox_version: Version
 ) -> Iterator[Sandbox]:
-    """One sandbox for all tests of a worker, with a directory and ports of its own. Tests make their own buckets.
+    """Start one sandbox for all tests of a worker, with its own directory and ports. Tests make their own buckets.
 
-    Under `make test-real` it is the caller's servers in the same shape.
+    Under `make test-real` it describes the user's servers in the same shape.
     """
     directory = tmp_path_factory.mktemp("sandbox")
     if real:
@@ -88,8 +88,8 @@ def sandbox(
 
 
 @pytest.fixture(autouse=True)
-def _no_keys_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No test may see the keys or the stack of whoever runs it."""
+def _isolated_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hide the user's keys and stack from the tests."""
     for name in [name for name in os.environ if name.startswith(("AWS_", "LAKEWRIGHT_", "PYICEBERG_"))]:
         if name not in {"LAKEWRIGHT_IVY", "LAKEWRIGHT_REQUIRE_PULUMI"}:
             monkeypatch.delenv(name)
@@ -98,13 +98,13 @@ def _no_keys_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:
 def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
     """Name bytes by their argument, so that all workers collect the same names.
 
-    Compressed bytes hold the time at which they were made.
+    Compressed bytes contain the time at which they were made.
     """
     return argname if isinstance(val, bytes) else None
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Have the stand-in play the version that a test needs, where nobody asked for another one."""
+    """Give a test that is marked `since` a sandbox of that version, unless the run requests a version."""
     since = metafunc.definition.get_closest_marker("since")
     if since and not ASKED and not REAL and "sandbox_version" in metafunc.fixturenames:
         metafunc.parametrize("sandbox_version", since.args, indirect=True, scope="session")
@@ -119,14 +119,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if since and (ASKED or REAL) and not is_at_least(played, since.args[0]):
             item.add_marker(pytest.mark.skip(reason=f"needs Lakekeeper {since.args[0]} or newer"))
         if since and not ASKED and not is_at_least(PLAYED, since.args[0]):
-            # One worker has the second sandbox, and starts it once.
+            # Group these tests in one worker, so that the second sandbox starts once.
             item.add_marker(pytest.mark.xdist_group(f"lakekeeper-{since.args[0]}"))
-        if ASKED and (reason := _why_not_in_the_matrix(item)):
+        if ASKED and (reason := _matrix_skip_reason(item)):
             item.add_marker(pytest.mark.skip(reason=reason))
-        if on_real_servers and (reason := _why_left_out(item)):
+        if on_real_servers and (reason := _real_servers_skip_reason(item)):
             item.add_marker(pytest.mark.skip(reason=reason))
         if item.get_closest_marker("spark"):
-            # One JVM at a time: all of them run in one worker, one after the other.
+            # One JVM at a time: all Spark tests run in one worker.
             item.add_marker(pytest.mark.xdist_group("spark"))
         if no_pulumi and item.get_closest_marker("pulumi_cli"):
             item.add_marker(pytest.mark.skip(reason=NEEDS_PULUMI))
@@ -135,22 +135,22 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 NOT_IN_THE_MATRIX = {
     "servers": "plays every version itself",
     "granting": "plays 0.14 always, for its tags",
-    "switched": "plays 0.14 always, for its grants",
+    "fault_server": "plays 0.14 always, for its grants",
 }
-"""Fixtures that do not depend on the version that the matrix asks for, and why."""
+"""Fixtures that do not depend on the version that the matrix requests, and why."""
 
 
-def _why_not_in_the_matrix(item: pytest.Item) -> str | None:
+def _matrix_skip_reason(item: pytest.Item) -> str | None:
     names: list[str] = getattr(item, "fixturenames", [])
     return next((NOT_IN_THE_MATRIX[name] for name in names if name in NOT_IN_THE_MATRIX), None)
 
 
-def _why_left_out(item: pytest.Item) -> str | None:
+def _real_servers_skip_reason(item: pytest.Item) -> str | None:
     names: list[str] = getattr(item, "fixturenames", [])
     found = next((STAND_IN_ONLY[name] for name in names if name in STAND_IN_ONLY), None)
-    if found is None and _has_its_own_sandbox(item):
+    if found is None and _starts_a_sandbox(item):
         found = "brings up a sandbox of its own"
-    if found is None and "spark" in item.path.parts and _goes_around_the_project(item):
+    if found is None and "spark" in item.path.parts and _bypasses_the_project(item):
         found = "makes buckets or servers of its own beside the suite's project"
     if found == STAND_IN_ONLY["light_endpoint"] and item.get_closest_marker("any_server"):
         found = None
@@ -159,16 +159,16 @@ def _why_left_out(item: pytest.Item) -> str | None:
     return f"not on real servers: {found}" if found else None
 
 
-def _has_its_own_sandbox(item: pytest.Item) -> bool:
+def _starts_a_sandbox(item: pytest.Item) -> bool:
     info: Any = getattr(item, "_fixtureinfo", None)
     return info is not None and len(info.name2fixturedefs.get("sandbox", ())) > 1
 
 
 PORTABLE = frozenset({"project", "tenant", "made"})
-"""Fixtures of the Spark suite that ask for the sandbox and know the caller's servers too."""
+"""Fixtures of the Spark suite that use the sandbox and also work with the user's servers."""
 
 
-def _goes_around_the_project(item: pytest.Item) -> bool:
+def _bypasses_the_project(item: pytest.Item) -> bool:
     info: Any = getattr(item, "_fixtureinfo", None)
     if info is None:
         return False
@@ -182,7 +182,7 @@ def pytest_sessionstart() -> None:
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    if REAL and REAL.begun:  # here, since a fixture's end counts as the last test's time
+    if REAL and REAL.begun:  # Clean up here: the end of a fixture counts as the last test's time.
         LEFT_BEHIND.extend(REAL.clean_up())
     if LEFT_BEHIND and not session.exitstatus:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED

@@ -1,4 +1,4 @@
-"""Servers that the caller has, for `make test-real`: where they are, and how what tests made there is removed."""
+"""The user's servers for `make test-real`: their addresses, and the removal of what tests made there."""
 
 from __future__ import annotations
 
@@ -29,21 +29,21 @@ from lakewright_sandbox.runtime.state import AwsState, LakekeeperState, Sandbox
 ENDPOINT = "TEST_REAL_LAKEKEEPER"
 CLIENT_SECRET = "TEST_REAL_CLIENT_SECRET"
 KEY_ID, SECRET = "TEST_REAL_KEY_ID", "TEST_REAL_SECRET"
-"""Variables that hold the caller's S3 key while tests run, for references to it."""
+"""Variables that hold the user's S3 key during the tests, for references to it."""
 
 PREFIX = "lwt"
-"""Names of everything that a run makes begin with this and the run's own letters."""
+"""Names of all objects of a run begin with this prefix and the run's six letters."""
 
 CLEANERS = 8
 """Threads that remove projects."""
 
 PURGE_WAIT = 120
-"""Seconds that the server has to work off the purges of one warehouse."""
+"""Maximum seconds to wait for the purges of one warehouse."""
 
 
 @dataclass
 class RealServers:
-    """A Lakekeeper and an S3 store that were there before the tests, and a run's part of them."""
+    """An existing Lakekeeper and S3 store, and what one run made on them."""
 
     lakekeeper: str
     s3: str
@@ -57,11 +57,11 @@ class RealServers:
     """Whether a test has used the servers."""
     run: str = field(default_factory=lambda: f"{PREFIX}{uuid.uuid4().hex[:6]}")
     warehouse_ids: set[str] = field(default_factory=set[str])
-    """What tests made by themselves: released servers do not list warehouses that were left inactive."""
+    """Warehouses that tests made directly: released servers do not list inactive ones."""
 
     @classmethod
     def from_environ(cls, environ: Mapping[str, str] = os.environ) -> RealServers | None:
-        """Read what `make test-real` was given; None where tests run on the sandbox."""
+        """Read the settings of `make test-real`; return None where tests run on the sandbox."""
         if not environ.get(ENDPOINT):
             return None
         missing = [name for name in ("TEST_REAL_S3", KEY_ID, SECRET) if not environ.get(name)]
@@ -80,12 +80,12 @@ class RealServers:
 
     @property
     def bucket(self) -> str:
-        """The bucket that was given, or one that belongs to this run."""
+        """Return the given bucket, or the bucket of this run."""
         return self.given_bucket or f"{self.run}-lakehouse"
 
     @property
     def auth(self) -> dict[str, Any]:
-        """Return how stacks and jobs prove who they are, by references."""
+        """Return the authentication of stacks and jobs, by references."""
         if self.token_url is None:
             return {"kind": "none"}
         found = {"kind": "client-credentials", "token_url": self.token_url, "client_id": self.client_id}
@@ -93,29 +93,29 @@ class RealServers:
 
     @property
     def server(self) -> dict[str, Any]:
-        """The `server` of a resource."""
+        """Return the `server` property of a resource."""
         return {"endpoint": self.lakekeeper} | ({} if self.token_url is None else {"auth": self.auth})
 
     @property
     def credential(self) -> dict[str, str]:
-        """A warehouse's credential, by references."""
+        """Return a warehouse's credential, by references."""
         return {"type": "access-key", "access_key_id": f"env:{KEY_ID}", "secret_access_key": f"env:{SECRET}"}
 
     @property
     def key_on_the_wire(self) -> dict[str, str]:
-        """The same as the management API takes it."""
+        """Return the same credential as the management API takes it."""
         key = {"aws-access-key-id": os.environ[KEY_ID], "aws-secret-access-key": os.environ[SECRET]}
         return {"type": "s3", "credential-type": "access-key"} | key
 
     @property
     def store(self) -> dict[str, Any]:
-        """The storage of a tenant's spec."""
+        """Return the storage of a tenant's spec."""
         keys = {"access_key_id": f"env:{KEY_ID}", "secret_access_key": f"env:{SECRET}"}
         place = {"backend": "s3", "bucket": self.bucket, "endpoint": self.s3, "region": self.region}
         return place | {"credential": keys}
 
     def environment(self, render_to: Path) -> dict[str, Any]:
-        """The environment of tenants: manifests are written to a folder where no cluster was given."""
+        """Return the environment of tenants. Without a cluster, manifests are written to a folder."""
         lakekeeper = {"endpoint": self.lakekeeper}
         if self.token_url is not None:
             lakekeeper |= {"auth": self.auth, "jobs_auth": self.auth}
@@ -127,16 +127,16 @@ class RealServers:
 
     @property
     def version(self) -> str:
-        """The server's version, as `major.minor`."""
+        """Return the server's version as `major.minor`."""
         return ".".join(str(part) for part in self.client.server().version)
 
     @cached_property
     def client(self) -> Client:
-        """A client of the provider's own kind, with the caller's identity."""
+        """Return the provider's own client with the user's identity."""
         return Client(ServerRef.model_validate(self.server), resolve)
 
     def http(self) -> httpx.Client:
-        """Return a plain client with the caller's identity. A test that asks it for a fault is skipped."""
+        """Return a plain HTTP client with the user's identity. A test that requests a fault is skipped."""
         return httpx.Client(
             base_url=self.lakekeeper,
             auth=auth_for(ServerRef.model_validate(self.server), resolve),
@@ -145,14 +145,14 @@ class RealServers:
         )
 
     def s3_client(self, key: Mapping[str, str] | None = None) -> Any:
-        """Return boto3 towards the store, with the caller's key or another one."""
+        """Return an S3 client of the store, with the user's key or another one."""
         config = Config(s3={"addressing_style": "path"}, retries={"total_max_attempts": 1} if key else {})
         own = {"aws_access_key_id": os.environ[KEY_ID], "aws_secret_access_key": os.environ[SECRET]}
         session = boto3.Session(**(key or own), region_name=self.region)
         return session.client("s3", endpoint_url=self.s3, config=config)
 
     def aws(self, service: str, key: Mapping[str, str] | None = None) -> Any:
-        """Return a client of the store; a test that asks for another service of AWS is skipped."""
+        """Return a client of the store. A test that requests another AWS service is skipped."""
         if service != "s3":
             leave_out(f"makes things in {service.upper()}, which the sandbox has")
         client = self.s3_client(key)
@@ -161,7 +161,7 @@ class RealServers:
         return client
 
     def as_sandbox(self, directory: Path) -> Sandbox:
-        """Return the servers in the shape in which tests know a sandbox. Nothing of one runs."""
+        """Return the servers in the shape of a sandbox, without any process."""
         credentials = directory / "credentials"
         keys = f"aws_access_key_id = {os.environ[KEY_ID]}\naws_secret_access_key = {os.environ[SECRET]}\n"
         credentials.write_text("".join(f"[{profile}]\n{keys}" for profile in ("admin", "lakekeeper")))
@@ -179,16 +179,18 @@ class RealServers:
             self.s3_client().create_bucket(Bucket=self.bucket)
 
     def clean_up(self) -> list[str]:
-        """Remove what this run made; the result says what could not be removed, a line for each."""
+        """Remove what this run made. Return a line for each object that could not be removed."""
         mine = sorted(one for one in projects.all_of(self.client) if self.run in one)
-        _ = self._unlisted  # once, before the threads ask for it
-        with ThreadPoolExecutor(CLEANERS) as pool:  # a run leaves hundreds, and the server works off purges meanwhile
-            reports = pool.map(lambda one: _reported(f"project {one}", lambda: self._remove_project(one)), mine)
+        _ = self._unlisted  # Read it once, before the threads need it.
+        with ThreadPoolExecutor(
+            CLEANERS
+        ) as pool:  # A run leaves hundreds of projects, and the server works off purges meanwhile.
+            reports = pool.map(lambda one: _try_remove(f"project {one}", lambda: self._remove_project(one)), mine)
         left = [line for report in reports for line in report]
         for user in users.all_of(self.client):
             if self.run in str(user["id"]):
-                left += _reported(f"user {user['id']}", lambda one=user: users.delete(self.client, str(one["id"])))
-        left += _reported(f"objects of {self.bucket}", self._empty_bucket)
+                left += _try_remove(f"user {user['id']}", lambda one=user: users.delete(self.client, str(one["id"])))
+        left += _try_remove(f"objects of {self.bucket}", self._empty_bucket)
         left += [f"project {one} is still there" for one in projects.all_of(self.client) if self.run in one]
         if self.kubeconfig:
             left += self._remove_kubernetes_namespaces()
@@ -197,7 +199,7 @@ class RealServers:
 
     @cached_property
     def _unlisted(self) -> dict[str, str]:
-        """The projects of the warehouses that tests made by themselves and that are still there, by id."""
+        """Return the projects of the remaining warehouses that tests made directly, by warehouse id."""
         found = ((one, warehouses.get(self.client, one)) for one in self.warehouse_ids)
         return {one: str(there["project-id"]) for one, there in found if there}
 
@@ -257,12 +259,12 @@ def _unprotect(client: Client, warehouse_id: str) -> None:
             tables.protect(client, warehouse_id, one.tabular_id, protected=False)
 
 
-def _reported(what: str, remove: Any) -> list[str]:
+def _try_remove(what: str, remove: Any) -> list[str]:
     try:
         remove()
     except NotFound:
         return []
-    except Exception as error:  # noqa: BLE001 - the rest is removed all the same
+    except Exception as error:  # noqa: BLE001 - a failure must not keep the rest from being removed
         return [
             f"{what}: {type(error).__name__}: {error}" if isinstance(error, LakekeeperError) else f"{what}: {error}"
         ]
@@ -275,5 +277,5 @@ def _no_fault_switch(request: httpx.Request) -> None:
 
 
 def leave_out(reason: str) -> NoReturn:
-    """Skip a test that real servers cannot run, with the reason that the summary counts."""
+    """Skip a test that real servers cannot run. The summary counts the reasons."""
     pytest.skip(f"not on real servers: {reason}")

@@ -1,4 +1,4 @@
-"""One stack under both engines in turn: state, secrets, settings, locks and history go both ways between them."""
+"""One stack under both engines in turn: each reads the other's state, secrets, settings, locks and history."""
 
 import ensurepip
 import json
@@ -49,7 +49,7 @@ async def wait_for_ever():
 Disk("full")
 pulumi.export("never", pulumi.Output.from_input(wait_for_ever()))
 """
-"""A resource fails while the program still waits, so that the CLI has to interrupt it."""
+"""A resource that fails while the program still waits, so that the CLI must interrupt it."""
 ENDLESS = """
 import threading
 from filestore import File
@@ -77,7 +77,7 @@ class Step(Resource):
 
 Step("slow")
 """
-"""A step that is under way until it is released."""
+"""A step that runs until it is released."""
 ENGINES = ("embedded", "pulumi")
 FILESTORE = Path(__file__).parents[1] / "engine"
 
@@ -138,7 +138,7 @@ def folder(tmp_path: Path) -> Folder:
 
 
 @pytest.mark.parametrize(("first", "second"), [ENGINES, ENGINES[::-1]])
-def test_one_engine_goes_on_where_the_other_stopped(folder: Folder, first: str, second: str) -> None:
+def test_engines_continue_each_others_state(folder: Folder, first: str, second: str) -> None:
     created = folder.json("up", "--yes", "--engine", first)
     assert (created["changes"], created["outputs"]) == ({"create": 2}, {"content": "one", "token": "[secret]"})
     unchanged = folder.json("preview", "--refresh", "--expect-no-changes", "--engine", second)
@@ -151,7 +151,7 @@ def test_one_engine_goes_on_where_the_other_stopped(folder: Folder, first: str, 
     assert list(folder.store.glob("*.json")) == []
 
 
-def test_both_engines_say_the_same(folder: Folder) -> None:
+def test_both_engines_report_the_same(folder: Folder) -> None:
     folder.lakewright("up", "--yes", "--engine", "embedded")
     (folder.store / "a.json").write_text(json.dumps({"path": "a.json", "content": "drifted"}))
     for command, code in (
@@ -167,7 +167,7 @@ def test_both_engines_say_the_same(folder: Folder) -> None:
         assert embedded == pulumi
 
 
-def test_both_engines_work_on_a_part_of_the_stack(folder: Folder) -> None:
+def test_both_engines_update_targets(folder: Folder) -> None:
     (folder.path / "__main__.py").write_text(PARTS.format(1))
     folder.lakewright("up", "--yes", "--engine", "embedded")
     (folder.path / "__main__.py").write_text(PARTS.format(2))
@@ -190,7 +190,7 @@ def test_both_engines_work_on_a_part_of_the_stack(folder: Folder) -> None:
     assert [path.name for path in folder.store.glob("*.json")] == ["a.json"]
 
 
-def test_a_failed_program_ends_both_with_one(folder: Folder) -> None:
+def test_failed_program_exits_with_one(folder: Folder) -> None:
     (folder.path / "__main__.py").write_text("raise ValueError('no such luck')\n")
     for engine in ENGINES:
         found = folder.json("up", "--yes", "--engine", engine, code=1)
@@ -198,7 +198,7 @@ def test_a_failed_program_ends_both_with_one(folder: Folder) -> None:
         assert "no such luck" in "\n".join(found["messages"])
 
 
-def test_a_failed_run_has_no_traceback_of_the_launcher(folder: Folder) -> None:
+def test_failed_run_has_no_launcher_traceback(folder: Folder) -> None:
     (folder.path / "__main__.py").write_text(f"{FAILING}{PROGRAM}")
 
     done = folder.lakewright("up", "--yes", "--engine", "pulumi", code=1)
@@ -219,7 +219,7 @@ def test_export_and_import_both_ways(folder: Folder) -> None:
     assert folder.json("preview", "--expect-no-changes", "--engine", "pulumi")["changes"] == {"same": 2}
 
 
-def test_settings_and_secrets_are_read_by_both(folder: Folder) -> None:
+def test_both_engines_read_settings_and_secrets(folder: Folder) -> None:
     folder.pulumi("config", "set", "--path", "tree.leaf[0]", "7")
     folder.pulumi("config", "set", "--path", "--secret", "tree.token", "hush hush")
     folder.lakewright("config", "set", "--path", "tree.leaf[1]", "true")
@@ -246,14 +246,14 @@ def test_outputs_and_stacks_are_listed_alike(folder: Folder) -> None:
     ]
 
 
-def test_history_of_the_embedded_engine_is_the_clis_too(folder: Folder) -> None:
+def test_cli_reads_history_of_the_embedded_engine(folder: Folder) -> None:
     folder.lakewright("up", "--yes", "--engine", "embedded")
     [update] = json.loads(folder.pulumi("stack", "history", "--json"))
     assert (update["kind"], update["result"], update["resourceChanges"]) == ("update", "succeeded", {"create": 2})
     assert update["config"]["conf:token"] == {"secret": True}
 
 
-def test_each_respects_the_locks_of_the_other(folder: Folder) -> None:
+def test_engines_respect_each_others_locks(folder: Folder) -> None:
     locks = folder.path / "state" / ".pulumi" / "locks" / "organization" / "conf" / "dev"
     script = """
 import sys
@@ -284,7 +284,7 @@ with FileBackend(sys.argv[1]).lock("conf", "dev"):
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
-def test_request_to_end_lets_steps_finish(folder: Folder, engine: str, number: signal.Signals) -> None:
+def test_interrupt_lets_running_steps_finish(folder: Folder, engine: str, number: signal.Signals) -> None:
     gate = folder.path / "gate"
     os.mkfifo(gate)
     (folder.path / "__main__.py").write_text(ENDLESS.format(gate=str(gate)))
@@ -310,8 +310,8 @@ def test_request_to_end_lets_steps_finish(folder: Folder, engine: str, number: s
 
 
 def wait_for_end(terminal: int, process: int) -> int:
-    """Read a terminal until its process ends; return the status of the process."""
-    with suppress(OSError):  # the end of a terminal
+    """Read a terminal until its process ends; return the exit status of the process."""
+    with suppress(OSError):  # The read fails at the end of a terminal.
         while os.read(terminal, 4096):
             pass
     return os.waitpid(process, 0)[1]
@@ -320,7 +320,7 @@ def wait_for_end(terminal: int, process: int) -> int:
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, "timeout", "closed terminal"])
 def test_signal_to_the_group_reaches_the_cli_once(folder: Folder, sent: signal.Signals | str) -> None:
-    """The CLI ends at once with a second signal, and with any SIGHUP: its lock and pending operations stay."""
+    """A second signal, or any SIGHUP, makes the CLI exit at once and leave its lock and pending operations."""
     gate, release = folder.path / "gate", folder.path / "release"
     os.mkfifo(gate)
     os.mkfifo(release)
@@ -356,7 +356,7 @@ def test_signal_to_the_group_reaches_the_cli_once(folder: Folder, sent: signal.S
     assert not deployment.get("pending_operations")
 
 
-def test_a_stack_that_the_cli_made_is_ours_to_remove(folder: Folder) -> None:
+def test_embedded_engine_removes_a_stack_of_the_cli(folder: Folder) -> None:
     shutil.rmtree(folder.path / "state" / ".pulumi")
     (folder.path / "Pulumi.dev.yaml").unlink()
     subprocess.run(["pulumi", "stack", "init", "dev"], cwd=folder.path, env=folder.environment, check=True)

@@ -1,4 +1,4 @@
-"""Provider hooks called as an engine calls them, against the sandbox: check, diff, create, update, read, delete."""
+"""Call provider hooks as an engine does, against the sandbox: check, diff, create, update, read, delete."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ Props = dict[str, Any]
 
 
 MADE: set[str] = set()
-"""Warehouses that tests made: a released server's lists do not have those that a test leaves inactive."""
+"""Warehouses that tests made: released servers do not list those that a test leaves inactive."""
 
 
 @dataclass
 class Resource:
-    """One resource in a stack: what the engine keeps of it, and what a program declares."""
+    """One resource in a stack: the state that the engine keeps, and the properties that a program declares."""
 
     provider: ResourceProvider
     id: str = ""
@@ -44,11 +44,11 @@ class Resource:
     outs: Props = field(default_factory=dict)
 
     def preview(self, **props: Any) -> str:
-        """The operation that `up` would do."""
+        """Return the operation that `up` would do."""
         return self._step(props)[0]
 
     def up(self, **props: Any) -> str:
-        """Make it so; the operation that this took."""
+        """Create, update or replace the resource; return the operation."""
         operation, news = self._step(props)
         if operation == "create":
             self._create(news)
@@ -61,8 +61,8 @@ class Resource:
         return operation
 
     def refresh(self) -> str:
-        """Read it; whether it is as the state has it (`same`), else `update` or `delete`."""
-        listings.forget()  # an operation of its own, for which an engine starts a process of its own
+        """Read the resource; return `same` if it matches the state, else `update` or `delete`."""
+        listings.forget()  # An engine starts a new process for each operation.
         hidden.of_process.forget()
         adoption.of_process.forget()
         found = self.provider.read(self.id, wire(self.outs))
@@ -82,11 +82,11 @@ class Resource:
         return {one.property: one.reason for one in self.provider.check({}, wire(props)).failures}
 
     def refused(self, **props: Any) -> list[str]:
-        """Why a preview refuses a declaration, given the state."""
+        """Return why a preview refuses a declaration, given the state."""
         return [one.reason for one in self.provider.check(wire(self.inputs), wire(props)).failures]
 
     def refusal(self, **props: Any) -> str:
-        """Why an existing object is not taken over; the preview refuses it too."""
+        """Return why an existing object is not adopted; the preview refuses it too."""
         assert "exists already" in self.failures(**props)["adopt"]
         with pytest.raises(NotOurs) as refused:
             self.provider.create(wire(props))
@@ -111,19 +111,19 @@ class Resource:
 
 
 def wire(props: Props) -> Props:
-    """Properties as they arrive over the wire: every number a float, nothing that is None, the provider's own key."""
-    return {**json.loads(json.dumps(_dropped(props)), parse_int=float), "__provider": "gASV"}
+    """Return properties as they arrive over the wire: floats only, no None, and the provider's key."""
+    return {**json.loads(json.dumps(_without_unset(props)), parse_int=float), "__provider": "gASV"}
 
 
-def _dropped(value: Any) -> Any:
+def _without_unset(value: Any) -> Any:
     if isinstance(value, dict):
-        return {key: _dropped(item) for key, item in value.items() if item is not None}
+        return {key: _without_unset(item) for key, item in value.items() if item is not None}
     return value
 
 
 @pytest.fixture(autouse=True)
-def _a_run_of_its_own(real: RealServers | None) -> Iterator[None]:
-    """What another test declared is not declared beside."""
+def _separate_run(real: RealServers | None) -> Iterator[None]:
+    """Forget what other tests declared, as a new run does."""
     claims.of_process.forget()
     listings.forget_run()
     hidden.of_process.forget()
@@ -135,7 +135,7 @@ def _a_run_of_its_own(real: RealServers | None) -> Iterator[None]:
 
 @pytest.fixture
 def interrupted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
-    """Report that an interrupted run of this very stack began to create an object, as an engine does."""
+    """Report that an interrupted run of this stack began to create an object, as an engine does."""
 
     def report(kind: str, props: Props) -> None:
         creation = {"urn": "urn:x", "type": f"pulumi-python:dynamic/lakekeeper:{kind}", "inputs": wire(props)}
@@ -148,7 +148,7 @@ def interrupted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[...
 
 @pytest.fixture
 def http(sandbox: Sandbox, real: RealServers | None) -> httpx.Client:
-    """A client of somebody else: who changes things behind the stack's back."""
+    """HTTP client of another user, for changes outside the stack."""
     if real:
         return real.http()
     client = httpx.Client(base_url=sandbox.lakekeeper.endpoint, timeout=60)
@@ -163,7 +163,7 @@ def server(sandbox: Sandbox, http: httpx.Client, real: RealServers | None) -> Pr
 
 @pytest.fixture
 def unique(real: RealServers | None) -> str:
-    """Part of every name that a test gives."""
+    """Return a unique part for the names of a test."""
     return f"{real.run}-{uuid.uuid4().hex[:8]}" if real else uuid.uuid4().hex[:12]
 
 
@@ -178,9 +178,9 @@ def project_id(http: httpx.Client, unique: str) -> str:
 def light_endpoint(
     tmp_path_factory: pytest.TempPathFactory, real: RealServers | None, sandbox_version: Version
 ) -> Iterator[str]:
-    """A server in this process that probes no storage, for tests that need no bucket; it counts the calls.
+    """Start a server in this process that tests no storage, for tests that need no bucket; it counts the calls.
 
-    Under `make test-real` it is the caller's server, for tests marked `any_server`.
+    Under `make test-real` it is the user's server, for tests marked `any_server`.
     """
     if real:
         yield real.lakekeeper
@@ -193,7 +193,7 @@ def light_endpoint(
 
 @pytest.fixture
 def light(light_endpoint: str, real: RealServers | None) -> Iterator[httpx.Client]:
-    """A client of somebody else to that server."""
+    """HTTP client of another user on the light server."""
     if real:
         with real.http() as client:
             yield client
@@ -206,7 +206,7 @@ def light(light_endpoint: str, real: RealServers | None) -> Iterator[httpx.Clien
 
 @pytest.fixture
 def light_project(light: httpx.Client, real: RealServers | None, unique: str) -> Props:
-    """The properties that everything in a project of its own has there."""
+    """Properties that each resource in the test's project on the light server has."""
     light.post("/management/v1/project", json={"project-id": unique, "project-name": unique}).raise_for_status()
     server = real.server if real else {"endpoint": str(light.base_url).rstrip("/")}
     return {"server": server, "project_id": unique}
@@ -216,7 +216,7 @@ def light_project(light: httpx.Client, real: RealServers | None, unique: str) ->
 def granting(
     request: pytest.FixtureRequest, sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Granting]:
-    """A server in this process with each of the authorizers, on the sandbox's storage."""
+    """Start a server in this process for each authorizer, on the sandbox's storage."""
     with granting_server(request.param, sandbox, tmp_path_factory.mktemp("granting"), version=NEWEST) as server:
         yield server
 
@@ -229,7 +229,7 @@ def shared_ground(granting: Granting) -> Iterator[Ground]:
 
 @pytest.fixture
 def ground(shared_ground: Ground, monkeypatch: pytest.MonkeyPatch) -> Iterator[Ground]:
-    """Something of every kind to grant on, shared by tests that leave it as it is; users who hold nothing yet."""
+    """Objects of every kind to grant on, shared by tests that do not change them, and users without grants."""
     monkeypatch.setenv(TOKEN, "operator")
     shared_ground.new_users()
     yield shared_ground
@@ -238,7 +238,7 @@ def ground(shared_ground: Ground, monkeypatch: pytest.MonkeyPatch) -> Iterator[G
 
 @pytest.fixture
 def own_ground(granting: Granting, monkeypatch: pytest.MonkeyPatch) -> Iterator[Ground]:
-    """The same, of one test alone."""
+    """The same objects, for one test only."""
     monkeypatch.setenv(TOKEN, "operator")
     with granting.client() as client:
         yield Ground(granting, client)
@@ -246,7 +246,7 @@ def own_ground(granting: Granting, monkeypatch: pytest.MonkeyPatch) -> Iterator[
 
 @pytest.fixture(scope="session")
 def guarded_endpoint(tmp_path_factory: pytest.TempPathFactory, sandbox_version: Version) -> Iterator[str]:
-    """A server in this process that enforces rights and probes no storage; `operator` may do everything."""
+    """Start a server in this process that enforces rights and tests no storage; `operator` may do everything."""
     database = tmp_path_factory.mktemp("guarded") / "lakekeeper.db"
     settings = Settings(
         database=f"sqlite:///{database}", version=sandbox_version, authorizer="openfga", skip_storage_validation=True
@@ -260,7 +260,7 @@ def guarded_endpoint(tmp_path_factory: pytest.TempPathFactory, sandbox_version: 
 
 @pytest.fixture
 def guarded(guarded_endpoint: str) -> Iterator[httpx.Client]:
-    """A client of its operator."""
+    """HTTP client of the guarded server's operator."""
     with httpx.Client(base_url=guarded_endpoint, headers={"authorization": "Bearer operator"}, timeout=60) as client:
         yield client
         client.delete("/sandbox/v1/faults")
@@ -268,7 +268,7 @@ def guarded(guarded_endpoint: str) -> Iterator[httpx.Client]:
 
 @pytest.fixture
 def guarded_project(guarded: httpx.Client, unique: str, monkeypatch: pytest.MonkeyPatch) -> Props:
-    """The properties that everything in a project of its own has there, declared by the operator."""
+    """Properties that each resource in the test's project on the guarded server has."""
     monkeypatch.setenv(TOKEN, "operator")
     guarded.post("/management/v1/project", json={"project-id": unique, "project-name": unique}).raise_for_status()
     auth = {"kind": "token", "token": f"env:{TOKEN}"}
@@ -277,7 +277,7 @@ def guarded_project(guarded: httpx.Client, unique: str, monkeypatch: pytest.Monk
 
 @pytest.fixture
 def light_declared(light_project: Props, monkeypatch: pytest.MonkeyPatch) -> Props:
-    """A warehouse as a program declares it there."""
+    """A declared warehouse on the light server."""
     monkeypatch.setenv("STORAGE_KEY_ID", "AKIA1")
     monkeypatch.setenv("STORAGE_SECRET", "hidden")
     keys = {"type": "access-key", "access_key_id": "env:STORAGE_KEY_ID", "secret_access_key": "env:STORAGE_SECRET"}
@@ -316,13 +316,13 @@ def bucket(aws: AwsClient, unique: str, real: RealServers | None) -> str:
 
 @pytest.fixture
 def key_prefix(unique: str, real: RealServers | None) -> str:
-    """Where a test's warehouse is: in a bucket of its own, or under a prefix of its own in the caller's."""
+    """Key prefix of the test's warehouse: in the test's bucket, or unique in the user's bucket."""
     return f"{unique}/main" if real else "main"
 
 
 @pytest.fixture
 def keys(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> Props:
-    """A credential by reference, to the sandbox's admin."""
+    """A credential by reference, of the sandbox's admin."""
     monkeypatch.setenv("STORAGE_KEY_ID", sandbox.admin.access_key_id)
     monkeypatch.setenv("STORAGE_SECRET", sandbox.admin.secret_access_key.get_secret_value())
     return {"type": "access-key", "access_key_id": "env:STORAGE_KEY_ID", "secret_access_key": "env:STORAGE_SECRET"}
@@ -342,7 +342,7 @@ def storage(sandbox: Sandbox, bucket: str, key_prefix: str) -> Props:
 
 @pytest.fixture
 def declared(server: Props, project_id: str, storage: Props, keys: Props) -> Props:
-    """A warehouse as a program declares it."""
+    """A declared warehouse."""
     return {"server": server, "project_id": project_id, "name": "main", "storage": storage, "credential": keys}
 
 
@@ -355,7 +355,7 @@ def warehouse(declared: Props) -> Resource:
 
 @pytest.fixture
 def make_table(http: httpx.Client) -> Callable[..., str]:
-    """Creates a table, and its namespace where it is missing; returns its location."""
+    """Return a function that creates a table and its namespace if missing, and returns the table's location."""
 
     def make(warehouse_id: str, namespace: str, name: str) -> str:
         root = f"/catalog/v1/{warehouse_id}/namespaces"
@@ -370,7 +370,7 @@ def make_table(http: httpx.Client) -> Callable[..., str]:
 
 @pytest.fixture
 def objects(aws: AwsClient, bucket: str, key_prefix: str) -> Callable[[], list[str]]:
-    """The keys of the warehouse's objects, from its prefix on."""
+    """Return a function that lists the keys of the warehouse's objects."""
     start = len(key_prefix.removesuffix("main"))
 
     def keys() -> list[str]:

@@ -1,4 +1,4 @@
-"""What the fault matrix is run over: one `Case` a resource, and the small world that its objects live in."""
+"""The resources of the fault matrix, one `Case` each, and the small world in which their objects live."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from sqlalchemy import delete, func, select
 from .conftest import Props
 
 SECRETS = {"TOKEN": "t0ken-value", "KEY_ID": "AKIAXKEYID", "KEY": "s3cret-value", "NEW_KEY": "n3w-s3cret-value"}
-"""Environment variables that hold secrets, none of which any message may show."""
+"""Environment variables that hold secrets, which no message may contain."""
 
 USERS = ("oidc~ann", "oidc~ben", "oidc~cy")
 
@@ -54,7 +54,7 @@ def access_key(secret: str = "KEY") -> Props:
 
 @dataclass
 class World:
-    """A project of a run's own, with a warehouse and a namespace that no call of the run may harm."""
+    """The project of one run, with a warehouse and a namespace that no call of the run may harm."""
 
     http: httpx.Client
     lakekeeper: Lakekeeper
@@ -89,13 +89,13 @@ class World:
             self.post(f"/catalog/v1/{warehouse_id}/namespaces", {"namespace": path.split(".")})
 
     def reopen(self) -> None:
-        """As `lakekeeper reopen-bootstrap` does."""
+        """Reset the bootstrap as `lakekeeper reopen-bootstrap` does."""
         with self.lakekeeper.database.write() as session:
             session.scalars(select(ServerRow)).one().bootstrapped = False
             session.execute(delete(Project).where(Project.id == self.lakekeeper.settings.default_project))
 
     def everything(self) -> dict[str, Any]:
-        """What the server holds of this run, all its grants, projects and users, and how many secrets it keeps."""
+        """Return this run's objects on the server, all its grants, projects and users, and the number of secrets."""
         with self.lakekeeper.database.read() as session:
             warehouses = session.scalars(select(Warehouse).where(Warehouse.project_id == self.project)).all()
             ids = [one.id for one in warehouses]
@@ -119,9 +119,9 @@ def _columns(row: Base) -> Props:
 
 @dataclass(frozen=True)
 class Case:
-    """A resource: how it is declared in a world, and what of it an update changes.
+    """A resource: its declaration in a world, and what an update changes.
 
-    `fill` puts something into the object that its deletion has to take along. `wipe` prepares a world for a creation.
+    `fill` puts something into the object that its deletion must remove too. `wipe` prepares a world for a creation.
     """
 
     name: str
@@ -131,9 +131,9 @@ class Case:
     fill: Callable[[World, str], None] = lambda _world, _id: None
     wipe: Callable[[World], None] = lambda _world: None
     grants: int = 0
-    """So many entries are granted by what is declared, and by what it is changed to."""
+    """Number of grant entries that the first and the changed declaration make."""
     stays: bool = False
-    """Deleting the resource leaves the object."""
+    """Whether deleting the resource leaves the object."""
 
 
 CASES = [

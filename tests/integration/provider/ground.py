@@ -1,4 +1,4 @@
-"""Something of every kind to grant on, made by somebody else than the stack under test."""
+"""Objects of every kind to grant on, made outside the stack under test."""
 
 from __future__ import annotations
 
@@ -41,31 +41,31 @@ WORDS = {
         ),
     },
 }
-"""Two privileges on each kind of object, as the authorizers call them."""
+"""Two privileges on each kind of object, by authorizer."""
 
 
 AUTHORIZERS: dict[str, Any] = {"allow-all": "allowall", "openfga": "openfga"}
-"""As a server tells it, and as its settings name it."""
+"""Each authorizer as the server reports it, and as its settings name it."""
 
 TOKEN = "GRANTING_TOKEN"
-"""The variable that holds the stack's token: the name of who it is for."""
+"""The variable that holds the stack's token, which is the name of its user."""
 
 
 @dataclass(frozen=True)
 class Granting:
-    """A running server."""
+    """A running server with one authorizer."""
 
     authorizer: str
     endpoint: str
     storage: Sandbox
 
     def client(self, name: str = "operator") -> httpx.Client:
-        """As somebody; by default as who may do everything."""
+        """Return a client of a user, by default of the user who may do everything."""
         return httpx.Client(base_url=self.endpoint, headers={"authorization": f"Bearer {name}"}, timeout=60)
 
 
 class TokensAsNames:
-    """Takes a bearer token for the user's name: that tokens are checked is the question of other tests."""
+    """Takes a bearer token for the user's name. Other tests cover the checking of tokens."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -79,7 +79,7 @@ class TokensAsNames:
 
 @contextmanager
 def granting_server(authorizer: str, storage: Sandbox, directory: Path, **others: Any) -> Iterator[Granting]:
-    """In this process; it counts the calls and has faults to switch on. `others`: more of its settings."""
+    """Run a server in this process that counts calls and can inject faults. `others` are more of its settings."""
     database = f"sqlite:///{directory / 'lakekeeper.db'}"
     settings = Settings(database=database, authorizer=AUTHORIZERS[authorizer], **others)
     with serving(FaultSwitch(TokensAsNames(create_app(settings)))) as endpoint:
@@ -91,14 +91,14 @@ def granting_server(authorizer: str, storage: Sandbox, directory: Path, **others
 
 
 class Ground:
-    """A project, and in it a warehouse, a namespace, a table of each kind, a view, a role and a tag; and users."""
+    """A project that contains a warehouse, a namespace, a table of each kind, a view, a role and a tag; and users."""
 
     OWNER = frozenset({"oidc~operator"})
 
     def __init__(self, granting: Granting, http: httpx.Client) -> None:
         self.authorizer, self.http, self._storage = granting.authorizer, http, granting.storage
         self.server: Props = {"endpoint": granting.endpoint, "auth": {"kind": "token", "token": f"env:{TOKEN}"}}
-        """As the stack reaches it."""
+        """The server as the stack reaches it."""
         self.project_id = uuid.uuid4().hex[:12]
         self.http.headers["x-project-id"] = self.project_id
         self.post("/management/v1/project", {"project-id": self.project_id, "project-name": "ground"})
@@ -114,7 +114,7 @@ class Ground:
         self.tag_id = str(self.post("/management/v1/tag-definition", tag)["id"])
 
     def new_users(self) -> dict[str, str]:
-        """Ids of users who hold nothing yet, by their names."""
+        """Return the ids of new users without grants, by name."""
         self.users = {name: f"oidc~{name}-{uuid.uuid4().hex[:12]}" for name in ("ann", "bob", "eve")}
         for user_id in self.users.values():
             self.post("/management/v1/user", {"id": user_id, "name": "x", "user-type": "human"})
@@ -137,7 +137,7 @@ class Ground:
         self.http.delete(path, params={"purgeRequested": "true"}).raise_for_status()
 
     def on(self, kind: str) -> Props:
-        """The object as a program names it; not as it was made, since upper and lower case are the same."""
+        """Return the object as a program names it, in another case than it was made: case does not matter."""
         return {"type": kind} | {
             "server": {},
             "project": {"project_id": self.project_id},
@@ -151,7 +151,7 @@ class Ground:
         }[kind]
 
     def holders(self, kind: str, privilege: str) -> set[tuple[str, str]]:
-        """Who holds a privilege on an object: `user` or `role`, and the id."""
+        """Return the kind (`user` or `role`) and id of each holder of a privilege on an object."""
         page = self.http.get(self.grants_path(kind), params={"pageSize": 1000}).raise_for_status().json()
         if self.authorizer == "openfga":
             found = [(one["type"], one) for one in page["assignments"]]
@@ -162,18 +162,18 @@ class Ground:
         }
 
     def grant(self, kind: str, privilege: str, **to: str) -> None:
-        """Somebody gives a privilege to a `user` or `role`."""
+        """Give a privilege to a `user` or `role`, outside the stack."""
         self.post(self.grants_path(kind), {"writes": [self._entry(privilege, to)]})
 
     def revoke(self, kind: str, privilege: str, **to: str) -> None:
-        """Somebody takes one away."""
+        """Revoke a privilege, outside the stack."""
         self.post(self.grants_path(kind), {"deletes": [self._entry(privilege, to)]})
 
     def _entry(self, privilege: str, to: dict[str, str]) -> Props:
         return {"type": privilege, **to} if self.authorizer == "openfga" else {"privilege": privilege, "principal": to}
 
     def grants_path(self, kind: str) -> str:
-        """Where this authorizer's grants on the object of that kind are."""
+        """Return the path of this authorizer's grants on an object of that kind."""
         inside = {
             "namespace": self.namespace_id,
             "table": self.table_id,
@@ -215,29 +215,29 @@ class Ground:
         return str(page["table-uuids"][0])
 
     def drop_all(self) -> None:
-        """The warehouse, with all that is in it."""
+        """Drop the warehouse and all of its contents."""
         path = f"/catalog/v1/{self.warehouse_id}/namespaces/Sales"
         purged = {"recursive": "true", "force": "true", "purge": "false"}
         self.http.delete(path, params=purged).raise_for_status()
         self.http.delete(f"/management/v1/warehouse/{self.warehouse_id}", params={"force": "true"}).raise_for_status()
 
     def clear(self, kind: str) -> None:
-        """Take away all that is granted on an object, but for what its owner has."""
-        for privilege in (*self.words(kind), *self.own_words(kind)):
+        """Revoke all grants on an object except the owner's."""
+        for privilege in (*self.privileges(kind), *self.grant_privileges(kind)):
             for name, who in self.holders(kind, privilege):
                 if who not in self.OWNER:
                     self.revoke(kind, privilege, **{name: who})
 
-    def own_words(self, kind: str) -> tuple[str, ...]:
-        """The privileges that belong to all grants on an object: to be in a role is another matter."""
-        return tuple(word for word in self.words(kind) if word != "assignee")
+    def grant_privileges(self, kind: str) -> tuple[str, ...]:
+        """Return the privileges that count as grants on an object: membership of a role does not."""
+        return tuple(word for word in self.privileges(kind) if word != "assignee")
 
-    def words(self, kind: str) -> tuple[str, str]:
+    def privileges(self, kind: str) -> tuple[str, str]:
         return WORDS[self.authorizer][kind]
 
     @property
     def kinds(self) -> list[str]:
-        """What can be granted on here."""
+        """Return the kinds of objects that this server has grants on."""
         return list(WORDS[self.authorizer])
 
     def _view(self) -> None:

@@ -1,4 +1,4 @@
-"""A stack of providers as an engine runs them, what somebody else may do to it, and how it compares with a server."""
+"""A stack of providers as an engine runs it, changes outside the stack, and the comparison with a server."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ORDER = ("project", "user", "role", "warehouse", "namespace", "table")
 
 @dataclass
 class Object:
-    """What is declared: properties of its own, the object that it needs, and properties that are ids of others."""
+    """A declared object: its own properties, the object that it needs, and properties that are ids of others."""
 
     provider: Callable[[], ResourceProvider]
     props: Props
@@ -33,7 +33,7 @@ Declared = dict[Key, Object]
 
 
 class Managed(Resource):
-    """A resource as an engine keeps it: of a replacement that fails half-way, nothing is left."""
+    """A resource as an engine keeps it. A replacement that fails half-way leaves nothing."""
 
     def up(self, **props: Any) -> str:
         operation, _ = self._step(props)
@@ -48,15 +48,15 @@ class Stack:
     def __init__(self, server: Props) -> None:
         self._server = server
         self._unfinished: set[Key] = set()
-        """Objects whose create failed half-way and told the operator to declare `adopt`."""
+        """Objects whose creation failed half-way with the advice to declare `adopt`."""
         self._state: dict[Key, Managed] = {}
 
     def has(self, key: Key) -> bool:
-        """Whether the state has the object."""
+        """Return whether the state has the object."""
         return key in self._state and bool(self._state[key].id)
 
     def up(self, declared: Declared) -> None:
-        """`up --refresh`: look at everything, make and change what is declared, delete what is not."""
+        """Run `up --refresh`: read everything, create and update what is declared, delete the rest."""
         for resource in self._state.values():
             if resource.id:
                 resource.refresh()
@@ -78,7 +78,7 @@ class Stack:
             del self._state[key]
 
     def drifts(self, http: httpx.Client, key: Key, wanted: Object, name: str) -> dict[str, Callable[[], None]]:
-        """What somebody else could do to an object, by name."""
+        """Return the changes that another user could make to an object, by name."""
         at = self._state[key].id
         project = {"x-project-id": str(wanted.props.get("project_id", ""))}
 
@@ -124,7 +124,7 @@ def _rank(key: Key) -> tuple[int, int, Key]:
 
 
 def _done(answer: httpx.Response) -> None:
-    """What is gone already, or cannot be changed just now, is left as it is."""
+    """Accept that an object is gone, or cannot be changed now."""
     assert answer.is_success or answer.status_code in (404, 409, 503), answer.text
 
 
@@ -137,11 +137,11 @@ def _delete_warehouse(http: httpx.Client, warehouse: str) -> None:
 
 
 def wanted_on_server(declared: Declared) -> Props:
-    """What the server has to hold, and nothing else."""
-    return {key: _shown(key[0], one.props) for key, one in sorted(declared.items())}
+    """Return exactly what the server must hold."""
+    return {key: _to_json(key[0], one.props) for key, one in sorted(declared.items())}
 
 
-def _shown(kind: str, props: Props) -> Props:
+def _to_json(kind: str, props: Props) -> Props:
     if kind == "role":
         return {"name": props["name"], "description": props["description"] or None}
     if kind == "table":
@@ -166,7 +166,7 @@ def _shown(kind: str, props: Props) -> Props:
 
 
 def found_on_server(http: httpx.Client, tag: str) -> Props:
-    """What the server holds of a stack: of everything that has its tag."""
+    """Return what the server holds of a stack: all objects with its tag."""
     found: Props = {}
     users = http.get("/management/v1/user?pageSize=1000").raise_for_status().json()["users"]
     for user in users:

@@ -1,4 +1,4 @@
-"""Tables of random lives: how one is declared as it grows, what jobs do to it, and what of it the server shows."""
+"""Tables in random stacks: their growing declarations, the changes of jobs, and their state on the server."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ AGES: tuple[Props, ...] = (
     {"columns": [LONG, TEXT], "partition_by": ["bucket(4, id)"]},
     {"columns": [TEXT, LONG, {"name": "day", "type": "date"}], "partition_by": ["days(day)"]},
 )
-"""A table only ever grows older: to go back would narrow a column, or drop one."""
+"""A table only gets later versions: an earlier one would narrow or drop a column."""
 
 
 def real_storage(sandbox: Sandbox, prefix: str) -> Props:
-    """A warehouse's storage on which tables can be written."""
+    """Return a warehouse's storage in which tables can be written."""
     where = {"bucket": BUCKET, "key_prefix": prefix, "region": sandbox.aws.region, "endpoint": sandbox.aws.endpoint}
     return {**where, "flavor": "s3-compat", "path_style_access": True, "sts_enabled": False}
 
 
 def make_bucket(sandbox: Sandbox) -> dict[str, str]:
-    """The bucket of all lives; returns the environment variables that hold its key."""
+    """Make the bucket of all runs; return the environment variables that hold its key."""
     key, secret = sandbox.admin.access_key_id, sandbox.admin.secret_access_key.get_secret_value()
     session = boto3.Session(key, secret, region_name=sandbox.aws.region)
     session.client("s3", endpoint_url=sandbox.aws.endpoint).create_bucket(Bucket=BUCKET)
@@ -45,7 +45,7 @@ REAL_KEY: Props = {
 
 
 class Jobs:
-    """Somebody who works on a table, and not always as its stack would like. What cannot be done is left undone."""
+    """Jobs that change a table outside the stack. Changes that the server refuses are skipped."""
 
     def __init__(self, http: httpx.Client, warehouse_id: str, outs: Props) -> None:
         self._http, self._outs = http, outs
@@ -55,31 +55,31 @@ class Jobs:
         self._table = f"{self._tables}/{outs['name']}"
 
     def drifts(self) -> dict[str, Callable[[], None]]:
-        """What they could do, by name."""
+        """Return the changes that jobs could make, by name."""
         properties = {"action": "set-properties", "updates": {"owner": "of another"}}
         return {
             "drop": self._drop,
             "make again": self._make_again,
             "rename": self._rename,
-            "protect": lambda: self._tried("POST", f"{self._management}/protection", {"protected": True}),
+            "protect": lambda: self._try_commit("POST", f"{self._management}/protection", {"protected": True}),
             "properties": lambda: self._commit(properties),
             "reorder": self._reorder,
         }
 
     def _drop(self) -> None:
-        self._tried("DELETE", f"{self._table}?purgeRequested=false&force=false")
+        self._try_commit("DELETE", f"{self._table}?purgeRequested=false&force=false")
 
     def _make_again(self) -> None:
-        self._tried("DELETE", f"{self._table}?purgeRequested=true&force=true")
+        self._try_commit("DELETE", f"{self._table}?purgeRequested=true&force=true")
         fields = [{"id": 7, "name": "id", "type": "int", "required": False}]
         schema = {"type": "struct", "schema-id": 0, "fields": fields}
-        self._tried("POST", self._tables, {"name": self._outs["name"], "schema": schema})
+        self._try_commit("POST", self._tables, {"name": self._outs["name"], "schema": schema})
 
     def _rename(self) -> None:
         levels = self._outs["namespace"].split(".")
         source = {"namespace": levels, "name": self._outs["name"]}
         body = {"source": source, "destination": {"namespace": levels, "name": "theirs"}}
-        self._tried("POST", f"{self._catalog}/tables/rename", body)
+        self._try_commit("POST", f"{self._catalog}/tables/rename", body)
 
     def _reorder(self) -> None:
         answer = self._http.get(self._table)
@@ -90,20 +90,20 @@ class Jobs:
             self._commit(added, {"action": "set-current-schema", "schema-id": -1})
 
     def _commit(self, *updates: Props) -> None:
-        self._tried("POST", self._table, {"requirements": [], "updates": updates})
+        self._try_commit("POST", self._table, {"requirements": [], "updates": updates})
 
-    def _tried(self, method: str, path: str, body: Props | None = None) -> None:
+    def _try_commit(self, method: str, path: str, body: Props | None = None) -> None:
         answer = self._http.request(method, path, json=body)
         assert answer.status_code != 500, answer.text
 
 
 def current(metadata: Props, many: str, key: str, chosen: str) -> Props:
-    """The schema, partition spec or sort order that is in force."""
+    """Return the current schema, partition spec or sort order."""
     return next(one for one in metadata[many] if one[key] == metadata[chosen])
 
 
 def wanted(props: Props) -> Props:
-    """What a server has to show of a declared table."""
+    """Return what the server must show of a declared table."""
     return {
         "name": props["name"],
         "columns": [(one["name"], one["type"]) for one in props["columns"]],
@@ -115,16 +115,16 @@ def wanted(props: Props) -> Props:
 
 
 def found(http: httpx.Client, warehouse_id: str, path: list[str]) -> list[Props]:
-    """What it does show of the tables of a namespace."""
+    """Return what the server shows of the tables of a namespace."""
     root = f"/catalog/v1/{warehouse_id}/namespaces/{'%1F'.join(path)}/tables"
     listed = http.get(root, params={"returnProtectionStatus": "true"}).raise_for_status().json()
     return [
-        _shown(http.get(f"{root}/{one['name']}").raise_for_status().json()["metadata"], one["name"], protected)
+        _to_json(http.get(f"{root}/{one['name']}").raise_for_status().json()["metadata"], one["name"], protected)
         for one, protected in zip(listed["identifiers"], listed["protection-status"], strict=True)
     ]
 
 
-def _shown(metadata: Props, name: str, protected: Any) -> Props:
+def _to_json(metadata: Props, name: str, protected: Any) -> Props:
     schema = current(metadata, "schemas", "schema-id", "current-schema-id")
     spec = current(metadata, "partition-specs", "spec-id", "default-spec-id")
     order = current(metadata, "sort-orders", "order-id", "default-sort-order-id")

@@ -1,4 +1,4 @@
-"""Creates whose end the engine never saw: killed after the server committed, or the answer lost on the way."""
+"""Creations whose end the engine never saw: killed after the server committed, or with a lost response."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from .conftest import Props, Resource
 Way = TypeVar("Way", bound=httpx.BaseTransport)
 
 
-class Losing(httpx.BaseTransport):
-    """The way to the server, on which connections break: `before` the call arrives, or `after` it was answered."""
+class LosingTransport(httpx.BaseTransport):
+    """A transport on which connections break: `before` the request arrives, or `after` the response."""
 
     def __init__(self, when: str, method: str, path: str, times: int = 1) -> None:
         self._real, self._when, self._call, self._left = httpx.HTTPTransport(), when, (method, path), times
@@ -45,8 +45,8 @@ class Losing(httpx.BaseTransport):
         return answer
 
 
-class Repeating(httpx.BaseTransport):
-    """The way to the server, on which a gateway sends one POST twice and passes the second answer on."""
+class RepeatingTransport(httpx.BaseTransport):
+    """A transport on which a gateway sends one POST twice and returns the second response."""
 
     def __init__(self, path: str) -> None:
         self._real, self._path = httpx.HTTPTransport(), path
@@ -57,8 +57,8 @@ class Repeating(httpx.BaseTransport):
         return self._real.handle_request(request)
 
 
-class LosingAndBlind(Losing):
-    """Also the look before the create fails, once."""
+class LosingTransportWithoutLookup(LosingTransport):
+    """A losing transport on which the lookup before the creation also fails, once."""
 
     def __init__(self, path: str, looks: int) -> None:
         super().__init__("after", "POST", path)
@@ -72,8 +72,8 @@ class LosingAndBlind(Losing):
 
 
 @pytest.fixture
-def through(server: Props, monkeypatch: pytest.MonkeyPatch) -> Callable[[Way], Way]:
-    """Has the providers' client go through such a way."""
+def use_transport(server: Props, monkeypatch: pytest.MonkeyPatch) -> Callable[[Way], Way]:
+    """Return a function that sends the providers' requests through a transport."""
 
     def use(way: Way) -> Way:
         client = Client(ServerRef(**server), resolve, transport=way, retry=RetryPolicy(first_wait=0.01))
@@ -88,7 +88,7 @@ def names(http: httpx.Client, project_id: str) -> list[str]:
     return [one["name"] for one in found]
 
 
-def test_killed_create_of_warehouse_is_taken_over(warehouse: Resource, declared: Props, interrupted: Any) -> None:
+def test_killed_create_of_warehouse_is_adopted(warehouse: Resource, declared: Props, interrupted: Any) -> None:
     interrupted("Warehouse", declared)
     again = Resource(WarehouseProvider())
     assert again.up(**declared | {"delete_profile": {"type": "soft", "expiration_seconds": 60}}) == "create"
@@ -97,7 +97,7 @@ def test_killed_create_of_warehouse_is_taken_over(warehouse: Resource, declared:
 
 
 @pytest.mark.parametrize("other", [{"key_prefix": "elsewhere"}, {"region": "eu-west-1"}], ids=str)
-def test_killed_create_is_not_a_warehouse_elsewhere(
+def test_killed_create_at_another_place_is_not_adopted(
     warehouse: Resource, declared: Props, other: Props, interrupted: Any
 ) -> None:
     stranger = declared | {"storage": declared["storage"] | other}
@@ -106,8 +106,8 @@ def test_killed_create_is_not_a_warehouse_elsewhere(
         Resource(WarehouseProvider()).up(**stranger)
 
 
-def test_equal_warehouse_needs_adopt(warehouse: Resource, declared: Props) -> None:
-    """Name and place are no proof: another stack may have made it, and protect what is in it."""
+def test_existing_equal_warehouse_needs_adopt(warehouse: Resource, declared: Props) -> None:
+    """Name and place are no proof: another stack may have made it and protect its contents."""
     refusal = Resource(WarehouseProvider()).refusal(**declared)
     assert "this stack did not make it" in refusal
     assert "`adopt=True`" in refusal
@@ -133,7 +133,7 @@ def test_pending_creation_of_another_kind_is_no_proof(warehouse: Resource, decla
 
 
 @pytest.mark.since("0.12")
-def test_adopting_moves_the_region_and_never_the_prefix(warehouse: Resource, declared: Props, key_prefix: str) -> None:
+def test_adoption_updates_the_region_but_not_the_prefix(warehouse: Resource, declared: Props, key_prefix: str) -> None:
     adopted = Resource(WarehouseProvider())
     moved = declared | {"storage": declared["storage"] | {"region": "eu-west-1"}, "adopt": True}
     assert adopted.up(**moved) == "create"
@@ -145,10 +145,10 @@ def test_adopting_moves_the_region_and_never_the_prefix(warehouse: Resource, dec
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
-def test_a_lost_answer_makes_no_second_warehouse(
-    when: str, declared: Props, project_id: str, http: httpx.Client, through: Any
+def test_lost_response_makes_no_second_warehouse(
+    when: str, declared: Props, project_id: str, http: httpx.Client, use_transport: Any
 ) -> None:
-    way = through(Losing(when, "POST", "/management/v1/warehouse"))
+    way = use_transport(LosingTransport(when, "POST", "/management/v1/warehouse"))
     warehouse = Resource(WarehouseProvider())
     warehouse.up(**declared)
     assert way.arrived == 1
@@ -157,10 +157,10 @@ def test_a_lost_answer_makes_no_second_warehouse(
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
-def test_a_lost_answer_makes_no_second_namespace(
-    when: str, warehouse: Resource, server: Props, http: httpx.Client, through: Any
+def test_lost_response_makes_no_second_namespace(
+    when: str, warehouse: Resource, server: Props, http: httpx.Client, use_transport: Any
 ) -> None:
-    way = through(Losing(when, "POST", f"/catalog/v1/{warehouse.id}/namespaces"))
+    way = use_transport(LosingTransport(when, "POST", f"/catalog/v1/{warehouse.id}/namespaces"))
     namespace = Resource(NamespaceProvider())
     namespace.up(server=server, warehouse_id=warehouse.id, name="sales", properties={"owner": "a"})
     assert way.arrived == 1
@@ -168,22 +168,22 @@ def test_a_lost_answer_makes_no_second_namespace(
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
-def test_a_lost_answer_makes_no_second_project(when: str, server: Props, unique: str, through: Any) -> None:
-    way = through(Losing(when, "POST", "/management/v1/project"))
+def test_lost_response_makes_no_second_project(when: str, server: Props, unique: str, use_transport: Any) -> None:
+    way = use_transport(LosingTransport(when, "POST", "/management/v1/project"))
     project = Resource(ProjectProvider())
     project.up(server=server, project_id=unique, name="tenant")
     assert way.arrived == 1
     assert project.refresh() == "same"
 
 
-def test_a_way_that_stays_broken_ends_in_one_sentence(declared: Props, through: Any) -> None:
-    through(Losing("before", "POST", "/management/v1/warehouse", times=99))
+def test_connection_that_stays_broken_is_one_sentence(declared: Props, use_transport: Any) -> None:
+    use_transport(LosingTransport("before", "POST", "/management/v1/warehouse", times=99))
     with pytest.raises(Unconfirmed, match=r"POST /management/v1/warehouse at http://.*: the connection broke"):
         Resource(WarehouseProvider()).up(**declared)
 
 
 def test_half_made_warehouse_is_finished_by_the_next_up(declared: Props, http: httpx.Client, interrupted: Any) -> None:
-    """A kill comes between the create itself and the calls that follow it."""
+    """The kill comes between the creation and the calls that follow it."""
     half, whole = Resource(WarehouseProvider()), Resource(WarehouseProvider())
     half.up(**declared)
     interrupted("Warehouse", declared)
@@ -193,16 +193,16 @@ def test_half_made_warehouse_is_finished_by_the_next_up(declared: Props, http: h
     assert (now["protected"], now["status"]) == (True, "inactive")
 
 
-def test_killed_create_is_no_warehouse_with_contents(
+def test_warehouse_with_contents_is_not_adopted(
     warehouse: Resource, declared: Props, http: httpx.Client, interrupted: Any
 ) -> None:
-    """A pending creation that was left over must not take over what another stack made since."""
+    """A leftover pending creation must not adopt what another stack made since."""
     http.post(f"/catalog/v1/{warehouse.id}/namespaces", json={"namespace": ["sales"]}).raise_for_status()
     interrupted("Warehouse", declared)
     assert "with contents: sales" in Resource(WarehouseProvider()).refusal(**declared)
 
 
-def test_killed_create_is_no_namespace_with_contents(
+def test_namespace_with_contents_is_not_adopted(
     warehouse: Resource, server: Props, http: httpx.Client, interrupted: Any
 ) -> None:
     declared: Props = {"server": server, "warehouse_id": warehouse.id, "name": "sales"}
@@ -212,7 +212,7 @@ def test_killed_create_is_no_namespace_with_contents(
     assert "with contents: sales.daily" in Resource(NamespaceProvider()).refusal(**declared)
 
 
-def test_killed_create_is_no_project_with_warehouses(
+def test_project_with_warehouses_is_not_adopted(
     warehouse: Resource, server: Props, project_id: str, interrupted: Any
 ) -> None:
     declared: Props = {"server": server, "project_id": project_id, "name": project_id}
@@ -220,7 +220,7 @@ def test_killed_create_is_no_project_with_warehouses(
     assert "with warehouses: main" in Resource(ProjectProvider()).refusal(**declared)
 
 
-def test_missing_file_of_creations_counts_as_unreported(
+def test_missing_creations_file_counts_as_unreported(
     warehouse: Resource, declared: Props, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(pending.FILE, str(tmp_path / "gone.json"))
@@ -236,9 +236,11 @@ def test_pending_creation_of_another_project_is_no_proof(
 
 
 @pytest.mark.parametrize("kind", ["project", "warehouse"])
-def test_repeated_post_is_not_called_another_stacks(kind: str, declared: Props, unique: str, through: Any) -> None:
-    """A gateway sent it twice, so the answer is that this very object exists."""
-    through(Repeating(f"/management/v1/{kind}"))
+def test_repeated_post_is_not_called_another_stacks(
+    kind: str, declared: Props, unique: str, use_transport: Any
+) -> None:
+    """A gateway sent the POST twice, so the response says that this very object exists."""
+    use_transport(RepeatingTransport(f"/management/v1/{kind}"))
     other: Props = {"server": declared["server"], "project_id": f"{unique}-2", "name": "tenant"}
     resource = Resource(WarehouseProvider() if kind == "warehouse" else ProjectProvider())
     with pytest.raises(NotOurs) as refused:
@@ -249,15 +251,17 @@ def test_repeated_post_is_not_called_another_stacks(kind: str, declared: Props, 
     assert "this stack did not make it" not in str(refused.value)
 
 
-def test_lost_answer_does_not_adopt_what_was_not_looked_for(warehouse: Resource, declared: Props, through: Any) -> None:
-    """An equal warehouse of another stack is there, the check's look failed, and the create's answer is lost."""
-    through(LosingAndBlind("/management/v1/warehouse", looks=1))
+def test_lost_response_without_lookup_does_not_adopt(warehouse: Resource, declared: Props, use_transport: Any) -> None:
+    """An equal warehouse of another stack exists, the lookup failed, and the response to the creation is lost."""
+    use_transport(LosingTransportWithoutLookup("/management/v1/warehouse", looks=1))
     with pytest.raises(NotOurs, match="exists already, and this stack did not make it"):
         Resource(WarehouseProvider()).up(**declared)
 
 
-def test_nothing_is_created_where_no_look_succeeds(declared: Props, project_id: str, http: Any, through: Any) -> None:
-    way = through(LosingAndBlind("/management/v1/warehouse", looks=2))
+def test_nothing_is_created_when_every_lookup_fails(
+    declared: Props, project_id: str, http: Any, use_transport: Any
+) -> None:
+    way = use_transport(LosingTransportWithoutLookup("/management/v1/warehouse", looks=2))
     with pytest.raises(LakekeeperError, match=r"Nothing was created: it is not known whether warehouse `main`"):
         Resource(WarehouseProvider()).up(**declared)
     assert way.arrived == 0

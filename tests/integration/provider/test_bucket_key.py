@@ -1,4 +1,4 @@
-"""Whether objects of a bucket need its key: all are asked, page by page, up to a bound."""
+"""Whether objects of a bucket need its key: every object is checked, page by page, up to a limit."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .conftest import AwsClient
 
 @pytest.fixture
 def own(sandbox: Sandbox, bucket: str, aws: AwsClient, monkeypatch: pytest.MonkeyPatch) -> OwnBucket:
-    """A bucket with five plain objects, of which two fit on a page."""
+    """A bucket with five unencrypted objects, two on each page."""
     monkeypatch.setattr(bucket_key, "PAGE", 2)
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", sandbox.admin.access_key_id)
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", sandbox.admin.secret_access_key.get_secret_value())
@@ -23,19 +23,19 @@ def own(sandbox: Sandbox, bucket: str, aws: AwsClient, monkeypatch: pytest.Monke
     return OwnBucket(bucket=bucket, region=sandbox.aws.region, endpoint=sandbox.aws.endpoint)
 
 
-def test_one_encrypted_object_behind_many_is_found(own: OwnBucket, aws: AwsClient) -> None:
+def test_encrypted_object_on_a_later_page_is_found(own: OwnBucket, aws: AwsClient) -> None:
     key = aws("kms").create_key()["KeyMetadata"]["KeyId"]
     encryption = {"ServerSideEncryption": "aws:kms", "SSEKMSKeyId": key}
     aws("s3").put_object(Bucket=own.bucket, Key="z-encrypted", Body=b"1", **encryption)
     assert bucket_key.encrypted(own) == "z-encrypted"
 
 
-def test_bucket_without_encrypted_objects_is_asked_to_its_end(own: OwnBucket) -> None:
+def test_bucket_without_encrypted_objects_is_read_whole(own: OwnBucket) -> None:
     assert bucket_key.encrypted(own) is None
 
 
 @pytest.mark.parametrize(("bound", "is_refused"), [(4, True), (5, False)])
-def test_more_objects_than_the_bound_are_an_error(
+def test_more_objects_than_the_limit_are_an_error(
     own: OwnBucket, monkeypatch: pytest.MonkeyPatch, bound: int, *, is_refused: bool
 ) -> None:
     monkeypatch.setattr(bucket_key, "LOOKED_AT", bound)

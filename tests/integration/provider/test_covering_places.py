@@ -1,4 +1,4 @@
-"""A prefix to be purged that covers what another project has: refused early, and spared when it is emptied."""
+"""A prefix to be purged that contains another project's warehouse: refused early, and spared by a purge."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ PlaceInner = Callable[[str], None]
 
 @pytest.fixture
 def place_inner(declared: Props, http: httpx.Client, unique: str) -> PlaceInner:
-    """Make a warehouse `inner` of another project at a prefix of the bucket."""
+    """Return a function that makes a warehouse `inner` of another project at a prefix of the bucket."""
 
     def place(prefix: str) -> None:
         other = f"{unique}-other"
@@ -56,7 +56,7 @@ def place_inner(declared: Props, http: httpx.Client, unique: str) -> PlaceInner:
         ("main", ["main/data.parquet", "main/inner/data.parquet", "main2/data.parquet"]),
     ],
 )
-def test_purge_spares_what_another_project_has(
+def test_purge_spares_another_projects_warehouse(
     outer: Resource,
     place_inner: PlaceInner,
     aws: AwsClient,
@@ -93,7 +93,7 @@ def test_preview_refuses_to_purge_around_another_project(declared: Props, own: P
         Resource(TenantRecordProvider()).preview(**record_of(declared, own))
 
 
-def test_place_without_neighbours_may_be_purged(declared: Props, own: Props, place_inner: PlaceInner) -> None:
+def test_prefix_without_neighbours_may_be_purged(declared: Props, own: Props, place_inner: PlaceInner) -> None:
     place_inner("main2")
     assert Resource(TenantRecordProvider()).preview(**record_of(declared, own)) == "create"
 
@@ -112,7 +112,7 @@ def test_guard_refuses_before_anything_is_emptied(
 def test_refresh_forgets_retained_data_that_is_gone(
     outer: Resource, declared: Props, own: Props, aws: AwsClient, bucket: str
 ) -> None:
-    """Not while the warehouse is on the server, nor while a version of a file is there."""
+    """The record stays while the warehouse is on the server or a version of a file exists."""
     record = Resource(TenantRecordProvider())
     both = record_of(declared, own)
     both["warehouses"]["main"]["deletion"] = "retain"

@@ -1,4 +1,4 @@
-"""Credentials of warehouses: by reference, rotated alone, re-sent with the profile, missed when somebody swaps them."""
+"""Credentials of warehouses: by reference, rotated alone, sent again with the profile, and their drift."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .conftest import AwsClient, Props, Resource
 
 @pytest.fixture
 def other_key(aws: AwsClient, sandbox: Any, unique: str) -> tuple[str, str]:
-    """Another access key that may use the bucket."""
+    """Another access key with rights on the bucket."""
     iam = aws("iam")
     iam.create_user(UserName=f"storage-{unique}")
     policy = {"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": "*", "Resource": "*"}]}
@@ -27,7 +27,7 @@ def other_key(aws: AwsClient, sandbox: Any, unique: str) -> tuple[str, str]:
 
 
 @pytest.fixture
-def sent(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+def credential_calls(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The changes that went through the two calls that carry a credential."""
     calls: list[str] = []
     real = warehouses.change_storage
@@ -40,11 +40,11 @@ def sent(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return calls
 
 
-def test_a_new_secret_is_sent_through_the_credential_call_alone(
+def test_new_secret_goes_through_the_credential_call(
     warehouse: Resource,
     declared: Props,
     other_key: tuple[str, str],
-    sent: list[str],
+    credential_calls: list[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     before = warehouse.outs["credential_fingerprint"]
@@ -52,20 +52,22 @@ def test_a_new_secret_is_sent_through_the_credential_call_alone(
     monkeypatch.setenv("STORAGE_SECRET", other_key[1])
     assert warehouse.preview(**declared) == "update"
     assert warehouse.up(**declared) == "update"
-    assert sent == ["storage-credential"]
+    assert credential_calls == ["storage-credential"]
     assert warehouse.outs["credential_fingerprint"] != before
     assert warehouse.up(**declared) == "same"
     assert warehouse.refresh() == "same"
 
 
-def test_a_changed_profile_takes_the_credential_along(warehouse: Resource, declared: Props, sent: list[str]) -> None:
+def test_changed_profile_includes_the_credential(
+    warehouse: Resource, declared: Props, credential_calls: list[str]
+) -> None:
     warehouse.up(**declared | {"storage": declared["storage"] | {"sts_token_validity_seconds": 1800}})
-    assert sent == ["storage"]
+    assert credential_calls == ["storage"]
     warehouse.up(**declared | {"storage": declared["storage"] | {"sts_token_validity_seconds": 900}})
-    assert sent == ["storage", "storage"]
+    assert credential_calls == ["storage", "storage"]
 
 
-def test_a_reference_that_cannot_be_resolved_is_a_warning_and_no_change(
+def test_unresolvable_reference_is_a_warning_and_no_change(
     warehouse: Resource, declared: Props, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.delenv("STORAGE_SECRET")
@@ -74,13 +76,14 @@ def test_a_reference_that_cannot_be_resolved_is_a_warning_and_no_change(
     assert warehouse.refresh() == "same"
 
 
-def test_making_a_warehouse_needs_the_secret(declared: Props, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_creating_a_warehouse_needs_the_secret(declared: Props, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("STORAGE_SECRET")
     with pytest.raises(UnresolvedCredential, match="set the environment variable STORAGE_SECRET"):
         Resource(WarehouseProvider()).up(**declared)
 
 
-def test_a_secret_in_place_of_a_reference_is_refused_without_repeating_it(declared: Props) -> None:
+def test_secret_instead_of_reference_is_refused_unrepeated(declared: Props) -> None:
+    """The message must not repeat the secret."""
     raw = {"type": "access-key", "access_key_id": "AKIAXXXXXXXX", "secret_access_key": "wJalrXUtnFEMI/K7MDENG"}
     failures = Resource(WarehouseProvider()).failures(**declared | {"credential": raw})
     assert set(failures) == {"credential.access_key_id", "credential.secret_access_key"}
@@ -90,7 +93,7 @@ def test_a_secret_in_place_of_a_reference_is_refused_without_repeating_it(declar
 
 @pytest.fixture
 def role_arn(aws: AwsClient, sandbox: Any, bucket: str, unique: str) -> str:
-    """A role for the bucket, which the catalog may assume under the external id `shared-value`."""
+    """A role for the bucket that the catalog may assume with the external id `shared-value`."""
     condition = {"StringEquals": {"sts:ExternalId": "shared-value"}}
     principal = {"AWS": sandbox.aws.catalog_principal_arn}
     trust = {"Effect": "Allow", "Action": "sts:AssumeRole", "Principal": principal, "Condition": condition}
@@ -104,33 +107,35 @@ def role_arn(aws: AwsClient, sandbox: Any, bucket: str, unique: str) -> str:
 
 
 @pytest.fixture
-def by_role(declared: Props, sandbox: Any, bucket: str, role_arn: str) -> Props:
+def warehouse_by_role(declared: Props, sandbox: Any, bucket: str, role_arn: str) -> Props:
     """A warehouse that the server reaches with its own identity, through a role."""
     profile = {"bucket": bucket, "key_prefix": "main", "region": sandbox.aws.region, "assume_role_arn": role_arn}
     identity = {"type": "aws-system-identity", "external_id": "shared-value"}
     return declared | {"storage": profile, "credential": identity}
 
 
-def test_a_warehouse_by_role_and_external_id(by_role: Props) -> None:
+def test_warehouse_by_role_and_external_id(warehouse_by_role: Props) -> None:
     warehouse = Resource(WarehouseProvider())
-    assert warehouse.up(**by_role) == "create"
-    assert warehouse.up(**by_role) == "same"
+    assert warehouse.up(**warehouse_by_role) == "create"
+    assert warehouse.up(**warehouse_by_role) == "same"
     assert warehouse.refresh() == "same"
 
 
-def test_a_wrong_external_id_is_refused_once_patience_ends(by_role: Props, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_wrong_external_id_is_refused_after_the_retries(
+    warehouse_by_role: Props, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("LAKEWRIGHT_ROLE_PROPAGATION", "0.1")
-    wrong = by_role | {"credential": {"type": "aws-system-identity", "external_id": "other-value"}}
+    wrong = warehouse_by_role | {"credential": {"type": "aws-system-identity", "external_id": "other-value"}}
     with pytest.raises(Exception, match=r"POST /management/v1/warehouse at http://.* answered 4\d\d") as refused:
         Resource(WarehouseProvider()).up(**wrong)
     assert "other-value" not in str(refused.value)
     assert "the server cannot assume `assume_role_arn`. Check the role's trust policy" in str(refused.value)
 
 
-def test_a_role_that_is_not_there_yet_is_waited_for(
-    by_role: Props, aws: AwsClient, unique: str, monkeypatch: pytest.MonkeyPatch
+def test_role_that_does_not_exist_yet_is_retried(
+    warehouse_by_role: Props, aws: AwsClient, unique: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The trust policy lets the catalog in only after the first try: as a fresh role behaves."""
+    """The trust policy admits the catalog only after the first try, as a fresh role behaves."""
     iam, role = aws("iam"), f"role-{unique}"
     trust = iam.get_role(RoleName=role)["Role"]["AssumeRolePolicyDocument"]
     shut = json.loads(json.dumps(trust).replace("shared-value", "not-yet"))
@@ -146,15 +151,13 @@ def test_a_role_that_is_not_there_yet_is_waited_for(
             iam.update_assume_role_policy(RoleName=role, PolicyDocument=json.dumps(trust))
 
     monkeypatch.setattr(warehouses, "create", create)
-    assert Resource(WarehouseProvider()).up(**by_role) == "create"
+    assert Resource(WarehouseProvider()).up(**warehouse_by_role) == "create"
     assert len(tries) == 2
 
 
-def test_a_credential_of_another_kind_behind_the_back_is_drift(
-    by_role: Props, http: httpx.Client, sandbox: Any
-) -> None:
+def test_credential_of_another_kind_is_drift(warehouse_by_role: Props, http: httpx.Client, sandbox: Any) -> None:
     warehouse = Resource(WarehouseProvider())
-    warehouse.up(**by_role)
+    warehouse.up(**warehouse_by_role)
     swapped = {
         "type": "s3",
         "credential-type": "access-key",
@@ -166,7 +169,7 @@ def test_a_credential_of_another_kind_behind_the_back_is_drift(
     http.post(f"/management/v1/warehouse/{warehouse.id}/storage", json=body).raise_for_status()
     assert warehouse.refresh() == "update"
     assert "credential" not in warehouse.inputs
-    assert warehouse.up(**by_role) == "update"
+    assert warehouse.up(**warehouse_by_role) == "update"
     now = http.get(f"/management/v1/warehouse/{warehouse.id}").json()
     assert now["storage-credential-type"] == {"type": "s3", "credential-type": "aws-system-identity"}
     assert warehouse.refresh() == "same"

@@ -1,4 +1,4 @@
-"""Data outlives mistakes: what destroying does under protect, retain and purge, and the guard that looks first."""
+"""What destroying does under protect, retain and purge, and the guard that checks first."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def there(http: httpx.Client, warehouse_id: str) -> bool:
 
 @pytest.fixture
 def drop(http: httpx.Client) -> Callable[..., None]:
-    """Drops a table as a user would, files to be kept."""
+    """Return a function that drops a table as a user does, and keeps its files."""
 
     def dropped(warehouse_id: str, namespace: str, name: str) -> None:
         url = f"/catalog/v1/{warehouse_id}/namespaces/{namespace}/tables/{name}"
@@ -41,7 +41,7 @@ def guard(warehouse: Resource, server: Props) -> Resource:
     return resource
 
 
-def test_the_guard_counts_and_names_tables_soft_deleted_ones_too(
+def test_guard_counts_and_names_soft_deleted_tables_too(
     guard: Resource, warehouse: Resource, declared: Props, make_table: Any, drop: Any
 ) -> None:
     warehouse.up(**declared, delete_profile=SOFT)
@@ -55,8 +55,8 @@ def test_the_guard_counts_and_names_tables_soft_deleted_ones_too(
 
 
 @pytest.fixture
-def generic(http: httpx.Client, warehouse: Resource) -> str:
-    """Where the generic tables of a namespace are, with two in it, of which one is soft-deleted."""
+def generic_tables(http: httpx.Client, warehouse: Resource) -> str:
+    """The path of a namespace's generic tables; there are two, one of them soft-deleted."""
     http.post(f"/catalog/v1/{warehouse.id}/namespaces", json={"namespace": ["files"]}).raise_for_status()
     path = f"/lakekeeper/v1/{warehouse.id}/namespaces/files/generic-tables"
     for name in ("vectors", "old"):
@@ -67,32 +67,30 @@ def generic(http: httpx.Client, warehouse: Resource) -> str:
     return path
 
 
-@pytest.mark.usefixtures("generic")
-def test_the_guard_counts_tables_that_are_no_iceberg_tables(guard: Resource) -> None:
+@pytest.mark.usefixtures("generic_tables")
+def test_guard_counts_generic_tables(guard: Resource) -> None:
     names = r"files\.old \(soft-deleted\), files\.vectors"
     with pytest.raises(HoldsTables, match=rf"`main` holds 2 tables, 1 of them soft-deleted: {names}"):
         guard.destroy()
 
 
-def test_purge_takes_them_along_unless_one_is_protected(
-    warehouse: Resource, declared: Props, http: httpx.Client, generic: str
+def test_purge_removes_generic_tables_unless_protected(
+    warehouse: Resource, declared: Props, http: httpx.Client, generic_tables: str
 ) -> None:
-    table = http.get(generic).json()["identifiers"][0]["id"]
+    table = http.get(generic_tables).json()["identifiers"][0]["id"]
     protection = f"/management/v1/warehouse/{warehouse.id}/generic-table/{table}/protection"
     http.post(protection, json={"protected": True}).raise_for_status()
     warehouse.up(**declared, deletion="purge")
     with pytest.raises(Protected, match=r"protected: files\.vectors"):
         warehouse.destroy()
-    assert http.get(f"{generic}/vectors").status_code == 200
+    assert http.get(f"{generic_tables}/vectors").status_code == 200
     http.post(protection, json={"protected": False}).raise_for_status()
     gone = warehouse.id
     warehouse.destroy()
     assert not there(http, gone)
 
 
-def test_the_guard_lets_an_empty_warehouse_go_and_one_that_is_gone(
-    guard: Resource, warehouse: Resource, http: httpx.Client
-) -> None:
+def test_guard_allows_an_empty_or_a_missing_warehouse(guard: Resource, warehouse: Resource, http: httpx.Client) -> None:
     http.post(f"/catalog/v1/{warehouse.id}/namespaces", json={"namespace": ["empty"]}).raise_for_status()
     guard.provider.delete(guard.id, guard.outs)
     http.delete(f"/catalog/v1/{warehouse.id}/namespaces/empty").raise_for_status()
@@ -101,7 +99,7 @@ def test_the_guard_lets_an_empty_warehouse_go_and_one_that_is_gone(
 
 
 @pytest.mark.parametrize("deletion", ["retain", "purge"])
-def test_the_guard_lets_through_what_is_meant(
+def test_guard_allows_intended_deletions(
     guard: Resource, warehouse: Resource, server: Props, make_table: Any, deletion: str
 ) -> None:
     make_table(warehouse.id, "sales", "orders")
@@ -109,22 +107,21 @@ def test_the_guard_lets_through_what_is_meant(
     guard.destroy()
 
 
-def test_the_guard_refuses_what_it_cannot_count(guard: Resource, warehouse: Resource, http: httpx.Client) -> None:
+def test_guard_refuses_what_it_cannot_count(guard: Resource, warehouse: Resource, http: httpx.Client) -> None:
     http.post(f"/management/v1/warehouse/{warehouse.id}/deactivate").raise_for_status()
     with pytest.raises(CannotCount, match=r"`main`.*is inactive"):
         guard.destroy()
 
 
-def test_more_than_a_screenful_of_tables_is_counted(guard: Resource, warehouse: Resource, make_table: Any) -> None:
+def test_many_tables_are_counted_and_not_all_named(guard: Resource, warehouse: Resource, make_table: Any) -> None:
     for number in range(12):
         make_table(warehouse.id, "many", f"t{number:02}")
     with pytest.raises(HoldsTables, match=r"12 tables: many\.t00, .* and 2 more"):
         guard.destroy()
 
 
-def test_a_protected_tenant_keeps_a_warehouse_with_tables_without_the_guard(
-    warehouse: Resource, make_table: Any, http: httpx.Client
-) -> None:
+def test_protect_keeps_a_warehouse_without_the_guard(warehouse: Resource, make_table: Any, http: httpx.Client) -> None:
+    """A warehouse with tables under `deletion: protect` is not deleted even if the guard did not run."""
     make_table(warehouse.id, "sales", "orders")
     with pytest.raises(HoldsTables, match=r"`main` .* is not deleted: it holds 1 table: sales\.orders"):
         warehouse.provider.delete(warehouse.id, warehouse.outs)
@@ -137,7 +134,7 @@ def test_undeclared_empty_namespaces_are_named(warehouse: Resource, http: httpx.
         warehouse.destroy()
 
 
-def test_an_empty_warehouse_is_deleted_and_a_gone_one_is_no_error(warehouse: Resource, http: httpx.Client) -> None:
+def test_empty_or_missing_warehouse_is_deleted(warehouse: Resource, http: httpx.Client) -> None:
     outs, warehouse_id = warehouse.outs, warehouse.id
     warehouse.destroy()
     assert not there(http, warehouse_id)
@@ -188,7 +185,7 @@ def test_purge_removes_views_too(warehouse: Resource, declared: Props, http: htt
     assert not there(http, warehouse_id)
 
 
-def test_purge_wakes_an_inactive_warehouse(
+def test_purge_activates_an_inactive_warehouse(
     warehouse: Resource, declared: Props, make_table: Any, http: httpx.Client, objects: Any
 ) -> None:
     make_table(warehouse.id, "sales", "orders")
@@ -199,7 +196,7 @@ def test_purge_wakes_an_inactive_warehouse(
     assert objects() == []
 
 
-def test_what_is_protected_is_not_purged_and_nothing_else_is_touched(
+def test_protected_objects_stop_a_purge_before_it_starts(
     warehouse: Resource, declared: Props, make_table: Any, http: httpx.Client
 ) -> None:
     warehouse.up(**declared, deletion="purge")
@@ -214,7 +211,7 @@ def test_what_is_protected_is_not_purged_and_nothing_else_is_touched(
     assert http.head(f"/catalog/v1/{warehouse.id}/namespaces/a/tables/first").status_code == 204
 
 
-def test_a_protected_warehouse_is_not_purged(
+def test_protected_warehouse_is_not_purged(
     warehouse: Resource, declared: Props, make_table: Any, http: httpx.Client
 ) -> None:
     warehouse.up(**declared, deletion="purge", protected=True)
@@ -234,7 +231,7 @@ def test_retain_leaves_everything_readable(
     assert http.get(f"/catalog/v1/{warehouse_id}/namespaces/a/tables/first").status_code == 200
 
 
-def test_destroying_reads_the_state_not_the_declaration(
+def test_destroy_uses_the_state_not_the_declaration(
     warehouse: Resource, declared: Props, make_table: Any, server: Props
 ) -> None:
     """A changed `deletion` takes effect with an `up`, which makes no call for it."""
@@ -247,10 +244,10 @@ def test_destroying_reads_the_state_not_the_declaration(
     warehouse.provider.delete(warehouse.id, outs)
 
 
-def test_the_guard_names_what_would_stop_a_destroy_half_way(
+def test_guard_names_what_would_stop_a_destroy_half_way(
     guard: Resource, warehouse: Resource, server: Props, project_id: str, http: httpx.Client
 ) -> None:
-    """Nothing of it holds a table; each of it would be refused when compute and roles are gone already."""
+    """None of these objects holds a table. Each would be refused after compute and roles are gone."""
     http.post(f"/catalog/v1/{warehouse.id}/namespaces", json={"namespace": ["stray"]}).raise_for_status()
     http.post(f"/management/v1/warehouse/{warehouse.id}/protection", json={"protected": True}).raise_for_status()
     guard.up(
@@ -264,10 +261,10 @@ def test_the_guard_names_what_would_stop_a_destroy_half_way(
     assert f"project {project_id} holds warehouses that the stack does not declare" in said
 
 
-def test_the_guard_names_roles_that_others_made(
+def test_guard_names_undeclared_roles(
     guard: Resource, warehouse: Resource, server: Props, project_id: str, http: httpx.Client
 ) -> None:
-    """A project with a role in it is not deleted; upper and lower case are the same to the server."""
+    """A project with a role in it is not deleted. The server ignores the case of names."""
     ids = {}
     for name in ("Analysts", "strangers", "Others"):
         made = http.post("/management/v1/role", json={"name": name}, headers={"x-project-id": project_id})
@@ -282,12 +279,12 @@ def test_the_guard_names_roles_that_others_made(
     guard.destroy()
 
 
-def test_the_guard_looks_for_strangers_in_no_project_that_is_gone(guard: Resource, server: Props) -> None:
+def test_guard_ignores_a_project_that_is_gone(guard: Resource, server: Props) -> None:
     guard.up(server=server, warehouses={}, projects={"gone": []}, roles={"gone": []})
     guard.destroy()
 
 
-def test_the_guard_refuses_when_a_bucket_cannot_be_looked_into(
+def test_guard_refuses_when_a_bucket_cannot_be_listed(
     guard: Resource, server: Props, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     place = {"bucket": "any", "region": sandbox.aws.region, "endpoint": sandbox.aws.endpoint}
@@ -298,10 +295,10 @@ def test_the_guard_refuses_when_a_bucket_cannot_be_looked_into(
         guard.destroy()
 
 
-def test_the_guard_refuses_that_a_full_warehouse_leaves(
+def test_guard_refuses_to_drop_a_full_warehouse(
     guard: Resource, warehouse: Resource, server: Props, make_table: Any
 ) -> None:
-    """As in a preview, where ids of new warehouses are not known; a rename and another `deletion` are no removal."""
+    """A rename or a changed `deletion` is no removal. Ids of new warehouses are unknown, as in a preview."""
     stays = {"server": server, "warehouses": {"main": warehouse.id}}
     guard.up(**stays, declared={"main": warehouse.id})
     make_table(warehouse.id, "sales", "orders")
@@ -311,7 +308,7 @@ def test_the_guard_refuses_that_a_full_warehouse_leaves(
     assert guard.preview(server=server, warehouses={}, declared={"main": warehouse.id}) == "update"
 
 
-def test_a_project_stays_for_a_warehouse_that_was_retained(
+def test_project_stays_for_a_retained_warehouse(
     warehouse: Resource, server: Props, project_id: str, http: httpx.Client
 ) -> None:
     project = Resource(ProjectProvider())
@@ -324,8 +321,8 @@ def test_a_project_stays_for_a_warehouse_that_was_retained(
     assert project_id not in [one["project-id"] for one in projects]
 
 
-def test_the_guard_refuses_state_of_an_earlier_version(guard: Resource, server: Props) -> None:
-    """Such state has buckets that the `aws` plugin would empty, and no record of what they may hold."""
+def test_guard_refuses_state_of_an_earlier_version(guard: Resource, server: Props) -> None:
+    """Such state has buckets that the `aws` plugin would empty, and no record of their contents."""
     earlier: Props = {"server": server, "warehouses": {}, "roles": {"acme": []}, "buckets": []}
     guard.up(**earlier)
     with pytest.raises(StillHeld, match="Run `up` first"):

@@ -1,4 +1,4 @@
-"""Every declared property that somebody changes behind the stack's back: a refresh shows it, an `up` puts it right."""
+"""Drift of every declared property: a refresh shows it, and an `up` restores it."""
 
 from __future__ import annotations
 
@@ -37,15 +37,15 @@ IN_STORAGE: dict[str, Any] = {
     "legacy_md5_behavior": True,
     "storage_layout": {"type": "tabular-only", "tabular": "{uuid}"},
 }
-"""What somebody sets each property to."""
+"""The value that another user sets for each property."""
 
 FIXED = {"type", "bucket", "key_prefix"}
-"""What nobody can change, behind no back."""
+"""Properties that nobody can change."""
 
 
 @pytest.fixture
 def full(light_declared: Props) -> Props:
-    """A warehouse of which every property is declared."""
+    """A warehouse with every property declared."""
     everything: Props = {
         "endpoint": "http://s3.test:9000",
         "storage_layout": {"type": "default"},
@@ -70,12 +70,12 @@ def found(http: httpx.Client, warehouse: Resource) -> Props:
     return http.get(f"{ROOT}/{warehouse.id}").raise_for_status().json() | {"updated-at": None}
 
 
-def test_this_list_has_every_property_of_a_storage_profile() -> None:
+def test_cases_cover_every_storage_property() -> None:
     assert IN_STORAGE.keys() | FIXED == S3Profile.model_fields.keys()
 
 
 @pytest.mark.parametrize("name", IN_STORAGE)
-def test_a_property_of_the_storage(name: str, warehouse: Resource, full: Props, light: httpx.Client) -> None:
+def test_storage_property(name: str, warehouse: Resource, full: Props, light: httpx.Client) -> None:
     before = found(light, warehouse)
     profile = before["storage-profile"] | {name.replace("_", "-"): IN_STORAGE[name]}
     light.post(f"{ROOT}/{warehouse.id}/storage", json={"storage-profile": profile, "storage-credential": KEY})
@@ -113,15 +113,15 @@ NOT_THE_SERVERS = {
     "managed_access",
     "own_bucket",
 }
-"""Of the stack alone, never changed by a server, or tested by themselves."""
+"""Properties that only the stack has, that no server changes, or that other tests cover."""
 
 
-def test_this_list_has_every_property_of_a_warehouse() -> None:
+def test_cases_cover_every_warehouse_property() -> None:
     assert IN_WAREHOUSE.keys() | NOT_THE_SERVERS == WarehouseArgs.model_fields.keys()
 
 
 @pytest.mark.parametrize("name", IN_WAREHOUSE)
-def test_a_property_of_a_warehouse(name: str, warehouse: Resource, full: Props, light: httpx.Client) -> None:
+def test_warehouse_property(name: str, warehouse: Resource, full: Props, light: httpx.Client) -> None:
     before = found(light, warehouse)
     what, body = IN_WAREHOUSE[name]
     light.post(f"{ROOT}/{warehouse.id}/{what}", json=body).raise_for_status()
@@ -147,7 +147,7 @@ def test_a_property_of_a_warehouse(name: str, warehouse: Resource, full: Props, 
     ],
     ids=lambda kind: kind["credential-type"],
 )
-def test_a_credential_of_another_kind(kind: Props, warehouse: Resource, full: Props, light: httpx.Client) -> None:
+def test_credential_of_another_kind(kind: Props, warehouse: Resource, full: Props, light: httpx.Client) -> None:
     before = found(light, warehouse)
     body = {"storage-profile": before["storage-profile"], "storage-credential": kind}
     light.post(f"{ROOT}/{warehouse.id}/storage", json=body).raise_for_status()
@@ -156,7 +156,7 @@ def test_a_credential_of_another_kind(kind: Props, warehouse: Resource, full: Pr
     assert found(light, warehouse) == before
 
 
-def test_a_credential_where_none_is_declared(full: Props, light: httpx.Client) -> None:
+def test_credential_where_none_is_declared(full: Props, light: httpx.Client) -> None:
     del full["credential"]
     warehouse = Resource(WarehouseProvider())
     warehouse.up(**full)
@@ -183,7 +183,7 @@ AS_TYPED: dict[str, Props] = {
 
 
 @pytest.mark.parametrize("how", AS_TYPED)
-def test_what_the_server_normalises_is_no_drift(how: str, light_declared: Props) -> None:
+def test_server_normalisation_is_no_drift(how: str, light_declared: Props) -> None:
     declared = light_declared | {"storage": light_declared["storage"] | AS_TYPED[how]}
     if how == "versions in disorder":
         declared["allowed_format_versions"] = [3, 1, 3]
@@ -193,9 +193,7 @@ def test_what_the_server_normalises_is_no_drift(how: str, light_declared: Props)
     assert warehouse.up(**declared) == "same"
 
 
-def test_what_an_r2_key_forces_on_its_profile_is_no_drift(
-    light_declared: Props, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_profile_changes_of_an_r2_key_are_no_drift(light_declared: Props, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("R2_TOKEN", "token")
     storage = light_declared["storage"] | {"endpoint": "https://account.r2.test"}
     key = light_declared["credential"] | {"type": "cloudflare-r2", "token": "env:R2_TOKEN", "account_id": "account"}
@@ -205,18 +203,18 @@ def test_what_an_r2_key_forces_on_its_profile_is_no_drift(
     assert (warehouse.refresh(), warehouse.up(**declared)) == ("same", "same")
     monkeypatch.setenv("R2_TOKEN", "another")
     assert warehouse.up(**declared) == "update"
-    assert warehouse.up(**light_declared | {"storage": storage}) == "update"  # to another kind, and nothing else
+    assert warehouse.up(**light_declared | {"storage": storage}) == "update"  # Only the kind of the credential.
     assert warehouse.refresh() == "same"
 
 
-def test_a_warehouse_that_is_deleted(warehouse: Resource, full: Props, light: httpx.Client) -> None:
+def test_deleted_warehouse(warehouse: Resource, full: Props, light: httpx.Client) -> None:
     light.delete(f"{ROOT}/{warehouse.id}").raise_for_status()
     assert warehouse.refresh() == "delete"
     assert warehouse.up(**full) == "create"
     assert warehouse.refresh() == "same"
 
 
-def test_a_warehouse_that_is_made_again_under_another_id(warehouse: Resource, full: Props, light: httpx.Client) -> None:
+def test_recreated_warehouse_has_another_id(warehouse: Resource, full: Props, light: httpx.Client) -> None:
     """With `adopt`, nothing is made twice."""
     before, first = found(light, warehouse), warehouse.id
     light.delete(f"{ROOT}/{first}").raise_for_status()
@@ -231,16 +229,16 @@ def test_a_warehouse_that_is_made_again_under_another_id(warehouse: Resource, fu
 
 
 @pytest.fixture
-def space(light_warehouse: Resource) -> Props:
-    """A namespace of which every property is declared."""
+def namespace_props(light_warehouse: Resource) -> Props:
+    """A namespace with every property declared."""
     place: Props = {"server": light_warehouse.inputs["server"], "warehouse_id": light_warehouse.id, "name": "sales"}
     return place | {"properties": {"owner": "a", "team": "b"}, "location": "s3://lake/main/here", "protected": False}
 
 
 @pytest.fixture
-def namespace(space: Props) -> Resource:
+def namespace(namespace_props: Props) -> Resource:
     resource = Resource(NamespaceProvider())
-    resource.up(**space)
+    resource.up(**namespace_props)
     return resource
 
 
@@ -254,52 +252,52 @@ def namespace(space: Props) -> Resource:
     ],
     ids=["changed", "added", "removed", "all removed"],
 )
-def test_properties_of_a_namespace(namespace: Resource, space: Props, light: httpx.Client, body: Props) -> None:
-    url = f"/catalog/v1/{space['warehouse_id']}/namespaces/sales"
+def test_namespace_properties(namespace: Resource, namespace_props: Props, light: httpx.Client, body: Props) -> None:
+    url = f"/catalog/v1/{namespace_props['warehouse_id']}/namespaces/sales"
     before = light.get(url).json()
     light.post(f"{url}/properties", json=body).raise_for_status()
     assert namespace.refresh() == "update"
-    assert namespace.up(**space) == "update"
+    assert namespace.up(**namespace_props) == "update"
     assert light.get(url).json() == before
     assert namespace.refresh() == "same"
 
 
-def test_protection_of_a_namespace(namespace: Resource, space: Props, light: httpx.Client) -> None:
+def test_namespace_protection(namespace: Resource, namespace_props: Props, light: httpx.Client) -> None:
     namespace_id = namespace.outs["namespace_id"]
-    url = f"/management/v1/warehouse/{space['warehouse_id']}/namespace/{namespace_id}/protection"
+    url = f"/management/v1/warehouse/{namespace_props['warehouse_id']}/namespace/{namespace_id}/protection"
     light.post(url, json={"protected": True}).raise_for_status()
     assert namespace.refresh() == "update"
-    assert namespace.up(**space) == "update"
+    assert namespace.up(**namespace_props) == "update"
     assert light.get(url).json()["protected"] is False
 
 
 @pytest.mark.parametrize(("location", "operation"), [(None, "replace"), ("s3://lake/main/here", "same")])
-def test_a_namespace_that_is_made_again_under_another_id(
-    namespace: Resource, space: Props, light: httpx.Client, location: str | None, operation: str
+def test_recreated_namespace_has_another_id(
+    namespace: Resource, namespace_props: Props, light: httpx.Client, location: str | None, operation: str
 ) -> None:
-    root, first = f"/catalog/v1/{space['warehouse_id']}/namespaces", namespace.outs["namespace_id"]
+    root, first = f"/catalog/v1/{namespace_props['warehouse_id']}/namespaces", namespace.outs["namespace_id"]
     light.delete(f"{root}/sales").raise_for_status()
-    there = space["properties"] | ({"location": location} if location else {})
+    there = namespace_props["properties"] | ({"location": location} if location else {})
     light.post(root, json={"namespace": ["sales"], "properties": there}).raise_for_status()
     namespace.refresh()
     assert namespace.outs["namespace_id"] != first
-    assert namespace.up(**space) == operation
+    assert namespace.up(**namespace_props) == operation
     assert light.get(f"{root}/sales").json()["properties"]["location"] == "s3://lake/main/here/"
 
 
-def test_a_namespace_that_is_deleted(namespace: Resource, space: Props, light: httpx.Client) -> None:
-    light.delete(f"/catalog/v1/{space['warehouse_id']}/namespaces/sales").raise_for_status()
+def test_deleted_namespace(namespace: Resource, namespace_props: Props, light: httpx.Client) -> None:
+    light.delete(f"/catalog/v1/{namespace_props['warehouse_id']}/namespaces/sales").raise_for_status()
     assert namespace.refresh() == "delete"
-    assert namespace.up(**space) == "create"
+    assert namespace.up(**namespace_props) == "create"
 
 
-def test_a_namespace_that_goes_with_its_warehouse(namespace: Resource, space: Props, light: httpx.Client) -> None:
-    light.delete(f"/catalog/v1/{space['warehouse_id']}/namespaces/sales").raise_for_status()
-    light.delete(f"{ROOT}/{space['warehouse_id']}").raise_for_status()
+def test_namespace_of_a_deleted_warehouse(namespace: Resource, namespace_props: Props, light: httpx.Client) -> None:
+    light.delete(f"/catalog/v1/{namespace_props['warehouse_id']}/namespaces/sales").raise_for_status()
+    light.delete(f"{ROOT}/{namespace_props['warehouse_id']}").raise_for_status()
     assert namespace.refresh() == "delete"
 
 
-def test_the_name_of_a_project_and_its_deletion(light_project: Props, light: httpx.Client) -> None:
+def test_project_name_and_deletion(light_project: Props, light: httpx.Client) -> None:
     project, headers = Resource(ProjectProvider()), {"x-project-id": light_project["project_id"]}
     declared = light_project | {"name": "tenant", "adopt": True}
     project.up(**declared)

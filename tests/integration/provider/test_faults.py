@@ -1,8 +1,8 @@
-"""Every fault at every call of every operation: no duplicate, no orphan, nothing lost, and a message that helps.
+"""Every fault at every call of every operation: no duplicate, no orphan, no loss, and a useful message.
 
-Each run counts the calls of an operation that goes well, and then lets the fault strike at the first of them, at the
-second, and so on: once, and from there on always. After a failure the fault is taken away and the operation is run
-again, as the next `up`, `refresh` or `destroy` does; what is on the server then is what is declared.
+Each run counts the calls of an operation that succeeds, then injects the fault at the first call, at the second,
+and so on: once, and at all calls from there on. After a failure the fault is removed and the operation runs
+again, as the next `up`, `refresh` or `destroy` does. Then the server must hold what is declared.
 """
 
 from __future__ import annotations
@@ -35,15 +35,15 @@ from .fault_cases import CASES, SECRETS, Case, World
 
 FULL = bool(os.environ.get("LAKEWRIGHT_FULL"))
 OPERATIONS = ("create", "update", "refresh", "delete")
-PATIENCE = 0.1
-"""Seconds after which this client takes a call for too slow, where that is the fault: then, and for no other call."""
-TOO_SLOW = 0.4
-"""Seconds that such a call takes: when its effect comes late, the client has long given up and looked."""
+READ_TIMEOUT = 0.1
+"""Timeout in seconds of a call that the fault delays; other calls keep their usual timeout."""
+DELAY = 0.4
+"""Seconds that a delayed call takes: its effect comes after the client gave up and looked."""
 
 FAULTS: dict[str, Props] = {
     "slow": {"action": "delay", "seconds": 0.01},
-    "too slow, then done": {"action": "delay", "seconds": TOO_SLOW},
-    "done, then too slow": {"action": "delay", "seconds": TOO_SLOW, "when": "after"},
+    "too slow, then done": {"action": "delay", "seconds": DELAY},
+    "done, then too slow": {"action": "delay", "seconds": DELAY, "when": "after"},
     "dropped": {"action": "drop"},
     "done, then dropped": {"action": "drop", "when": "after"},
     "expired token": {"action": "expired-token"},
@@ -68,31 +68,31 @@ BRIEFLY: dict[str, tuple[int | None, ...]] = {
     "dropped": (None,),
     "a gateway that repeats the request": (None,),
 }
-"""The faults of the short form, and how often each strikes: once, or always."""
+"""The faults of the short form, and whether each occurs once or always."""
 
 
-class Impatient(httpx.HTTPTransport):
-    """The real way to the server, with little time for the answers that a rule makes too slow.
+class ImpatientTransport(httpx.HTTPTransport):
+    """The real transport, with a short timeout for the calls that a fault delays.
 
-    For those alone: on a busy machine any other answer may take as long, and what fails then is not what was struck.
+    Other calls keep their timeout: on a busy machine they may take as long without any fault.
     """
 
     def __init__(self, rule: Props) -> None:
-        too_slow = rule.get("seconds") == TOO_SLOW
-        self._struck = Delay.model_validate(rule) if too_slow else None
+        too_slow = rule.get("seconds") == DELAY
+        self._delay = Delay.model_validate(rule) if too_slow else None
         self._sent = 0
-        super().__init__(verify=False)  # there is no TLS on it, and reading all authorities takes long
+        super().__init__(verify=False)  # Loading the authorities is slow, and the server has no TLS.
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
         self._sent += 1
-        if self._struck and self._struck.hits(self._sent):
-            request.extensions["timeout"] |= {"read": PATIENCE}
+        if self._delay and self._delay.hits(self._sent):
+            request.extensions["timeout"] |= {"read": READ_TIMEOUT}
         return super().handle_request(request)
 
 
 @dataclass
-class Switched:
-    """A server with a fault switch, and somebody else's client of it."""
+class FaultServer:
+    """A server with a fault switch, and another user's client of it."""
 
     http: httpx.Client
     lakekeeper: Lakekeeper
@@ -101,7 +101,7 @@ class Switched:
         self.http.put("/sandbox/v1/faults", json=[rule] if rule else []).raise_for_status()
 
     def calls(self) -> list[Props]:
-        """What was called since the last time; returns when all of it has ended."""
+        """Wait until all calls have ended; return the calls since the last time."""
         while True:
             calls = self.http.get("/sandbox/v1/calls").json()["calls"]
             if not any(one["running"] for one in calls):
@@ -110,7 +110,7 @@ class Switched:
             time.sleep(0.005)
 
     def empty(self) -> None:
-        """As a server that was never used: the worlds of thousands of runs would make each call of the next slower."""
+        """Empty the server: the worlds of thousands of runs would slow down each call."""
         with self.lakekeeper.database.write() as session:
             for table in reversed(Base.metadata.sorted_tables):
                 if table is not ServerRow.__table__:
@@ -118,75 +118,77 @@ class Switched:
 
 
 @pytest.fixture(scope="module")
-def switched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Switched]:
+def fault_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FaultServer]:
     database = f"sqlite:///{tmp_path_factory.mktemp('faults') / 'lakekeeper.db'}"
     app = create_app(Settings(database=database, version=NEWEST, skip_storage_validation=True))
     with serving(FaultSwitch(app)) as endpoint, httpx.Client(base_url=endpoint, timeout=10) as http:
-        yield Switched(http, app.state.lakekeeper)
+        yield FaultServer(http, app.state.lakekeeper)
 
 
 @pytest.fixture
-def operator(switched: Switched, monkeypatch: pytest.MonkeyPatch) -> Iterator[Operator]:
+def operator(fault_server: FaultServer, monkeypatch: pytest.MonkeyPatch) -> Iterator[Operator]:
     for name, value in SECRETS.items():
         monkeypatch.setenv(name, value)
-    operator = Operator(switched, monkeypatch)
+    operator = Operator(fault_server, monkeypatch)
     yield operator
-    switched.install()
-    switched.calls()
+    fault_server.install()
+    fault_server.calls()
 
 
 class Operator:
-    """Who runs operations: each with a client of its own, as a process of its own would have."""
+    """Runs operations, each with a new client, as a new process would."""
 
-    def __init__(self, switched: Switched, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.switched, self._monkeypatch = switched, monkeypatch
+    def __init__(self, fault_server: FaultServer, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.fault_server, self._monkeypatch = fault_server, monkeypatch
         self.server: Props = {
-            "endpoint": str(switched.http.base_url).rstrip("/"),
+            "endpoint": str(fault_server.http.base_url).rstrip("/"),
             "auth": {"kind": "token", "token": "env:TOKEN"},
         }
 
     def run(self, operation: Callable[[], Any], rule: Props | None = None) -> Any:
         retry = RetryPolicy(attempts=3, first_wait=0.001, longest_wait=0.002)
-        client = Client(ServerRef.model_validate(self.server), resolve, retry=retry, transport=Impatient(rule or {}))
+        client = Client(
+            ServerRef.model_validate(self.server), resolve, retry=retry, transport=ImpatientTransport(rule or {})
+        )
         self._monkeypatch.setattr(provider, "shared", lambda *_: client)
         try:
             return operation()
         finally:
             client.close()
 
-    def struck(self, operation: Callable[[], Any], rule: Props) -> tuple[LakekeeperError | None, list[Props]]:
-        """Runs an operation under a fault: how it failed, if it did, and the calls that were struck."""
-        self.switched.install(**rule)
+    def run_with_fault(self, operation: Callable[[], Any], rule: Props) -> tuple[LakekeeperError | None, list[Props]]:
+        """Run an operation under a fault; return its error, if any, and the calls that the fault hit."""
+        self.fault_server.install(**rule)
         failure: LakekeeperError | None = None
         try:
             self.run(operation, rule)
         except LakekeeperError as error:
             failure = error
-        self.switched.install()
-        return failure, [one for one in self.switched.calls() if one["fault"]]
+        self.fault_server.install()
+        return failure, [one for one in self.fault_server.calls() if one["fault"]]
 
     def calls_of(self, operation: Callable[[], Any]) -> list[Props]:
-        self.switched.calls()
+        self.fault_server.calls()
         self.run(operation)
-        return self.switched.calls()
+        return self.fault_server.calls()
 
 
 class Run:
-    """One life of one object in a world of its own."""
+    """One object from creation to deletion, in its own world."""
 
     def __init__(self, case: Case, operator: Operator) -> None:
         self.case, self.operator = case, operator
-        self.world = World(operator.switched.http, operator.switched.lakekeeper)
+        self.world = World(operator.fault_server.http, operator.fault_server.lakekeeper)
         case.wipe(self.world)
         self.resource = Resource(case.provider())
         self.declared = {"server": operator.server} | case.declared(self.world)
         self.changed = self.declared | (case.changed(self.world) if case.changed else {})
         self.before = self.world.everything()
-        operator.switched.calls()
+        operator.fault_server.calls()
 
     @property
     def adopting(self) -> Props:
-        """What lets a stack take over an object that its state does not know."""
+        """Declare what lets a stack adopt an object that its state does not have."""
         return {"adopt": True} if "adopt" in self.case.provider().args.model_fields else {}
 
     def prepared_for(self, operation: str) -> Run:
@@ -197,7 +199,7 @@ class Run:
                 self.declared |= {"protected": False}
                 self.operator.run(self.create)
             self.case.fill(self.world, self.resource.id)
-        self.operator.switched.calls()
+        self.operator.fault_server.calls()
         return self
 
     def create(self) -> None:
@@ -213,14 +215,14 @@ class Run:
         self.resource.destroy()
 
     def check(self, operation: str) -> None:
-        """That the server holds what is declared, once, and everything else as it was."""
-        self.operator.run(self._check_delete if operation == "delete" else self._check_there)
+        """Check that the server holds what is declared, once, and everything else as before."""
+        self.operator.run(self._check_delete if operation == "delete" else self._check_present)
 
-    def _check_there(self) -> None:
+    def _check_present(self) -> None:
         assert self.resource.refresh() == "same"
         assert self.resource.up(**self.resource.inputs) == "same"
         again = Resource(self.case.provider())
-        again.up(**self.resource.inputs | self.adopting)  # what a lost state would make of it
+        again.up(**self.resource.inputs | self.adopting)  # What a stack with a lost state would do with it.
         assert again.id == self.resource.id
         now = self.world.everything()
         made = {kind: now[kind].keys() - self.before[kind].keys() for kind in ("warehouses", "namespaces", "roles")}
@@ -238,13 +240,13 @@ class Run:
             assert self.world.everything() == self.before
 
 
-def _complaints(error: LakekeeperError, endpoint: str, struck: list[Props]) -> list[str]:
-    """What is wrong with a message. It names the first write that was struck, or else any of the reads."""
+def mistakes_of_message(error: LakekeeperError, endpoint: str, failed_calls: list[Props]) -> list[str]:
+    """Return the faults of a message. It must name the first failed write, or else any failed read."""
     message = unquote(str(error))
     found = [f"shows the secret of {name}" for name, value in SECRETS.items() if value in str(error)]
     if endpoint not in message:
         found.append("does not name the endpoint")
-    culprits = [one for one in struck if one["method"] != "GET"][:1] or struck
+    culprits = [one for one in failed_calls if one["method"] != "GET"][:1] or failed_calls
     names = [f"{one['method']} {unquote(one['path'])} " for one in culprits]
     if not any(name in message for name in names):
         found.append(f"names none of the calls {names}")
@@ -261,24 +263,24 @@ def _matrix() -> Iterator[Any]:
 
 
 @pytest.mark.parametrize(("case", "operation", "fault"), list(_matrix()))
-def test_at_every_call(case: Case, operation: str, fault: str, operator: Operator) -> None:
-    operator.switched.empty()
+def test_fault_at_every_call(case: Case, operation: str, fault: str, operator: Operator) -> None:
+    operator.fault_server.empty()
     clean = Run(case, operator).prepared_for(operation)
     calls = operator.calls_of(getattr(clean, operation))
     clean.check(operation)
     assert calls
     for number in range(1, len(calls) + 1):
         for count in (1, None) if FULL else BRIEFLY[fault]:
-            _strike(case, operation, operator, FAULTS[fault] | {"nth": number, "count": count})
+            _inject_at(case, operation, operator, FAULTS[fault] | {"nth": number, "count": count})
 
 
-def _strike(case: Case, operation: str, operator: Operator, rule: Props) -> None:
+def _inject_at(case: Case, operation: str, operator: Operator, rule: Props) -> None:
     run = Run(case, operator).prepared_for(operation)
-    failure, struck = operator.struck(getattr(run, operation), rule)
+    failure, failed_calls = operator.run_with_fault(getattr(run, operation), rule)
     if operation == "create" and (rule["action"], rule["count"]) == ("drop", 1):
         assert failure is None, "one lost answer is found out within the operation"
     if failure:
-        assert _complaints(failure, operator.server["endpoint"], struck) == []
+        assert mistakes_of_message(failure, operator.server["endpoint"], failed_calls) == []
         if "needs `adopt`" in str(failure):
             run.declared |= run.adopting
         operator.run(getattr(run, operation))

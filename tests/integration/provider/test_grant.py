@@ -25,8 +25,8 @@ from .ground import KINDS, Ground
 
 
 def declared(ground: Ground, kind: str, **changes: Any) -> Props:
-    """A grant as a program declares it."""
-    privilege, user = ground.words(kind)[0], ground.users["ann"]
+    """A declared grant."""
+    privilege, user = ground.privileges(kind)[0], ground.users["ann"]
     return {"server": ground.server, "on": ground.on(kind), "privilege": privilege, "user": user} | changes
 
 
@@ -43,63 +43,63 @@ def kind(request: pytest.FixtureRequest, ground: Ground) -> str:
     return request.param
 
 
-def test_given_read_left_alone_and_taken_back(ground: Ground, kind: str) -> None:
+def test_grant_is_created_read_and_deleted(ground: Ground, kind: str) -> None:
     grant = made(ground, kind)
     assert ("user", ground.users["ann"]) in ground.holders(kind, grant.outs["privilege"])
     assert grant.up(**declared(ground, kind)) == "same"
     assert grant.refresh() == "same"
     grant.destroy()
-    assert ("user", ground.users["ann"]) not in ground.holders(kind, ground.words(kind)[0])
+    assert ("user", ground.users["ann"]) not in ground.holders(kind, ground.privileges(kind)[0])
 
 
-def test_taken_away_by_somebody_it_is_gone_and_given_again(ground: Ground, kind: str) -> None:
+def test_revoked_grant_is_drift_and_restored(ground: Ground, kind: str) -> None:
     grant = made(ground, kind)
-    ground.revoke(kind, ground.words(kind)[0], user=ground.users["ann"])
+    ground.revoke(kind, ground.privileges(kind)[0], user=ground.users["ann"])
     assert grant.refresh() == "delete"
     assert grant.up(**declared(ground, kind)) == "create"
     assert grant.refresh() == "same"
 
 
-def test_what_others_are_given_is_not_looked_at(ground: Ground) -> None:
-    ground.grant("table", ground.words("table")[0], user=ground.users["eve"])
+def test_grants_of_others_are_ignored(ground: Ground) -> None:
+    ground.grant("table", ground.privileges("table")[0], user=ground.users["eve"])
     grant = made(ground, "table")
-    ground.grant("table", ground.words("table")[1], user=ground.users["ann"])
+    ground.grant("table", ground.privileges("table")[1], user=ground.users["ann"])
     assert grant.refresh() == "same"
     grant.destroy()
-    assert ground.holders("table", ground.words("table")[0]) >= {("user", ground.users["eve"])}
-    assert ground.holders("table", ground.words("table")[1]) >= {("user", ground.users["ann"])}
+    assert ground.holders("table", ground.privileges("table")[0]) >= {("user", ground.users["eve"])}
+    assert ground.holders("table", ground.privileges("table")[1]) >= {("user", ground.users["ann"])}
 
 
-def test_a_role_is_given_a_privilege(ground: Ground) -> None:
+def test_role_is_granted_a_privilege(ground: Ground) -> None:
     grant = made(ground, "warehouse", user=None, role=ground.role_id)
     assert ("role", ground.role_id) in ground.holders("warehouse", grant.outs["privilege"])
     assert grant.refresh() == "same"
     grant.destroy()
-    assert ("role", ground.role_id) not in ground.holders("warehouse", ground.words("warehouse")[0])
+    assert ("role", ground.role_id) not in ground.holders("warehouse", ground.privileges("warehouse")[0])
 
 
 @pytest.mark.parametrize("changed", ["on", "privilege", "user"])
-def test_another_grant_is_another(ground: Ground, changed: str) -> None:
+def test_changed_grant_replaces(ground: Ground, changed: str) -> None:
     grant = made(ground, "warehouse")
-    before, held = ground.words("warehouse")[0], ("user", ground.users["ann"])
-    others = {"on": ground.on("namespace"), "privilege": ground.words("warehouse")[1], "user": ground.users["bob"]}
+    before, held = ground.privileges("warehouse")[0], ("user", ground.users["ann"])
+    others = {"on": ground.on("namespace"), "privilege": ground.privileges("warehouse")[1], "user": ground.users["bob"]}
     assert grant.up(**declared(ground, "warehouse") | {changed: others[changed]}) == "replace"
     assert held not in ground.holders("warehouse", before)
     assert grant.refresh() == "same"
 
 
-def test_a_privilege_that_is_held_already_is_what_a_killed_create_left(ground: Ground) -> None:
-    ground.grant("table", ground.words("table")[0], user=ground.users["ann"])
+def test_existing_grant_is_taken_for_a_killed_create(ground: Ground) -> None:
+    ground.grant("table", ground.privileges("table")[0], user=ground.users["ann"])
     assert made(ground, "table").refresh() == "same"
 
 
-def test_one_that_is_gone_already_is_taken_back_without_complaint(ground: Ground) -> None:
+def test_deleting_a_missing_grant_is_no_error(ground: Ground) -> None:
     grant = made(ground, "table")
-    ground.revoke("table", ground.words("table")[0], user=ground.users["ann"])
+    ground.revoke("table", ground.privileges("table")[0], user=ground.users["ann"])
     grant.destroy()
 
 
-def test_a_table_made_again_has_nothing_granted_until_it_is_granted_again(own_ground: Ground) -> None:
+def test_recreated_table_has_no_grants_until_the_next_up(own_ground: Ground) -> None:
     grant = made(own_ground, "table")
     own_ground.drop_table()
     own_ground.make_table()
@@ -108,7 +108,7 @@ def test_a_table_made_again_has_nothing_granted_until_it_is_granted_again(own_gr
     assert grant.refresh() == "same"
 
 
-def test_on_a_gone_table_it_is_gone_and_cannot_be_given(own_ground: Ground) -> None:
+def test_grant_on_a_deleted_table_is_gone_and_refused(own_ground: Ground) -> None:
     grant = made(own_ground, "table")
     outs = grant.outs
     own_ground.drop_table()
@@ -118,13 +118,13 @@ def test_on_a_gone_table_it_is_gone_and_cannot_be_given(own_ground: Ground) -> N
         grant.up(**declared(own_ground, "table"))
 
 
-def test_on_a_gone_warehouse_it_is_gone(own_ground: Ground) -> None:
+def test_grant_on_a_deleted_warehouse_is_gone(own_ground: Ground) -> None:
     grants = [made(own_ground, kind) for kind in ("warehouse", "namespace", "table")]
     own_ground.drop_all()
     assert [grant.refresh() for grant in grants] == ["delete", "delete", "delete"]
 
 
-def test_hidden_by_an_inactive_warehouse_it_is_not_gone(own_ground: Ground, capsys: pytest.CaptureFixture[str]) -> None:
+def test_grant_in_an_inactive_warehouse_is_not_gone(own_ground: Ground, capsys: pytest.CaptureFixture[str]) -> None:
     grant = made(own_ground, "namespace")
     own_ground.post(f"/management/v1/warehouse/{own_ground.warehouse_id}/deactivate", {})
     assert grant.refresh() == "same"
@@ -133,8 +133,8 @@ def test_hidden_by_an_inactive_warehouse_it_is_not_gone(own_ground: Ground, caps
         grant.destroy()
 
 
-def test_a_refresh_of_many_grants_on_a_table_lists_it_and_them_once(ground: Ground) -> None:
-    words, users = ground.words("table"), ground.users.values()
+def test_refresh_of_many_grants_lists_table_and_grants_once(ground: Ground) -> None:
+    words, users = ground.privileges("table"), ground.users.values()
     grants = [made(ground, "table", privilege=word, user=user) for word in words for user in users]
     ground.http.delete("/sandbox/v1/calls")
     listings.forget()
@@ -146,10 +146,8 @@ def test_a_refresh_of_many_grants_on_a_table_lists_it_and_them_once(ground: Grou
 
 
 @pytest.mark.parametrize(("status", "error"), [(403, Forbidden), (404, NoSuchPath), (500, Refused)])
-def test_an_answer_that_is_not_the_servers_or_a_refusal_is_not_a_gone_grant(
-    ground: Ground, status: int, error: type[Exception]
-) -> None:
-    """A 404 of a gateway may mean that the authorizer keeps no grants, which is told, but never that one is gone."""
+def test_refusals_and_foreign_responses_are_not_absence(ground: Ground, status: int, error: type[Exception]) -> None:
+    """A gateway's 404 is reported: the authorizer may keep no grants. It never means that one grant is missing."""
     grant = made(ground, "warehouse")
     rules = [
         {"method": "GET", "path": path, "action": "answer", "status": status, "body": "text", "count": None}
@@ -160,12 +158,12 @@ def test_an_answer_that_is_not_the_servers_or_a_refusal_is_not_a_gone_grant(
         grant.refresh()
 
 
-def test_a_privilege_that_the_authorizer_does_not_know_is_told_with_those_it_knows(ground: Ground) -> None:
-    with pytest.raises(NotGrantable, match=rf"(?i)`nonsense`.*expected one of .*{ground.words('table')[1]}"):
+def test_unknown_privilege_lists_the_known_ones(ground: Ground) -> None:
+    with pytest.raises(NotGrantable, match=rf"(?i)`nonsense`.*expected one of .*{ground.privileges('table')[1]}"):
         made(ground, "table", privilege="nonsense")
 
 
-def test_grants_are_looked_up(ground: Ground) -> None:
+def test_grants_lookup(ground: Ground) -> None:
     grant = made(ground, "table")
     at: dict[str, Any] = {"server": ground.server, "on": ground.on("table")}
     assert (grant.outs["privilege"], ground.users["ann"], None) in [
@@ -174,14 +172,14 @@ def test_grants_are_looked_up(ground: Ground) -> None:
     grant.destroy()
 
 
-def test_a_look_up_says_what_is_missing_or_wrong(ground: Ground) -> None:
+def test_lookup_reports_missing_or_wrong_arguments(ground: Ground) -> None:
     with pytest.raises(NothingFound, match=r"table/sales\.missing is not at"):
         get_grants(server=ground.server, on=ground.on("table") | {"name": "missing"})
     with pytest.raises(InvalidLookUp, match="`type` must be one of `server`, `project`"):
         get_grants(server=ground.server, on={"type": "galaxy"})
 
 
-def test_a_lost_answer_does_no_harm(ground: Ground) -> None:
+def test_lost_response_does_no_harm(ground: Ground) -> None:
     grant = Resource(GrantProvider())
     for verb in ("give", "take"):
         rule = {"method": "POST", "path": "*/grants", "action": "drop", "when": "after"}
@@ -192,4 +190,4 @@ def test_a_lost_answer_does_no_harm(ground: Ground) -> None:
             assert grant.refresh() == "same"
         else:
             grant.destroy()
-    assert ("user", ground.users["ann"]) not in ground.holders("table", ground.words("table")[0])
+    assert ("user", ground.users["ann"]) not in ground.holders("table", ground.privileges("table")[0])

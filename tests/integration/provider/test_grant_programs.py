@@ -1,4 +1,4 @@
-"""Grants in programs, on both engines: what cannot be beside each other is refused before anything is made."""
+"""Grants in programs, on both engines: conflicting resources are refused before anything is made."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ match os.environ["CASE"]:
 
 
 CASES = {"known": ("Grants", "grants"), "unknown": ("Grants", "grants"), "members": ("RoleMembers", "members")}
-"""The resource that owns all, and of what, by what is known of the object in a first preview."""
+"""The resource that owns all grants, and its object, by what a first preview knows of the object."""
 
 
 @pytest.mark.parametrize("engine", ["embedded", pytest.param("pulumi", marks=pytest.mark.pulumi_cli)])
-def test_what_would_undo_each_other_is_refused_in_the_preview(tmp_path: Path, engine: str) -> None:
+def test_preview_refuses_conflicting_grants(tmp_path: Path, engine: str) -> None:
     (tmp_path / "__main__.py").write_text(PROGRAM)
     runtime = {"name": "python", "options": {"virtualenv": sys.prefix}}
     (tmp_path / "Pulumi.yaml").write_text(json.dumps({"name": "grants", "runtime": runtime}))
@@ -57,7 +57,7 @@ def test_what_would_undo_each_other_is_refused_in_the_preview(tmp_path: Path, en
             f"{owner} `all-of-acme` owns all {what} there, and would take away what Grant `for-ann` gives. Declare it"
             " in `all-of-acme`, or give everything there by `Grant` alone"
         ) in said
-        assert "lakewright/lakekeeper" not in said  # no traceback of the provider
+        assert "lakewright/lakekeeper" not in said  # No traceback of the provider.
 
     beside = lakewright(tmp_path, "preview", "--engine", engine, case="apart")
     assert beside.returncode == 0, beside.stdout + beside.stderr

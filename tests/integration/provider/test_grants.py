@@ -1,4 +1,4 @@
-"""All grants on one object: what else is found there is drift, but the creator's ownership stays."""
+"""All grants on one object: undeclared ones are drift, but the creator's ownership stays."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .ground import KINDS, Ground
 
 @pytest.fixture(params=KINDS)
 def kind(request: pytest.FixtureRequest, ground: Ground) -> str:
-    """A kind of object, with nothing granted on it but to its owner."""
+    """A kind of object without grants except the owner's."""
     if request.param not in ground.kinds:
         pytest.skip(f"the Grants API has no grants on a {request.param}")
     ground.clear(request.param)
@@ -31,14 +31,14 @@ def space(ground: Ground) -> str:
 
 
 def entries(ground: Ground, kind: str) -> list[Props]:
-    """The first privilege for a user, told twice, which is no mistake; and for a role of the project it is in."""
-    word = ground.own_words(kind)[0]
+    """The first privilege for a user, declared twice, which is allowed; and for a role of the project."""
+    word = ground.grant_privileges(kind)[0]
     ann = {"privilege": word, "user": ground.users["ann"]}
     return [{"privilege": word, "role": ground.role_id}, ann, ann] if kind not in {"server", "role"} else [ann, ann]
 
 
 def declared(ground: Ground, kind: str, **changes: Any) -> Props:
-    """Grants as a program declares them."""
+    """Declared grants."""
     return {"server": ground.server, "on": ground.on(kind), "grants": entries(ground, kind)} | changes
 
 
@@ -49,21 +49,21 @@ def made(ground: Ground, kind: str, **changes: Any) -> Resource:
 
 
 def holders(ground: Ground, kind: str) -> set[str]:
-    """Who holds the first privilege, apart from whoever made the object."""
-    found = ground.holders(kind, ground.own_words(kind)[0])
+    """Return who holds the first privilege, except the creator of the object."""
+    found = ground.holders(kind, ground.grant_privileges(kind)[0])
     return {who for _, who in found} & {ground.role_id, *ground.users.values()}
 
 
-def test_given_read_and_left_alone(ground: Ground, kind: str) -> None:
+def test_grants_are_created_and_read(ground: Ground, kind: str) -> None:
     grants = made(ground, kind)
     assert holders(ground, kind) == {one.get("user") or one.get("role") for one in entries(ground, kind)}
     assert grants.up(**declared(ground, kind)) == "same"
     assert grants.refresh() == "same"
 
 
-def test_changed_in_place(ground: Ground, kind: str) -> None:
+def test_grants_change_in_place(ground: Ground, kind: str) -> None:
     grants = made(ground, kind)
-    bob = [{"privilege": ground.own_words(kind)[0], "user": ground.users["bob"]}]
+    bob = [{"privilege": ground.grant_privileges(kind)[0], "user": ground.users["bob"]}]
     assert grants.up(**declared(ground, kind, grants=bob)) == "update"
     assert holders(ground, kind) == {ground.users["bob"]}
     assert grants.up(**declared(ground, kind, grants=[])) == "update"
@@ -71,9 +71,9 @@ def test_changed_in_place(ground: Ground, kind: str) -> None:
     assert grants.refresh() == "same"
 
 
-def test_somebody_elses_grant_is_drift_and_taken_away(ground: Ground, kind: str) -> None:
+def test_undeclared_grant_is_drift_and_revoked(ground: Ground, kind: str) -> None:
     grants = made(ground, kind)
-    ground.grant(kind, ground.own_words(kind)[0], user=ground.users["eve"])
+    ground.grant(kind, ground.grant_privileges(kind)[0], user=ground.users["eve"])
     assert grants.refresh() == "update"
     assert ground.users["eve"] in str(grants.outs["grants"])
     assert grants.up(**declared(ground, kind)) == "update"
@@ -81,20 +81,18 @@ def test_somebody_elses_grant_is_drift_and_taken_away(ground: Ground, kind: str)
     assert grants.refresh() == "same"
 
 
-def test_one_taken_away_by_somebody_is_drift_and_given_again(ground: Ground, space: str) -> None:
+def test_revoked_grant_is_drift_and_restored(ground: Ground, space: str) -> None:
     grants = made(ground, space)
-    ground.revoke(space, ground.own_words(space)[0], user=ground.users["ann"])
+    ground.revoke(space, ground.grant_privileges(space)[0], user=ground.users["ann"])
     assert grants.refresh() == "update"
     assert grants.up(**declared(ground, space)) == "update"
     assert ground.users["ann"] in holders(ground, space)
 
 
 @pytest.mark.parametrize("kind", ["project", "namespace"])
-def test_what_is_there_and_not_declared_is_taken_away_only_when_told_to(
-    ground: Ground, kind: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_existing_undeclared_grants_need_adopt(ground: Ground, kind: str, capsys: pytest.CaptureFixture[str]) -> None:
     ground.clear(kind)
-    word = ground.own_words(kind)[0]
+    word = ground.grant_privileges(kind)[0]
     ground.grant(kind, word, user=ground.users["eve"])
     with pytest.raises(NotOurs, match=rf"not declared: {word} of user {ground.users['eve']}.*adopt=True"):
         made(ground, kind)
@@ -106,19 +104,19 @@ def test_what_is_there_and_not_declared_is_taken_away_only_when_told_to(
     assert adopted.refresh() == "same"
 
 
-def test_what_a_killed_create_left_is_completed(ground: Ground, space: str) -> None:
-    ground.grant(space, ground.own_words(space)[0], user=ground.users["ann"])
+def test_killed_create_is_completed(ground: Ground, space: str) -> None:
+    ground.grant(space, ground.grant_privileges(space)[0], user=ground.users["ann"])
     assert made(ground, space).refresh() == "same"
 
 
-def test_destroying_takes_back_what_was_declared_and_nothing_else(ground: Ground, space: str) -> None:
+def test_destroy_revokes_declared_grants_only(ground: Ground, space: str) -> None:
     grants = made(ground, space)
-    ground.grant(space, ground.own_words(space)[0], user=ground.users["eve"])
+    ground.grant(space, ground.grant_privileges(space)[0], user=ground.users["eve"])
     grants.destroy()
     assert holders(ground, space) == {ground.users["eve"]}
 
 
-def test_a_lost_answer_does_no_harm(ground: Ground, space: str) -> None:
+def test_lost_response_does_no_harm(ground: Ground, space: str) -> None:
     rules = [
         {"method": "POST", "path": path, "action": "drop", "when": "after"} for path in ("*/grants", "*/assignments")
     ]
@@ -127,7 +125,7 @@ def test_a_lost_answer_does_no_harm(ground: Ground, space: str) -> None:
 
 
 def test_more_grants_than_one_call_takes(ground: Ground, space: str) -> None:
-    word = ground.own_words(space)[0]
+    word = ground.grant_privileges(space)[0]
     many = [f"oidc~{ground.users['ann']}-{number}"[:100] for number in range(120)]
     for user_id in many:
         ground.post("/management/v1/user", {"id": user_id, "name": "x", "user-type": "human"})
@@ -143,7 +141,7 @@ def test_another_object_replaces(ground: Ground, space: str) -> None:
     assert grants.preview(**declared(ground, space, on=ground.on("table"))) == "replace"
 
 
-def test_a_table_made_again_is_drift_and_granted_on_again(own_ground: Ground) -> None:
+def test_recreated_table_is_drift_and_granted_again(own_ground: Ground) -> None:
     grants = made(own_ground, "table")
     before = grants.outs["object_id"]
     own_ground.drop_table()
@@ -154,7 +152,7 @@ def test_a_table_made_again_is_drift_and_granted_on_again(own_ground: Ground) ->
     assert grants.outs["object_id"] != before
 
 
-def test_on_a_gone_table_they_are_gone_and_cannot_be_given(own_ground: Ground) -> None:
+def test_grants_on_a_deleted_table_are_gone_and_refused(own_ground: Ground) -> None:
     grants = made(own_ground, "table")
     outs = grants.outs
     own_ground.drop_table()
@@ -164,16 +162,16 @@ def test_on_a_gone_table_they_are_gone_and_cannot_be_given(own_ground: Ground) -
         grants.up(**declared(own_ground, "table"))
 
 
-def test_a_user_whom_the_server_has_not_met_is_named_with_the_way_out(ground: Ground, space: str) -> None:
-    entry = {"privilege": ground.own_words(space)[0], "user": "oidc~nobody"}
-    if ground.authorizer == "openfga":  # takes anybody
+def test_unknown_user_is_named_with_the_solution(ground: Ground, space: str) -> None:
+    entry = {"privilege": ground.grant_privileges(space)[0], "user": "oidc~nobody"}
+    if ground.authorizer == "openfga":  # Here the server takes any user.
         assert made(ground, space, grants=[entry]).refresh() == "same"
         return
     with pytest.raises(NotGrantable, match=r"oidc~nobody.*Declare a `User`"):
         made(ground, space, grants=[entry])
 
 
-def test_all_mistakes_at_once() -> None:
+def test_all_mistakes_are_reported_at_once() -> None:
     wrong = {
         "server": {"endpoint": "http://lake.test"},
         "on": {"type": "namespace", "warehouse_id": "w", "namespace": "system"},
@@ -185,20 +183,20 @@ def test_all_mistakes_at_once() -> None:
     assert failures["grants.1"] == "expected `user` or `role`, and not both"
 
 
-def test_members_of_a_role_are_not_among_the_grants_on_it() -> None:
+def test_role_members_are_not_grants_on_the_role() -> None:
     on = {"type": "role", "project_id": "p", "role_id": "01a1fc14-3286-77b2-abe7-eaa86568636b"}
     wrong = {"on": on, "grants": [{"privilege": "assignee", "user": "oidc~a"}]}
     failures = Resource(GrantsProvider()).failures(server={"endpoint": "http://lake.test"}, **wrong)
     assert failures[""] == "`assignee` is membership in a role: declare it by `RoleMembers`"
 
 
-def test_grant_beside_grants_is_refused_whichever_comes_first(ground: Ground, space: str) -> None:
+def test_grant_beside_grants_is_refused_in_any_order(ground: Ground, space: str) -> None:
     one = entries(ground, space)[0]
     at = {"server": ground.server, "on": ground.on(space)}
     beside = Resource(GrantProvider())
     owner = Resource(GrantsProvider())
     assert not owner.failures(**at, grants=[one], declared_as="all-of-sales")
-    assert not owner.failures(**at, grants=[], declared_as="all-of-sales")  # the same one, checked again
+    assert not owner.failures(**at, grants=[], declared_as="all-of-sales")  # The same resource, checked again.
     reason = beside.failures(**at | one, declared_as="for-ann")["on"]
     assert reason == (
         "Grants `all-of-sales` owns all grants there, and would take away what Grant `for-ann` gives. Declare it in"
@@ -211,7 +209,7 @@ def test_grant_beside_grants_is_refused_whichever_comes_first(ground: Ground, sp
     assert not owner.failures(**elsewhere, grants=[], declared_as="all-of-it")
 
 
-def test_the_same_object_in_other_letters_is_the_same(ground: Ground, space: str) -> None:
+def test_object_ids_ignore_case(ground: Ground, space: str) -> None:
     at = {"server": ground.server, "on": ground.on(space)}
     assert not Resource(GrantsProvider()).failures(**at, grants=[], declared_as="first")
     at["on"] = ground.on(space) | {"namespace": "SALES"}
@@ -219,16 +217,17 @@ def test_the_same_object_in_other_letters_is_the_same(ground: Ground, space: str
     assert second["on"] == "Grants `first` owns all grants there already; there can be one such resource for each"
 
 
-def test_what_a_program_hands_over_is_not_taken_away_by_what_leaves(ground: Ground, space: str) -> None:
+def test_grant_that_moves_to_another_resource_stays(ground: Ground, space: str) -> None:
+    """A program moves a grant between `Grants` and `Grant`. The resource that loses it does not revoke it."""
     grants = made(ground, space)
-    claims.of_process.forget()  # the next run of the program declares one of them by itself
+    claims.of_process.forget()  # The next run of the program declares one of them separately.
     one = Resource(GrantProvider())
     ann = {"server": ground.server, "on": ground.on(space), **entries(ground, space)[1]}
     assert one.up(**ann) == "create"
     grants.destroy()
     assert holders(ground, space) == {ground.users["ann"]}
 
-    claims.of_process.forget()  # and the one after that all of them together again
+    claims.of_process.forget()  # The run after that declares all of them together again.
     again = made(ground, space)
     one.destroy()
     assert again.refresh() == "same"

@@ -1,4 +1,4 @@
-"""What is changed inside a warehouse that somebody deactivated too: one `up --refresh` puts all of it right."""
+"""Drift inside a warehouse that another user deactivated: one `up --refresh` restores all of it."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ USER = "oidc~ann"
 pytestmark = [pytest.mark.since("0.14"), pytest.mark.stand_in("grants to a user that every run names alike")]
 
 
-class Inside:
-    """A warehouse with something of every kind that an inactive one hides, as a stack has it; and somebody else."""
+class InactiveWarehouse:
+    """A stack's warehouse with every kind of object that an inactive warehouse hides, and another user's client."""
 
     def __init__(self, http: httpx.Client, declared: Props) -> None:
         self.http, server = http, declared["server"]
@@ -71,7 +71,7 @@ class Inside:
     def up(self) -> dict[str, str]:
         return {name: resource.up(**self.programs[name]) for name, resource in self.resources.items()}
 
-    # What somebody does.
+    # Changes of another user.
 
     def namespaces(self, path: str = "") -> str:
         return f"/catalog/v1/{self.id}/namespaces{path}"
@@ -117,26 +117,26 @@ class Inside:
 
 
 @pytest.fixture
-def inside(http: httpx.Client, declared: Props) -> Inside:
-    return Inside(http, declared)
+def inside(http: httpx.Client, declared: Props) -> InactiveWarehouse:
+    return InactiveWarehouse(http, declared)
 
 
-MEDDLING: dict[str, Callable[[Inside], None]] = {
+MEDDLING: dict[str, Callable[[InactiveWarehouse], None]] = {
     "nothing": lambda _: None,
-    "a changed namespace": Inside.change_the_namespace,
-    "a protected namespace": Inside.protect_the_namespace,
-    "a dropped table": Inside.drop_the_table,
-    "a changed table": Inside.change_the_table,
-    "a renamed table": Inside.rename_the_table,
-    "all dropped": Inside.drop_all,
-    "made again elsewhere": Inside.make_again,
-    "grants taken back": Inside.revoke,
-    "a queue": Inside.configure,
+    "a changed namespace": InactiveWarehouse.change_the_namespace,
+    "a protected namespace": InactiveWarehouse.protect_the_namespace,
+    "a dropped table": InactiveWarehouse.drop_the_table,
+    "a changed table": InactiveWarehouse.change_the_table,
+    "a renamed table": InactiveWarehouse.rename_the_table,
+    "all dropped": InactiveWarehouse.drop_all,
+    "made again elsewhere": InactiveWarehouse.make_again,
+    "grants taken back": InactiveWarehouse.revoke,
+    "a queue": InactiveWarehouse.configure,
 }
 
 
 @pytest.mark.parametrize("what", MEDDLING)
-def test_one_up_with_refresh_heals_what_was_hidden(what: str, inside: Inside) -> None:
+def test_one_refreshing_up_restores_hidden_objects(what: str, inside: InactiveWarehouse) -> None:
     MEDDLING[what](inside)
     inside.deactivate()
     assert inside.refresh() == {name: "update" if name == "warehouse" else "same" for name in inside.programs}
@@ -148,7 +148,7 @@ def test_one_up_with_refresh_heals_what_was_hidden(what: str, inside: Inside) ->
     assert inside.http.get(inside.namespaces("/sales")).json()["properties"]["owner"] == "a"
 
 
-def test_a_soft_deleted_table_is_brought_back(inside: Inside) -> None:
+def test_soft_deleted_table_is_restored(inside: InactiveWarehouse) -> None:
     soft = {"delete_profile": {"type": "soft", "expiration_seconds": 600}}
     inside.programs["warehouse"] |= soft
     inside.up()
@@ -161,9 +161,10 @@ def test_a_soft_deleted_table_is_brought_back(inside: Inside) -> None:
     assert set(inside.refresh().values()) == {"same"}
 
 
-def test_a_warehouse_that_is_to_be_inactive_hides_no_differences_that_nobody_can_make_good(
-    inside: Inside, capsys: pytest.CaptureFixture[str]
+def test_declared_inactive_warehouse_reports_no_hidden_drift(
+    inside: InactiveWarehouse, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    """Differences that no `up` can fix are not reported."""
     inside.programs["warehouse"]["active"] = False
     inside.resources["warehouse"].up(**inside.programs["warehouse"])
     assert set(inside.refresh().values()) == {"same"}
@@ -175,7 +176,7 @@ def test_a_warehouse_that_is_to_be_inactive_hides_no_differences_that_nobody_can
     assert set(inside.refresh().values()) == {"same"}
 
 
-def test_somebody_else_wakes_it_before_the_next_up(inside: Inside) -> None:
+def test_warehouse_is_activated_before_the_next_up(inside: InactiveWarehouse) -> None:
     inside.change_the_namespace()
     inside.deactivate()
     inside.refresh()
@@ -186,7 +187,7 @@ def test_somebody_else_wakes_it_before_the_next_up(inside: Inside) -> None:
     assert inside.http.get(inside.namespaces("/sales")).json()["properties"]["owner"] == "a"
 
 
-def test_what_holds_tables_now_is_not_replaced(inside: Inside, make_table: Any) -> None:
+def test_warehouse_with_hidden_tables_is_not_replaced(inside: InactiveWarehouse, make_table: Any) -> None:
     inside.make_again()
     make_table(inside.id, "sales", "of_others")
     inside.deactivate()

@@ -1,4 +1,4 @@
-"""Users, roles, members and grants on older servers: what they do in other ways, and what they cannot do at all."""
+"""Users, roles, members and grants on older servers: other calls, and missing features."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ StartProject = Callable[[str, str], Props]
 
 @pytest.fixture(scope="module")
 def start(sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str, str], str]]:
-    """The endpoint of a server of an authorizer and a version."""
+    """Return a function that starts a server with an authorizer and a version, and returns its endpoint."""
     endpoints: dict[tuple[str, str], str] = {}
     with ExitStack() as servers:
 
@@ -39,7 +39,7 @@ def start(sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Iterato
 
 @pytest.fixture
 def project(start: Callable[[str, str], str], monkeypatch: pytest.MonkeyPatch) -> StartProject:
-    """`server` and `project_id` of the default project of such a server."""
+    """`server` and `project_id` of the server's default project."""
     monkeypatch.setenv(TOKEN, "operator")
     return lambda authorizer, version: {
         "server": {"endpoint": start(authorizer, version), "auth": {"kind": "token", "token": f"env:{TOKEN}"}},
@@ -49,9 +49,7 @@ def project(start: Callable[[str, str], str], monkeypatch: pytest.MonkeyPatch) -
 
 @pytest.mark.parametrize("authorizer", ["allow-all", "openfga"])
 @pytest.mark.parametrize("version", ["0.11", "0.12", "0.13", "0.14"])
-def test_users_and_roles_live_on_every_version(
-    project: StartProject, authorizer: str, version: str, unique: str
-) -> None:
+def test_users_and_roles_on_every_version(project: StartProject, authorizer: str, version: str, unique: str) -> None:
     at = project(authorizer, version)
     user, role = Resource(UserProvider()), Resource(RoleProvider())
     user.up(server=at["server"], user_id=f"oidc~{unique}", name="Ann", user_type="human")
@@ -64,7 +62,7 @@ def test_users_and_roles_live_on_every_version(
     user.destroy()
 
 
-def test_a_role_of_an_identity_provider_needs_a_newer_server(project: StartProject) -> None:
+def test_role_of_an_identity_provider_needs_a_newer_server(project: StartProject) -> None:
     with pytest.raises(UnsupportedServer, match=r"`provider_id` needs Lakekeeper 0\.12 or newer"):
         Resource(RoleProvider()).up(**project("allow-all", "0.11"), name="x", provider_id="idp", source_id="1")
 
@@ -72,7 +70,7 @@ def test_a_role_of_an_identity_provider_needs_a_newer_server(project: StartProje
 @pytest.mark.parametrize(
     ("authorizer", "version"), [("openfga", "0.11"), ("openfga", "0.13"), ("allow-all", "0.13"), ("openfga", "0.14")]
 )
-def test_members_are_kept_as_tuples_before_there_was_a_call_for_them(
+def test_members_are_tuples_before_the_members_call(
     project: StartProject, authorizer: str, version: str, unique: str
 ) -> None:
     at = project(authorizer, version)
@@ -91,7 +89,7 @@ def test_members_are_kept_as_tuples_before_there_was_a_call_for_them(
     members.destroy()
 
 
-def test_members_that_an_old_server_cannot_keep_are_refused_with_the_reason(project: StartProject) -> None:
+def test_unsupported_members_are_refused_with_the_reason(project: StartProject) -> None:
     at = project("allow-all", "0.11")
     role = Resource(RoleProvider())
     role.up(**at, name="memberless")
@@ -118,7 +116,7 @@ def test_tuples_are_the_same_in_every_version(project: StartProject, version: st
 @pytest.mark.parametrize(
     ("kind", "privilege", "version"), [("project", "tag_creator", "0.13"), ("project", "tag_creator", "0.11")]
 )
-def test_a_newer_privilege_is_refused_by_name(project: StartProject, kind: str, privilege: str, version: str) -> None:
+def test_newer_privilege_is_refused_by_name(project: StartProject, kind: str, privilege: str, version: str) -> None:
     at = project("openfga", version)
     on = {"type": kind, "project_id": at["project_id"]}
     with pytest.raises(NotGrantable, match=rf"`{privilege}` cannot be granted on a {kind} at .* in this version"):
@@ -126,9 +124,7 @@ def test_a_newer_privilege_is_refused_by_name(project: StartProject, kind: str, 
 
 
 @pytest.mark.parametrize("version", ["0.11", "0.13"])
-def test_a_server_without_a_place_for_grants_is_told_from_one_where_none_are(
-    project: StartProject, version: str
-) -> None:
+def test_server_without_grants_differs_from_empty_grants(project: StartProject, version: str) -> None:
     at = project("allow-all", version)
     on = {"type": "project", "project_id": at["project_id"]}
     expected = (
@@ -141,7 +137,7 @@ def test_a_server_without_a_place_for_grants_is_told_from_one_where_none_are(
         Resource(GrantsProvider()).up(server=at["server"], on=on, grants=[])
 
 
-def test_the_grants_api_has_none_on_roles(project: StartProject) -> None:
+def test_grants_api_has_no_grants_on_roles(project: StartProject) -> None:
     at = project("allow-all", "0.14")
     role = Resource(RoleProvider())
     role.up(**at, name="ungranted")
@@ -162,7 +158,7 @@ def at_role(at: Props, role: Resource) -> Props:
     ],
 )
 @pytest.mark.parametrize("authorizer", ["allow-all", "openfga"])
-def test_a_grant_on_what_the_version_does_not_have_says_which_has_it(
+def test_grant_on_an_unsupported_kind_names_the_version(
     project: StartProject, authorizer: str, version: str, on: Props, said: str
 ) -> None:
     at = project(authorizer, version)

@@ -1,4 +1,4 @@
-"""Whoever runs in a cluster is who the cluster says: service accounts' token files, and users called `kubernetes~`."""
+"""Identities of a cluster: service accounts' token files, and users whose ids begin with `kubernetes~`."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ CLIENT = Registered("ci", "s3cret", audiences=(AUDIENCE,), scopes=())
 
 
 class Cluster:
-    """A Kubernetes cluster as far as tokens go, beside an identity provider, and a Lakekeeper that trusts both."""
+    """The token issuer of a Kubernetes cluster, an identity provider, and a Lakekeeper that trusts both."""
 
     def __init__(self, folder: Path, stack: ExitStack, **settings: Any) -> None:
         self.idp, self._key = IdentityProvider({"ci": CLIENT}, SigningKey()), SigningKey()
@@ -60,7 +60,7 @@ class Cluster:
         return self._key.sign(account.claims(self.issuer, AUDIENCE) | claims)
 
     def server(self, account: ServiceAccount, **claims: Any) -> Props:
-        """The server as a pod of the account reaches it: with the token file that the cluster keeps fresh."""
+        """The server as a pod of the account reaches it: with the token file that the cluster renews."""
         file = self._folder / f"{account.name}-token"
         file.write_text(self.token(account, **claims))
         return {"endpoint": self.endpoint, "auth": {"kind": "token-file", "path": str(file)}}
@@ -84,22 +84,20 @@ def job(name: str = "job") -> ServiceAccount:
     return ServiceAccount("tenant", f"{name}-{uuid.uuid4().hex[:8]}", str(uuid.uuid4()))
 
 
-def test_a_service_account_is_its_uid_or_its_name_as_the_server_is_set(
-    cluster: Cluster, start: Callable[..., Cluster]
-) -> None:
+def test_service_account_is_identified_by_uid_or_name(cluster: Cluster, start: Callable[..., Cluster]) -> None:
     assert users.ourselves(cluster.client(cluster.deployer)) == f"kubernetes~{cluster.deployer.uid}"
     by_name = start(kubernetes_subject="username")
     assert users.ourselves(by_name.client(by_name.deployer)) == "kubernetes~system:serviceaccount:platform:deployer"
 
 
-def test_a_server_without_audiences_takes_the_clusters_own(start: Callable[..., Cluster]) -> None:
+def test_server_without_audiences_takes_the_clusters_own(start: Callable[..., Cluster]) -> None:
     bare = start(kubernetes_audiences=())
     with pytest.raises(NotAuthenticated, match="401 AuthenticationFailed"):
         bare.client(job()).server()
     assert bare.client(job(), aud=[bare.issuer]).server()
 
 
-def test_people_still_come_by_the_identity_provider(cluster: Cluster) -> None:
+def test_people_authenticate_with_the_identity_provider(cluster: Cluster) -> None:
     claims = cluster.idp.claims(cluster.idp_issuer, CLIENT, AUDIENCE, "")
     headers = {"authorization": f"Bearer {cluster.idp.key.sign(claims)}"}
     httpx.post(f"{cluster.endpoint}/management/v1/user", json={}, headers=headers).raise_for_status()
@@ -111,12 +109,12 @@ def test_people_still_come_by_the_identity_provider(cluster: Cluster) -> None:
     [{"aud": ["https://kubernetes.default.svc"]}, {"exp": 1_000_000_000}, {"kubernetes.io": {}}, {"iss": "https://x"}],
     ids=str,
 )
-def test_a_token_for_somebody_else_or_of_none_is_refused(cluster: Cluster, claims: Props) -> None:
+def test_wrong_or_missing_token_is_refused(cluster: Cluster, claims: Props) -> None:
     with pytest.raises(NotAuthenticated, match="401 AuthenticationFailed"):
         cluster.client(job(), **claims).server()
 
 
-def test_a_stack_run_in_the_cluster_owns_what_it_makes(cluster: Cluster, unique: str) -> None:
+def test_stack_in_the_cluster_owns_its_objects(cluster: Cluster, unique: str) -> None:
     server = cluster.server(cluster.deployer)
     project = Resource(ProjectProvider())
     project.up(server=server, project_id=unique, name="ours")
@@ -125,8 +123,8 @@ def test_a_stack_run_in_the_cluster_owns_what_it_makes(cluster: Cluster, unique:
     assert project.refresh() == "same"
 
 
-def test_a_job_may_do_what_is_granted_to_its_service_account(cluster: Cluster, unique: str) -> None:
-    """The user is declared before the job has ever called: by the uid that the cluster gave the account."""
+def test_job_has_the_grants_of_its_service_account(cluster: Cluster, unique: str) -> None:
+    """The user is declared before the job's first call, by the uid that the cluster gave the account."""
     server, account = cluster.server(cluster.deployer), job()
     Resource(ProjectProvider()).up(server=server, project_id=unique, name="ours")
     seen = cluster.client(account)
@@ -140,7 +138,7 @@ def test_a_job_may_do_what_is_granted_to_its_service_account(cluster: Cluster, u
     assert (user.refresh(), grant.refresh()) == ("same", "same")
 
 
-def test_an_account_made_again_is_somebody_else(cluster: Cluster, unique: str) -> None:
+def test_recreated_account_is_another_user(cluster: Cluster, unique: str) -> None:
     server, account = cluster.server(cluster.deployer), job()
     Resource(ProjectProvider()).up(server=server, project_id=unique, name="ours")
     on = {"type": "project", "project_id": unique}

@@ -1,4 +1,4 @@
-"""Look-ups of what is there already: plain functions, typed answers, errors that say what there is instead."""
+"""Lookups of existing objects: plain functions, typed results, and errors that list what exists."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def add_namespace(light: httpx.Client, warehouse_id: str, *path: str, **properti
     light.post(f"/catalog/v1/{warehouse_id}/namespaces", json=body).raise_for_status()
 
 
-def test_the_server(light_server: Props) -> None:
+def test_server(light_server: Props) -> None:
     info = get_server_info(server=light_server)
     assert info.endpoint == light_server["endpoint"]
     assert info.bootstrapped
@@ -73,7 +73,7 @@ def test_projects_by_id_and_by_name(light: httpx.Client, light_project: Props) -
         get_project(server=server, name="nobody")
 
 
-def test_a_warehouse_by_id_and_by_name(light_project: Props, main: str) -> None:
+def test_warehouse_by_id_and_by_name(light_project: Props, main: str) -> None:
     server = light_project["server"]
     found = get_warehouse(server=server, warehouse_id=main)
     assert (found.name, found.project_id) == ("main", light_project["project_id"])
@@ -82,7 +82,7 @@ def test_a_warehouse_by_id_and_by_name(light_project: Props, main: str) -> None:
     assert found.storage["sts_enabled"] is False
     assert found.credential_type == "access-key"
     assert "hidden" not in found.model_dump_json()
-    assert get_warehouse(**light_project, name="MAIN") == found  # the server does not tell upper from lower case
+    assert get_warehouse(**light_project, name="MAIN") == found  # The server ignores the case of names.
     with pytest.raises(NothingFound, match=r"warehouse `other` is not in project .* There are: `main`\."):
         get_warehouse(**light_project, name="other")
     with pytest.raises(NothingFound, match="hidden from this identity"):
@@ -92,7 +92,7 @@ def test_a_warehouse_by_id_and_by_name(light_project: Props, main: str) -> None:
 
 
 @pytest.mark.since("0.14")
-def test_warehouses_of_a_project_inactive_ones_too(light: httpx.Client, light_project: Props, main: str) -> None:
+def test_inactive_warehouses_of_a_project_are_listed(light: httpx.Client, light_project: Props, main: str) -> None:
     light.post(f"/management/v1/warehouse/{main}/deactivate").raise_for_status()
     assert [one.warehouse_id for one in get_warehouses(**light_project)] == [main]
     assert [one.active for one in get_warehouses(**light_project, status="inactive")] == [False]
@@ -119,7 +119,7 @@ def test_namespaces_by_level_and_by_name(light: httpx.Client, light_server: Prop
         get_namespace(**there, name="sales")
 
 
-def test_the_catalogs_configuration(light_project: Props, main: str) -> None:
+def test_catalog_configuration(light_project: Props, main: str) -> None:
     server, project_id = light_project["server"], light_project["project_id"]
     found = get_catalog_config(server=server, project_id=project_id, warehouse="main")
     assert found.uri == f"{server['endpoint']}/catalog"
@@ -143,7 +143,7 @@ def test_deleted_tables(warehouse: Resource, declared: Props, make_table: Any, h
     assert (orders.expires_at - orders.deleted_at).total_seconds() == pytest.approx(3600, abs=2)
 
 
-def test_mistakes_say_what_is_wrong_and_no_secret(light_server: Props) -> None:
+def test_mistakes_are_named_without_secrets(light_server: Props) -> None:
     raw = {**light_server, "auth": {"kind": "token", "token": "ey.very.secret"}}
     with pytest.raises(InvalidLookUp, match=r"auth\.token\.token: .*must be a reference to a secret") as wrong:
         get_server_info(server=raw)
@@ -152,7 +152,7 @@ def test_mistakes_say_what_is_wrong_and_no_secret(light_server: Props) -> None:
         get_server_info(server={"endpoint": "http://127.0.0.1:9"})
 
 
-def test_a_token_is_read_when_it_is_used(light_server: Props, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_token_is_read_when_it_is_used(light_server: Props, monkeypatch: pytest.MonkeyPatch) -> None:
     by_token = {**light_server, "auth": {"kind": "token", "token": "env:LOOK_UP_TOKEN"}}
     with pytest.raises(UnresolvedCredential, match="set the environment variable LOOK_UP_TOKEN"):
         get_server_info(server=by_token)
@@ -160,9 +160,7 @@ def test_a_token_is_read_when_it_is_used(light_server: Props, monkeypatch: pytes
     assert get_server_info(server=by_token).bootstrapped
 
 
-def test_a_program_takes_a_token_out_of_its_stacks_configuration(
-    light_server: Props, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_token_from_the_stack_configuration(light_server: Props, monkeypatch: pytest.MonkeyPatch) -> None:
     by_config = {**light_server, "auth": {"kind": "token", "token": "config:look-up-token"}}
     with pytest.raises(UnresolvedCredential, match="run `lakewright config set --secret look-up-token`"):
         get_server_info(server=by_config)
@@ -170,12 +168,12 @@ def test_a_program_takes_a_token_out_of_its_stacks_configuration(
     assert get_server_info(server=by_config).bootstrapped
 
 
-def test_a_wrong_argument_of_a_twin_fails_at_its_line(light_server: Props) -> None:
+def test_wrong_argument_of_an_output_lookup_fails_at_its_line(light_server: Props) -> None:
     with pytest.raises(TypeError, match="unexpected keyword argument 'warehouse'"):
         get_warehouse_output(server=light_server, warehouse=pulumi.Output.from_input("main"))
 
 
-def test_looking_up_does_without_pulumi(light_server: Props) -> None:
+def test_lookups_do_not_import_pulumi(light_server: Props) -> None:
     program = (
         "import sys; from lakewright.lakekeeper import get_server_info;"
         f"get_server_info(server={light_server!r}); assert 'pulumi' not in sys.modules"

@@ -1,4 +1,4 @@
-"""Look-ups of tables and views: typed answers in the words of a declaration, errors that say what there is instead."""
+"""Lookups of tables and views: results in the form of a declaration, errors that list what exists."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ COLUMNS: list[Props] = [
 
 @pytest.fixture
 def sales(warehouse: Resource, server: Props, http: httpx.Client, make_table: Any) -> Props:
-    """A warehouse with two namespaces, a declared table in one, somebody's in the other."""
+    """A warehouse with two namespaces: one with a declared table, the other with another user's table."""
     for namespace in (["sales"], ["sales", "daily"]):
         http.post(f"/catalog/v1/{warehouse.id}/namespaces", json={"namespace": namespace}).raise_for_status()
     where = {"server": server, "warehouse_id": warehouse.id, "namespace": "sales"}
@@ -33,7 +33,7 @@ def sales(warehouse: Resource, server: Props, http: httpx.Client, make_table: An
     return where
 
 
-def test_a_table_is_told_in_the_words_of_a_declaration(sales: Props) -> None:
+def test_table_is_returned_as_a_declaration(sales: Props) -> None:
     table = get_table(**sales, name="orders")
 
     assert [(one.name, one.type, one.required) for one in table.columns] == [
@@ -49,7 +49,7 @@ def test_a_table_is_told_in_the_words_of_a_declaration(sales: Props) -> None:
     assert table.model_dump()["columns"][2]["field_id"] == 3
 
 
-def test_tables_are_listed_by_namespace_and_below_it(sales: Props) -> None:
+def test_tables_are_listed_by_namespace_recursively(sales: Props) -> None:
     here, all_of_them = get_tables(**sales), get_tables(**sales, recursive=True)
 
     assert [(one.name, one.protected) for one in here] == [("orders", True)]
@@ -57,7 +57,7 @@ def test_tables_are_listed_by_namespace_and_below_it(sales: Props) -> None:
     assert here[0].tabular_id == get_table(**sales, name="orders").tabular_id
 
 
-def test_a_view_is_told_with_its_definition(sales: Props, http: httpx.Client) -> None:
+def test_view_is_returned_with_its_definition(sales: Props, http: httpx.Client) -> None:
     schema = {"type": "struct", "schema-id": 0, "fields": [{"id": 0, "name": "n", "required": False, "type": "int"}]}
     version = {"version-id": 1, "schema-id": 0, "timestamp-ms": 1, "summary": {}, "default-namespace": ["sales"]}
     version |= {"representations": [{"type": "sql", "sql": "select 1 as n", "dialect": "spark"}]}
@@ -72,7 +72,7 @@ def test_a_view_is_told_with_its_definition(sales: Props, http: httpx.Client) ->
     assert view.properties == {"owner": "x"}
 
 
-def test_what_is_not_there_is_answered_with_what_is(sales: Props, http: httpx.Client) -> None:
+def test_missing_object_lists_what_exists(sales: Props, http: httpx.Client) -> None:
     with pytest.raises(NothingFound, match=r"table `sales\.lost` is not in .* There are: `orders`\."):
         get_table(**sales, name="lost")
     with pytest.raises(NothingFound, match=r"view `sales\.lost` is not in .* There are: none\."):
@@ -94,6 +94,6 @@ def test_lists_follow_a_status_set_outside_the_stack(sales: Props, http: httpx.C
     assert [one.name for one in get_tables(**sales)] == ["orders"]
 
 
-def test_looking_up_does_without_pulumi() -> None:
+def test_lookups_do_not_import_pulumi() -> None:
     script = "import sys; from lakewright.lakekeeper import get_table; sys.exit('pulumi' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0

@@ -1,4 +1,4 @@
-"""What is particular to a server that enforces grants: owners, refusals that are no absence, and gone for sure."""
+"""A server that enforces grants: owners, refusals that are not absence, and confirmed absence."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def owner(ground: Ground, kind: str, name: str) -> Props:
     return {"privilege": OWNING[kind], "user": ground.users.get(name, name)}
 
 
-def test_the_creator_stays_owner_and_is_told(ground: Ground, kind: str) -> None:
+def test_creator_stays_owner_and_is_reported(ground: Ground, kind: str) -> None:
     grants = made(ground, kind)
     assert {"privilege": OWNING[kind], "user": "oidc~operator"} in grants.outs["kept_owners"]
     assert CREATOR in ground.holders(kind, OWNING[kind])
@@ -58,7 +58,7 @@ def test_the_creator_stays_owner_and_is_told(ground: Ground, kind: str) -> None:
     assert ("user", ground.users["ann"]) not in ground.holders(kind, OWNING[kind])
 
 
-def test_another_owner_who_comes_later_is_drift(ground: Ground, kind: str) -> None:
+def test_later_owner_is_drift(ground: Ground, kind: str) -> None:
     grants = made(ground, kind)
     ground.grant(kind, OWNING[kind], user=ground.users["eve"])
     assert grants.refresh() == "update"
@@ -68,7 +68,7 @@ def test_another_owner_who_comes_later_is_drift(ground: Ground, kind: str) -> No
     assert CREATOR in ground.holders(kind, OWNING[kind])
 
 
-def test_owners_may_be_declared_and_none_else_kept(ground: Ground) -> None:
+def test_owners_may_be_declared_exclusively(ground: Ground) -> None:
     ground.clear("view")
     ground.grant("view", "ownership", user=ground.users["eve"])
     grants = made(ground, "view")
@@ -79,7 +79,7 @@ def test_owners_may_be_declared_and_none_else_kept(ground: Ground) -> None:
     assert grants.refresh() == "same"
 
 
-def test_ones_own_ownership_is_not_given_away_when_it_is_no_longer_declared(ground: Ground) -> None:
+def test_undeclared_ownership_of_the_stack_is_kept(ground: Ground) -> None:
     ground.clear("table")
     grants = made(ground, "table", grants=[owner(ground, "table", "oidc~operator"), owner(ground, "table", "ann")])
     assert grants.up(**on(ground, "table", grants=[owner(ground, "table", "ann")])) == "update"
@@ -89,7 +89,7 @@ def test_ones_own_ownership_is_not_given_away_when_it_is_no_longer_declared(grou
     assert ground.holders("table", "ownership") == {CREATOR}
 
 
-def test_the_creator_of_a_table_made_again_stays_owner_too(own_ground: Ground) -> None:
+def test_creator_of_a_recreated_table_stays_owner(own_ground: Ground) -> None:
     describe = [{"privilege": "describe", "user": own_ground.users["ann"]}]
     grants = made(own_ground, "table", grants=describe)
     own_ground.drop_table()
@@ -102,7 +102,7 @@ def test_the_creator_of_a_table_made_again_stays_owner_too(own_ground: Ground) -
 
 
 @pytest.mark.parametrize("kind", ["TupleAlreadyExistsError", "TupleNotFoundError"])
-def test_somebody_who_was_faster_is_looked_at_again(ground: Ground, kind: str) -> None:
+def test_concurrent_change_is_read_again(ground: Ground, kind: str) -> None:
     ground.clear("namespace")
     status = 409 if kind == "TupleAlreadyExistsError" else 404
     rule = {"method": "POST", "path": "*/assignments", "action": "answer", "status": status, "type": kind}
@@ -111,32 +111,32 @@ def test_somebody_who_was_faster_is_looked_at_again(ground: Ground, kind: str) -
     assert grants.refresh() == "same"
 
 
-def test_who_may_not_grant_is_told_what_it_takes(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_grant_right_is_named(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
     ground.grant("warehouse", "describe", user="oidc~visitor")
-    server = as_somebody(ground, monkeypatch, "visitor")
+    server = as_user(ground, monkeypatch, "visitor")
     describe = on(ground, "warehouse", privilege="describe", user=ground.users["ann"]) | {"server": server}
     with pytest.raises(Forbidden, match=r"401 Unauthorized: .*needs `ownership`, `manage_grants`"):
         Resource(GrantProvider()).up(**describe)
 
 
-def test_what_may_not_be_looked_at_is_not_gone(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unreadable_grants_are_not_gone(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
     given = {"privilege": "describe", "user": "oidc~looker"}
     grant, grants = Resource(GrantProvider()), Resource(GrantsProvider())
     grant.up(**on(ground, "warehouse", **given))
     grants.up(**on(ground, "project", grants=[given]), adopt=True)
     members = Resource(RoleMembersProvider())
     members.up(server=ground.server, project_id=ground.project_id, role_id=ground.role_id, adopt=True)
-    outsider = as_somebody(ground, monkeypatch, "outsider")
+    outsider = as_user(ground, monkeypatch, "outsider")
     for one in (grants, members):
         one.outs["server"] = outsider
         with pytest.raises(Forbidden):
             one.refresh()
-    grant.outs["server"] = as_somebody(ground, monkeypatch, "looker")
+    grant.outs["server"] = as_user(ground, monkeypatch, "looker")
     with pytest.raises(Forbidden, match="can_read_assignments"):
         grant.refresh()
 
 
-def test_on_a_gone_project_all_is_gone_and_deleted_without_complaint(own_ground: Ground) -> None:
+def test_grants_of_a_deleted_project_are_gone(own_ground: Ground) -> None:
     project_id = f"{own_ground.project_id}-2"
     server = own_ground.server
     project, role, members = Resource(ProjectProvider()), Resource(RoleProvider()), Resource(RoleMembersProvider())
@@ -157,12 +157,13 @@ def test_on_a_gone_project_all_is_gone_and_deleted_without_complaint(own_ground:
         provider.delete(object_id, props)
 
 
-def test_a_role_cannot_be_granted_itself(ground: Ground) -> None:
+def test_role_cannot_be_granted_to_itself(ground: Ground) -> None:
     with pytest.raises(Refused, match="SelfAssignment"):
         Resource(GrantProvider()).up(**on(ground, "role", privilege="ownership", role=ground.role_id))
 
 
-def test_being_in_a_role_is_granted_beside_grants_on_it_but_not_beside_its_members(ground: Ground) -> None:
+def test_role_membership_conflicts_with_members_only(ground: Ground) -> None:
+    """A grant of membership is allowed beside grants on the role, but not beside the role's declared members."""
     assignee = on(ground, "role", privilege="assignee", user=ground.users["ann"])
     role = {"server": ground.server, "project_id": ground.project_id, "role_id": ground.role_id}
     grant, grants = Resource(GrantProvider()), made(ground, "role", declared_as="owners")
@@ -173,7 +174,7 @@ def test_being_in_a_role_is_granted_beside_grants_on_it_but_not_beside_its_membe
     grant.destroy()
 
 
-def test_users_roles_and_members_live_as_under_any_authorizer(ground: Ground) -> None:
+def test_users_roles_and_members_with_openfga(ground: Ground) -> None:
     at = {"server": ground.server, "project_id": ground.project_id}
     user, role, members = Resource(UserProvider()), Resource(RoleProvider()), Resource(RoleMembersProvider())
     user.up(server=ground.server, user_id=f"oidc~zoe-{ground.project_id}", name="Zoe", user_type="human")
@@ -189,8 +190,8 @@ def test_users_roles_and_members_live_as_under_any_authorizer(ground: Ground) ->
     user.destroy()
 
 
-def as_somebody(ground: Ground, monkeypatch: pytest.MonkeyPatch, name: str) -> Props:
-    """The server as it is reached with that user's token."""
+def as_user(ground: Ground, monkeypatch: pytest.MonkeyPatch, name: str) -> Props:
+    """Return the server as that user's token reaches it."""
     variable = f"{TOKEN}_{name.upper()}"
     monkeypatch.setenv(variable, name)
     return {"endpoint": ground.server["endpoint"], "auth": {"kind": "token", "token": f"env:{variable}"}}

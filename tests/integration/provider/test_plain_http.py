@@ -1,4 +1,4 @@
-"""State of versions that did not ask for TLS, and declarations that have to."""
+"""State of versions that did not require TLS, and declarations that must have it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .conftest import TOKEN, Props, Resource
 
 @pytest.fixture
 def insecure(light: httpx.Client, monkeypatch: pytest.MonkeyPatch) -> Props:
-    """The server under an address that is not known to stay on this machine, and a token for it."""
+    """The server under an address that may leave this machine, and a token for it."""
     monkeypatch.setenv(TOKEN, "operator")
     endpoint = str(light.base_url).rstrip("/").replace("127.0.0.1", "0.0.0.0")
     return {"endpoint": endpoint, "auth": {"kind": "token", "token": f"env:{TOKEN}"}}
@@ -39,12 +39,12 @@ def test_old_state_is_destroyed_over_plain_http(recorded: Resource, light: httpx
     assert unique not in [one["project-id"] for one in listed]
 
 
-def test_old_state_reads_what_is_gone(recorded: Resource, light: httpx.Client, unique: str) -> None:
+def test_old_state_reads_a_missing_object(recorded: Resource, light: httpx.Client, unique: str) -> None:
     light.delete("/management/v1/project", headers={"x-project-id": unique}).raise_for_status()
     assert recorded.refresh() == "delete"
 
 
-def test_old_state_goes_on_once_plain_http_is_allowed(recorded: Resource, insecure: Props, unique: str) -> None:
+def test_old_state_updates_once_plain_http_is_allowed(recorded: Resource, insecure: Props, unique: str) -> None:
     allowed = insecure | {"allow_plain_http": True}
     declared = {"server": allowed, "project_id": unique, "name": unique, "deletion": "purge"}
     assert recorded.up(**declared) == "update"
@@ -57,8 +57,8 @@ def test_declaration_without_tls_is_refused(insecure: Props, recorded: Resource,
     assert "without TLS. Use `https://`" in recorded.refused(**declared)[0]
 
 
-def test_old_record_may_lose_a_warehouse(insecure: Props, unique: str) -> None:
-    """The difference looks at the server of the state."""
+def test_old_record_may_drop_a_warehouse(insecure: Props, unique: str) -> None:
+    """The diff reads from the server of the state."""
     allowed = insecure | {"allow_plain_http": True}
     purged = {"bucket": "lake", "deletion": "protect", "key_prefix": "main"}
     record = Resource(TenantRecordProvider())

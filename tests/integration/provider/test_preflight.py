@@ -17,12 +17,12 @@ from lakewright.lakekeeper.warehouse import WarehouseProvider
 
 from .conftest import AwsClient, Props, Resource
 
-pytestmark = pytest.mark.since("0.14")  # what older servers cannot try is in `test_preflight_versions`
+pytestmark = pytest.mark.since("0.14")  # `test_preflight_versions` covers what older servers cannot check.
 
 
 @pytest.fixture
 def reports(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Where a run that validates puts its reports. Each test is such a run."""
+    """The folder for the reports of a validating run. Each test is one run."""
     file = tmp_path / "reports"
     file.touch()
     monkeypatch.setenv("LAKEWRIGHT_VALIDATE", str(file))
@@ -41,7 +41,7 @@ def validated(
     olds: Props | None = None,
     refused: frozenset[str] = frozenset(),
 ) -> Any:
-    """What the pre-flight of a declaration reports: status and reason by check. `refused` are its invalid inputs."""
+    """Return the pre-flight report of a declaration: status and reason by check. `refused` are its invalid inputs."""
     before = len(read_reports(file))
     failures = (provider or WarehouseProvider()).check(olds or {}, declared).failures
     assert {one.property for one in failures} == refused
@@ -50,26 +50,26 @@ def validated(
     return {check.name: (check.status, check.reason) for check in found[0].checks}
 
 
-def test_a_free_name_and_place_pass_and_the_server_probes_the_storage(reports: Path, declared: Props) -> None:
+def test_free_name_and_place_pass_and_storage_is_tested(reports: Path, declared: Props) -> None:
     found = validated(reports, declared)
     assert found["name"][0] == found["overlap"][0] == "passed"
     assert found["server: lakekeeper-read-write"] == ("passed", "")
     assert found["server: vended-credentials-scope-enforced"] == ("passed", "")
 
 
-def test_nothing_is_made(reports: Path, declared: Props, http: httpx.Client, objects: Any) -> None:
+def test_preflight_makes_nothing(reports: Path, declared: Props, http: httpx.Client, objects: Any) -> None:
     validated(reports, declared)
     listed = http.get("/management/v1/warehouse", headers={"x-project-id": declared["project_id"]}).json()
     assert listed["warehouses"] == []
     assert objects() == []
 
 
-def test_without_being_asked_nothing_is_validated(declared: Props, objects: Any) -> None:
+def test_preflight_is_off_by_default(declared: Props, objects: Any) -> None:
     assert not WarehouseProvider().check({}, declared).failures
     assert objects() == []
 
 
-def test_a_taken_name_is_found_whatever_its_case(reports: Path, warehouse: Resource, declared: Props) -> None:
+def test_taken_name_is_found_in_any_case(reports: Path, warehouse: Resource, declared: Props) -> None:
     elsewhere = declared | {"name": "MAIN", "storage": declared["storage"] | {"key_prefix": "beside"}}
     status, reason = validated(reports, elsewhere, refused=TAKEN)["name"]
     assert status == "failed"
@@ -78,9 +78,7 @@ def test_a_taken_name_is_found_whatever_its_case(reports: Path, warehouse: Resou
 
 
 @pytest.mark.parametrize("prefix", ["main", "main/below", "main/"])
-def test_an_overlap_names_the_warehouse_in_the_way(
-    reports: Path, warehouse: Resource, declared: Props, prefix: str
-) -> None:
+def test_overlap_names_the_other_warehouse(reports: Path, warehouse: Resource, declared: Props, prefix: str) -> None:
     other = declared | {"name": "other", "storage": declared["storage"] | {"key_prefix": prefix}}
     status, reason = validated(reports, other)["overlap"]
     assert status == "failed"
@@ -88,12 +86,12 @@ def test_an_overlap_names_the_warehouse_in_the_way(
     assert "Choose a key prefix beside it" in reason
 
 
-def test_a_prefix_that_only_begins_alike_is_no_overlap(reports: Path, warehouse: Resource, declared: Props) -> None:
+def test_prefix_with_a_common_beginning_is_no_overlap(reports: Path, warehouse: Resource, declared: Props) -> None:
     other = declared | {"name": "other", "storage": declared["storage"] | {"key_prefix": "main-2"}}
     assert validated(reports, other)["overlap"][0] == "passed"
 
 
-def test_a_warehouse_at_the_root_blocks_the_whole_bucket(reports: Path, declared: Props) -> None:
+def test_warehouse_at_the_root_blocks_the_whole_bucket(reports: Path, declared: Props) -> None:
     root = declared | {"storage": declared["storage"] | {"key_prefix": ""}}
     Resource(WarehouseProvider()).up(**root)
     preflight._seen.clear()
@@ -102,17 +100,17 @@ def test_a_warehouse_at_the_root_blocks_the_whole_bucket(reports: Path, declared
     assert "holds the whole bucket, and its prefix cannot be changed: use another bucket" in reason
 
 
-def test_the_root_of_a_bucket_in_use_is_not_free(reports: Path, warehouse: Resource, declared: Props) -> None:
+def test_root_of_a_bucket_in_use_is_not_free(reports: Path, warehouse: Resource, declared: Props) -> None:
     root = declared | {"name": "other", "storage": declared["storage"] | {"key_prefix": ""}}
     status, reason = validated(reports, root)["overlap"]
     assert status == "failed"
     assert "Declare a key prefix beside it" in reason
 
 
-def test_inactive_warehouses_of_other_projects_are_seen_too(
+def test_inactive_warehouses_of_other_projects_count(
     reports: Path, http: httpx.Client, declared: Props, sandbox: Any, unique: str
 ) -> None:
-    """The server itself compares within a project only, and by equal spelling of the endpoint."""
+    """The server itself compares only within a project, and only endpoints of equal spelling."""
     http.post("/management/v1/project", json={"project-id": f"o-{unique}", "project-name": "another"})
     other = declared | {"project_id": f"o-{unique}", "active": False}
     other["storage"] = declared["storage"] | {"endpoint": sandbox.aws.endpoint.replace("127.0.0.1", "localhost")}
@@ -127,7 +125,7 @@ def test_inactive_warehouses_of_other_projects_are_seen_too(
     assert found["server: location-exclusive"][0] == "passed"
 
 
-def test_a_warehouse_that_is_there_is_not_in_its_own_way(reports: Path, warehouse: Resource, declared: Props) -> None:
+def test_existing_warehouse_does_not_conflict_with_itself(reports: Path, warehouse: Resource, declared: Props) -> None:
     preflight._seen.clear()
     renamed = declared | {"name": "renamed"}
     found = validated(reports, renamed, olds=warehouse.inputs)
@@ -135,23 +133,23 @@ def test_a_warehouse_that_is_there_is_not_in_its_own_way(reports: Path, warehous
     assert found["server: lakekeeper-read-write"][0] == "passed"
 
 
-def test_a_replacement_is_reported_once(reports: Path, warehouse: Resource, declared: Props) -> None:
-    """An engine checks it twice, the second time without the old one."""
+def test_replacement_is_reported_once(reports: Path, warehouse: Resource, declared: Props) -> None:
+    """An engine checks it twice, the second time without the old state."""
     preflight._seen.clear()
     moved = declared | {"storage": declared["storage"] | {"key_prefix": "moved"}}
     validated(reports, moved, olds=warehouse.inputs)
     WarehouseProvider().check({}, moved)
-    assert len(reports.read_text().splitlines()) == 2  # the one that made `warehouse`, and this one
+    assert len(reports.read_text().splitlines()) == 2  # The report of `warehouse`, and this one.
 
 
-def test_a_bucket_that_is_not_there_fails(reports: Path, declared: Props, unique: str) -> None:
+def test_missing_bucket_fails(reports: Path, declared: Props, unique: str) -> None:
     missing = declared | {"storage": declared["storage"] | {"bucket": f"none-{unique}"}}
     status, reason = validated(reports, missing)["server: lakekeeper-read-write"]
     assert status == "failed"
     assert reason
 
 
-def test_keys_that_cannot_be_read_fail_by_the_name_of_their_reference(
+def test_unreadable_keys_fail_with_their_reference(
     reports: Path, declared: Props, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("STORAGE_SECRET")
@@ -160,7 +158,7 @@ def test_keys_that_cannot_be_read_fail_by_the_name_of_their_reference(
     assert "env:STORAGE_SECRET" in reason
 
 
-def test_what_an_up_will_make_is_not_guessed(reports: Path, declared: Props) -> None:
+def test_storage_that_up_will_make_is_skipped(reports: Path, declared: Props) -> None:
     later = declared | {"project_id": "made-by-this-up"}
     status, reason = validated(reports, later)["storage"]
     assert status == "skipped"
@@ -182,7 +180,7 @@ def test_what_an_up_will_make_is_not_guessed(reports: Path, declared: Props) -> 
         "allowed_format_versions",
     ],
 )
-def test_a_check_of_what_is_not_known_yet_is_skipped(reports: Path, declared: Props, path: str) -> None:
+def test_checks_of_unknown_values_are_skipped(reports: Path, declared: Props, path: str) -> None:
     outer, _, inner = path.partition(".")
     unknown = {**declared[outer], inner: UNKNOWN} if inner else UNKNOWN
     found = validated(reports, declared | {outer: unknown})
@@ -190,19 +188,19 @@ def test_a_check_of_what_is_not_known_yet_is_skipped(reports: Path, declared: Pr
     assert any(reason.endswith(preflight.NOT_KNOWN) for status, reason in found.values() if status == "skipped")
 
 
-def test_no_secret_is_in_a_report(reports: Path, declared: Props, sandbox: Any) -> None:
+def test_report_contains_no_secret(reports: Path, declared: Props, sandbox: Any) -> None:
     validated(reports, declared)
     assert sandbox.admin.secret_access_key.get_secret_value() not in reports.read_text()
 
 
-def test_a_server_that_does_not_answer_is_one_failed_check(reports: Path, declared: Props) -> None:
+def test_unreachable_server_is_one_failed_check(reports: Path, declared: Props) -> None:
     found = validated(reports, declared | {"server": {"endpoint": "http://127.0.0.1:9"}})
     assert found["server"][0] == "failed"
     assert "http://127.0.0.1:9" in found["server"][1]
 
 
 class TestWithoutADryRun:
-    """What this machine finds out for servers before 0.14."""
+    """What this machine checks for servers before 0.14."""
 
     def profile(self, declared: Props, **changes: Any) -> S3Profile:
         return S3Profile.model_validate(declared["storage"] | changes)
@@ -219,7 +217,7 @@ class TestWithoutADryRun:
     def own_keys(self) -> AccessKey:
         return AccessKey(type="access-key", access_key_id="env:ID", secret_access_key="env:SECRET", external_id="x-1")
 
-    def test_a_probe_object_is_written_read_and_deleted(
+    def test_test_object_is_written_read_and_deleted(
         self, declared: Props, own_keys: AccessKey, secrets: dict[str, str], objects: Any
     ) -> None:
         found = self.found(self.profile(declared), own_keys, secrets)
@@ -227,14 +225,14 @@ class TestWithoutADryRun:
         assert found["role"] == ("skipped", "no role is declared")
         assert objects() == []
 
-    def test_a_bucket_without_rights_is_named_with_the_stores_answer(
+    def test_bucket_without_rights_is_named_with_the_reason(
         self, declared: Props, own_keys: AccessKey, secrets: dict[str, str]
     ) -> None:
         status, reason = self.found(self.profile(declared), own_keys, secrets | {"env:SECRET": "wrong"})["bucket"]
         assert status == "failed"
         assert "cannot be written: SignatureDoesNotMatch" in reason
 
-    def test_a_role_is_assumed_with_its_external_id(
+    def test_role_is_assumed_with_its_external_id(
         self, declared: Props, own_keys: AccessKey, secrets: dict[str, str], aws: AwsClient, unique: str
     ) -> None:
         trust = {
@@ -253,7 +251,7 @@ class TestWithoutADryRun:
         assert f"{arn} cannot be assumed: AccessDenied" in reason
 
     @pytest.mark.parametrize(("new", "status"), [(True, "skipped"), (False, "failed")])
-    def test_the_servers_own_identity_leaves_a_look_from_outside(
+    def test_servers_own_identity_is_checked_from_outside(
         self, declared: Props, unique: str, new: bool, status: str
     ) -> None:
         there = self.found(self.profile(declared), None, {})

@@ -1,4 +1,4 @@
-"""Pre-flight on every server version: before 0.14 there is no dry run, and this machine finds out what it can."""
+"""Pre-flight on every server version: before 0.14 there is no dry run, and this machine checks what it can."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from starlette.types import Receive, Scope, Send
 
 from .conftest import Props, Resource
 from .test_preflight import TAKEN, preflight, reports, validated
-from .test_server_versions import Old, old, servers
+from .test_server_versions import OldServer, old, servers
 
 __all__ = ["old", "reports", "servers"]
 
@@ -29,8 +29,8 @@ WITHOUT_A_DRY_RUN = pytest.mark.parametrize("old", ["0.11", "0.13"], indirect=Tr
 
 
 @pytest.fixture
-def between(servers: dict[str, Old], sandbox: Sandbox, tmp_path: Path) -> Iterator[Old]:
-    """A server of 0.13 that says of its queues what 0.14 says."""
+def prerelease(servers: dict[str, OldServer], sandbox: Sandbox, tmp_path: Path) -> Iterator[OldServer]:
+    """A server of 0.13 with the task queues of 0.14."""
     settings = Settings(database=f"sqlite:///{tmp_path / 'db'}", version="0.13", skip_storage_validation=True)
     app = create_app(settings)
     told = httpx.get(f"{servers['0.13'].server['endpoint']}/management/v1/info").json()
@@ -42,17 +42,17 @@ def between(servers: dict[str, Old], sandbox: Sandbox, tmp_path: Path) -> Iterat
             await app(scope, receive, send)
 
     with serving(newer) as endpoint, httpx.Client(base_url=endpoint, timeout=30) as http:
-        yield Old("0.13", http, sandbox, servers["0.13"].bucket)
+        yield OldServer("0.13", http, sandbox, servers["0.13"].bucket)
 
 
-def keys_in(old: Old, prefix: str) -> list[str]:
+def keys_in(old: OldServer, prefix: str) -> list[str]:
     admin = old.sandbox.admin
     session = boto3.Session(admin.access_key_id, admin.secret_access_key.get_secret_value(), region_name="us-east-1")
     s3 = session.client("s3", endpoint_url=old.sandbox.aws.endpoint)
     return [one["Key"] for one in s3.list_objects_v2(Bucket=old.bucket, Prefix=prefix).get("Contents", [])]
 
 
-def test_storage_is_tried_by_the_server_from_0_14_on_and_before_from_here(reports: Path, old: Old) -> None:
+def test_dry_run_from_0_14_on_and_local_checks_before(reports: Path, old: OldServer) -> None:
     declared = old.warehouse()
     found = validated(reports, declared)
     assert (found["name"][0], found["overlap"][0]) == ("passed", "passed")
@@ -67,8 +67,8 @@ def test_storage_is_tried_by_the_server_from_0_14_on_and_before_from_here(report
     assert old.http.get("/management/v1/warehouse", headers=mine).json()["warehouses"] == []
 
 
-def test_name_and_place_are_looked_at_on_every_version(reports: Path, old: Old) -> None:
-    """Warehouses of other projects count; inactive ones from 0.14 on, which before are in no list."""
+def test_name_and_place_are_checked_on_every_version(reports: Path, old: OldServer) -> None:
+    """Warehouses of other projects count. Inactive ones count from 0.14 on; before, no list has them."""
     taken = old.warehouse(active=not old.since("0.14"))
     there = Resource(WarehouseProvider())
     there.up(**taken)
@@ -84,7 +84,7 @@ def test_name_and_place_are_looked_at_on_every_version(reports: Path, old: Old) 
     assert there.id in reason
 
 
-def test_preflight_says_that_inactive_ones_are_not_listed(reports: Path, old: Old) -> None:
+def test_preflight_reports_unlisted_inactive_warehouses(reports: Path, old: OldServer) -> None:
     taken = old.warehouse(active=False)
     Resource(WarehouseProvider()).up(**taken)
     preflight._seen.clear()
@@ -99,7 +99,7 @@ def test_preflight_says_that_inactive_ones_are_not_listed(reports: Path, old: Ol
 
 
 @WITHOUT_A_DRY_RUN
-def test_a_store_that_refuses_fails_before_anything_is_made(reports: Path, old: Old) -> None:
+def test_refused_storage_fails_before_anything_is_made(reports: Path, old: OldServer) -> None:
     missing = old.warehouse(storage=old.storage(bucket="not-there"))
     status, reason = validated(reports, missing)["bucket"]
     assert status == "failed"
@@ -112,7 +112,7 @@ def test_a_store_that_refuses_fails_before_anything_is_made(reports: Path, old: 
 
 
 @WITHOUT_A_DRY_RUN
-def test_a_changed_storage_of_a_warehouse_that_is_there_is_tried_too(reports: Path, old: Old) -> None:
+def test_changed_storage_of_an_existing_warehouse_is_tested(reports: Path, old: OldServer) -> None:
     declared = old.warehouse()
     warehouse = Resource(WarehouseProvider())
     warehouse.up(**declared)
@@ -124,9 +124,7 @@ def test_a_changed_storage_of_a_warehouse_that_is_there_is_tried_too(reports: Pa
 
 
 @WITHOUT_A_DRY_RUN
-def test_what_only_a_dry_run_can_tell_is_said_to_be_skipped(
-    reports: Path, old: Old, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_checks_that_need_a_dry_run_are_skipped(reports: Path, old: OldServer, monkeypatch: pytest.MonkeyPatch) -> None:
     project = old.project()
     Resource(ProjectProvider()).up(**project)
     monkeypatch.setenv("AZURE_KEY", "c2VjcmV0")
@@ -140,12 +138,12 @@ def test_what_only_a_dry_run_can_tell_is_said_to_be_skipped(
     )
 
 
-def test_a_build_between_the_releases_without_a_dry_run_is_tried_from_here(
-    reports: Path, between: Old, monkeypatch: pytest.MonkeyPatch, sandbox: Sandbox
+def test_prerelease_without_a_dry_run_is_checked_locally(
+    reports: Path, prerelease: OldServer, monkeypatch: pytest.MonkeyPatch, sandbox: Sandbox
 ) -> None:
-    """It has the queues of 0.14 already; that the dry run's path is not there is how it is told."""
+    """It has the task queues of 0.14 already, but the path of the dry run is missing."""
     monkeypatch.setenv("KEY_ID", sandbox.admin.access_key_id)
     monkeypatch.setenv("KEY", sandbox.admin.secret_access_key.get_secret_value())
-    Resource(BootstrapProvider()).up(server=between.server, accept_terms_of_use=True)
-    assert between.client().server().has_dry_runs
-    assert validated(reports, between.warehouse())["bucket"][0] == "passed"
+    Resource(BootstrapProvider()).up(server=prerelease.server, accept_terms_of_use=True)
+    assert prerelease.client().server().has_dry_runs
+    assert validated(reports, prerelease.warehouse())["bucket"][0] == "passed"

@@ -1,4 +1,4 @@
-"""The provider in a program of its own, on both engines."""
+"""The provider in a separate program, on both engines."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ pulumi.export("place", found.storage["bucket"])
 
 
 class Stack:
-    """A program and its stack, driven as a person drives it."""
+    """A program and its stack, driven by command lines."""
 
     def __init__(self, directory: Path, engine: str, declared: Props) -> None:
         self.directory, self.engine, self.declared = directory, engine, declared
@@ -76,7 +76,7 @@ class Stack:
         self._lakewright("stack", "init", "--stack", "test", "-C", str(directory)).check_returncode()
 
     def run(self, verb: str, *options: str, exits: Collection[int] = (0,), **changes: Any) -> Props:
-        """What `--json` prints of one verb."""
+        """Return what one verb prints with `--json`."""
         if verb in {"up", "destroy"}:
             options = (*options, "--yes")
         common = ("--stack", "test", "--engine", self.engine, "-C", str(self.directory), "--json")
@@ -84,8 +84,8 @@ class Stack:
         assert done.returncode in exits, done.stdout + done.stderr
         return json.loads(done.stdout)
 
-    def shown(self, verb: str, **changes: Any) -> str:
-        """What a person sees of one verb."""
+    def output(self, verb: str, **changes: Any) -> str:
+        """Return what one verb prints for a person."""
         common = ("--stack", "test", "--engine", self.engine, "-C", str(self.directory))
         done = self._lakewright(verb, *common, **changes)
         assert done.returncode == 0, done.stdout + done.stderr
@@ -119,7 +119,7 @@ def said(result: Props) -> str:
     return "\n".join(str(message) for message in result["messages"])
 
 
-def test_a_stack_from_first_up_to_purge(
+def test_stack_from_first_up_to_purge(
     stack: Stack, sandbox: Sandbox, http: httpx.Client, make_table: Any, objects: Any
 ) -> None:
     made = stack.run("up")
@@ -129,7 +129,7 @@ def test_a_stack_from_first_up_to_purge(
     assert stack.run("preview", "--expect-no-changes", "--refresh")["changes"] == {"same": 7}
     warehouse_id = made["outputs"]["warehouse_id"]
 
-    # A second look finds what somebody changed, and heals it.
+    # A refresh finds what another user changed, and `up` restores it.
     soft = {"delete-profile": {"type": "soft", "expiration-seconds": 60}}
     http.post(f"/management/v1/warehouse/{warehouse_id}/delete-profile", json=soft).raise_for_status()
     http.delete(f"/catalog/v1/{warehouse_id}/namespaces/sales").raise_for_status()
@@ -138,7 +138,7 @@ def test_a_stack_from_first_up_to_purge(
     stack.run("up", "--refresh")
     assert stack.run("preview", "--expect-no-changes", "--refresh")["changes"] == {"same": 7}
 
-    # So it does where the warehouse was deactivated too, which hides what is in it until it is active again.
+    # It also does where the warehouse was deactivated, which hides its contents until it is active again.
     http.delete(f"/catalog/v1/{warehouse_id}/namespaces/sales").raise_for_status()
     http.post(f"/management/v1/warehouse/{warehouse_id}/deactivate").raise_for_status()
     hidden = stack.run("preview", "--refresh", "--expect-no-changes", exits=[7])
@@ -146,7 +146,7 @@ def test_a_stack_from_first_up_to_purge(
     stack.run("up", "--refresh")
     assert stack.run("preview", "--expect-no-changes", "--refresh")["changes"] == {"same": 7}
 
-    # Secrets stay out of the state; what is secret in it is encrypted.
+    # Secrets stay out of the state; secret outputs in it are encrypted.
     for secret in (sandbox.admin.secret_access_key.get_secret_value(), sandbox.admin.access_key_id):
         assert secret not in stack.state()
 
@@ -167,8 +167,8 @@ def test_a_stack_from_first_up_to_purge(
     assert objects() == []
 
 
-def test_a_preview_tells_what_adoption_would_change(stack: Stack, project_id: str) -> None:
-    text = stack.shown("preview", adopt=True)
+def test_preview_reports_the_changes_of_adoption(stack: Stack, project_id: str) -> None:
+    text = stack.output("preview", adopt=True)
     assert f"note: project {project_id} at http" in text
     changes = f"exists already and is adopted; this changes: name: '{project_id}' -> 'tenant'"
     assert changes in text
@@ -177,15 +177,15 @@ def test_a_preview_tells_what_adoption_would_change(stack: Stack, project_id: st
     assert changes in notes[0]
 
 
-def test_every_mistake_at_once_each_with_its_property(stack: Stack) -> None:
+def test_all_mistakes_are_reported_with_their_properties(stack: Stack) -> None:
     bad = {"bucket": "B", "region": "us-east-1", "nonsense": 1}
     text = said(stack.run("preview", storage=bad, deletion="never", exits=FAILED))
     for expected in ("storage.bucket", "storage.nonsense", "deletion", "is not a property here"):
         assert expected in text
-    assert "lakewright/lakekeeper" not in text  # no traceback of the provider
+    assert "lakewright/lakekeeper" not in text  # No traceback of the provider.
 
 
-def test_a_server_that_is_not_there_is_one_clear_sentence(stack: Stack) -> None:
+def test_unreachable_server_is_one_sentence(stack: Stack) -> None:
     text = said(stack.run("up", server={"endpoint": "http://127.0.0.1:9"}, exits=FAILED))
     assert "Unreachable: Lakekeeper at http://127.0.0.1:9 cannot be reached" in text
     assert "lakewright/lakekeeper" not in text

@@ -1,4 +1,4 @@
-"""What a refresh costs, in calls that reach the server: lists where lists have what is declared, else one call each."""
+"""The cost of a refresh in calls to the server: one list where a list has the declared values, else one call each."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from lakewright.lakekeeper.warehouse import WarehouseProvider
 from .conftest import Props, Resource
 
 AT_ONCE = 4
-"""So many calls an engine has under way in one provider's process."""
+"""Concurrent calls of an engine in one provider process."""
 
 
 @pytest.fixture
 def calls(light: httpx.Client) -> Callable[[Callable[[], Any]], Counter[str]]:
-    """What an action asks the server for."""
+    """Return a function that runs an action and returns its calls to the server."""
 
     def counted(action: Callable[[], Any]) -> Counter[str]:
         light.delete("/sandbox/v1/calls")
@@ -59,15 +59,14 @@ def namespace_of(warehouse: Resource, name: str, **declared: Any) -> Resource:
 
 
 def read_all(resources: list[Resource]) -> None:
-    """As an engine refreshes: several at a time, in any order; all of them are as they were."""
+    """Read all resources as an engine refreshes them, several at a time in any order; none has changed."""
     with ThreadPoolExecutor(AT_ONCE) as pool:
         for same in pool.map(lambda one: one.provider.read(one.id, one.outs).outs == one.outs, resources):
             assert same
 
 
-def test_a_hundred_warehouses_with_three_namespaces_each_are_a_list_each_level(
-    make: Any, calls: Any, light_project: Props
-) -> None:
+def test_refresh_of_100_warehouses_and_300_namespaces(make: Any, calls: Any, light_project: Props) -> None:
+    """It costs one list for each level."""
     warehouses = [make(f"w{number:03}") for number in range(100)]
     namespaces = [namespace_of(one, name) for one in warehouses for name in ("a", "b", "c")]
     project = Resource(ProjectProvider())
@@ -75,13 +74,13 @@ def test_a_hundred_warehouses_with_three_namespaces_each_are_a_list_each_level(
     project.up(**light_project, name=project_id, adopt=True)
     made = calls(lambda: read_all([project, *warehouses, *namespaces]))
     assert made["GET /management/v1/project-list"] == 1
-    assert 1 <= made.pop("GET /management/v1/warehouse") <= 3  # again when a second has passed
+    assert 1 <= made.pop("GET /management/v1/warehouse") <= 3  # Another list once a second has passed.
     assert sum(made.values()) <= 1 + 100 + 2
     assert made[f"GET /catalog/v1/{warehouses[0].id}/namespaces"] == 1
 
 
 @pytest.mark.since("0.14")
-def test_inactive_warehouses_are_in_the_list_too(make: Any, calls: Any) -> None:
+def test_inactive_warehouses_are_listed_too(make: Any, calls: Any) -> None:
     resting = [make(f"w{number}", active=False) for number in range(3)]
     assert calls(lambda: read_all(resting)) == {"GET /management/v1/warehouse": 1}
 
@@ -92,17 +91,16 @@ def test_one_list_for_each_level_of_namespaces(make: Any, calls: Any) -> None:
     assert calls(lambda: read_all(levels)) == {f"GET /catalog/v1/{warehouse.id}/namespaces": 3}
 
 
-def test_properties_are_not_in_the_list_so_a_namespace_that_declares_some_is_one_call_more(
-    make: Any, calls: Any
-) -> None:
+def test_namespace_with_properties_costs_one_more_call(make: Any, calls: Any) -> None:
+    """Lists have no properties, so a namespace that declares some is read by itself."""
     warehouse = make("main")
     spaces = [namespace_of(warehouse, "plain"), namespace_of(warehouse, "rich", properties={"owner": "a"})]
     root = f"/catalog/v1/{warehouse.id}/namespaces"
     assert calls(lambda: read_all(spaces)) == {f"GET {root}": 1, f"GET {root}/rich": 1}
 
 
-def test_what_is_absent_from_a_list_is_looked_up_before_it_is_gone(make: Any, calls: Any, light: httpx.Client) -> None:
-    """Lists are filtered by rights: a warehouse that may be read and not listed is there."""
+def test_object_missing_from_a_list_is_read_before_it_is_gone(make: Any, calls: Any, light: httpx.Client) -> None:
+    """Lists are filtered by rights: a warehouse that may be read and not listed exists."""
     warehouse = make("main")
     path = "/management/v1/warehouse"
     refused = {"method": "GET", "path": path, "action": "answer", "status": 403, "type": "ProjectActionForbidden"}
@@ -116,13 +114,13 @@ def test_what_is_absent_from_a_list_is_looked_up_before_it_is_gone(make: Any, ca
 
 
 @pytest.fixture
-def impatient(light_project: Props, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tries again at once, so that a test of calls that keep failing is short."""
+def no_retry_delay(light_project: Props, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Retry at once, so that a test of calls that keep failing is short."""
     client = Client(ServerRef(**light_project["server"]), resolve, retry=RetryPolicy(first_wait=0.01))
     monkeypatch.setattr(provider, "shared", lambda *_: client)
 
 
-@pytest.mark.usefixtures("impatient")
+@pytest.mark.usefixtures("no_retry_delay")
 @pytest.mark.parametrize(
     ("fault", "error"),
     [
@@ -133,7 +131,7 @@ def impatient(light_project: Props, monkeypatch: pytest.MonkeyPatch) -> None:
     ],
     ids=["403", "404 of a proxy", "408", "502"],
 )
-def test_a_refusal_or_a_time_out_is_an_error_and_never_gone(
+def test_refusal_or_timeout_is_an_error_and_never_gone(
     make: Any, light: httpx.Client, fault: Props, error: type[Exception]
 ) -> None:
     warehouse = make("main")
@@ -143,7 +141,7 @@ def test_a_refusal_or_a_time_out_is_an_error_and_never_gone(
         warehouse.refresh()
 
 
-def test_a_write_in_between_has_the_list_asked_for_again(make: Any, calls: Any) -> None:
+def test_write_between_two_reads_refreshes_the_list(make: Any, calls: Any) -> None:
     first = make("first")
 
     def read_write_read() -> None:
@@ -151,5 +149,5 @@ def test_a_write_in_between_has_the_list_asked_for_again(make: Any, calls: Any) 
         make("second")
         read_all([first])
 
-    # One of the three is the creation's: it looks for a warehouse of that name.
+    # One of the three calls is the creation's lookup of a warehouse of that name.
     assert calls(read_write_read)["GET /management/v1/warehouse"] == 3

@@ -1,4 +1,4 @@
-"""What rights change: a server that enforces them hides what one may not see, and has managed access to declare."""
+"""A server that enforces rights: hidden objects, and declared managed access."""
 
 from __future__ import annotations
 
@@ -39,15 +39,15 @@ def give(guarded: httpx.Client, path: str, user: str, relation: str) -> None:
 
 
 def as_stranger(resource: Resource, monkeypatch: pytest.MonkeyPatch, unique: str) -> None:
-    """From here on, the stack's token is one of somebody who has no rights."""
-    name = f"STRANGER_{unique}"  # of this test alone: a client keeps its token
+    """Use the token of a user without rights for the stack from here on."""
+    name = f"STRANGER_{unique}"  # A variable of this test only: a client keeps its token.
     monkeypatch.setenv(name, f"stranger-{unique}")
     endpoint = resource.outs["server"]["endpoint"]
     server = {"endpoint": endpoint, "auth": {"kind": "token", "token": f"env:{name}"}}
     resource.outs, resource.inputs = resource.outs | {"server": server}, resource.inputs | {"server": server}
 
 
-def test_a_403_about_a_project_means_gone_to_who_sees_every_project(
+def test_project_403_means_gone_to_who_sees_every_project(
     project: Resource, guarded: httpx.Client, guarded_project: Props
 ) -> None:
     headers = {"x-project-id": project.id}
@@ -57,12 +57,12 @@ def test_a_403_about_a_project_means_gone_to_who_sees_every_project(
     assert project.up(**guarded_project, name="tenant") == "create"
 
 
-def test_deleting_a_project_that_is_gone_is_no_error(project: Resource, guarded: httpx.Client) -> None:
+def test_deleting_a_missing_project_is_no_error(project: Resource, guarded: httpx.Client) -> None:
     guarded.delete("/management/v1/project", headers={"x-project-id": project.id}).raise_for_status()
     project.destroy()
 
 
-def test_a_403_about_a_project_is_an_error_to_everybody_else(
+def test_project_403_is_an_error_to_everybody_else(
     project: Resource, monkeypatch: pytest.MonkeyPatch, unique: str
 ) -> None:
     as_stranger(project, monkeypatch, unique)
@@ -72,18 +72,16 @@ def test_a_403_about_a_project_is_an_error_to_everybody_else(
         project.destroy()
 
 
-def test_a_warehouse_that_may_be_seen_and_not_listed_is_there(
+def test_warehouse_that_is_readable_but_not_listed_exists(
     warehouse: Resource, guarded: httpx.Client, monkeypatch: pytest.MonkeyPatch, unique: str
 ) -> None:
-    """Under a project that one may not enter."""
+    """The user may not list the project."""
     as_stranger(warehouse, monkeypatch, unique)
     give(guarded, f"warehouse/{warehouse.id}", f"stranger-{unique}", "describe")
     assert warehouse.refresh() == "same"
 
 
-def test_managed_access_of_a_warehouse_is_declared_seen_and_healed(
-    warehouse: Resource, declared: Props, guarded: httpx.Client
-) -> None:
+def test_managed_access_of_a_warehouse(warehouse: Resource, declared: Props, guarded: httpx.Client) -> None:
     path = f"{PERMISSIONS}/warehouse/{warehouse.id}"
     managed = declared | {"managed_access": True}
     assert warehouse.up(**managed) == "update"
@@ -95,8 +93,8 @@ def test_managed_access_of_a_warehouse_is_declared_seen_and_healed(
     assert guarded.get(path).json() == {"managed-access": True}
 
 
-def test_managed_access_of_a_namespace_is_declared_seen_and_healed(warehouse: Resource, guarded: httpx.Client) -> None:
-    """What a namespace inherits is not its own: it shows as False there."""
+def test_managed_access_of_a_namespace(warehouse: Resource, guarded: httpx.Client) -> None:
+    """Inherited managed access is not the namespace's own and shows as False there."""
     place: Props = {"server": warehouse.inputs["server"], "warehouse_id": warehouse.id}
     outer, inner = Resource(NamespaceProvider()), Resource(NamespaceProvider())
     outer.up(**place, name="a", managed_access=True)
@@ -110,9 +108,7 @@ def test_managed_access_of_a_namespace_is_declared_seen_and_healed(warehouse: Re
     assert guarded.get(path).json()["managed-access"] is False
 
 
-def test_managed_access_that_is_left_out_costs_no_call_and_is_the_servers_to_keep(
-    warehouse: Resource, declared: Props, guarded: httpx.Client
-) -> None:
+def test_undeclared_managed_access_costs_no_call(warehouse: Resource, declared: Props, guarded: httpx.Client) -> None:
     path = f"{PERMISSIONS}/warehouse/{warehouse.id}"
     guarded.post(f"{path}/managed-access", json={"managed-access": True}).raise_for_status()
     guarded.delete("/sandbox/v1/calls")
@@ -122,7 +118,7 @@ def test_managed_access_that_is_left_out_costs_no_call_and_is_the_servers_to_kee
 
 
 @pytest.mark.parametrize("managed", [True, False])
-def test_managed_access_without_permissions_is_refused_before_anything_is_made(
+def test_managed_access_needs_an_authorizer_with_permissions(
     light_declared: Props, light: httpx.Client, managed: bool
 ) -> None:
     with pytest.raises(UnsupportedServer, match="`managed_access` needs a server that authorizes by OpenFGA"):

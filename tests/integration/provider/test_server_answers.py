@@ -1,4 +1,4 @@
-"""A server's words for no, each taken in its own way: gone, refused, taken, in the way, to be tried again."""
+"""The server's error responses and what each means: missing, refused, taken, blocked, to be retried."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ ROOT = "/management/v1/warehouse"
 
 
 @pytest.fixture(autouse=True)
-def _impatient(light_endpoint: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tries again at once, and waits for nothing that does not come."""
+def _no_delays(light_endpoint: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Retry at once, and do not wait for what does not come."""
     client = Client(ServerRef(endpoint=light_endpoint), resolve, retry=RetryPolicy(first_wait=0.01))
     monkeypatch.setattr(provider, "shared", lambda *_: client)
     monkeypatch.setenv("LAKEWRIGHT_PURGE_WAIT", "0.1")
@@ -44,7 +44,7 @@ def stored(declared: Props, **changes: Any) -> Props:
     return declared | {"storage": declared["storage"] | changes}
 
 
-def test_deleting_a_warehouse_that_is_gone_is_no_error(warehouse: Resource, light: httpx.Client) -> None:
+def test_deleting_a_missing_warehouse_is_no_error(warehouse: Resource, light: httpx.Client) -> None:
     light.delete(f"{ROOT}/{warehouse.id}").raise_for_status()
     warehouse.destroy()
 
@@ -64,7 +64,7 @@ def refuse(light: httpx.Client, method: str, path: str, status: int, kind: str) 
         (409, "WarehouseNotEmpty", errors.NotEmpty),
     ],
 )
-def test_what_stands_in_the_way_of_deleting_a_warehouse(
+def test_reasons_against_deleting_a_warehouse(
     warehouse: Resource, light: httpx.Client, status: int, kind: str, error: type[Exception]
 ) -> None:
     refuse(light, "DELETE", f"{ROOT}/*", status, kind)
@@ -72,7 +72,7 @@ def test_what_stands_in_the_way_of_deleting_a_warehouse(
         warehouse.destroy()
 
 
-def test_a_warehouse_with_a_namespace_in_it_is_not_deleted(warehouse: Resource, light: httpx.Client) -> None:
+def test_warehouse_with_a_namespace_is_not_deleted(warehouse: Resource, light: httpx.Client) -> None:
     light.post(f"/catalog/v1/{warehouse.id}/namespaces", json={"namespace": ["sales"]}).raise_for_status()
     with pytest.raises(errors.NotEmpty, match="namespaces that are not declared: sales"):
         warehouse.destroy()
@@ -103,7 +103,7 @@ def read(declared: Props, warehouse: Resource) -> Callable[[str], Resource]:
 
 
 @pytest.mark.parametrize("kind", ["warehouse", "namespace"])
-def test_an_action_that_is_denied_is_an_error_that_names_it(read: Any, light: httpx.Client, kind: str) -> None:
+def test_denied_action_is_an_error_that_names_it(read: Any, light: httpx.Client, kind: str) -> None:
     resource = read(kind)
     path, forbidden = READ_OF[kind]
     refuse(light, "GET", path, 403, forbidden)
@@ -120,7 +120,7 @@ def test_an_action_that_is_denied_is_an_error_that_names_it(read: Any, light: ht
         ("namespace", "NoSuchNamespaceException"),
     ],
 )
-def test_what_is_missing_is_gone_under_each_of_its_names(read: Any, light: httpx.Client, kind: str, gone: str) -> None:
+def test_each_not_found_type_means_gone(read: Any, light: httpx.Client, kind: str, gone: str) -> None:
     resource = read(kind)
     path = READ_OF[kind][0]
     rules = [
@@ -132,7 +132,7 @@ def test_what_is_missing_is_gone_under_each_of_its_names(read: Any, light: httpx
 
 
 @pytest.mark.parametrize("kind", ["project", "warehouse", "namespace"])
-def test_a_404_that_no_lakekeeper_answered_is_an_error(read: Any, light: httpx.Client, kind: str) -> None:
+def test_404_of_another_server_is_an_error(read: Any, light: httpx.Client, kind: str) -> None:
     resource = read(kind)
     rules = [
         {"method": "GET", "path": path, "action": "answer", "status": 404, "body": "text", "count": None}
@@ -144,7 +144,7 @@ def test_a_404_that_no_lakekeeper_answered_is_an_error(read: Any, light: httpx.C
 
 
 @pytest.mark.parametrize("taken", ["WarehouseAlreadyExists", "WarehouseNameAlreadyExists"])
-def test_a_taken_name_of_a_warehouse_is_looked_at_under_both_its_types(
+def test_both_types_of_a_taken_name_are_looked_up(
     warehouse: Resource, declared: Props, light: httpx.Client, taken: str
 ) -> None:
     refuse(light, "POST", ROOT, 409, taken)
@@ -155,7 +155,7 @@ def test_a_taken_name_of_a_warehouse_is_looked_at_under_both_its_types(
 
 
 @pytest.mark.parametrize("status", [408, 429, 502, 503, 504])
-def test_lost_answer_to_a_create_needs_no_adopt(declared: Props, light: httpx.Client, status: int) -> None:
+def test_lost_response_to_a_create_needs_no_adopt(declared: Props, light: httpx.Client, status: int) -> None:
     rule = {"method": "POST", "path": ROOT, "action": "answer", "status": status, "body": "text", "when": "after"}
     light.put("/sandbox/v1/faults", json=[rule | {"count": 1}]).raise_for_status()
     warehouse = Resource(WarehouseProvider())
@@ -163,7 +163,7 @@ def test_lost_answer_to_a_create_needs_no_adopt(declared: Props, light: httpx.Cl
     assert warehouse.refresh() == "same"
 
 
-def test_create_that_stays_turned_away_says_needs_adopt(declared: Props, light: httpx.Client) -> None:
+def test_repeatedly_refused_create_needs_adopt(declared: Props, light: httpx.Client) -> None:
     rule = {"path": f"{ROOT}*", "action": "answer", "status": 429, "body": "text", "when": "after", "count": None}
     Resource(WarehouseProvider()).preview(**declared)
     light.put("/sandbox/v1/faults", json=[rule]).raise_for_status()
@@ -171,14 +171,14 @@ def test_create_that_stays_turned_away_says_needs_adopt(declared: Props, light: 
         Resource(WarehouseProvider()).up(**declared)
 
 
-def test_retry_after_a_servers_refusal_is_no_proof(warehouse: Resource, declared: Props, light: httpx.Client) -> None:
+def test_retry_after_a_refusal_is_no_proof(warehouse: Resource, declared: Props, light: httpx.Client) -> None:
     """The server applied nothing of the first request, so the object that stops the second is another stack's."""
     rule = {"method": "POST", "path": ROOT, "action": "answer", "status": 409, "type": "ConcurrentUpdateError"}
     light.put("/sandbox/v1/faults", json=[rule | {"count": 1}]).raise_for_status()
     assert "this stack did not make it" in Resource(WarehouseProvider()).refusal(**declared)
 
 
-def test_unfinished_create_says_that_it_needs_adopt(declared: Props, light: httpx.Client) -> None:
+def test_unfinished_create_needs_adopt(declared: Props, light: httpx.Client) -> None:
     protected = declared | {"protected": True}
     refuse(light, "POST", f"{ROOT}/*/protection", 403, "WarehouseActionForbidden")
     with pytest.raises(errors.Forbidden, match=r"exists now, unfinished: the next `up` needs `adopt`"):
@@ -190,7 +190,7 @@ def test_unfinished_create_says_that_it_needs_adopt(declared: Props, light: http
     assert again.refresh() == "same"
 
 
-def test_lost_look_after_a_lost_answer_says_what_is_needed(declared: Props, light: httpx.Client) -> None:
+def test_lost_lookup_after_a_lost_response_names_the_solution(declared: Props, light: httpx.Client) -> None:
     rule = {"path": f"{ROOT}*", "action": "drop", "when": "after", "count": None}
     Resource(WarehouseProvider()).preview(**declared)
     light.put("/sandbox/v1/faults", json=[rule]).raise_for_status()
@@ -200,7 +200,7 @@ def test_lost_look_after_a_lost_answer_says_what_is_needed(declared: Props, ligh
     assert Resource(WarehouseProvider()).up(**declared, adopt=True) == "create"
 
 
-def test_an_overlap_with_another_warehouse_says_so(warehouse: Resource, declared: Props) -> None:
+def test_overlap_with_another_warehouse_is_reported(warehouse: Resource, declared: Props) -> None:
     within = stored(declared, key_prefix="main/within") | {"name": "within"}
     with pytest.raises(
         errors.AlreadyExists, match=r"400 CreateWarehouseStorageProfileOverlap: .*existing warehouse main"
@@ -208,7 +208,7 @@ def test_an_overlap_with_another_warehouse_says_so(warehouse: Resource, declared
         Resource(WarehouseProvider()).up(**within)
 
 
-def test_an_immutable_field_that_the_server_refuses_all_the_same_is_told_in_its_words(
+def test_refused_immutable_field_repeats_the_servers_message(
     warehouse: Resource, declared: Props, light: httpx.Client
 ) -> None:
     refuse(light, "POST", f"{ROOT}/*/storage", 400, "UpdateError")
@@ -228,7 +228,7 @@ def test_an_immutable_field_that_the_server_refuses_all_the_same_is_told_in_its_
         (408, "RequestTimeout"),
     ],
 )
-def test_what_passes_is_tried_again(
+def test_temporary_errors_are_retried(
     warehouse: Resource, declared: Props, light: httpx.Client, status: int, kind: str
 ) -> None:
     path = f"{ROOT}/*/protection"
@@ -239,7 +239,7 @@ def test_what_passes_is_tried_again(
 
 
 @pytest.mark.parametrize("kind", ["MissingAuthorizationHeader", "AuthenticationFailed", "AuthenticationRequired"])
-def test_401_says_where_to_look_under_each_of_its_types(warehouse: Resource, light: httpx.Client, kind: str) -> None:
+def test_each_type_of_401_names_what_to_check(warehouse: Resource, light: httpx.Client, kind: str) -> None:
     refuse(light, "GET", f"{ROOT}*", 401, kind)
     with pytest.raises(errors.NotAuthenticated, match=f"401 {kind}: .* Check `auth`"):
         warehouse.refresh()
@@ -255,7 +255,7 @@ def test_401_says_where_to_look_under_each_of_its_types(warehouse: Resource, lig
         ("ChildTabularProtected", errors.Protected),
     ],
 )
-def test_what_stands_in_the_way_of_dropping_a_namespace(
+def test_reasons_against_dropping_a_namespace(
     read: Any, light: httpx.Client, kind: str, error: type[Exception]
 ) -> None:
     namespace = read("namespace")
@@ -264,6 +264,6 @@ def test_what_stands_in_the_way_of_dropping_a_namespace(
         namespace.destroy()
 
 
-def test_a_project_that_holds_a_warehouse_is_not_deleted(read: Any) -> None:
+def test_project_with_a_warehouse_is_not_deleted(read: Any) -> None:
     with pytest.raises(errors.NotEmpty, match="ProjectNotEmpty"):
         read("project").destroy()

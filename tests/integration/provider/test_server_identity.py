@@ -46,7 +46,7 @@ def project(declared: Props) -> Resource:
 
 
 def moved_to(resource: Resource, endpoint: str) -> None:
-    """As if the name in the endpoint led to another server now: the state's endpoint stays, the server changes."""
+    """Make the endpoint's name lead to another server: the state's endpoint stays, the server changes."""
     resource.outs["server"] = resource.inputs["server"] = {"endpoint": endpoint}
 
 
@@ -113,7 +113,7 @@ def test_old_guard_refuses_on_another_server(declared: Props, other: str) -> Non
 def test_old_state_is_confirmed_by_the_servers_id(
     project: Resource, declared: Props, light: httpx.Client, light_endpoint: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The object was deleted by hand on the right server."""
+    """The object was deleted outside the stack on the right server."""
     del project.outs[server_identity.RECORDED]
     light.delete(f"/management/v1/project/{project.id}").raise_for_status()
     with pytest.raises(MovedServer, match=settings.ACCEPTED_SERVER_ID):

@@ -1,4 +1,4 @@
-"""What a server lets be changed in place, and with which call: a test for every rule that we rely on."""
+"""What a server allows to change in place, and with which call: a test for every rule that the provider relies on."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ def stored(declared: Props, **changes: Any) -> Props:
 
 
 @pytest.fixture
-def bodies(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, Props]]:
-    """What the provider sends to change something: the call's last part, and its body."""
+def update_bodies(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, Props]]:
+    """The updates that the provider sends: the call's last path segment, and its body."""
     sent: list[tuple[str, Props]] = []
     real = Client.call
 
@@ -46,31 +46,32 @@ def bodies(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, Props]]:
     return sent
 
 
-def test_a_changed_profile_takes_its_credential_along_since_one_left_out_is_deleted(
-    warehouse: Resource, declared: Props, bodies: Any, light: httpx.Client
+def test_changed_profile_includes_its_credential(
+    warehouse: Resource, declared: Props, update_bodies: Any, light: httpx.Client
 ) -> None:
+    """The server deletes a credential that a changed profile leaves out."""
     warehouse.up(**stored(declared, sts_token_validity_seconds=900))
-    ((call, body),) = bodies
+    ((call, body),) = update_bodies
     assert call == "storage"
     assert body["storage-credential"]["credential-type"] == "access-key"
     assert light.get(f"{ROOT}/{warehouse.id}").json()["storage-credential-type"]["credential-type"] == "access-key"
 
 
-def test_a_key_alone_is_rotated_by_the_credential_call(
-    warehouse: Resource, declared: Props, bodies: Any, monkeypatch: pytest.MonkeyPatch
+def test_changed_key_uses_the_credential_call(
+    warehouse: Resource, declared: Props, update_bodies: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("STORAGE_SECRET", "another")
     assert warehouse.up(**declared) == "update"
-    ((call, body),) = bodies
+    ((call, body),) = update_bodies
     assert (call, body["new-storage-credential"]["aws-secret-access-key"]) == ("storage-credential", "another")
 
 
-def test_a_credential_that_is_declared_no_more_is_removed(
-    warehouse: Resource, declared: Props, bodies: Any, light: httpx.Client
+def test_undeclared_credential_is_removed(
+    warehouse: Resource, declared: Props, update_bodies: Any, light: httpx.Client
 ) -> None:
     del declared["credential"]
     assert warehouse.up(**declared) == "update"
-    assert bodies == [("storage-credential", {"new-storage-credential": None})]
+    assert update_bodies == [("storage-credential", {"new-storage-credential": None})]
     assert "storage-credential-type" not in light.get(f"{ROOT}/{warehouse.id}").json()
     assert (warehouse.refresh(), warehouse.up(**declared)) == ("same", "same")
 
@@ -91,9 +92,8 @@ def test_a_credential_that_is_declared_no_more_is_removed(
     ],
     ids=str,
 )
-def test_bucket_and_prefix_never_change_and_a_region_with_an_endpoint_of_its_own_alone(
-    warehouse: Resource, declared: Props, change: Props, operation: str
-) -> None:
+def test_storage_properties_that_replace(warehouse: Resource, declared: Props, change: Props, operation: str) -> None:
+    """Bucket and prefix never change in place. A region does only beside a changed endpoint."""
     first = warehouse.id
     assert warehouse.preview(**stored(declared, **change)) == operation
     assert warehouse.up(**stored(declared, **change)) == operation
@@ -109,9 +109,7 @@ def test_before_0_12_no_region_changes_in_place(
     assert warehouse.preview(**moved) == "replace"
 
 
-def test_a_region_that_changed_behind_the_back_and_cannot_change_back_is_a_replacement(
-    warehouse: Resource, declared: Props, light: httpx.Client
-) -> None:
+def test_region_drift_that_cannot_be_undone_replaces(warehouse: Resource, declared: Props, light: httpx.Client) -> None:
     profile = light.get(f"{ROOT}/{warehouse.id}").json()["storage-profile"]
     body = {"storage-profile": profile | {"region": "eu-west-1", "endpoint": "http://s3.test"}}
     light.post(f"{ROOT}/{warehouse.id}/storage", json=body).raise_for_status()
@@ -119,13 +117,13 @@ def test_a_region_that_changed_behind_the_back_and_cannot_change_back_is_a_repla
     assert warehouse.preview(**declared) == "replace"
 
 
-def test_the_project_of_a_warehouse_never_changes(warehouse: Resource, declared: Props, light: httpx.Client) -> None:
+def test_another_project_replaces(warehouse: Resource, declared: Props, light: httpx.Client) -> None:
     other = f"{declared['project_id']}-2"
     light.post("/management/v1/project", json={"project-id": other, "project-name": other}).raise_for_status()
     assert warehouse.up(**declared | {"project_id": other}) == "replace"
 
 
-def test_a_name_changes_in_place_and_so_does_its_case_alone(warehouse: Resource, declared: Props) -> None:
+def test_name_and_its_case_change_in_place(warehouse: Resource, declared: Props) -> None:
     first = warehouse.id
     assert warehouse.up(**declared | {"name": "other"}) == "update"
     assert warehouse.up(**declared | {"name": "OTHER"}) == "update"
@@ -133,15 +131,14 @@ def test_a_name_changes_in_place_and_so_does_its_case_alone(warehouse: Resource,
     assert warehouse.refresh() == "same"
 
 
-def test_a_layout_that_is_left_out_is_the_servers_to_keep(warehouse: Resource, declared: Props) -> None:
+def test_undeclared_layout_is_the_servers_to_keep(warehouse: Resource, declared: Props) -> None:
     layout = {"type": "tabular-only", "tabular": "{uuid}"}
     warehouse.up(**stored(declared, storage_layout=layout))
     assert warehouse.up(**declared) == "same"
 
 
-def test_alternative_protocols_are_said_no_to_outright_since_the_server_would_keep_an_earlier_yes(
-    warehouse: Resource, declared: Props, light: httpx.Client
-) -> None:
+def test_alternative_protocols_are_sent_as_false(warehouse: Resource, declared: Props, light: httpx.Client) -> None:
+    """The server would keep an earlier `true` if the field were left out."""
     warehouse.up(**stored(declared, allow_alternative_protocols=True))
     assert warehouse.up(**declared) == "update"
     found = light.get(f"{ROOT}/{warehouse.id}").json()["storage-profile"]
@@ -159,33 +156,32 @@ def test_alternative_protocols_are_said_no_to_outright_since_the_server_would_ke
     ],
     ids=lambda value: next(iter(value)) if isinstance(value, dict) else "",
 )
-def test_an_inactive_warehouse_is_woken_for_the_changes_that_need_it_and_for_no_other(
-    warehouse: Resource, declared: Props, bodies: Any, change: Props, wakes: bool
+def test_inactive_warehouse_is_activated_only_where_needed(
+    warehouse: Resource, declared: Props, update_bodies: Any, change: Props, wakes: bool
 ) -> None:
     resting = declared | {"active": False}
     warehouse.up(**resting)
-    bodies.clear()
+    update_bodies.clear()
     changed = resting | change | {"storage": declared["storage"] | change.get("storage", {})}
     assert warehouse.up(**changed) == "update"
-    calls = [call for call, _ in bodies]
+    calls = [call for call, _ in update_bodies]
     assert (calls[0] == "activate", calls[-1] == "deactivate") == (wakes, wakes)
     assert warehouse.refresh() == "same"
 
 
-@pytest.mark.since("0.14")  # whose lists have the inactive warehouse
-def test_a_rename_onto_a_taken_name_is_refused_before_the_server_would_answer_503(
-    warehouse: Resource, declared: Props, bodies: Any
-) -> None:
+@pytest.mark.since("0.14")  # Only newer lists have the inactive warehouse.
+def test_rename_onto_a_taken_name_is_refused_early(warehouse: Resource, declared: Props, update_bodies: Any) -> None:
+    """The server would answer 503."""
     other = Resource(WarehouseProvider())
     other.up(**stored(declared, key_prefix="other") | {"name": "other", "active": False})
-    bodies.clear()
+    update_bodies.clear()
     with pytest.raises(NotOurs, match=rf"cannot be named `Other`: warehouse {other.id}"):
         warehouse.up(**declared | {"name": "Other"})
-    assert bodies == []
+    assert update_bodies == []
 
 
-def test_protection_is_never_overridden_by_force(warehouse: Resource, declared: Props, bodies: Any) -> None:
+def test_protection_is_never_overridden_by_force(warehouse: Resource, declared: Props, update_bodies: Any) -> None:
     warehouse.up(**declared | {"protected": True})
     with pytest.raises(errors.Protected, match="WarehouseProtected"):
         warehouse.destroy()
-    assert "force" not in dict(bodies)[warehouse.id]
+    assert "force" not in dict(update_bodies)[warehouse.id]

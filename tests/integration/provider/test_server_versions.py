@@ -38,8 +38,8 @@ SCHEMA = {"type": "struct", "fields": [{"id": 1, "name": "id", "required": True,
 
 
 @dataclass
-class Old:
-    """A server that plays a version, and what is declared on it."""
+class OldServer:
+    """A server that plays a version, and declarations on it."""
 
     version: Version
     http: httpx.Client
@@ -73,7 +73,7 @@ class Old:
 
 
 @pytest.fixture(scope="module")
-def servers(sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Old]]:
+def servers(sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, OldServer]]:
     import boto3
 
     admin = sandbox.admin
@@ -82,17 +82,17 @@ def servers(sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Itera
     s3 = boto3.Session(*keys, region_name="us-east-1").client("s3", endpoint_url=sandbox.aws.endpoint)
     s3.create_bucket(Bucket=bucket)
     with ExitStack() as stack:
-        started: dict[str, Old] = {}
+        started: dict[str, OldServer] = {}
         for version in VERSIONS:
             database = f"sqlite:///{tmp_path_factory.mktemp('version') / 'lakekeeper.db'}"
             app = create_app(Settings(database=database, version=version, skip_storage_validation=True))
             http = stack.enter_context(httpx.Client(base_url=stack.enter_context(serving(app)), timeout=30))
-            started[version] = Old(version, http, sandbox, bucket)
+            started[version] = OldServer(version, http, sandbox, bucket)
         yield started
 
 
 @pytest.fixture(params=VERSIONS)
-def old(request: Any, servers: dict[str, Old], sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> Old:
+def old(request: Any, servers: dict[str, OldServer], sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> OldServer:
     monkeypatch.setenv("KEY_ID", sandbox.admin.access_key_id)
     monkeypatch.setenv("KEY", sandbox.admin.secret_access_key.get_secret_value())
     monkeypatch.setenv("OTHER_KEY", "another")
@@ -102,13 +102,13 @@ def old(request: Any, servers: dict[str, Old], sandbox: Sandbox, monkeypatch: py
 
 
 def refused(resource: Resource, **props: Any) -> str:
-    """What is said of props that this version does not know."""
+    """Return the error about properties that this version does not know."""
     with pytest.raises(UnsupportedServer) as told:
         resource.up(**props)
     return str(told.value)
 
 
-def test_the_life_of_a_warehouse_and_a_namespace(old: Old) -> None:
+def test_life_of_a_warehouse_and_a_namespace(old: OldServer) -> None:
     declared = old.warehouse(delete_profile={"type": "soft", "expiration_seconds": 60})
     warehouse, namespace = Resource(WarehouseProvider()), Resource(NamespaceProvider())
     assert warehouse.up(**declared) == "create"
@@ -146,7 +146,7 @@ def test_the_life_of_a_warehouse_and_a_namespace(old: Old) -> None:
     assert old.http.get(path).status_code == 404
 
 
-def test_row_default_project_calls_are_not_needed(old: Old) -> None:
+def test_row_default_project_calls_are_not_needed(old: OldServer) -> None:
     project, declared = Resource(ProjectProvider()), old.project()
     assert project.up(**declared) == "create"
     assert project.up(**declared | {"name": "renamed"}) == "update"
@@ -154,8 +154,8 @@ def test_row_default_project_calls_are_not_needed(old: Old) -> None:
     project.destroy()
 
 
-def test_row_warehouse_id_key_and_s3_key_names(old: Old) -> None:
-    """Created by whichever key the answer has; its access key was understood, whatever its fields are called."""
+def test_row_warehouse_id_key_and_s3_key_names(old: OldServer) -> None:
+    """Any id key of the response works, and the server understands its access key under either name."""
     warehouse = Resource(WarehouseProvider())
     warehouse.up(**old.warehouse())
     found = old.http.get(f"/management/v1/warehouse/{warehouse.id}").json()
@@ -168,7 +168,7 @@ def test_row_warehouse_id_key_and_s3_key_names(old: Old) -> None:
     ("name", "since"),
     [("sts_endpoint", "0.12"), ("storage_layout", "0.12"), ("format versions", "0.13")],
 )
-def test_row_fields_that_would_be_dropped_are_refused(old: Old, name: str, since: str) -> None:
+def test_row_fields_that_would_be_dropped_are_refused(old: OldServer, name: str, since: str) -> None:
     declared = old.warehouse()
     changes: dict[str, Props] = {
         "sts_endpoint": {"storage": declared["storage"] | {"sts_endpoint": "http://sts.test"}},
@@ -188,7 +188,7 @@ def test_row_fields_that_would_be_dropped_are_refused(old: Old, name: str, since
     assert old.http.get("/management/v1/warehouse", headers=header).json() == {"warehouses": []}
 
 
-def test_row_region_update(old: Old) -> None:
+def test_row_region_update(old: OldServer) -> None:
     warehouse, declared = Resource(WarehouseProvider()), old.warehouse()
     warehouse.up(**declared)
     moved = declared | {"storage": declared["storage"] | {"region": "eu-west-1"}}
@@ -197,8 +197,8 @@ def test_row_region_update(old: Old) -> None:
     assert warehouse.refresh() == "same"
 
 
-def test_row_credential_kind_that_is_told_or_not(old: Old) -> None:
-    """Removed behind the back: seen where servers tell the kind, and no false alarm where they do not."""
+def test_row_credential_kind_reported_or_not(old: OldServer) -> None:
+    """A removed credential is drift where servers report the kind, and no false alarm elsewhere."""
     warehouse, declared = Resource(WarehouseProvider()), old.warehouse()
     warehouse.up(**declared)
     path = f"/management/v1/warehouse/{warehouse.id}/storage-credential"
@@ -206,7 +206,7 @@ def test_row_credential_kind_that_is_told_or_not(old: Old) -> None:
     assert warehouse.refresh() == ("update" if old.since("0.12") else "same")
 
 
-def test_row_not_found_type_of_warehouses(old: Old) -> None:
+def test_row_not_found_type_of_warehouses(old: OldServer) -> None:
     warehouse, namespace = Resource(WarehouseProvider()), Resource(NamespaceProvider())
     warehouse.up(**old.warehouse())
     namespace.up(server=old.server, warehouse_id=warehouse.id, name="n")
@@ -215,8 +215,8 @@ def test_row_not_found_type_of_warehouses(old: Old) -> None:
     assert (namespace.refresh(), warehouse.refresh()) == ("delete", "delete")
 
 
-def test_row_name_clash_type(old: Old) -> None:
-    """A warehouse that is there already is taken over, and no second one is made."""
+def test_row_name_clash_type(old: OldServer) -> None:
+    """An existing warehouse is adopted, and no second one is made."""
     declared = old.warehouse()
     first, again = Resource(WarehouseProvider()), Resource(WarehouseProvider())
     first.up(**declared)
@@ -224,7 +224,7 @@ def test_row_name_clash_type(old: Old) -> None:
     assert again.id == first.id
 
 
-def test_row_task_queue_names(old: Old) -> None:
+def test_row_task_queue_names(old: OldServer) -> None:
     warehouse = Resource(WarehouseProvider())
     warehouse.up(**old.warehouse())
     queue = Resource(TaskQueueConfigProvider())
@@ -236,8 +236,8 @@ def test_row_task_queue_names(old: Old) -> None:
     assert found == {"queue-config": {"queue-name": name}, "max-seconds-since-last-heartbeat": 77}
 
 
-def test_row_undrop_path_and_default_layout(old: Old) -> None:
-    """A table is found again wherever its version puts it, and brought back."""
+def test_row_undrop_path_and_default_layout(old: OldServer) -> None:
+    """A table is found at the path of its version, and restored."""
     warehouse, namespace = Resource(WarehouseProvider()), Resource(NamespaceProvider())
     warehouse.up(**old.warehouse(delete_profile={"type": "soft", "expiration_seconds": 3600}))
     namespace.up(server=old.server, warehouse_id=warehouse.id, name="n")
@@ -256,7 +256,7 @@ def test_row_undrop_path_and_default_layout(old: Old) -> None:
     assert [one.name for one in tabulars.live(client, warehouse.id, ("n",))] == ["t"]
 
 
-def test_row_role_identifiers(old: Old) -> None:
+def test_row_role_identifiers(old: OldServer) -> None:
     project = old.project()
     Resource(ProjectProvider()).up(**project)
     role = Resource(RoleProvider())
@@ -271,8 +271,8 @@ def test_row_role_identifiers(old: Old) -> None:
         assert "`provider_id` needs Lakekeeper 0.12 or newer" in refused(Resource(RoleProvider()), **sourced)
 
 
-def test_row_grants(old: Old) -> None:
-    """Under allow-all, only the newest server keeps grants; the others are named, and nothing is sent to them."""
+def test_row_grants(old: OldServer) -> None:
+    """Under allow-all only the newest server keeps grants. The others are named, and nothing is sent to them."""
     warehouse = Resource(WarehouseProvider())
     warehouse.up(**old.warehouse())
     grant = Resource(GrantProvider())
@@ -292,7 +292,7 @@ def test_row_grants(old: Old) -> None:
         grant.up(**declared)
 
 
-def test_row_dry_runs(old: Old) -> None:
+def test_row_dry_runs(old: OldServer) -> None:
     project = old.project()
     Resource(ProjectProvider()).up(**project)
     profile = {"type": "s3", "bucket": old.bucket, "region": "us-east-1", "sts-enabled": False}
@@ -301,7 +301,7 @@ def test_row_dry_runs(old: Old) -> None:
     assert (checks is not None) == old.since("0.14")
 
 
-def test_row_info_keys(old: Old) -> None:
+def test_row_info_keys(old: OldServer) -> None:
     found = old.client().server()
     assert ".".join(map(str, found.version)) == old.version
     assert found.version_text == REPORTED[old.version]

@@ -1,4 +1,4 @@
-"""Random lives of a stack: declared, changed, drifted, struck by faults; after each `up` the server equals it.
+"""Random changes of a stack: declarations, updates, drift and faults. After each `up` the server equals the stack.
 
 The short form runs with every `make test`; `make test-all` takes 10,000 steps.
 """
@@ -26,19 +26,19 @@ from .conftest import Props
 from .fault_cases import access_key, storage
 from .random_stack import Declared, Object, Stack, found_on_server, wanted_on_server
 from .random_tables import AGES, REAL_KEY, make_bucket, real_storage
-from .test_faults import FULL, Operator, operator, switched
+from .test_faults import FULL, Operator, fault_server, operator
 
-__all__ = ["operator", "switched"]
+__all__ = ["fault_server", "operator"]
 
 LIVES, STEPS = (250, 50) if FULL else (10, 15)
-"""Some lives end early: on average after 42 of 50 steps."""
+"""Some runs end early: on average after 42 of 50 steps."""
 _tags = count(1)
 
 PROJECTS = ("p0", "p1")
 WAREHOUSES = ("w0", "w1", "w2")
 NAMESPACES = ("a", "a.x", "b")
 ON_S3 = "w0"
-"""The warehouse that has real storage, and the tables."""
+"""The warehouse with real storage, and the tables."""
 NAMES = st.sampled_from(["north", "South", "ost"])
 TEXTS = st.dictionaries(st.sampled_from(["owner", "team"]), st.sampled_from(["x", "y"]), max_size=2)
 DELETION = st.sampled_from([{"type": "hard"}, {"type": "soft", "expiration_seconds": 60}])
@@ -57,8 +57,8 @@ FAULTS = st.sampled_from(
 )
 
 
-class Lives(RuleBasedStateMachine):
-    """One stack on a server that others use too. `operator` and `sandbox` are set by the test."""
+class RandomStack(RuleBasedStateMachine):
+    """One stack on a server that others use too. The test sets `operator` and `sandbox`."""
 
     operator: Operator
     sandbox: Sandbox
@@ -66,17 +66,17 @@ class Lives(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.tag = f"life-{os.getpid()}-{next(_tags)}"
-        self.http: httpx.Client = self.operator.switched.http
+        self.http: httpx.Client = self.operator.fault_server.http
         self.http.post("/management/v1/bootstrap", json={"accept-terms-of-use": True})
         self.declared: Declared = {}
         self.stack = Stack(self.operator.server)
         self.ages: dict[str, int] = {}
         self.settled = True
-        """Nothing was changed behind the stack's back since the last `up`."""
+        """Whether nothing was changed outside the stack since the last `up`."""
         self.guarded: set[str] = set()
-        """The warehouses that were protected by the last `up`, or held something that was: they stay where they are."""
+        """Warehouses that the last `up` protected, or that held protected objects: they cannot be moved."""
 
-    # What a program says.
+    # Declarations of the program.
 
     @initialize(name=NAMES, delete_profile=DELETION)
     def begin(self, name: str, delete_profile: Props) -> None:
@@ -104,7 +104,7 @@ class Lives(RuleBasedStateMachine):
         allowed_format_versions=st.sampled_from([[1, 2, 3], [2], [2, 3]]),
     )
     def declare_warehouse(self, slot: str, project: str, prefix: str, key: str | None, **more: Any) -> None:
-        """Always with its format versions: without, they would be whatever the server has."""
+        """Declare a warehouse with its format versions, which the server would choose otherwise."""
         if ("project", project) not in self.declared:
             return
         before = self.declared.get(("warehouse", slot))
@@ -146,7 +146,7 @@ class Lives(RuleBasedStateMachine):
 
     @rule(project=st.sampled_from(PROJECTS), name=NAMES, description=st.sampled_from(["", "d", "e"]))
     def declare_role(self, project: str, name: str, description: str) -> None:
-        """Always with a description, if an empty one: without, it would be whatever the server has."""
+        """Declare a role with a description, which the server would keep otherwise."""
         if ("project", project) in self.declared:
             props = {"project_id": f"{self.tag}-{project}", "name": name, "description": description}
             self.declared["role", project] = Object(RoleProvider, props, needs=("project", project))
@@ -159,13 +159,13 @@ class Lives(RuleBasedStateMachine):
     @precondition(lambda self: self.settled and self.declared)
     @rule(data=st.data())
     def leave_out(self, data: st.DataObject) -> None:
-        """Only what nothing needs, and nothing protects."""
+        """Remove a declaration that nothing needs or protects."""
         needed = {one.needs for one in self.declared.values()}
         free = [key for key, one in self.declared.items() if key not in needed and not one.props.get("protected")]
         if free:
             del self.declared[data.draw(st.sampled_from(sorted(free)))]
 
-    # What happens behind its back.
+    # Changes outside the stack.
 
     @rule(data=st.data(), name=NAMES)
     def drift(self, data: st.DataObject, name: str) -> None:
@@ -178,7 +178,7 @@ class Lives(RuleBasedStateMachine):
         drifts[what]()
         self.settled = False
 
-    # What an operator does.
+    # Operations.
 
     @rule()
     def up(self) -> None:
@@ -189,8 +189,8 @@ class Lives(RuleBasedStateMachine):
 
     @rule(fault=FAULTS, nth=st.integers(1, 25), times=st.sampled_from([1, 2, None]))
     def up_under_a_fault(self, fault: Props, nth: int, times: int | None) -> None:
-        struck = fault | {"nth": nth, "count": times}
-        failure, _ = self.operator.struck(lambda: self.stack.up(self.declared), struck)
+        limited = fault | {"nth": nth, "count": times}
+        failure, _ = self.operator.run_with_fault(lambda: self.stack.up(self.declared), limited)
         assert failure is None or self.operator.server["endpoint"] in str(failure)
         self.up()
 
@@ -208,7 +208,7 @@ class Lives(RuleBasedStateMachine):
         return real_storage(self.sandbox, prefix) if slot == ON_S3 else storage(prefix)
 
     def teardown(self) -> None:
-        self.operator.switched.install()
+        self.operator.fault_server.install()
         self.up()
         self.destroy()
 
@@ -219,9 +219,9 @@ def test_after_each_up_the_server_equals_the_declaration(
 ) -> None:
     for name, value in make_bucket(sandbox).items():
         monkeypatch.setenv(name, value)
-    Lives.operator, Lives.sandbox = operator, sandbox
+    RandomStack.operator, RandomStack.sandbox = operator, sandbox
     run_state_machine_as_test(
-        Lives,
+        RandomStack,
         settings=settings(
             max_examples=LIVES,
             stateful_step_count=STEPS,

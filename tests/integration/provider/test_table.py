@@ -1,4 +1,4 @@
-"""A table's life: made, evolved while it holds data, drifted and healed, dropped only when told to."""
+"""Tables: made, evolved while they hold data, drifted and restored, dropped only with `purge`."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ SOFT = {"type": "soft", "expiration_seconds": 86400}
 
 @pytest.fixture
 def orders(warehouse: Resource, server: Props, http: httpx.Client) -> Props:
-    """A table as a program declares it."""
+    """A declared table."""
     http.post(f"/catalog/v1/{warehouse.id}/namespaces", json={"namespace": ["sales"]}).raise_for_status()
     return {
         "server": server,
@@ -53,7 +53,7 @@ def table(orders: Props) -> Resource:
 
 @pytest.fixture
 def iceberg(server: Props, project_id: str, sandbox: Any) -> Callable[..., IcebergTable]:
-    """A job's view of a table: PyIceberg, with the sandbox's keys."""
+    """Return a function that loads a table as a job does: by PyIceberg, with the sandbox's keys."""
 
     def load(name: str = "sales.orders") -> IcebergTable:
         key = sandbox.admin
@@ -87,13 +87,13 @@ def columns(http: httpx.Client, orders: Props) -> list[Props]:
     return next(one["fields"] for one in now["schemas"] if one["schema-id"] == now["current-schema-id"])
 
 
-def changed(position: int, **changes: Any) -> list[Props]:
-    """The columns, one of them changed."""
+def with_changed_column(position: int, **changes: Any) -> list[Props]:
+    """Return the columns, one of them changed."""
     return [one | changes if at == position else one for at, one in enumerate(COLUMNS)]
 
 
 def committed(http: httpx.Client, orders: Props, *updates: Props) -> None:
-    """A job's commit."""
+    """Commit updates as a job does."""
     http.post(url(orders), json={"requirements": [], "updates": list(updates)}).raise_for_status()
 
 
@@ -102,7 +102,7 @@ def with_schema(fields: list[Props]) -> list[Props]:
     return [{"action": "add-schema", "schema": schema}, {"action": "set-current-schema", "schema-id": -1}]
 
 
-def test_made_read_and_left_alone(table: Resource, orders: Props, http: httpx.Client) -> None:
+def test_table_is_created_and_read(table: Resource, orders: Props, http: httpx.Client) -> None:
     now = metadata(http, orders)
     assert table.id == table.outs["table_id"] == now["table-uuid"]
     assert table.outs["table_location"] == now["location"]
@@ -113,7 +113,7 @@ def test_made_read_and_left_alone(table: Resource, orders: Props, http: httpx.Cl
     assert table.refresh() == "same"
 
 
-def test_rows_of_before_an_evolution_stay_readable_beside_new_ones(
+def test_old_rows_stay_readable_beside_new_ones(
     table: Resource, orders: Props, iceberg: Callable[..., IcebergTable]
 ) -> None:
     table.up(**orders | {"partition_by": ["day"]})
@@ -152,9 +152,7 @@ def _rows(**values: pa.Array) -> pa.Table:
     return pa.table(values, schema=schema)
 
 
-def test_unsafe_changes_are_refused_in_the_preview_and_nothing_happens(
-    table: Resource, orders: Props, http: httpx.Client
-) -> None:
+def test_preview_refuses_unsafe_changes(table: Resource, orders: Props, http: httpx.Client) -> None:
     before = metadata(http, orders)
     unsafe = [{"name": "id", "type": "string", "required": True}, {"name": "n", "type": "int", "required": True}]
     with pytest.raises(EvolutionRefused) as caught:
@@ -169,17 +167,17 @@ def test_unsafe_changes_are_refused_in_the_preview_and_nothing_happens(
     assert metadata(http, orders) == before
 
 
-def test_a_column_goes_only_when_it_is_named(table: Resource, orders: Props, http: httpx.Client) -> None:
+def test_column_is_dropped_only_when_it_is_named(table: Resource, orders: Props, http: httpx.Client) -> None:
     fewer = orders | {"columns": [one for one in COLUMNS if one["name"] != "note"]}
     with pytest.raises(EvolutionRefused, match="name it in `dropped_columns`"):
         table.preview(**fewer)
     assert table.up(**fewer, dropped_columns=["note"]) == "update"
     assert [one["name"] for one in columns(http, orders)] == ["id", "day", "lines"]
-    assert table.up(**fewer) == "update"  # the state alone
+    assert table.up(**fewer) == "update"  # The state alone.
     assert table.refresh() == "same"
 
 
-def test_properties_are_ours_as_far_as_they_are_declared(table: Resource, orders: Props, http: httpx.Client) -> None:
+def test_only_declared_properties_are_managed(table: Resource, orders: Props, http: httpx.Client) -> None:
     engine = {"written-by": "an engine", "write.parquet.compression-codec": "gzip"}
     committed(http, orders, {"action": "set-properties", "updates": engine})
     assert table.refresh() == "update"
@@ -190,15 +188,16 @@ def test_properties_are_ours_as_far_as_they_are_declared(table: Resource, orders
     assert table.refresh() == "same"
 
 
-def test_what_jobs_renamed_dropped_or_made_optional_is_seen_and_healed(
-    table: Resource, orders: Props, http: httpx.Client
-) -> None:
+def test_columns_that_jobs_changed_are_drift_and_restored(table: Resource, orders: Props, http: httpx.Client) -> None:
+    """Jobs renamed, dropped and made columns optional."""
     loose = orders | {"identifier": [], "partition_by": []}
     table.up(**loose)
     ids = table.outs["field_ids"]
     fields = columns(http, orders)
     fields[1]["name"] = "when"
-    committed(http, orders, *with_schema([fields[1], fields[0], fields[3]]))  # `note` dropped, `day` renamed, reordered
+    committed(
+        http, orders, *with_schema([fields[1], fields[0], fields[3]])
+    )  # `note` dropped, `day` renamed, columns reordered.
     assert table.refresh() == "update"
     assert [one["name"] for one in table.outs["columns"]] == ["when", "id", "lines"]
     assert table.up(**loose) == "update"
@@ -207,15 +206,13 @@ def test_what_jobs_renamed_dropped_or_made_optional_is_seen_and_healed(
     assert table.refresh() == "same"
 
 
-def test_a_column_that_a_job_added_is_shown_and_never_dropped(
-    table: Resource, orders: Props, http: httpx.Client
-) -> None:
+def test_column_that_a_job_added_is_reported_and_kept(table: Resource, orders: Props, http: httpx.Client) -> None:
     extra = {"id": 90, "name": "extra", "required": False, "type": "string"}
     committed(http, orders, *with_schema([*columns(http, orders), extra]))
     wider = orders | {"columns": [*COLUMNS, {"name": "more", "type": "long"}], "identifier": []}
-    assert table.up(**wider) == "update"  # nobody looked: what is not known is built upon
+    assert table.up(**wider) == "update"  # Without a refresh the unknown column is kept.
     assert [one["name"] for one in columns(http, orders)][-2:] == ["extra", "more"]
-    for _ in range(2):  # it stays drift, and refused, however often one looks
+    for _ in range(2):  # It stays drift, and is refused, after any number of refreshes.
         assert table.refresh() == "update"
         (refusal,) = table.refused(**wider)
         assert "`extra` is in the table and not declared" in refusal
@@ -224,7 +221,7 @@ def test_a_column_that_a_job_added_is_shown_and_never_dropped(
     assert table.up(**wider, undeclared_columns="refuse", dropped_columns=["extra"]) in {"update"}
 
 
-def test_a_name_and_a_namespace_change_in_place(table: Resource, orders: Props, http: httpx.Client) -> None:
+def test_name_and_namespace_change_in_place(table: Resource, orders: Props, http: httpx.Client) -> None:
     http.post(f"/catalog/v1/{orders['warehouse_id']}/namespaces", json={"namespace": ["old"]}).raise_for_status()
     moved = orders | {"namespace": "old", "name": "purchases"}
     assert table.up(**moved) == "update"
@@ -232,13 +229,13 @@ def test_a_name_and_a_namespace_change_in_place(table: Resource, orders: Props, 
     assert table.refresh() == "same"
 
 
-def test_a_name_that_is_taken_is_told_so(table: Resource, orders: Props, make_table: Any) -> None:
+def test_taken_name_is_reported(table: Resource, orders: Props, make_table: Any) -> None:
     make_table(orders["warehouse_id"], "sales", "purchases")
     with pytest.raises(NotOurs, match="is taken by another table or view"):
         table.up(**orders | {"name": "purchases"})
 
 
-def test_one_renamed_behind_the_back_is_named_back(table: Resource, orders: Props, http: httpx.Client) -> None:
+def test_rename_by_a_job_is_reverted(table: Resource, orders: Props, http: httpx.Client) -> None:
     http.post(f"/catalog/v1/{orders['warehouse_id']}/namespaces", json={"namespace": ["new"]}).raise_for_status()
     for namespace in ("sales", "new"):
         ends = {"namespace": ["sales"], "name": "orders"}, {"namespace": [namespace], "name": "away"}
@@ -250,7 +247,7 @@ def test_one_renamed_behind_the_back_is_named_back(table: Resource, orders: Prop
         assert metadata(http, orders)["table-uuid"] == table.id
 
 
-def test_one_made_again_is_seen_taken_over_and_led_to_the_declaration(
+def test_recreated_table_is_adopted_and_updated(
     table: Resource, orders: Props, http: httpx.Client, make_table: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
     first = table.id
@@ -266,13 +263,13 @@ def test_one_made_again_is_seen_taken_over_and_led_to_the_declaration(
     assert table.refresh() == "same"
 
 
-def test_one_that_is_gone_for_good_is_made_anew(table: Resource, orders: Props, http: httpx.Client) -> None:
+def test_purged_table_is_recreated(table: Resource, orders: Props, http: httpx.Client) -> None:
     http.delete(url(orders)).raise_for_status()
     assert table.refresh() == "delete"
     assert table.up(**orders) == "create"
 
 
-def test_a_soft_deleted_one_is_brought_back_with_its_data(  # noqa: PLR0917 - fixtures
+def test_soft_deleted_table_is_restored_with_its_data(  # noqa: PLR0917 - fixtures
     table: Resource,
     orders: Props,
     warehouse: Resource,
@@ -290,7 +287,7 @@ def test_a_soft_deleted_one_is_brought_back_with_its_data(  # noqa: PLR0917 - fi
     assert table.refresh() == "same"
 
 
-def test_protection_is_set_seen_and_healed(table: Resource, orders: Props, http: httpx.Client) -> None:
+def test_protection_is_set_and_its_drift_restored(table: Resource, orders: Props, http: httpx.Client) -> None:
     assert table.up(**orders, protected=True) == "update"
     protection = f"/management/v1/warehouse/{orders['warehouse_id']}/table/{table.id}/protection"
     http.post(protection, json={"protected": False}).raise_for_status()
@@ -300,7 +297,7 @@ def test_protection_is_set_seen_and_healed(table: Resource, orders: Props, http:
         table.destroy()
 
 
-def test_it_is_dropped_with_purge_alone(table: Resource, orders: Props, http: httpx.Client, objects: Any) -> None:
+def test_table_is_dropped_with_purge_only(table: Resource, orders: Props, http: httpx.Client, objects: Any) -> None:
     with pytest.raises(HoldsTables, match="its `deletion` is `protect`"):
         table.destroy()
     table.up(**orders, deletion="retain")
@@ -311,7 +308,7 @@ def test_it_is_dropped_with_purge_alone(table: Resource, orders: Props, http: ht
     assert http.get(url(orders)).status_code == 404
 
 
-def test_another_place_replaces_under_the_rules_of_deletion(table: Resource, orders: Props, storage: Props) -> None:
+def test_another_location_replaces_by_the_deletion_rules(table: Resource, orders: Props, storage: Props) -> None:
     elsewhere = orders | {"location": f"s3://{storage['bucket']}/{storage['key_prefix']}/elsewhere/"}
     with pytest.raises(HoldsTables, match="would be replaced"):
         table.preview(**elsewhere)
@@ -323,7 +320,7 @@ def test_another_place_replaces_under_the_rules_of_deletion(table: Resource, ord
     assert table.refresh() == "same"
 
 
-def test_hidden_by_an_inactive_warehouse_is_not_gone(
+def test_table_in_an_inactive_warehouse_is_not_gone(
     table: Resource, orders: Props, http: httpx.Client, capsys: pytest.CaptureFixture[str]
 ) -> None:
     http.post(f"/management/v1/warehouse/{orders['warehouse_id']}/deactivate").raise_for_status()
@@ -331,7 +328,7 @@ def test_hidden_by_an_inactive_warehouse_is_not_gone(
     assert "cannot be seen while its warehouse is inactive" in capsys.readouterr().err
 
 
-def test_killed_create_is_taken_over_and_no_other_table(table: Resource, orders: Props, interrupted: Any) -> None:
+def test_killed_create_adopts_its_own_table_only(table: Resource, orders: Props, interrupted: Any) -> None:
     assert "adopt=True" in Resource(TableProvider()).refusal(**orders)
     interrupted("Table", orders)
     assert Resource(TableProvider()).up(**orders) == "create"
@@ -344,7 +341,7 @@ def test_killed_create_is_taken_over_and_no_other_table(table: Resource, orders:
     assert adopted.refresh() == "same"
 
 
-def test_a_preview_lists_what_adopting_changes_or_why_it_must_not_be(
+def test_preview_lists_the_changes_of_adoption_or_refuses(
     table: Resource, orders: Props, capsys: pytest.CaptureFixture[str]
 ) -> None:
     wider = orders | {"columns": [*COLUMNS, {"name": "more", "type": "long"}], "sort_by": [], "adopt": True}

@@ -1,4 +1,4 @@
-"""Commits of `up` and of jobs at the same time: ours build upon theirs while that is safe, and never blindly."""
+"""Concurrent commits of `up` and of jobs: the provider builds on a job's commit while that is safe."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ COLUMNS: list[Props] = [{"name": "id", "type": "int"}, {"name": "note", "type": 
 MORE = [*COLUMNS, {"name": "price", "type": "long"}]
 
 
-class Meddling(httpx.HTTPTransport):
-    """The way to the server, on which a job is faster: it acts before each of our first commits arrives."""
+class RacingTransport(httpx.HTTPTransport):
+    """A transport on which a job commits before each of the provider's first commits arrives."""
 
     def __init__(self, act: Callable[[], Any], times: int = 1) -> None:
         super().__init__()
@@ -41,7 +41,7 @@ class Meddling(httpx.HTTPTransport):
 
 
 class Job:
-    """Somebody who changes the table beside the stack."""
+    """Another user who changes the table outside the stack."""
 
     def __init__(self, http: httpx.Client, warehouse_id: str) -> None:
         self._http, self._url = http, f"/catalog/v1/{warehouse_id}/namespaces/sales/tables/orders"
@@ -91,8 +91,8 @@ def table(orders: Props) -> Resource:
 
 
 @pytest.fixture
-def through(server: Props, monkeypatch: pytest.MonkeyPatch) -> Callable[[Meddling], Meddling]:
-    def use(way: Meddling) -> Meddling:
+def use_transport(server: Props, monkeypatch: pytest.MonkeyPatch) -> Callable[[RacingTransport], RacingTransport]:
+    def use(way: RacingTransport) -> RacingTransport:
         client = Client(ServerRef(**server), resolve, transport=way, retry=RetryPolicy(first_wait=0.01))
         monkeypatch.setattr(provider, "shared", lambda *_: client)
         return way
@@ -100,10 +100,8 @@ def through(server: Props, monkeypatch: pytest.MonkeyPatch) -> Callable[[Meddlin
     return use
 
 
-def test_a_column_that_a_job_adds_meanwhile_is_built_upon(
-    table: Resource, orders: Props, job: Job, through: Any
-) -> None:
-    way = through(Meddling(lambda: job.add("extra")))
+def test_concurrent_column_of_a_job_is_kept(table: Resource, orders: Props, job: Job, use_transport: Any) -> None:
+    way = use_transport(RacingTransport(lambda: job.add("extra")))
 
     assert table.up(**orders | {"columns": MORE}) == "update"
 
@@ -112,11 +110,10 @@ def test_a_column_that_a_job_adds_meanwhile_is_built_upon(
     assert table.outs["field_ids"]["price"] == 4
 
 
-def test_a_change_that_a_job_makes_unsafe_meanwhile_is_refused_and_the_jobs_stays(
-    table: Resource, orders: Props, job: Job, through: Any
-) -> None:
+def test_change_made_unsafe_by_a_job_is_refused(table: Resource, orders: Props, job: Job, use_transport: Any) -> None:
+    """The job's commit stays."""
     id_, note = job.fields()
-    through(Meddling(lambda: job.commit([{**id_, "type": "long"}, note])))
+    use_transport(RacingTransport(lambda: job.commit([{**id_, "type": "long"}, note])))
 
     with pytest.raises(EvolutionRefused, match=r"`id`: long -> int would narrow it"):
         table.up(**orders | {"columns": MORE})
@@ -124,22 +121,20 @@ def test_a_change_that_a_job_makes_unsafe_meanwhile_is_refused_and_the_jobs_stay
     assert job.columns() == {"id": 1, "note": 2}
 
 
-def test_a_table_that_is_dropped_meanwhile_is_told_so(table: Resource, orders: Props, job: Job, through: Any) -> None:
+def test_concurrently_dropped_table_is_reported(table: Resource, orders: Props, job: Job, use_transport: Any) -> None:
     def replace() -> None:
         job.drop()
         Resource(TableProvider()).up(**orders)
 
-    through(Meddling(replace))
+    use_transport(RacingTransport(replace))
 
     with pytest.raises(DeletedBehindBack, match=r"dropped, renamed or made again while it was being changed"):
         table.up(**orders | {"columns": MORE})
 
 
-def test_jobs_that_are_always_faster_end_in_one_sentence(
-    table: Resource, orders: Props, job: Job, through: Any
-) -> None:
+def test_repeated_conflicts_end_in_one_sentence(table: Resource, orders: Props, job: Job, use_transport: Any) -> None:
     names = iter(f"extra{number}" for number in range(99))
-    way = through(Meddling(lambda: job.add(next(names)), times=99))
+    way = use_transport(RacingTransport(lambda: job.add(next(names)), times=99))
 
     with pytest.raises(Conflict, match=r"POST /catalog/v1/.*/tables/orders at http://.* answered 409 CatalogCommit"):
         table.up(**orders | {"columns": MORE})
@@ -148,12 +143,14 @@ def test_jobs_that_are_always_faster_end_in_one_sentence(
     assert "price" not in job.columns()
 
 
-def test_jobs_that_write_rows_or_properties_stand_in_nobodys_way(
-    table: Resource, orders: Props, job: Job, http: httpx.Client, through: Any
+def test_commits_of_rows_or_properties_do_not_conflict(
+    table: Resource, orders: Props, job: Job, http: httpx.Client, use_transport: Any
 ) -> None:
     update = {"action": "set-properties", "updates": {"written-by": "a job"}}
     url = f"/catalog/v1/{orders['warehouse_id']}/namespaces/sales/tables/orders"
-    way = through(Meddling(lambda: http.post(url, json={"requirements": [], "updates": [update]}).raise_for_status()))
+    way = use_transport(
+        RacingTransport(lambda: http.post(url, json={"requirements": [], "updates": [update]}).raise_for_status())
+    )
 
     table.up(**orders | {"columns": MORE, "properties": {"owner": "sales"}})
 

@@ -1,4 +1,4 @@
-"""Each property of a table that jobs change behind the stack's back: shown by a refresh, and healed or refused."""
+"""Drift of each property of a table that jobs can change: shown by a refresh, then restored or refused."""
 
 from __future__ import annotations
 
@@ -45,13 +45,13 @@ def orders(warehouse: Resource, server: Props, storage: Props, http: httpx.Clien
 
 
 class Job:
-    """Somebody who commits to the table."""
+    """Another user who commits to the table."""
 
     def __init__(self, http: httpx.Client, orders: Props) -> None:
         self._http, self._url = http, f"/catalog/v1/{orders['warehouse_id']}/namespaces/sales/tables/orders"
 
-    def now(self) -> Props:
-        """What a declaration speaks of, without the ids that evolution counts up."""
+    def current_metadata(self) -> Props:
+        """Return the declared parts of the metadata, without the ids that evolution increases."""
         found = self._http.get(self._url).raise_for_status().json()["metadata"]
         current = {
             "schemas": ("schema-id", "current-schema-id"),
@@ -68,7 +68,7 @@ class Job:
         self._http.post(self._url, json={"requirements": [], "updates": updates}).raise_for_status()
 
     def register_elsewhere(self, sandbox: Sandbox) -> str:
-        """Register the table's metadata at another location; that location."""
+        """Register the table's metadata at another location; return that location."""
         found = self._http.get(self._url).raise_for_status().json()["metadata"]
         location = f"{found['location']}-moved"
         place = urlsplit(f"{location}/metadata/00000-{uuid.uuid4()}.metadata.json")
@@ -81,7 +81,7 @@ class Job:
         return location
 
     def change(self, change: Callable[[Fields], Fields], **others: Any) -> None:
-        before = self.now()["schemas"]
+        before = self.current_metadata()["schemas"]
         fields = change(json.loads(json.dumps(before["fields"])))
         schema = before | {"schema-id": 9, "fields": fields} | others
         self.commit({"action": "add-schema", "schema": schema}, {"action": "set-current-schema", "schema-id": -1})
@@ -130,30 +130,30 @@ REFUSED: dict[str, tuple[Callable[[Job], None], str]] = {
 
 
 @pytest.mark.parametrize("what", HEALED)
-def test_shown_and_healed(what: str, orders: Props, http: httpx.Client) -> None:
+def test_drift_is_shown_and_restored(what: str, orders: Props, http: httpx.Client) -> None:
     table, job = Resource(TableProvider()), Job(http, orders)
     table.up(**orders)
-    before = job.now()
+    before = job.current_metadata()
     HEALED[what](job)
-    assert job.now() != before
+    assert job.current_metadata() != before
 
     assert table.refresh() == "update"
     assert table.preview(**orders) == "update"
     assert table.up(**orders) == "update"
 
-    assert job.now() == before
+    assert job.current_metadata() == before
     assert table.refresh() == "same"
     assert table.up(**orders) == "same"
 
 
 @pytest.mark.parametrize("what", REFUSED)
-def test_shown_and_refused_with_the_reason(what: str, orders: Props, http: httpx.Client) -> None:
+def test_drift_is_shown_and_refused_with_the_reason(what: str, orders: Props, http: httpx.Client) -> None:
     table, job = Resource(TableProvider()), Job(http, orders)
     orders |= {"partition_by": []}
     table.up(**orders)
     act, reason = REFUSED[what]
     act(job)
-    before = job.now()
+    before = job.current_metadata()
 
     assert table.refresh() == "update"
     (refusal,) = table.refused(**orders)
@@ -163,10 +163,10 @@ def test_shown_and_refused_with_the_reason(what: str, orders: Props, http: httpx
         table.provider.update(table.id, wire(table.outs), wire(orders))
     table.refresh()
     assert table.refused(**orders) == [refusal]
-    assert job.now() == before
+    assert job.current_metadata() == before
 
 
-def test_drift_that_is_declared_is_not_refused(orders: Props, http: httpx.Client) -> None:
+def test_declared_drift_is_not_refused(orders: Props, http: httpx.Client) -> None:
     table, job = Resource(TableProvider()), Job(http, orders)
     table.up(**orders)
     REFUSED["a column added"][0](job)
@@ -176,7 +176,7 @@ def test_drift_that_is_declared_is_not_refused(orders: Props, http: httpx.Client
     assert table.refresh() == "same"
 
 
-def test_drift_that_is_kept_is_not_refused(orders: Props, http: httpx.Client) -> None:
+def test_accepted_drift_is_not_refused(orders: Props, http: httpx.Client) -> None:
     table, job = Resource(TableProvider()), Job(http, orders)
     table.up(**orders)
     REFUSED["a column added"][0](job)
@@ -198,8 +198,8 @@ def test_drift_that_a_job_undid_is_not_refused(orders: Props, http: httpx.Client
     assert table.refresh() == "same"
 
 
-def test_a_table_moved_by_a_job_is_refused_in_the_preview(orders: Props, http: httpx.Client, sandbox: Sandbox) -> None:
-    """No server takes `set-location`; a job moves a table by registering its metadata at another place."""
+def test_preview_refuses_a_table_moved_by_a_job(orders: Props, http: httpx.Client, sandbox: Sandbox) -> None:
+    """No server takes `set-location`. A job moves a table by registering its metadata at another location."""
     table, job = Resource(TableProvider()), Job(http, orders)
     table.up(**orders)
     moved = job.register_elsewhere(sandbox)
@@ -207,7 +207,7 @@ def test_a_table_moved_by_a_job_is_refused_in_the_preview(orders: Props, http: h
     assert table.refresh() == "update"
     (refusal,) = table.refused(**orders)
     assert f"the table lies at {moved}, declared is {orders['location']}" in refusal
-    assert job.now()["location"] == moved
+    assert job.current_metadata()["location"] == moved
     elsewhere = {key: value for key, value in orders.items() if key != "location"}
     assert table.up(**elsewhere) == "update"
     assert table.refresh() == "same"

@@ -1,4 +1,4 @@
-"""Every fault at every call of a table's creation, evolution, renaming, refresh and removal: nothing is lost."""
+"""Every fault at every call of a table's creation, evolution, rename, refresh and deletion: nothing is lost."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from lakewright.lakekeeper.table import TableProvider
 from lakewright_sandbox.runtime.state import Sandbox
 
 from .conftest import Props, Resource
-from .test_faults import BRIEFLY, FAULTS, Operator, Switched, _complaints, operator, switched
+from .test_faults import BRIEFLY, FAULTS, FaultServer, Operator, fault_server, mistakes_of_message, operator
 
-__all__ = ["operator", "switched"]
+__all__ = ["fault_server", "operator"]
 
 FULL = bool(os.environ.get("LAKEWRIGHT_FULL"))
 OPERATIONS = ("create", "update", "refresh", "delete")
@@ -24,8 +24,8 @@ _names = (f"t{number}" for number in count())
 
 
 @pytest.fixture(scope="module")
-def warehouse_id(switched: Switched, sandbox: Sandbox) -> str:
-    """On the sandbox's S3, since tables write files; with two namespaces."""
+def warehouse_id(fault_server: FaultServer, sandbox: Sandbox) -> str:
+    """A warehouse on the sandbox's S3, since tables write files, with two namespaces."""
     key, secret = sandbox.admin.access_key_id, sandbox.admin.secret_access_key.get_secret_value()
     where = {"endpoint_url": sandbox.aws.endpoint, "region_name": sandbox.aws.region}
     boto3.client("s3", aws_access_key_id=key, aws_secret_access_key=secret, **where).create_bucket(Bucket="faults")
@@ -33,18 +33,19 @@ def warehouse_id(switched: Switched, sandbox: Sandbox) -> str:
     profile |= {"flavor": "s3-compat", "path-style-access": True, "sts-enabled": False}
     credential = {"type": "s3", "credential-type": "access-key", "access-key-id": key, "secret-access-key": secret}
     headers = {"x-project-id": "tables"}
-    switched.http.post("/management/v1/bootstrap", json={"accept-terms-of-use": True})
-    switched.http.post("/management/v1/project", json={"project-name": "tables", "project-id": "tables"})
+    fault_server.http.post("/management/v1/bootstrap", json={"accept-terms-of-use": True})
+    fault_server.http.post("/management/v1/project", json={"project-name": "tables", "project-id": "tables"})
     body = {"warehouse-name": "main", "storage-profile": profile, "storage-credential": credential}
-    made = switched.http.post("/management/v1/warehouse", json=body, headers=headers).raise_for_status().json()["id"]
+    response = fault_server.http.post("/management/v1/warehouse", json=body, headers=headers).raise_for_status()
+    warehouse_id = response.json()["id"]
     for name in ("sales", "old"):
-        switched.http.post(f"/catalog/v1/{made}/namespaces", json={"namespace": [name]}).raise_for_status()
-    return made
+        fault_server.http.post(f"/catalog/v1/{warehouse_id}/namespaces", json={"namespace": [name]}).raise_for_status()
+    return warehouse_id
 
 
 @dataclass
-class Life:
-    """One life of one table."""
+class TableRun:
+    """One table from creation to deletion."""
 
     operator: Operator
     warehouse_id: str
@@ -71,12 +72,12 @@ class Life:
             "protected": False,
         }
 
-    def prepared_for(self, operation: str) -> Life:
+    def prepared_for(self, operation: str) -> TableRun:
         if operation == "delete":
             self.declared |= {"protected": False}
         if operation != "create":
             self.operator.run(self.create)
-        self.operator.switched.calls()
+        self.operator.fault_server.calls()
         return self
 
     def create(self) -> None:
@@ -92,7 +93,7 @@ class Life:
         self.resource.destroy()
 
     def check(self, operation: str) -> None:
-        made = [one for one in self._there() if one.partition("-")[0] == self.name]
+        made = [one for one in self._is_present() if one.partition("-")[0] == self.name]
         if operation == "delete":
             assert made == []
             return
@@ -100,9 +101,9 @@ class Life:
         self.operator.run(self.refresh)
         assert self.operator.run(lambda: self.resource.up(**self.resource.inputs)) == "same"
 
-    def _there(self) -> list[str]:
+    def _is_present(self) -> list[str]:
         root = f"/catalog/v1/{self.warehouse_id}/namespaces"
-        listed = [self.operator.switched.http.get(f"{root}/{name}/tables").json() for name in ("sales", "old")]
+        listed = [self.operator.fault_server.http.get(f"{root}/{name}/tables").json() for name in ("sales", "old")]
         return [one["name"] for answer in listed for one in answer["identifiers"]]
 
 
@@ -113,22 +114,22 @@ def _matrix() -> Iterator[Any]:
 
 
 @pytest.mark.parametrize(("operation", "fault"), list(_matrix()))
-def test_at_every_call(operation: str, fault: str, operator: Operator, warehouse_id: str) -> None:
-    clean = Life(operator, warehouse_id).prepared_for(operation)
+def test_fault_at_every_call(operation: str, fault: str, operator: Operator, warehouse_id: str) -> None:
+    clean = TableRun(operator, warehouse_id).prepared_for(operation)
     calls = operator.calls_of(getattr(clean, operation))
     clean.check(operation)
     assert calls
     for number in range(1, len(calls) + 1):
         for times in (1, None) if FULL else BRIEFLY[fault]:
-            _strike(Life(operator, warehouse_id), operation, FAULTS[fault] | {"nth": number, "count": times})
+            _inject_at(TableRun(operator, warehouse_id), operation, FAULTS[fault] | {"nth": number, "count": times})
 
 
-def _strike(life: Life, operation: str, rule: Props) -> None:
+def _inject_at(life: TableRun, operation: str, rule: Props) -> None:
     operator, run = life.operator, getattr(life.prepared_for(operation), operation)
     uuid = life.resource.id
-    failure, struck = operator.struck(run, rule)
+    failure, failed_calls = operator.run_with_fault(run, rule)
     if failure:
-        assert _complaints(failure, operator.server["endpoint"], struck) == []
+        assert mistakes_of_message(failure, operator.server["endpoint"], failed_calls) == []
         if "needs `adopt`" in str(failure):
             life.declared |= {"adopt": True}
         operator.run(run)

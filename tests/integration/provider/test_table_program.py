@@ -1,4 +1,4 @@
-"""A table in a program of its own, on both engines: drift that `up` will not undo is shown, and refused by `up`."""
+"""A table in a separate program, on both engines: drift that `up` does not undo is shown, and refused by `up`."""
 
 from __future__ import annotations
 
@@ -29,9 +29,7 @@ def stack(request: Any, tmp_path: Path, server: Props, warehouse: Resource, http
     return made
 
 
-def test_a_column_of_a_job_is_drift_and_the_preview_refuses(
-    stack: Stack, warehouse: Resource, http: httpx.Client
-) -> None:
+def test_preview_refuses_a_column_that_a_job_added(stack: Stack, warehouse: Resource, http: httpx.Client) -> None:
     stack.run("up")
     url = f"/catalog/v1/{warehouse.id}/namespaces/sales/tables/orders"
     fields = http.get(url).json()["metadata"]["schemas"][0]["fields"]
@@ -47,7 +45,7 @@ def test_a_column_of_a_job_is_drift_and_the_preview_refuses(
         refused = said(stack.run(*verb, exits=FAILED))
         assert "table `sales.orders`" in refused
         assert "`extra` is in the table and not declared" in refused
-        assert "lakewright/lakekeeper" not in refused  # no traceback of the provider
+        assert "lakewright/lakekeeper" not in refused  # No traceback of the provider.
     stack.run("refresh", "--yes")
     assert "`extra` is in the table and not declared" in said(stack.run("preview", exits=FAILED))
 

@@ -1,4 +1,4 @@
-"""How task queues are configured: set, read, healed, taken over, and left alone when the resource goes."""
+"""Task queue configurations: set, read, restored, adopted, and kept when the resource is deleted."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from lakewright_sandbox.lakekeeper.protocol.settings import Settings
 from .conftest import Props, Resource
 
 FORMER_NAMES = {"soft_deletion": "tabular_expiration"}
-"""What releases call a queue; head knows that name too."""
+"""The releases' name of a queue, which head accepts too."""
 
 
 @pytest.fixture
 def queue(light_project: Props, light_warehouse: Resource) -> Props:
-    """The configuration of a warehouse's queue, as a program declares it."""
+    """A declared configuration of a warehouse's queue."""
     place = {"server": light_project["server"], "warehouse_id": light_warehouse.id, "queue": "soft_deletion"}
     return {**place, "max_seconds_since_last_heartbeat": 120}
 
@@ -62,7 +62,7 @@ def found(http: httpx.Client, declared: Props) -> Props:
     return http.get(url(declared), headers=headers(declared)).raise_for_status().json()
 
 
-def meddle(http: httpx.Client, declared: Props, **body: Any) -> None:
+def set_config(http: httpx.Client, declared: Props, **body: Any) -> None:
     wire = {key.replace("_", "-"): value for key, value in body.items()}
     http.post(url(declared), json={"queue-config": {}, **wire}, headers=headers(declared)).raise_for_status()
 
@@ -73,7 +73,7 @@ def made(declared: Props) -> Resource:
     return resource
 
 
-def test_a_warehouses_queue_is_set_and_changed_in_place(queue: Props, light: httpx.Client) -> None:
+def test_warehouse_queue_is_set_and_changed_in_place(queue: Props, light: httpx.Client) -> None:
     resource = made(queue)
     assert resource.id == f"{queue['warehouse_id']}/soft_deletion"
     assert found(light, queue)["max-seconds-since-last-heartbeat"] == 120
@@ -82,46 +82,44 @@ def test_a_warehouses_queue_is_set_and_changed_in_place(queue: Props, light: htt
     assert found(light, queue)["max-seconds-since-last-heartbeat"] == 60
 
 
-def test_a_projects_log_cleanup_is_set_and_read(cleanup: Props, light: httpx.Client) -> None:
+def test_project_log_cleanup_is_set_and_read(cleanup: Props, light: httpx.Client) -> None:
     resource = made(cleanup)
     assert found(light, cleanup)["queue-config"] == {**cleanup["config"], "queue-name": "task_log_cleanup"}
     assert (resource.up(**cleanup), resource.refresh()) == ("same", "same")
 
 
 @pytest.mark.parametrize("config", [{"cleanup-period": "P1D", "retention-period": "P7D"}, {"cleanup-period": "PT5M"}])
-def test_another_configuration_behind_the_back_is_drift_and_healed(
-    cleanup: Props, light: httpx.Client, config: Props
-) -> None:
+def test_configuration_drift_is_restored(cleanup: Props, light: httpx.Client, config: Props) -> None:
     resource = made(cleanup)
-    meddle(light, cleanup, queue_config=config)
+    set_config(light, cleanup, queue_config=config)
     assert resource.refresh() == "update"
     assert resource.up(**cleanup) == "update"
     assert found(light, cleanup)["queue-config"] == {**cleanup["config"], "queue-name": "task_log_cleanup"}
 
 
-def test_another_heartbeat_behind_the_back_is_drift_and_healed(queue: Props, light: httpx.Client) -> None:
+def test_heartbeat_drift_is_restored(queue: Props, light: httpx.Client) -> None:
     resource = made(queue)
-    meddle(light, queue, max_seconds_since_last_heartbeat=7)
+    set_config(light, queue, max_seconds_since_last_heartbeat=7)
     assert resource.refresh() == "update"
     assert resource.up(**queue) == "update"
     assert found(light, queue)["max-seconds-since-last-heartbeat"] == 120
 
 
-def test_a_heartbeat_that_is_left_out_is_the_servers_to_keep(queue: Props, light: httpx.Client) -> None:
+def test_undeclared_heartbeat_is_the_servers_to_keep(queue: Props, light: httpx.Client) -> None:
     resource = made(queue)
     del queue["max_seconds_since_last_heartbeat"]
     assert resource.up(**queue) == "same"
-    meddle(light, queue, max_seconds_since_last_heartbeat=7)
+    set_config(light, queue, max_seconds_since_last_heartbeat=7)
     assert resource.up(**queue) == "same"
 
 
-def test_a_duration_written_in_another_way_is_no_drift(cleanup: Props, light: httpx.Client) -> None:
+def test_equal_duration_in_another_form_is_no_drift(cleanup: Props, light: httpx.Client) -> None:
     resource = made(cleanup)
-    meddle(light, cleanup, queue_config={"cleanup-period": "PT24H", "retention-period": "PT720H"})
+    set_config(light, cleanup, queue_config={"cleanup-period": "PT24H", "retention-period": "PT720H"})
     assert resource.refresh() == "same"
 
 
-def test_the_older_name_of_a_queue_is_the_same_queue(queue: Props) -> None:
+def test_old_queue_name_means_the_same_queue(queue: Props) -> None:
     resource = made(queue)
     assert resource.up(**queue | {"queue": "tabular_expiration"}) == "same"
 
@@ -135,17 +133,17 @@ def test_the_older_name_of_a_queue_is_the_same_queue(queue: Props) -> None:
     ],
     ids=str,
 )
-def test_a_queue_belongs_to_a_warehouse_or_to_a_project(queue: Props, change: Props, says: str) -> None:
+def test_queue_belongs_to_a_warehouse_or_to_a_project(queue: Props, change: Props, says: str) -> None:
     assert says in Resource(TaskQueueConfigProvider()).failures(**queue | change)[""]
 
 
-def test_a_queue_that_the_server_has_not_is_refused_in_the_preview(queue: Props) -> None:
+def test_preview_refuses_a_queue_that_the_server_lacks(queue: Props) -> None:
     failures = Resource(TaskQueueConfigProvider()).failures(**queue | {"queue": "expire_snapshots"})
     known = failures["queue"].partition("has no queue `expire_snapshots`; it has ")[2]
     assert known.startswith(("tabular_expiration, tabular_purge, task_log_cleanup", "soft_deletion, tabular_purge"))
 
 
-def test_the_queues_of_another_edition_are_set_like_others(enterprise: Props, light_declared: Props) -> None:
+def test_queues_of_another_edition_are_set_alike(enterprise: Props, light_declared: Props) -> None:
     warehouse = Resource(WarehouseProvider())
     warehouse.up(**{**light_declared, **enterprise})
     config = {"enable-expire-snapshots": True, "min-snapshots-to-keep": 3}
@@ -156,23 +154,23 @@ def test_the_queues_of_another_edition_are_set_like_others(enterprise: Props, li
     assert resource.up(**place, queue="expire_snapshots", config={"enable-expire-snapshots": False}) == "update"
 
 
-def test_another_queue_replaces_and_the_old_one_stays_as_it_is(queue: Props, light: httpx.Client) -> None:
+def test_another_queue_replaces_and_the_old_one_stays(queue: Props, light: httpx.Client) -> None:
     resource = made(queue)
     assert resource.up(**queue | {"queue": "tabular_purge"}) == "replace"
     assert found(light, queue)["max-seconds-since-last-heartbeat"] == 120
 
 
-def test_what_somebody_else_has_set_is_taken_over_only_when_told_to(
+def test_existing_configuration_needs_adopt(
     queue: Props, light: httpx.Client, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    meddle(light, queue, max_seconds_since_last_heartbeat=7)
+    set_config(light, queue, max_seconds_since_last_heartbeat=7)
     with pytest.raises(NotOurs, match=r"max_seconds_since_last_heartbeat: 7 -> 120.*`adopt=True`"):
         made(queue)
     assert made(queue | {"adopt": True}).refresh() == "same"
     assert "is adopted; this changes: max_seconds_since_last_heartbeat: 7 -> 120" in capsys.readouterr().err
 
 
-def test_an_inactive_warehouse_is_woken_to_be_configured_and_sleeps_again(
+def test_inactive_warehouse_is_activated_for_the_update(
     queue: Props, light: httpx.Client, capsys: pytest.CaptureFixture[str]
 ) -> None:
     warehouse = f"/management/v1/warehouse/{queue['warehouse_id']}"
@@ -183,7 +181,8 @@ def test_an_inactive_warehouse_is_woken_to_be_configured_and_sleeps_again(
     assert "cannot be seen while the warehouse is inactive" in capsys.readouterr().err
 
 
-def test_it_is_gone_with_its_warehouse_and_left_alone_when_it_goes_itself(queue: Props, light: httpx.Client) -> None:
+def test_configuration_is_gone_with_its_warehouse(queue: Props, light: httpx.Client) -> None:
+    """Deleting the resource alone keeps the configuration."""
     resource = made(queue)
     resource.provider.delete(resource.id, resource.outs)
     assert found(light, queue)["max-seconds-since-last-heartbeat"] == 120

@@ -1,4 +1,4 @@
-"""`lakewright undrop`: which table is meant, what may stand in its way, and what is told about both."""
+"""`lakewright undrop`: which table is meant, what can prevent it, and the messages about both."""
 
 from __future__ import annotations
 
@@ -21,7 +21,10 @@ TYPE = "pulumi-python:dynamic/lakekeeper:Warehouse"
 def undrop(
     warehouse: Resource, declared: Props, tmp_path: Path, monkeypatch: Any, capsys: pytest.CaptureFixture[str]
 ) -> Undrop:
-    """The command on a stack with the warehouse `main`, which keeps what is dropped; exit code, output and errors."""
+    """Return a function that runs the command on a stack with the warehouse `main`, which keeps dropped tables.
+
+    The result is the exit code, output and errors.
+    """
     soft = {"type": "soft", "expiration_seconds": 86400}
     warehouse.up(**declared, delete_profile=soft)
     monkeypatch.chdir(tmp_path)
@@ -45,7 +48,7 @@ def undrop(
 
 @pytest.fixture
 def drop(warehouse: Resource, http: httpx.Client, make_table: Any) -> Callable[[str, str], str]:
-    """Makes a table and drops it, as a user does; its id."""
+    """Return a function that makes a table, drops it as a user does, and returns its id."""
 
     def dropped(namespace: str, name: str) -> str:
         make_table(warehouse.id, namespace, name)
@@ -57,7 +60,7 @@ def drop(warehouse: Resource, http: httpx.Client, make_table: Any) -> Callable[[
     return dropped
 
 
-def test_the_newest_of_several_comes_back_and_the_others_by_their_id(undrop: Undrop, drop: Any) -> None:
+def test_newest_table_of_a_name_is_restored_others_by_id(undrop: Undrop, drop: Any) -> None:
     first, second = drop("sales", "orders"), drop("sales", "orders")
 
     code, out, _ = undrop("main.SALES.Orders")
@@ -71,7 +74,7 @@ def test_the_newest_of_several_comes_back_and_the_others_by_their_id(undrop: Und
     assert "Rename that one (`ALTER TABLE ... RENAME TO ...`) or drop it, and run this again." in err
 
 
-def test_names_with_dots_stand_in_quotes_and_an_id_needs_no_name(undrop: Undrop, drop: Any) -> None:
+def test_quoted_names_and_ids(undrop: Undrop, drop: Any) -> None:
     table_id = drop("sales", "orders.v2")
 
     assert "main.sales.`orders.v2`" in undrop("--list")[1]
@@ -83,7 +86,7 @@ def test_names_with_dots_stand_in_quotes_and_an_id_needs_no_name(undrop: Undrop,
     assert table_id not in undrop("--list")[1]
 
 
-def test_the_list_is_the_newest_first_with_its_end_and_of_one_namespace_if_asked(undrop: Undrop, drop: Any) -> None:
+def test_list_is_newest_first_and_filtered_by_namespace(undrop: Undrop, drop: Any) -> None:
     first, other, last = drop("sales", "a"), drop("ops", "b"), drop("sales.daily", "c")
 
     listed = undrop("--list")[1]
@@ -110,7 +113,7 @@ MISTAKES = [
 ]
 
 
-def test_what_cannot_be_is_one_message(undrop: Undrop, drop: Any, warehouse: Resource, make_table: Any) -> None:
+def test_each_failure_is_one_message(undrop: Undrop, drop: Any, warehouse: Resource, make_table: Any) -> None:
     drop("sales", "orders")
     make_table(warehouse.id, "sales", "there")
 
@@ -122,7 +125,7 @@ def test_what_cannot_be_is_one_message(undrop: Undrop, drop: Any, warehouse: Res
         assert "Traceback" not in err
 
 
-def test_a_warehouse_that_keeps_nothing_or_hides_everything_is_told_so(
+def test_warehouse_without_soft_deletion_or_inactive(
     undrop: Undrop, warehouse: Resource, declared: Props, http: httpx.Client
 ) -> None:
     warehouse.up(**declared)

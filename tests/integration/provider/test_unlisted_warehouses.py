@@ -1,4 +1,4 @@
-"""Inactive warehouses on servers before 0.14, which no list shows: what reaches them by id, and what says so."""
+"""Inactive warehouses on servers before 0.14, which no list shows: access by id, and messages about them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from lakewright.lakekeeper.user import UserProvider
 from lakewright.lakekeeper.warehouse import WarehouseProvider
 
 from .conftest import Props, Resource
-from .test_server_versions import Old, old, servers
+from .test_server_versions import OldServer, old, servers
 
 __all__ = ["old", "servers"]
 
@@ -21,20 +21,20 @@ RELEASES = pytest.mark.parametrize("old", ["0.11", "0.13"], indirect=True)
 
 
 @pytest.fixture
-def declared(old: Old) -> Props:
+def declared(old: OldServer) -> Props:
     return old.warehouse()
 
 
 @pytest.fixture
-def inactive(old: Old, declared: Props) -> Resource:
-    """A warehouse that a stack made and somebody else deactivated."""
+def inactive(old: OldServer, declared: Props) -> Resource:
+    """A warehouse that a stack made and another user deactivated."""
     warehouse = Resource(WarehouseProvider())
     warehouse.up(**declared)
     old.http.post(f"/management/v1/warehouse/{warehouse.id}/deactivate").raise_for_status()
     return warehouse
 
 
-def test_deactivated_warehouse_is_seen_healed_and_destroyed(old: Old, declared: Props, inactive: Resource) -> None:
+def test_deactivated_warehouse_is_read_and_restored(old: OldServer, declared: Props, inactive: Resource) -> None:
     assert inactive.refresh() == "update"
     assert inactive.up(**declared) == "update"
     assert inactive.refresh() == "same"
@@ -43,7 +43,7 @@ def test_deactivated_warehouse_is_seen_healed_and_destroyed(old: Old, declared: 
     assert old.http.get(f"/management/v1/warehouse/{inactive.id}").status_code == 404
 
 
-def test_inactive_warehouse_is_renamed_by_its_id(old: Old, declared: Props) -> None:
+def test_inactive_warehouse_is_renamed_by_its_id(old: OldServer, declared: Props) -> None:
     warehouse = Resource(WarehouseProvider())
     warehouse.up(**declared | {"active": False})
     assert warehouse.up(**declared | {"active": False, "name": "other"}) == "update"
@@ -52,7 +52,7 @@ def test_inactive_warehouse_is_renamed_by_its_id(old: Old, declared: Props) -> N
 
 
 @RELEASES
-def test_name_of_an_unlisted_warehouse_is_taken(declared: Props, inactive: Resource, old: Old) -> None:
+def test_name_of_an_unlisted_warehouse_is_taken(declared: Props, inactive: Resource, old: OldServer) -> None:
     elsewhere = declared | {"storage": old.storage()}
     with pytest.raises(AlreadyExists, match=r"409 WarehouseAlreadyExists: .* is not listed, since Lakekeeper 0\.1"):
         Resource(WarehouseProvider()).up(**elsewhere)
@@ -67,7 +67,7 @@ def test_place_of_an_unlisted_warehouse_is_taken(declared: Props, inactive: Reso
 
 
 @RELEASES
-def test_rename_onto_an_unlisted_name_is_refused(declared: Props, inactive: Resource, old: Old) -> None:
+def test_rename_onto_an_unlisted_name_is_refused(declared: Props, inactive: Resource, old: OldServer) -> None:
     other = declared | {"name": "other", "storage": old.storage()}
     warehouse = Resource(WarehouseProvider())
     warehouse.up(**other)
@@ -75,7 +75,7 @@ def test_rename_onto_an_unlisted_name_is_refused(declared: Props, inactive: Reso
         warehouse.up(**other | {"name": "main"})
 
 
-def test_activated_again_an_unlisted_warehouse_is_adopted(declared: Props, inactive: Resource, old: Old) -> None:
+def test_reactivated_unlisted_warehouse_is_adopted(declared: Props, inactive: Resource, old: OldServer) -> None:
     old.http.post(f"/management/v1/warehouse/{inactive.id}/activate").raise_for_status()
     adopting = Resource(WarehouseProvider())
     assert adopting.up(**declared | {"adopt": True}) == "create"
@@ -97,7 +97,7 @@ def test_project_that_holds_an_unlisted_warehouse(declared: Props, inactive: Res
         project.destroy()
 
 
-def test_lookups_of_inactive_warehouses(declared: Props, inactive: Resource, old: Old) -> None:
+def test_lookups_of_inactive_warehouses(declared: Props, inactive: Resource, old: OldServer) -> None:
     server, project_id = declared["server"], declared["project_id"]
     assert get_warehouse(server=server, warehouse_id=inactive.id).active is False
     if old.since("0.14"):
@@ -110,8 +110,8 @@ def test_lookups_of_inactive_warehouses(declared: Props, inactive: Resource, old
         get_warehouse(server=server, project_id=project_id, name="main")
 
 
-def test_deleted_user_is_declared_again(old: Old) -> None:
-    """The server keeps the row of a user that it deleted, so that the id stays taken."""
+def test_deleted_user_is_declared_again(old: OldServer) -> None:
+    """The server keeps the row of a user that it deleted, so the id stays taken."""
     declared = {"server": old.server, "user_id": "oidc~again", "name": "Ada", "user_type": "human"}
     user = Resource(UserProvider())
     user.up(**declared)
@@ -122,8 +122,8 @@ def test_deleted_user_is_declared_again(old: Old) -> None:
     assert user.up(**declared) == "update"
 
 
-def test_empty_page_tokens_are_refused_by_releases_only(old: Old, inactive: Resource, declared: Props) -> None:
-    """What the client must leave out: the stand-in answers as each version does."""
+def test_empty_page_tokens_are_refused_by_releases_only(old: OldServer, inactive: Resource, declared: Props) -> None:
+    """The stand-in responds as each version does to what the client must leave out."""
     header = {"x-project-id": declared["project_id"]}
     refused = {
         path: old.http.get(f"/management/v1/{path}", params={"pageToken": ""}, headers=header).status_code

@@ -1,4 +1,4 @@
-"""A prefix to be purged where lists do not show every warehouse: what an unseen one has there stays."""
+"""A prefix to be purged where lists do not show every warehouse: data of an unlisted warehouse stays."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ METADATA = "metadata/00000-0193c5a0-0000-7000-8000-00000000000c.gz.metadata.json
 
 @pytest.fixture
 def lakekeeper(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[httpx.Client]:
-    """A server in this process, of the version that a test asks for."""
+    """A server in this process, of the version that a test requests."""
     version = getattr(request, "param", "0.14")
     settings = Settings(database=f"sqlite:///{tmp_path / 'db'}", version=version, skip_storage_validation=True)
     app = FaultSwitch(create_app(settings))
@@ -114,7 +114,7 @@ def test_purge_spares_a_warehouse_of_a_hidden_project(
 def test_purge_leaves_nothing_of_its_own_on_0_13(
     place: PlaceWarehouse, aws: AwsClient, bucket: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """A table that was dropped without a purge lies where Lakekeeper puts those of the warehouse."""
+    """A table that was dropped without a purge lies at the warehouse's default locations."""
     alone = place("one", "main")
     put(aws, bucket, "main/notes.txt", f"main/{TABLE}/data/1.parquet", f"main/{TABLE}/{METADATA}")
     alone.destroy()
@@ -123,7 +123,7 @@ def test_purge_leaves_nothing_of_its_own_on_0_13(
 
 
 @pytest.mark.parametrize("lakekeeper", ["0.13"], indirect=True)
-def test_preview_warns_that_not_all_can_be_seen(
+def test_preview_warns_that_lists_are_incomplete(
     place: PlaceWarehouse, own: Props, capfd: pytest.CaptureFixture[str]
 ) -> None:
     purged = {"bucket": own["bucket"], "deletion": "purge", "key_prefix": "main"}
@@ -141,8 +141,8 @@ def test_purge_ignores_a_bucket_of_another_store(place: PlaceWarehouse, aws: Aws
     assert keys_in(aws, bucket) == []
 
 
-def test_one_look_serves_all_purges_of_a_run(place: PlaceWarehouse) -> None:
-    """Six warehouses; one list of projects, and one of warehouses for each of three and for the default project."""
+def test_one_lookup_serves_all_purges_of_a_run(place: PlaceWarehouse) -> None:
+    """Six warehouses; one list of projects, and one of warehouses for each of three projects and the default one."""
     made = [place(project, f"{project}/{number}") for project in ("one", "two", "three") for number in (1, 2)]
     place.http.delete("/sandbox/v1/calls").raise_for_status()
 
@@ -154,8 +154,8 @@ def test_one_look_serves_all_purges_of_a_run(place: PlaceWarehouse) -> None:
     assert calls.count("/management/v1/warehouse") == 4
 
 
-def test_a_replaced_warehouse_does_not_spare_its_place(place: PlaceWarehouse, aws: AwsClient, bucket: str) -> None:
-    """The look of a run may still name a warehouse that the run has deleted."""
+def test_replaced_warehouse_does_not_spare_its_prefix(place: PlaceWarehouse, aws: AwsClient, bucket: str) -> None:
+    """The lookup of a run may still list a warehouse that the run has deleted."""
     place("one", "main").destroy()
     again = place("one", "main")
     put(aws, bucket, "main/notes.txt")

@@ -1,4 +1,4 @@
-"""Users and roles: made, changed, found changed, gone, made by somebody else before."""
+"""Users and roles: created, updated, drifted, deleted, and existing before."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.any_server
 
 @pytest.fixture
 def alice(light_project: Props, unique: str) -> Props:
-    """A user as a program declares it."""
+    """A declared user."""
     return {
         "server": light_project["server"],
         "user_id": f"oidc~auth0|alice ä {unique}",
@@ -39,7 +39,7 @@ def user(alice: Props) -> Resource:
 
 @pytest.fixture
 def analysts(light_project: Props) -> Props:
-    """A role as a program declares it."""
+    """A declared role."""
     return light_project | {"name": "analysts", "description": "read"}
 
 
@@ -62,7 +62,7 @@ def of(role: Resource) -> dict[str, str]:
     return {"x-project-id": role.inputs["project_id"]}
 
 
-def test_a_user_is_made_read_and_left_alone(user: Resource, alice: Props, light: httpx.Client) -> None:
+def test_user_is_created_and_read(user: Resource, alice: Props, light: httpx.Client) -> None:
     assert user.id == alice["user_id"]
     assert server_user(light, user.id)["email"] == "alice@example.org"
     assert user.up(**alice) == "same"
@@ -70,15 +70,13 @@ def test_a_user_is_made_read_and_left_alone(user: Resource, alice: Props, light:
 
 
 @pytest.mark.parametrize(("name", "value"), [("name", "Alice B"), ("user_type", "application"), ("email", "b@c.org")])
-def test_a_users_properties_change_in_place_one_by_one(user: Resource, alice: Props, name: str, value: str) -> None:
+def test_user_properties_change_in_place(user: Resource, alice: Props, name: str, value: str) -> None:
     assert user.up(**alice | {name: value}) == "update"
     assert user.refresh() == "same"
     assert user.outs[name] == value
 
 
-def test_an_empty_email_is_none_and_an_undeclared_one_is_the_servers(
-    user: Resource, alice: Props, light: httpx.Client
-) -> None:
+def test_empty_email_is_none_and_undeclared_is_the_servers(user: Resource, alice: Props, light: httpx.Client) -> None:
     undeclared = {name: value for name, value in alice.items() if name != "email"}
     assert user.up(**undeclared) == "same"
     assert user.up(**undeclared | {"name": "Alice B"}) == "update"
@@ -89,7 +87,7 @@ def test_an_empty_email_is_none_and_an_undeclared_one_is_the_servers(
     assert user.refresh() == "same"
 
 
-def test_a_user_deleted_meanwhile_is_not_updated_but_missed(user: Resource, alice: Props, light: httpx.Client) -> None:
+def test_deleted_user_is_missed_instead_of_updated(user: Resource, alice: Props, light: httpx.Client) -> None:
     light.delete(f"/management/v1/user/{user.id}").raise_for_status()
     with pytest.raises(DeletedBehindBack, match="up --refresh"):
         user.up(**alice | {"name": "x"})
@@ -98,7 +96,7 @@ def test_a_user_deleted_meanwhile_is_not_updated_but_missed(user: Resource, alic
 @pytest.mark.parametrize(
     "drift", [{"name": "X"}, {"user-type": "application"}, {"email": None}], ids=["name", "user_type", "email"]
 )
-def test_drift_of_a_user_is_found_and_healed(user: Resource, alice: Props, light: httpx.Client, drift: Props) -> None:
+def test_user_drift_is_restored(user: Resource, alice: Props, light: httpx.Client, drift: Props) -> None:
     body = {"name": "Alice", "user-type": "human", "email": "alice@example.org"} | drift
     light.put(f"/management/v1/user/{user.id}", json=body).raise_for_status()
     assert user.refresh() == "update"
@@ -106,9 +104,7 @@ def test_drift_of_a_user_is_found_and_healed(user: Resource, alice: Props, light
     assert user.refresh() == "same"
 
 
-def test_a_gone_user_is_made_again_and_deleted_without_complaint(
-    user: Resource, alice: Props, light: httpx.Client
-) -> None:
+def test_deleted_user_is_recreated(user: Resource, alice: Props, light: httpx.Client) -> None:
     path = f"/management/v1/user/{user.id}"
     light.delete(path).raise_for_status()
     assert user.refresh() == "delete"
@@ -117,7 +113,7 @@ def test_a_gone_user_is_made_again_and_deleted_without_complaint(
     user.destroy()
 
 
-def test_a_user_whom_the_server_met_before_is_taken_over_only_when_told_to(alice: Props, light: httpx.Client) -> None:
+def test_existing_user_needs_adopt(alice: Props, light: httpx.Client) -> None:
     body = {"id": alice["user_id"], "name": "A. from the token", "user-type": "human"}
     light.post("/management/v1/user", json=body).raise_for_status()
     assert "with other name, email " in Resource(UserProvider()).refusal(**alice)
@@ -127,7 +123,7 @@ def test_a_user_whom_the_server_met_before_is_taken_over_only_when_told_to(alice
     assert server_user(light, adopted.id)["name"] == "Alice"
 
 
-def test_a_preview_tells_what_adoption_would_change(
+def test_preview_reports_the_changes_of_adoption(
     user: Resource, alice: Props, role: Resource, analysts: Props, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert Resource(UserProvider()).preview(**alice | {"name": "Alice B"}, adopt=True) == "create"
@@ -138,7 +134,7 @@ def test_a_preview_tells_what_adoption_would_change(
     assert "this changes: description: 'read' -> 'write'" in told
 
 
-def test_an_equal_user_is_what_a_killed_create_left(user: Resource, alice: Props, interrupted: Any) -> None:
+def test_existing_equal_user_is_taken_for_a_killed_create(user: Resource, alice: Props, interrupted: Any) -> None:
     assert "this stack did not make it" in Resource(UserProvider()).refusal(**alice)
     interrupted("User", alice)
     assert Resource(UserProvider()).up(**alice) == "create"
@@ -148,7 +144,7 @@ def test_another_user_id_replaces(user: Resource, alice: Props) -> None:
     assert user.preview(**alice | {"user_id": "oidc~bob"}) == "replace"
 
 
-def test_all_mistakes_of_a_user_at_once(alice: Props) -> None:
+def test_all_mistakes_of_a_user_are_reported(alice: Props) -> None:
     wrong = alice | {"user_id": "noidp", "name": "", "user_type": "robot"}
     failures = Resource(UserProvider()).failures(**wrong)
     assert failures.keys() == {"user_id", "name", "user_type"}
@@ -156,7 +152,7 @@ def test_all_mistakes_of_a_user_at_once(alice: Props) -> None:
 
 
 @pytest.mark.since("0.12")
-def test_a_role_is_made_read_and_left_alone(role: Resource, analysts: Props, light: httpx.Client) -> None:
+def test_role_is_created_and_read(role: Resource, analysts: Props, light: httpx.Client) -> None:
     found = server_role(light, role)
     assert (found["name"], found["description"]) == ("analysts", "read")
     assert role.outs["ident"] == found["ident"]
@@ -165,7 +161,7 @@ def test_a_role_is_made_read_and_left_alone(role: Resource, analysts: Props, lig
 
 
 @pytest.mark.parametrize(("name", "value"), [("name", "Analysts"), ("name", "readers"), ("description", "write")])
-def test_a_roles_properties_change_in_place_one_by_one(
+def test_role_properties_change_in_place(
     role: Resource, analysts: Props, light: httpx.Client, name: str, value: str
 ) -> None:
     assert role.up(**analysts | {name: value}) == "update"
@@ -173,9 +169,8 @@ def test_a_roles_properties_change_in_place_one_by_one(
     assert role.refresh() == "same"
 
 
-def test_an_empty_description_is_none_and_an_undeclared_one_is_the_servers(
-    role: Resource, analysts: Props, light: httpx.Client
-) -> None:
+def test_empty_and_undeclared_description_of_a_role(role: Resource, analysts: Props, light: httpx.Client) -> None:
+    """An empty description is none. An undeclared one is the server's to keep."""
     undeclared = {name: value for name, value in analysts.items() if name != "description"}
     assert role.up(**undeclared) == "same"
     assert role.up(**undeclared | {"name": "readers"}) == "update"
@@ -189,9 +184,7 @@ def test_an_empty_description_is_none_and_an_undeclared_one_is_the_servers(
 @pytest.mark.parametrize(
     "drift", [{"name": "x"}, {"description": "x"}, {"description": None}], ids=["name", "description", "no description"]
 )
-def test_drift_of_a_role_is_found_and_healed(
-    role: Resource, analysts: Props, light: httpx.Client, drift: Props
-) -> None:
+def test_role_drift_is_restored(role: Resource, analysts: Props, light: httpx.Client, drift: Props) -> None:
     body = {"name": "analysts", "description": "read"} | drift
     light.post(f"/management/v1/role/{role.id}", json=body, headers=of(role)).raise_for_status()
     assert role.refresh() == "update"
@@ -200,7 +193,7 @@ def test_drift_of_a_role_is_found_and_healed(
 
 
 @pytest.mark.since("0.12")
-def test_a_role_stands_for_one_of_an_identity_provider(light_project: Props, light: httpx.Client) -> None:
+def test_role_of_an_identity_provider(light_project: Props, light: httpx.Client) -> None:
     declared = light_project | {"name": "editors", "provider_id": "idp", "source_id": "42"}
     role = Resource(RoleProvider())
     role.up(**declared)
@@ -214,13 +207,13 @@ def test_a_role_stands_for_one_of_an_identity_provider(light_project: Props, lig
     assert role.refresh() == "same"
 
 
-def test_a_source_that_is_not_declared_is_the_servers(role: Resource, light: httpx.Client) -> None:
+def test_undeclared_source_is_the_servers_to_keep(role: Resource, light: httpx.Client) -> None:
     body = {"provider-id": "idp", "source-id": "7"}
     light.put(f"/management/v1/role/{role.id}/source-system", json=body, headers=of(role)).raise_for_status()
     assert role.refresh() == "same"
 
 
-def test_a_role_made_again_under_another_id_is_taken_over(role: Resource, analysts: Props, light: httpx.Client) -> None:
+def test_recreated_role_with_another_id_is_adopted(role: Resource, analysts: Props, light: httpx.Client) -> None:
     light.delete(f"/management/v1/role/{role.id}", headers=of(role)).raise_for_status()
     body = {"name": "Analysts", "description": "read"}
     made = light.post("/management/v1/role", json=body, headers=of(role)).raise_for_status().json()
@@ -232,7 +225,7 @@ def test_a_role_made_again_under_another_id_is_taken_over(role: Resource, analys
 
 
 @pytest.mark.since("0.12")
-def test_a_role_is_taken_over_by_its_source(light_project: Props, light: httpx.Client) -> None:
+def test_role_is_adopted_by_its_source(light_project: Props, light: httpx.Client) -> None:
     body = {"name": "from-idp", "provider-id": "idp", "source-id": "42"}
     headers = {"x-project-id": light_project["project_id"]}
     made = light.post("/management/v1/role", json=body, headers=headers).raise_for_status().json()
@@ -244,16 +237,14 @@ def test_a_role_is_taken_over_by_its_source(light_project: Props, light: httpx.C
     assert role.refresh() == "same"
 
 
-def test_a_role_deleted_meanwhile_is_not_updated_but_missed(
-    role: Resource, analysts: Props, light: httpx.Client
-) -> None:
+def test_deleted_role_is_missed_instead_of_updated(role: Resource, analysts: Props, light: httpx.Client) -> None:
     light.delete(f"/management/v1/role/{role.id}", headers=of(role)).raise_for_status()
     with pytest.raises(DeletedBehindBack, match=r"role `analysts`.*up --refresh"):
         role.up(**analysts | {"name": "x"})
     role.destroy()
 
 
-def test_a_name_that_another_role_has_is_told_with_that_role(role: Resource, analysts: Props) -> None:
+def test_taken_name_is_reported_with_its_role(role: Resource, analysts: Props) -> None:
     other = Resource(RoleProvider())
     other.up(**analysts | {"name": "editors"})
     with pytest.raises(NotOurs, match=rf"role {role.id} \(`analysts`\) has that name"):
@@ -264,7 +255,7 @@ def test_another_project_replaces_a_role(role: Resource, analysts: Props) -> Non
     assert role.preview(**analysts | {"project_id": "other"}) == "replace"
 
 
-def test_a_role_of_a_gone_project_is_gone(light: httpx.Client, unique: str, analysts: Props) -> None:
+def test_role_of_a_deleted_project_is_gone(light: httpx.Client, unique: str, analysts: Props) -> None:
     project = f"{unique}-2"
     body = {"project-id": project, "project-name": project}
     light.post("/management/v1/project", json=body).raise_for_status()
@@ -275,14 +266,14 @@ def test_a_role_of_a_gone_project_is_gone(light: httpx.Client, unique: str, anal
     assert role.refresh() == "delete"
 
 
-def test_half_a_source_and_lakekeepers_own_are_refused(analysts: Props) -> None:
+def test_partial_source_and_lakekeepers_own_are_refused(analysts: Props) -> None:
     assert "go together" in Resource(RoleProvider()).failures(**analysts | {"source_id": "1"})[""]
     wrong = analysts | {"provider_id": "system", "source_id": "1"}
     assert "Lakekeeper's own" in Resource(RoleProvider()).failures(**wrong)[""]
 
 
 @pytest.mark.parametrize(("status", "error"), [(404, NoSuchPath), (403, Forbidden), (500, Refused)])
-def test_an_answer_that_is_not_the_servers_or_a_refusal_is_not_a_gone_user(
+def test_refusals_and_foreign_responses_are_not_absence(
     user: Resource, light: httpx.Client, status: int, error: type[Exception]
 ) -> None:
     rule = {"path": "/management/v1/user*", "action": "answer", "status": status, "body": "text", "count": None}
@@ -292,7 +283,7 @@ def test_an_answer_that_is_not_the_servers_or_a_refusal_is_not_a_gone_user(
 
 
 @pytest.mark.parametrize("make", [UserProvider, RoleProvider])
-def test_a_create_whose_answer_got_lost_is_looked_up_and_not_repeated(
+def test_lost_create_is_looked_up_and_not_repeated(
     make: Any, alice: Props, analysts: Props, light: httpx.Client
 ) -> None:
     declared, kind = (alice, "user") if make is UserProvider else (analysts, "role")
@@ -306,7 +297,7 @@ def test_a_create_whose_answer_got_lost_is_looked_up_and_not_repeated(
     assert sum(1 for one in calls if (one["method"], one["path"]) == ("POST", f"/management/v1/{kind}")) == 1
 
 
-def test_users_are_looked_up(user: Resource, alice: Props) -> None:
+def test_users_lookup(user: Resource, alice: Props) -> None:
     server = alice["server"]
     found = get_user(server=server, user_id=user.id)
     assert (found.name, found.user_type, found.email) == ("Alice", "human", "alice@example.org")
@@ -316,7 +307,7 @@ def test_users_are_looked_up(user: Resource, alice: Props) -> None:
 
 
 @pytest.mark.since("0.12")
-def test_roles_are_looked_up_by_each_of_their_keys(role: Resource, analysts: Props) -> None:
+def test_roles_lookup_by_each_key(role: Resource, analysts: Props) -> None:
     at: dict[str, Any] = {"server": analysts["server"], "project_id": analysts["project_id"]}
     found = get_role(**at, name="ANALYSTS")
     assert (found.role_id, found.description) == (role.id, "read")
@@ -329,9 +320,7 @@ def test_roles_are_looked_up_by_each_of_their_keys(role: Resource, analysts: Pro
         get_role(**at)
 
 
-def test_a_refresh_of_many_users_and_roles_is_one_list_of_each(
-    alice: Props, analysts: Props, light: httpx.Client
-) -> None:
+def test_refresh_of_many_users_and_roles_is_one_list_each(alice: Props, analysts: Props, light: httpx.Client) -> None:
     users, roles = [Resource(UserProvider()) for _ in range(3)], [Resource(RoleProvider()) for _ in range(3)]
     for number, (user, role) in enumerate(zip(users, roles, strict=True)):
         user.up(**alice | {"user_id": f"{alice['user_id']}-{number}"})

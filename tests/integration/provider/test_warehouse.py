@@ -1,4 +1,4 @@
-"""A warehouse's life: made, read, changed in place or replaced, and drift of every declared property."""
+"""Warehouses: created, read, updated in place or replaced, and drift of every declared property."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ def found(http: httpx.Client, warehouse: Resource) -> Props:
     return http.get(f"{ROOT}/{warehouse.id}").raise_for_status().json()
 
 
-def test_a_second_up_and_a_refresh_change_nothing(warehouse: Resource, declared: Props) -> None:
+def test_second_up_and_refresh_change_nothing(warehouse: Resource, declared: Props) -> None:
     assert warehouse.up(**declared) == "same"
     assert warehouse.refresh() == "same"
     assert warehouse.up(**declared) == "same"
 
 
-def test_inputs_and_outputs_hold_no_secret(warehouse: Resource, sandbox: Any) -> None:
+def test_inputs_and_outputs_contain_no_secret(warehouse: Resource, sandbox: Any) -> None:
     assert sandbox.admin.secret_access_key.get_secret_value() not in str(warehouse.outs) + str(warehouse.inputs)
     assert sandbox.admin.access_key_id not in str(warehouse.outs) + str(warehouse.inputs)
 
@@ -40,7 +40,7 @@ def test_inputs_and_outputs_hold_no_secret(warehouse: Resource, sandbox: Any) ->
     ],
     ids=lambda change: next(iter(change)),
 )
-def test_a_property_changes_in_place_and_changes_back(
+def test_property_changes_in_place_and_back(
     warehouse: Resource, declared: Props, change: Props, http: httpx.Client
 ) -> None:
     before = found(http, warehouse)
@@ -49,7 +49,7 @@ def test_a_property_changes_in_place_and_changes_back(
     assert found(http, warehouse) != before
     assert warehouse.refresh() == "same"
     assert warehouse.up(**declared | change) == "same"
-    if "allowed_format_versions" not in change:  # left out again, it is the server's to keep
+    if "allowed_format_versions" not in change:  # An undeclared property is the server's to keep.
         assert warehouse.up(**declared) == "update"
         assert {**found(http, warehouse), "updated-at": None} == {**before, "updated-at": None}
 
@@ -71,16 +71,17 @@ STORAGE_CHANGES: list[Any] = [
 
 
 @pytest.mark.parametrize("change", STORAGE_CHANGES, ids=lambda change: next(iter(change)))
-def test_a_storage_setting_changes_in_place_with_the_credential_kept(
+def test_storage_settings_change_in_place(
     warehouse: Resource, declared: Props, change: Props, http: httpx.Client
 ) -> None:
+    """The credential stays."""
     changed = declared | {"storage": declared["storage"] | change}
     assert warehouse.up(**changed) == "update"
     now = found(http, warehouse)
     for name, value in change.items():
         assert now["storage-profile"][name.replace("_", "-")] == value
     kept = {"type": "s3", "credential-type": "access-key"}
-    assert now.get("storage-credential-type", kept) == kept  # shown from 0.12 on
+    assert now.get("storage-credential-type", kept) == kept  # Servers show it from 0.12 on.
     assert warehouse.refresh() == "same"
     assert warehouse.up(**changed) == "same"
 
@@ -94,7 +95,7 @@ DRIFT: list[tuple[str, Props]] = [
 
 
 @pytest.mark.parametrize(("what", "body"), DRIFT, ids=lambda value: value if isinstance(value, str) else "")
-def test_drift_is_seen_by_refresh_and_healed_by_up(
+def test_drift_is_shown_by_refresh_and_restored_by_up(
     warehouse: Resource, declared: Props, http: httpx.Client, what: str, body: Props
 ) -> None:
     before = found(http, warehouse)
@@ -105,9 +106,7 @@ def test_drift_is_seen_by_refresh_and_healed_by_up(
     assert warehouse.refresh() == "same"
 
 
-def test_a_changed_profile_behind_the_back_is_healed(
-    warehouse: Resource, declared: Props, http: httpx.Client, sandbox: Any
-) -> None:
+def test_profile_drift_is_restored(warehouse: Resource, declared: Props, http: httpx.Client, sandbox: Any) -> None:
     profile = found(http, warehouse)["storage-profile"] | {"sts-token-validity-seconds": 900}
     credential = {
         "type": "s3",
@@ -133,7 +132,7 @@ def test_normalisation_is_no_drift(warehouse: Resource, declared: Props) -> None
     assert warehouse.up(**declared | {"storage": as_typed}) == "same"
 
 
-def test_an_inactive_warehouse_is_changed_and_stays_inactive(
+def test_inactive_warehouse_is_updated_and_stays_inactive(
     warehouse: Resource, declared: Props, http: httpx.Client
 ) -> None:
     warehouse.up(**declared | {"active": False})
@@ -142,7 +141,7 @@ def test_an_inactive_warehouse_is_changed_and_stays_inactive(
     assert (now["name"], now["status"]) == ("other", "inactive")
 
 
-def test_one_that_was_deactivated_behind_the_back_is_changed_without_a_refresh(
+def test_deactivated_warehouse_is_updated_without_a_refresh(
     warehouse: Resource, declared: Props, http: httpx.Client
 ) -> None:
     http.post(f"{ROOT}/{warehouse.id}/deactivate").raise_for_status()
@@ -151,7 +150,7 @@ def test_one_that_was_deactivated_behind_the_back_is_changed_without_a_refresh(
     assert (now["name"], now["status"]) == ("other", "active")
 
 
-def test_a_gone_warehouse_is_made_again(warehouse: Resource, declared: Props, http: httpx.Client) -> None:
+def test_deleted_warehouse_is_recreated(warehouse: Resource, declared: Props, http: httpx.Client) -> None:
     first = warehouse.id
     http.delete(f"{ROOT}/{first}").raise_for_status()
     assert warehouse.refresh() == "delete"
@@ -160,7 +159,7 @@ def test_a_gone_warehouse_is_made_again(warehouse: Resource, declared: Props, ht
 
 
 @pytest.mark.parametrize("change", [{"key_prefix": "moved"}, {"bucket": "elsewhere-bucket"}], ids=str)
-def test_what_the_server_never_changes_replaces(
+def test_immutable_property_replaces(
     warehouse: Resource, declared: Props, change: Props, aws: Any, http: httpx.Client
 ) -> None:
     if "bucket" in change:
@@ -174,7 +173,7 @@ def test_what_the_server_never_changes_replaces(
 
 
 @pytest.mark.parametrize("deletion", ["protect", "retain"])
-def test_replacing_one_that_holds_tables_is_refused_in_the_preview(
+def test_preview_refuses_to_replace_a_warehouse_with_tables(
     warehouse: Resource, declared: Props, make_table: Any, deletion: str
 ) -> None:
     warehouse.up(**declared, deletion=deletion)
@@ -196,14 +195,14 @@ def test_purge_must_be_in_the_state_before_a_replacement(
     assert objects() == []
 
 
-def test_replacing_one_that_is_retained_under_the_same_name_is_refused(warehouse: Resource, declared: Props) -> None:
+def test_replacing_a_retained_warehouse_needs_a_new_name(warehouse: Resource, declared: Props) -> None:
     warehouse.up(**declared, deletion="retain")
     moved = declared | {"storage": declared["storage"] | {"key_prefix": "moved"}, "deletion": "retain"}
     with pytest.raises(ReplacementRefused, match="its name stays taken"):
         warehouse.preview(**moved)
 
 
-def test_a_rename_onto_a_taken_name_says_whose_it_is(warehouse: Resource, declared: Props) -> None:
+def test_rename_onto_a_taken_name_names_the_owner(warehouse: Resource, declared: Props) -> None:
     other = Resource(type(warehouse.provider)())
     other.up(**declared | {"name": "taken", "storage": declared["storage"] | {"key_prefix": "taken"}})
     with pytest.raises(NotOurs, match=f"cannot be named `taken`: warehouse {other.id}"):
@@ -213,7 +212,7 @@ def test_a_rename_onto_a_taken_name_says_whose_it_is(warehouse: Resource, declar
 def test_new_server_address_costs_one_identity_call(
     light_warehouse: Resource, light_declared: Props, light: httpx.Client
 ) -> None:
-    """The new address must be the same server; nothing of the warehouse itself is read or written."""
+    """The new address must be the same server. Nothing of the warehouse itself is read or written."""
     moved = {"endpoint": light_declared["server"]["endpoint"].replace("127.0.0.1", "localhost")}
     assert moved != light_declared["server"]
     light.delete("/sandbox/v1/calls").raise_for_status()
@@ -223,7 +222,7 @@ def test_new_server_address_costs_one_identity_call(
     assert light_warehouse.outs["server"]["endpoint"] == moved["endpoint"]
 
 
-def test_a_field_that_the_server_is_too_old_for_is_refused(
+def test_field_that_needs_a_newer_server_is_refused(
     warehouse: Resource, declared: Props, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("lakewright.lakekeeper.api.versions.FIELD_SINCE", {"storage.storage_layout": (9, 0)})

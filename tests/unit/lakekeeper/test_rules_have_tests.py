@@ -12,46 +12,44 @@ PROVIDER, SERVER, UNIT = "integration/provider/test_", "integration/lakekeeper/t
 UPDATES = {
     "a profile sent without its credential deletes that": [
         f"{SERVER}warehouse_rules::test_storage_without_its_credential_removes_that",
-        f"{PROVIDER}server_rules::test_a_changed_profile_takes_its_credential_along_since_one_left_out_is_deleted",
+        f"{PROVIDER}server_rules::test_changed_profile_includes_its_credential",
     ],
-    "a key is rotated by the credential call": [
-        f"{PROVIDER}server_rules::test_a_key_alone_is_rotated_by_the_credential_call"
-    ],
+    "a key is rotated by the credential call": [f"{PROVIDER}server_rules::test_changed_key_uses_the_credential_call"],
     "a credential of null, or none, removes the old one": [
         f"{SERVER}warehouse_rules::test_a_credential_that_is_null_or_missing_removes_the_old_one",
-        f"{PROVIDER}server_rules::test_a_credential_that_is_declared_no_more_is_removed",
+        f"{PROVIDER}server_rules::test_undeclared_credential_is_removed",
     ],
     "bucket, prefix and region never change, a region beside an endpoint does": [
         f"{SERVER}warehouse_rules::test_what_never_changes",
-        f"{PROVIDER}server_rules::test_bucket_and_prefix_never_change_and_a_region_with_an_endpoint_of_its_own_alone",
+        f"{PROVIDER}server_rules::test_storage_properties_that_replace",
         f"{PROVIDER}server_rules::test_before_0_12_no_region_changes_in_place",
     ],
     "the type of storage never changes": [f"{UNIT}storage_requests::test_another_kind_of_storage_replaces"],
     "what of ADLS and GCS never changes": [f"{UNIT}storage_requests::test_what_is_replaced_and_what_is_updated"],
     "everything else changes in place": [
         f"{SERVER}warehouse_rules::test_what_changes_in_place",
-        f"{PROVIDER}warehouse::test_a_storage_setting_changes_in_place_with_the_credential_kept",
+        f"{PROVIDER}warehouse::test_storage_settings_change_in_place",
     ],
     "a layout is for new objects": [f"{SERVER}warehouse_rules::test_another_layout_is_for_new_tables_alone"],
     "storage is tried before it is compared": [
         f"{SERVER}warehouse_rules::test_the_storage_is_tried_before_what_never_changes_is_looked_at"
     ],
-    "the project never changes": [f"{PROVIDER}server_rules::test_the_project_of_a_warehouse_never_changes"],
-    "the name does": [f"{PROVIDER}server_rules::test_a_name_changes_in_place_and_so_does_its_case_alone"],
+    "the project never changes": [f"{PROVIDER}server_rules::test_another_project_replaces"],
+    "the name does": [f"{PROVIDER}server_rules::test_name_and_its_case_change_in_place"],
 }
 
 DELETION = {
     "missing, managed, tasks, protection, contents: in this order; force overrides protection alone": [
         f"{SERVER}warehouse_rules::test_what_stops_a_deletion_is_told_in_this_order"
         "_and_force_overrides_protection_alone",
-        f"{PROVIDER}server_answers::test_what_stands_in_the_way_of_deleting_a_warehouse",
+        f"{PROVIDER}server_answers::test_reasons_against_deleting_a_warehouse",
         f"{PROVIDER}server_rules::test_protection_is_never_overridden_by_force",
     ],
-    "one that is missing": [f"{PROVIDER}server_answers::test_deleting_a_warehouse_that_is_gone_is_no_error"],
+    "one that is missing": [f"{PROVIDER}server_answers::test_deleting_a_missing_warehouse_is_no_error"],
     "a purge in the queue": [f"{SERVER}warehouse_rules::test_a_purge_that_is_not_done_keeps_a_warehouse"],
     "none is deleted with its contents": [
         f"{SERVER}warehouse_rules::test_nothing_deletes_a_warehouse_with_what_is_in_it",
-        f"{PROVIDER}server_answers::test_a_warehouse_with_a_namespace_in_it_is_not_deleted",
+        f"{PROVIDER}server_answers::test_warehouse_with_a_namespace_is_not_deleted",
         f"{PROVIDER}deletion::test_purge_leaves_no_object_in_catalog_or_storage",
     ],
     "data outside of purged tables stays": [
@@ -65,13 +63,13 @@ DELETION = {
 PERMISSIONS = {
     "there under OpenFGA alone": [
         f"{SERVER}permissions_api::test_permissions_are_not_there_where_everybody_may_do_everything",
-        f"{PROVIDER}identity_versions::test_a_server_without_a_place_for_grants_is_told_from_one_where_none_are",
+        f"{PROVIDER}identity_versions::test_server_without_grants_differs_from_empty_grants",
     ],
     "the path and relations of each kind of object": [
         f"{SERVER}permissions_api::test_every_relation_is_written_read_and_deleted",
         f"{SERVER}permissions_api::test_a_relation_that_the_kind_has_not",
         f"{UNIT}grants::test_the_path_of_an_objects_tuples",
-        f"{PROVIDER}grant::test_given_read_left_alone_and_taken_back",
+        f"{PROVIDER}grant::test_grant_is_created_read_and_deleted",
     ],
     "direct ones, all at once, filtered by relation": [
         f"{SERVER}permissions_api::test_only_direct_assignments_are_shown_and_relations_filter_them"
@@ -88,26 +86,26 @@ PERMISSIONS = {
         f"{SERVER}permissions_api::test_a_tuple_that_is_there_rejects_the_whole_batch",
         f"{SERVER}permissions_api::test_a_tuple_that_is_not_there_rejects_the_whole_batch",
         f"{UNIT}grants::test_a_rejected_batch_is_read_and_sent_again_without_what_is_done",
-        f"{PROVIDER}openfga::test_somebody_who_was_faster_is_looked_at_again",
+        f"{PROVIDER}openfga::test_concurrent_change_is_read_again",
     ],
     "who may not grant is answered 401": [
         f"{SERVER}permissions_api::test_whoever_may_not_grant_is_unauthorized_rather_than_forbidden",
-        f"{PROVIDER}openfga::test_who_may_not_grant_is_told_what_it_takes",
+        f"{PROVIDER}openfga::test_missing_grant_right_is_named",
     ],
     "no role to itself, nobody without a token, no role that is assumed": [
         f"{SERVER}permissions_api::test_a_role_is_not_assigned_to_itself",
         f"{SERVER}permissions_api::test_nobody_grants_without_a_token",
         f"{SERVER}permissions_api::test_nobody_grants_below_a_warehouse_in_an_assumed_role",
-        f"{PROVIDER}openfga::test_a_role_cannot_be_granted_itself",
+        f"{PROVIDER}openfga::test_role_cannot_be_granted_to_itself",
     ],
     "creators own": [
         f"{SERVER}rights_of_people::test_whoever_makes_an_object_owns_it",
-        f"{PROVIDER}openfga::test_the_creator_stays_owner_and_is_told",
+        f"{PROVIDER}openfga::test_creator_stays_owner_and_is_reported",
     ],
     "managed access": [
         f"{SERVER}permissions_api::test_managed_access_is_set_again_and_again_and_inherited",
-        f"{PROVIDER}rights::test_managed_access_of_a_warehouse_is_declared_seen_and_healed",
-        f"{PROVIDER}rights::test_managed_access_of_a_namespace_is_declared_seen_and_healed",
+        f"{PROVIDER}rights::test_managed_access_of_a_warehouse",
+        f"{PROVIDER}rights::test_managed_access_of_a_namespace",
     ],
     "what one may do, asked": [
         f"{SERVER}permissions_api::test_the_authorizer_s_own_actions",
@@ -124,15 +122,13 @@ ERRORS = {
         f"{UNIT}error_types::test_a_refusal_is_final_and_of_its_class",
         f"{UNIT}error_types::test_what_passes_is_repeated_and_told_if_it_does_not",
     ],
-    "a rename onto a taken name": [
-        f"{PROVIDER}server_rules::test_a_rename_onto_a_taken_name_is_refused_before_the_server_would_answer_503"
-    ],
-    "an overlap": [f"{PROVIDER}server_answers::test_an_overlap_with_another_warehouse_says_so"],
+    "a rename onto a taken name": [f"{PROVIDER}server_rules::test_rename_onto_a_taken_name_is_refused_early"],
+    "an overlap": [f"{PROVIDER}server_answers::test_overlap_with_another_warehouse_is_reported"],
     "what is hidden is missing, what is seen is forbidden": [
         f"{SERVER}rights::test_a_warehouse_that_one_may_not_see_is_not_there",
         f"{SERVER}rights::test_an_action_on_what_one_sees_is_forbidden_by_kind",
         f"{SERVER}rights::test_of_projects_the_server_and_users_a_refusal_comes_first",
-        f"{PROVIDER}rights::test_a_403_about_a_project_means_gone_to_who_sees_every_project",
+        f"{PROVIDER}rights::test_project_403_means_gone_to_who_sees_every_project",
     ],
     "pages": [
         f"{UNIT}paging::test_a_page_without_a_token_is_the_last_one",
@@ -180,16 +176,16 @@ VERSIONS = {
     "members and identifiers of roles": [
         f"{SERVER}authz_versions::test_members_came_with_0_13_and_before_there_were_assignees",
         f"{SERVER}authz_versions::test_a_role_s_identifiers_came_with_0_12",
-        f"{PROVIDER}identity_versions::test_members_are_kept_as_tuples_before_there_was_a_call_for_them",
+        f"{PROVIDER}identity_versions::test_members_are_tuples_before_the_members_call",
     ],
     "relations": [
         f"{SERVER}authz_versions::test_relations_and_actions_for_tags_came_with_0_14",
         f"{UNIT}grants::test_each_relation_is_known_from_its_version_on",
-        f"{PROVIDER}identity_versions::test_a_newer_privilege_is_refused_by_name",
+        f"{PROVIDER}identity_versions::test_newer_privilege_is_refused_by_name",
     ],
     "tags and generic tables": [
         f"{SERVER}generic_tables::test_generic_tables_came_with_0_13_and_tags_with_0_14",
-        f"{PROVIDER}identity_versions::test_a_grant_on_what_the_version_does_not_have_says_which_has_it",
+        f"{PROVIDER}identity_versions::test_grant_on_an_unsupported_kind_names_the_version",
     ],
     "older ones": [f"{PROVIDER}server_versions::test_older_servers_are_refused_by_name"],
 }
@@ -208,7 +204,7 @@ CHECKLIST = {
     "what needs an active one": [
         f"{SERVER}checklist::test_an_inactive_warehouse_is_as_if_missing_for",
         f"{SERVER}checklist::test_an_inactive_warehouse_is_there_for",
-        f"{PROVIDER}server_rules::test_an_inactive_warehouse_is_woken_for_the_changes_that_need_it_and_for_no_other",
+        f"{PROVIDER}server_rules::test_inactive_warehouse_is_activated_only_where_needed",
     ],
     "normal form": [f"{SERVER}warehouses::test_a_profile_is_kept_in_normal_form"],
     "nulls": [f"{SERVER}checklist::test_what_is_not_set_is_null_and_not_left_out"],
