@@ -83,7 +83,7 @@ def sandbox(
     if real:
         yield real.as_sandbox(directory)
         return
-    yield lifecycle.bring_up(directory, lifecycle.Wishes(version=sandbox_version)).sandbox
+    yield lifecycle.bring_up(directory, lifecycle.SandboxOptions(version=sandbox_version)).sandbox
     lifecycle.down(directory)
 
 

@@ -50,7 +50,7 @@ def up(
     """Start the sandbox, or what is missing of it, and wait until it is healthy."""
     try:
         result = lifecycle.bring_up(
-            directory, lifecycle.Wishes(database=database, authz=authz, auth=auth, version=version)
+            directory, lifecycle.SandboxOptions(database=database, authz=authz, auth=auth, version=version)
         )
     except SandboxError as error:
         raise _failed(error) from None

@@ -16,7 +16,7 @@ from lakewright_sandbox.runtime import state
 from lakewright_sandbox.runtime.credentials import load_or_create
 from lakewright_sandbox.runtime.errors import SandboxMissingError, SandboxOptionsError
 from lakewright_sandbox.runtime.state import Authz, Layout, Sandbox, TokensState
-from lakewright_sandbox.services import Catalog, Half
+from lakewright_sandbox.services import CatalogOptions, ServiceName
 
 DEFAULT_DIR = Path(".sandbox")
 
@@ -24,7 +24,7 @@ Auth = Literal["none", "oauth2"]
 """Whether the catalog asks nobody who they are, or for tokens of the sandbox's own identity provider."""
 
 
-class Status(BaseModel):
+class SandboxStatus(BaseModel):
     """A sandbox and which of its halves answer."""
 
     sandbox: Sandbox
@@ -39,14 +39,14 @@ class Status(BaseModel):
         return self.aws_running and self.tokens_running and self.lakekeeper_running
 
 
-class Up(BaseModel):
+class StartResult(BaseModel):
     """What `up` did: the sandbox, and the halves it had to start (none if everything was running)."""
 
     sandbox: Sandbox
-    started: list[Half]
+    started: list[ServiceName]
 
 
-class Wishes(BaseModel, frozen=True):
+class SandboxOptions(BaseModel, frozen=True):
     """What somebody may ask of a sandbox; each is kept for the next time, and None is what was asked for last.
 
     `database` is a SQLAlchemy URL for the catalog, by default a SQLite file in the directory. With `authz="openfga"` it
@@ -67,12 +67,12 @@ def up(
 
     Raises ProcessFailedError (with the end of the log), SandboxStateError or CredentialsFileError.
     """
-    return bring_up(directory, Wishes(database=database, authz=authz, auth=auth)).sandbox
+    return bring_up(directory, SandboxOptions(database=database, authz=authz, auth=auth)).sandbox
 
 
-def bring_up(directory: Path = DEFAULT_DIR, wishes: Wishes | None = None) -> Up:
+def bring_up(directory: Path = DEFAULT_DIR, wishes: SandboxOptions | None = None) -> StartResult:
     """As `up`, and tells what had to be started."""
-    wishes = wishes or Wishes()
+    wishes = wishes or SandboxOptions()
     layout = Layout(directory)
     layout.root.mkdir(mode=0o700, parents=True, exist_ok=True)
     if layout.state.exists():
@@ -83,13 +83,13 @@ def bring_up(directory: Path = DEFAULT_DIR, wishes: Wishes | None = None) -> Up:
         chosen = wishes.database or state.read_database_url(layout)
         other_database = chosen != state.read_database_url(layout)
         before = known.lakekeeper if known else None
-        how = Catalog(
+        how = CatalogOptions(
             chosen,
             wishes.authz or (before.authz if before else "allowall"),
             wishes.version or (before.version if before else RELEASED),
         )
         wanted = _wanted_auth(wishes.auth, known, how.authz)
-        started: list[Half] = []
+        started: list[ServiceName] = []
         waits: list[Callable[[], None]] = []
         # If one half does not come up, the other one that was started for it is stopped again.
         with contextlib.ExitStack() as undo:
@@ -137,7 +137,7 @@ def bring_up(directory: Path = DEFAULT_DIR, wishes: Wishes | None = None) -> Up:
             undo.pop_all()
             if known and tokens is None:
                 services.stop_tokens(known, layout)
-        return Up(sandbox=sandbox, started=started)
+        return StartResult(sandbox=sandbox, started=started)
 
 
 def _wanted_auth(asked: Auth | None, known: Sandbox | None, authz: Authz) -> Auth:
@@ -151,11 +151,11 @@ def _wanted_auth(asked: Auth | None, known: Sandbox | None, authz: Authz) -> Aut
     return asked or ("oauth2" if before or authz == "openfga" else "none")
 
 
-def status(directory: Path = DEFAULT_DIR) -> Status:
+def status(directory: Path = DEFAULT_DIR) -> SandboxStatus:
     """How the sandbox is. Raises SandboxMissingError where there is none."""
     layout = Layout(directory)
     sandbox = _existing(layout)
-    return Status(
+    return SandboxStatus(
         sandbox=sandbox,
         aws_running=services.aws_answers(sandbox, layout),
         lakekeeper_running=services.lakekeeper_answers(sandbox, layout),
@@ -163,7 +163,7 @@ def status(directory: Path = DEFAULT_DIR) -> Status:
     )
 
 
-def down(directory: Path = DEFAULT_DIR, purge: bool = False) -> list[Half]:
+def down(directory: Path = DEFAULT_DIR, purge: bool = False) -> list[ServiceName]:
     """Stops the sandbox's processes and nothing else; returns the halves that were running.
 
     The catalog's data and the keys stay for the next `up`; `purge` removes them, with everything else the sandbox made.

@@ -19,7 +19,7 @@ from lakewright_sandbox.runtime import processes
 from lakewright_sandbox.runtime.credentials import LAKEKEEPER
 from lakewright_sandbox.runtime.errors import ProcessFailedError
 from lakewright_sandbox.runtime.state import Authz, AwsState, LakekeeperState, Layout, Sandbox, TokensState
-from lakewright_sandbox.tokens.clients import JOBS, STACK, Registered
+from lakewright_sandbox.tokens.clients import JOBS, STACK, OAuthClient
 
 AWS_MODULE = "lakewright_sandbox.aws"
 LAKEKEEPER_MODULE = "lakewright_sandbox.lakekeeper"
@@ -29,13 +29,13 @@ _REGION = "us-east-1"
 _ACCOUNT_ID = "123456789012"
 _START_SECONDS = 60
 
-Half = Literal["aws", "tokens", "lakekeeper"]
+ServiceName = Literal["aws", "tokens", "lakekeeper"]
 
 _State = TypeVar("_State")
 Starting = tuple[_State, Callable[[], None]]  # a half that was started, and what waits until it is healthy
 
 
-class Catalog(NamedTuple):
+class CatalogOptions(NamedTuple):
     """How the catalog is to be started."""
 
     database: str
@@ -66,9 +66,9 @@ def lakekeeper_answers(sandbox: Sandbox, layout: Layout) -> bool:
     )
 
 
-def stop_all(sandbox: Sandbox, layout: Layout) -> list[Half]:
+def stop_all(sandbox: Sandbox, layout: Layout) -> list[ServiceName]:
     """Stops what runs; the catalog first: it must not see its storage go away."""
-    stopped: list[Half] = []
+    stopped: list[ServiceName] = []
     if processes.stop(sandbox.lakekeeper.pid, LAKEKEEPER_MODULE, layout.credentials):
         stopped.append("lakekeeper")
     if stop_tokens(sandbox, layout):
@@ -151,7 +151,7 @@ def start_tokens(layout: Layout, known: Sandbox | None, undo: contextlib.ExitSta
         client_secret_file=layout.clients / STACK,
         jobs_client_id=JOBS,
         jobs_client_secret_file=layout.clients / JOBS,
-        audience=Registered.audiences[0],
+        audience=OAuthClient.audiences[0],
         pid=process.pid,
         started_at=datetime.now(UTC).replace(microsecond=0),
     )
@@ -164,7 +164,7 @@ def start_lakekeeper(
     aws: AwsState,
     *,
     tokens: TokensState | None,
-    how: Catalog,
+    how: CatalogOptions,
     undo: contextlib.ExitStack,
 ) -> Starting[LakekeeperState]:
     """Starts the catalog, which checks tokens where there is an identity provider."""
@@ -205,7 +205,7 @@ def _start(
     module: str,
     arguments: list[str],
     layout: Layout,
-    name: Half,
+    name: ServiceName,
     *,
     mark: Path,
     undo: contextlib.ExitStack,

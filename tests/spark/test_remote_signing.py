@@ -34,7 +34,7 @@ def made(project: Project) -> CatalogConfig:
 def signing(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[CatalogConfig]:
     """The same on a sandbox that plays a version."""
     directory = tmp_path / "sandbox"
-    sandbox = lifecycle.bring_up(directory, lifecycle.Wishes(version=request.param)).sandbox
+    sandbox = lifecycle.bring_up(directory, lifecycle.SandboxOptions(version=request.param)).sandbox
     with httpx.Client(base_url=sandbox.lakekeeper.endpoint, timeout=60) as server:
         post(server, "/management/v1/bootstrap", {"accept-terms-of-use": True})
         yield made(Project(server, sandbox))

@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 import pytest
-from lakewright_sandbox.policies.document import Kind, MalformedPolicyError, parse
+from lakewright_sandbox.policies.document import MalformedPolicyError, PolicyKind, parse
 
 ALLOW: dict[str, Any] = {"Effect": "Allow", "Action": "s3:GetObject", "Resource": "*"}
 TRUST: dict[str, Any] = {"Effect": "Allow", "Action": "sts:AssumeRole", "Principal": {"AWS": "123456789012"}}
@@ -27,7 +27,7 @@ def document(statement: Any, **more: Any) -> str:
         ("identity", {**ALLOW, "Condition": {"Bool": {"aws:SecureTransport": True}}}),
     ],
 )
-def test_policies(kind: Kind, statement: Any) -> None:
+def test_policies(kind: PolicyKind, statement: Any) -> None:
     assert parse(document(statement), kind).statements
 
 
@@ -56,6 +56,6 @@ def test_policies(kind: Kind, statement: Any) -> None:
         ("trust", document({**TRUST, "Resource": "*"}), "prohibited field Resource"),
     ],
 )
-def test_what_is_no_policy(kind: Kind, text: str, says: str) -> None:
+def test_what_is_no_policy(kind: PolicyKind, text: str, says: str) -> None:
     with pytest.raises(MalformedPolicyError, match=says):
         parse(text, kind)

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from lakewright_sandbox.policies.callers import Caller
 from lakewright_sandbox.policies.document import Policy, parse
-from lakewright_sandbox.policies.evaluation import Decision, Request, Rights, decide
+from lakewright_sandbox.policies.evaluation import IdentityPolicies, PolicyDecision, Request, decide
 
 ACCOUNT = "123456789012"
 USER_ARN = f"arn:aws:iam::{ACCOUNT}:user/ann"
@@ -50,19 +50,21 @@ NOTHING = identity(allow("iam:ListUsers"))
 DENY_ALL = identity(deny())
 
 
-def get(caller: Caller, rights: Rights, bucket_policy: Policy | None = None, **context: list[str]) -> Decision:
+def get(
+    caller: Caller, rights: IdentityPolicies, bucket_policy: Policy | None = None, **context: list[str]
+) -> PolicyDecision:
     keys = {key.replace("__", ":").lower(): value for key, value in context.items()}
     return decide(caller, rights, Request("s3:GetObject", OBJECT, keys), bucket_policy)
 
 
-def assume(caller: Caller, rights: Rights, policy: Policy | None, **context: list[str]) -> Decision:
+def assume(caller: Caller, rights: IdentityPolicies, policy: Policy | None, **context: list[str]) -> PolicyDecision:
     keys = {key.replace("__", ":").lower(): value for key, value in context.items()}
     return decide(caller, rights, Request("sts:AssumeRole", ROLE_ARN, keys), policy, trust_needed=True)
 
 
 class TestIdentityPolicies:
     def test_without_any_policy_everything_is_denied(self) -> None:
-        decision = get(USER, Rights())
+        decision = get(USER, IdentityPolicies())
         assert not decision.allowed
         assert decision.message == (
             f'User: {USER_ARN} is not authorized to perform: s3:GetObject on resource: "{OBJECT}" '
@@ -70,10 +72,10 @@ class TestIdentityPolicies:
         )
 
     def test_an_allow_in_one_of_several_is_enough(self) -> None:
-        assert get(USER, Rights((NOTHING, ALL))).allowed
+        assert get(USER, IdentityPolicies((NOTHING, ALL))).allowed
 
     def test_an_explicit_deny_wins_over_every_allow(self) -> None:
-        decision = get(USER, Rights((ALL, DENY_ALL)), on_bucket({"AWS": USER_ARN}))
+        decision = get(USER, IdentityPolicies((ALL, DENY_ALL)), on_bucket({"AWS": USER_ARN}))
         assert not decision.allowed
         assert decision.message.endswith("with an explicit deny in an identity-based policy")
 
@@ -96,157 +98,159 @@ class TestIdentityPolicies:
         ],
     )
     def test_elements_of_a_statement_must_all_hold(self, statement: dict[str, Any], allowed: bool) -> None:
-        assert get(USER, Rights((identity(statement),))).allowed is allowed
+        assert get(USER, IdentityPolicies((identity(statement),))).allowed is allowed
 
     def test_a_deny_whose_condition_does_not_hold_denies_nothing(self) -> None:
         insecure = deny(Condition={"Bool": {"aws:SecureTransport": "false"}})
-        assert get(USER, Rights((ALL, identity(insecure))), aws__SecureTransport=["true"]).allowed
-        assert not get(USER, Rights((ALL, identity(insecure))), aws__SecureTransport=["false"]).allowed
-        assert get(USER, Rights((ALL, identity(insecure)))).allowed  # an absent key does not match
+        assert get(USER, IdentityPolicies((ALL, identity(insecure))), aws__SecureTransport=["true"]).allowed
+        assert not get(USER, IdentityPolicies((ALL, identity(insecure))), aws__SecureTransport=["false"]).allowed
+        assert get(USER, IdentityPolicies((ALL, identity(insecure)))).allowed  # an absent key does not match
 
     def test_a_deny_unless_tagged_holds_for_the_untagged(self) -> None:
         untagged = deny(Condition={"StringNotEquals": {"aws:PrincipalTag/team": "data"}})
-        assert not get(USER, Rights((ALL, identity(untagged)))).allowed
+        assert not get(USER, IdentityPolicies((ALL, identity(untagged)))).allowed
 
 
 class TestPermissionsBoundary:
     def test_it_grants_nothing(self) -> None:
-        assert not get(SESSION, Rights((), boundary=ALL)).allowed
+        assert not get(SESSION, IdentityPolicies((), boundary=ALL)).allowed
 
     def test_it_limits_what_identity_policies_allow(self) -> None:
-        decision = get(SESSION, Rights((ALL,), boundary=NOTHING))
+        decision = get(SESSION, IdentityPolicies((ALL,), boundary=NOTHING))
         assert not decision.allowed
         assert "no permissions boundary allows" in decision.message
 
     def test_both_must_allow(self) -> None:
-        assert get(SESSION, Rights((ALL,), boundary=ALL)).allowed
+        assert get(SESSION, IdentityPolicies((ALL,), boundary=ALL)).allowed
 
     def test_its_deny_is_a_deny(self) -> None:
-        assert not get(SESSION, Rights((ALL,), boundary=identity(allow(), deny("s3:*")))).allowed
+        assert not get(SESSION, IdentityPolicies((ALL,), boundary=identity(allow(), deny("s3:*")))).allowed
 
 
 class TestSessionPolicies:
     def test_they_grant_nothing(self) -> None:
-        assert not get(SESSION, Rights((NOTHING,), session=(ALL,))).allowed
+        assert not get(SESSION, IdentityPolicies((NOTHING,), session=(ALL,))).allowed
 
     def test_they_limit_what_the_role_may(self) -> None:
-        decision = get(SESSION, Rights((ALL,), session=(identity(allow("s3:GetObject", "arn:aws:s3:::bucket/b/*")),)))
+        decision = get(
+            SESSION, IdentityPolicies((ALL,), session=(identity(allow("s3:GetObject", "arn:aws:s3:::bucket/b/*")),))
+        )
         assert not decision.allowed
         assert "no session policy allows" in decision.message
 
     def test_the_intersection_is_allowed(self) -> None:
-        assert get(SESSION, Rights((ALL,), session=(identity(allow("s3:GetObject", OBJECT)),))).allowed
+        assert get(SESSION, IdentityPolicies((ALL,), session=(identity(allow("s3:GetObject", OBJECT)),))).allowed
 
     def test_several_are_united_before_they_limit(self) -> None:
-        assert get(SESSION, Rights((ALL,), session=(NOTHING, identity(allow("s3:GetObject"))))).allowed
+        assert get(SESSION, IdentityPolicies((ALL,), session=(NOTHING, identity(allow("s3:GetObject"))))).allowed
 
     def test_a_deny_in_one_wins(self) -> None:
-        assert not get(SESSION, Rights((ALL,), session=(ALL, DENY_ALL))).allowed
+        assert not get(SESSION, IdentityPolicies((ALL,), session=(ALL, DENY_ALL))).allowed
 
     def test_without_one_the_role_is_not_limited(self) -> None:
-        assert get(SESSION, Rights((ALL,))).allowed
+        assert get(SESSION, IdentityPolicies((ALL,))).allowed
 
     def test_all_three_limits_at_once(self) -> None:
-        assert get(SESSION, Rights((ALL,), boundary=ALL, session=(ALL,))).allowed
-        assert not get(SESSION, Rights((ALL,), boundary=NOTHING, session=(ALL,))).allowed
+        assert get(SESSION, IdentityPolicies((ALL,), boundary=ALL, session=(ALL,))).allowed
+        assert not get(SESSION, IdentityPolicies((ALL,), boundary=NOTHING, session=(ALL,))).allowed
 
 
 class TestResourcePolicies:
     def test_naming_a_user_is_enough_by_itself(self) -> None:
-        assert get(USER, Rights(), on_bucket({"AWS": USER_ARN})).allowed
-        assert get(USER, Rights(), on_bucket({"AWS": "AIDAUSER"})).allowed
+        assert get(USER, IdentityPolicies(), on_bucket({"AWS": USER_ARN})).allowed
+        assert get(USER, IdentityPolicies(), on_bucket({"AWS": "AIDAUSER"})).allowed
 
     def test_naming_a_user_is_not_limited_by_a_boundary(self) -> None:
-        assert get(USER, Rights((), boundary=NOTHING), on_bucket({"AWS": USER_ARN})).allowed
+        assert get(USER, IdentityPolicies((), boundary=NOTHING), on_bucket({"AWS": USER_ARN})).allowed
 
     def test_naming_a_role_needs_no_identity_policy(self) -> None:
-        assert get(SESSION, Rights(), on_bucket({"AWS": ROLE_ARN})).allowed
+        assert get(SESSION, IdentityPolicies(), on_bucket({"AWS": ROLE_ARN})).allowed
 
     def test_naming_a_role_is_limited_by_session_policy_and_boundary(self) -> None:
-        assert not get(SESSION, Rights((), session=(NOTHING,)), on_bucket({"AWS": ROLE_ARN})).allowed
-        assert not get(SESSION, Rights((), boundary=NOTHING), on_bucket({"AWS": ROLE_ARN})).allowed
-        assert get(SESSION, Rights((), boundary=ALL, session=(ALL,)), on_bucket({"AWS": ROLE_ARN})).allowed
+        assert not get(SESSION, IdentityPolicies((), session=(NOTHING,)), on_bucket({"AWS": ROLE_ARN})).allowed
+        assert not get(SESSION, IdentityPolicies((), boundary=NOTHING), on_bucket({"AWS": ROLE_ARN})).allowed
+        assert get(SESSION, IdentityPolicies((), boundary=ALL, session=(ALL,)), on_bucket({"AWS": ROLE_ARN})).allowed
 
     def test_naming_the_session_is_limited_by_neither(self) -> None:
-        rights = Rights((), boundary=NOTHING, session=(NOTHING,))
+        rights = IdentityPolicies((), boundary=NOTHING, session=(NOTHING,))
         assert get(SESSION, rights, on_bucket({"AWS": SESSION_ARN})).allowed
 
     def test_everybody_with_the_roles_arn_as_condition_is_like_naming_the_session(self) -> None:
         policy = on_bucket("*", Condition={"ArnEquals": {"aws:PrincipalArn": ROLE_ARN}})
-        assert get(SESSION, Rights((), session=(NOTHING,)), policy).allowed
-        assert not get(USER, Rights(), policy).allowed
+        assert get(SESSION, IdentityPolicies((), session=(NOTHING,)), policy).allowed
+        assert not get(USER, IdentityPolicies(), policy).allowed
 
     def test_naming_the_account_leaves_it_to_identity_policies(self) -> None:
         for principal in (ROOT_ARN, ACCOUNT):
-            assert not get(USER, Rights(), on_bucket({"AWS": principal})).allowed
-            assert get(USER, Rights((ALL,)), on_bucket({"AWS": principal})).allowed
+            assert not get(USER, IdentityPolicies(), on_bucket({"AWS": principal})).allowed
+            assert get(USER, IdentityPolicies((ALL,)), on_bucket({"AWS": principal})).allowed
 
     def test_naming_somebody_else_grants_nothing(self) -> None:
         for principal in ({"AWS": f"{USER_ARN}a"}, {"AWS": "999999999999"}, {"Service": "s3.amazonaws.com"}):
-            assert not get(USER, Rights(), on_bucket(principal)).allowed
+            assert not get(USER, IdentityPolicies(), on_bucket(principal)).allowed
 
     def test_another_session_of_the_role_is_not_named(self) -> None:
         other = f"arn:aws:sts::{ACCOUNT}:assumed-role/reader/s2"
-        assert not get(SESSION, Rights(), on_bucket({"AWS": other})).allowed
+        assert not get(SESSION, IdentityPolicies(), on_bucket({"AWS": other})).allowed
 
     @pytest.mark.parametrize("principal", [USER_ARN, ROOT_ARN, ACCOUNT, "*"])
     def test_a_deny_reaches_everybody_it_names(self, principal: str) -> None:
-        decision = get(USER, Rights((ALL,)), on_bucket({"AWS": principal}, "Deny"))
+        decision = get(USER, IdentityPolicies((ALL,)), on_bucket({"AWS": principal}, "Deny"))
         assert not decision.allowed
         assert decision.message.endswith("with an explicit deny in a resource-based policy")
 
     def test_a_deny_of_the_role_reaches_its_sessions(self) -> None:
-        assert not get(SESSION, Rights((ALL,)), on_bucket({"AWS": ROLE_ARN}, "Deny")).allowed
-        assert not get(SESSION, Rights((ALL,)), on_bucket({"AWS": SESSION_ARN}, "Deny")).allowed
+        assert not get(SESSION, IdentityPolicies((ALL,)), on_bucket({"AWS": ROLE_ARN}, "Deny")).allowed
+        assert not get(SESSION, IdentityPolicies((ALL,)), on_bucket({"AWS": SESSION_ARN}, "Deny")).allowed
 
     def test_a_deny_of_somebody_else_does_not(self) -> None:
-        assert get(USER, Rights((ALL,)), on_bucket({"AWS": ROLE_ARN}, "Deny")).allowed
+        assert get(USER, IdentityPolicies((ALL,)), on_bucket({"AWS": ROLE_ARN}, "Deny")).allowed
 
     def test_identity_policies_alone_are_enough(self) -> None:
-        assert get(USER, Rights((ALL,)), on_bucket({"AWS": ROLE_ARN})).allowed
+        assert get(USER, IdentityPolicies((ALL,)), on_bucket({"AWS": ROLE_ARN})).allowed
 
     def test_not_principal_excepts_only_who_is_listed_in_all_their_forms(self) -> None:
         def policy(*listed: str) -> Policy:
             return on_bucket({"AWS": list(listed)}, "Deny", element="NotPrincipal")
 
-        assert get(SESSION, Rights((ALL,)), policy(ROOT_ARN, ROLE_ARN, SESSION_ARN)).allowed
-        assert not get(SESSION, Rights((ALL,)), policy(ROLE_ARN, SESSION_ARN)).allowed
-        assert not get(SESSION, Rights((ALL,)), policy(ROOT_ARN, ROLE_ARN)).allowed
-        assert get(USER, Rights((ALL,)), policy(ROOT_ARN, USER_ARN)).allowed
-        assert not get(USER, Rights((ALL,)), policy(ROOT_ARN, ROLE_ARN, SESSION_ARN)).allowed
+        assert get(SESSION, IdentityPolicies((ALL,)), policy(ROOT_ARN, ROLE_ARN, SESSION_ARN)).allowed
+        assert not get(SESSION, IdentityPolicies((ALL,)), policy(ROLE_ARN, SESSION_ARN)).allowed
+        assert not get(SESSION, IdentityPolicies((ALL,)), policy(ROOT_ARN, ROLE_ARN)).allowed
+        assert get(USER, IdentityPolicies((ALL,)), policy(ROOT_ARN, USER_ARN)).allowed
+        assert not get(USER, IdentityPolicies((ALL,)), policy(ROOT_ARN, ROLE_ARN, SESSION_ARN)).allowed
 
 
 class TestAnonymous:
     def test_nobody_may_do_nothing(self) -> None:
-        assert not get(NOBODY, Rights()).allowed
-        assert not get(NOBODY, Rights(), on_bucket({"AWS": ROOT_ARN})).allowed
+        assert not get(NOBODY, IdentityPolicies()).allowed
+        assert not get(NOBODY, IdentityPolicies(), on_bucket({"AWS": ROOT_ARN})).allowed
 
     def test_everybody_includes_nobody(self) -> None:
-        assert get(NOBODY, Rights(), on_bucket("*")).allowed
-        assert get(NOBODY, Rights(), on_bucket({"AWS": "*"})).allowed
+        assert get(NOBODY, IdentityPolicies(), on_bucket("*")).allowed
+        assert get(NOBODY, IdentityPolicies(), on_bucket({"AWS": "*"})).allowed
 
     def test_a_condition_on_who_it_is_excludes_nobody(self) -> None:
         policy = on_bucket("*", Condition={"StringEquals": {"aws:PrincipalAccount": ACCOUNT}})
-        assert not get(NOBODY, Rights(), policy).allowed
+        assert not get(NOBODY, IdentityPolicies(), policy).allowed
 
 
 class TestTrust:
-    MAY_ASSUME = Rights((identity(allow("sts:AssumeRole")),))
+    MAY_ASSUME = IdentityPolicies((identity(allow("sts:AssumeRole")),))
 
     def test_the_callers_permission_alone_is_not_enough(self) -> None:
         assert not assume(USER, self.MAY_ASSUME, None).allowed
         assert not assume(USER, self.MAY_ASSUME, trust({"AWS": SESSION_ARN})).allowed
 
     def test_naming_the_user_directly_is_enough(self) -> None:
-        assert assume(USER, Rights(), trust({"AWS": USER_ARN})).allowed
+        assert assume(USER, IdentityPolicies(), trust({"AWS": USER_ARN})).allowed
 
     @pytest.mark.parametrize("principal", [ROOT_ARN, ACCOUNT])
     def test_naming_the_account_needs_the_callers_permission_too(self, principal: str) -> None:
-        assert not assume(USER, Rights(), trust({"AWS": principal})).allowed
+        assert not assume(USER, IdentityPolicies(), trust({"AWS": principal})).allowed
         assert assume(USER, self.MAY_ASSUME, trust({"AWS": principal})).allowed
 
     def test_an_explicit_deny_of_the_caller_wins(self) -> None:
-        assert not assume(USER, Rights((DENY_ALL,)), trust({"AWS": USER_ARN})).allowed
+        assert not assume(USER, IdentityPolicies((DENY_ALL,)), trust({"AWS": USER_ARN})).allowed
 
     def test_a_service_is_not_a_user(self) -> None:
         assert not assume(USER, self.MAY_ASSUME, trust({"Service": "ec2.amazonaws.com"})).allowed
@@ -258,7 +262,7 @@ class TestTrust:
         assert not assume(USER, self.MAY_ASSUME, policy).allowed
 
     def test_a_session_with_a_narrow_policy_cannot_assume_further(self) -> None:
-        rights = Rights((ALL,), session=(identity(allow("s3:*")),))
+        rights = IdentityPolicies((ALL,), session=(identity(allow("s3:*")),))
         assert not assume(SESSION, rights, trust({"AWS": ROOT_ARN})).allowed
         assert not assume(SESSION, rights, trust({"AWS": ROLE_ARN})).allowed
 
@@ -267,9 +271,9 @@ class TestOwnSessions:
     """A user's own session, as S3-compatible stores give it out: never more than its session policy."""
 
     def test_limited_even_where_a_resource_policy_names_the_user_or_everybody(self) -> None:
-        rights = Rights((ALL,), session=(NOTHING,))
+        rights = IdentityPolicies((ALL,), session=(NOTHING,))
         assert not get(USER, rights, on_bucket({"AWS": USER_ARN})).allowed
         assert not get(USER, rights, on_bucket("*")).allowed
 
     def test_the_intersection_is_allowed(self) -> None:
-        assert get(USER, Rights((ALL,), session=(identity(allow("s3:GetObject", OBJECT)),))).allowed
+        assert get(USER, IdentityPolicies((ALL,), session=(identity(allow("s3:GetObject", OBJECT)),))).allowed

@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-from lakewright_sandbox.aws.authorizing_proxy import Gate
+from lakewright_sandbox.aws.authorizing_proxy import AuthorizingProxy
 from lakewright_sandbox.aws.identities import create_initial_identities
 from lakewright_sandbox.aws.moto_app import create_app
 from lakewright_sandbox.aws.server import create_server, require_loopback
@@ -22,7 +22,7 @@ def main() -> None:
         create_initial_identities(load_or_create(arguments.credentials_file))
     except (ValueError, CredentialsFileError) as error:
         parser.error(str(error))
-    create_server(Gate(create_app()), arguments.host, arguments.port).run()
+    create_server(AuthorizingProxy(create_app()), arguments.host, arguments.port).run()
 
 
 if __name__ == "__main__":

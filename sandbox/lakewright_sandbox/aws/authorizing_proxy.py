@@ -14,7 +14,7 @@ from typing import Any
 from lakewright_sandbox.aws import iam_actions, kms_actions, s3_actions, signature, sts
 from lakewright_sandbox.aws.delete_objects import DeleteObjects
 from lakewright_sandbox.aws.directory import ANONYMOUS, Directory, Identity
-from lakewright_sandbox.aws.errors import AccessDeniedError, AwsError, json_error, query_error, s3_error
+from lakewright_sandbox.aws.errors import AwsAccessDeniedError, AwsError, json_error, query_error, s3_error
 from lakewright_sandbox.aws.http import HttpRequest, from_environ
 from lakewright_sandbox.aws.moto_app import s3
 from lakewright_sandbox.aws.request_context import request_context, s3_context
@@ -22,7 +22,7 @@ from lakewright_sandbox.aws.server import WsgiApp
 from lakewright_sandbox.aws.signature import Signature
 from lakewright_sandbox.policies.callers import Caller
 from lakewright_sandbox.policies.document import MalformedPolicyError, Policy, parse
-from lakewright_sandbox.policies.evaluation import Request, Rights, decide
+from lakewright_sandbox.policies.evaluation import IdentityPolicies, Request, decide
 from lakewright_sandbox.policies.patterns import Context
 
 StartResponse = Callable[..., Any]
@@ -33,7 +33,7 @@ _JSON = ("Content-Type", "application/x-amz-json-1.1")
 _NAMESPACES = {"iam": iam_actions.NAMESPACE, "sts": sts.NAMESPACE}
 
 
-class Gate:
+class AuthorizingProxy:
     """A WSGI app around moto's."""
 
     def __init__(self, moto: WsgiApp, clock: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
@@ -85,7 +85,9 @@ class Gate:
             self._authorize_iam(request, identity, context)
             return self._forward(environ)
         if signed.service == "kms":
-            self._allow(identity.caller, identity.rights, Request(*kms_actions.asked(request, signed.region), context))
+            self._allow(
+                identity.caller, identity.rights, Request(*kms_actions.parse_call(request, signed.region), context)
+            )
             return self._forward(environ)
         raise AwsError(
             "UnknownOperationException", f"The sandbox has S3, IAM, STS and KMS; not {signed.service!r}.", 404
@@ -103,46 +105,46 @@ class Gate:
         self, request: HttpRequest, environ: dict[str, Any], signed: Signature | None, identity: Identity | None
     ) -> Answer:
         caller = identity.caller if identity else ANONYMOUS
-        rights = identity.rights if identity else Rights()
+        rights = identity.rights if identity else IdentityPolicies()
         context = s3_context(request, signed, self._clock())
         if request.method == "OPTIONS":
             return self._forward(environ)  # a browser's preflight: unsigned by design, tells the CORS rules alone
         if s3_actions.is_delete_objects(request):
             return self._delete_objects(request, environ, caller, rights, context)
-        steps = s3_actions.steps(request)
-        if steps[0].bucket not in (None, *s3().buckets) and steps[0].action != "s3:CreateBucket":
+        actions = s3_actions.list_actions(request)
+        if actions[0].bucket not in (None, *s3().buckets) and actions[0].action != "s3:CreateBucket":
             return self._forward(environ)  # that a bucket is not there, S3 tells everybody
         region = signed.region if signed else "us-east-1"
-        for step in steps:
+        for step in actions:
             self._require(caller, rights, step, context)
-            for used in kms_actions.uses(step, request, region):
+            for used in kms_actions.list_key_uses(step, request, region):
                 self._allow(caller, rights, Request(used.action, used.key, {**context, **used.context}))
-        if steps[0].action == "s3:PutBucketPolicy" and request.method == "PUT":
-            _check_bucket_policy(request.body, str(steps[0].bucket))
+        if actions[0].action == "s3:PutBucketPolicy" and request.method == "PUT":
+            _check_bucket_policy(request.body, str(actions[0].bucket))
         answer = self._forward(environ)
-        if answer[0] == 404 and steps[0].key is not None and steps[0].action.startswith("s3:GetObject"):
-            self._may_know(caller, rights, steps[0], context)
+        if answer[0] == 404 and actions[0].key is not None and actions[0].action.startswith("s3:GetObject"):
+            self._may_know(caller, rights, actions[0], context)
         return answer
 
-    def _may_know(self, caller: Caller, rights: Rights, step: s3_actions.Step, context: Context) -> None:
+    def _may_know(self, caller: Caller, rights: IdentityPolicies, step: s3_actions.S3Action, context: Context) -> None:
         """To those who may not list it, S3 does not tell that an object is not there: they get AccessDenied.
 
         AWS does not document what `s3:prefix` is in that check. Here it is the key: who may list what begins with it,
         as vended credentials may within their table, may know.
         """
         if step.bucket in s3().buckets:
-            listing = s3_actions.Step("s3:ListBucket", step.bucket)
+            listing = s3_actions.S3Action("s3:ListBucket", step.bucket)
             self._require(caller, rights, listing, {**context, "s3:prefix": [str(step.key)]})
 
     def _delete_objects(
-        self, request: HttpRequest, environ: dict[str, Any], caller: Caller, rights: Rights, context: Context
+        self, request: HttpRequest, environ: dict[str, Any], caller: Caller, rights: IdentityPolicies, context: Context
     ) -> Answer:
-        bucket, _ = s3_actions.target(request)
+        bucket, _ = s3_actions.parse_target(request)
 
         def refusal(action: str, key: str) -> str | None:
             try:
-                self._require(caller, rights, s3_actions.Step(action, bucket, key), context)
-            except AccessDeniedError as error:
+                self._require(caller, rights, s3_actions.S3Action(action, bucket, key), context)
+            except AwsAccessDeniedError as error:
                 return error.message
             return None
 
@@ -158,14 +160,14 @@ class Gate:
         kept = [(name, value) for name, value in headers if name.lower() != "content-length"]
         return status, kept, divided.answer(answer)
 
-    def _require(self, caller: Caller, rights: Rights, step: s3_actions.Step, context: Context) -> None:
+    def _require(self, caller: Caller, rights: IdentityPolicies, step: s3_actions.S3Action, context: Context) -> None:
         self._allow(caller, rights, Request(step.action, step.resource, context), _bucket_policy(step.bucket))
 
     @staticmethod
-    def _allow(caller: Caller, rights: Rights, asked: Request, policy: Policy | None = None) -> None:
+    def _allow(caller: Caller, rights: IdentityPolicies, asked: Request, policy: Policy | None = None) -> None:
         decision = decide(caller, rights, asked, policy)
         if not decision.allowed:
-            raise AccessDeniedError(decision.message)
+            raise AwsAccessDeniedError(decision.message)
 
     def _answer_sts(self, request: HttpRequest, identity: Identity, context: Context) -> Answer:
         text = self._sts.answer(identity, request.parameters, context, self._clock())

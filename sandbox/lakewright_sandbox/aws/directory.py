@@ -12,8 +12,8 @@ from lakewright_sandbox.aws.errors import AwsError
 from lakewright_sandbox.aws.moto_app import iam
 from lakewright_sandbox.policies.callers import Caller
 from lakewright_sandbox.policies.document import Policy, parse
-from lakewright_sandbox.policies.evaluation import Rights
-from lakewright_sandbox.runtime.credentials import AccessKey, new_access_key
+from lakewright_sandbox.policies.evaluation import IdentityPolicies
+from lakewright_sandbox.runtime.credentials import IamAccessKey, new_access_key
 
 ANONYMOUS = Caller("anonymous")
 
@@ -23,7 +23,7 @@ class Identity:
     """An access key's owner: who they are, what they may do, and what their requests are signed with."""
 
     caller: Caller
-    rights: Rights
+    rights: IdentityPolicies
     access_key_id: str
     secret_access_key: str
     temporary: bool = False
@@ -33,7 +33,7 @@ class Identity:
 class Session:
     """Temporary credentials: of a role, or (with a name of a user instead) of that user themselves."""
 
-    key: AccessKey
+    key: IamAccessKey
     token: str
     expires_at: datetime
     name: str
@@ -127,7 +127,7 @@ def _session_identity(session: Session) -> Identity:
             **extra,
         },
     )
-    rights = Rights(
+    rights = IdentityPolicies(
         identity=_attached(role.policies, role.managed_policies),
         boundary=_boundary(role.permissions_boundary_arn),
         session=session.policies,
@@ -141,12 +141,12 @@ def _user_caller(user: User, extra: dict[str, list[str]]) -> Caller:
     return Caller("user", account=ACCOUNT_ID, arn=user.arn, identity_arn=user.arn, unique_id=user.id, context=context)
 
 
-def _user_rights(user: User, session: tuple[Policy, ...] | None) -> Rights:
+def _user_rights(user: User, session: tuple[Policy, ...] | None) -> IdentityPolicies:
     policies = _attached(user.policies, user.managed_policies)
     for group in iam().groups.values():
         if user in group.users:
             policies += _attached(group.policies, group.managed_policies)
-    return Rights(identity=policies, session=session)
+    return IdentityPolicies(identity=policies, session=session)
 
 
 def _attached(inline: dict[str, str], managed: dict[str, Any]) -> tuple[Policy, ...]:

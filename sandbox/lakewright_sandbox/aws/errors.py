@@ -30,7 +30,7 @@ class AwsError(Exception):
         self.status = status
 
 
-class AccessDeniedError(AwsError):
+class AwsAccessDeniedError(AwsError):
     """The identity is known and may not do this."""
 
     def __init__(self, message: str) -> None:

@@ -6,7 +6,7 @@ from lakewright_sandbox.aws import ACCOUNT_ID
 from lakewright_sandbox.aws.directory import find_role
 from lakewright_sandbox.aws.errors import AwsError
 from lakewright_sandbox.aws.moto_app import iam
-from lakewright_sandbox.policies.document import Kind, MalformedPolicyError, parse
+from lakewright_sandbox.policies.document import MalformedPolicyError, PolicyKind, parse
 
 NAMESPACE = "https://iam.amazonaws.com/doc/2010-05-08/"
 
@@ -16,7 +16,7 @@ _KINDS = (
     ("GroupName", "group"),
     ("InstanceProfileName", "instance-profile"),
 )
-_DOCUMENTS: tuple[tuple[str, str, Kind], ...] = (
+_DOCUMENTS: tuple[tuple[str, str, PolicyKind], ...] = (
     ("AssumeRolePolicyDocument", "CreateRole", "trust"),
     ("PolicyDocument", "UpdateAssumeRolePolicy", "trust"),
     ("PolicyDocument", "", "identity"),

@@ -3,7 +3,7 @@
 import json
 
 from lakewright_sandbox.aws.moto_app import iam
-from lakewright_sandbox.runtime.credentials import ADMIN, LAKEKEEPER, AccessKey
+from lakewright_sandbox.runtime.credentials import ADMIN, LAKEKEEPER, IamAccessKey
 
 _POLICIES = {
     ADMIN: {
@@ -24,7 +24,7 @@ _POLICIES = {
 }
 
 
-def create_initial_identities(keys: dict[str, AccessKey]) -> None:
+def create_initial_identities(keys: dict[str, IamAccessKey]) -> None:
     """Makes both users with the kept keys: moto forgets with its process, the credentials file does not."""
     backend = iam()
     for name, policy in _POLICIES.items():

@@ -10,7 +10,7 @@ from lakewright_sandbox.aws import ACCOUNT_ID
 from lakewright_sandbox.aws.errors import AwsError
 from lakewright_sandbox.aws.http import HttpRequest
 from lakewright_sandbox.aws.moto_app import kms, s3
-from lakewright_sandbox.aws.s3_actions import Step
+from lakewright_sandbox.aws.s3_actions import S3Action
 
 _SERVICE = "TrentService."
 _ALGORITHM = "x-amz-server-side-encryption"
@@ -18,7 +18,7 @@ _KEY = "x-amz-server-side-encryption-aws-kms-key-id"
 _BUCKET_KEY = "x-amz-server-side-encryption-bucket-key-enabled"
 
 
-def asked(request: HttpRequest, region: str) -> tuple[str, str]:
+def parse_call(request: HttpRequest, region: str) -> tuple[str, str]:
     """Action and resource of a call to KMS. Raises AwsError for what is no call to it, and for other key policies."""
     _, is_kms, operation = request.headers.get("x-amz-target", "").partition(_SERVICE)
     try:
@@ -61,7 +61,7 @@ def _via_s3(bucket: str, key: str, region: str, bucket_key: object) -> dict[str,
     }
 
 
-def uses(step: Step, request: HttpRequest, region: str) -> list[KeyUse]:
+def list_key_uses(step: S3Action, request: HttpRequest, region: str) -> list[KeyUse]:
     """Actions and keys that a step on an object needs beyond S3's own, as S3 documents for SSE-KMS."""
     bucket = s3().buckets.get(step.bucket or "")
     if bucket is None or step.bucket is None or step.key is None:

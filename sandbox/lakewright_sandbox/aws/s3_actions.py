@@ -55,7 +55,7 @@ _BUCKET_NAME = re.compile(r"[A-Za-z0-9._-]{3,255}")
 
 
 @dataclass(frozen=True)
-class Step:
+class S3Action:
     """One thing that must be allowed: an action on an object (or, without key, on a bucket)."""
 
     action: str
@@ -70,7 +70,7 @@ class Step:
         return f"arn:aws:s3:::{self.bucket}" + (f"/{self.key}" if self.key is not None else "")
 
 
-def target(request: HttpRequest) -> tuple[str | None, str | None]:
+def parse_target(request: HttpRequest) -> tuple[str | None, str | None]:
     """Bucket and key of a path-style request; moto is set up to read the path in the same way."""
     bucket, slash, key = unquote(request.raw_path).removeprefix("/").partition("/")
     if not bucket:
@@ -82,25 +82,25 @@ def target(request: HttpRequest) -> tuple[str | None, str | None]:
     return bucket, key or None
 
 
-def steps(request: HttpRequest) -> list[Step]:
+def list_actions(request: HttpRequest) -> list[S3Action]:
     """Everything that must be allowed for this request (for DeleteObjects see `is_delete_objects`).
 
     Raises AwsError for what no action is known for: nothing reaches moto unchecked.
     """
-    bucket, key = target(request)
+    bucket, key = parse_target(request)
     if bucket is None:
         if request.method not in ("GET", "HEAD"):
             raise _not_allowed()
-        return [Step("s3:ListAllMyBuckets", None)]
+        return [S3Action("s3:ListAllMyBuckets", None)]
     subresource = _subresource(request)
     if key is None:
-        return [Step(_bucket_action(request.method, subresource), bucket)]
+        return [S3Action(_bucket_action(request.method, subresource), bucket)]
     return _object_steps(request, subresource, bucket, key)
 
 
 def is_delete_objects(request: HttpRequest) -> bool:
     """Whether it deletes many objects by name: each of them is decided by itself, the request as such is not."""
-    bucket, key = target(request)
+    bucket, key = parse_target(request)
     return bucket is not None and key is None and request.method == "POST" and _subresource(request) == "delete"
 
 
@@ -134,13 +134,13 @@ def _bucket_action(method: str, subresource: str | None) -> str:
     return f"s3:{action}"
 
 
-def _object_steps(request: HttpRequest, subresource: str | None, bucket: str, key: str) -> list[Step]:
+def _object_steps(request: HttpRequest, subresource: str | None, bucket: str, key: str) -> list[S3Action]:
     action = _object_action(request.method, subresource)
     if action is None:
         raise _not_allowed()
-    found = [Step(versioned(f"s3:{action}", request), bucket, key)]
+    found = [S3Action(versioned(f"s3:{action}", request), bucket, key)]
     if subresource == "attributes":
-        found.append(Step(versioned("s3:GetObject", request), bucket, key))
+        found.append(S3Action(versioned("s3:GetObject", request), bucket, key))
     if action == "PutObject":
         source = request.headers.get("x-amz-copy-source")
         if source is not None:
@@ -152,9 +152,9 @@ def _object_steps(request: HttpRequest, subresource: str | None, bucket: str, ke
             ("x-amz-object-lock-legal-hold", "PutObjectLegalHold"),
         ):
             if header in request.headers:
-                found.append(Step(f"s3:{extra}", bucket, key))
+                found.append(S3Action(f"s3:{extra}", bucket, key))
     if request.headers.get("x-amz-bypass-governance-retention", "").lower() == "true":
-        found.append(Step("s3:BypassGovernanceRetention", bucket, key))
+        found.append(S3Action("s3:BypassGovernanceRetention", bucket, key))
     return found
 
 
@@ -181,12 +181,12 @@ def _object_action(method: str, subresource: str | None) -> str | None:
     }.get((method, subresource))
 
 
-def _copy_source(header: str) -> Step:
+def _copy_source(header: str) -> S3Action:
     path, _, query = header.partition("?")
     bucket, _, key = unquote(path).removeprefix("/").partition("/")
     if not bucket or not key:
         raise AwsError("InvalidArgument", "Copy Source must mention the source bucket and key: sourcebucket/sourcekey")
-    return Step("s3:GetObjectVersion" if query.startswith("versionId=") else "s3:GetObject", bucket, key)
+    return S3Action("s3:GetObjectVersion" if query.startswith("versionId=") else "s3:GetObject", bucket, key)
 
 
 def _not_allowed() -> AwsError:

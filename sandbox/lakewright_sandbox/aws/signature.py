@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from urllib.parse import quote, unquote
 
-from lakewright_sandbox.aws.errors import AccessDeniedError, AwsError
+from lakewright_sandbox.aws.errors import AwsAccessDeniedError, AwsError
 from lakewright_sandbox.aws.http import HttpRequest
 
 _ALGORITHM = "AWS4-HMAC-SHA256"
@@ -100,7 +100,7 @@ def _signature(
     try:
         signed_at = datetime.strptime(date, "%Y%m%dT%H%M%SZ").replace(tzinfo=UTC)
     except ValueError:
-        raise AccessDeniedError("AWS authentication requires a valid Date or x-amz-date header") from None
+        raise AwsAccessDeniedError("AWS authentication requires a valid Date or x-amz-date header") from None
     if scope[1] != date[:8]:
         raise AwsError("SignatureDoesNotMatch", "The date in the credential scope is not that of the request.", 403)
     return Signature(
@@ -120,9 +120,9 @@ def check(request: HttpRequest, signature: Signature, secret_access_key: str, no
     """Raises AwsError unless the holder of the secret signed this very request, not too long ago."""
     if signature.valid_for is not None:
         if now > signature.signed_at + signature.valid_for:
-            raise AccessDeniedError("Request has expired")
+            raise AwsAccessDeniedError("Request has expired")
         if signature.signed_at > now + _SKEW:
-            raise AccessDeniedError("Request is not yet valid")
+            raise AwsAccessDeniedError("Request is not yet valid")
     elif abs(now - signature.signed_at) > _SKEW:
         raise AwsError(
             "RequestTimeTooSkewed", "The difference between the request time and the current time is too large.", 403
@@ -132,7 +132,7 @@ def check(request: HttpRequest, signature: Signature, secret_access_key: str, no
         *_NEED_NOT_BE_SIGNED,
     }
     if "host" not in signature.signed_headers or (signature.service == "s3" and unsigned):
-        raise AccessDeniedError("There were headers present in the request which were not signed")
+        raise AwsAccessDeniedError("There were headers present in the request which were not signed")
     payload = _payload_hash(request, signature)
     if not hmac.compare_digest(_expected(request, signature, secret_access_key, payload), signature.signature):
         raise AwsError(

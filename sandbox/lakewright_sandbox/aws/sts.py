@@ -13,7 +13,7 @@ from moto.iam.models import Role
 
 from lakewright_sandbox.aws import ACCOUNT_ID
 from lakewright_sandbox.aws.directory import Directory, Identity, Session, find_role, managed_policy
-from lakewright_sandbox.aws.errors import AccessDeniedError, AwsError
+from lakewright_sandbox.aws.errors import AwsAccessDeniedError, AwsError
 from lakewright_sandbox.policies.document import MalformedPolicyError, Policy, parse
 from lakewright_sandbox.policies.evaluation import Request, decide
 from lakewright_sandbox.policies.patterns import Context
@@ -64,7 +64,7 @@ class Sts:
         self, identity: Identity, parameters: dict[str, str], _context: Context, now: datetime
     ) -> str:
         if identity.temporary:
-            raise AccessDeniedError("Cannot call GetSessionToken with session credentials")
+            raise AwsAccessDeniedError("Cannot call GetSessionToken with session credentials")
         seconds = _duration(parameters, 129600, 43200)
         return _credentials(self._own_session(identity, "session-token", None, seconds, now))
 
@@ -101,7 +101,7 @@ class Sts:
         self, identity: Identity, parameters: dict[str, str], policies: tuple[Policy, ...] | None, now: datetime
     ) -> str:
         if identity.temporary:
-            raise AccessDeniedError("AssumeRole without a RoleArn needs a user's own access key, not a session's.")
+            raise AwsAccessDeniedError("AssumeRole without a RoleArn needs a user's own access key, not a session's.")
         seconds = _duration(parameters, _LONGEST, 3600)
         name = parameters.get("RoleSessionName") or "session"
         return _credentials(self._own_session(identity, name, policies, seconds, now))
@@ -166,7 +166,7 @@ class _AssumeRole:
             decision = decide(identity.caller, identity.rights, request, trust, trust_needed=True)
             if not decision.allowed:
                 # STS does not tell why: neither whether the role is there nor what its trust policy asks for.
-                raise AccessDeniedError(
+                raise AwsAccessDeniedError(
                     f"User: {identity.caller.arn} is not authorized to perform: {action} on resource: {self.role_arn}"
                 )
 

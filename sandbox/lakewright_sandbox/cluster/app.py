@@ -14,15 +14,15 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from lakewright_sandbox.tokens.app import DISCOVERY, KEYS, issuer_of
+from lakewright_sandbox.tokens.app import DISCOVERY, KEYS, request_issuer
 from lakewright_sandbox.tokens.keys import SigningKey
 from lakewright_sandbox.tokens.service_accounts import ServiceAccount
 
 from .fields import Json
-from .kinds import KINDS, Kind
+from .kinds import KINDS, ObjectKind
 from .objects import Objects
 from .patches import json_patched, merge_patched
-from .status import RefusedError, manager_required
+from .status import ApiStatusError, manager_required
 
 PLATFORM = "lakewright-sandbox"
 """What `/version` says of the platform: nobody's real cluster."""
@@ -34,7 +34,7 @@ _PATCHES: dict[str, Callable[[Json, Any], Json]] = {
 }
 
 
-class Cluster:
+class SandboxCluster:
     """A cluster: its objects, and the key that signs its service accounts' tokens."""
 
     def __init__(self) -> None:
@@ -48,13 +48,13 @@ class Cluster:
             for place in ("/namespaces/{namespace}/{plural}", "/{plural}"):
                 for rest in ("/{name}/{subresource}", "/{name}", ""):
                     routes.append(Route(f"{prefix}{place}{rest}", self._object, methods=every))
-        return Starlette(routes=_most_specific_first(routes), exception_handlers={RefusedError: _answer_refusal})
+        return Starlette(routes=_most_specific_first(routes), exception_handlers={ApiStatusError: _answer_refusal})
 
     async def _version(self, _request: Request) -> Response:
         return JSONResponse(_VERSION)
 
     async def _discovery(self, request: Request) -> Response:
-        issuer = issuer_of(request)
+        issuer = request_issuer(request)
         return JSONResponse({"issuer": issuer, "jwks_uri": f"{issuer}{KEYS}"})
 
     async def _keys(self, _request: Request) -> Response:
@@ -68,13 +68,13 @@ class Cluster:
 class _Call:
     """One request about an object or a collection."""
 
-    def __init__(self, cluster: Cluster, request: Request, body: Any) -> None:
+    def __init__(self, cluster: SandboxCluster, request: Request, body: Any) -> None:
         self._objects, self._key, self._request, self._body = cluster.objects, cluster.key, request, body
         path = request.path_params
         version = f"{path['group']}/{path['version']}" if "group" in path else path["version"]
         if (version, path["plural"]) not in KINDS:
-            raise RefusedError(404, "the server could not find the requested resource")
-        self._kind: Kind = KINDS[version, path["plural"]]
+            raise ApiStatusError(404, "the server could not find the requested resource")
+        self._kind: ObjectKind = KINDS[version, path["plural"]]
         self._namespace, self._name = path.get("namespace", ""), path.get("name", "")
         self._subresource = path.get("subresource", "")
         self._dry_run = request.query_params.get("dryRun") == "All"
@@ -127,7 +127,7 @@ class _Call:
                 self._kind, self._namespace, self._body, self._manager, force=force, dry_run=self._dry_run
             )
         if media not in _PATCHES:
-            raise RefusedError(415, f"the body of the request was in an unknown format: {media}")
+            raise ApiStatusError(415, f"the body of the request was in an unknown format: {media}")
         return self._changed(lambda live: _PATCHES[media](live, self._body))
 
     def _scale(self) -> Json:
@@ -142,7 +142,7 @@ class _Call:
 
     def _token(self) -> Json:
         live = self._objects.get(self._kind, self._namespace, self._name)
-        issuer, spec = issuer_of(self._request), cast(Json, self._body.get("spec") or {})
+        issuer, spec = request_issuer(self._request), cast(Json, self._body.get("spec") or {})
         account = ServiceAccount(self._namespace, self._name, live["metadata"]["uid"])
         # An API server whose audiences are not set takes its issuer for its own.
         claims = account.claims(issuer, issuer) | ({"aud": spec["audiences"]} if spec.get("audiences") else {})
@@ -151,7 +151,7 @@ class _Call:
 
 
 def _unknown_subresource() -> Json:
-    raise RefusedError(404, "the server could not find the requested resource")
+    raise ApiStatusError(404, "the server could not find the requested resource")
 
 
 def kubeconfig(endpoint: str, context: str = "sandbox") -> str:
@@ -173,4 +173,4 @@ def _most_specific_first(routes: list[Route]) -> list[Route]:
 
 
 async def _answer_refusal(_request: Request, error: Exception) -> Response:
-    return cast(RefusedError, error).response()
+    return cast(ApiStatusError, error).response()

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class Kind:
+class ObjectKind:
     """A kind of object: where it is served, and what of it never changes."""
 
     api_version: str
@@ -27,21 +27,21 @@ class Kind:
 
 
 _CORE = (
-    Kind("v1", "Namespace", "namespaces", namespaced=False),
-    Kind("v1", "ConfigMap", "configmaps"),
-    Kind("v1", "Secret", "secrets"),
-    Kind("v1", "Service", "services"),
-    Kind("v1", "ServiceAccount", "serviceaccounts"),
+    ObjectKind("v1", "Namespace", "namespaces", namespaced=False),
+    ObjectKind("v1", "ConfigMap", "configmaps"),
+    ObjectKind("v1", "Secret", "secrets"),
+    ObjectKind("v1", "Service", "services"),
+    ObjectKind("v1", "ServiceAccount", "serviceaccounts"),
 )
 _OTHERS = (
-    Kind("apps/v1", "Deployment", "deployments", immutable=("selector",)),
-    Kind("batch/v1", "CronJob", "cronjobs"),
-    Kind("batch/v1", "Job", "jobs", immutable=("selector", "template")),
-    Kind("networking.k8s.io/v1", "NetworkPolicy", "networkpolicies"),
+    ObjectKind("apps/v1", "Deployment", "deployments", immutable=("selector",)),
+    ObjectKind("batch/v1", "CronJob", "cronjobs"),
+    ObjectKind("batch/v1", "Job", "jobs", immutable=("selector", "template")),
+    ObjectKind("networking.k8s.io/v1", "NetworkPolicy", "networkpolicies"),
 )
 KINDS = {(kind.api_version, kind.plural): kind for kind in (*_CORE, *_OTHERS)}
 
 
-def kind_named(api_version: str, kind: str) -> Kind | None:
+def kind_named(api_version: str, kind: str) -> ObjectKind | None:
     """Return a kind by what a manifest calls it."""
     return next((one for one in KINDS.values() if (one.api_version, one.kind) == (api_version, kind)), None)

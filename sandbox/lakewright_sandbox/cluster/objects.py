@@ -14,7 +14,7 @@ from typing import Any, cast
 
 from . import status
 from .fields import Json, values_of
-from .kinds import KINDS, Kind
+from .kinds import KINDS, ObjectKind
 from .ownership import ApplyConflictError, Owner, applied, updated
 from .schema import Path
 
@@ -35,23 +35,23 @@ class Objects:
         manifest = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
         self.create(KINDS["v1", "namespaces"], "", manifest, "kube-apiserver")
 
-    def get(self, kind: Kind, namespace: str, name: str) -> Json:
+    def get(self, kind: ObjectKind, namespace: str, name: str) -> Json:
         """Return an object. Raises 404."""
         with self._lock:
             return copy.deepcopy(self._there(kind, namespace, name))
 
-    def has(self, kind: Kind, namespace: str, name: str) -> bool:
+    def has(self, kind: ObjectKind, namespace: str, name: str) -> bool:
         """Whether there is such an object."""
         with self._lock:
             return (kind.resource, namespace, name) in self._kept
 
-    def items(self, kind: Kind, namespace: str) -> list[Json]:
+    def items(self, kind: ObjectKind, namespace: str) -> list[Json]:
         """Return the objects of a kind, in one namespace or in all."""
         with self._lock:
             found = [(key, one) for key, one in self._kept.items() if key[0] == kind.resource]
             return copy.deepcopy([one for key, one in found if namespace in ("", key[1])])
 
-    def create(self, kind: Kind, namespace: str, manifest: Json, manager: str, *, dry_run: bool = False) -> Json:
+    def create(self, kind: ObjectKind, namespace: str, manifest: Json, manager: str, *, dry_run: bool = False) -> Json:
         """Create an object. Raises 404 for its namespace, 409 where it exists."""
         with self._lock:
             name = str(manifest["metadata"]["name"])
@@ -65,7 +65,7 @@ class Objects:
             return kept
 
     def apply(
-        self, kind: Kind, namespace: str, manifest: Json, manager: str, *, force: bool, dry_run: bool = False
+        self, kind: ObjectKind, namespace: str, manifest: Json, manager: str, *, force: bool, dry_run: bool = False
     ) -> Json:
         """Create or change an object by server-side apply. Raises 409 with each conflict."""
         with self._lock:
@@ -79,7 +79,7 @@ class Objects:
 
     def change(
         self,
-        kind: Kind,
+        kind: ObjectKind,
         where: tuple[str, str],
         made: Callable[[Json], Json],
         manager: str,
@@ -97,7 +97,7 @@ class Objects:
                 new = updated(live, new, _updater(kind, manager, subresource))
             return self._keep(kind, where[0], live, new, dry_run=dry_run)
 
-    def delete(self, kind: Kind, namespace: str, name: str) -> Json:
+    def delete(self, kind: ObjectKind, namespace: str, name: str) -> Json:
         """Delete an object, and with a namespace all that is in it. Raises 404."""
         with self._lock:
             gone = self._there(kind, namespace, name)
@@ -106,15 +106,15 @@ class Objects:
                 self._kept = {key: one for key, one in self._kept.items() if key[1] != name}
             return gone
 
-    def _there(self, kind: Kind, namespace: str, name: str) -> Json:
+    def _there(self, kind: ObjectKind, namespace: str, name: str) -> Json:
         if (found := self._kept.get((kind.resource, namespace, name))) is None:
             raise status.not_found(kind, name)
         return found
 
-    def _keep(self, kind: Kind, namespace: str, live: Json | None, made: Json, *, dry_run: bool) -> Json:
+    def _keep(self, kind: ObjectKind, namespace: str, live: Json | None, made: Json, *, dry_run: bool) -> Json:
         name = str(made["metadata"]["name"])
         if kind.namespaced and ("namespaces", "", namespace) not in self._kept:
-            raise status.RefusedError(404, f'namespaces "{namespace}" not found')
+            raise status.ApiStatusError(404, f'namespaces "{namespace}" not found')
         before = live or {}
         for key in kind.immutable:
             if live and made.get("spec", {}).get(key) != before["spec"].get(key):
@@ -141,7 +141,7 @@ def _spec(manifest: Json) -> dict[Path, Any]:
     return {path: value for path, value in values_of(manifest).items() if path[0] not in ("f:metadata", "f:status")}
 
 
-def _updater(kind: Kind, manager: str, subresource: str = "") -> Owner:
+def _updater(kind: ObjectKind, manager: str, subresource: str = "") -> Owner:
     return Owner(manager, "Update", kind.api_version, subresource, _now())
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, cast
 
 from .fields import Json
-from .status import RefusedError
+from .status import ApiStatusError
 
 
 def merge_patched(live: Any, patch: Any) -> Any:
@@ -29,7 +29,7 @@ def json_patched(live: Json, patch: list[Json]) -> Json:
         for part in above:
             node = node[part]
         if not isinstance(node, dict) or operation["op"] not in ("add", "replace", "remove"):
-            raise RefusedError(422, "the server rejected our request due to an error in our request")
+            raise ApiStatusError(422, "the server rejected our request due to an error in our request")
         if operation["op"] == "remove":
             del node[last]
         else:

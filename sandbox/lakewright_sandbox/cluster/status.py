@@ -7,13 +7,13 @@ from typing import Any
 
 from starlette.responses import JSONResponse, Response
 
-from .kinds import Kind
+from .kinds import ObjectKind
 from .ownership import ApplyConflictError
 
 _REASONS = {400: "BadRequest", 404: "NotFound", 415: "UnsupportedMediaType", 422: "Invalid"}
 
 
-class RefusedError(Exception):
+class ApiStatusError(Exception):
     """A request that is answered with a `Status` of failure."""
 
     def __init__(self, code: int, message: str, reason: str = "", causes: list[dict[str, str]] | None = None) -> None:
@@ -26,34 +26,34 @@ class RefusedError(Exception):
         return JSONResponse(status | {"reason": self.reason, "code": self.code} | details, self.code)
 
 
-def not_found(kind: Kind, name: str) -> RefusedError:
-    return RefusedError(404, f'{kind.resource} "{name}" not found')
+def not_found(kind: ObjectKind, name: str) -> ApiStatusError:
+    return ApiStatusError(404, f'{kind.resource} "{name}" not found')
 
 
-def already_exists(kind: Kind, name: str) -> RefusedError:
-    return RefusedError(409, f'{kind.resource} "{name}" already exists', "AlreadyExists")
+def already_exists(kind: ObjectKind, name: str) -> ApiStatusError:
+    return ApiStatusError(409, f'{kind.resource} "{name}" already exists', "AlreadyExists")
 
 
-def changed_meanwhile(kind: Kind, name: str) -> RefusedError:
+def changed_meanwhile(kind: ObjectKind, name: str) -> ApiStatusError:
     message = (
         f'Operation cannot be fulfilled on {kind.resource} "{name}": the object has been modified; please apply your '
         "changes to the latest version and try again"
     )
-    return RefusedError(409, message, "Conflict")
+    return ApiStatusError(409, message, "Conflict")
 
 
-def conflict(error: ApplyConflictError) -> RefusedError:
-    return RefusedError(409, str(error), "Conflict", error.causes)
+def conflict(error: ApplyConflictError) -> ApiStatusError:
+    return ApiStatusError(409, str(error), "Conflict", error.causes)
 
 
-def immutable(kind: Kind, name: str, key: str, value: Any) -> RefusedError:
+def immutable(kind: ObjectKind, name: str, key: str, value: Any) -> ApiStatusError:
     field, found = f"spec.{key}", json.dumps(value, separators=(",", ":"))
     told = f"Invalid value: {found}: field is immutable"
     cause = {"reason": "FieldValueInvalid", "message": told, "field": field}
-    return RefusedError(422, f'{kind.kind}.{kind.group} "{name}" is invalid: {field}: {told}', "Invalid", [cause])
+    return ApiStatusError(422, f'{kind.kind}.{kind.group} "{name}" is invalid: {field}: {told}', "Invalid", [cause])
 
 
-def manager_required() -> RefusedError:
+def manager_required() -> ApiStatusError:
     told = "Required value: is required for apply patch"
     cause = {"reason": "FieldValueRequired", "message": told, "field": "fieldManager"}
-    return RefusedError(422, f'PatchOptions.meta.k8s.io "" is invalid: fieldManager: {told}', "Invalid", [cause])
+    return ApiStatusError(422, f'PatchOptions.meta.k8s.io "" is invalid: fieldManager: {told}', "Invalid", [cause])

@@ -66,7 +66,7 @@ class Drop(Rule):
     when: Literal["before", "after"] = "before"
 
 
-class Answer(Rule):
+class InjectedResponse(Rule):
     """Another answer than the server's, before the call has its effect or after it.
 
     `body` is in Lakekeeper's error shape (`json`), a sentence as gateways write it (`text`), or what careless gateways
@@ -87,7 +87,7 @@ class ExpiredToken(Rule):
     action: Literal["expired-token"]
 
 
-Fault = Delay | Drop | Answer | ExpiredToken
+Fault = Delay | Drop | InjectedResponse | ExpiredToken
 RULES: TypeAdapter[list[Fault]] = TypeAdapter(list[Annotated[Fault, Field(discriminator="action")]])
 
 
@@ -181,7 +181,7 @@ class FaultSwitch:
                 if fault.when == "after":
                     await self._take_effect(scope, receive)
                 await _drop(connection, receive)
-            case Answer():
+            case InjectedResponse():
                 body = await _body_of(receive)
                 if fault.when == "after":
                     await self._take_effect(scope, _once(body))
@@ -248,7 +248,7 @@ def _once(body: bytes) -> Receive:
     return receive
 
 
-def _answer(fault: Answer, scope: Scope, body: bytes) -> Response:
+def _answer(fault: InjectedResponse, scope: Scope, body: bytes) -> Response:
     headers = {} if fault.retry_after is None else {"retry-after": str(fault.retry_after)}
     if fault.body == "json":
         kind = fault.type or KINDS.get(fault.status, "InternalServerError")

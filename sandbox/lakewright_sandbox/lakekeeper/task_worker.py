@@ -8,7 +8,7 @@ import threading
 from sqlalchemy import select
 
 from .authz.store import forget_objects
-from .database.models import Tabular, Task, Warehouse
+from .database.models import TabularRow, TaskRow, WarehouseRow
 from .database.statistics import HOUR, take_all_statistics
 from .protocol.errors import ApiError
 from .server.server import Lakekeeper
@@ -57,7 +57,7 @@ class TaskWorker:
     def _reset_interrupted(self) -> None:
         """Tasks that a killed server left running start again."""
         with self._server.database.write() as session:
-            for task in session.scalars(select(Task).where(Task.status.in_(("RUNNING", "STOPPING")))):
+            for task in session.scalars(select(TaskRow).where(TaskRow.status.in_(("RUNNING", "STOPPING")))):
                 task.status = "SCHEDULED"
 
     def _take_statistics(self) -> None:
@@ -67,9 +67,13 @@ class TaskWorker:
                 take_all_statistics(session, now)
             self._counted_hour = now // HOUR
 
-    def _take(self) -> Task | None:
+    def _take(self) -> TaskRow | None:
         now = self._server.clock.now()
-        query = select(Task).where(Task.status == "SCHEDULED", Task.scheduled_for <= now).order_by(Task.scheduled_for)
+        query = (
+            select(TaskRow)
+            .where(TaskRow.status == "SCHEDULED", TaskRow.scheduled_for <= now)
+            .order_by(TaskRow.scheduled_for)
+        )
         with self._server.database.read() as session:
             if session.scalars(query.limit(1)).first() is None:
                 return None
@@ -80,7 +84,7 @@ class TaskWorker:
                 task.updated_at = now
         return task
 
-    def _carry_out(self, task: Task) -> None:
+    def _carry_out(self, task: TaskRow) -> None:
         try:
             if task.queue == SOFT_DELETION:
                 self._expire(task)
@@ -91,10 +95,10 @@ class TaskWorker:
         else:
             self._finish(task, "SUCCESS", None)
 
-    def _expire(self, task: Task) -> None:
+    def _expire(self, task: TaskRow) -> None:
         with self._server.database.write() as session:
-            tabular = session.get(Tabular, task.entity_id)
-            warehouse = session.get(Warehouse, task.warehouse_id)
+            tabular = session.get(TabularRow, task.entity_id)
+            warehouse = session.get(WarehouseRow, task.warehouse_id)
             if tabular is None or warehouse is None or tabular.deleted_at is None:
                 return
             if task.payload.get("purge"):
@@ -102,28 +106,28 @@ class TaskWorker:
             forget_objects(session, tabular.kind, [tabular.id])
             session.delete(tabular)
 
-    def _purge(self, task: Task) -> None:
+    def _purge(self, task: TaskRow) -> None:
         with self._server.database.read() as session:
-            warehouse = session.get(Warehouse, task.warehouse_id)
+            warehouse = session.get(WarehouseRow, task.warehouse_id)
             storage: WarehouseStorage | None = (
                 self._server.storage_of(session, warehouse) if warehouse is not None else None
             )
         if storage is not None:
             self._server.access.objects(storage).delete_under(task.payload["location"])
 
-    def _failed(self, task: Task, error: ApiError) -> None:
+    def _failed(self, task: TaskRow, error: ApiError) -> None:
         log.warning("task %s (%s of %s) failed: %s", task.id, task.queue, ".".join(task.entity_name), error.message)
         if task.attempt >= MAX_ATTEMPTS:
             self._finish(task, "FAILED", error.message)
             return
         with self._server.database.write() as session:
-            row = session.get(Task, task.id)
+            row = session.get(TaskRow, task.id)
             if row is not None:
                 row.status, row.message = "SCHEDULED", error.message
                 row.scheduled_for = self._server.clock.now() + RETRY_SECONDS * 1_000_000
 
-    def _finish(self, task: Task, status: str, message: str | None) -> None:
+    def _finish(self, task: TaskRow, status: str, message: str | None) -> None:
         with self._server.database.write() as session:
-            row = session.get(Task, task.id)
+            row = session.get(TaskRow, task.id)
             if row is not None:
                 row.status, row.message, row.updated_at = status, message, self._server.clock.now()

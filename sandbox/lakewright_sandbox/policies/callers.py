@@ -10,7 +10,7 @@ from typing import Literal
 from lakewright_sandbox.policies.patterns import Context
 
 
-class Grant(IntEnum):
+class PrincipalMatch(IntEnum):
     """How closely a Principal element names the caller: it decides which other policies still limit what is granted."""
 
     NONE = 0
@@ -44,12 +44,12 @@ class Principals:
     services: tuple[str, ...] = ()
     negated: bool = False
 
-    def grant(self, caller: Caller) -> Grant:
+    def grant(self, caller: Caller) -> PrincipalMatch:
         """How an Allow with this element names the caller."""
-        closest = max((_grant(entry, caller) for entry in self.aws), default=Grant.NONE)
+        closest = max((_grant(entry, caller) for entry in self.aws), default=PrincipalMatch.NONE)
         if not self.negated:
             return closest
-        return Grant.NONE if closest is not Grant.NONE else Grant.DIRECT
+        return PrincipalMatch.NONE if closest is not PrincipalMatch.NONE else PrincipalMatch.DIRECT
 
     def denies(self, caller: Caller) -> bool:
         """Whether a Deny with this element is about the caller.
@@ -57,7 +57,7 @@ class Principals:
         NotPrincipal excepts a caller only if all that they are is listed: account and user, or account, role, session.
         """
         if not self.negated:
-            return self.grant(caller) is not Grant.NONE
+            return self.grant(caller) is not PrincipalMatch.NONE
         if "*" in self.aws:
             return False
         listed = set(self.aws)
@@ -65,15 +65,15 @@ class Principals:
         return not (account and caller.identity_arn in listed and caller.arn in listed)
 
 
-def _grant(entry: str, caller: Caller) -> Grant:
+def _grant(entry: str, caller: Caller) -> PrincipalMatch:
     if entry == "*":
-        return Grant.DIRECT
+        return PrincipalMatch.DIRECT
     if caller.kind == "anonymous":
-        return Grant.NONE
+        return PrincipalMatch.NONE
     if entry in (caller.account, caller.root_arn):
-        return Grant.ACCOUNT
+        return PrincipalMatch.ACCOUNT
     if caller.kind == "role" and entry == caller.arn:
-        return Grant.DIRECT
+        return PrincipalMatch.DIRECT
     if entry in (caller.identity_arn, caller.unique_id):
-        return Grant.IDENTITY
-    return Grant.NONE
+        return PrincipalMatch.IDENTITY
+    return PrincipalMatch.NONE

@@ -10,7 +10,7 @@ from lakewright_sandbox.policies.callers import Principals
 from lakewright_sandbox.policies.conditions import Condition, UnknownOperatorError, all_hold, parse_condition
 from lakewright_sandbox.policies.patterns import Context, action_matches, arn_matches
 
-Kind = Literal["identity", "resource", "trust"]
+PolicyKind = Literal["identity", "resource", "trust"]
 
 _VERSIONS = ("2008-10-17", "2012-10-17")
 _STATEMENT_KEYS = {
@@ -54,7 +54,7 @@ class Policy:
 
 
 @lru_cache(maxsize=1024)
-def parse(document: str, kind: Kind) -> Policy:
+def parse(document: str, kind: PolicyKind) -> Policy:
     """Parses a policy of that kind: `identity` (also session policies and boundaries), `resource` or `trust`.
 
     Raises MalformedPolicyError.
@@ -79,7 +79,7 @@ def parse(document: str, kind: Kind) -> Policy:
     return Policy(tuple(_statement(item, kind, variables=version == _VERSIONS[1]) for item in statements))
 
 
-def _statement(item: Any, kind: Kind, *, variables: bool) -> Statement:
+def _statement(item: Any, kind: PolicyKind, *, variables: bool) -> Statement:
     if not isinstance(item, dict):
         raise MalformedPolicyError("A statement must be a JSON object.")
     unknown = set(item) - _STATEMENT_KEYS
@@ -123,7 +123,7 @@ def _either(item: Mapping[str, Any], name: str) -> tuple[bool, tuple[str, ...]]:
     return present[0] != name, values
 
 
-def _principals(item: Mapping[str, Any], kind: Kind) -> Principals | None:
+def _principals(item: Mapping[str, Any], kind: PolicyKind) -> Principals | None:
     present = [key for key in ("Principal", "NotPrincipal") if key in item]
     if kind == "identity":
         if present:

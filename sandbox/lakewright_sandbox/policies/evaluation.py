@@ -9,13 +9,13 @@ by the permissions boundary and by session policies. A user whom a resource poli
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from lakewright_sandbox.policies.callers import Caller, Grant
+from lakewright_sandbox.policies.callers import Caller, PrincipalMatch
 from lakewright_sandbox.policies.document import Policy, Statement
 from lakewright_sandbox.policies.patterns import Context
 
 
 @dataclass(frozen=True)
-class Rights:
+class IdentityPolicies:
     """The policies that go with an identity. No `boundary` or `session` (None) limits nothing."""
 
     identity: tuple[Policy, ...] = ()
@@ -33,7 +33,7 @@ class Request:
 
 
 @dataclass(frozen=True)
-class Decision:
+class PolicyDecision:
     """Whether it is allowed, and if not why, worded as AWS words it."""
 
     allowed: bool
@@ -42,12 +42,12 @@ class Decision:
 
 def decide(
     caller: Caller,
-    rights: Rights,
+    rights: IdentityPolicies,
     request: Request,
     resource_policy: Policy | None = None,
     *,
     trust_needed: bool = False,
-) -> Decision:
+) -> PolicyDecision:
     """Evaluates everything that applies.
 
     `trust_needed`: the resource policy must agree as well, as a role's trust policy must.
@@ -58,14 +58,16 @@ def decide(
         caller, rights, asked, on_resource, trust_needed=trust_needed
     )
     if refusal is None:
-        return Decision(True)
-    return Decision(
+        return PolicyDecision(True)
+    return PolicyDecision(
         False,
         f'User: {caller.arn} is not authorized to perform: {asked.action} on resource: "{asked.resource}" {refusal}',
     )
 
 
-def _explicit_deny(caller: Caller, rights: Rights, asked: Request, on_resource: Sequence[Statement]) -> str | None:
+def _explicit_deny(
+    caller: Caller, rights: IdentityPolicies, asked: Request, on_resource: Sequence[Statement]
+) -> str | None:
     for name, policies in (("an identity-based policy", rights.identity), *_limits(rights)):
         if any(_covering(policies, asked, "Deny")):
             return f"with an explicit deny in {name}"
@@ -75,19 +77,19 @@ def _explicit_deny(caller: Caller, rights: Rights, asked: Request, on_resource: 
 
 
 def _missing_allow(
-    caller: Caller, rights: Rights, asked: Request, on_resource: Sequence[Statement], *, trust_needed: bool
+    caller: Caller, rights: IdentityPolicies, asked: Request, on_resource: Sequence[Statement], *, trust_needed: bool
 ) -> str | None:
     grant = max(
         (s.principals.grant(caller) for s in on_resource if s.effect == "Allow" and s.principals),
-        default=Grant.NONE,
+        default=PrincipalMatch.NONE,
     )
-    if grant is Grant.NONE and (trust_needed or caller.kind == "anonymous"):
+    if grant is PrincipalMatch.NONE and (trust_needed or caller.kind == "anonymous"):
         return f"because no resource-based policy allows the {asked.action} action"
     # A user's own session (an STS of MinIO's kind) is never more than its session policy; a role's may be.
-    unlimited = Grant.DIRECT if caller.kind == "role" else Grant.IDENTITY
+    unlimited = PrincipalMatch.DIRECT if caller.kind == "role" else PrincipalMatch.IDENTITY
     if grant >= unlimited and (caller.kind == "role" or rights.session is None):
         return None
-    if grant < Grant.IDENTITY and not any(_covering(rights.identity, asked, "Allow")):
+    if grant < PrincipalMatch.IDENTITY and not any(_covering(rights.identity, asked, "Allow")):
         return f"because no identity-based policy allows the {asked.action} action"
     for name, policies in _limits(rights):
         if not any(_covering(policies, asked, "Allow")):
@@ -95,7 +97,7 @@ def _missing_allow(
     return None
 
 
-def _limits(rights: Rights) -> list[tuple[str, Sequence[Policy]]]:
+def _limits(rights: IdentityPolicies) -> list[tuple[str, Sequence[Policy]]]:
     limits: list[tuple[str, Sequence[Policy]]] = []
     if rights.boundary is not None:
         limits.append(("a permissions boundary", (rights.boundary,)))

@@ -9,11 +9,11 @@ from __future__ import annotations
 import argparse
 import sys
 
-from lakewright_sandbox.providers.protocol.errors import ProviderError
-from lakewright_sandbox.providers.protocol.servicer import Package, serve
+from lakewright_sandbox.providers.protocol.errors import SandboxProviderError
+from lakewright_sandbox.providers.protocol.servicer import ProviderPackage, serve
 
 
-def _package(name: str) -> Package:
+def _package(name: str) -> ProviderPackage:
     # Loading boto3 takes a while, and the kubernetes provider has no use for it.
     if name == "aws":
         from lakewright_sandbox.providers.aws.package import AwsPackage  # noqa: PLC0415
@@ -34,7 +34,7 @@ def main() -> None:
     arguments, _ = parser.parse_known_args()
     try:
         server, port = serve(_package(arguments.package), arguments.port, arguments.address)
-    except ProviderError as error:
+    except SandboxProviderError as error:
         sys.exit(f"error: {error}")
     print(port, flush=True)
     try:

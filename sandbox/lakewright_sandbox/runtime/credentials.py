@@ -16,20 +16,20 @@ PROFILES = (ADMIN, LAKEKEEPER)
 _KEY_ID_ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"
 
 
-class AccessKey(BaseModel, frozen=True):
+class IamAccessKey(BaseModel, frozen=True):
     """A long-lived key pair of an IAM user."""
 
     access_key_id: str
     secret_access_key: SecretStr
 
 
-def new_access_key(prefix: str = "AKIA") -> AccessKey:
+def new_access_key(prefix: str = "AKIA") -> IamAccessKey:
     """A random key pair in AWS's shape: 20 characters, and 40."""
     key_id = prefix + "".join(secrets.choice(_KEY_ID_ALPHABET) for _ in range(20 - len(prefix)))
-    return AccessKey(access_key_id=key_id, secret_access_key=SecretStr(secrets.token_urlsafe(30)))
+    return IamAccessKey(access_key_id=key_id, secret_access_key=SecretStr(secrets.token_urlsafe(30)))
 
 
-def load_or_create(path: Path) -> dict[str, AccessKey]:
+def load_or_create(path: Path) -> dict[str, IamAccessKey]:
     """The keys of every profile. A file that is not there is made, readable by its owner alone.
 
     Raises CredentialsFileError when it is there and a profile or one of its keys is not.
@@ -41,13 +41,13 @@ def load_or_create(path: Path) -> dict[str, AccessKey]:
         return load(path)
 
 
-def load(path: Path) -> dict[str, AccessKey]:
+def load(path: Path) -> dict[str, IamAccessKey]:
     """The keys in the file. Raises FileNotFoundError or CredentialsFileError."""
     parser = configparser.RawConfigParser()
     try:
         parser.read_string(path.read_text())
         return {
-            profile: AccessKey(
+            profile: IamAccessKey(
                 access_key_id=parser[profile]["aws_access_key_id"],
                 secret_access_key=SecretStr(parser[profile]["aws_secret_access_key"]),
             )
@@ -61,7 +61,7 @@ def load(path: Path) -> dict[str, AccessKey]:
         ) from None
 
 
-def _write(path: Path, keys: dict[str, AccessKey]) -> None:
+def _write(path: Path, keys: dict[str, IamAccessKey]) -> None:
     parser = configparser.RawConfigParser()
     for profile, key in keys.items():
         parser[profile] = {

@@ -8,7 +8,7 @@ from typing import Literal
 from pydantic import BaseModel, ValidationError
 
 from lakewright_sandbox.lakekeeper.protocol.versions import NEWEST, Version
-from lakewright_sandbox.runtime.credentials import ADMIN, AccessKey, load
+from lakewright_sandbox.runtime.credentials import ADMIN, IamAccessKey, load
 from lakewright_sandbox.runtime.errors import SandboxStateError
 
 Authz = Literal["allowall", "openfga"]
@@ -65,7 +65,7 @@ class Sandbox(BaseModel):
     credentials_file: Path
 
     @property
-    def admin(self) -> AccessKey:
+    def admin(self) -> IamAccessKey:
         """The key pair of the full-access user."""
         return load(self.credentials_file)[ADMIN]
 

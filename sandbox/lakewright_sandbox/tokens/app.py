@@ -16,7 +16,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from .clients import Registered
+from .clients import OAuthClient
 from .keys import ALGORITHM, SigningKey
 
 DISCOVERY = "/.well-known/openid-configuration"
@@ -24,7 +24,7 @@ TOKENS = "/token"
 KEYS = "/keys"
 
 
-class RefusedError(Exception):
+class TokenRequestError(Exception):
     """A refusal in OAuth2's words. The description never repeats a secret."""
 
     def __init__(self, code: str, description: str, status: int = 400) -> None:
@@ -33,7 +33,7 @@ class RefusedError(Exception):
 
 
 async def _answer_refusal(_request: Request, refused: Exception) -> Response:
-    assert isinstance(refused, RefusedError)
+    assert isinstance(refused, TokenRequestError)
     headers = {"www-authenticate": "Basic"} if refused.status == 401 else None
     return JSONResponse({"error": refused.code, "error_description": refused.description}, refused.status, headers)
 
@@ -42,7 +42,7 @@ async def _answer_refusal(_request: Request, refused: Exception) -> Response:
 class IdentityProvider:
     """Signs tokens for its clients. `lifetime` in seconds is read at each token, so that a test may change it."""
 
-    clients: Mapping[str, Registered]
+    clients: Mapping[str, OAuthClient]
     key: SigningKey
     lifetime: float = 3600
 
@@ -54,10 +54,10 @@ class IdentityProvider:
                 Route(KEYS, self._keys),
                 Route(TOKENS, self._token, methods=["POST"]),
             ],
-            exception_handlers={RefusedError: _answer_refusal},
+            exception_handlers={TokenRequestError: _answer_refusal},
         )
 
-    def claims(self, issuer: str, client: Registered, audience: str, scope: str) -> dict[str, Any]:
+    def claims(self, issuer: str, client: OAuthClient, audience: str, scope: str) -> dict[str, Any]:
         """What a token for that client says, from now on."""
         now = time.time()
         return {
@@ -75,7 +75,7 @@ class IdentityProvider:
         return JSONResponse({"health": "ok"})
 
     async def _discovery(self, request: Request) -> Response:
-        issuer = issuer_of(request)
+        issuer = request_issuer(request)
         return JSONResponse(
             {
                 "issuer": issuer,
@@ -96,19 +96,19 @@ class IdentityProvider:
         try:
             form = {key: values[-1] for key, values in parse_qs((await request.body()).decode()).items()}
         except UnicodeDecodeError:
-            raise RefusedError("invalid_request", "the body is no form") from None
+            raise TokenRequestError("invalid_request", "the body is no form") from None
         client = self._authenticated(form, request.headers.get("authorization", ""))
         if form.get("grant_type") != "client_credentials":
-            raise RefusedError("unsupported_grant_type", "only client_credentials is supported")
+            raise TokenRequestError("unsupported_grant_type", "only client_credentials is supported")
         scope = _allowed_scope(client, form.get("scope"))
         audience = form.get("audience") or form.get("resource") or client.audiences[0]
         if audience not in client.audiences:
-            raise RefusedError("invalid_target", f"client {client.client_id} may not name the audience {audience}")
-        token = self.key.sign(self.claims(issuer_of(request), client, audience, scope))
+            raise TokenRequestError("invalid_target", f"client {client.client_id} may not name the audience {audience}")
+        token = self.key.sign(self.claims(request_issuer(request), client, audience, scope))
         body = {"access_token": token, "token_type": "Bearer", "expires_in": int(self.lifetime), "scope": scope}
         return JSONResponse(body, headers={"cache-control": "no-store"})
 
-    def _authenticated(self, form: Mapping[str, str], header: str) -> Registered:
+    def _authenticated(self, form: Mapping[str, str], header: str) -> OAuthClient:
         """The client by the header (HTTP Basic) or the form."""
         client_id, secret = form.get("client_id", ""), form.get("client_secret", "")
         scheme, _, encoded = header.partition(" ")
@@ -116,21 +116,21 @@ class IdentityProvider:
             try:
                 name, _, password = base64.b64decode(encoded, validate=True).decode().partition(":")
             except (binascii.Error, UnicodeDecodeError):
-                raise RefusedError("invalid_client", "the authorization header cannot be read", 401) from None
+                raise TokenRequestError("invalid_client", "the authorization header cannot be read", 401) from None
             client_id, secret = unquote(name), unquote(password)
         client = self.clients.get(client_id)
         if client is None or not client.has_secret(secret):
-            raise RefusedError("invalid_client", "unknown client, or a wrong secret", 401)
+            raise TokenRequestError("invalid_client", "unknown client, or a wrong secret", 401)
         return client
 
 
-def issuer_of(request: Request) -> str:
+def request_issuer(request: Request) -> str:
     """The address under which the client came."""
     return f"{request.url.scheme}://{request.url.netloc}"
 
 
-def _allowed_scope(client: Registered, asked: str | None) -> str:
+def _allowed_scope(client: OAuthClient, asked: str | None) -> str:
     scopes = asked.split() if asked else list(client.scopes)
     if refused := [scope for scope in scopes if scope not in client.scopes]:
-        raise RefusedError("invalid_scope", f"client {client.client_id} may not have the scope {refused[0]}")
+        raise TokenRequestError("invalid_scope", f"client {client.client_id} may not have the scope {refused[0]}")
     return " ".join(scopes)

@@ -17,7 +17,7 @@ NAMES = (STACK, JOBS)
 
 
 @dataclass(frozen=True)
-class Registered:
+class OAuthClient:
     """A client: what it may ask tokens for. The first audience is that of tokens which name none."""
 
     client_id: str
@@ -29,10 +29,10 @@ class Registered:
         return hmac.compare_digest(self.secret.encode(), secret.encode())
 
 
-def load_or_create(folder: Path) -> dict[str, Registered]:
+def load_or_create(folder: Path) -> dict[str, OAuthClient]:
     """The clients by id. A secret that is not there is made. Raises CredentialsFileError for one that is empty."""
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    found = [Registered(name, _secret(folder / name)) for name in NAMES]
+    found = [OAuthClient(name, _secret(folder / name)) for name in NAMES]
     return {one.client_id: one for one in found}
 
 

@@ -12,7 +12,7 @@ from kubernetes.config import kube_config  # pyright: ignore[reportMissingTypeSt
 from lakewright.doctor import Finding
 from lakewright.doctor.token_audience import pod_tokens
 from lakewright.environment.environment import Environment
-from lakewright_sandbox.cluster.app import Cluster, kubeconfig
+from lakewright_sandbox.cluster.app import SandboxCluster, kubeconfig
 from lakewright_sandbox.in_process import serving
 from lakewright_sandbox.lakekeeper.app import create_app
 from lakewright_sandbox.lakekeeper.protocol.settings import Settings
@@ -24,7 +24,7 @@ Diagnose = Callable[..., Finding]
 def diagnose(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Diagnose]:
     """The doctor's finding for a server that takes these audiences, and an environment that asks for one of them."""
     with ExitStack() as stack:
-        cluster = stack.enter_context(serving(Cluster().app()))
+        cluster = stack.enter_context(serving(SandboxCluster().app()))
         (tmp_path / "kubeconfig").write_text(kubeconfig(cluster))
         monkeypatch.setattr(kube_config, "KUBE_CONFIG_DEFAULT_LOCATION", str(tmp_path / "kubeconfig"))
 
@@ -79,7 +79,7 @@ def test_an_environment_without_the_servers_audience_is_found(diagnose: Diagnose
 
 
 def test_a_server_that_knows_another_cluster_is_found(diagnose: Diagnose) -> None:
-    with serving(Cluster().app()) as elsewhere:
+    with serving(SandboxCluster().app()) as elsewhere:
         finding = diagnose(("lakekeeper",), issuer=elsewhere)
 
     assert finding.state == "missing"

@@ -16,12 +16,12 @@ from lakewright_sandbox.lakekeeper.app import create_app
 from lakewright_sandbox.lakekeeper.fault_injection import FaultSwitch
 from lakewright_sandbox.lakekeeper.protocol.settings import Settings
 from lakewright_sandbox.tokens.app import IdentityProvider
-from lakewright_sandbox.tokens.clients import Registered
+from lakewright_sandbox.tokens.clients import OAuthClient
 from lakewright_sandbox.tokens.keys import SigningKey
 
 SECRET = "s3cret-of-the-client"
 INFO = "/management/v1/info"
-CLIENT = Registered("ci", SECRET, audiences=("lakekeeper", "other"), scopes=("lake", "house"))
+CLIENT = OAuthClient("ci", SECRET, audiences=("lakekeeper", "other"), scopes=("lake", "house"))
 
 
 class World:

@@ -16,7 +16,7 @@ from lakewright_sandbox.lakekeeper.app import create_app
 from lakewright_sandbox.lakekeeper.protocol.settings import Settings
 from lakewright_sandbox.lakekeeper.protocol.versions import Version
 from lakewright_sandbox.tokens.app import IdentityProvider
-from lakewright_sandbox.tokens.clients import Registered
+from lakewright_sandbox.tokens.clients import OAuthClient
 from lakewright_sandbox.tokens.keys import SigningKey
 from sqlalchemy import create_engine, make_url, text
 
@@ -80,7 +80,7 @@ def test_answers_alike_on_postgres(aws: Any, start_lakekeeper: Any, postgres: st
 @pytest.fixture
 def guarded(aws: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, dict[str, str]]]:
     """The endpoint of a 0.13 server with OpenFGA's rules and an OIDC issuer, and a token of each person."""
-    client = Registered("people", "unused", audiences=("lakekeeper",), scopes=())
+    client = OAuthClient("people", "unused", audiences=("lakekeeper",), scopes=())
     provider = IdentityProvider({"people": client}, SigningKey())
     with ExitStack() as stack:
         issuer = stack.enter_context(serving(provider.app()))

@@ -11,11 +11,11 @@ import httpx
 import pytest
 from lakewright_sandbox.in_process import serving
 from lakewright_sandbox.lakekeeper.app import create_app
-from lakewright_sandbox.lakekeeper.database.models import Grant
+from lakewright_sandbox.lakekeeper.database.models import GrantRow
 from lakewright_sandbox.lakekeeper.protocol.settings import Settings
 from lakewright_sandbox.lakekeeper.protocol.versions import Version
 from lakewright_sandbox.tokens.app import IdentityProvider
-from lakewright_sandbox.tokens.clients import Registered
+from lakewright_sandbox.tokens.clients import OAuthClient
 from lakewright_sandbox.tokens.keys import SigningKey
 
 V1 = "/management/v1"
@@ -127,7 +127,7 @@ def test_listings_are_signed_from_head_on(start: Start, make_warehouse: Any, aws
 
 @pytest.mark.parametrize(("version", "status"), [("0.11", 200), ("0.13", 400), ("0.14", 400)])
 def test_tokens_with_roles_need_a_project(start: Start, version: Version, status: int) -> None:
-    client = Registered("ci", "unused", audiences=("lakekeeper",), scopes=())
+    client = OAuthClient("ci", "unused", audiences=("lakekeeper",), scopes=())
     provider = IdentityProvider({"ci": client}, SigningKey())
     with serving(provider.app()) as issuer:
         settings = {"openid_provider_uri": issuer, "openid_roles_claim": "roles", "default_project": ""}
@@ -146,6 +146,6 @@ def test_relations_left_behind_are_a_conflict(start_openfga: Any) -> None:
     project = f"p{uuid.uuid4().hex}"
     with people.app.state.lakekeeper.database.write() as session:
         left = {"object_kind": "project", "object_id": project, "relation": "describe"}
-        session.add(Grant(id=str(uuid.uuid4()), **left, subject_kind="user", subject_id="oidc~ann", created_at=0))
+        session.add(GrantRow(id=str(uuid.uuid4()), **left, subject_kind="user", subject_id="oidc~ann", created_at=0))
     made = people("root").post(f"{V1}/project", json={"project-id": project, "project-name": "again"})
     assert kind_of(made) == (409, "ObjectHasRelations")

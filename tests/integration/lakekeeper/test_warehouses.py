@@ -156,10 +156,10 @@ def test_no_answer_and_no_profile_holds_a_secret(
     ],
 )
 def test_a_profile_is_kept_in_normal_form(given: dict[str, Any], kept: dict[str, Any]) -> None:
-    from lakewright_sandbox.lakekeeper.storage.s3_profile import S3Profile
+    from lakewright_sandbox.lakekeeper.storage.s3_profile import S3ProfileBody
 
     base = {"type": "s3", "bucket": "tenants", "region": "r", "sts-enabled": False}
-    profile = S3Profile.model_validate_json(json.dumps(base | given)).normalised().stored()
+    profile = S3ProfileBody.model_validate_json(json.dumps(base | given)).normalised().stored()
     assert {key: profile[key] for key in kept} == kept
 
 

@@ -19,15 +19,15 @@ from lakewright.lakekeeper.task_queue_config import TaskQueueConfigProvider
 from lakewright.lakekeeper.user import UserProvider
 from lakewright.lakekeeper.warehouse import WarehouseProvider
 from lakewright_sandbox.lakekeeper.database.models import (
-    Base,
-    Grant,
-    Namespace,
-    Project,
-    Role,
-    Secret,
+    GrantRow,
+    LakekeeperBase,
+    NamespaceRow,
+    ProjectRow,
+    RoleRow,
+    SecretRow,
     ServerRow,
-    User,
-    Warehouse,
+    UserRow,
+    WarehouseRow,
 )
 from lakewright_sandbox.lakekeeper.server.server import Lakekeeper
 from pulumi.dynamic import ResourceProvider
@@ -92,28 +92,28 @@ class World:
         """Reset the bootstrap as `lakekeeper reopen-bootstrap` does."""
         with self.lakekeeper.database.write() as session:
             session.scalars(select(ServerRow)).one().bootstrapped = False
-            session.execute(delete(Project).where(Project.id == self.lakekeeper.settings.default_project))
+            session.execute(delete(ProjectRow).where(ProjectRow.id == self.lakekeeper.settings.default_project))
 
     def everything(self) -> dict[str, Any]:
         """Return this run's objects on the server, all its grants, projects and users, and the number of secrets."""
         with self.lakekeeper.database.read() as session:
-            warehouses = session.scalars(select(Warehouse).where(Warehouse.project_id == self.project)).all()
+            warehouses = session.scalars(select(WarehouseRow).where(WarehouseRow.project_id == self.project)).all()
             ids = [one.id for one in warehouses]
-            namespaces = session.scalars(select(Namespace).where(Namespace.warehouse_id.in_(ids))).all()
-            roles = session.scalars(select(Role).where(Role.project_id == self.project)).all()
-            grants = session.scalars(select(Grant)).all()
+            namespaces = session.scalars(select(NamespaceRow).where(NamespaceRow.warehouse_id.in_(ids))).all()
+            roles = session.scalars(select(RoleRow).where(RoleRow.project_id == self.project)).all()
+            grants = session.scalars(select(GrantRow)).all()
             return {
-                "projects": set(session.scalars(select(Project.id))),
-                "users": set(session.scalars(select(User.id).where(User.deleted_at.is_(None)))),
+                "projects": set(session.scalars(select(ProjectRow.id))),
+                "users": set(session.scalars(select(UserRow.id).where(UserRow.deleted_at.is_(None)))),
                 "grants": {(one.object_id, one.relation, one.subject_id) for one in grants},
                 "roles": {one.id: _columns(one) for one in roles},
-                "secrets": session.scalar(select(func.count()).select_from(Secret)),
+                "secrets": session.scalar(select(func.count()).select_from(SecretRow)),
                 "warehouses": {one.id: _columns(one) for one in warehouses},
                 "namespaces": {one.id: _columns(one) for one in namespaces},
             }
 
 
-def _columns(row: Base) -> Props:
+def _columns(row: LakekeeperBase) -> Props:
     return {column.key: getattr(row, column.key) for column in row.__table__.columns}
 
 

@@ -24,7 +24,7 @@ from lakewright.lakekeeper.api.retry import RetryPolicy
 from lakewright.lakekeeper.api.server import ServerRef
 from lakewright_sandbox.in_process import serving
 from lakewright_sandbox.lakekeeper.app import create_app
-from lakewright_sandbox.lakekeeper.database.models import Base, ServerRow
+from lakewright_sandbox.lakekeeper.database.models import LakekeeperBase, ServerRow
 from lakewright_sandbox.lakekeeper.fault_injection import Delay, FaultSwitch
 from lakewright_sandbox.lakekeeper.protocol.settings import Settings
 from lakewright_sandbox.lakekeeper.protocol.versions import NEWEST
@@ -112,7 +112,7 @@ class FaultServer:
     def empty(self) -> None:
         """Empty the server: the worlds of thousands of runs would slow down each call."""
         with self.lakekeeper.database.write() as session:
-            for table in reversed(Base.metadata.sorted_tables):
+            for table in reversed(LakekeeperBase.metadata.sorted_tables):
                 if table is not ServerRow.__table__:
                     session.execute(table.delete())
 

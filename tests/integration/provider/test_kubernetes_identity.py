@@ -23,14 +23,14 @@ from lakewright_sandbox.in_process import serving
 from lakewright_sandbox.lakekeeper.app import create_app
 from lakewright_sandbox.lakekeeper.protocol.settings import Settings
 from lakewright_sandbox.tokens.app import IdentityProvider
-from lakewright_sandbox.tokens.clients import Registered
+from lakewright_sandbox.tokens.clients import OAuthClient
 from lakewright_sandbox.tokens.keys import SigningKey
 from lakewright_sandbox.tokens.service_accounts import ServiceAccount
 
 from .conftest import Props, Resource
 
 AUDIENCE = "lakekeeper"
-CLIENT = Registered("ci", "s3cret", audiences=(AUDIENCE,), scopes=())
+CLIENT = OAuthClient("ci", "s3cret", audiences=(AUDIENCE,), scopes=())
 
 
 class Cluster:

@@ -12,7 +12,7 @@ import grpc
 import pytest
 from kubernetes import client as kubernetes_client  # pyright: ignore[reportMissingTypeStubs]
 from kubernetes import config as kubernetes_config  # pyright: ignore[reportMissingTypeStubs]
-from lakewright_sandbox.cluster.app import Cluster, kubeconfig
+from lakewright_sandbox.cluster.app import SandboxCluster, kubeconfig
 from lakewright_sandbox.in_process import serving
 from lakewright_sandbox.providers.protocol.properties import Properties, to_struct
 from pulumi.runtime.proto import provider_pb2
@@ -41,7 +41,7 @@ def deployment(replicas: int = 1, image: str = "spark:1", **labels: str) -> Prop
 
 @pytest.fixture
 def config(tmp_path: Path) -> Iterator[Path]:
-    with serving(Cluster().app()) as endpoint:
+    with serving(SandboxCluster().app()) as endpoint:
         file = tmp_path / "kubeconfig"
         file.write_text(kubeconfig(endpoint))
         yield file

@@ -19,7 +19,7 @@ import pytest
 from botocore.config import Config
 from botocore.exceptions import ClientError
 from lakewright_sandbox.runtime import processes
-from lakewright_sandbox.runtime.credentials import ADMIN, LAKEKEEPER, AccessKey, load, load_or_create
+from lakewright_sandbox.runtime.credentials import ADMIN, LAKEKEEPER, IamAccessKey, load, load_or_create
 
 ACCOUNT = "123456789012"
 CATALOG_ARN = f"arn:aws:iam::{ACCOUNT}:user/lakekeeper"
@@ -30,7 +30,7 @@ class Aws:
     """A running AWS and the ways to talk to it."""
 
     endpoint: str
-    keys: dict[str, AccessKey]
+    keys: dict[str, IamAccessKey]
 
     def client(self, service: str, who: str | dict[str, Any] = ADMIN, **config: Any) -> Any:
         """A client of a profile's user, or of the credentials that STS or IAM gave out."""
@@ -138,7 +138,7 @@ class Clock:
 @pytest.fixture(scope="session")
 def clocked_aws(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Aws, Clock]]:
     """An AWS in this process, with a clock to set."""
-    from lakewright_sandbox.aws.authorizing_proxy import Gate
+    from lakewright_sandbox.aws.authorizing_proxy import AuthorizingProxy
     from lakewright_sandbox.aws.identities import create_initial_identities
     from lakewright_sandbox.aws.moto_app import create_app
     from lakewright_sandbox.aws.server import create_server
@@ -146,7 +146,7 @@ def clocked_aws(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Aws,
     keys = load_or_create(tmp_path_factory.mktemp("clocked") / "credentials")
     create_initial_identities(keys)
     clock, port = Clock(), processes.free_port()
-    server = create_server(Gate(create_app(), clock), "127.0.0.1", port)
+    server = create_server(AuthorizingProxy(create_app(), clock), "127.0.0.1", port)
     server.install_signal_handlers = lambda: None  # type: ignore[attr-defined]
     thread = threading.Thread(target=server.run)
     thread.start()

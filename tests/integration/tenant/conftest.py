@@ -17,7 +17,7 @@ import boto3
 import httpx
 import pytest
 import yaml
-from lakewright_sandbox.runtime.credentials import AccessKey
+from lakewright_sandbox.runtime.credentials import IamAccessKey
 from lakewright_sandbox.runtime.state import Sandbox
 from lakewright_spark.catalog import CatalogConfig
 from pyiceberg.catalog import Catalog, load_catalog
@@ -168,7 +168,7 @@ def lakekeeper(sandbox: Sandbox, real: RealServers | None) -> Any:
         yield client
 
 
-def aws_client(sandbox: Sandbox, service: str, key: AccessKey | dict[str, str] | None = None) -> Any:
+def aws_client(sandbox: Sandbox, service: str, key: IamAccessKey | dict[str, str] | None = None) -> Any:
     """boto3 towards the sandbox, as its admin or with the given keys, in one try."""
     match key:
         case None:
@@ -195,7 +195,7 @@ def aws(sandbox: Sandbox, real: RealServers | None) -> Callable[..., Any]:
     if real:
         return real.aws
 
-    def client(service: str, key: AccessKey | dict[str, str] | None = None) -> Any:
+    def client(service: str, key: IamAccessKey | dict[str, str] | None = None) -> Any:
         return aws_client(sandbox, service, key)
 
     return client

@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from sqlalchemy.orm import Session
 
-from ..database.models import Namespace
+from ..database.models import NamespaceRow
 from ..database.server_context import ServerContext
 from ..protocol.errors import ApiError, camel, namespace_missing, tabular_missing, warehouse_missing
 from ..protocol.identities import Subject
@@ -74,7 +74,7 @@ class Authorizer:
             case "warehouse":
                 return warehouse_missing(target.id)
             case "namespace":
-                namespace = session.get(Namespace, target.id)
+                namespace = session.get(NamespaceRow, target.id)
                 warehouse = namespace.warehouse_id if namespace else ""
                 return namespace_missing(".".join(namespace.path) if namespace else target.id, warehouse)
             case kind:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from sqlalchemy import select, tuple_
 from sqlalchemy.orm import Session
 
-from ..database.models import Grant, Role
+from ..database.models import GrantRow, RoleRow
 from ..database.server_context import ServerContext
 from ..database.users import find_user
 from ..protocol.errors import ApiError
@@ -20,7 +20,7 @@ MAX_DEPTH = 10
 DURING = "Error adding role members"
 
 
-def add_members(server: ServerContext, session: Session, role: Role, subjects: Sequence[Subject]) -> None:
+def add_members(server: ServerContext, session: Session, role: RoleRow, subjects: Sequence[Subject]) -> None:
     """Who is a member already stays one. OpenFGA keeps its own graph and checks none of this but the self-reference.
 
     Raises 400, 404 or 409 for members that may not be.
@@ -31,11 +31,11 @@ def add_members(server: ServerContext, session: Session, role: Role, subjects: S
         add(session, Relation(Target("role", role.id), MEMBER, subject), server.clock.now())
 
 
-def _check_members(session: Session, role: Role, subjects: Sequence[Subject]) -> None:
+def _check_members(session: Session, role: RoleRow, subjects: Sequence[Subject]) -> None:
     members = [subject.id for subject in subjects if subject.kind == "role"]
     _check_kept_here(role)
     for member in members:
-        found = session.get(Role, member)
+        found = session.get(RoleRow, member)
         if found is None or found.project_id != role.project_id:
             message = f"A role with id '{member}' does not exist in project with id '{role.project_id}'"
             raise ApiError(404, "RoleNotFoundInProject", message, DURING)
@@ -48,7 +48,7 @@ def _check_members(session: Session, role: Role, subjects: Sequence[Subject]) ->
             raise ApiError(404, "RoleAssignmentUserNotFound", message, DURING)
 
 
-def _check_kept_here(role: Role) -> None:
+def _check_kept_here(role: RoleRow) -> None:
     if role.provider_id not in CATALOG_PROVIDERS:
         message = (
             f"Role '{role.id}' is managed by provider '{role.provider_id}' and is not catalog-managed; "
@@ -81,11 +81,13 @@ def _depth(session: Session, role_id: str, *, upward: bool) -> int:
     return depth
 
 
-def roles_above(session: Session, subject: Subject) -> list[Grant]:
+def roles_above(session: Session, subject: Subject) -> list[GrantRow]:
     """One membership for each role that the subject is in, be it through other roles."""
-    own = Grant.subject_kind == subject.kind, Grant.subject_id == subject.id
-    edges = session.scalars(select(Grant).where(Grant.object_kind == "role", Grant.relation == MEMBER, *own)).all()
-    found: dict[str, Grant] = {}
+    own = GrantRow.subject_kind == subject.kind, GrantRow.subject_id == subject.id
+    edges = session.scalars(
+        select(GrantRow).where(GrantRow.object_kind == "role", GrantRow.relation == MEMBER, *own)
+    ).all()
+    found: dict[str, GrantRow] = {}
     while fresh := {grant.object_id: grant for grant in edges if grant.object_id not in found}:
         found |= fresh
         edges = _edges_from(session, fresh)
@@ -97,33 +99,39 @@ def roles_held(session: Session, subject: Subject) -> list[Subject]:
     found: set[str] = set()
     subjects = [subject]
     while subjects:
-        ours = tuple_(Grant.subject_kind, Grant.subject_id).in_(subjects)
-        query = select(Grant.object_id).where(Grant.object_kind == "role", Grant.relation.in_((MEMBER, OWNER)), ours)
+        ours = tuple_(GrantRow.subject_kind, GrantRow.subject_id).in_(subjects)
+        query = select(GrantRow.object_id).where(
+            GrantRow.object_kind == "role", GrantRow.relation.in_((MEMBER, OWNER)), ours
+        )
         fresh = set(session.scalars(query)) - found
         found |= fresh
         subjects = [Subject("role", role) for role in fresh]
     return [Subject("role", role) for role in found]
 
 
-def subjects_below(session: Session, role_id: str) -> list[Grant]:
+def subjects_below(session: Session, role_id: str) -> list[GrantRow]:
     """One membership for each user and role that is in the role, be it through other roles."""
     edges = _edges_into(session, [role_id])
-    found: dict[Subject, Grant] = {}
+    found: dict[Subject, GrantRow] = {}
     while fresh := {key: grant for grant in edges if (key := _subject(grant)) not in found}:
         found |= fresh
         edges = _edges_into(session, [key.id for key in fresh if key.kind == "role"])
     return list(found.values())
 
 
-def _subject(grant: Grant) -> Subject:
+def _subject(grant: GrantRow) -> Subject:
     return Subject(grant.subject_kind, grant.subject_id)
 
 
-def _edges_from(session: Session, role_ids: Iterable[str]) -> Sequence[Grant]:
-    ours = Grant.subject_kind == "role", Grant.subject_id.in_(list(role_ids))
-    return session.scalars(select(Grant).where(Grant.object_kind == "role", Grant.relation == MEMBER, *ours)).all()
+def _edges_from(session: Session, role_ids: Iterable[str]) -> Sequence[GrantRow]:
+    ours = GrantRow.subject_kind == "role", GrantRow.subject_id.in_(list(role_ids))
+    return session.scalars(
+        select(GrantRow).where(GrantRow.object_kind == "role", GrantRow.relation == MEMBER, *ours)
+    ).all()
 
 
-def _edges_into(session: Session, role_ids: Iterable[str]) -> Sequence[Grant]:
-    ours = Grant.object_id.in_(list(role_ids))
-    return session.scalars(select(Grant).where(Grant.object_kind == "role", Grant.relation == MEMBER, ours)).all()
+def _edges_into(session: Session, role_ids: Iterable[str]) -> Sequence[GrantRow]:
+    ours = GrantRow.object_id.in_(list(role_ids))
+    return session.scalars(
+        select(GrantRow).where(GrantRow.object_kind == "role", GrantRow.relation == MEMBER, ours)
+    ).all()

@@ -8,7 +8,7 @@ from functools import cached_property
 from sqlalchemy import select, tuple_
 from sqlalchemy.orm import Session
 
-from ..database.models import Grant
+from ..database.models import GrantRow
 from ..database.server_context import ServerContext
 from ..protocol.identities import Subject
 from .actions import ACTIONS
@@ -77,7 +77,7 @@ class Rights:
         if self._subject is not None:
             subjects += [self._subject, *roles_held(self._session, self._subject)]
         granted: dict[Target, set[str]] = defaultdict(set)
-        query = select(Grant).where(tuple_(Grant.subject_kind, Grant.subject_id).in_(subjects))
+        query = select(GrantRow).where(tuple_(GrantRow.subject_kind, GrantRow.subject_id).in_(subjects))
         for grant in self._session.scalars(query):
             granted[Target(grant.object_kind, grant.object_id)].add(grant.relation)
         return granted

@@ -9,7 +9,7 @@ from sqlalchemy import ColumnElement, Select, and_, delete, or_, select
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
-from ..database.models import Grant
+from ..database.models import GrantRow
 from ..protocol.clock import new_id
 from ..protocol.identities import Subject
 
@@ -29,25 +29,25 @@ class Relation(NamedTuple):
     subject: Subject
 
 
-def grants_on(target: Target, relations: Collection[str] | None = None) -> Select[Grant]:
+def grants_on(target: Target, relations: Collection[str] | None = None) -> Select[GrantRow]:
     """A query for the direct grants on an object, all of them or those of some relations."""
-    query = select(Grant).where(Grant.object_kind == target.kind, Grant.object_id == target.id)
-    return query if relations is None else query.where(Grant.relation.in_(relations))
+    query = select(GrantRow).where(GrantRow.object_kind == target.kind, GrantRow.object_id == target.id)
+    return query if relations is None else query.where(GrantRow.relation.in_(relations))
 
 
-def grants_of(subject: Subject) -> Select[Grant]:
-    return select(Grant).where(Grant.subject_kind == subject.kind, Grant.subject_id == subject.id)
+def grants_of(subject: Subject) -> Select[GrantRow]:
+    return select(GrantRow).where(GrantRow.subject_kind == subject.kind, GrantRow.subject_id == subject.id)
 
 
-def find(session: Session, relation: Relation) -> Grant | None:
-    return session.scalars(select(Grant).where(_is(relation))).first()
+def find(session: Session, relation: Relation) -> GrantRow | None:
+    return session.scalars(select(GrantRow).where(_is(relation))).first()
 
 
 def add(session: Session, relation: Relation, now: int) -> bool:
     """False where the grant is there already, be it since a moment ago."""
     if find(session, relation) is not None:
         return False
-    row = Grant(
+    row = GrantRow(
         id=new_id(),
         object_kind=relation.target.kind,
         object_id=relation.target.id,
@@ -66,23 +66,23 @@ def add(session: Session, relation: Relation, now: int) -> bool:
 
 def remove(session: Session, relation: Relation) -> bool:
     """False where there is no such grant."""
-    return session.scalars(delete(Grant).where(_is(relation)).returning(Grant.id)).first() is not None
+    return session.scalars(delete(GrantRow).where(_is(relation)).returning(GrantRow.id)).first() is not None
 
 
 def forget_objects(session: Session, kind: str, ids: Sequence[str]) -> None:
     """Removes the grants on objects that are deleted, and what roles among them were granted."""
     if not ids:
         return
-    on_them = and_(Grant.object_kind == kind, Grant.object_id.in_(ids))
-    to_them = and_(Grant.subject_kind == kind, Grant.subject_id.in_(ids))
-    session.execute(delete(Grant).where(or_(on_them, to_them)))
+    on_them = and_(GrantRow.object_kind == kind, GrantRow.object_id.in_(ids))
+    to_them = and_(GrantRow.subject_kind == kind, GrantRow.subject_id.in_(ids))
+    session.execute(delete(GrantRow).where(or_(on_them, to_them)))
 
 
 def _is(relation: Relation) -> ColumnElement[bool]:
     return and_(
-        Grant.object_kind == relation.target.kind,
-        Grant.object_id == relation.target.id,
-        Grant.relation == relation.name,
-        Grant.subject_kind == relation.subject.kind,
-        Grant.subject_id == relation.subject.id,
+        GrantRow.object_kind == relation.target.kind,
+        GrantRow.object_id == relation.target.id,
+        GrantRow.relation == relation.name,
+        GrantRow.subject_kind == relation.subject.kind,
+        GrantRow.subject_id == relation.subject.id,
     )

@@ -11,7 +11,7 @@ from sqlalchemy.orm import Session
 
 from ..authz.store import Target
 from ..database.lookups import find_namespace, find_tabular, find_warehouse
-from ..database.models import Namespace, Tabular, Warehouse
+from ..database.models import NamespaceRow, TabularRow, WarehouseRow
 from ..protocol.errors import ApiError, tabular_missing
 from ..protocol.requests import Flag
 from ..server.server import Lakekeeper, Server
@@ -48,7 +48,7 @@ class OpenWarehouse:
 
     call: CatalogCall
     session: Session
-    warehouse: Warehouse
+    warehouse: WarehouseRow
     found: WarehouseStorage | ApiError
 
     @property
@@ -58,7 +58,7 @@ class OpenWarehouse:
             raise self.found
         return self.found
 
-    def namespace(self, path: Sequence[str]) -> Namespace:
+    def namespace(self, path: Sequence[str]) -> NamespaceRow:
         return find_namespace(self.session, self.warehouse.id, path)
 
     def find(self, path: Sequence[str], name: str, kind: str, *, staged: bool = False) -> Found:
@@ -79,7 +79,7 @@ class OpenWarehouse:
         writable = authorizer.may(self.session, target, "commit")
         return replace(self.at(namespace, tabular), readable=readable, writable=writable)
 
-    def at(self, namespace: Namespace, tabular: Tabular) -> Found:
+    def at(self, namespace: NamespaceRow, tabular: TabularRow) -> Found:
         """One that the caller has just made, and so may read and write."""
         return Found(self.call, self.warehouse, self.storage, namespace, tabular)
 
@@ -89,10 +89,10 @@ class Found:
     """A table or view and where it is; usable after its session."""
 
     call: CatalogCall
-    warehouse: Warehouse
+    warehouse: WarehouseRow
     storage: WarehouseStorage
-    namespace: Namespace
-    tabular: Tabular
+    namespace: NamespaceRow
+    tabular: TabularRow
     readable: bool = True
     writable: bool = True
 

@@ -11,7 +11,7 @@ from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 from starlette.responses import Response
 
-from ..database.models import Tabular
+from ..database.models import TabularRow
 from ..protocol.errors import ApiError, tabular_missing
 from ..protocol.requests import Body, read_body
 from ..protocol.responses import empty, json_response
@@ -192,7 +192,7 @@ def _swap_one(session: Session, one: Prepared, now: int) -> None:
     row = one.found.tabular
     if swapped(session, row, one.metadata_location, one.document, now):
         return
-    if session.get(Tabular, row.id) is None:
+    if session.get(TabularRow, row.id) is None:
         raise tabular_missing("table")
     raise ChangedMeanwhileError
 

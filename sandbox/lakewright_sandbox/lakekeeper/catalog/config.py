@@ -8,7 +8,7 @@ from fastapi import APIRouter
 from sqlalchemy import select
 from starlette.responses import Response
 
-from ..database.models import User, Warehouse
+from ..database.models import UserRow, WarehouseRow
 from ..database.users import UserDetails, provision
 from ..protocol.errors import ApiError
 from ..protocol.requests import Caller, Principal
@@ -58,7 +58,7 @@ def get_config(
         raise ApiError(400, "GetConfigNoWarehouseProvided", message)
     head, slash, rest = warehouse.partition("/")
     project, name = (head, rest) if slash and PROJECT_ID.fullmatch(head) else (project, warehouse)
-    query = select(Warehouse).where(Warehouse.project_id == project, Warehouse.name_key == name.casefold())
+    query = select(WarehouseRow).where(WarehouseRow.project_id == project, WarehouseRow.name_key == name.casefold())
     with server.database.read() as session:
         found = session.scalars(query).first()
     if found is None or not server.statuses.is_active(found):
@@ -80,13 +80,13 @@ def get_config(
 def _provision(server: Lakekeeper, caller: Principal) -> None:
     """Register a caller who calls for the first time. From 0.13 on a deleted user stays deleted."""
     with server.database.read() as session:
-        user = session.get(User, caller.id)
+        user = session.get(UserRow, caller.id)
     if user is None or (user.deleted_at is not None and not server.settings.since("0.13")):
         with server.database.write() as session:
             provision(server, session, caller, UserDetails(), "config-call-creation")
 
 
-def _defaults(server: Lakekeeper, warehouse: Warehouse) -> dict[str, Any]:
+def _defaults(server: Lakekeeper, warehouse: WarehouseRow) -> dict[str, Any]:
     profile = warehouse.storage_profile
     defaults = {"prefix": warehouse.id, "rest-page-size": str(server.settings.page_size_default)}
     if warehouse.delete_profile["type"] == "soft" and profile.get("push-s3-delete-disabled"):

@@ -15,11 +15,11 @@ from starlette.responses import Response
 
 from ..authz.store import Target
 from ..database.lookups import find_namespace, find_tabular, find_warehouse
-from ..database.models import Tabular
+from ..database.models import TabularRow
 from ..protocol.errors import ApiError
 from ..protocol.requests import Body, Flag, read_body
 from ..protocol.responses import json_response
-from ..server.paging import Page
+from ..server.paging import ListPage
 from .call import Call, Listing
 from .locations import checked_location, tabular_location
 from .scope import NamespacePath
@@ -63,17 +63,17 @@ def create(
 @router.get(PATH)
 def list_all(call: Call, namespace: NamespacePath, listing: Listing) -> Response:
     try:
-        page = Page.asked(call.server.settings, listing.page_token, listing.page_size, strict=True)
+        page = ListPage.asked(call.server.settings, listing.page_token, listing.page_size, strict=True)
     except ApiError as error:
         message = f"Catalog backend error (Unexpected): {error.message}"
         raise ApiError(503, "CatalogBackendError", message) from None
     with call.server.database.read() as session:
         find_warehouse(session, call.warehouse_id, active=True)
         inside = find_namespace(session, call.warehouse_id, namespace)
-        query = select(Tabular).where(
-            Tabular.namespace_id == inside.id, Tabular.kind == KIND, Tabular.deleted_at.is_(None)
+        query = select(TabularRow).where(
+            TabularRow.namespace_id == inside.id, TabularRow.kind == KIND, TabularRow.deleted_at.is_(None)
         )
-        rows = session.scalars(page.of(query, Tabular.created_at, Tabular.id)).all()
+        rows = session.scalars(page.of(query, TabularRow.created_at, TabularRow.id)).all()
         token = page.next_token(rows)
         seen = call.server.authorizer.listed(session, rows, lambda row: Target(KIND, row.id))
     identifiers = [
@@ -108,6 +108,6 @@ def drop(
     return drop_tabular(call, namespace, generic_table, KIND, purge=purge, force=force)
 
 
-def _shown(row: Tabular) -> Response:
+def _shown(row: TabularRow) -> Response:
     table = {"name": row.name, "base-location": row.location, **json.loads(row.document)}
     return json_response({"table": table, "protected": row.protected})

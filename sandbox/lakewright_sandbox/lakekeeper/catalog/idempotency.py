@@ -12,7 +12,7 @@ from sqlalchemy import delete
 from sqlalchemy.exc import IntegrityError
 from starlette.responses import Response
 
-from ..database.models import IdempotencyKey
+from ..database.models import IdempotencyKeyRow
 from ..protocol.errors import ApiError
 from ..protocol.responses import empty, json_response
 from ..server.server import Lakekeeper, Server
@@ -49,13 +49,13 @@ class IdempotentRequest:
         assert self._key is not None
         now = self._server.clock.now()
         oldest = now - self._server.settings.idempotency_seconds * 1_000_000
-        row = IdempotencyKey(
+        row = IdempotencyKeyRow(
             warehouse_id=self._warehouse, key=self._key, endpoint=self._endpoint, status=None, created_at=now
         )
         try:
             with self._server.database.write() as session:
-                session.execute(delete(IdempotencyKey).where(IdempotencyKey.created_at < oldest))
-                known = session.get(IdempotencyKey, (self._warehouse, self._key))
+                session.execute(delete(IdempotencyKeyRow).where(IdempotencyKeyRow.created_at < oldest))
+                known = session.get(IdempotencyKeyRow, (self._warehouse, self._key))
                 if known is None:
                     session.add(row)
         except IntegrityError:
@@ -73,13 +73,13 @@ class IdempotentRequest:
         if isinstance(answer, dict):
             answer = {key: value for key, value in answer.items() if key not in SECRET_FIELDS}
         with self._server.database.write() as session:
-            row = session.get(IdempotencyKey, (self._warehouse, self._key))
+            row = session.get(IdempotencyKeyRow, (self._warehouse, self._key))
             if row is not None:
                 row.status, row.answer = response.status_code, json.dumps(answer) if answer is not None else None
 
     def _forget(self) -> None:
         with self._server.database.write() as session:
-            row = session.get(IdempotencyKey, (self._warehouse, self._key))
+            row = session.get(IdempotencyKeyRow, (self._warehouse, self._key))
             if row is not None:
                 session.delete(row)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from sqlalchemy import or_, select
 from sqlalchemy.orm import Session
 
-from ..database.models import Namespace, Tabular
+from ..database.models import NamespaceRow, TabularRow
 from ..protocol.errors import ApiError
 from ..storage.access import ObjectStore
 from ..storage.profiles import Profile
@@ -14,7 +14,7 @@ ALTERNATIVES = {"s3": ("s3a", "s3n"), "abfss": ("wasbs",), "gs": ()}
 """Schemes that a warehouse may allow beside its own."""
 
 
-def namespace_location(profile: Profile, parent: Namespace | None, name: str, row_id: str, *, flat: bool) -> str:
+def namespace_location(profile: Profile, parent: NamespaceRow | None, name: str, row_id: str, *, flat: bool) -> str:
     """The warehouse's base, unless the storage layout gives namespaces a directory of their own.
 
     Without a layout, old servers do (not `flat`).
@@ -28,7 +28,7 @@ def namespace_location(profile: Profile, parent: Namespace | None, name: str, ro
     return f"{above}/{_rendered(layout.namespace, name, row_id)}"
 
 
-def tabular_location(profile: Profile, namespace: Namespace, name: str, row_id: str) -> str:
+def tabular_location(profile: Profile, namespace: NamespaceRow, name: str, row_id: str) -> str:
     layout = profile.storage_layout
     template = (layout.tabular if layout else None) or "{uuid}"
     return f"{namespace.properties['location'].rstrip('/')}/{_rendered(template, name, row_id)}"
@@ -58,10 +58,10 @@ def check_location_free(session: Session, warehouse_id: str, location: str) -> N
     """Raises 409 where another tabular, a soft-deleted one too, lies at, above or below the location."""
     parts = location.split("/")
     above = ["/".join(parts[:end]) for end in range(3, len(parts) + 1)]
-    query = select(Tabular.id).where(
-        Tabular.warehouse_id == warehouse_id,
-        Tabular.metadata_location.is_not(None),
-        or_(Tabular.location.in_(above), Tabular.location.startswith(f"{location}/", autoescape=True)),
+    query = select(TabularRow.id).where(
+        TabularRow.warehouse_id == warehouse_id,
+        TabularRow.metadata_location.is_not(None),
+        or_(TabularRow.location.in_(above), TabularRow.location.startswith(f"{location}/", autoescape=True)),
     )
     if session.scalars(query.limit(1)).first():
         message = f"Location is already taken by another table or view: {location}"

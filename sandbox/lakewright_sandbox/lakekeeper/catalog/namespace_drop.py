@@ -9,7 +9,7 @@ from sqlalchemy.orm import Session
 
 from ..authz.store import forget_objects
 from ..database.lookups import SEPARATOR, find_namespace, find_warehouse
-from ..database.models import Namespace, Tabular, Task
+from ..database.models import NamespaceRow, TabularRow, TaskRow
 from ..protocol.errors import ApiError
 from ..server.server import Lakekeeper
 from ..server.task_queue import cancel_soft_deletion, schedule_purge
@@ -27,10 +27,10 @@ def drop_namespace(
         if recursive and not force and warehouse.delete_profile["type"] == "soft":
             message = "Cannot recursively delete namespace with soft-deletion without force flag"
             raise ApiError(400, "NamespaceDeleteNotAllowed", message)
-        below = Namespace.path_key.startswith(top.path_key + SEPARATOR, autoescape=True)
-        children = list(session.scalars(select(Namespace).where(Namespace.warehouse_id == warehouse_id, below)))
+        below = NamespaceRow.path_key.startswith(top.path_key + SEPARATOR, autoescape=True)
+        children = list(session.scalars(select(NamespaceRow).where(NamespaceRow.warehouse_id == warehouse_id, below)))
         ids = [top.id, *(child.id for child in children)]
-        tabulars = list(session.scalars(select(Tabular).where(Tabular.namespace_id.in_(ids))))
+        tabulars = list(session.scalars(select(TabularRow).where(TabularRow.namespace_id.in_(ids))))
         tabulars = [one for one in tabulars if one.metadata_location is not None] if not recursive else tabulars
         name = ".".join(top.path)
         if not recursive:
@@ -46,11 +46,11 @@ def drop_namespace(
         forget_objects(session, "namespace", ids)
         for kind in ("table", "view", "generic-table"):
             forget_objects(session, kind, [tabular.id for tabular in tabulars if tabular.kind == kind])
-        session.execute(delete(Tabular).where(Tabular.namespace_id.in_(ids)))
-        session.execute(delete(Namespace).where(Namespace.id.in_(ids)))
+        session.execute(delete(TabularRow).where(TabularRow.namespace_id.in_(ids)))
+        session.execute(delete(NamespaceRow).where(NamespaceRow.id.in_(ids)))
 
 
-def _check_empty(name: str, children: list[Namespace], tabulars: list[Tabular]) -> None:
+def _check_empty(name: str, children: list[NamespaceRow], tabulars: list[TabularRow]) -> None:
     if children or tabulars:
         deleted = sum(1 for tabular in tabulars if tabular.deleted_at is not None)
         content = (
@@ -62,7 +62,7 @@ def _check_empty(name: str, children: list[Namespace], tabulars: list[Tabular]) 
         raise ApiError(409, "NamespaceNotEmptyException", message, content, advice, DURING)
 
 
-def _check_unprotected(name: str, top: Namespace, children: list[Namespace], tabulars: list[Tabular]) -> None:
+def _check_unprotected(name: str, top: NamespaceRow, children: list[NamespaceRow], tabulars: list[TabularRow]) -> None:
     if top.protected:
         message = f"Namespace '{name}' is protected and force flag not set."
         raise ApiError(409, "NamespaceProtected", message, DURING)
@@ -74,11 +74,11 @@ def _check_unprotected(name: str, top: Namespace, children: list[Namespace], tab
         raise ApiError(409, "ChildTabularProtected", message, DURING)
 
 
-def _check_no_running_expiration(session: Session, name: str, tabulars: list[Tabular]) -> None:
-    running = select(Task.id).where(
-        Task.entity_id.in_([tabular.id for tabular in tabulars]),
-        Task.queue == "soft_deletion",
-        Task.status.in_(("RUNNING", "STOPPING")),
+def _check_no_running_expiration(session: Session, name: str, tabulars: list[TabularRow]) -> None:
+    running = select(TaskRow.id).where(
+        TaskRow.entity_id.in_([tabular.id for tabular in tabulars]),
+        TaskRow.queue == "soft_deletion",
+        TaskRow.status.in_(("RUNNING", "STOPPING")),
     )
     if session.scalars(running.limit(1)).first():
         message = f"Namespace '{name}' has a currently running tabular expiration, please retry later."

@@ -12,12 +12,12 @@ from starlette.responses import Response
 
 from ..authz.store import Target
 from ..database.lookups import find_namespace, find_warehouse, looks_empty, parse_namespace, path_key
-from ..database.models import Namespace
+from ..database.models import NamespaceRow
 from ..protocol.clock import new_id
 from ..protocol.errors import ApiError
 from ..protocol.requests import Body, Flag, read_body
 from ..protocol.responses import empty, json_response
-from ..server.paging import Page
+from ..server.paging import ListPage
 from ..server.server import Lakekeeper, Server
 from ..storage.profiles import kept_profile
 from .call import Listing
@@ -49,16 +49,16 @@ def list_namespaces(
     listing: Listing,
     parent: str | None = None,
 ) -> Response:
-    page = Page.asked(server.settings, listing.page_token, listing.page_size, whole=True)
+    page = ListPage.asked(server.settings, listing.page_token, listing.page_size, whole=True)
     with server.database.read() as session:
         if not parent and looks_empty(session, warehouse):
             return json_response({"namespaces": []})
         find_warehouse(session, warehouse, active=True)
         above = find_namespace(session, warehouse, parse_namespace(parent)).id if parent else None
-        query = select(Namespace).where(
-            Namespace.warehouse_id == warehouse, Namespace.parent_id.is_not_distinct_from(above)
+        query = select(NamespaceRow).where(
+            NamespaceRow.warehouse_id == warehouse, NamespaceRow.parent_id.is_not_distinct_from(above)
         )
-        rows = session.scalars(page.of(query, Namespace.created_at, Namespace.id)).all()
+        rows = session.scalars(page.of(query, NamespaceRow.created_at, NamespaceRow.id)).all()
         token = page.next_token(rows)
         rows = server.authorizer.listed(session, rows, lambda row: Target("namespace", row.id))
     body: dict[str, Any] = {"namespaces": [row.path for row in rows]}
@@ -98,7 +98,7 @@ def _create(server: Lakekeeper, warehouse_id: str, body: CreateNamespace) -> dic
                 properties["location"] = namespace_location(
                     profile, parent, path[-1], row_id, flat=server.settings.since("0.13")
                 )
-            row = Namespace(
+            row = NamespaceRow(
                 id=row_id,
                 warehouse_id=warehouse_id,
                 parent_id=parent.id if parent else None,
@@ -195,7 +195,7 @@ def delete_namespace(
     return idempotency.run(drop)
 
 
-def _shown(row: Namespace) -> dict[str, str]:
+def _shown(row: NamespaceRow) -> dict[str, str]:
     return {**row.properties, "namespace_id": row.id}
 
 

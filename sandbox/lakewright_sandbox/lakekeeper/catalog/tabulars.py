@@ -14,12 +14,12 @@ from starlette.responses import Response
 
 from ..authz.store import Target, forget_objects
 from ..database.lookups import find_namespace, find_tabular, find_warehouse, tabular_named
-from ..database.models import Namespace, Tabular
+from ..database.models import NamespaceRow, TabularRow
 from ..protocol.clock import new_id
 from ..protocol.errors import ApiError, tabular_missing
 from ..protocol.requests import Body
 from ..protocol.responses import empty, json_response
-from ..server.paging import Page
+from ..server.paging import ListPage
 from ..server.server import Lakekeeper
 from ..server.task_queue import schedule_purge, schedule_soft_deletion
 from ..storage.access import ObjectStore
@@ -37,9 +37,9 @@ class RenameRequest(Body):
     destination: Identifier
 
 
-def new_tabular(kind: str, namespace: Namespace, name: str, now: int) -> Tabular:
+def new_tabular(kind: str, namespace: NamespaceRow, name: str, now: int) -> TabularRow:
     """A row without location and document; the caller fills them in."""
-    return Tabular(
+    return TabularRow(
         id=new_id(),
         warehouse_id=namespace.warehouse_id,
         namespace_id=namespace.id,
@@ -57,7 +57,7 @@ def new_tabular(kind: str, namespace: Namespace, name: str, now: int) -> Tabular
     )
 
 
-def check_new_name(session: Session, namespace: Namespace, name: str, what: str) -> None:
+def check_new_name(session: Session, namespace: NamespaceRow, name: str, what: str) -> None:
     """Raises 400 for a name that cannot be, 409 for one that is taken by a table or view (not a staged one)."""
     if not name or "+" in name:
         reason = "cannot contain '+' character." if name else "cannot be empty."
@@ -72,14 +72,14 @@ def name_taken(during: str = "creating tabular") -> ApiError:
     return ApiError(409, "AlreadyExistsException", message, f"Error {during} in catalog")
 
 
-def swapped(session: Session, old: Tabular, metadata_location: str, document: dict[str, Any], now: int) -> bool:
+def swapped(session: Session, old: TabularRow, metadata_location: str, document: dict[str, Any], now: int) -> bool:
     """Compare and swap: puts the new metadata in place of the one in `old`; false where that is not there any more."""
     swap = (
-        update(Tabular)
+        update(TabularRow)
         .where(
-            Tabular.id == old.id,
-            Tabular.deleted_at.is_(None),
-            Tabular.metadata_location.is_not_distinct_from(old.metadata_location),
+            TabularRow.id == old.id,
+            TabularRow.deleted_at.is_(None),
+            TabularRow.metadata_location.is_not_distinct_from(old.metadata_location),
         )
         .values(
             metadata_location=metadata_location,
@@ -87,7 +87,7 @@ def swapped(session: Session, old: Tabular, metadata_location: str, document: di
             location=document["location"],
             updated_at=now,
         )
-        .returning(Tabular.id)
+        .returning(TabularRow.id)
     )
     return session.scalars(swap).first() is not None
 
@@ -97,7 +97,7 @@ class NewTabular:
     """A row to be added. `objects` wrote its metadata file, and takes it away again where the row is refused."""
 
     server: Lakekeeper
-    row: Tabular
+    row: TabularRow
     objects: ObjectStore | None
     check_location: bool
     overwrite: bool = False
@@ -115,7 +115,7 @@ class NewTabular:
     def _insert(self, session: Session) -> None:
         row = self.row
         find_warehouse(session, row.warehouse_id, active=True)
-        namespace = session.get(Namespace, row.namespace_id)
+        namespace = session.get(NamespaceRow, row.namespace_id)
         if namespace is None:
             raise ApiError(409, "ConcurrentUpdateError", "The namespace was dropped meanwhile.")
         existing = tabular_named(session, namespace, row.name)
@@ -131,17 +131,17 @@ class NewTabular:
 
 
 def list_tabulars(call: CatalogCall, path: Sequence[str], kind: str, listing: ListOptions) -> Response:
-    page = Page.asked(call.server.settings, listing.page_token, listing.page_size, whole=True)
+    page = ListPage.asked(call.server.settings, listing.page_token, listing.page_size, whole=True)
     with call.server.database.read() as session:
         find_warehouse(session, call.warehouse_id, active=True)
         namespace = find_namespace(session, call.warehouse_id, path)
-        query = select(Tabular).where(
-            Tabular.namespace_id == namespace.id,
-            Tabular.kind == kind,
-            Tabular.deleted_at.is_(None),
-            Tabular.metadata_location.is_not(None),
+        query = select(TabularRow).where(
+            TabularRow.namespace_id == namespace.id,
+            TabularRow.kind == kind,
+            TabularRow.deleted_at.is_(None),
+            TabularRow.metadata_location.is_not(None),
         )
-        rows = session.scalars(page.of(query, Tabular.created_at, Tabular.id)).all()
+        rows = session.scalars(page.of(query, TabularRow.created_at, TabularRow.id)).all()
         token = page.next_token(rows)
         rows = call.server.authorizer.listed(session, rows, lambda row: Target(kind, row.id))
     body: dict[str, Any] = {"identifiers": [{"namespace": namespace.path, "name": row.name} for row in rows]}
@@ -174,10 +174,10 @@ def rename_tabular(call: CatalogCall, kind: str, body: RenameRequest) -> Respons
     return empty()
 
 
-def _is_kept(session: Session, namespace: Namespace, name: str, other_than: Tabular) -> bool:
+def _is_kept(session: Session, namespace: NamespaceRow, name: str, other_than: TabularRow) -> bool:
     """Return whether another table or view has a name or had it when it was dropped."""
-    query = select(Tabular.id).where(Tabular.namespace_id == namespace.id, Tabular.name_key == name.casefold())
-    return session.scalars(query.where(Tabular.id != other_than.id)).first() is not None
+    query = select(TabularRow.id).where(TabularRow.namespace_id == namespace.id, TabularRow.name_key == name.casefold())
+    return session.scalars(query.where(TabularRow.id != other_than.id)).first() is not None
 
 
 def drop_tabular(

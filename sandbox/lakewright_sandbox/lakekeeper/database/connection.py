@@ -11,7 +11,7 @@ from typing import Any
 from sqlalchemy import create_engine, event, make_url
 from sqlalchemy.orm import Session
 
-from .models import Base
+from .models import LakekeeperBase
 
 
 class Database:
@@ -34,7 +34,7 @@ class Database:
         if self.is_sqlite:
             event.listen(self.engine, "connect", _prepare_sqlite)
             event.listen(self.engine, "begin", _begin_sqlite)
-        Base.metadata.create_all(self.engine)
+        LakekeeperBase.metadata.create_all(self.engine)
 
     @contextmanager
     def read(self) -> Iterator[Session]:

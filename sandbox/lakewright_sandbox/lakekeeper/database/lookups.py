@@ -8,7 +8,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from ..protocol.errors import namespace_missing, tabular_missing, warehouse_missing
-from .models import Namespace, Tabular, Warehouse
+from .models import NamespaceRow, TabularRow, WarehouseRow
 from .status_cache import STATUSES, StatusCache
 
 SEPARATOR = "\x1f"
@@ -17,9 +17,9 @@ SEPARATOR = "\x1f"
 
 def find_warehouse(
     session: Session, warehouse_id: str, *, active: bool = False, during: str | None = None
-) -> Warehouse:
+) -> WarehouseRow:
     """Return a warehouse. Raises 404 `NoSuchWarehouseException`, with `active` for an inactive warehouse too."""
-    warehouse = session.get(Warehouse, warehouse_id)
+    warehouse = session.get(WarehouseRow, warehouse_id)
     if warehouse is None or (active and not (warehouse.active and _statuses(session).is_active(warehouse))):
         raise warehouse_missing(warehouse_id, during) if during else warehouse_missing(warehouse_id)
     return warehouse
@@ -27,7 +27,7 @@ def find_warehouse(
 
 def looks_empty(session: Session, warehouse_id: str) -> bool:
     """Return whether the catalog finds nothing in a warehouse, since it is inactive and cached as active."""
-    warehouse = session.get(Warehouse, warehouse_id)
+    warehouse = session.get(WarehouseRow, warehouse_id)
     return warehouse is not None and not warehouse.active and _statuses(session).is_active(warehouse)
 
 
@@ -45,16 +45,20 @@ def path_key(path: Sequence[str]) -> str:
     return SEPARATOR.join(part.casefold() for part in path)
 
 
-def find_namespace(session: Session, warehouse_id: str, path: Sequence[str]) -> Namespace:
+def find_namespace(session: Session, warehouse_id: str, path: Sequence[str]) -> NamespaceRow:
     """Return a namespace of a warehouse. Raises 404 `NoSuchNamespaceException`."""
-    query = select(Namespace).where(Namespace.warehouse_id == warehouse_id, Namespace.path_key == path_key(path))
+    query = select(NamespaceRow).where(
+        NamespaceRow.warehouse_id == warehouse_id, NamespaceRow.path_key == path_key(path)
+    )
     namespace = session.scalars(query).first()
     if namespace is None:
         raise namespace_missing(".".join(path), warehouse_id)
     return namespace
 
 
-def find_tabular(session: Session, namespace: Namespace, name: str, kind: str, *, staged: bool = False) -> Tabular:
+def find_tabular(
+    session: Session, namespace: NamespaceRow, name: str, kind: str, *, staged: bool = False
+) -> TabularRow:
     """Return the table or view that is not deleted; a staged table only with `staged`. Raises 404."""
     tabular = tabular_named(session, namespace, name)
     if tabular is None or tabular.kind != kind or (tabular.metadata_location is None and not staged):
@@ -62,9 +66,9 @@ def find_tabular(session: Session, namespace: Namespace, name: str, kind: str, *
     return tabular
 
 
-def tabular_named(session: Session, namespace: Namespace, name: str) -> Tabular | None:
+def tabular_named(session: Session, namespace: NamespaceRow, name: str) -> TabularRow | None:
     """Return the table or view of any kind that has the name and is not deleted."""
-    query = select(Tabular).where(
-        Tabular.namespace_id == namespace.id, Tabular.name_key == name.casefold(), Tabular.deleted_at.is_(None)
+    query = select(TabularRow).where(
+        TabularRow.namespace_id == namespace.id, TabularRow.name_key == name.casefold(), TabularRow.deleted_at.is_(None)
     )
     return session.scalars(query).first()

@@ -10,24 +10,24 @@ from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 ACTIVE_TASK = ("SCHEDULED", "RUNNING", "STOPPING")
 
 
-class Base(DeclarativeBase):
+class LakekeeperBase(DeclarativeBase):
     type_annotation_map = {dict[str, Any]: JSON, list[str]: JSON, list[int]: JSON, int: BigInteger}
 
 
-class ServerRow(Base):
+class ServerRow(LakekeeperBase):
     __tablename__ = "server"
     server_id: Mapped[str] = mapped_column(String(36), primary_key=True)
     bootstrapped: Mapped[bool]
 
 
-class Project(Base):
+class ProjectRow(LakekeeperBase):
     __tablename__ = "project"
     id: Mapped[str] = mapped_column(String(128), primary_key=True)
     name: Mapped[str]
     created_at: Mapped[int]
 
 
-class User(Base):
+class UserRow(LakekeeperBase):
     """A user of the whole server. `id` is `<identity provider>~<subject>`. A deleted user stays as a row."""
 
     __tablename__ = "user_account"
@@ -41,7 +41,7 @@ class User(Base):
     deleted_at: Mapped[int | None]
 
 
-class Role(Base):
+class RoleRow(LakekeeperBase):
     """A role of a project. `provider_id` and `source_id` say who keeps its members: Lakekeeper, or an outer system."""
 
     __tablename__ = "role"
@@ -60,7 +60,7 @@ class Role(Base):
     updated_at: Mapped[int | None]
 
 
-class TagDefinition(Base):
+class TagDefinitionRow(LakekeeperBase):
     """A tag of a project's vocabulary."""
 
     __tablename__ = "tag_definition"
@@ -77,7 +77,7 @@ class TagDefinition(Base):
     updated_at: Mapped[int | None]
 
 
-class Grant(Base):
+class GrantRow(LakekeeperBase):
     """A relation of a user or role to an object: privilege, ownership, membership. OpenFGA calls it a tuple.
 
     `object_kind` is `server`, `project`, `role`, `tag-definition`, or what is in a project: `warehouse`, `namespace`,
@@ -98,7 +98,7 @@ class Grant(Base):
     created_at: Mapped[int]
 
 
-class Secret(Base):
+class SecretRow(LakekeeperBase):
     """Storage credentials. Read by the storage layer only, never part of an answer."""
 
     __tablename__ = "secret"
@@ -106,7 +106,7 @@ class Secret(Base):
     payload: Mapped[dict[str, Any]]
 
 
-class Warehouse(Base):
+class WarehouseRow(LakekeeperBase):
     __tablename__ = "warehouse"
     __table_args__ = (UniqueConstraint("project_id", "name_key"),)
     id: Mapped[str] = mapped_column(String(36), primary_key=True)
@@ -126,7 +126,7 @@ class Warehouse(Base):
     updated_at: Mapped[int | None]
 
 
-class WarehouseStatistics(Base):
+class WarehouseStatisticsRow(LakekeeperBase):
     __tablename__ = "warehouse_statistics"
     warehouse_id: Mapped[str] = mapped_column(ForeignKey("warehouse.id", ondelete="CASCADE"), primary_key=True)
     hour: Mapped[int] = mapped_column(primary_key=True)
@@ -135,7 +135,7 @@ class WarehouseStatistics(Base):
     updated_at: Mapped[int]
 
 
-class Namespace(Base):
+class NamespaceRow(LakekeeperBase):
     """`path` is the name's parts, `path_key` the same case-folded and joined by 0x1F."""
 
     __tablename__ = "namespace"
@@ -151,7 +151,7 @@ class Namespace(Base):
     updated_at: Mapped[int | None]
 
 
-class Tabular(Base):
+class TabularRow(LakekeeperBase):
     """A table, a view or a generic table. `metadata_location` is null while a table is only staged.
 
     A name is taken by live tabulars only: a soft-deleted one gives it free.
@@ -185,7 +185,7 @@ class Tabular(Base):
     expires_at: Mapped[int | None]
 
 
-class Task(Base):
+class TaskRow(LakekeeperBase):
     __tablename__ = "task"
     __table_args__ = (Index("task_due", "status", "scheduled_for"),)
     id: Mapped[str] = mapped_column(String(36), primary_key=True)
@@ -205,7 +205,7 @@ class Task(Base):
     updated_at: Mapped[int | None]
 
 
-class TaskQueueConfig(Base):
+class TaskQueueConfigRow(LakekeeperBase):
     """`scope` is a warehouse id, or a project id for the project's queues."""
 
     __tablename__ = "task_queue_config"
@@ -215,7 +215,7 @@ class TaskQueueConfig(Base):
     max_seconds_since_last_heartbeat: Mapped[int | None]
 
 
-class IdempotencyKey(Base):
+class IdempotencyKeyRow(LakekeeperBase):
     """`answer` is null while the first request runs, else its body without anything secret."""
 
     __tablename__ = "idempotency_key"

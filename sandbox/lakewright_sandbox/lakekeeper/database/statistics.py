@@ -5,7 +5,7 @@ from __future__ import annotations
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
-from .models import Tabular, Warehouse, WarehouseStatistics
+from .models import TabularRow, WarehouseRow, WarehouseStatisticsRow
 
 HOUR = 3_600_000_000
 
@@ -13,17 +13,19 @@ HOUR = 3_600_000_000
 def take_statistics(session: Session, warehouse_id: str, now: int) -> None:
     """Counts for the current hour; the last count of an hour stays."""
     counts: dict[str, int] = {}
-    query = select(Tabular.kind, func.count()).where(Tabular.warehouse_id == warehouse_id, Tabular.deleted_at.is_(None))
-    for kind, number in session.execute(query.group_by(Tabular.kind)):
+    query = select(TabularRow.kind, func.count()).where(
+        TabularRow.warehouse_id == warehouse_id, TabularRow.deleted_at.is_(None)
+    )
+    for kind, number in session.execute(query.group_by(TabularRow.kind)):
         counts[kind] = number
-    row = session.get(WarehouseStatistics, (warehouse_id, now // HOUR * HOUR))
+    row = session.get(WarehouseStatisticsRow, (warehouse_id, now // HOUR * HOUR))
     if row is None:
-        row = WarehouseStatistics(warehouse_id=warehouse_id, hour=now // HOUR * HOUR)
+        row = WarehouseStatisticsRow(warehouse_id=warehouse_id, hour=now // HOUR * HOUR)
         session.add(row)
     row.number_of_tables, row.number_of_views = counts.get("table", 0), counts.get("view", 0)
     row.updated_at = now
 
 
 def take_all_statistics(session: Session, now: int) -> None:
-    for warehouse_id in session.scalars(select(Warehouse.id)).all():
+    for warehouse_id in session.scalars(select(WarehouseRow.id)).all():
         take_statistics(session, warehouse_id, now)

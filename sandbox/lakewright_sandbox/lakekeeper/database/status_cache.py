@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..protocol.clock import Clock
-from .models import Warehouse
+from .models import WarehouseRow
 
 STATUSES = "statuses"
 """Key of the status cache in a session's `info`."""
@@ -20,11 +20,11 @@ class StatusCache:
         self._clock, self._micros = clock, int(seconds * 1_000_000)
         self._entries: dict[str, tuple[bool, int]] = {}
 
-    def update(self, warehouse: Warehouse) -> None:
+    def update(self, warehouse: WarehouseRow) -> None:
         """Keep the current status."""
         self._entries[warehouse.id] = (warehouse.active, self._clock.now() + self._micros)
 
-    def is_active(self, warehouse: Warehouse) -> bool:
+    def is_active(self, warehouse: WarehouseRow) -> bool:
         """Return the cached status, which is the current one if the entry is missing or has expired."""
         active, until = self._entries.get(warehouse.id, (False, 0))
         if until > self._clock.now():

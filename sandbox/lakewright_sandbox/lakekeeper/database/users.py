@@ -10,7 +10,7 @@ from sqlalchemy.orm import Session
 from ..protocol.clock import optional_timestamp, timestamp
 from ..protocol.errors import ApiError
 from ..protocol.requests import Principal
-from .models import User
+from .models import UserRow
 from .server_context import ServerContext
 
 UserType = Literal["human", "application"]
@@ -25,17 +25,17 @@ class UserDetails:
     user_type: UserType | None = None
 
 
-def find_user(session: Session, user_id: str) -> User | None:
+def find_user(session: Session, user_id: str) -> UserRow | None:
     """Return a user who is not deleted."""
-    user = session.get(User, user_id)
+    user = session.get(UserRow, user_id)
     return None if user is None or user.deleted_at is not None else user
 
 
-def provision(server: ServerContext, session: Session, who: Principal, details: UserDetails, by: str) -> User:
+def provision(server: ServerContext, session: Session, who: Principal, details: UserDetails, by: str) -> UserRow:
     """The user's row, new or replaced; a deleted user is back. `by` is the endpoint that `last-updated-with` shows."""
-    user = session.get(User, who.id)
+    user = session.get(UserRow, who.id)
     if user is None:
-        user = User(id=who.id, created_at=server.clock.now(), updated_at=None)
+        user = UserRow(id=who.id, created_at=server.clock.now(), updated_at=None)
         session.add(user)
     else:
         user.updated_at = server.clock.now()
@@ -52,7 +52,7 @@ def user_missing(user_id: str) -> ApiError:
     return ApiError(404, "UserNotFound", f"User with id {user_id} not found.")
 
 
-def shown(user: User) -> dict[str, Any]:
+def shown(user: UserRow) -> dict[str, Any]:
     return {
         "name": user.name,
         "email": user.email,

@@ -12,7 +12,7 @@ from starlette.responses import Response
 
 from ..authz.store import Target
 from ..database.lookups import find_warehouse, looks_empty
-from ..database.models import Namespace, Tabular
+from ..database.models import NamespaceRow, TabularRow
 from ..protocol.clock import optional_timestamp, timestamp
 from ..protocol.errors import ApiError, tabular_missing
 from ..protocol.requests import Body, read_body
@@ -40,15 +40,15 @@ def list_deleted(
     page: AskedPage,
     namespace_id: Annotated[UUID | None, Query(alias="namespaceId")] = None,
 ) -> Response:
-    query = select(Tabular, Namespace.path).join(Namespace, Namespace.id == Tabular.namespace_id)
-    query = query.where(Tabular.warehouse_id == str(warehouse_id), Tabular.deleted_at.is_not(None))
+    query = select(TabularRow, NamespaceRow.path).join(NamespaceRow, NamespaceRow.id == TabularRow.namespace_id)
+    query = query.where(TabularRow.warehouse_id == str(warehouse_id), TabularRow.deleted_at.is_not(None))
     if namespace_id:
-        query = query.where(Tabular.namespace_id == str(namespace_id))
+        query = query.where(TabularRow.namespace_id == str(namespace_id))
     with server.database.read() as session:
         if looks_empty(session, str(warehouse_id)):
             return json_response({"tabulars": [], "next-page-token": None})
         find_warehouse(session, str(warehouse_id), active=True)
-        rows = session.execute(page.of(query, Tabular.created_at, Tabular.id)).all()
+        rows = session.execute(page.of(query, TabularRow.created_at, TabularRow.id)).all()
         shown = server.authorizer.listed(session, rows, lambda row: Target(row[0].kind, row[0].id))
     body: dict[str, Any] = {
         "tabulars": [
@@ -76,7 +76,7 @@ def undrop(server: Server, warehouse_id: UUID, body: Annotated[Undrop, read_body
         with server.database.write() as session:
             find_warehouse(session, str(warehouse_id), active=True)
             for target in body.targets:
-                row = session.get(Tabular, str(target.id))
+                row = session.get(TabularRow, str(target.id))
                 if row is None or row.warehouse_id != str(warehouse_id) or row.kind != target.type:
                     raise tabular_missing(target.type)
                 server.authorizer.require(session, Target(row.kind, row.id), "undrop")

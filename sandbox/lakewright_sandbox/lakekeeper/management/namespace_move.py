@@ -15,7 +15,7 @@ from starlette.responses import Response
 from ..authz.store import Target
 from ..catalog.namespaces import check_path
 from ..database.lookups import find_namespace, find_warehouse, path_key
-from ..database.models import Namespace, Warehouse
+from ..database.models import NamespaceRow, WarehouseRow
 from ..protocol.errors import ApiError, namespace_missing
 from ..protocol.requests import Body, read_body
 from ..protocol.responses import json_response
@@ -40,7 +40,7 @@ def move_namespace(
     try:
         with server.database.write() as session:
             warehouse = find_warehouse(session, str(warehouse_id), active=True)
-            row = session.get(Namespace, str(namespace_id))
+            row = session.get(NamespaceRow, str(namespace_id))
             if row is None or row.warehouse_id != warehouse.id:
                 raise namespace_missing(str(namespace_id), warehouse.id)
             if body.destination != row.path:
@@ -58,11 +58,11 @@ def move_namespace(
     return json_response(answer)
 
 
-def _parent(session: Session, warehouse: Warehouse, path: list[str]) -> Namespace | None:
+def _parent(session: Session, warehouse: WarehouseRow, path: list[str]) -> NamespaceRow | None:
     return find_namespace(session, warehouse.id, path[:-1]) if len(path) > 1 else None
 
 
-def _check_movable(session: Session, warehouse: Warehouse, row: Namespace, body: MoveNamespace) -> None:
+def _check_movable(session: Session, warehouse: WarehouseRow, row: NamespaceRow, body: MoveNamespace) -> None:
     name = ".".join(row.path)
     layout = warehouse.storage_profile["storage-layout"]
     if layout and layout["type"] == "full-hierarchy":
@@ -70,7 +70,7 @@ def _check_movable(session: Session, warehouse: Warehouse, row: Namespace, body:
         raise ApiError(400, "StorageLayoutForbidsNamespaceMove", message)
     if path_key(body.destination[: len(row.path)]) == row.path_key and len(body.destination) > len(row.path):
         raise ApiError(400, "NamespaceCannotMoveIntoSelf", f"Namespace '{name}' cannot be moved into itself.")
-    if session.scalars(select(Namespace.id).where(Namespace.parent_id == row.id).limit(1)).first():
+    if session.scalars(select(NamespaceRow.id).where(NamespaceRow.parent_id == row.id).limit(1)).first():
         message = f"Namespace '{name}' has child namespaces and cannot be moved."
         raise ApiError(409, "NamespaceHasChildren", message)
     if row.protected and not body.force:

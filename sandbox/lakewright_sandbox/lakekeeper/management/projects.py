@@ -10,7 +10,7 @@ from sqlalchemy import select
 from starlette.responses import Response
 
 from ..authz.store import Target, forget_objects
-from ..database.models import Project, Role, TagDefinition, TaskQueueConfig, Warehouse
+from ..database.models import ProjectRow, RoleRow, TagDefinitionRow, TaskQueueConfigRow, WarehouseRow
 from ..protocol.clock import new_id
 from ..protocol.errors import ApiError, project_missing
 from ..protocol.requests import Body, read_body
@@ -25,7 +25,7 @@ class CreateProject(Body):
     project_id: Annotated[str, AfterValidator(checked_project_id)] | None = None
 
 
-class Rename(Body):
+class RenameProjectBody(Body):
     new_name: str
 
 
@@ -34,9 +34,9 @@ def create_project(server: Server, body: Annotated[CreateProject, read_body(Crea
     _check_name(body.project_name)
     project_id = body.project_id or new_id()
     with server.database.write() as session:
-        if session.get(Project, project_id) is not None:
+        if session.get(ProjectRow, project_id) is not None:
             raise ApiError(409, "ProjectIdAlreadyExists", "Project with this id already exists")
-        session.add(Project(id=project_id, name=body.project_name, created_at=server.clock.now()))
+        session.add(ProjectRow(id=project_id, name=body.project_name, created_at=server.clock.now()))
         server.authorizer.created(session, Target("project", project_id))
     return json_response({"project-id": project_id}, 201)
 
@@ -44,14 +44,14 @@ def create_project(server: Server, body: Annotated[CreateProject, read_body(Crea
 @router.get("/project-list")
 def list_projects(server: Server) -> Response:
     with server.database.read() as session:
-        projects = session.scalars(select(Project).order_by(Project.created_at, Project.id)).all()
+        projects = session.scalars(select(ProjectRow).order_by(ProjectRow.created_at, ProjectRow.id)).all()
         projects = server.authorizer.listed(session, projects, lambda one: Target("project", one.id))
     return json_response({"projects": [_shown(project) for project in projects]})
 
 
 def get_project(server: Server, project_id: str) -> Response:
     with server.database.read() as session:
-        project = session.get(Project, project_id)
+        project = session.get(ProjectRow, project_id)
     if project is None:
         raise project_missing(project_id)
     return json_response(_shown(project))
@@ -60,7 +60,7 @@ def get_project(server: Server, project_id: str) -> Response:
 def rename_project(server: Server, project_id: str, name: str) -> Response:
     _check_name(name)
     with server.database.write() as session:
-        project = session.get(Project, project_id)
+        project = session.get(ProjectRow, project_id)
         if project is None:
             raise project_missing(project_id)
         project.name = name
@@ -69,15 +69,15 @@ def rename_project(server: Server, project_id: str, name: str) -> Response:
 
 def delete_project(server: Server, project_id: str) -> Response:
     with server.database.write() as session:
-        project = session.get(Project, project_id)
+        project = session.get(ProjectRow, project_id)
         if project is None:
             raise ApiError(404, "ProjectNotFound", "Project not found")
-        contents = (select(kind.id).where(kind.project_id == project_id).limit(1) for kind in (Warehouse, Role))
+        contents = (select(kind.id).where(kind.project_id == project_id).limit(1) for kind in (WarehouseRow, RoleRow))
         if any(session.scalars(content).first() for content in contents):
             raise ApiError(409, "ProjectNotEmpty", "Project is not empty")
-        for config in session.scalars(select(TaskQueueConfig).where(TaskQueueConfig.scope == project_id)):
+        for config in session.scalars(select(TaskQueueConfigRow).where(TaskQueueConfigRow.scope == project_id)):
             session.delete(config)
-        tags = session.scalars(select(TagDefinition).where(TagDefinition.project_id == project_id)).all()
+        tags = session.scalars(select(TagDefinitionRow).where(TagDefinitionRow.project_id == project_id)).all()
         forget_objects(session, "tag-definition", [tag.id for tag in tags])
         for tag in tags:
             session.delete(tag)
@@ -92,7 +92,9 @@ def get_by_header(server: Server, project_id: ProjectId) -> Response:
 
 
 @router.post("/project/rename")
-def rename_by_header(server: Server, project_id: ProjectId, body: Annotated[Rename, read_body(Rename)]) -> Response:
+def rename_by_header(
+    server: Server, project_id: ProjectId, body: Annotated[RenameProjectBody, read_body(RenameProjectBody)]
+) -> Response:
     return rename_project(server, project_id, body.new_name)
 
 
@@ -107,7 +109,9 @@ def get_by_path(server: Server, project_id: str) -> Response:
 
 
 @router.post("/project/{project_id}/rename")
-def rename_by_path(server: Server, project_id: str, body: Annotated[Rename, read_body(Rename)]) -> Response:
+def rename_by_path(
+    server: Server, project_id: str, body: Annotated[RenameProjectBody, read_body(RenameProjectBody)]
+) -> Response:
     return rename_project(server, project_id, body.new_name)
 
 
@@ -116,7 +120,7 @@ def delete_by_path(server: Server, project_id: str) -> Response:
     return delete_project(server, project_id)
 
 
-def _shown(project: Project) -> dict[str, str]:
+def _shown(project: ProjectRow) -> dict[str, str]:
     return {"project-id": project.id, "project-name": project.name}
 
 

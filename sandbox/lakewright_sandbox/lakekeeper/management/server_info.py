@@ -10,7 +10,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from starlette.responses import Response
 
 from ..authz.store import Relation, Target, add
-from ..database.models import Project, ServerRow
+from ..database.models import ProjectRow, ServerRow
 from ..database.users import UserDetails, UserType, find_user, provision, shown, user_missing
 from ..protocol.errors import ApiError
 from ..protocol.identities import Subject
@@ -95,8 +95,8 @@ def bootstrap(
                 target, subject = Target("server", server.server_id), Subject("user", caller.id)
                 add(session, Relation(target, relation, subject), server.clock.now())
         project_id = server.settings.default_project
-        if project_id and session.get(Project, project_id) is None:
-            session.add(Project(id=project_id, name="Default Project", created_at=server.clock.now()))
+        if project_id and session.get(ProjectRow, project_id) is None:
+            session.add(ProjectRow(id=project_id, name="Default Project", created_at=server.clock.now()))
             server.authorizer.created(session, Target("project", project_id))
     return empty()
 

@@ -10,11 +10,11 @@ from sqlalchemy import select
 from starlette.responses import Response
 
 from ..database.lookups import find_warehouse
-from ..database.models import WarehouseStatistics
+from ..database.models import WarehouseStatisticsRow
 from ..database.statistics import take_statistics
 from ..protocol.clock import timestamp
 from ..protocol.responses import json_response
-from ..server.paging import Page, page_token
+from ..server.paging import ListPage, page_token
 from ..server.server import Server
 
 router = APIRouter(prefix="/management/v1")
@@ -27,14 +27,14 @@ def get_statistics(
     page_size: Annotated[int | None, Query()] = None,
     page_token_: Annotated[str | None, Query(alias="page_token")] = None,
 ) -> Response:
-    page = Page.asked(server.settings, page_token_, page_size)
+    page = ListPage.asked(server.settings, page_token_, page_size)
     with server.database.write() as session:
         find_warehouse(session, str(warehouse_id))
         take_statistics(session, str(warehouse_id), server.clock.now())
-        query = select(WarehouseStatistics).where(WarehouseStatistics.warehouse_id == str(warehouse_id))
+        query = select(WarehouseStatisticsRow).where(WarehouseStatisticsRow.warehouse_id == str(warehouse_id))
         if page.after:
-            query = query.where(WarehouseStatistics.hour < page.after[0])
-        rows = session.scalars(query.order_by(WarehouseStatistics.hour.desc()).limit(page.size)).all()
+            query = query.where(WarehouseStatisticsRow.hour < page.after[0])
+        rows = session.scalars(query.order_by(WarehouseStatisticsRow.hour.desc()).limit(page.size)).all()
     stats = [
         {
             "timestamp": timestamp(row.hour),

@@ -12,7 +12,7 @@ from starlette.responses import Response
 
 from ..authz.enforcement.management_targets import tag_definition_missing
 from ..authz.store import Target, forget_objects
-from ..database.models import Project, TagDefinition
+from ..database.models import ProjectRow, TagDefinitionRow
 from ..protocol.clock import new_id, optional_timestamp, timestamp
 from ..protocol.errors import ApiError, project_missing
 from ..protocol.requests import Body, read_body
@@ -37,7 +37,7 @@ class CreateTagDefinition(Body):
 def create(
     server: Server, project: ProjectId, body: Annotated[CreateTagDefinition, read_body(CreateTagDefinition)]
 ) -> Response:
-    row = TagDefinition(
+    row = TagDefinitionRow(
         id=new_id(),
         project_id=project,
         name=body.name,
@@ -50,7 +50,7 @@ def create(
         updated_at=None,
     )
     with server.database.write() as session:
-        if session.get(Project, project) is None:
+        if session.get(ProjectRow, project) is None:
             raise project_missing(project)
         if session.scalars(_named(project, body.name)).first():
             raise ApiError(409, "TagDefinitionNameAlreadyExists", f"A tag `{body.name}` exists in the project.")
@@ -66,7 +66,7 @@ def list_all(
 ) -> Response:
     query = _named(project, name) if name is not None else _of(project)
     with server.database.read() as session:
-        rows = session.scalars(page.of(query, TagDefinition.created_at, TagDefinition.id)).all()
+        rows = session.scalars(page.of(query, TagDefinitionRow.created_at, TagDefinitionRow.id)).all()
         token = page.next_token(rows)
         seen = server.authorizer.listed(session, rows, lambda row: Target("tag-definition", row.id))
     return json_response({"tag-definitions": [_shown(row) for row in seen], "next-page-token": token})
@@ -89,21 +89,21 @@ def delete(server: Server, project: ProjectId, tag_definition_id: UUID) -> Respo
 
 
 def _of(project: str) -> Any:
-    return select(TagDefinition).where(TagDefinition.project_id == project)
+    return select(TagDefinitionRow).where(TagDefinitionRow.project_id == project)
 
 
 def _named(project: str, name: str) -> Any:
-    return _of(project).where(TagDefinition.name_key == name.casefold())
+    return _of(project).where(TagDefinitionRow.name_key == name.casefold())
 
 
-def _find(session: Session, project: str, definition_id: UUID) -> TagDefinition:
-    row = session.get(TagDefinition, str(definition_id))
+def _find(session: Session, project: str, definition_id: UUID) -> TagDefinitionRow:
+    row = session.get(TagDefinitionRow, str(definition_id))
     if row is None or row.project_id != project:
         raise tag_definition_missing(str(definition_id))
     return row
 
 
-def _shown(row: TagDefinition) -> dict[str, Any]:
+def _shown(row: TagDefinitionRow) -> dict[str, Any]:
     return {
         "id": row.id,
         "name": row.name,

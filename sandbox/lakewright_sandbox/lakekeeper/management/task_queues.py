@@ -9,7 +9,7 @@ from fastapi import APIRouter
 from starlette.responses import Response
 
 from ..database.lookups import find_warehouse
-from ..database.models import Project, TaskQueueConfig
+from ..database.models import ProjectRow, TaskQueueConfigRow
 from ..protocol.errors import ApiError, project_missing
 from ..protocol.requests import Body, read_body
 from ..protocol.responses import empty, json_response
@@ -67,13 +67,13 @@ def set_log_cleanup(
 
 def _check_project(server: Lakekeeper, project: str) -> None:
     with server.database.read() as session:
-        if session.get(Project, project) is None:
+        if session.get(ProjectRow, project) is None:
             raise project_missing(project)
 
 
 def _shown(server: Lakekeeper, scope: str, queue: str, name: str) -> Response:
     with server.database.read() as session:
-        row = session.get(TaskQueueConfig, (scope, queue))
+        row = session.get(TaskQueueConfigRow, (scope, queue))
     return json_response(
         {
             "queue-config": {**(row.config if row else {}), "queue-name": name},
@@ -86,9 +86,9 @@ def _store(server: Lakekeeper, scope: str, queue: str, body: SetQueueConfig) -> 
     """A heartbeat left out keeps the old one."""
     config = {key: value for key, value in body.queue_config.items() if key != "queue-name"}
     with server.database.write() as session:
-        row = session.get(TaskQueueConfig, (scope, queue))
+        row = session.get(TaskQueueConfigRow, (scope, queue))
         if row is None:
-            row = TaskQueueConfig(scope=scope, queue=queue, max_seconds_since_last_heartbeat=None)
+            row = TaskQueueConfigRow(scope=scope, queue=queue, max_seconds_since_last_heartbeat=None)
             session.add(row)
         row.config = config
         if body.max_seconds_since_last_heartbeat is not None:

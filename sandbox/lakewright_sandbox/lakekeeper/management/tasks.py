@@ -12,13 +12,13 @@ from sqlalchemy import select, tuple_
 from starlette.responses import Response
 
 from ..database.lookups import find_warehouse
-from ..database.models import Tabular, Task
+from ..database.models import TabularRow, TaskRow
 from ..protocol.clock import micros_of, optional_timestamp, timestamp
 from ..protocol.errors import ApiError
 from ..protocol.requests import Body, read_body
 from ..protocol.responses import empty, json_response
 from ..protocol.versions import queue_called, queue_name
-from ..server.paging import Page, page_token
+from ..server.paging import ListPage, page_token
 from ..server.server import Server
 from ..server.task_queue import SOFT_DELETION
 
@@ -68,26 +68,26 @@ class ControlTasks(Body):
 @router.post("/task/list")
 def list_tasks(server: Server, warehouse_id: UUID, body: Annotated[ListTasks, read_body(ListTasks)]) -> Response:
     """Newest first; a token comes with every page that is not empty."""
-    page = Page.asked(server.settings, body.page_token, body.page_size, strict=True)
-    query = select(Task).where(Task.warehouse_id == str(warehouse_id))
+    page = ListPage.asked(server.settings, body.page_token, body.page_size, strict=True)
+    query = select(TaskRow).where(TaskRow.warehouse_id == str(warehouse_id))
     if body.status:
-        query = query.where(Task.status.in_(body.status))
+        query = query.where(TaskRow.status.in_(body.status))
     if body.queue_name:
         query = query.where(
-            Task.queue.in_([queue_called(server.settings.version, name) or "" for name in body.queue_name])
+            TaskRow.queue.in_([queue_called(server.settings.version, name) or "" for name in body.queue_name])
         )
     if body.entities:
         wanted = [str(entity.table_id or entity.view_id) for entity in body.entities]
-        query = query.where(Task.entity_id.in_(wanted))
+        query = query.where(TaskRow.entity_id.in_(wanted))
     if body.created_after:
-        query = query.where(Task.created_at >= micros_of(body.created_after))
+        query = query.where(TaskRow.created_at >= micros_of(body.created_after))
     if body.created_before:
-        query = query.where(Task.created_at <= micros_of(body.created_before))
+        query = query.where(TaskRow.created_at <= micros_of(body.created_before))
     if page.after:
-        query = query.where(tuple_(Task.created_at, Task.id) < page.after)
+        query = query.where(tuple_(TaskRow.created_at, TaskRow.id) < page.after)
     with server.database.read() as session:
         find_warehouse(session, str(warehouse_id), active=True)
-        rows = session.scalars(query.order_by(Task.created_at.desc(), Task.id.desc()).limit(page.size)).all()
+        rows = session.scalars(query.order_by(TaskRow.created_at.desc(), TaskRow.id.desc()).limit(page.size)).all()
     token = page_token(rows[-1].created_at, rows[-1].id) if rows else None
     return json_response({"tasks": [_shown(row, server.settings.version) for row in rows], "next-page-token": token})
 
@@ -96,7 +96,7 @@ def list_tasks(server: Server, warehouse_id: UUID, body: Annotated[ListTasks, re
 def get_task(server: Server, warehouse_id: UUID, task_id: UUID) -> Response:
     with server.database.read() as session:
         find_warehouse(session, str(warehouse_id), active=True)
-        row = session.get(Task, str(task_id))
+        row = session.get(TaskRow, str(task_id))
     if row is None or row.warehouse_id != str(warehouse_id):
         raise ApiError(404, "TaskNotFound", f"Task with id {task_id} not found.")
     detail = {"task-data": row.payload, "execution-details": None, "message": row.message, "attempts": []}
@@ -112,7 +112,7 @@ def control_tasks(
     with server.database.write() as session:
         find_warehouse(session, str(warehouse_id), active=True)
         ids = [str(one) for one in body.task_ids]
-        found = {row.id: row for row in session.scalars(select(Task).where(Task.id.in_(ids)))}
+        found = {row.id: row for row in session.scalars(select(TaskRow).where(TaskRow.id.in_(ids)))}
         for one in ids:
             row = found.get(one)
             if row is None or row.warehouse_id != str(warehouse_id):
@@ -120,7 +120,7 @@ def control_tasks(
             if row.status == "SCHEDULED":
                 if isinstance(body.action, Cancel):
                     row.status, row.updated_at = "CANCELLED", now
-                    tabular = session.get(Tabular, row.entity_id)
+                    tabular = session.get(TabularRow, row.entity_id)
                     if row.queue == SOFT_DELETION and tabular is not None:
                         tabular.deleted_at = tabular.expires_at = None
                 elif isinstance(body.action, RunNow):
@@ -132,7 +132,7 @@ def control_tasks(
     return empty()
 
 
-def _shown(row: Task, version: str) -> dict[str, Any]:
+def _shown(row: TaskRow, version: str) -> dict[str, Any]:
     return {
         "task-id": row.id,
         "project-id": row.project_id,

@@ -18,7 +18,7 @@ from .server import Server
 Selection = TypeVar("Selection", bound=Select[*tuple[Any, ...]])
 
 
-class Row(Protocol):
+class PagedRow(Protocol):
     """What a listing is ordered by: the time a row was made (an int), then its id (a str).
 
     `Any`, as SQLAlchemy's columns are descriptors, which no protocol's plain type fits.
@@ -30,11 +30,11 @@ class Row(Protocol):
     def id(self) -> Any: ...
 
 
-Dated = TypeVar("Dated", bound=Row)
+Dated = TypeVar("Dated", bound=PagedRow)
 
 
 @dataclass(frozen=True)
-class Page:
+class ListPage:
     """`after` is the last row's time and id, None at the start."""
 
     size: int
@@ -43,7 +43,7 @@ class Page:
     @classmethod
     def asked(
         cls, settings: Settings, token: str | None, size: int | None, *, whole: bool = False, strict: bool = False
-    ) -> Page:
+    ) -> ListPage:
         """`whole` listings give as much as they may at once unless a page token was sent, be it an empty one.
 
         `strict` listings refuse an empty token.
@@ -105,9 +105,9 @@ async def asked_page(
     server: Server,
     page_token: Annotated[str | None, Query(alias="pageToken")] = None,
     page_size: Annotated[int | None, Query(alias="pageSize")] = None,
-) -> Page:
-    return Page.asked(server.settings, page_token, page_size, strict=not server.settings.since("0.14"))
+) -> ListPage:
+    return ListPage.asked(server.settings, page_token, page_size, strict=not server.settings.since("0.14"))
 
 
-AskedPage = Annotated[Page, Depends(asked_page)]
+AskedPage = Annotated[ListPage, Depends(asked_page)]
 """The page that the query parameters of a management listing ask for. Released servers refuse an empty token."""

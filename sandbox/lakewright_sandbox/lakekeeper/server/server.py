@@ -9,7 +9,7 @@ from fastapi import Depends, Header, Request
 from sqlalchemy.orm import Session
 
 from ..authz.authorizer import Authorizer
-from ..database.models import Secret, Warehouse
+from ..database.models import SecretRow, WarehouseRow
 from ..database.server_context import ServerContext
 from ..protocol.clock import Clock
 from ..protocol.errors import ApiError
@@ -33,7 +33,7 @@ class Lakekeeper(ServerContext):
         self.authorizer = Authorizer(self)
         self._storages: dict[tuple[str, int | None, str | None], WarehouseStorage] = {}
 
-    def storage_of(self, session: Session, warehouse: Warehouse) -> WarehouseStorage:
+    def storage_of(self, session: Session, warehouse: WarehouseRow) -> WarehouseStorage:
         """Return the storage of a warehouse, kept until its profile or credential changes.
 
         Raises an `ApiError` where it is none that the sandbox has.
@@ -41,7 +41,7 @@ class Lakekeeper(ServerContext):
         version = (warehouse.id, warehouse.updated_at, warehouse.secret_id)
         storage = self._storages.get(version)
         if storage is None:
-            secret = session.get(Secret, warehouse.secret_id) if warehouse.secret_id else None
+            secret = session.get(SecretRow, warehouse.secret_id) if warehouse.secret_id else None
             credential = kept_credential(secret.payload if secret else None)
             storage = in_reach(kept_profile(warehouse.storage_profile), credential)
             if len(self._storages) > 10_000:

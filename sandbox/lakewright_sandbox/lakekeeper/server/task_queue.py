@@ -5,7 +5,7 @@ from __future__ import annotations
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from ..database.models import ACTIVE_TASK, Namespace, Tabular, Task, Warehouse
+from ..database.models import ACTIVE_TASK, NamespaceRow, TabularRow, TaskRow, WarehouseRow
 from ..protocol.clock import new_id
 from ..protocol.settings import Settings
 from .server import Lakekeeper
@@ -22,7 +22,7 @@ def warehouse_queues(settings: Settings) -> tuple[str, ...]:
 
 
 def schedule_purge(
-    server: Lakekeeper, session: Session, warehouse: Warehouse, tabular: Tabular, *, delay_seconds: int = 0
+    server: Lakekeeper, session: Session, warehouse: WarehouseRow, tabular: TabularRow, *, delay_seconds: int = 0
 ) -> None:
     """Deletes everything under the tabular's location."""
     task = _task(server, session, warehouse, tabular)
@@ -32,7 +32,7 @@ def schedule_purge(
 
 
 def schedule_soft_deletion(
-    server: Lakekeeper, session: Session, warehouse: Warehouse, tabular: Tabular, *, due: int, purge: bool
+    server: Lakekeeper, session: Session, warehouse: WarehouseRow, tabular: TabularRow, *, due: int, purge: bool
 ) -> None:
     """Drops the tabular for good when `due`, with a purge where one was asked for."""
     task = _task(server, session, warehouse, tabular)
@@ -41,16 +41,18 @@ def schedule_soft_deletion(
 
 
 def cancel_soft_deletion(session: Session, tabular_id: str) -> None:
-    query = select(Task).where(Task.entity_id == tabular_id, Task.queue == SOFT_DELETION, Task.status.in_(ACTIVE_TASK))
+    query = select(TaskRow).where(
+        TaskRow.entity_id == tabular_id, TaskRow.queue == SOFT_DELETION, TaskRow.status.in_(ACTIVE_TASK)
+    )
     for task in session.scalars(query):
         task.status = "CANCELLED"
 
 
-def _task(server: Lakekeeper, session: Session, warehouse: Warehouse, tabular: Tabular) -> Task:
+def _task(server: Lakekeeper, session: Session, warehouse: WarehouseRow, tabular: TabularRow) -> TaskRow:
     """A task that is due now; queue and payload are the caller's."""
-    namespace = session.get(Namespace, tabular.namespace_id)
+    namespace = session.get(NamespaceRow, tabular.namespace_id)
     now = server.clock.now()
-    return Task(
+    return TaskRow(
         id=new_id(),
         project_id=warehouse.project_id,
         warehouse_id=warehouse.id,

@@ -19,7 +19,7 @@ from botocore.parsers import ResponseParserError
 
 from ..protocol.errors import ApiError
 from ..protocol.settings import Settings
-from .s3_profile import S3Credential, S3Profile
+from .s3_profile import S3Credential, S3ProfileBody
 
 IO_KINDS = {
     "AccessDenied": "PermissionDenied",
@@ -80,7 +80,7 @@ class Keys:
 class WarehouseStorage:
     """What a warehouse stores on: its profile and the credential given for it."""
 
-    profile: S3Profile
+    profile: S3ProfileBody
     credential: S3Credential | None
 
 
@@ -94,7 +94,7 @@ class StorageAccess:
         self._clients: OrderedDict[tuple[Any, ...], Any] = OrderedDict()
         self._assumed: dict[tuple[Any, ...], tuple[float, Keys]] = {}
 
-    def s3_endpoint(self, profile: S3Profile) -> str | None:
+    def s3_endpoint(self, profile: S3ProfileBody) -> str | None:
         return profile.endpoint or self._settings.aws_endpoint
 
     def base_keys(self, storage: WarehouseStorage) -> Keys | None:

@@ -13,7 +13,7 @@ from pydantic import Field, field_validator, model_validator
 
 from ..protocol.errors import ApiError
 from ..protocol.requests import Body
-from .s3_profile import StorageLayout, prefixes_overlap, refuse_changes, stored_profile
+from .s3_profile import StorageLayoutBody, prefixes_overlap, refuse_changes, stored_profile
 
 DEFAULT_HOST = "dfs.core.windows.net"
 MAX_SAS_SECONDS = 7 * 24 * 60 * 60
@@ -21,7 +21,7 @@ AzCredentialType = Literal["client-credentials", "shared-access-key", "azure-sys
 NEEDED = {"client-credentials": ("client_id", "tenant_id", "client_secret"), "shared-access-key": ("key",)}
 
 
-class AdlsProfile(Body):
+class AdlsProfileBody(Body):
     """Field order is the order of the server's answers."""
 
     type: Literal["adls"]
@@ -33,7 +33,7 @@ class AdlsProfile(Body):
     sas_token_validity_seconds: Annotated[int, Field(ge=0)] | None = None
     allow_alternative_protocols: bool = False
     sas_enabled: bool = True
-    storage_layout: StorageLayout | None = None
+    storage_layout: StorageLayoutBody | None = None
 
     @field_validator("authority_host")
     @classmethod
@@ -45,7 +45,7 @@ class AdlsProfile(Body):
             raise ValueError(f'relative URL without a base: "{url}"')
         return url if parts.path else f"{url}/"
 
-    def normalised(self) -> AdlsProfile:
+    def normalised(self) -> AdlsProfileBody:
         """Return the profile as the server keeps it. Raises the server's 400 for what it refuses."""
         self._check_location()
         if self.sas_token_validity_seconds == 0:
@@ -81,13 +81,13 @@ class AdlsProfile(Body):
         """Return the profile as answers show it."""
         return stored_profile(self, self.storage_layout)
 
-    def overlaps(self, other: AdlsProfile) -> bool:
+    def overlaps(self, other: AdlsProfileBody) -> bool:
         """Return whether one's location contains the other's."""
         mine = (self.filesystem, self.account_name, self.host, self.authority_host)
         theirs = (other.filesystem, other.account_name, other.host, other.authority_host)
         return mine == theirs and prefixes_overlap(self.key_prefix, other.key_prefix)
 
-    def updated_by(self, new: AdlsProfile) -> AdlsProfile:
+    def updated_by(self, new: AdlsProfileBody) -> AdlsProfileBody:
         """Return the profile after an update; the account may change. Raises 400 `UpdateError` for fixed fields."""
         refuse_changes(self, new, "filesystem", "key_prefix", "authority_host", "host")
         return new.model_copy(update={"storage_layout": new.storage_layout or self.storage_layout})

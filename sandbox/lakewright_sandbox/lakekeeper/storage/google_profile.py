@@ -14,21 +14,21 @@ from pydantic import BaseModel, field_validator, model_validator
 from ..protocol.errors import ApiError
 from ..protocol.requests import Body, wrong_type
 from .azure_profile import known_variant
-from .s3_profile import StorageLayout, prefixes_overlap, refuse_changes, stored_profile
+from .s3_profile import StorageLayoutBody, prefixes_overlap, refuse_changes, stored_profile
 
 GcsCredentialType = Literal["service-account-key", "gcp-system-identity"]
 
 
-class GcsProfile(Body):
+class GcsProfileBody(Body):
     """Field order is the order of the server's answers."""
 
     type: Literal["gcs"]
     bucket: str
     key_prefix: str | None = None
     sts_enabled: bool = True
-    storage_layout: StorageLayout | None = None
+    storage_layout: StorageLayoutBody | None = None
 
-    def normalised(self) -> GcsProfile:
+    def normalised(self) -> GcsProfileBody:
         """Return the profile as the server keeps it. Raises the server's 400 for what it refuses."""
         if self.bucket.endswith("."):
             message = f"Invalid location `gs://{self.bucket}/`: the host has a trailing `.`."
@@ -53,11 +53,11 @@ class GcsProfile(Body):
         """Return the profile as answers show it."""
         return stored_profile(self, self.storage_layout)
 
-    def overlaps(self, other: GcsProfile) -> bool:
+    def overlaps(self, other: GcsProfileBody) -> bool:
         """Return whether one's location contains the other's."""
         return self.bucket == other.bucket and prefixes_overlap(self.key_prefix, other.key_prefix)
 
-    def updated_by(self, new: GcsProfile) -> GcsProfile:
+    def updated_by(self, new: GcsProfileBody) -> GcsProfileBody:
         """Return the profile after an update. Raises 400 `UpdateError` for fixed fields."""
         refuse_changes(self, new, "bucket", "key_prefix")
         return new.model_copy(update={"storage_layout": new.storage_layout or self.storage_layout})

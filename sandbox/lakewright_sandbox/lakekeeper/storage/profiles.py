@@ -14,9 +14,9 @@ from pydantic import BeforeValidator, Field, TypeAdapter, ValidationInfo
 from ..protocol.errors import ApiError
 from ..protocol.requests import knows, missing_field, unknown_name, wrong_type
 from .access import WarehouseStorage
-from .azure_profile import AdlsProfile, AzCredential, AzCredentialType
-from .google_profile import GcsCredential, GcsCredentialType, GcsProfile
-from .s3_profile import S3Credential, S3Profile, with_forced
+from .azure_profile import AdlsProfileBody, AzCredential, AzCredentialType
+from .google_profile import GcsCredential, GcsCredentialType, GcsProfileBody
+from .s3_profile import S3Credential, S3ProfileBody, with_forced
 
 ALIASES = {"azdls": "adls"}
 FAMILY_OF_PROFILE = {"s3": "s3", "adls": "az", "gcs": "gcs"}
@@ -50,7 +50,7 @@ def _known_type(document: Any, names: tuple[str, ...], enum: str) -> Any:
     return {**document, "type": ALIASES.get(name, name)}
 
 
-Profile = S3Profile | AdlsProfile | GcsProfile
+Profile = S3ProfileBody | AdlsProfileBody | GcsProfileBody
 Credential = S3Credential | AzCredential | GcsCredential
 AnyProfile = Annotated[
     Annotated[Profile, Field(discriminator="type")],
@@ -76,7 +76,7 @@ def kept_profile(document: Mapping[str, Any]) -> Profile:
 
 def for_credential(profile: Profile, credential: Credential | None) -> Profile:
     """Return the profile with what its credential forces on it. S3 takes no credential of another family."""
-    if not isinstance(profile, S3Profile):
+    if not isinstance(profile, S3ProfileBody):
         return profile
     if credential is None or isinstance(credential, S3Credential):
         return with_forced(profile, credential)
@@ -86,20 +86,20 @@ def for_credential(profile: Profile, credential: Credential | None) -> Profile:
 
 def overlap(one: Profile, other: Profile) -> bool:
     """Return whether one profile's location contains the other's."""
-    if isinstance(one, S3Profile) and isinstance(other, S3Profile):
+    if isinstance(one, S3ProfileBody) and isinstance(other, S3ProfileBody):
         return one.overlaps(other)
-    if isinstance(one, AdlsProfile) and isinstance(other, AdlsProfile):
+    if isinstance(one, AdlsProfileBody) and isinstance(other, AdlsProfileBody):
         return one.overlaps(other)
-    return isinstance(one, GcsProfile) and isinstance(other, GcsProfile) and one.overlaps(other)
+    return isinstance(one, GcsProfileBody) and isinstance(other, GcsProfileBody) and one.overlaps(other)
 
 
 def updated(old: Profile, new: Profile, *, region_moves: bool) -> Profile:
     """Return a profile after an update. Raises 400 `UpdateError` for what may not change."""
-    if isinstance(old, S3Profile) and isinstance(new, S3Profile):
+    if isinstance(old, S3ProfileBody) and isinstance(new, S3ProfileBody):
         return old.updated_by(new, region_moves=region_moves)
-    if isinstance(old, AdlsProfile) and isinstance(new, AdlsProfile):
+    if isinstance(old, AdlsProfileBody) and isinstance(new, AdlsProfileBody):
         return old.updated_by(new)
-    if isinstance(old, GcsProfile) and isinstance(new, GcsProfile):
+    if isinstance(old, GcsProfileBody) and isinstance(new, GcsProfileBody):
         return old.updated_by(new)
     raise ApiError(400, "UpdateError", f"Incompatible profiles: {old.type} cannot be updated with {new.type}")
 
@@ -111,7 +111,7 @@ def credential_kind(credential_type: str) -> dict[str, str]:
 
 def in_reach(profile: Profile, credential: Credential | None) -> WarehouseStorage:
     """Return the storage behind a profile. Raises an `ApiError` where it is none that the sandbox has."""
-    if isinstance(profile, S3Profile) and (credential is None or isinstance(credential, S3Credential)):
+    if isinstance(profile, S3ProfileBody) and (credential is None or isinstance(credential, S3Credential)):
         return WarehouseStorage(profile, credential)
     if credential is None:
         raise ApiError(400, "MissingCredentialError", f"Missing credential for storage of type {profile.type}.")

@@ -14,7 +14,7 @@ from ..protocol.requests import Body, knows
 TEMPLATE_VARIABLE = re.compile(r"\{(uuid|name)\}")
 
 
-class StorageLayout(Body):
+class StorageLayoutBody(Body):
     """Where new namespaces and tables are put below the warehouse; null templates stand for the default."""
 
     type: Literal["default", "tabular-only", "full-hierarchy"]
@@ -29,7 +29,7 @@ class StorageLayout(Body):
         return template
 
 
-class S3Profile(Body):
+class S3ProfileBody(Body):
     """Field order is the order of the server's answers."""
 
     type: Literal["s3"]
@@ -55,15 +55,15 @@ class S3Profile(Body):
     aws_kms_key_arn: str | None = None
     remote_signing_enabled: bool = True
     legacy_md5_behavior: bool | None = None
-    storage_layout: StorageLayout | None = None
+    storage_layout: StorageLayoutBody | None = None
 
     @model_validator(mode="after")
-    def _drop_what_is_not_known_yet(self, info: ValidationInfo) -> S3Profile:
+    def _drop_what_is_not_known_yet(self, info: ValidationInfo) -> S3ProfileBody:
         if not knows(info, "0.12"):
             self.sts_endpoint = self.storage_layout = None
         return self
 
-    def normalised(self) -> S3Profile:
+    def normalised(self) -> S3ProfileBody:
         """The profile as the server keeps it. Raises the server's 400 for what it refuses."""
         check_bucket(self.bucket)
         if not self.region.strip() or len(self.region) > 128:
@@ -103,13 +103,13 @@ class S3Profile(Body):
         """The profile as answers show it: explicit nulls; a layout without unset templates."""
         return stored_profile(self, self.storage_layout)
 
-    def overlaps(self, other: S3Profile) -> bool:
+    def overlaps(self, other: S3ProfileBody) -> bool:
         """Whether one's location contains the other's; compared only within one bucket, region and endpoint."""
         if (self.bucket, self.region, self.endpoint) != (other.bucket, other.region, other.endpoint):
             return False
         return prefixes_overlap(self.key_prefix, other.key_prefix)
 
-    def updated_by(self, new: S3Profile, *, region_moves: bool) -> S3Profile:
+    def updated_by(self, new: S3ProfileBody, *, region_moves: bool) -> S3ProfileBody:
         """The profile after an update; raises 400 `UpdateError` for a field that may not change.
 
         With `region_moves`, a region beside an endpoint may.
@@ -165,7 +165,7 @@ class S3Credential(Body):
         return self.model_dump(by_alias=True, exclude_none=True)
 
 
-def with_forced(profile: S3Profile, credential: S3Credential | None) -> S3Profile:
+def with_forced(profile: S3ProfileBody, credential: S3Credential | None) -> S3ProfileBody:
     """Return the profile with what a credential forces on it: Cloudflare's keys come with a flavour and no role."""
     if credential is None or credential.credential_type != "cloudflare-r2":
         return profile
@@ -222,7 +222,7 @@ def _arn(field: str, arn: str | None) -> str | None:
     return arn
 
 
-def stored_profile(profile: Body, layout: StorageLayout | None) -> dict[str, Any]:
+def stored_profile(profile: Body, layout: StorageLayoutBody | None) -> dict[str, Any]:
     """Return a profile as answers show it: explicit nulls, and a layout without unset templates."""
     document = profile.model_dump(by_alias=True)
     if layout:

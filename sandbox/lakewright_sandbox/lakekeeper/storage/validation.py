@@ -22,7 +22,7 @@ STORAGE_CHECKS = ("storage-client-initialized", "lakekeeper-read-write", *VENDIN
 
 
 @dataclass(frozen=True)
-class Check:
+class StorageCheck:
     name: str
     millis: int | None = None
     skipped: str | None = None
@@ -38,22 +38,22 @@ class Check:
         return report
 
 
-def attempt(name: str, action: Callable[[], object]) -> Check:
+def attempt(name: str, action: Callable[[], object]) -> StorageCheck:
     """Runs one check; an `ApiError` is its failure."""
     started = time.monotonic()
     try:
         action()
     except ApiError as error:
-        return Check(name, millis=_since(started), error=error)
-    return Check(name, millis=_since(started))
+        return StorageCheck(name, millis=_since(started), error=error)
+    return StorageCheck(name, millis=_since(started))
 
 
-def report(checks: Iterable[Check]) -> dict[str, Any]:
+def report(checks: Iterable[StorageCheck]) -> dict[str, Any]:
     checks = list(checks)
     return {"valid": not any(check.error for check in checks), "checks": [check.as_json() for check in checks]}
 
 
-def raise_failed(checks: Iterable[Check], *, names_checks: bool) -> None:
+def raise_failed(checks: Iterable[StorageCheck], *, names_checks: bool) -> None:
     """Raises the first failure, from 0.14 on with the check's name, and the others in its stack."""
     failed = [(check.name, check.error) for check in checks if check.error]
     if not failed:
@@ -78,7 +78,7 @@ class StorageProbe:
         self._access = access
         self._vendor = vendor
 
-    def checks(self, profile: Profile, credential: Credential | None) -> list[Check]:
+    def checks(self, profile: Profile, credential: Credential | None) -> list[StorageCheck]:
         """Return what was found of each check."""
         found: list[tuple[WarehouseStorage, ObjectStore]] = []
 
@@ -89,7 +89,7 @@ class StorageProbe:
         opened = attempt(STORAGE_CHECKS[0], open_storage)
         if opened.error:
             reason = "The storage client could not be initialized."
-            return [opened, *(Check(name, skipped=reason) for name in STORAGE_CHECKS[1:])]
+            return [opened, *(StorageCheck(name, skipped=reason) for name in STORAGE_CHECKS[1:])]
         storage, own = found[0]
         place = f"{storage.profile.base_location}/{new_id()}"
         checks = [opened, attempt("lakekeeper-read-write", lambda: _read_write(own, place))]
@@ -97,11 +97,11 @@ class StorageProbe:
         checks.append(attempt("cleanup", lambda: _clean(own, place)))
         return checks
 
-    def _vending_checks(self, storage: WarehouseStorage, place: str) -> list[Check]:
+    def _vending_checks(self, storage: WarehouseStorage, place: str) -> list[StorageCheck]:
         issued, usable, scoped = VENDING_CHECKS
         if not storage.profile.sts_enabled:
             reason = "STS is disabled in the storage profile."
-            return [Check(name, skipped=reason) for name in VENDING_CHECKS]
+            return [StorageCheck(name, skipped=reason) for name in VENDING_CHECKS]
         inner = f"{place}/vended-test"
         found: list[Keys] = []
 
@@ -112,11 +112,11 @@ class StorageProbe:
         checks = [attempt(issued, issue)]
         if not found:
             reason = "No short-term credential was issued."
-            return [*checks, Check(usable, skipped=reason), Check(scoped, skipped=reason)]
+            return [*checks, StorageCheck(usable, skipped=reason), StorageCheck(scoped, skipped=reason)]
         vended = self._access.objects(storage, found[0], vended=True)
         checks.append(attempt(usable, lambda: _read_write(vended, inner)))
         if checks[-1].error:
-            return [*checks, Check(scoped, skipped="The short-term credential could not be used.")]
+            return [*checks, StorageCheck(scoped, skipped="The short-term credential could not be used.")]
         return [*checks, attempt(scoped, lambda: _refused_outside(vended, place))]
 
 

@@ -9,7 +9,7 @@ from collections import OrderedDict
 from typing import Any
 
 from .access import SESSION_REUSE_SECONDS, Keys, StorageAccess, WarehouseStorage
-from .s3_profile import S3Profile
+from .s3_profile import S3ProfileBody
 
 READ_ACTIONS = ["s3:GetObject", "s3:GetObjectVersion"]
 WRITE_ACTIONS = [
@@ -22,7 +22,7 @@ WRITE_ACTIONS = [
 MAX_CACHED = 10_000
 
 
-def session_policy(profile: S3Profile, location: str, *, writable: bool = True) -> str:
+def session_policy(profile: S3ProfileBody, location: str, *, writable: bool = True) -> str:
     """The inline policy of a vended session, compact. Characters that policies treat as wildcards are escaped."""
     bucket, _, key = location.rstrip("/").removeprefix("s3://").partition("/")
     folder = f"{_escaped(key)}/*" if key else "*"

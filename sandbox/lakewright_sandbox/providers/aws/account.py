@@ -16,12 +16,12 @@ from lakewright_sandbox.providers.aws.resources.bucket_settings import (
     BucketVersioning,
 )
 from lakewright_sandbox.providers.aws.resources.calls import doing, having_made, making
-from lakewright_sandbox.providers.aws.resources.connection import Connection
-from lakewright_sandbox.providers.aws.resources.key import Alias, Key
-from lakewright_sandbox.providers.aws.resources.kind import Kind
-from lakewright_sandbox.providers.aws.resources.role import Role, RolePolicy
+from lakewright_sandbox.providers.aws.resources.connection import AwsConnection
+from lakewright_sandbox.providers.aws.resources.key import KmsAlias, KmsKey
+from lakewright_sandbox.providers.aws.resources.kind import ResourceKind
+from lakewright_sandbox.providers.aws.resources.role import IamRole, IamRolePolicy
 from lakewright_sandbox.providers.protocol.difference import Change, Difference
-from lakewright_sandbox.providers.protocol.errors import ProviderError, UnsupportedError
+from lakewright_sandbox.providers.protocol.errors import SandboxProviderError, UnsupportedError
 from lakewright_sandbox.providers.protocol.properties import (
     UNKNOWN,
     Properties,
@@ -29,12 +29,12 @@ from lakewright_sandbox.providers.protocol.properties import (
     mark_secrets,
     without_internal,
 )
-from lakewright_sandbox.providers.protocol.servicer import Failure, Found, Subject
+from lakewright_sandbox.providers.protocol.servicer import CheckFailure, ReadResult, ResourceRef
 
-KINDS: dict[str, Kind] = {
+KINDS: dict[str, ResourceKind] = {
     kind.token: kind
     for kind in (
-        Alias(),
+        KmsAlias(),
         Bucket(),
         BucketEncryption(),
         BucketLifecycle(),
@@ -42,9 +42,9 @@ KINDS: dict[str, Kind] = {
         BucketPolicy(),
         BucketPublicAccessBlock(),
         BucketVersioning(),
-        Key(),
-        Role(),
-        RolePolicy(),
+        KmsKey(),
+        IamRole(),
+        IamRolePolicy(),
     )
 }
 
@@ -53,34 +53,34 @@ KINDS: dict[str, Kind] = {
 class Account:
     """Resources in one sandbox; `connection` is None in a preview that does not know yet where that will be."""
 
-    connection: Connection | None
+    connection: AwsConnection | None
     plain_text_warning: str | None = None
 
     def check(
         self,
-        of: Subject,
+        of: ResourceRef,
         olds: Properties,
         news: Properties,
         seed: bytes,
-    ) -> tuple[Properties, list[Failure]]:
+    ) -> tuple[Properties, list[CheckFailure]]:
         """Refuse properties that this provider does not manage, and names left for it to choose."""
         kind, inputs = _kind(of), without_internal(news)
         failures = [
-            Failure(name, f"the sandbox's aws provider has no `{name}` for {of.type}; {_INSTALL}")
+            CheckFailure(name, f"the sandbox's aws provider has no `{name}` for {of.type}; {_INSTALL}")
             for name in sorted(inputs.keys() - kind.properties.keys())
         ]
         failures += [
-            Failure(
+            CheckFailure(
                 name, f"{of.type} needs `{name}`: the sandbox's aws provider chooses no names and no defaults for it"
             )
             for name, declared in kind.properties.items()
             if declared.required and inputs.get(name) in (None, "")
         ]
         if not failures and not holds_unknown(inputs):
-            failures = [Failure(name, reason) for name, reason in sorted(kind.problems(inputs).items())]
+            failures = [CheckFailure(name, reason) for name, reason in sorted(kind.problems(inputs).items())]
         return inputs, failures
 
-    def diff(self, of: Subject, olds: Properties, news: Properties, old_inputs: Properties) -> Difference:
+    def diff(self, of: ResourceRef, olds: Properties, news: Properties, old_inputs: Properties) -> Difference:
         """Compare the state with what is declared, property by property, as AWS would."""
         kind = _kind(of)
         changes: dict[str, Change] = {}
@@ -96,11 +96,11 @@ class Account:
         same_object = holds_unknown(news) or kind.id_of(news) == of.id
         return Difference(changes, frozenset(replaces), bool(replaces) and same_object)
 
-    def preview_create(self, of: Subject, inputs: Properties) -> Properties:
+    def preview_create(self, of: ResourceRef, inputs: Properties) -> Properties:
         """What a preview shows: the inputs, and as unknown what AWS will choose."""
         return dict.fromkeys(_kind(of).computed_outputs, UNKNOWN) | inputs
 
-    def create(self, of: Subject, inputs: Properties) -> tuple[str, Properties]:
+    def create(self, of: ResourceRef, inputs: Properties) -> tuple[str, Properties]:
         """Make the object and read it back; PerhapsMadeError where it may exist although that failed."""
         kind, aws = _kind(of), self._connection()
         made = kind.id_of(inputs)
@@ -109,7 +109,7 @@ class Account:
         with having_made(f"reading the {kind.title} {made} back", aws.endpoint_of(kind.service)):
             return made, self._state(kind, made, inputs)
 
-    def read(self, of: Subject, olds: Properties, old_inputs: Properties) -> Found | None:
+    def read(self, of: ResourceRef, olds: Properties, old_inputs: Properties) -> ReadResult | None:
         """The object as it is; without an id, the one that the inputs name."""
         kind, aws = _kind(of), self._connection()
         sought = of.id or kind.id_of(old_inputs)
@@ -119,9 +119,9 @@ class Account:
         if live is None:
             return None
         outputs = _settled(kind, live, known)
-        return Found(sought, outputs, _inputs_of(kind, outputs, without_internal(old_inputs)))
+        return ReadResult(sought, outputs, _inputs_of(kind, outputs, without_internal(old_inputs)))
 
-    def preview_update(self, of: Subject, olds: Properties, news: Properties) -> Properties:
+    def preview_update(self, of: ResourceRef, olds: Properties, news: Properties) -> Properties:
         """What a preview shows: the state with the new inputs over it."""
         shown = without_internal(olds) | news
         if "tagsAll" in shown:
@@ -132,14 +132,14 @@ class Account:
             if key not in news and key in olds and declared.computed
         }
 
-    def update(self, of: Subject, olds: Properties, news: Properties) -> Properties:
+    def update(self, of: ResourceRef, olds: Properties, news: Properties) -> Properties:
         """Change the object and read it back."""
         kind, aws = _kind(of), self._connection()
         with doing(f"updating the {kind.title} {of.id}", aws.endpoint_of(kind.service)):
             kind.update(aws, of.id, without_internal(olds), news)
         return self._state(kind, of.id, news | {"region": olds["region"]} if "region" in olds else news)
 
-    def delete(self, of: Subject, olds: Properties) -> None:
+    def delete(self, of: ResourceRef, olds: Properties) -> None:
         """Delete the object, if it is still there."""
         kind, aws = _kind(of), self._connection()
         with doing(f"deleting the {kind.title} {of.id}", aws.endpoint_of(kind.service)):
@@ -155,17 +155,19 @@ class Account:
         """Properties are secret where the inputs were."""
         return mark_secrets(properties, raw_inputs)
 
-    def _connection(self) -> Connection:
+    def _connection(self) -> AwsConnection:
         if self.connection is None:
-            raise ProviderError("the aws provider's configuration is not known yet: a part of it comes from a resource")
+            raise SandboxProviderError(
+                "the aws provider's configuration is not known yet: a part of it comes from a resource"
+            )
         return self.connection
 
-    def _state(self, kind: Kind, resource_id: str, inputs: Properties) -> Properties:
+    def _state(self, kind: ResourceKind, resource_id: str, inputs: Properties) -> Properties:
         aws = self._connection()
         with doing(f"reading the {kind.title} {resource_id} back", aws.endpoint_of(kind.service)):
             live = kind.read(aws, resource_id, inputs)
         if live is None:
-            raise ProviderError(
+            raise SandboxProviderError(
                 f"the {kind.title} {resource_id} was gone again right after it was written; run it again"
             )
         return _settled(kind, live, inputs)
@@ -174,13 +176,13 @@ class Account:
 _INSTALL = "the real one does: `pulumi plugin install resource aws`"
 
 
-def _kind(of: Subject) -> Kind:
+def _kind(of: ResourceRef) -> ResourceKind:
     if of.type not in KINDS:
         raise UnsupportedError(f"the sandbox's aws provider has no {of.type}; {_INSTALL}")
     return KINDS[of.type]
 
 
-def _settled(kind: Kind, live: Properties, known: Properties) -> Properties:
+def _settled(kind: ResourceKind, live: Properties, known: Properties) -> Properties:
     """The live state, in the words of what was known where AWS takes both as the same."""
     return live | {
         name: known[name]
@@ -189,7 +191,7 @@ def _settled(kind: Kind, live: Properties, known: Properties) -> Properties:
     }
 
 
-def _inputs_of(kind: Kind, outputs: Properties, old_inputs: Properties) -> Properties:
+def _inputs_of(kind: ResourceKind, outputs: Properties, old_inputs: Properties) -> Properties:
     """The inputs that say what the outputs say: what was declared, and what is not as it would be by default."""
     inputs: Properties = {}
     for name, declared in kind.properties.items():

@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from lakewright_sandbox.cluster.ownership import Owner, owners_of
-from lakewright_sandbox.providers.kubernetes.connection import Connection, RefusedByClusterError
+from lakewright_sandbox.providers.kubernetes.connection import ClusterConnection, RefusedByClusterError
 from lakewright_sandbox.providers.kubernetes.manifests import Manifest
 from lakewright_sandbox.providers.kubernetes.rendering import Rendering, named, object_id
 from lakewright_sandbox.providers.protocol.difference import Difference
-from lakewright_sandbox.providers.protocol.errors import ProviderError
+from lakewright_sandbox.providers.protocol.errors import SandboxProviderError
 from lakewright_sandbox.providers.protocol.properties import Properties, holds_unknown, without_internal
-from lakewright_sandbox.providers.protocol.servicer import Found, Subject
+from lakewright_sandbox.providers.protocol.servicer import ReadResult, ResourceRef
 
 _FORCE = "pulumi.com/patchForce"
 _TROUBLESHOOTING = (
@@ -39,16 +39,16 @@ _TAKEN_OVER = {
 class Applying(Rendering):
     """Applies objects to a cluster; with `force`, whoever else owns their fields."""
 
-    connection: Connection | None = None
+    connection: ClusterConnection | None = None
     force: bool = False
     plain_text_warning: str | None = None
 
-    def diff(self, of: Subject, olds: Properties, news: Properties, old_inputs: Properties) -> Difference:
+    def diff(self, of: ResourceRef, olds: Properties, news: Properties, old_inputs: Properties) -> Difference:
         """Compare what is there, as far as the old inputs speak of it, with what is wanted."""
         live = pruned(without_internal(olds), olds.get("__inputs") or old_inputs)
         return super().diff(of, {"__inputs": live}, news, old_inputs)
 
-    def preview_create(self, of: Subject, inputs: Properties) -> Properties:
+    def preview_create(self, of: ResourceRef, inputs: Properties) -> Properties:
         """Dry-run a create; what is there already, or whose namespace is still to come, shows as its inputs."""
         if holds_unknown(inputs):
             return inputs
@@ -59,47 +59,47 @@ class Applying(Rendering):
                 return inputs
             raise
 
-    def create(self, of: Subject, inputs: Properties) -> tuple[str, Properties]:
+    def create(self, of: ResourceRef, inputs: Properties) -> tuple[str, Properties]:
         """Create an object; one that exists is refused."""
         try:
             live = self._cluster.create(inputs, dry_run=False)
         except RefusedByClusterError as refused:
-            raise ProviderError(
+            raise SandboxProviderError(
                 f'resource "{of.urn}" was not successfully created by the Kubernetes API server: {refused}'
             ) from refused
         return object_id(live), self._kept(inputs, live, {})
 
-    def read(self, of: Subject, olds: Properties, old_inputs: Properties) -> Found | None:
+    def read(self, of: ResourceRef, olds: Properties, old_inputs: Properties) -> ReadResult | None:
         """Read an object, and what the inputs speak of as it is there."""
         wanted = old_inputs or named(of)
         live = self._cluster.get(wanted)
         if live is None:
             return None
         inputs = pruned(live, old_inputs) if old_inputs else _without_read_only(live)
-        return Found(of.id or object_id(live), self._kept(inputs, live, olds), inputs)
+        return ReadResult(of.id or object_id(live), self._kept(inputs, live, olds), inputs)
 
-    def preview_update(self, of: Subject, olds: Properties, news: Properties) -> Properties:
+    def preview_update(self, of: ResourceRef, olds: Properties, news: Properties) -> Properties:
         """Dry-run an update: conflicts fail the preview already."""
         return news if holds_unknown(news) else self._applied(of, olds, news, dry_run=True)
 
-    def update(self, of: Subject, olds: Properties, news: Properties) -> Properties:
+    def update(self, of: ResourceRef, olds: Properties, news: Properties) -> Properties:
         """Apply an object."""
         return self._applied(of, olds, news, dry_run=False)
 
-    def delete(self, of: Subject, olds: Properties) -> None:
+    def delete(self, of: ResourceRef, olds: Properties) -> None:
         """Delete an object."""
         self._cluster.delete(without_internal(olds))
 
     @property
-    def _cluster(self) -> Connection:
+    def _cluster(self) -> ClusterConnection:
         if self.connection is None:
-            raise ProviderError("the cluster is not known yet, so nothing can be applied to it")
+            raise SandboxProviderError("the cluster is not known yet, so nothing can be applied to it")
         return self.connection
 
-    def _applied(self, of: Subject, olds: Properties, news: Properties, *, dry_run: bool) -> Properties:
+    def _applied(self, of: ResourceRef, olds: Properties, news: Properties, *, dry_run: bool) -> Properties:
         live = self._cluster.get(news)
         if live is None:
-            raise ProviderError(f'update of resource "{of.urn}" failed: {news["metadata"]["name"]} not found')
+            raise SandboxProviderError(f'update of resource "{of.urn}" failed: {news["metadata"]["name"]} not found')
         state = self._state(news, olds)
         manager = state["__fieldManager"]
         force = self._forces(news, live, dry_run=dry_run)
@@ -108,7 +108,9 @@ class Applying(Rendering):
         try:
             made = self._cluster.apply(news, manager, force=force, dry_run=dry_run)
         except RefusedByClusterError as refused:
-            raise ProviderError(_conflict(manager, refused) if refused.reason == "Conflict" else str(refused)) from None
+            raise SandboxProviderError(
+                _conflict(manager, refused) if refused.reason == "Conflict" else str(refused)
+            ) from None
         return self._kept(news, made, olds)
 
     def _forces(self, news: Manifest, live: Manifest, *, dry_run: bool) -> bool:

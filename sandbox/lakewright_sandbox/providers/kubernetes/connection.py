@@ -12,13 +12,13 @@ import httpx
 import yaml
 
 from lakewright_sandbox.cluster.app import PLATFORM
-from lakewright_sandbox.cluster.kinds import Kind, kind_named
+from lakewright_sandbox.cluster.kinds import ObjectKind, kind_named
 from lakewright_sandbox.providers.kubernetes.manifests import Manifest
-from lakewright_sandbox.providers.protocol.errors import NotASandboxError, ProviderError, UnsupportedError
+from lakewright_sandbox.providers.protocol.errors import NotASandboxError, SandboxProviderError, UnsupportedError
 from lakewright_sandbox.providers.protocol.properties import Properties
 
 
-class RefusedByClusterError(ProviderError):
+class RefusedByClusterError(SandboxProviderError):
     """The API server refused a call; `code` is the HTTP status, `reason` its own word for it."""
 
     def __init__(self, code: int, reason: str, message: str) -> None:
@@ -27,20 +27,20 @@ class RefusedByClusterError(ProviderError):
 
 
 @dataclass(frozen=True)
-class Connection:
+class ClusterConnection:
     """A client of one cluster."""
 
     http: httpx.Client
 
     @classmethod
-    def open(cls, config: Properties) -> Connection:
+    def open(cls, config: Properties) -> ClusterConnection:
         """Connect to the cluster of a provider's configuration. Raises NotASandboxError for anybody else's cluster."""
         server = server_of(config)
         http = httpx.Client(base_url=server, timeout=30, trust_env=False)
         try:
             platform = http.get("/version").json().get("platform")
         except (httpx.HTTPError, ValueError) as error:
-            raise ProviderError(f"the cluster at {server} does not answer: {type(error).__name__}") from error
+            raise SandboxProviderError(f"the cluster at {server} does not answer: {type(error).__name__}") from error
         if platform != PLATFORM:
             raise NotASandboxError(
                 f"the cluster at {server} is no sandbox's: run `pulumi plugin install resource kubernetes` and use the "
@@ -88,7 +88,7 @@ class Connection:
         try:
             answer = self.http.request(method, path, params=query or {}, content=body, headers={"content-type": media})
         except httpx.HTTPError as error:
-            raise ProviderError(f"the cluster does not answer: {type(error).__name__}") from error
+            raise SandboxProviderError(f"the cluster does not answer: {type(error).__name__}") from error
         told = cast(Manifest, answer.json())
         if missing_is_none and answer.status_code == 404:
             return None
@@ -107,13 +107,13 @@ def server_of(config: Properties) -> str:
         context = next(one["context"] for one in document["contexts"] if one["name"] == wanted)
         return next(one["cluster"]["server"] for one in document["clusters"] if one["name"] == context["cluster"])
     except (OSError, yaml.YAMLError, KeyError, TypeError, StopIteration) as error:
-        raise ProviderError(
+        raise SandboxProviderError(
             "expected `kubeconfig`, or $KUBECONFIG, with the context's cluster in it; it cannot be used "
             f"({type(error).__name__})"
         ) from error
 
 
-def _kind(manifest: Manifest) -> Kind:
+def _kind(manifest: Manifest) -> ObjectKind:
     if (found := kind_named(manifest["apiVersion"], manifest["kind"])) is None:
         raise UnsupportedError(f"the sandbox's cluster has no {manifest['kind']} of {manifest['apiVersion']}")
     return found

@@ -14,7 +14,7 @@ from typing import Any
 
 import yaml
 
-from lakewright_sandbox.providers.protocol.errors import ProviderError
+from lakewright_sandbox.providers.protocol.errors import SandboxProviderError
 
 Manifest = dict[str, Any]
 
@@ -91,7 +91,7 @@ def write(manifest: Manifest, directory: Path) -> Path:
             Path(name).unlink(missing_ok=True)
             raise
     except OSError as error:
-        raise ProviderError(f"the manifest {target} could not be written: {error.strerror or error}") from error
+        raise SandboxProviderError(f"the manifest {target} could not be written: {error.strerror or error}") from error
     return target
 
 
@@ -100,7 +100,7 @@ def remove(path: Path) -> None:
     try:
         path.unlink(missing_ok=True)
     except OSError as error:
-        raise ProviderError(f"the manifest {path} could not be removed: {error.strerror or error}") from error
+        raise SandboxProviderError(f"the manifest {path} could not be removed: {error.strerror or error}") from error
 
 
 def load(path: Path) -> Manifest | None:
@@ -110,4 +110,4 @@ def load(path: Path) -> Manifest | None:
     except FileNotFoundError:
         return None
     except (OSError, yaml.YAMLError) as error:
-        raise ProviderError(f"the manifest {path} could not be read: {error}") from error
+        raise SandboxProviderError(f"the manifest {path} could not be read: {error}") from error

@@ -7,11 +7,11 @@ import secrets
 from pathlib import Path
 
 from lakewright_sandbox.providers.kubernetes.applying import Applying
-from lakewright_sandbox.providers.kubernetes.connection import Connection
+from lakewright_sandbox.providers.kubernetes.connection import ClusterConnection
 from lakewright_sandbox.providers.kubernetes.rendering import Rendering
-from lakewright_sandbox.providers.protocol.errors import ProviderError, UnsupportedError
+from lakewright_sandbox.providers.protocol.errors import SandboxProviderError, UnsupportedError
 from lakewright_sandbox.providers.protocol.properties import UNKNOWN, Properties, holds_unknown
-from lakewright_sandbox.providers.protocol.servicer import Failure
+from lakewright_sandbox.providers.protocol.servicer import CheckFailure
 
 # The real provider's version whose rendering this one follows.
 _VERSION = "4.34.2"
@@ -41,18 +41,18 @@ class KubernetesPackage:
     version = _VERSION
     replacing_config = frozenset({"renderYamlToDirectory"})
 
-    def check_config(self, config: Properties) -> list[Failure]:
+    def check_config(self, config: Properties) -> list[CheckFailure]:
         """Refuse what only the real provider can do."""
         failures = [
-            Failure(key, f"the sandbox's kubernetes provider has no `{key}`; leave it out, or {_INSTALL}")
+            CheckFailure(key, f"the sandbox's kubernetes provider has no `{key}`; leave it out, or {_INSTALL}")
             for key in sorted(config.keys() - _SUPPORTED)
             if not key.startswith("__")
         ]
         if not config.get("renderYamlToDirectory") and not holds_unknown(config):
             try:
-                Connection.open(config)
-            except ProviderError as error:
-                failures.append(Failure("renderYamlToDirectory", _needs_directory(error)))
+                ClusterConnection.open(config)
+            except SandboxProviderError as error:
+                failures.append(CheckFailure("renderYamlToDirectory", _needs_directory(error)))
         return failures
 
     def configure(self, config: Properties) -> Rendering:
@@ -84,8 +84,8 @@ class KubernetesPackage:
 
     def _applying(self, config: Properties, mutable: frozenset[str]) -> Applying:
         try:
-            connection = None if holds_unknown(config) else Connection.open(config)
-        except ProviderError as error:
+            connection = None if holds_unknown(config) else ClusterConnection.open(config)
+        except SandboxProviderError as error:
             raise UnsupportedError(_needs_directory(error)) from error
         return Applying(
             directory=None,
@@ -102,7 +102,7 @@ def _field_manager() -> str:
     return f"pulumi-kubernetes-{secrets.token_hex(4)}"
 
 
-def _needs_directory(error: ProviderError) -> str:
+def _needs_directory(error: SandboxProviderError) -> str:
     return (
         "the sandbox's kubernetes provider renders manifests, or applies them to the sandbox's own cluster: set "
         f"`renderYamlToDirectory`, or, for a cluster, {_INSTALL} ({error})"

@@ -19,7 +19,7 @@ from typing import Any
 from lakewright_sandbox.providers.kubernetes import manifests
 from lakewright_sandbox.providers.kubernetes.immutable import forces_replacement, is_namespaced
 from lakewright_sandbox.providers.protocol.difference import Change, Difference, compare
-from lakewright_sandbox.providers.protocol.errors import ProviderError, UnsupportedError
+from lakewright_sandbox.providers.protocol.errors import SandboxProviderError, UnsupportedError
 from lakewright_sandbox.providers.protocol.properties import (
     UNKNOWN,
     Properties,
@@ -27,7 +27,7 @@ from lakewright_sandbox.providers.protocol.properties import (
     mark_secrets,
     without_internal,
 )
-from lakewright_sandbox.providers.protocol.servicer import Failure, Found, Subject
+from lakewright_sandbox.providers.protocol.servicer import CheckFailure, ReadResult, ResourceRef
 
 _AUTONAMED = "pulumi.com/autonamed"
 _FIELD_MANAGER = "pulumi.com/patchFieldManager"
@@ -53,7 +53,9 @@ class Rendering:
     field_manager: Callable[[], str]
     plain_text_warning: str | None = "rendered YAML will contain a secret value in plaintext"
 
-    def check(self, of: Subject, olds: Properties, news: Properties, seed: bytes) -> tuple[Properties, list[Failure]]:
+    def check(
+        self, of: ResourceRef, olds: Properties, news: Properties, seed: bytes
+    ) -> tuple[Properties, list[CheckFailure]]:
         """Name what has no name, put it into the default namespace, and refuse what cannot be rendered."""
         _refuse_unsupported(of)
         inputs = _normalised(news)
@@ -63,7 +65,7 @@ class Rendering:
         if not metadata.get("name"):
             if metadata.get("generateName"):
                 reason = "the `.metadata.generateName` field is not supported in YAML rendering mode"
-                return inputs, [Failure("metadata.generateName", reason)]
+                return inputs, [CheckFailure("metadata.generateName", reason)]
             old = olds.get("metadata", {})
             kept = old.get("name") if _is_autonamed(olds) else None
             metadata["name"] = kept or f"{of.name}-{_suffix(seed)}"
@@ -72,7 +74,7 @@ class Rendering:
             metadata["namespace"] = self.namespace
         return inputs, []
 
-    def diff(self, of: Subject, olds: Properties, news: Properties, old_inputs: Properties) -> Difference:
+    def diff(self, of: ResourceRef, olds: Properties, news: Properties, old_inputs: Properties) -> Difference:
         """Compare what was rendered with what is wanted."""
         old = _comparable(olds.get("__inputs") or old_inputs or without_internal(olds))
         new = _comparable(news)
@@ -85,30 +87,30 @@ class Rendering:
         )
         return Difference(changes, replaces, bool(replaces) and same_place and not _is_autonamed(news))
 
-    def preview_create(self, of: Subject, inputs: Properties) -> Properties:
+    def preview_create(self, of: ResourceRef, inputs: Properties) -> Properties:
         """What a preview shows: the inputs."""
         return inputs
 
-    def create(self, of: Subject, inputs: Properties) -> tuple[str, Properties]:
+    def create(self, of: ResourceRef, inputs: Properties) -> tuple[str, Properties]:
         """Render a new object."""
         manifests.write(inputs, self._directory())
         return object_id(inputs), self._state(inputs, {})
 
-    def read(self, of: Subject, olds: Properties, old_inputs: Properties) -> Found | None:
+    def read(self, of: ResourceRef, olds: Properties, old_inputs: Properties) -> ReadResult | None:
         """What was rendered last; without a state (an import, a create that was killed), what stands in the file."""
         if of.id and olds:
-            return Found(of.id, olds, old_inputs)
+            return ReadResult(of.id, olds, old_inputs)
         wanted = old_inputs or named(of)
         rendered = manifests.load(manifests.path_of(wanted, self._directory()))
         if rendered is None:
             return None
-        return Found(object_id(rendered), self._state(rendered, olds), rendered)
+        return ReadResult(object_id(rendered), self._state(rendered, olds), rendered)
 
-    def preview_update(self, of: Subject, olds: Properties, news: Properties) -> Properties:
+    def preview_update(self, of: ResourceRef, olds: Properties, news: Properties) -> Properties:
         """What a preview shows: the new inputs, beside what the state keeps of its own."""
         return news if holds_unknown(news) else self._state(news, olds)
 
-    def update(self, of: Subject, olds: Properties, news: Properties) -> Properties:
+    def update(self, of: ResourceRef, olds: Properties, news: Properties) -> Properties:
         """Render the object again; a file whose name depended on what changed does not stay behind."""
         written = manifests.write(news, self._directory())
         before = manifests.path_of(without_internal(olds), self._directory())
@@ -116,7 +118,7 @@ class Rendering:
             manifests.remove(before)
         return self._state(news, olds)
 
-    def delete(self, of: Subject, olds: Properties) -> None:
+    def delete(self, of: ResourceRef, olds: Properties) -> None:
         """Remove the object's file."""
         manifests.remove(manifests.path_of(without_internal(olds), self._directory()))
 
@@ -136,7 +138,7 @@ class Rendering:
 
     def _directory(self) -> Path:
         if self.directory is None:
-            raise ProviderError("renderYamlToDirectory is not known yet, so no manifest can be rendered")
+            raise SandboxProviderError("renderYamlToDirectory is not known yet, so no manifest can be rendered")
         return self.directory
 
     def _state(self, inputs: Properties, olds: Properties) -> Properties:
@@ -148,7 +150,7 @@ class Rendering:
         }
 
 
-def _refuse_unsupported(of: Subject) -> None:
+def _refuse_unsupported(of: ResourceRef) -> None:
     kind = _kind(of)
     if of.type.startswith("kubernetes:helm.sh") or ":yaml/" in of.type or kind.endswith(("List", "Patch")):
         raise UnsupportedError(_only_real(f"the type {of.type}"))
@@ -161,11 +163,11 @@ def _only_real(what: str) -> str:
     )
 
 
-def _kind(of: Subject) -> str:
+def _kind(of: ResourceRef) -> str:
     return of.type.rsplit(":", 1)[-1]
 
 
-def named(of: Subject) -> Properties:
+def named(of: ResourceRef) -> Properties:
     """The part of a manifest that a type and an id tell: enough to find its file."""
     _, version, kind = of.type.split(":")
     namespace, _, name = of.id.rpartition("/")

@@ -11,27 +11,27 @@ ProviderError                a sentence for the person who runs the stack
 from __future__ import annotations
 
 
-class ProviderError(Exception):
+class SandboxProviderError(Exception):
     """A sentence for the person who runs the stack; it reaches them as it is."""
 
 
-class UnsupportedError(ProviderError):
+class UnsupportedError(SandboxProviderError):
     """Something that only the real provider can do, refused by name."""
 
 
-class NotASandboxError(ProviderError):
+class NotASandboxError(SandboxProviderError):
     """The provider would talk to something that is not a running sandbox."""
 
 
-class NotConfiguredError(ProviderError):
+class NotConfiguredError(SandboxProviderError):
     """A call arrived on a connection that was never configured."""
 
 
-class PerhapsMadeError(ProviderError):
+class MaybeCreatedError(SandboxProviderError):
     """A create whose object may exist although the call failed; the engine has to look for it before it makes one."""
 
 
-class RefusedError(ProviderError):
+class AwsCallError(SandboxProviderError):
     """AWS refused a call; `code` is its error code."""
 
     def __init__(self, code: str, sentence: str) -> None:

@@ -20,7 +20,7 @@ from pulumi.runtime.proto import engine_pb2, engine_pb2_grpc, plugin_pb2, provid
 
 from lakewright_sandbox.providers.protocol.callers import SameUserOnly
 from lakewright_sandbox.providers.protocol.difference import Difference, compare
-from lakewright_sandbox.providers.protocol.errors import NotConfiguredError, PerhapsMadeError, ProviderError
+from lakewright_sandbox.providers.protocol.errors import MaybeCreatedError, NotConfiguredError, SandboxProviderError
 from lakewright_sandbox.providers.protocol.properties import (
     Properties,
     from_struct,
@@ -45,7 +45,7 @@ _KINDS = {
 
 
 @dataclass(frozen=True)
-class Failure:
+class CheckFailure:
     """An input that was refused, and why."""
 
     property: str
@@ -53,7 +53,7 @@ class Failure:
 
 
 @dataclass(frozen=True)
-class Subject:
+class ResourceRef:
     """The resource that a call is about."""
 
     urn: str
@@ -67,7 +67,7 @@ class Subject:
 
 
 @dataclass(frozen=True)
-class Found:
+class ReadResult:
     """What Read found: the object's id, its state, and the inputs that would make it so."""
 
     id: str
@@ -82,27 +82,27 @@ class Instance(Protocol):
     def plain_text_warning(self) -> str | None: ...
 
     def check(
-        self, of: Subject, olds: Properties, news: Properties, seed: bytes
-    ) -> tuple[Properties, list[Failure]]: ...
-    def diff(self, of: Subject, olds: Properties, news: Properties, old_inputs: Properties) -> Difference: ...
-    def preview_create(self, of: Subject, inputs: Properties) -> Properties: ...
-    def create(self, of: Subject, inputs: Properties) -> tuple[str, Properties]: ...
-    def read(self, of: Subject, olds: Properties, old_inputs: Properties) -> Found | None: ...
-    def preview_update(self, of: Subject, olds: Properties, news: Properties) -> Properties: ...
-    def update(self, of: Subject, olds: Properties, news: Properties) -> Properties: ...
-    def delete(self, of: Subject, olds: Properties) -> None: ...
+        self, of: ResourceRef, olds: Properties, news: Properties, seed: bytes
+    ) -> tuple[Properties, list[CheckFailure]]: ...
+    def diff(self, of: ResourceRef, olds: Properties, news: Properties, old_inputs: Properties) -> Difference: ...
+    def preview_create(self, of: ResourceRef, inputs: Properties) -> Properties: ...
+    def create(self, of: ResourceRef, inputs: Properties) -> tuple[str, Properties]: ...
+    def read(self, of: ResourceRef, olds: Properties, old_inputs: Properties) -> ReadResult | None: ...
+    def preview_update(self, of: ResourceRef, olds: Properties, news: Properties) -> Properties: ...
+    def update(self, of: ResourceRef, olds: Properties, news: Properties) -> Properties: ...
+    def delete(self, of: ResourceRef, olds: Properties) -> None: ...
     def invoke(self, token: str, args: Properties) -> Properties: ...
     def secrets_of(self, properties: Properties, raw_inputs: Properties) -> Properties: ...
 
 
-class Package(Protocol):
+class ProviderPackage(Protocol):
     """A provider package: what it is called, what its configuration may be, and how an instance is made."""
 
     name: str
     version: str
     replacing_config: frozenset[str]
 
-    def check_config(self, config: Properties) -> list[Failure]: ...
+    def check_config(self, config: Properties) -> list[CheckFailure]: ...
     def configure(self, config: Properties) -> Instance: ...
 
 
@@ -119,10 +119,10 @@ def _sentences(call: Call) -> Call:
     def wrapper(self: Any, request: Any, context: grpc.ServicerContext) -> Any:
         try:
             return call(self, request, context)
-        except PerhapsMadeError as error:
+        except MaybeCreatedError as error:
             context.abort(grpc.StatusCode.DEADLINE_EXCEEDED, str(error))
             raise
-        except ProviderError as error:
+        except SandboxProviderError as error:
             context.abort(grpc.StatusCode.UNKNOWN, str(error))
             raise
 
@@ -132,7 +132,7 @@ def _sentences(call: Call) -> Call:
 class Servicer(provider_pb2_grpc.ResourceProviderServicer):
     """Pulumi's ResourceProvider service over one package."""
 
-    def __init__(self, package: Package) -> None:
+    def __init__(self, package: ProviderPackage) -> None:
         self._package = package
         self._instances: dict[str, Instance] = {}
         self._engines: dict[str, str] = {}
@@ -246,7 +246,7 @@ class Servicer(provider_pb2_grpc.ResourceProviderServicer):
         self._engines.pop(context.peer(), None)
         return empty_pb2.Empty()
 
-    def _warn(self, context: grpc.ServicerContext, of: Subject, message: str) -> None:
+    def _warn(self, context: grpc.ServicerContext, of: ResourceRef, message: str) -> None:
         """Show a warning on the resource, where the engine said how to reach it."""
         if not (address := self._engines.get(context.peer())):
             return
@@ -255,7 +255,7 @@ class Servicer(provider_pb2_grpc.ResourceProviderServicer):
             engine_pb2_grpc.EngineStub(channel).Log(request, timeout=5)
 
 
-def serve(package: Package, port: int = 0, address: str = "") -> tuple[grpc.Server, int]:
+def serve(package: ProviderPackage, port: int = 0, address: str = "") -> tuple[grpc.Server, int]:
     """Start a server on a port of the loopback interface, for calls of this user alone, or at another gRPC address.
 
     Returns:
@@ -269,19 +269,19 @@ def serve(package: Package, port: int = 0, address: str = "") -> tuple[grpc.Serv
         bound = server.add_insecure_port(address or f"127.0.0.1:{port}")
     except RuntimeError as error:
         if address:
-            raise ProviderError(f"cannot listen at {address}: {error}") from error
-        raise ProviderError(f"port {port} of 127.0.0.1 is taken; choose another with --port") from error
+            raise SandboxProviderError(f"cannot listen at {address}: {error}") from error
+        raise SandboxProviderError(f"port {port} of 127.0.0.1 is taken; choose another with --port") from error
     same_user.port = bound
     server.start()
     return server, bound
 
 
-def _subject(request: Any) -> Subject:
+def _subject(request: Any) -> ResourceRef:
     kind = request.type or request.urn.split("::")[2].rsplit("$", 1)[-1]
-    return Subject(request.urn, kind, getattr(request, "id", ""))
+    return ResourceRef(request.urn, kind, getattr(request, "id", ""))
 
 
-def _failures(failures: list[Failure]) -> list[provider_pb2.CheckFailure]:
+def _failures(failures: list[CheckFailure]) -> list[provider_pb2.CheckFailure]:
     return [provider_pb2.CheckFailure(property=f.property, reason=f.reason) for f in failures]
 
 

@@ -10,7 +10,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from ...database.lookups import parse_namespace, path_key, tabular_named
-from ...database.models import Namespace, Warehouse
+from ...database.models import NamespaceRow, WarehouseRow
 from ...server.server import Lakekeeper
 from ..store import Target
 
@@ -65,9 +65,11 @@ class CatalogNames:
         if found is not None and kind in (None, found.kind):
             yield Target(found.kind, found.id), action
 
-    def _find(self, path: Sequence[str]) -> Namespace | None:
+    def _find(self, path: Sequence[str]) -> NamespaceRow | None:
         key = path_key(path)
-        query = select(Namespace).where(Namespace.warehouse_id == self._warehouse.id, Namespace.path_key == key)
+        query = select(NamespaceRow).where(
+            NamespaceRow.warehouse_id == self._warehouse.id, NamespaceRow.path_key == key
+        )
         return self._session.scalars(query).first()
 
 
@@ -79,7 +81,7 @@ def catalog_needs(
         warehouse_id = str(UUID(params["prefix"]))
     except ValueError:
         return
-    if session.get(Warehouse, warehouse_id) is not None:
+    if session.get(WarehouseRow, warehouse_id) is not None:
         yield from CatalogNames(session, warehouse_id).needs(action, params, parent, body)
 
 
@@ -88,7 +90,7 @@ def config_needs(server: Lakekeeper, session: Session, project: str, warehouse: 
     head, slash, rest = warehouse.partition("/")
     names = [(head, rest)] if slash else []
     for owner, name in [*names, (project or server.settings.default_project, warehouse)]:
-        query = select(Warehouse).where(Warehouse.project_id == owner, Warehouse.name_key == name.casefold())
+        query = select(WarehouseRow).where(WarehouseRow.project_id == owner, WarehouseRow.name_key == name.casefold())
         if found := session.scalars(query).first():
             yield Target("warehouse", found.id), "get_config"
             return

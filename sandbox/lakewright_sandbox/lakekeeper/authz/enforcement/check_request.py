@@ -11,7 +11,7 @@ from fastapi import Header, Request
 from sqlalchemy.orm import Session
 from starlette.concurrency import run_in_threadpool
 
-from ...database.models import Role
+from ...database.models import RoleRow
 from ...protocol.errors import ApiError
 from ...protocol.requests import Caller
 from ...server.server import Lakekeeper, ProjectId, Server
@@ -96,6 +96,6 @@ def _check_assumed_role(server: Lakekeeper, session: Session, actor: Actor) -> N
     if actor.role is None:
         return
     user = Actor(actor.user).subject
-    known = session.get(Role, actor.role) is not None
+    known = session.get(RoleRow, actor.role) is not None
     if not (known and Rights(server, session, user).has(Target("role", actor.role), "assignee")):
         raise ApiError(403, "AssumeRoleForbidden", f"Assuming the role `{actor.role}` is forbidden")

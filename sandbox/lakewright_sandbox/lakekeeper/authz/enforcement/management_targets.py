@@ -10,7 +10,7 @@ from fastapi import Depends, Request
 from sqlalchemy.orm import Session
 
 from ...database.lookups import find_warehouse
-from ...database.models import Namespace, Project, Role, Tabular, TagDefinition
+from ...database.models import NamespaceRow, ProjectRow, RoleRow, TabularRow, TagDefinitionRow
 from ...protocol.errors import ApiError, RequestRejectedError, namespace_missing, project_missing, tabular_missing
 from ...protocol.identities import checked_user_id
 from ...protocol.requests import uuid_fault
@@ -38,7 +38,7 @@ def id_name(kind: str) -> str:
     return f"{kind.replace('-', '_')}_id"
 
 
-class Named:
+class NamedTarget:
     """What a path names, still to be found in a session."""
 
     def __init__(self, kind: str, ids: Mapping[str, str], project: str) -> None:
@@ -53,23 +53,23 @@ class Named:
         ids = self.ids
         match self.kind:
             case "project":
-                if session.get(Project, ids["project_id"]) is None:
+                if session.get(ProjectRow, ids["project_id"]) is None:
                     raise project_missing(ids["project_id"])
             case "warehouse":
                 find_warehouse(session, ids["warehouse_id"])
             case "namespace":
                 find_namespace_by_id(session, ids["namespace_id"], ids.get("warehouse_id"))
             case "role":
-                role = session.get(Role, ids["role_id"])
+                role = session.get(RoleRow, ids["role_id"])
                 if role is None or role.project_id != self.project:
                     raise role_missing(ids["role_id"], self.project)
             case "tag-definition":
-                tag = session.get(TagDefinition, ids["tag_definition_id"])
+                tag = session.get(TagDefinitionRow, ids["tag_definition_id"])
                 if tag is None or tag.project_id != self.project:
                     raise tag_definition_missing(ids["tag_definition_id"])
             case "table" | "view" | "generic-table" as kind:
                 find_warehouse(session, ids["warehouse_id"])
-                tabular = session.get(Tabular, ids[id_name(kind)])
+                tabular = session.get(TabularRow, ids[id_name(kind)])
                 if tabular is None or tabular.kind != kind or tabular.warehouse_id != ids["warehouse_id"]:
                     raise tabular_missing(kind)
             case _:
@@ -77,7 +77,7 @@ class Named:
         return self.target(server)
 
 
-async def named_object(request: Request, project: ProjectId) -> Named:
+async def named_object(request: Request, project: ProjectId) -> NamedTarget:
     """The innermost object of the path. Ids must be UUIDs but for projects' and users'."""
     given = request.path_params
     ids = {name: _checked(name, given[name]) for kind in INNERMOST_FIRST if (name := id_name(kind)) in given}
@@ -86,10 +86,10 @@ async def named_object(request: Request, project: ProjectId) -> Named:
     if kind is None:
         kind = "server" if "/server" in path else "project"
         ids["project_id"] = project
-    return Named(kind, ids, project)
+    return NamedTarget(kind, ids, project)
 
 
-NamedObject = Annotated[Named, Depends(named_object)]
+NamedObject = Annotated[NamedTarget, Depends(named_object)]
 
 
 def _checked(name: str, value: str) -> str:
@@ -105,11 +105,11 @@ def _checked(name: str, value: str) -> str:
         raise RequestRejectedError(400, message) from None
 
 
-def find_namespace_by_id(session: Session, namespace_id: str, warehouse_id: str | None = None) -> Namespace:
+def find_namespace_by_id(session: Session, namespace_id: str, warehouse_id: str | None = None) -> NamespaceRow:
     """Raises 404, for a namespace of another warehouse too where one is named."""
     if warehouse_id is not None:
         find_warehouse(session, warehouse_id)
-    row = session.get(Namespace, namespace_id)
+    row = session.get(NamespaceRow, namespace_id)
     if row is None or warehouse_id not in (None, row.warehouse_id):
         raise namespace_missing(namespace_id, warehouse_id or "")
     return row

@@ -18,7 +18,7 @@ from starlette.responses import Response
 
 from ...authz.store import Target
 from ...database.lookups import find_warehouse
-from ...database.models import Tabular, Warehouse
+from ...database.models import TabularRow, WarehouseRow
 from ...protocol.errors import ApiError
 from ...protocol.requests import read_body
 from ...protocol.responses import json_response
@@ -78,7 +78,7 @@ def sign_in_warehouse(
     return _signed(server, str(warehouse_id), None, body)
 
 
-def _check_right(server: Lakekeeper, session: Session, tabular: Tabular, body: SignRequest) -> None:
+def _check_right(server: Lakekeeper, session: Session, tabular: TabularRow, body: SignRequest) -> None:
     """To read for what only reads, to write for the rest."""
     read = "read_data" if tabular.kind == "table" else "select"
     write = "write_data" if tabular.kind == "table" else "commit"
@@ -87,14 +87,14 @@ def _check_right(server: Lakekeeper, session: Session, tabular: Tabular, body: S
 
 
 def _signable(
-    server: Lakekeeper, session: Session, warehouse: Warehouse, tabular_id: str | None, uris: list[str]
-) -> Tabular:
+    server: Lakekeeper, session: Session, warehouse: WarehouseRow, tabular_id: str | None, uris: list[str]
+) -> TabularRow:
     """Return the table that the path names or, where its location does not hold the URIs, that the first URI is in.
 
     PyIceberg up to 0.9.1 asks for one table's files with the other's id.
     """
     kinds = ("table", "generic-table") if server.settings.since("0.14") else ("table",)
-    named = session.get(Tabular, tabular_id) if tabular_id else None
+    named = session.get(TabularRow, tabular_id) if tabular_id else None
     if (
         named
         and (named.warehouse_id, named.deleted_at) == (warehouse.id, None)
@@ -105,8 +105,8 @@ def _signable(
     parts = uris[0].split("/")
     above = ["/".join(parts[:end]) for end in range(3, len(parts) + 1)]
     # Soft-deleted ones too: Spark drops a table, and looks for its files then.
-    query = select(Tabular).where(
-        Tabular.warehouse_id == warehouse.id, Tabular.location.in_(above), Tabular.kind.in_(kinds)
+    query = select(TabularRow).where(
+        TabularRow.warehouse_id == warehouse.id, TabularRow.location.in_(above), TabularRow.kind.in_(kinds)
     )
     found = session.scalars(query).first()
     if found is None:
@@ -117,7 +117,7 @@ def _signable(
     return found
 
 
-def _is_in(uri: str, tabular: Tabular) -> bool:
+def _is_in(uri: str, tabular: TabularRow) -> bool:
     return uri.startswith(f"s3://{tabular.location.partition('://')[2]}/")
 
 

@@ -16,7 +16,7 @@ from ...authz.authorizer_actions import DEPRECATED_ACTIONS
 from ...authz.caller import actor
 from ...authz.store import Target
 from ...database.lookups import find_namespace, find_warehouse, tabular_named
-from ...database.models import Namespace, Project, Tabular, Warehouse
+from ...database.models import NamespaceRow, ProjectRow, TabularRow, WarehouseRow
 from ...protocol.errors import ApiError, RequestRejectedError, namespace_missing, tabular_missing
 from ...protocol.identities import Subject, UserOrRole
 from ...protocol.requests import Body, read_body
@@ -33,7 +33,7 @@ MAX_CHECKS = 1000
 router = APIRouter(prefix="/management/v1")
 
 
-class Operation(Body):
+class CheckedOperation(Body):
     """An action on an object, which is named by id, or by names in a warehouse."""
 
     action: str
@@ -51,27 +51,27 @@ class Operation(Body):
         if kind == "server":
             return Target("server", server.server_id)
         if kind == "project":
-            found: Any = session.get(Project, self.project_id or project)
+            found: Any = session.get(ProjectRow, self.project_id or project)
         elif kind == "warehouse":
-            found = session.get(Warehouse, str(self.warehouse_id))
+            found = session.get(WarehouseRow, str(self.warehouse_id))
         elif kind == "namespace":
             found = self._namespace(session, self.namespace_id)
         else:
             found = self._tabular(session, kind)
         return Target(kind, found.id) if found is not None else None
 
-    def _namespace(self, session: Session, namespace_id: UUID | None) -> Namespace | None:
+    def _namespace(self, session: Session, namespace_id: UUID | None) -> NamespaceRow | None:
         if namespace_id is not None:
-            row = session.get(Namespace, str(namespace_id))
+            row = session.get(NamespaceRow, str(namespace_id))
             return row if row is not None and row.warehouse_id == str(self.warehouse_id) else None
         try:
             return find_namespace(session, str(self.warehouse_id), self.namespace or [])
         except ApiError:
             return None
 
-    def _tabular(self, session: Session, kind: str) -> Tabular | None:
+    def _tabular(self, session: Session, kind: str) -> TabularRow | None:
         if self.tabular_id is not None:
-            row = session.get(Tabular, str(self.tabular_id))
+            row = session.get(TabularRow, str(self.tabular_id))
         else:
             namespace = self._namespace(session, None)
             row = tabular_named(session, namespace, self.tabular or "") if namespace else None
@@ -86,12 +86,12 @@ class Operation(Body):
         return tabular_missing(kind)
 
 
-class Check(Body):
+class AuthorizationCheck(Body):
     """`operation` has one key, the kind of the object."""
 
     id: str | None = None
     identity: UserOrRole | None = None
-    operation: dict[str, Operation]
+    operation: dict[str, CheckedOperation]
 
     @model_validator(mode="after")
     def _one_operation(self) -> Self:
@@ -104,7 +104,7 @@ class Check(Body):
         return next(iter(self.operation))
 
     @property
-    def asked(self) -> Operation:
+    def asked(self) -> CheckedOperation:
         return self.operation[self.kind]
 
     def subject(self) -> Subject | None:
@@ -122,7 +122,7 @@ class Check(Body):
 
 
 class BatchCheck(Body):
-    checks: list[Check]
+    checks: list[AuthorizationCheck]
     error_on_not_found: bool = False
 
 
@@ -149,7 +149,9 @@ def _is_allowed(server: Lakekeeper, session: Session, target: Target, relation: 
 
 
 @router.post("/permissions/check")
-def check_permission(server: Server, project: ProjectId, body: Annotated[Check, read_body(Check)]) -> Response:
+def check_permission(
+    server: Server, project: ProjectId, body: Annotated[AuthorizationCheck, read_body(AuthorizationCheck)]
+) -> Response:
     """Of others one may ask with the right to read assignments, of oneself about what one sees; else 401."""
     relation, subject = body.relation(server.settings, DEPRECATED_ACTIONS), body.subject()
     with server.database.read() as session:

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable
 from sqlalchemy.orm import Session
 
 from ...authz.store import Relation, Target, add, remove
-from ...database.models import Namespace, Role, Tabular
+from ...database.models import NamespaceRow, RoleRow, TabularRow
 from ...database.users import find_user
 from ...protocol.errors import ApiError
 from ...protocol.identities import Subject
@@ -42,7 +42,7 @@ def check_authority(
 def check_roles(session: Session, project: str, subjects: Iterable[Subject]) -> None:
     for subject in subjects:
         if subject.kind == "role":
-            role = session.get(Role, subject.id)
+            role = session.get(RoleRow, subject.id)
             if role is None or role.project_id != project:
                 message = f"Role `{subject.id}` does not exist in this project"
                 raise ApiError(400, "GrantRoleNotInProject", message)
@@ -69,7 +69,7 @@ def resource(session: Session, target: Target) -> dict[str, str]:
         return shown
     if target.kind == "tag-definition":
         return shown | {"tag-definition-id": target.id}
-    row = session.get(Namespace if target.kind == "namespace" else Tabular, target.id)
+    row = session.get(NamespaceRow if target.kind == "namespace" else TabularRow, target.id)
     if row is not None:
         shown["warehouse-id"] = row.warehouse_id
     return shown | {f"{target.kind}-id": target.id}

@@ -16,17 +16,17 @@ from starlette.responses import Response
 
 from ...authz.actions import READ_GRANTS
 from ...authz.caller import actor
-from ...authz.enforcement.management_targets import PATHS, Named, NamedObject
+from ...authz.enforcement.management_targets import PATHS, NamedObject, NamedTarget
 from ...authz.hierarchy import project_above
 from ...authz.privileges import GRANTABLE, described, grantable
 from ...authz.store import Relation, Target, grants_of, grants_on
-from ...database.models import Grant
+from ...database.models import GrantRow
 from ...protocol.clock import timestamp
 from ...protocol.errors import ApiError
 from ...protocol.identities import Subject, UserId, UserOrRole, subject_of
 from ...protocol.requests import Body, read_body
 from ...protocol.responses import empty, json_response
-from ...server.paging import AskedPage, Page
+from ...server.paging import AskedPage, ListPage
 from ...server.server import Lakekeeper, ProjectId, Server
 from . import granting
 from .introspection import check_inspectable
@@ -83,7 +83,7 @@ def list_grants(server: Server, project: ProjectId, principal: AskedPrincipal, p
         message = "This authorizer cannot list the grants of a principal across all objects of a project."
         raise ApiError(501, "GrantListingNotImplemented", f"{message} Read the grants of one object instead.")
     with server.database.read() as session:
-        held = session.scalars(grants_of(principal).where(Grant.object_kind.in_(GRANTABLE)))
+        held = session.scalars(grants_of(principal).where(GrantRow.object_kind.in_(GRANTABLE)))
         inside = [one for one in held if project_above(server, session, _target(one)) == project]
         return _listed(server, session, page.cut(inside), page)
 
@@ -101,8 +101,8 @@ def list_on(server: Server, named: NamedObject, principal: AskedPrincipal, page:
         _check_readable(server, session, target, principal)
         query = grants_on(target, grantable(server.settings, named.kind))
         if principal is not None:
-            query = query.where(Grant.subject_kind == principal.kind, Grant.subject_id == principal.id)
-        grants = session.scalars(page.of(query, Grant.created_at, Grant.id)).all()
+            query = query.where(GrantRow.subject_kind == principal.kind, GrantRow.subject_id == principal.id)
+        grants = session.scalars(page.of(query, GrantRow.created_at, GrantRow.id)).all()
         return _listed(server, session, grants, page)
 
 
@@ -143,7 +143,7 @@ for _kind in GRANTABLE:
     router.add_api_route(f"{_path}/grantable-privileges", privileges_on, methods=["GET"])
 
 
-def _find(server: Lakekeeper, session: Session, named: Named) -> Target:
+def _find(server: Lakekeeper, session: Session, named: NamedTarget) -> Target:
     """Only in the project that the request is about."""
     target = named.find(server, session)
     if named.kind not in ("server", "project") and project_above(server, session, target) != named.project:
@@ -151,7 +151,7 @@ def _find(server: Lakekeeper, session: Session, named: Named) -> Target:
     return target
 
 
-def _target(grant: Grant) -> Target:
+def _target(grant: GrantRow) -> Target:
     return Target(grant.object_kind, grant.object_id)
 
 
@@ -164,7 +164,7 @@ def _check_readable(server: Lakekeeper, session: Session, target: Target, princi
         server.authorizer.require(session, target, READ_GRANTS)
 
 
-def _listed(server: Lakekeeper, session: Session, grants: Sequence[Grant], page: Page) -> Response:
+def _listed(server: Lakekeeper, session: Session, grants: Sequence[GrantRow], page: ListPage) -> Response:
     shown = [
         {
             "principal": Subject(grant.subject_kind, grant.subject_id).shown(),

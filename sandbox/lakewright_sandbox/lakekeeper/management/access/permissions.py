@@ -16,7 +16,7 @@ from starlette.responses import Response
 
 from ...authz.authorizer_actions import AUTHORIZER_ACTIONS, DEPRECATED_ACTIONS
 from ...authz.caller import actor
-from ...authz.enforcement.management_targets import Named, NamedObject
+from ...authz.enforcement.management_targets import NamedObject, NamedTarget
 from ...authz.privileges import relations_of
 from ...authz.rights import EVERYONE
 from ...authz.store import Relation, Target, add, find, grants_on, remove
@@ -127,7 +127,7 @@ def get_access(server: Server, named: NamedObject, subject: AskedSubject) -> Res
 
 
 def _allowed(
-    server: Lakekeeper, named: Named, subject: Subject | None, vocabulary: dict[str, dict[str, str]]
+    server: Lakekeeper, named: NamedTarget, subject: Subject | None, vocabulary: dict[str, dict[str, str]]
 ) -> Response:
     with server.database.read() as session:
         target = named.target(server)

@@ -14,13 +14,13 @@ from starlette.responses import Response
 
 from ...authz.membership import MEMBER, add_members, roles_above, subjects_below
 from ...authz.store import Relation, Target, grants_of, grants_on, remove
-from ...database.models import Grant, Role, User
+from ...database.models import GrantRow, RoleRow, UserRow
 from ...database.users import find_user, user_missing
 from ...protocol.errors import ApiError
 from ...protocol.identities import RoleId, Subject, UserId, checked_user_id
 from ...protocol.requests import Body, read_body, uuid_fault
 from ...protocol.responses import empty, json_response
-from ...server.paging import AskedPage, Page
+from ...server.paging import AskedPage, ListPage
 from ...server.server import Lakekeeper, ProjectId, Server
 from .roles import find_role, ident
 
@@ -55,8 +55,8 @@ def list_members(
         role = find_role(session, project, role_id)
         query = grants_on(Target("role", role.id), [MEMBER])
         if kind:
-            query = query.where(Grant.subject_kind == kind)
-        grants = session.scalars(page.of(query, Grant.created_at, Grant.id)).all()
+            query = query.where(GrantRow.subject_kind == kind)
+        grants = session.scalars(page.of(query, GrantRow.created_at, GrantRow.id)).all()
         return _members(session, grants, page)
 
 
@@ -132,7 +132,7 @@ def list_transitive_user_roles(server: Server, project: ProjectId, user_id: str,
     with server.database.read() as session:
         _check_user(server, session, user_id)
         grants = roles_above(session, Subject("user", user_id))
-        inside = set(session.scalars(select(Role.id).where(Role.project_id == project)))
+        inside = set(session.scalars(select(RoleRow.id).where(RoleRow.project_id == project)))
         return _roles(session, page.cut([grant for grant in grants if grant.object_id in inside]), page)
 
 
@@ -149,16 +149,16 @@ def _check_user(server: Lakekeeper, session: Session, user_id: str) -> None:
         raise user_missing(user_id)
 
 
-def _direct_roles(session: Session, subject: Subject, page: Page, project: str | None = None) -> Response:
-    query = grants_of(subject).where(Grant.object_kind == "role", Grant.relation == MEMBER)
+def _direct_roles(session: Session, subject: Subject, page: ListPage, project: str | None = None) -> Response:
+    query = grants_of(subject).where(GrantRow.object_kind == "role", GrantRow.relation == MEMBER)
     if project is not None:
-        query = query.where(Grant.object_id.in_(select(Role.id).where(Role.project_id == project)))
-    return _roles(session, session.scalars(page.of(query, Grant.created_at, Grant.id)).all(), page)
+        query = query.where(GrantRow.object_id.in_(select(RoleRow.id).where(RoleRow.project_id == project)))
+    return _roles(session, session.scalars(page.of(query, GrantRow.created_at, GrantRow.id)).all(), page)
 
 
-def _members(session: Session, grants: Sequence[Grant], page: Page) -> Response:
-    users = {user.id: user for user in _rows(session, User, grants, lambda grant: grant.subject_id)}
-    roles = {role.id: role for role in _rows(session, Role, grants, lambda grant: grant.subject_id)}
+def _members(session: Session, grants: Sequence[GrantRow], page: ListPage) -> Response:
+    users = {user.id: user for user in _rows(session, UserRow, grants, lambda grant: grant.subject_id)}
+    roles = {role.id: role for role in _rows(session, RoleRow, grants, lambda grant: grant.subject_id)}
     members: list[dict[str, Any]] = []
     for grant in grants:
         if grant.subject_kind == "role":
@@ -172,15 +172,15 @@ def _members(session: Session, grants: Sequence[Grant], page: Page) -> Response:
     return json_response({"members": members, "next-page-token": page.token_behind(grants)})
 
 
-def _roles(session: Session, grants: Sequence[Grant], page: Page) -> Response:
-    roles = {role.id: role for role in _rows(session, Role, grants, lambda grant: grant.object_id)}
+def _roles(session: Session, grants: Sequence[GrantRow], page: ListPage) -> Response:
+    roles = {role.id: role for role in _rows(session, RoleRow, grants, lambda grant: grant.object_id)}
     shown = [_shown(roles[grant.object_id]) for grant in grants]
     return json_response({"roles": shown, "next-page-token": page.token_behind(grants)})
 
 
-def _rows(session: Session, model: Any, grants: Iterable[Grant], key: Callable[[Grant], str]) -> Sequence[Any]:
+def _rows(session: Session, model: Any, grants: Iterable[GrantRow], key: Callable[[GrantRow], str]) -> Sequence[Any]:
     return session.scalars(select(model).where(model.id.in_([key(grant) for grant in grants]))).all()
 
 
-def _shown(role: Role) -> dict[str, str]:
+def _shown(role: RoleRow) -> dict[str, str]:
     return {"id": role.id, "ident": ident(role), "name": role.name}

@@ -16,7 +16,7 @@ from starlette.responses import Response
 
 from ...authz.enforcement.management_targets import role_missing
 from ...authz.store import Target, forget_objects
-from ...database.models import Project, Role
+from ...database.models import ProjectRow, RoleRow
 from ...protocol.clock import new_id, optional_timestamp, timestamp
 from ...protocol.errors import ApiError
 from ...protocol.requests import Body, knows, read_body
@@ -80,7 +80,7 @@ def create_role(server: Server, project: ProjectId, body: Annotated[CreateRole, 
         raise ApiError(400, "InvalidRoleIdentifier", message)
     during = "Error creating role in catalog"
     role_id, project = new_id(), body.project_id or project
-    role = Role(
+    role = RoleRow(
         id=role_id,
         project_id=project,
         name=body.name,
@@ -93,7 +93,7 @@ def create_role(server: Server, project: ProjectId, body: Annotated[CreateRole, 
     )
     try:
         with server.database.write() as session:
-            if session.get(Project, project) is None:
+            if session.get(ProjectRow, project) is None:
                 raise ApiError(404, "ProjectNotFound", f"Project with id '{project}' not found", during)
             session.add(role)
             session.flush()
@@ -117,15 +117,15 @@ class RoleFilter:
 def list_roles(
     server: Server, project: ProjectId, page: AskedPage, wanted: Annotated[RoleFilter, Depends()]
 ) -> Response:
-    query = select(Role).where(Role.project_id == (wanted.project_id or project))
+    query = select(RoleRow).where(RoleRow.project_id == (wanted.project_id or project))
     if wanted.role_ids is not None:
-        query = query.where(Role.id.in_([str(role_id) for role_id in wanted.role_ids]))
+        query = query.where(RoleRow.id.in_([str(role_id) for role_id in wanted.role_ids]))
     if wanted.source_ids is not None:
-        query = query.where(Role.source_id.in_(wanted.source_ids))
+        query = query.where(RoleRow.source_id.in_(wanted.source_ids))
     if wanted.provider_ids is not None:
-        query = query.where(Role.provider_id.in_(wanted.provider_ids))
+        query = query.where(RoleRow.provider_id.in_(wanted.provider_ids))
     with server.database.read() as session:
-        roles = session.scalars(page.of(query, Role.created_at, Role.id)).all()
+        roles = session.scalars(page.of(query, RoleRow.created_at, RoleRow.id)).all()
     return json_response(
         {"roles": [shown(server.settings, role) for role in roles], "next-page-token": page.token_behind(roles)}
     )
@@ -136,11 +136,11 @@ def search_role(server: Server, project: ProjectId, body: Annotated[SearchRole, 
     """The role of that id, then the one of that source id, then the closest names; ten, however far off."""
     term = body.search[:MAX_LENGTH]
     wanted = trigrams(term)
-    query = select(Role).where(Role.project_id == (body.project_id or project))
+    query = select(RoleRow).where(RoleRow.project_id == (body.project_id or project))
     with server.database.read() as session:
-        roles = session.scalars(query.order_by(Role.created_at, Role.id)).all()
+        roles = session.scalars(query.order_by(RoleRow.created_at, RoleRow.id)).all()
 
-    def closeness(role: Role) -> tuple[bool, bool, float]:
+    def closeness(role: RoleRow) -> tuple[bool, bool, float]:
         return role.id != term, role.source_id != term, trigram_distance(wanted, trigrams(role.name))
 
     return json_response(
@@ -158,7 +158,7 @@ def get_role(server: Server, project: ProjectId, role_id: UUID) -> Response:
 def get_role_metadata(server: Server, role_id: UUID) -> Response:
     """Of any project's role."""
     with server.database.read() as session:
-        role = session.get(Role, str(role_id))
+        role = session.get(RoleRow, str(role_id))
     if role is None:
         message = f"A role with id '{role_id}' does not exist"
         raise ApiError(404, "RoleNotFound", message, "Role not found or access denied")
@@ -208,9 +208,9 @@ def delete_role(server: Server, project: ProjectId, role_id: UUID) -> Response:
     return empty()
 
 
-def find_role(session: Session, project: str, role_id: UUID | str) -> Role:
+def find_role(session: Session, project: str, role_id: UUID | str) -> RoleRow:
     """Raises 404 `RoleNotFoundInProject`, for a role of another project too."""
-    role = session.get(Role, str(role_id))
+    role = session.get(RoleRow, str(role_id))
     if role is None or role.project_id != project:
         raise role_missing(role_id, project)
     return role
@@ -236,11 +236,11 @@ def _taken(error: IntegrityError, during: str) -> ApiError:
     return ApiError(409, "RoleNameAlreadyExists", message, during)
 
 
-def ident(role: Role) -> str:
+def ident(role: RoleRow) -> str:
     return f"{role.provider_id}~{role.source_id}"
 
 
-def shown(settings: Settings, role: Role) -> dict[str, Any]:
+def shown(settings: Settings, role: RoleRow) -> dict[str, Any]:
     if settings.since("0.12"):
         source = {"ident": ident(role), "provider-id": role.provider_id, "source-id": role.source_id}
     else:

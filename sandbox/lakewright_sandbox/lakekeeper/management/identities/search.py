@@ -13,7 +13,7 @@ from starlette.responses import Response
 
 from ...authz.store import Target
 from ...database.lookups import find_warehouse
-from ...database.models import Namespace, Tabular
+from ...database.models import NamespaceRow, TabularRow
 from ...protocol.errors import ApiError
 from ...protocol.requests import Body, read_body
 from ...protocol.responses import json_response
@@ -33,11 +33,11 @@ class Search(Body):
 def search_tabular(server: Server, warehouse_id: UUID, body: Annotated[Search, read_body(Search)]) -> Response:
     if len(body.search) > MAX_LENGTH:
         raise ApiError(400, "SearchTermTooLong", f"Search terms may have {MAX_LENGTH} characters at most.")
-    query = select(Tabular, Namespace.path).join(Namespace, Namespace.id == Tabular.namespace_id)
+    query = select(TabularRow, NamespaceRow.path).join(NamespaceRow, NamespaceRow.id == TabularRow.namespace_id)
     query = query.where(
-        Tabular.warehouse_id == str(warehouse_id),
-        Tabular.deleted_at.is_(None),
-        Tabular.metadata_location.is_not(None),
+        TabularRow.warehouse_id == str(warehouse_id),
+        TabularRow.deleted_at.is_(None),
+        TabularRow.metadata_location.is_not(None),
     )
     with server.database.read() as session:
         find_warehouse(session, str(warehouse_id), active=True)

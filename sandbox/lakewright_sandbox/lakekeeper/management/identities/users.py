@@ -11,7 +11,7 @@ from sqlalchemy.orm import Session
 from starlette.responses import Response
 
 from ...authz.store import Target, forget_objects
-from ...database.models import User
+from ...database.models import UserRow
 from ...database.users import UserDetails, UserType, find_user, provision, shown, user_missing
 from ...protocol.errors import ApiError
 from ...protocol.identities import UserId, checked_user_id
@@ -52,7 +52,7 @@ def create_user(server: Server, caller: Caller, body: Annotated[CreateUser, read
         else:
             server.authorizer.require(session, Target("server", server.server_id), "provision_users")
             _check_complete(details)
-        user = session.get(User, who.id)
+        user = session.get(UserRow, who.id)
         if user is not None and not body.update_if_exists:
             raise ApiError(409, "UserAlreadyExists", f"User with id {who.id} already exists.")
         made = provision(server, session, who, details, "create-endpoint")
@@ -72,11 +72,11 @@ def list_users(
     page: AskedPage,
     name: str | None = None,
 ) -> Response:
-    query = select(User).where(User.deleted_at.is_(None))
+    query = select(UserRow).where(UserRow.deleted_at.is_(None))
     if name:
-        query = query.where(User.name.icontains(name, autoescape=True))
+        query = query.where(UserRow.name.icontains(name, autoescape=True))
     with server.database.read() as session:
-        users = session.scalars(page.of(query, User.created_at, User.id)).all()
+        users = session.scalars(page.of(query, UserRow.created_at, UserRow.id)).all()
     return json_response({"users": [shown(user) for user in users], "next-page-token": page.token_behind(users)})
 
 
@@ -86,10 +86,10 @@ def search_user(server: Server, body: Annotated[Search, read_body(Search)]) -> R
     term = body.search[:MAX_LENGTH]
     wanted = trigrams(term)
     with server.database.read() as session:
-        query = select(User).where(User.deleted_at.is_(None)).order_by(User.created_at, User.id)
+        query = select(UserRow).where(UserRow.deleted_at.is_(None)).order_by(UserRow.created_at, UserRow.id)
         users = session.scalars(query).all()
 
-    def closeness(user: User) -> tuple[bool, float]:
+    def closeness(user: UserRow) -> tuple[bool, float]:
         return user.id != term, trigram_distance(wanted, trigrams(f"{user.name} {user.email or ''}"))
 
     fields = ("name", "id", "user-type", "email")
@@ -111,7 +111,7 @@ def update_user(server: Server, user_id: str, body: Annotated[UpdateUser, read_b
     if not body.name:
         raise ApiError(400, "EmptyName", "Name cannot be empty")
     with server.database.write() as session:
-        user = session.get(User, checked_user_id(user_id))
+        user = session.get(UserRow, checked_user_id(user_id))
         if user is None:
             raise ApiError(404, "UserNotFound", "User does not exist")
         user.name, user.user_type, user.email = body.name, body.user_type, body.email or None
@@ -135,5 +135,5 @@ def delete_user(server: Server, user_id: str) -> Response:
     return empty()
 
 
-def _find_row(session: Session, user_id: str) -> User | None:
-    return session.get(User, user_id)
+def _find_row(session: Session, user_id: str) -> UserRow | None:
+    return session.get(UserRow, user_id)

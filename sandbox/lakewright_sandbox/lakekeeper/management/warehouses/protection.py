@@ -10,7 +10,7 @@ from sqlalchemy.orm import Session
 from starlette.responses import Response
 
 from ...database.lookups import find_warehouse
-from ...database.models import Namespace, Tabular
+from ...database.models import NamespaceRow, TabularRow
 from ...protocol.clock import optional_timestamp
 from ...protocol.errors import namespace_missing, tabular_missing
 from ...protocol.requests import read_body
@@ -21,11 +21,11 @@ from .warehouses import Protection
 router = APIRouter(prefix="/management/v1/warehouse/{warehouse_id}")
 
 
-def _find(session: Session, warehouse_id: UUID, kind: str, object_id: UUID) -> Namespace | Tabular:
+def _find(session: Session, warehouse_id: UUID, kind: str, object_id: UUID) -> NamespaceRow | TabularRow:
     find_warehouse(session, str(warehouse_id))
-    model = Namespace if kind == "namespace" else Tabular
+    model = NamespaceRow if kind == "namespace" else TabularRow
     row = session.get(model, str(object_id))
-    if row is None or row.warehouse_id != str(warehouse_id) or (isinstance(row, Tabular) and row.kind != kind):
+    if row is None or row.warehouse_id != str(warehouse_id) or (isinstance(row, TabularRow) and row.kind != kind):
         if kind == "namespace":
             raise namespace_missing(str(object_id), str(warehouse_id))
         raise tabular_missing(kind)

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, AliasChoices, Field, ValidationInfo, model_validator
 
-from ...database.models import Warehouse
+from ...database.models import WarehouseRow
 from ...protocol.clock import optional_timestamp
 from ...protocol.errors import ApiError
 from ...protocol.requests import Body, knows
@@ -17,14 +17,14 @@ from ...storage.profiles import AnyCredential, AnyProfile, credential_kind
 ALL_FORMAT_VERSIONS = [1, 2, 3]
 
 
-class HardDelete(Body):
+class HardDeleteBody(Body):
     type: Literal["hard"]
 
     def stored(self) -> dict[str, Any]:
         return {"type": "hard"}
 
 
-class SoftDelete(Body):
+class SoftDeleteBody(Body):
     type: Literal["soft"]
     expiration_seconds: int = Field(validation_alias=AliasChoices("expiration-seconds", "expiration_seconds"))
 
@@ -32,7 +32,7 @@ class SoftDelete(Body):
         return {"type": "soft", "expiration-seconds": self.expiration_seconds}
 
 
-DeleteProfile = Annotated[HardDelete | SoftDelete, Field(discriminator="type")]
+DeleteProfile = Annotated[HardDeleteBody | SoftDeleteBody, Field(discriminator="type")]
 
 
 class FormatVersionPolicy(Body):
@@ -45,7 +45,7 @@ class CreateWarehouse(Body):
     project_id: Annotated[str, AfterValidator(checked_project_id)] | None = None
     storage_profile: AnyProfile
     storage_credential: AnyCredential | None = None
-    delete_profile: DeleteProfile = Field(default_factory=lambda: HardDelete(type="hard"))
+    delete_profile: DeleteProfile = Field(default_factory=lambda: HardDeleteBody(type="hard"))
     allowed_format_versions: list[int] | None = None
     default_format_version: int | None = None
     managed_by: Literal["self-managed", "instance-admin"] = "self-managed"
@@ -79,7 +79,7 @@ def check_format_versions(allowed: list[int] | None, default: int | None) -> lis
     return versions
 
 
-def shown(warehouse: Warehouse, version: str) -> dict[str, Any]:
+def shown(warehouse: WarehouseRow, version: str) -> dict[str, Any]:
     """The warehouse as answers show it: never a key, only the credential's kind."""
     body: dict[str, Any] = {
         "id": warehouse.id,

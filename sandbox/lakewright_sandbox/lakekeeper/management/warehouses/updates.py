@@ -12,7 +12,7 @@ from sqlalchemy.orm import Session
 from starlette.responses import Response
 
 from ...database.lookups import find_warehouse
-from ...database.models import Secret, Warehouse
+from ...database.models import SecretRow, WarehouseRow
 from ...protocol.clock import new_id
 from ...protocol.errors import ApiError
 from ...protocol.requests import Body, read_body
@@ -26,7 +26,7 @@ from .warehouses import check_managed
 router = APIRouter(prefix="/management/v1/warehouse/{warehouse_id}")
 
 
-class Rename(Body):
+class RenameWarehouseBody(Body):
     new_name: str
 
 
@@ -47,7 +47,7 @@ class UpdateManagedBy(Body):
     managed_by: Literal["self-managed", "instance-admin"]
 
 
-Change = Callable[[Session, Warehouse], None]
+Change = Callable[[Session, WarehouseRow], None]
 
 
 def _change(
@@ -65,13 +65,17 @@ def _change(
 
 
 @router.post("/rename")
-def rename(server: Server, warehouse_id: UUID, body: Annotated[Rename, read_body(Rename)]) -> Response:
+def rename(
+    server: Server, warehouse_id: UUID, body: Annotated[RenameWarehouseBody, read_body(RenameWarehouseBody)]
+) -> Response:
     check_name(body.new_name)
 
-    def change(session: Session, warehouse: Warehouse) -> None:
+    def change(session: Session, warehouse: WarehouseRow) -> None:
         key = body.new_name.casefold()
-        taken = select(Warehouse.id).where(
-            Warehouse.project_id == warehouse.project_id, Warehouse.name_key == key, Warehouse.id != warehouse.id
+        taken = select(WarehouseRow.id).where(
+            WarehouseRow.project_id == warehouse.project_id,
+            WarehouseRow.name_key == key,
+            WarehouseRow.id != warehouse.id,
         )
         if session.scalars(taken).first():
             message = (
@@ -93,7 +97,7 @@ def update_storage(
     new = for_credential(body.storage_profile.normalised(), body.storage_credential)
     _validate(server, warehouse_id, new, body.storage_credential)
 
-    def change(session: Session, warehouse: Warehouse) -> None:
+    def change(session: Session, warehouse: WarehouseRow) -> None:
         old = kept_profile(warehouse.storage_profile)
         profile = updated(old, new, region_moves=server.settings.since("0.12")).stored()
         if profile != warehouse.storage_profile:
@@ -111,7 +115,7 @@ def update_credential(
     new = body.new_storage_credential
     _validate(server, warehouse_id, None, new)
 
-    def change(session: Session, warehouse: Warehouse) -> None:
+    def change(session: Session, warehouse: WarehouseRow) -> None:
         _replace_secret(session, warehouse, new)
 
     return _change(server, warehouse_id, change)
@@ -127,13 +131,13 @@ def _validate(server: Lakekeeper, warehouse_id: UUID, profile: Profile | None, c
         raise_failed(server.probe.checks(profile, credential), names_checks=server.settings.since("0.14"))
 
 
-def _replace_secret(session: Session, warehouse: Warehouse, credential: Credential | None) -> None:
+def _replace_secret(session: Session, warehouse: WarehouseRow, credential: Credential | None) -> None:
     """A new row even for an equal credential: nothing that was made from the old one is used on."""
-    if warehouse.secret_id and (old := session.get(Secret, warehouse.secret_id)):
+    if warehouse.secret_id and (old := session.get(SecretRow, warehouse.secret_id)):
         session.delete(old)
     warehouse.secret_id = warehouse.credential_type = None
     if credential is not None:
-        secret = Secret(id=new_id(), payload=credential.stored())
+        secret = SecretRow(id=new_id(), payload=credential.stored())
         session.add(secret)
         warehouse.secret_id, warehouse.credential_type = secret.id, credential.credential_type
 
@@ -142,7 +146,7 @@ def _replace_secret(session: Session, warehouse: Warehouse, credential: Credenti
 def update_delete_profile(
     server: Server, warehouse_id: UUID, body: Annotated[UpdateDeleteProfile, read_body(UpdateDeleteProfile)]
 ) -> Response:
-    def change(_session: Session, warehouse: Warehouse) -> None:
+    def change(_session: Session, warehouse: WarehouseRow) -> None:
         if warehouse.delete_profile != body.delete_profile.stored():
             warehouse.delete_profile = body.delete_profile.stored()
 
@@ -155,7 +159,7 @@ def update_format_versions(
 ) -> Response:
     versions = check_format_versions(body.allowed_format_versions, body.default_format_version)
 
-    def change(_session: Session, warehouse: Warehouse) -> None:
+    def change(_session: Session, warehouse: WarehouseRow) -> None:
         if (versions, body.default_format_version) != (
             warehouse.allowed_format_versions,
             warehouse.default_format_version,
@@ -174,7 +178,7 @@ def update_managed_by(
         message = "Action `set_warehouse_managed_by` requires instance-admin privilege."
         raise ApiError(403, "InstanceAdminRequired", message)
 
-    def change(_session: Session, warehouse: Warehouse) -> None:
+    def change(_session: Session, warehouse: WarehouseRow) -> None:
         if warehouse.managed_by != body.managed_by:
             warehouse.managed_by = body.managed_by
 

@@ -10,13 +10,13 @@ from sqlalchemy import select
 from starlette.responses import Response
 
 from ...database.lookups import find_warehouse
-from ...database.models import Secret, Warehouse
+from ...database.models import SecretRow, WarehouseRow
 from ...protocol.errors import ApiError
 from ...protocol.requests import read_body
 from ...protocol.responses import json_response
 from ...server.server import Lakekeeper, ProjectId, Server
 from ...storage.profiles import Credential, Profile, for_credential, kept_credential, kept_profile, updated
-from ...storage.validation import STORAGE_CHECKS, Check, attempt, report
+from ...storage.validation import STORAGE_CHECKS, StorageCheck, attempt, report
 from .schemas import CreateWarehouse, check_format_versions, check_name
 from .updates import UpdateCredential, UpdateStorage
 from .warehouses import check_managed, check_overlap
@@ -44,14 +44,14 @@ def validate_creation(
 
     checks = [
         formed,
-        Check("profile-compatible", skipped=ONLY_UPDATE),
-        Check("spec-mutable", skipped=ONLY_UPDATE),
+        StorageCheck("profile-compatible", skipped=ONLY_UPDATE),
+        StorageCheck("spec-mutable", skipped=ONLY_UPDATE),
         attempt("format-version-policy-consistent", check_versions),
         attempt("managed-by-allowed", check_manager),
         attempt("warehouse-name-valid", lambda: _check_name_free(server, project, body.warehouse_name)),
     ]
     if profile is None:
-        checks += [Check(name, skipped=MALFORMED) for name in ("location-exclusive", *STORAGE_CHECKS)]
+        checks += [StorageCheck(name, skipped=MALFORMED) for name in ("location-exclusive", *STORAGE_CHECKS)]
     else:
         checks.append(attempt("location-exclusive", lambda: check_overlap(server, project, profile)))
         checks += server.probe.checks(profile, body.storage_credential)
@@ -60,14 +60,14 @@ def validate_creation(
 
 def _check_name_free(server: Lakekeeper, project: str, name: str) -> None:
     check_name(name)
-    query = select(Warehouse.id).where(Warehouse.project_id == project, Warehouse.name_key == name.casefold())
+    query = select(WarehouseRow.id).where(WarehouseRow.project_id == project, WarehouseRow.name_key == name.casefold())
     with server.database.read() as session:
         if session.scalars(query).first():
             message = f"A warehouse named `{name}` already exists in this project."
             raise ApiError(400, "WarehouseNameAlreadyTaken", message)
 
 
-def _well_formed(profile: Profile, credential: Credential | None) -> tuple[Check, Profile | None]:
+def _well_formed(profile: Profile, credential: Credential | None) -> tuple[StorageCheck, Profile | None]:
     found: list[Profile] = []
     check = attempt("profile-well-formed", lambda: found.append(for_credential(profile.normalised(), credential)))
     return check, found[0] if found else None
@@ -100,14 +100,14 @@ def validate_access(server: Server, warehouse_id: UUID) -> Response:
 def _current(server: Lakekeeper, warehouse_id: UUID, *, active: bool) -> tuple[Profile, Credential | None]:
     with server.database.read() as session:
         warehouse = find_warehouse(session, str(warehouse_id), active=active)
-        secret = session.get(Secret, warehouse.secret_id) if warehouse.secret_id else None
+        secret = session.get(SecretRow, warehouse.secret_id) if warehouse.secret_id else None
         return kept_profile(warehouse.storage_profile), kept_credential(secret.payload if secret else None)
 
 
 def _update_report(
     server: Lakekeeper,
     warehouse_id: UUID,
-    formed: Check,
+    formed: StorageCheck,
     profile: Profile | None,
     credential: Credential | None,
     *,
@@ -118,18 +118,18 @@ def _update_report(
         current = kept_profile(warehouse.storage_profile)
     checks = [formed]
     if profile is None:
-        checks.append(Check("profile-compatible", skipped=MALFORMED))
+        checks.append(StorageCheck("profile-compatible", skipped=MALFORMED))
     else:
         checks.append(attempt("profile-compatible", lambda: updated(current, profile, region_moves=True)))
     checks += [
         attempt("spec-mutable", lambda: check_managed(server, warehouse)),
-        Check("format-version-policy-consistent", skipped=ONLY_CREATE),
-        Check("managed-by-allowed", skipped=ONLY_CREATE),
-        Check("warehouse-name-valid", skipped=ONLY_CREATE),
-        Check("location-exclusive", skipped=ONLY_CREATE),
+        StorageCheck("format-version-policy-consistent", skipped=ONLY_CREATE),
+        StorageCheck("managed-by-allowed", skipped=ONLY_CREATE),
+        StorageCheck("warehouse-name-valid", skipped=ONLY_CREATE),
+        StorageCheck("location-exclusive", skipped=ONLY_CREATE),
     ]
     if profile is None:
-        checks += [Check(name, skipped=MALFORMED) for name in STORAGE_CHECKS]
+        checks += [StorageCheck(name, skipped=MALFORMED) for name in STORAGE_CHECKS]
     else:
         checks += server.probe.checks(profile, credential)
     return json_response(report(checks))

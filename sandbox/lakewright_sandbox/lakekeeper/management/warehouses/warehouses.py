@@ -13,7 +13,7 @@ from starlette.responses import Response
 
 from ...authz.store import Target, forget_objects
 from ...database.lookups import find_warehouse
-from ...database.models import ACTIVE_TASK, Namespace, Project, Secret, Tabular, Task, Warehouse
+from ...database.models import ACTIVE_TASK, NamespaceRow, ProjectRow, SecretRow, TabularRow, TaskRow, WarehouseRow
 from ...database.statistics import take_statistics
 from ...protocol.clock import new_id, timestamp
 from ...protocol.errors import ApiError, RequestRejectedError
@@ -52,7 +52,7 @@ def create_warehouse(
 def check_overlap(server: Lakekeeper, project: str, profile: Profile) -> None:
     """Raises 400 where another warehouse of the project, active or not, shares the location."""
     with server.database.read() as session:
-        others = session.scalars(select(Warehouse).where(Warehouse.project_id == project)).all()
+        others = session.scalars(select(WarehouseRow).where(WarehouseRow.project_id == project)).all()
     for other in others:
         if overlap(profile, kept_profile(other.storage_profile)):
             message = f"Storage profile overlaps with existing warehouse {other.name}"
@@ -63,8 +63,8 @@ def _insert(
     server: Lakekeeper, project: str, body: CreateWarehouse, profile: Profile, versions: list[int]
 ) -> dict[str, object]:
     credential, now = body.storage_credential, server.clock.now()
-    secret = Secret(id=new_id(), payload=credential.stored()) if credential else None
-    warehouse = Warehouse(
+    secret = SecretRow(id=new_id(), payload=credential.stored()) if credential else None
+    warehouse = WarehouseRow(
         id=new_id(),
         project_id=project,
         name=body.warehouse_name,
@@ -84,7 +84,7 @@ def _insert(
     during = "Error creating warehouse in catalog"
     try:
         with server.database.write() as session:
-            if session.get(Project, project) is None:
+            if session.get(ProjectRow, project) is None:
                 raise ApiError(404, "ProjectNotFound", f"Project with id '{project}' not found", during)
             if secret:
                 session.add(secret)
@@ -110,9 +110,11 @@ def list_warehouses(
         reason = f'warehouseStatus: invalid type: string "{warehouse_status[0]}", expected a sequence'
         raise RequestRejectedError(400, f"Failed to deserialize query string: {reason}")
     states = [status == "active" for status in warehouse_status or ["active"]]
-    query = select(Warehouse).where(Warehouse.project_id == (project_id or project), Warehouse.active.in_(states))
+    query = select(WarehouseRow).where(
+        WarehouseRow.project_id == (project_id or project), WarehouseRow.active.in_(states)
+    )
     with server.database.read() as session:
-        found = session.scalars(query.order_by(Warehouse.created_at, Warehouse.id)).all()
+        found = session.scalars(query.order_by(WarehouseRow.created_at, WarehouseRow.id)).all()
         found = server.authorizer.listed(session, found, lambda one: Target("warehouse", one.id))
     for warehouse in found:
         server.statuses.update(warehouse)
@@ -133,7 +135,7 @@ def delete_warehouse(server: Server, warehouse_id: UUID, force: Flag = False) ->
     with server.database.write() as session:
         warehouse = find_warehouse(session, str(warehouse_id))
         check_managed(server, warehouse)
-        unfinished = select(Task.queue).where(Task.warehouse_id == warehouse.id, Task.status.in_(ACTIVE_TASK))
+        unfinished = select(TaskRow.queue).where(TaskRow.warehouse_id == warehouse.id, TaskRow.status.in_(ACTIVE_TASK))
         if queues := Counter(session.scalars(unfinished)):
             count = ", ".join(
                 f"{number} Tasks in queue '{queue_name(server.settings.version, queue)}'"
@@ -144,11 +146,11 @@ def delete_warehouse(server: Server, warehouse_id: UUID, force: Flag = False) ->
         if warehouse.protected and not force:
             message = "Warehouse is protected and force flag not set. Cannot delete protected warehouse."
             raise ApiError(409, "WarehouseProtected", message, during)
-        for content in (Namespace, Tabular):
+        for content in (NamespaceRow, TabularRow):
             if session.scalars(select(content.id).where(content.warehouse_id == warehouse.id).limit(1)).first():
                 message = "Warehouse is not empty. Cannot delete a non-empty warehouse."
                 raise ApiError(409, "WarehouseNotEmpty", message, during)
-        if warehouse.secret_id and (secret := session.get(Secret, warehouse.secret_id)):
+        if warehouse.secret_id and (secret := session.get(SecretRow, warehouse.secret_id)):
             session.delete(secret)
         forget_objects(session, "warehouse", [warehouse.id])
         session.delete(warehouse)
@@ -186,7 +188,7 @@ def set_protection(server: Server, warehouse_id: UUID, body: Annotated[Protectio
     return json_response({"protected": body.protected, "updated_at": timestamp(updated) if updated else None})
 
 
-def check_managed(server: Lakekeeper, warehouse: Warehouse) -> None:
+def check_managed(server: Lakekeeper, warehouse: WarehouseRow) -> None:
     if warehouse.managed_by == "instance-admin" and not server.settings.instance_admin:
         message = f"Warehouse '{warehouse.name}' is managed and can be changed by instance admins only."
         raise ApiError(403, "WarehouseManaged", message)

@@ -7,9 +7,15 @@ from typing import Any
 from botocore.exceptions import ClientError
 
 from lakewright_sandbox.providers.aws.resources.calls import code_of, doing, having_made, tolerating
-from lakewright_sandbox.providers.aws.resources.connection import Connection
-from lakewright_sandbox.providers.aws.resources.kind import REGION, Kind, Property, tags_from_aws, tags_to_aws
-from lakewright_sandbox.providers.protocol.errors import RefusedError
+from lakewright_sandbox.providers.aws.resources.connection import AwsConnection
+from lakewright_sandbox.providers.aws.resources.kind import (
+    REGION,
+    ResourceKind,
+    ResourceProperty,
+    tags_from_aws,
+    tags_to_aws,
+)
+from lakewright_sandbox.providers.protocol.errors import AwsCallError
 from lakewright_sandbox.providers.protocol.properties import Properties
 
 # S3 website endpoints' hosted zones, from "Amazon S3 endpoints and quotas" of the AWS General Reference.
@@ -30,16 +36,16 @@ _FIRST_REGION = "us-east-1"
 GONE = ("404", "NoSuchBucket", "NotFound")
 
 
-class Bucket(Kind):
+class Bucket(ResourceKind):
     """An S3 bucket by itself; what is set on it are resources of their own."""
 
     token = "aws:s3/bucket:Bucket"  # noqa: S105
     title = "bucket"
     properties = {
-        "bucket": Property(replaces=True, required=True),
-        "forceDestroy": Property(default=False),
+        "bucket": ResourceProperty(replaces=True, required=True),
+        "forceDestroy": ResourceProperty(default=False),
         "region": REGION,
-        "tags": Property(default={}),
+        "tags": ResourceProperty(default={}),
     }
     computed_outputs = (
         "arn",
@@ -54,13 +60,13 @@ class Bucket(Kind):
     def id_of(self, inputs: Properties) -> str:
         return inputs["bucket"]
 
-    def create(self, aws: Connection, inputs: Properties) -> None:
+    def create(self, aws: AwsConnection, inputs: Properties) -> None:
         name, region = inputs["bucket"], inputs.get("region") or aws.region
         s3 = aws.client("s3", region)
         with doing(f"looking for the bucket {name} before creating it", aws.endpoint_of("s3")):
             taken = region == _FIRST_REGION and _exists(s3, name)
         if taken:
-            raise RefusedError(
+            raise AwsCallError(
                 "BucketAlreadyOwnedByYou",
                 f"creating the bucket {name}: AWS at {aws.endpoint_of('s3')} answered BucketAlreadyOwnedByYou: it "
                 "exists outside this stack: import it (`import_` in the resource's options), or choose another name",
@@ -72,7 +78,7 @@ class Bucket(Kind):
         if refusal:
             raise refusal
 
-    def read(self, aws: Connection, resource_id: str, olds: Properties) -> Properties | None:
+    def read(self, aws: AwsConnection, resource_id: str, olds: Properties) -> Properties | None:
         s3 = aws.client("s3", olds.get("region"))
         try:
             head = s3.head_bucket(Bucket=resource_id)
@@ -99,10 +105,10 @@ class Bucket(Kind):
             outputs["hostedZoneId"] = _HOSTED_ZONES[region]
         return outputs
 
-    def update(self, aws: Connection, resource_id: str, olds: Properties, news: Properties) -> None:
+    def update(self, aws: AwsConnection, resource_id: str, olds: Properties, news: Properties) -> None:
         _tag(aws.client("s3", olds.get("region")), resource_id, news.get("tags"), olds.get("tags"))
 
-    def delete(self, aws: Connection, resource_id: str, olds: Properties) -> None:
+    def delete(self, aws: AwsConnection, resource_id: str, olds: Properties) -> None:
         s3 = aws.client("s3", olds.get("region"))
         with tolerating(*GONE):
             if olds.get("forceDestroy"):
@@ -147,7 +153,7 @@ def _empty(s3: Any, name: str) -> None:
         objects = [{"Key": item["Key"], "VersionId": item["VersionId"]} for item in listed]
         answer = s3.delete_objects(Bucket=name, Delete={"Objects": objects, "Quiet": True})
         for failed in answer.get("Errors", []):
-            raise RefusedError(
+            raise AwsCallError(
                 failed["Code"],
                 f"emptying the bucket {name}: AWS answered {failed['Code']} for {failed['Key']}: "
                 f"{failed.get('Message', 'no message')}",

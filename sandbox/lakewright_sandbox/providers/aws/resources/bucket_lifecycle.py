@@ -9,7 +9,7 @@ from typing import Any
 from lakewright_sandbox.providers.aws.resources.bucket_settings import BucketSetting
 from lakewright_sandbox.providers.aws.resources.kind import (
     REGION,
-    Property,
+    ResourceProperty,
     pruned,
     tags_from_aws,
     tags_to_aws,
@@ -25,9 +25,9 @@ class BucketLifecycle(BucketSetting):
     title = "lifecycle of bucket"
     absent = "NoSuchLifecycleConfiguration"
     properties = {
-        "bucket": Property(replaces=True, required=True),
+        "bucket": ResourceProperty(replaces=True, required=True),
         "region": REGION,
-        "rules": Property(required=True, identity="id"),
+        "rules": ResourceProperty(required=True, identity="id"),
     }
     computed_outputs = ("region",)
 

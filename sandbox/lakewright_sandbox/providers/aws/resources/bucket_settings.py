@@ -9,12 +9,12 @@ from botocore.exceptions import ClientError
 
 from lakewright_sandbox.providers.aws.resources.bucket import GONE
 from lakewright_sandbox.providers.aws.resources.calls import code_of, tolerating
-from lakewright_sandbox.providers.aws.resources.connection import Connection
-from lakewright_sandbox.providers.aws.resources.kind import POLICY, REGION, Kind, Property
+from lakewright_sandbox.providers.aws.resources.connection import AwsConnection
+from lakewright_sandbox.providers.aws.resources.kind import POLICY, REGION, ResourceKind, ResourceProperty
 from lakewright_sandbox.providers.protocol.properties import Properties
 
 
-class BucketSetting(Kind):
+class BucketSetting(ResourceKind):
     """One setting of a bucket: put as a whole, gone with `absent` or with the bucket; its id is the bucket's name."""
 
     absent: ClassVar[str]
@@ -34,10 +34,10 @@ class BucketSetting(Kind):
     def id_of(self, inputs: Properties) -> str:
         return inputs["bucket"]
 
-    def create(self, aws: Connection, inputs: Properties) -> None:
+    def create(self, aws: AwsConnection, inputs: Properties) -> None:
         self.put(aws.client("s3", inputs.get("region")), inputs["bucket"], inputs)
 
-    def read(self, aws: Connection, resource_id: str, olds: Properties) -> Properties | None:
+    def read(self, aws: AwsConnection, resource_id: str, olds: Properties) -> Properties | None:
         try:
             live = self.get(aws.client("s3", olds.get("region")), resource_id)
         except ClientError as error:
@@ -46,15 +46,15 @@ class BucketSetting(Kind):
             raise
         return {"bucket": resource_id, "region": olds.get("region") or aws.region} | live
 
-    def update(self, aws: Connection, resource_id: str, olds: Properties, news: Properties) -> None:
+    def update(self, aws: AwsConnection, resource_id: str, olds: Properties, news: Properties) -> None:
         self.put(aws.client("s3", olds.get("region")), resource_id, news)
 
-    def delete(self, aws: Connection, resource_id: str, olds: Properties) -> None:
+    def delete(self, aws: AwsConnection, resource_id: str, olds: Properties) -> None:
         with tolerating(self.absent, *GONE):
             self.unset(aws.client("s3", olds.get("region")), resource_id, olds)
 
 
-_BUCKET = Property(replaces=True, required=True)
+_BUCKET = ResourceProperty(replaces=True, required=True)
 
 
 class BucketVersioning(BucketSetting):
@@ -63,7 +63,7 @@ class BucketVersioning(BucketSetting):
     token = "aws:s3/bucketVersioning:BucketVersioning"  # noqa: S105
     title = "versioning of bucket"
     absent = "NoSuchBucket"
-    properties = {"bucket": _BUCKET, "region": REGION, "versioningConfiguration": Property(required=True)}
+    properties = {"bucket": _BUCKET, "region": REGION, "versioningConfiguration": ResourceProperty(required=True)}
     computed_outputs = ("region",)
 
     def problems(self, inputs: Properties) -> dict[str, str]:
@@ -93,7 +93,7 @@ class BucketEncryption(BucketSetting):
     token = "aws:s3/bucketServerSideEncryptionConfiguration:BucketServerSideEncryptionConfiguration"  # noqa: S105
     title = "encryption of bucket"
     absent = "ServerSideEncryptionConfigurationNotFoundError"
-    properties = {"bucket": _BUCKET, "region": REGION, "rules": Property(required=True)}
+    properties = {"bucket": _BUCKET, "region": REGION, "rules": ResourceProperty(required=True)}
     computed_outputs = ("region",)
 
     def put(self, s3: Any, bucket: str, inputs: Properties) -> None:
@@ -133,7 +133,9 @@ class BucketPublicAccessBlock(BucketSetting):
     title = "public access block of bucket"
     absent = "NoSuchPublicAccessBlockConfiguration"
     switches = ("blockPublicAcls", "blockPublicPolicy", "ignorePublicAcls", "restrictPublicBuckets")
-    properties = {"bucket": _BUCKET, "region": REGION} | {switch: Property(default=False) for switch in switches}
+    properties = {"bucket": _BUCKET, "region": REGION} | {
+        switch: ResourceProperty(default=False) for switch in switches
+    }
     computed_outputs = ("region",)
 
     def put(self, s3: Any, bucket: str, inputs: Properties) -> None:
@@ -154,7 +156,7 @@ class BucketOwnershipControls(BucketSetting):
     token = "aws:s3/bucketOwnershipControls:BucketOwnershipControls"  # noqa: S105
     title = "ownership controls of bucket"
     absent = "OwnershipControlsNotFoundError"
-    properties = {"bucket": _BUCKET, "region": REGION, "rule": Property(required=True)}
+    properties = {"bucket": _BUCKET, "region": REGION, "rule": ResourceProperty(required=True)}
     computed_outputs = ("region",)
 
     def put(self, s3: Any, bucket: str, inputs: Properties) -> None:

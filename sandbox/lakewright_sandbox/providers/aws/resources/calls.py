@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from botocore import exceptions
 from botocore.parsers import ResponseParserError
 
-from lakewright_sandbox.providers.protocol.errors import PerhapsMadeError, ProviderError, RefusedError
+from lakewright_sandbox.providers.protocol.errors import AwsCallError, MaybeCreatedError, SandboxProviderError
 
 _HELP = {
     "AccessDenied": "check that the provider's identity may do this",
@@ -41,16 +41,18 @@ def doing(what: str, endpoint: str) -> Iterator[None]:
         code = code_of(error)
         said = error.response.get("Error", {}).get("Message") or "no message"
         advice = f"; {_HELP[code]}" if code in _HELP else ""
-        raise RefusedError(code, f"{what}: AWS at {endpoint} answered {code}: {said.rstrip('.')}{advice}") from error
+        raise AwsCallError(code, f"{what}: AWS at {endpoint} answered {code}: {said.rstrip('.')}{advice}") from error
     except exceptions.NoCredentialsError as error:
-        raise ProviderError(
+        raise SandboxProviderError(
             f"{what}: the aws provider has no credentials; set `accessKey` and `secretKey`, `profile`, or "
             "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
         ) from error
     except (*_UNANSWERED, exceptions.ConnectionError) as error:
-        raise ProviderError(_unanswered(what, endpoint, error)) from error
+        raise SandboxProviderError(_unanswered(what, endpoint, error)) from error
     except exceptions.ParamValidationError as error:
-        raise ProviderError(f"{what}: {str(error).replace(chr(10), ' ')}; correct the resource's properties") from error
+        raise SandboxProviderError(
+            f"{what}: {str(error).replace(chr(10), ' ')}; correct the resource's properties"
+        ) from error
 
 
 @contextmanager
@@ -60,7 +62,7 @@ def making(what: str, endpoint: str) -> Iterator[None]:
         try:
             yield
         except _UNANSWERED as error:
-            raise PerhapsMadeError(f"{_unanswered(what, endpoint, error)}; {_LOOKED_UP}") from error
+            raise MaybeCreatedError(f"{_unanswered(what, endpoint, error)}; {_LOOKED_UP}") from error
 
 
 @contextmanager
@@ -69,8 +71,8 @@ def having_made(what: str, endpoint: str) -> Iterator[None]:
     try:
         with doing(what, endpoint):
             yield
-    except ProviderError as error:
-        raise PerhapsMadeError(f"{error}; {_LOOKED_UP}") from error
+    except SandboxProviderError as error:
+        raise MaybeCreatedError(f"{error}; {_LOOKED_UP}") from error
 
 
 def _unanswered(what: str, endpoint: str, error: Exception) -> str:

@@ -15,7 +15,7 @@ import botocore.configloader
 import botocore.exceptions
 import httpx
 
-from lakewright_sandbox.providers.protocol.errors import NotASandboxError, ProviderError
+from lakewright_sandbox.providers.protocol.errors import NotASandboxError, SandboxProviderError
 from lakewright_sandbox.providers.protocol.properties import UNKNOWN, Properties
 
 ANSWER_WITHIN = "LAKEWRIGHT_ANSWER_WITHIN"
@@ -31,7 +31,7 @@ _INSTALL = (
 
 
 @dataclass
-class Connection:
+class AwsConnection:
     """boto3 clients towards one sandbox, made when first used."""
 
     region: str
@@ -71,7 +71,7 @@ def _client_config(attempts: int) -> botocore.config.Config:
     )
 
 
-def connect(config: Properties) -> Connection | None:
+def connect(config: Properties) -> AwsConnection | None:
     """A connection as the provider's configuration and the AWS_* environment say; None while a part is unknown.
 
     Raises NotASandboxError for an endpoint that is missing, not on loopback, or not answering as a sandbox does.
@@ -80,11 +80,13 @@ def connect(config: Properties) -> Connection | None:
         return None
     region = config.get("region") or os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION")
     if not region:
-        raise ProviderError("the aws provider has no region; set `aws:region`, `region` of the provider, or AWS_REGION")
+        raise SandboxProviderError(
+            "the aws provider has no region; set `aws:region`, `region` of the provider, or AWS_REGION"
+        )
     endpoints = _endpoints(config)
     for endpoint in sorted(set(endpoints.values())):
         _prove_sandbox(endpoint)
-    return Connection(region, endpoints, _session(config))
+    return AwsConnection(region, endpoints, _session(config))
 
 
 def structured(config: Properties, key: str) -> Any:
@@ -95,7 +97,7 @@ def structured(config: Properties, key: str) -> Any:
     try:
         return json.loads(value)
     except ValueError as error:
-        raise ProviderError(f"the aws provider's `{key}` is not JSON: {error}") from error
+        raise SandboxProviderError(f"the aws provider's `{key}` is not JSON: {error}") from error
 
 
 def _endpoints(config: Properties) -> dict[str, str]:
@@ -137,7 +139,7 @@ def _session(config: Properties) -> boto3.Session:
     profile = config.get("profile") or None
     access_key, secret_key = config.get("accessKey"), config.get("secretKey")
     if bool(access_key) != bool(secret_key):
-        raise ProviderError("the aws provider needs `accessKey` and `secretKey` together, or neither")
+        raise SandboxProviderError("the aws provider needs `accessKey` and `secretKey` together, or neither")
     if access_key:
         return boto3.Session(access_key, secret_key, config.get("token") or None)
     if files:
@@ -145,7 +147,9 @@ def _session(config: Properties) -> boto3.Session:
     try:
         return boto3.Session(profile_name=profile)
     except botocore.exceptions.ProfileNotFound as error:
-        raise ProviderError(f"the aws provider's profile {profile!r} is in no credentials file: {error}") from error
+        raise SandboxProviderError(
+            f"the aws provider's profile {profile!r} is in no credentials file: {error}"
+        ) from error
 
 
 def _session_from_file(files: list[str], profile: str) -> boto3.Session:
@@ -156,10 +160,10 @@ def _session_from_file(files: list[str], profile: str) -> boto3.Session:
         except botocore.exceptions.ConfigNotFound:
             continue
         except botocore.exceptions.ConfigParseError as error:
-            raise ProviderError(f"the credentials file {file} is not a credentials file: {error}") from error
+            raise SandboxProviderError(f"the credentials file {file} is not a credentials file: {error}") from error
         section = found.get(profile)
         if section and section.get("aws_access_key_id") and section.get("aws_secret_access_key"):
             return boto3.Session(
                 section["aws_access_key_id"], section["aws_secret_access_key"], section.get("aws_session_token")
             )
-    raise ProviderError(f"no profile {profile!r} with keys in the credentials files {', '.join(files)}")
+    raise SandboxProviderError(f"no profile {profile!r} with keys in the credentials files {', '.join(files)}")

@@ -6,33 +6,33 @@ from __future__ import annotations
 from botocore.exceptions import ClientError
 
 from lakewright_sandbox.providers.aws.resources.calls import code_of, tolerating
-from lakewright_sandbox.providers.aws.resources.connection import Connection
-from lakewright_sandbox.providers.aws.resources.kind import REGION, Kind, Property
+from lakewright_sandbox.providers.aws.resources.connection import AwsConnection
+from lakewright_sandbox.providers.aws.resources.kind import REGION, ResourceKind, ResourceProperty
 from lakewright_sandbox.providers.protocol.properties import Properties
 
 _GONE = "NotFoundException"
 _WINDOW_DAYS = 30
 
 
-class Key(Kind):
+class KmsKey(ResourceKind):
     """A KMS key. Its id is chosen by AWS; deleting it only schedules its end."""
 
     token = "aws:kms/key:Key"  # noqa: S105
     title = "KMS key"
     properties = {
-        "deletionWindowInDays": Property(computed=True),
-        "description": Property(computed=True),
-        "enableKeyRotation": Property(default=False),
-        "isEnabled": Property(default=True),
+        "deletionWindowInDays": ResourceProperty(computed=True),
+        "description": ResourceProperty(computed=True),
+        "enableKeyRotation": ResourceProperty(default=False),
+        "isEnabled": ResourceProperty(default=True),
         "region": REGION,
-        "tags": Property(default={}),
+        "tags": ResourceProperty(default={}),
     }
     computed_outputs = ("arn", "customerMasterKeySpec", "keyId", "keyUsage", "multiRegion", "policy", "tagsAll")
 
     def id_of(self, inputs: Properties) -> str:
         return ""
 
-    def create(self, aws: Connection, inputs: Properties) -> str:
+    def create(self, aws: AwsConnection, inputs: Properties) -> str:
         kms = aws.client("kms", inputs.get("region"), once=True)
         tags = _to_aws(inputs.get("tags") or {})
         description = inputs.get("description") or ""
@@ -44,7 +44,7 @@ class Key(Kind):
             kms.disable_key(KeyId=made)
         return made
 
-    def read(self, aws: Connection, resource_id: str, olds: Properties) -> Properties | None:
+    def read(self, aws: AwsConnection, resource_id: str, olds: Properties) -> Properties | None:
         kms = aws.client("kms", olds.get("region"))
         if not resource_id:
             return None
@@ -73,7 +73,7 @@ class Key(Kind):
             "tagsAll": tags,
         }
 
-    def update(self, aws: Connection, resource_id: str, olds: Properties, news: Properties) -> None:
+    def update(self, aws: AwsConnection, resource_id: str, olds: Properties, news: Properties) -> None:
         kms = aws.client("kms", olds.get("region"))
         if news.get("description") is not None:
             kms.update_key_description(KeyId=resource_id, Description=news["description"])
@@ -87,32 +87,32 @@ class Key(Kind):
         if news.get("tags"):
             kms.tag_resource(KeyId=resource_id, Tags=_to_aws(news["tags"]))
 
-    def delete(self, aws: Connection, resource_id: str, olds: Properties) -> None:
+    def delete(self, aws: AwsConnection, resource_id: str, olds: Properties) -> None:
         days = olds.get("deletionWindowInDays") or _WINDOW_DAYS
         with tolerating(_GONE, "KMSInvalidStateException"):
             aws.client("kms", olds.get("region")).schedule_key_deletion(KeyId=resource_id, PendingWindowInDays=days)
 
 
-class Alias(Kind):
+class KmsAlias(ResourceKind):
     """A name for a KMS key."""
 
     token = "aws:kms/alias:Alias"  # noqa: S105
     title = "KMS alias"
     properties = {
-        "name": Property(replaces=True, required=True),
+        "name": ResourceProperty(replaces=True, required=True),
         "region": REGION,
-        "targetKeyId": Property(required=True),
+        "targetKeyId": ResourceProperty(required=True),
     }
     computed_outputs = ("arn", "targetKeyArn")
 
     def id_of(self, inputs: Properties) -> str:
         return inputs["name"]
 
-    def create(self, aws: Connection, inputs: Properties) -> None:
+    def create(self, aws: AwsConnection, inputs: Properties) -> None:
         kms = aws.client("kms", inputs.get("region"), once=True)
         kms.create_alias(AliasName=inputs["name"], TargetKeyId=inputs["targetKeyId"])
 
-    def read(self, aws: Connection, resource_id: str, olds: Properties) -> Properties | None:
+    def read(self, aws: AwsConnection, resource_id: str, olds: Properties) -> Properties | None:
         pages = aws.client("kms", olds.get("region")).get_paginator("list_aliases").paginate()
         found = (alias for page in pages for alias in page["Aliases"] if alias["AliasName"] == resource_id)
         alias = next(found, None)
@@ -127,11 +127,11 @@ class Alias(Kind):
             "targetKeyId": alias["TargetKeyId"],
         }
 
-    def update(self, aws: Connection, resource_id: str, olds: Properties, news: Properties) -> None:
+    def update(self, aws: AwsConnection, resource_id: str, olds: Properties, news: Properties) -> None:
         kms = aws.client("kms", olds.get("region"))
         kms.update_alias(AliasName=resource_id, TargetKeyId=news["targetKeyId"])
 
-    def delete(self, aws: Connection, resource_id: str, olds: Properties) -> None:
+    def delete(self, aws: AwsConnection, resource_id: str, olds: Properties) -> None:
         with tolerating(_GONE):
             aws.client("kms", olds.get("region")).delete_alias(AliasName=resource_id)
 
@@ -141,4 +141,4 @@ def _to_aws(tags: Properties) -> list[dict[str, str]]:
 
 
 def _on(properties: Properties, name: str) -> bool:
-    return bool(properties.get(name, Key.properties[name].default))
+    return bool(properties.get(name, KmsKey.properties[name].default))

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from lakewright_sandbox.providers.aws.resources.connection import Connection
+from lakewright_sandbox.providers.aws.resources.connection import AwsConnection
 from lakewright_sandbox.providers.aws.resources.policies import canonical
 from lakewright_sandbox.providers.protocol.difference import Change, compare
 from lakewright_sandbox.providers.protocol.properties import UNKNOWN, Properties
@@ -24,7 +24,7 @@ def pruned(value: Any) -> Any:
 
 
 @dataclass(frozen=True)
-class Property:
+class ResourceProperty:
     """A property that a program may declare.
 
     `default` is what AWS has where nothing is declared; with `computed`, nothing declared is never a difference.
@@ -67,16 +67,16 @@ def _by_identity(name: str, identity: str, live: list[Any], wanted: list[Any]) -
     return changes
 
 
-REGION = Property(replaces=True, computed=True)
-POLICY = Property(required=True, form=canonical)
+REGION = ResourceProperty(replaces=True, computed=True)
+POLICY = ResourceProperty(required=True, form=canonical)
 
 
-class Kind:
+class ResourceKind:
     """One kind of resource. Ids and outputs are those of the real provider."""
 
     token: ClassVar[str]
     title: ClassVar[str]
-    properties: ClassVar[dict[str, Property]]
+    properties: ClassVar[dict[str, ResourceProperty]]
     computed_outputs: ClassVar[tuple[str, ...]] = ()
 
     @property
@@ -88,19 +88,19 @@ class Kind:
         """The id that the object with these inputs has; empty where AWS chooses it."""
         raise NotImplementedError
 
-    def create(self, aws: Connection, inputs: Properties) -> str | None:
+    def create(self, aws: AwsConnection, inputs: Properties) -> str | None:
         """Make the object; where AWS refuses, nothing stays behind. The id, where AWS chooses it."""
         raise NotImplementedError
 
-    def read(self, aws: Connection, resource_id: str, olds: Properties) -> Properties | None:
+    def read(self, aws: AwsConnection, resource_id: str, olds: Properties) -> Properties | None:
         """The object as it is, or None where it is gone. `olds` tells what AWS does not keep."""
         raise NotImplementedError
 
-    def update(self, aws: Connection, resource_id: str, olds: Properties, news: Properties) -> None:
+    def update(self, aws: AwsConnection, resource_id: str, olds: Properties, news: Properties) -> None:
         """Make the object as the new inputs say."""
         raise NotImplementedError
 
-    def delete(self, aws: Connection, resource_id: str, olds: Properties) -> None:
+    def delete(self, aws: AwsConnection, resource_id: str, olds: Properties) -> None:
         """Delete the object; one that is gone already is deleted."""
         raise NotImplementedError
 

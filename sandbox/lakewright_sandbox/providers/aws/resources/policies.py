@@ -6,7 +6,7 @@ import json
 import zlib
 from typing import Any
 
-from lakewright_sandbox.providers.protocol.errors import ProviderError
+from lakewright_sandbox.providers.protocol.errors import SandboxProviderError
 from lakewright_sandbox.providers.protocol.properties import Properties
 
 _VERSION = "2012-10-17"
@@ -76,7 +76,9 @@ def policy_document(args: Properties) -> Properties:
     for statement in [s for text in sources for s in _statements_of(text)] + own:
         sid = statement.get("Sid", "")
         if sid and sid in seen:
-            raise ProviderError(f"getPolicyDocument: the sid {sid!r} stands twice; sids of one document are unique")
+            raise SandboxProviderError(
+                f"getPolicyDocument: the sid {sid!r} stands twice; sids of one document are unique"
+            )
         seen.add(sid)
         statements.append(statement)
     for statement in [s for text in overrides for s in _statements_of(text)]:
@@ -104,7 +106,7 @@ def _statements_of(text: str) -> list[Properties]:
         document = json.loads(text)
         return list(_listed(document.get("Statement", [])))
     except (ValueError, AttributeError) as error:
-        raise ProviderError(
+        raise SandboxProviderError(
             f"getPolicyDocument: a source or override document is no policy document: {error}"
         ) from error
 

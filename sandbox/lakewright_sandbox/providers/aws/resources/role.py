@@ -10,11 +10,11 @@ from urllib.parse import unquote
 from botocore.exceptions import ClientError
 
 from lakewright_sandbox.providers.aws.resources.calls import code_of, tolerating
-from lakewright_sandbox.providers.aws.resources.connection import Connection
+from lakewright_sandbox.providers.aws.resources.connection import AwsConnection
 from lakewright_sandbox.providers.aws.resources.kind import (
     POLICY,
-    Kind,
-    Property,
+    ResourceKind,
+    ResourceProperty,
     tags_from_aws,
     tags_to_aws,
     timestamp,
@@ -24,27 +24,27 @@ from lakewright_sandbox.providers.protocol.properties import Properties
 _GONE = "NoSuchEntity"
 
 
-class Role(Kind):
+class IamRole(ResourceKind):
     """An IAM role."""
 
     token = "aws:iam/role:Role"  # noqa: S105
     title = "role"
     properties = {
         "assumeRolePolicy": POLICY,
-        "description": Property(default=""),
-        "forceDetachPolicies": Property(default=False),
-        "maxSessionDuration": Property(default=3600),
-        "name": Property(replaces=True, required=True),
-        "path": Property(replaces=True, default="/"),
-        "permissionsBoundary": Property(default=""),
-        "tags": Property(default={}),
+        "description": ResourceProperty(default=""),
+        "forceDetachPolicies": ResourceProperty(default=False),
+        "maxSessionDuration": ResourceProperty(default=3600),
+        "name": ResourceProperty(replaces=True, required=True),
+        "path": ResourceProperty(replaces=True, default="/"),
+        "permissionsBoundary": ResourceProperty(default=""),
+        "tags": ResourceProperty(default={}),
     }
     computed_outputs = ("arn", "createDate", "tagsAll", "uniqueId")
 
     def id_of(self, inputs: Properties) -> str:
         return inputs["name"]
 
-    def create(self, aws: Connection, inputs: Properties) -> None:
+    def create(self, aws: AwsConnection, inputs: Properties) -> None:
         optional = {
             "Description": inputs.get("description"),
             "PermissionsBoundary": inputs.get("permissionsBoundary"),
@@ -58,7 +58,7 @@ class Role(Kind):
             **{key: value for key, value in optional.items() if value},
         )
 
-    def read(self, aws: Connection, resource_id: str, olds: Properties) -> Properties | None:
+    def read(self, aws: AwsConnection, resource_id: str, olds: Properties) -> Properties | None:
         try:
             role = aws.client("iam").get_role(RoleName=resource_id)["Role"]
         except ClientError as error:
@@ -81,7 +81,7 @@ class Role(Kind):
             "uniqueId": role["RoleId"],
         }
 
-    def update(self, aws: Connection, resource_id: str, olds: Properties, news: Properties) -> None:
+    def update(self, aws: AwsConnection, resource_id: str, olds: Properties, news: Properties) -> None:
         iam = aws.client("iam")
         changed = {
             name for name, p in self.properties.items() if not p.equal(olds.get(name), news.get(name, p.default))
@@ -106,7 +106,7 @@ class Role(Kind):
             if news.get("tags"):
                 iam.tag_role(RoleName=resource_id, Tags=tags_to_aws(news["tags"]))
 
-    def delete(self, aws: Connection, resource_id: str, olds: Properties) -> None:
+    def delete(self, aws: AwsConnection, resource_id: str, olds: Properties) -> None:
         iam = aws.client("iam")
         with tolerating(_GONE):
             if olds.get("forceDetachPolicies"):
@@ -123,26 +123,26 @@ def _detach_all(iam: Any, role: str) -> None:
             iam.delete_role_policy(RoleName=role, PolicyName=name)
 
 
-class RolePolicy(Kind):
+class IamRolePolicy(ResourceKind):
     """A policy within a role. Its id is `role:name`."""
 
     token = "aws:iam/rolePolicy:RolePolicy"  # noqa: S105
     title = "role policy"
     properties = {
-        "name": Property(replaces=True, required=True),
+        "name": ResourceProperty(replaces=True, required=True),
         "policy": POLICY,
-        "role": Property(replaces=True, required=True),
+        "role": ResourceProperty(replaces=True, required=True),
     }
 
     def id_of(self, inputs: Properties) -> str:
         return f"{inputs['role']}:{inputs['name']}"
 
-    def create(self, aws: Connection, inputs: Properties) -> None:
+    def create(self, aws: AwsConnection, inputs: Properties) -> None:
         aws.client("iam").put_role_policy(
             RoleName=inputs["role"], PolicyName=inputs["name"], PolicyDocument=inputs["policy"]
         )
 
-    def read(self, aws: Connection, resource_id: str, olds: Properties) -> Properties | None:
+    def read(self, aws: AwsConnection, resource_id: str, olds: Properties) -> Properties | None:
         role, _, name = resource_id.partition(":")
         try:
             policy = aws.client("iam").get_role_policy(RoleName=role, PolicyName=name)
@@ -152,10 +152,10 @@ class RolePolicy(Kind):
             raise
         return {"name": name, "policy": _document(policy["PolicyDocument"]), "role": role}
 
-    def update(self, aws: Connection, resource_id: str, olds: Properties, news: Properties) -> None:
+    def update(self, aws: AwsConnection, resource_id: str, olds: Properties, news: Properties) -> None:
         self.create(aws, news)
 
-    def delete(self, aws: Connection, resource_id: str, olds: Properties) -> None:
+    def delete(self, aws: AwsConnection, resource_id: str, olds: Properties) -> None:
         role, _, name = resource_id.partition(":")
         with tolerating(_GONE):
             aws.client("iam").delete_role_policy(RoleName=role, PolicyName=name)
