@@ -19,8 +19,8 @@ from typing import Any, Literal, Union, get_args, get_origin
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from lakewright import lakekeeper
-from lakewright.lakekeeper import declared
-from lakewright.lakekeeper.provider import LakekeeperProvider
+from lakewright.lakekeeper.provider import inputs as declared
+from lakewright.lakekeeper.provider.base import LakekeeperProvider
 from pydantic import BaseModel
 from pydantic_core import PydanticUndefined
 

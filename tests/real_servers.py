@@ -18,12 +18,13 @@ import httpx
 import pytest
 from botocore.config import Config
 from lakewright.credentials.references import resolve
-from lakewright.lakekeeper.api import contents, projects, roles, users, warehouses
-from lakewright.lakekeeper.api.auth import auth_for
-from lakewright.lakekeeper.api.client import Client
-from lakewright.lakekeeper.api.errors import Busy, LakekeeperError, NotFound
-from lakewright.lakekeeper.api.retry import until
-from lakewright.lakekeeper.api.server import ServerRef
+from lakewright.lakekeeper.api.catalog import contents
+from lakewright.lakekeeper.api.connection.auth import auth_for
+from lakewright.lakekeeper.api.connection.client import Client
+from lakewright.lakekeeper.api.connection.errors import Busy, LakekeeperError, NotFound
+from lakewright.lakekeeper.api.connection.retry import until
+from lakewright.lakekeeper.api.connection.server import ServerRef
+from lakewright.lakekeeper.api.management import projects, roles, users, warehouses
 from lakewright_sandbox.runtime.state import AwsState, LakekeeperState, Sandbox
 
 ENDPOINT = "TEST_REAL_LAKEKEEPER"
@@ -248,7 +249,7 @@ class RealServers:
 
 
 def _unprotect(client: Client, warehouse_id: str) -> None:
-    from lakewright.lakekeeper.api import namespaces, tables
+    from lakewright.lakekeeper.api.catalog import namespaces, tables
 
     found = contents.of_warehouse(client, warehouse_id)
     for one in found.namespaces:

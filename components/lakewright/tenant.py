@@ -17,7 +17,7 @@ from lakewright.kubernetes import images, network
 from lakewright.kubernetes.computing_unit import ComputingUnit, TenantNamespace
 from lakewright.kubernetes.maintenance import Maintenance, server_queues
 from lakewright.lakekeeper import Bootstrap, DeletionGuard, Project
-from lakewright.lakekeeper.tenant_record import TenantRecord
+from lakewright.lakekeeper.tenant.tenant_record import TenantRecord
 from lakewright.spec import Problem, SpecError, TenantSpec
 from lakewright.tables import tables_for
 from lakewright.tenant_record import record_for

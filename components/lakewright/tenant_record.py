@@ -8,7 +8,7 @@ import pulumi
 
 from lakewright.aws.bucket import own_bucket_of
 from lakewright.environment.platform import Platform
-from lakewright.lakekeeper.tenant_record import TenantRecord
+from lakewright.lakekeeper.tenant.tenant_record import TenantRecord
 from lakewright.spec import AwsStorage, TenantSpec
 
 

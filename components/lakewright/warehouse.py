@@ -12,7 +12,7 @@ from lakewright.aws.access import AccessRole, aliases
 from lakewright.aws.bucket import Storage
 from lakewright.environment.platform import Platform
 from lakewright.lakekeeper import ExternalId, Namespace, Warehouse
-from lakewright.lakekeeper.tenant_record import TenantRecord
+from lakewright.lakekeeper.tenant.tenant_record import TenantRecord
 from lakewright.names.object_names import role_name
 from lakewright.spec import ExistingStorage, S3Storage, TenantSpec, WarehouseSpec
 from lakewright.spec.warehouse_writers import writers

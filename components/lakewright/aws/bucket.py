@@ -13,9 +13,9 @@ from pulumi_aws import kms, s3
 
 from lakewright.aws.existing import ExistingObjects
 from lakewright.environment.platform import Platform
-from lakewright.lakekeeper.bucket_key import alias_of, description_of
-from lakewright.lakekeeper.bucket_removal import RECORD_TAG, BucketRemoval, KeyRemoval
-from lakewright.lakekeeper.tenant_record import TenantRecord
+from lakewright.lakekeeper.buckets.bucket_key import alias_of, description_of
+from lakewright.lakekeeper.buckets.bucket_removal import RECORD_TAG, BucketRemoval, KeyRemoval
+from lakewright.lakekeeper.tenant.tenant_record import TenantRecord
 from lakewright.spec import AwsStorage, ExistingStorage, S3Storage, TenantSpec
 
 

@@ -42,9 +42,9 @@ def look_at_surroundings(
 
 
 def lakekeeper(environment: Environment, project_id: str | None = None) -> Finding:
-    from lakewright.lakekeeper.api.client import Client  # noqa: PLC0415 - loaded only where there is something to ask
-    from lakewright.lakekeeper.api.errors import LakekeeperError  # noqa: PLC0415
-    from lakewright.lakekeeper.api.retry import RetryPolicy  # noqa: PLC0415
+    from lakewright.lakekeeper.api.connection.client import Client  # noqa: PLC0415 - loaded only where there is something to ask
+    from lakewright.lakekeeper.api.connection.errors import LakekeeperError  # noqa: PLC0415
+    from lakewright.lakekeeper.api.connection.retry import RetryPolicy  # noqa: PLC0415
 
     named = environment.lakekeeper
     try:

@@ -10,7 +10,7 @@ from typing import Any, cast
 from lakewright.doctor.finding import Finding
 from lakewright.environment.environment import Environment, LakekeeperServer
 from lakewright.kubernetes.jobs_identity import AUDIENCE
-from lakewright.lakekeeper.api.server import TokenAuth
+from lakewright.lakekeeper.api.connection.server import TokenAuth
 
 SUBJECT = "audience of pods' tokens"
 _VARIABLE = "LAKEKEEPER__KUBERNETES_AUTHENTICATION_AUDIENCE"
@@ -30,7 +30,7 @@ def pod_tokens(environment: Environment, namespace: str) -> list[Finding]:
     import kubernetes  # noqa: PLC0415 - slow to load
     from urllib3.exceptions import HTTPError  # noqa: PLC0415
 
-    from lakewright.lakekeeper.api.errors import LakekeeperError  # noqa: PLC0415
+    from lakewright.lakekeeper.api.connection.errors import LakekeeperError  # noqa: PLC0415
 
     client, config = cast(Any, kubernetes).client, cast(Any, kubernetes).config
     try:
@@ -84,9 +84,9 @@ def _judge(server: LakekeeperServer, account: _Account) -> Finding:
 
 def _refusal(server: LakekeeperServer, token: str) -> str | None:
     """Return why the server refuses a token, or None if it accepts it."""
-    from lakewright.lakekeeper.api.client import Client  # noqa: PLC0415 - loaded only where there is something to ask
-    from lakewright.lakekeeper.api.errors import Forbidden, NotAuthenticated  # noqa: PLC0415
-    from lakewright.lakekeeper.api.retry import RetryPolicy  # noqa: PLC0415
+    from lakewright.lakekeeper.api.connection.client import Client  # noqa: PLC0415 - loaded only where there is something to ask
+    from lakewright.lakekeeper.api.connection.errors import Forbidden, NotAuthenticated  # noqa: PLC0415
+    from lakewright.lakekeeper.api.connection.retry import RetryPolicy  # noqa: PLC0415
 
     auth = TokenAuth(kind="token", token="env:TOKEN_OF_A_POD")  # noqa: S106 - a reference, answered below
     reference = server.reference.model_copy(update={"auth": auth})

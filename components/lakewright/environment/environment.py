@@ -17,7 +17,7 @@ from lakewright.environment.tenant_spec_rules import TenantSpecRules
 from lakewright.kubernetes import jobs_identity
 from lakewright.kubernetes.images import TRIAL_IMAGES
 from lakewright.kubernetes.jobs_identity import AUDIENCE, JobsSecret, PodIdentity
-from lakewright.lakekeeper.api.server import Auth, NoAuth, ServerRef
+from lakewright.lakekeeper.api.connection.server import Auth, NoAuth, ServerRef
 from lakewright.names.host_kinds import leaves_without_tls
 from lakewright.names.types import Arn, PolicyArn, Region, ServiceUrl, StorageEndpoint
 from lakewright.project_files.stack_files import mapping

@@ -3,13 +3,15 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from lakewright.lakekeeper.provider import former_paths
+
 if TYPE_CHECKING:
-    from lakewright.lakekeeper.bootstrap import Bootstrap
-    from lakewright.lakekeeper.deletion_guard import DeletionGuard
-    from lakewright.lakekeeper.external_id import ExternalId
-    from lakewright.lakekeeper.grant import Grant
-    from lakewright.lakekeeper.grants import Grants
-    from lakewright.lakekeeper.lookup_catalog import (
+    from lakewright.lakekeeper.grants.grant import Grant
+    from lakewright.lakekeeper.grants.grants import Grants
+    from lakewright.lakekeeper.identity.role import Role
+    from lakewright.lakekeeper.identity.role_members import RoleMembers
+    from lakewright.lakekeeper.identity.user import User
+    from lakewright.lakekeeper.lookups.catalog import (
         get_catalog_config,
         get_catalog_config_output,
         get_deleted_tables,
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
         get_warehouses,
         get_warehouses_output,
     )
-    from lakewright.lakekeeper.lookup_identity import (
+    from lakewright.lakekeeper.lookups.identity import (
         get_grants,
         get_grants_output,
         get_role,
@@ -37,7 +39,7 @@ if TYPE_CHECKING:
         get_users,
         get_users_output,
     )
-    from lakewright.lakekeeper.lookup_server import (
+    from lakewright.lakekeeper.lookups.server import (
         get_project,
         get_project_output,
         get_projects,
@@ -45,7 +47,7 @@ if TYPE_CHECKING:
         get_server_info,
         get_server_info_output,
     )
-    from lakewright.lakekeeper.lookup_tables import (
+    from lakewright.lakekeeper.lookups.tables import (
         get_table,
         get_table_output,
         get_tables,
@@ -55,14 +57,14 @@ if TYPE_CHECKING:
         get_views,
         get_views_output,
     )
-    from lakewright.lakekeeper.namespace import Namespace
-    from lakewright.lakekeeper.project import Project
-    from lakewright.lakekeeper.role import Role
-    from lakewright.lakekeeper.role_members import RoleMembers
-    from lakewright.lakekeeper.table import Table
-    from lakewright.lakekeeper.task_queue_config import TaskQueueConfig
-    from lakewright.lakekeeper.user import User
-    from lakewright.lakekeeper.warehouse import Warehouse
+    from lakewright.lakekeeper.server.bootstrap import Bootstrap
+    from lakewright.lakekeeper.server.project import Project
+    from lakewright.lakekeeper.storage.external_id import ExternalId
+    from lakewright.lakekeeper.table.resource import Table
+    from lakewright.lakekeeper.tenant.deletion_guard import DeletionGuard
+    from lakewright.lakekeeper.warehouse.namespace import Namespace
+    from lakewright.lakekeeper.warehouse.resource import Warehouse
+    from lakewright.lakekeeper.warehouse.task_queue_config import TaskQueueConfig
 
 __all__ = [
     "Bootstrap",
@@ -119,58 +121,60 @@ __all__ = [
 ]
 
 _FILES = {
-    "Bootstrap": "bootstrap",
-    "DeletionGuard": "deletion_guard",
-    "ExternalId": "external_id",
-    "Grant": "grant",
-    "Grants": "grants",
-    "Namespace": "namespace",
-    "Project": "project",
-    "Role": "role",
-    "RoleMembers": "role_members",
-    "User": "user",
-    "Table": "table",
-    "TaskQueueConfig": "task_queue_config",
-    "Warehouse": "warehouse",
-    "get_catalog_config": "lookup_catalog",
-    "get_catalog_config_output": "lookup_catalog",
-    "get_deleted_tables": "lookup_catalog",
-    "get_deleted_tables_output": "lookup_catalog",
-    "get_grants": "lookup_identity",
-    "get_grants_output": "lookup_identity",
-    "get_namespace": "lookup_catalog",
-    "get_namespace_output": "lookup_catalog",
-    "get_namespaces": "lookup_catalog",
-    "get_namespaces_output": "lookup_catalog",
-    "get_project": "lookup_server",
-    "get_project_output": "lookup_server",
-    "get_projects": "lookup_server",
-    "get_projects_output": "lookup_server",
-    "get_role": "lookup_identity",
-    "get_role_members": "lookup_identity",
-    "get_role_members_output": "lookup_identity",
-    "get_role_output": "lookup_identity",
-    "get_roles": "lookup_identity",
-    "get_roles_output": "lookup_identity",
-    "get_server_info": "lookup_server",
-    "get_server_info_output": "lookup_server",
-    "get_table": "lookup_tables",
-    "get_table_output": "lookup_tables",
-    "get_tables": "lookup_tables",
-    "get_tables_output": "lookup_tables",
-    "get_user": "lookup_identity",
-    "get_user_output": "lookup_identity",
-    "get_users": "lookup_identity",
-    "get_users_output": "lookup_identity",
-    "get_view": "lookup_tables",
-    "get_view_output": "lookup_tables",
-    "get_views": "lookup_tables",
-    "get_views_output": "lookup_tables",
-    "get_warehouse": "lookup_catalog",
-    "get_warehouse_output": "lookup_catalog",
-    "get_warehouses": "lookup_catalog",
-    "get_warehouses_output": "lookup_catalog",
+    "Bootstrap": "server.bootstrap",
+    "DeletionGuard": "tenant.deletion_guard",
+    "ExternalId": "storage.external_id",
+    "Grant": "grants.grant",
+    "Grants": "grants.grants",
+    "Namespace": "warehouse.namespace",
+    "Project": "server.project",
+    "Role": "identity.role",
+    "RoleMembers": "identity.role_members",
+    "User": "identity.user",
+    "Table": "table.resource",
+    "TaskQueueConfig": "warehouse.task_queue_config",
+    "Warehouse": "warehouse.resource",
+    "get_catalog_config": "lookups.catalog",
+    "get_catalog_config_output": "lookups.catalog",
+    "get_deleted_tables": "lookups.catalog",
+    "get_deleted_tables_output": "lookups.catalog",
+    "get_grants": "lookups.identity",
+    "get_grants_output": "lookups.identity",
+    "get_namespace": "lookups.catalog",
+    "get_namespace_output": "lookups.catalog",
+    "get_namespaces": "lookups.catalog",
+    "get_namespaces_output": "lookups.catalog",
+    "get_project": "lookups.server",
+    "get_project_output": "lookups.server",
+    "get_projects": "lookups.server",
+    "get_projects_output": "lookups.server",
+    "get_role": "lookups.identity",
+    "get_role_members": "lookups.identity",
+    "get_role_members_output": "lookups.identity",
+    "get_role_output": "lookups.identity",
+    "get_roles": "lookups.identity",
+    "get_roles_output": "lookups.identity",
+    "get_server_info": "lookups.server",
+    "get_server_info_output": "lookups.server",
+    "get_table": "lookups.tables",
+    "get_table_output": "lookups.tables",
+    "get_tables": "lookups.tables",
+    "get_tables_output": "lookups.tables",
+    "get_user": "lookups.identity",
+    "get_user_output": "lookups.identity",
+    "get_users": "lookups.identity",
+    "get_users_output": "lookups.identity",
+    "get_view": "lookups.tables",
+    "get_view_output": "lookups.tables",
+    "get_views": "lookups.tables",
+    "get_views_output": "lookups.tables",
+    "get_warehouse": "lookups.catalog",
+    "get_warehouse_output": "lookups.catalog",
+    "get_warehouses": "lookups.catalog",
+    "get_warehouses_output": "lookups.catalog",
 }
+
+former_paths.install()
 
 
 def __getattr__(name: str) -> Any:

@@ -8,9 +8,9 @@ from lakewright_spark.policies.model import PREFIX, TablePolicies
 from lakewright_spark.policies.retention_rules import retention_mistakes
 from pydantic import AfterValidator, TypeAdapter, model_validator
 
-from lakewright.lakekeeper.table_layout import PartitionText, SortingText, layout_mistakes, parse_partition
-from lakewright.lakekeeper.table_properties import TableProperties
-from lakewright.lakekeeper.table_schema import Columns, paths
+from lakewright.lakekeeper.table.schema.columns import Columns, paths
+from lakewright.lakekeeper.table.schema.layout import PartitionText, SortingText, layout_mistakes, parse_partition
+from lakewright.lakekeeper.table.schema.properties import TableProperties
 from lakewright.names.table_name import QualifiedName, parse_table_name
 from lakewright.names.types import Deletion, FormatVersion, TableName
 from lakewright.validation.strict_model import Part

@@ -8,9 +8,9 @@ from typing import Any
 
 import httpx
 from lakewright.credentials.references import resolve
-from lakewright.lakekeeper.api.client import Client
-from lakewright.lakekeeper.api.retry import RetryPolicy
-from lakewright.lakekeeper.api.server import ServerRef
+from lakewright.lakekeeper.api.connection.client import Client
+from lakewright.lakekeeper.api.connection.retry import RetryPolicy
+from lakewright.lakekeeper.api.connection.server import ServerRef
 from lakewright_sandbox.in_process import serving
 from lakewright_sandbox.lakekeeper.app import create_app
 from lakewright_sandbox.lakekeeper.fault_injection import FaultSwitch

@@ -11,7 +11,7 @@ from typing import Any
 
 import httpx
 import pytest
-from lakewright.lakekeeper.api.errors import NotAuthenticated
+from lakewright.lakekeeper.api.connection.errors import NotAuthenticated
 from lakewright_sandbox.tokens.keys import SigningKey
 
 from .guarded_world import CLIENT, INFO, SECRET, World

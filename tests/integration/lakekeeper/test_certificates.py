@@ -15,10 +15,10 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from cryptography.x509.oid import NameOID
-from lakewright.lakekeeper.api.client import Client
-from lakewright.lakekeeper.api.errors import NotAuthenticated, Unreachable
-from lakewright.lakekeeper.api.retry import RetryPolicy
-from lakewright.lakekeeper.api.server import ServerRef
+from lakewright.lakekeeper.api.connection.client import Client
+from lakewright.lakekeeper.api.connection.errors import NotAuthenticated, Unreachable
+from lakewright.lakekeeper.api.connection.retry import RetryPolicy
+from lakewright.lakekeeper.api.connection.server import ServerRef
 from lakewright_sandbox.runtime.state import Sandbox
 
 from .guarded_world import SECRET, World

@@ -12,10 +12,13 @@ from typing import Any
 import boto3
 import httpx
 import pytest
-from lakewright.lakekeeper import adoption, claims, hidden, pending
-from lakewright.lakekeeper.api import listings
-from lakewright.lakekeeper.errors import NotOurs
-from lakewright.lakekeeper.warehouse import WarehouseProvider
+from lakewright.lakekeeper.api.connection import list_cache as listings
+from lakewright.lakekeeper.provider import adoption
+from lakewright.lakekeeper.provider import inactive_warehouses as hidden
+from lakewright.lakekeeper.provider import ownership_conflicts as claims
+from lakewright.lakekeeper.provider import pending_creations as pending
+from lakewright.lakekeeper.provider.errors import NotOurs
+from lakewright.lakekeeper.warehouse.resource import WarehouseProvider
 from lakewright_sandbox.in_process import serving
 from lakewright_sandbox.lakekeeper.app import create_app
 from lakewright_sandbox.lakekeeper.fault_injection import FaultSwitch

@@ -8,16 +8,16 @@ from itertools import count
 from typing import Any
 
 import httpx
-from lakewright.lakekeeper.bootstrap import BootstrapProvider
-from lakewright.lakekeeper.grant import GrantProvider
-from lakewright.lakekeeper.grants import GrantsProvider
-from lakewright.lakekeeper.namespace import NamespaceProvider
-from lakewright.lakekeeper.project import ProjectProvider
-from lakewright.lakekeeper.role import RoleProvider
-from lakewright.lakekeeper.role_members import RoleMembersProvider
-from lakewright.lakekeeper.task_queue_config import TaskQueueConfigProvider
-from lakewright.lakekeeper.user import UserProvider
-from lakewright.lakekeeper.warehouse import WarehouseProvider
+from lakewright.lakekeeper.grants.grant import GrantProvider
+from lakewright.lakekeeper.grants.grants import GrantsProvider
+from lakewright.lakekeeper.identity.role import RoleProvider
+from lakewright.lakekeeper.identity.role_members import RoleMembersProvider
+from lakewright.lakekeeper.identity.user import UserProvider
+from lakewright.lakekeeper.server.bootstrap import BootstrapProvider
+from lakewright.lakekeeper.server.project import ProjectProvider
+from lakewright.lakekeeper.warehouse.namespace import NamespaceProvider
+from lakewright.lakekeeper.warehouse.resource import WarehouseProvider
+from lakewright.lakekeeper.warehouse.task_queue_config import TaskQueueConfigProvider
 from lakewright_sandbox.lakekeeper.database.models import (
     GrantRow,
     LakekeeperBase,

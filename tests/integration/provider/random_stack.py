@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import httpx
-from lakewright.lakekeeper.api.errors import LakekeeperError
+from lakewright.lakekeeper.api.connection.errors import LakekeeperError
 from pulumi.dynamic import ResourceProvider
 
 from . import random_tables

@@ -9,15 +9,16 @@ from typing import Any, TypeVar
 import httpx
 import pytest
 from lakewright.credentials.references import resolve
-from lakewright.lakekeeper import pending, provider
-from lakewright.lakekeeper.api.client import Client
-from lakewright.lakekeeper.api.errors import LakekeeperError, Unconfirmed
-from lakewright.lakekeeper.api.retry import RetryPolicy
-from lakewright.lakekeeper.api.server import ServerRef
-from lakewright.lakekeeper.errors import NotOurs
-from lakewright.lakekeeper.namespace import NamespaceProvider
-from lakewright.lakekeeper.project import ProjectProvider
-from lakewright.lakekeeper.warehouse import WarehouseProvider
+from lakewright.lakekeeper.api.connection.client import Client
+from lakewright.lakekeeper.api.connection.errors import LakekeeperError, Unconfirmed
+from lakewright.lakekeeper.api.connection.retry import RetryPolicy
+from lakewright.lakekeeper.api.connection.server import ServerRef
+from lakewright.lakekeeper.provider import base as provider
+from lakewright.lakekeeper.provider import pending_creations as pending
+from lakewright.lakekeeper.provider.errors import NotOurs
+from lakewright.lakekeeper.server.project import ProjectProvider
+from lakewright.lakekeeper.warehouse.namespace import NamespaceProvider
+from lakewright.lakekeeper.warehouse.resource import WarehouseProvider
 
 from .conftest import Props, Resource
 

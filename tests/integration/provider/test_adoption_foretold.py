@@ -7,14 +7,14 @@ from typing import Any
 
 import httpx
 import pytest
-from lakewright.lakekeeper.declared import UNKNOWN
-from lakewright.lakekeeper.grants import GrantsProvider
-from lakewright.lakekeeper.namespace import NamespaceProvider
-from lakewright.lakekeeper.project import ProjectProvider
-from lakewright.lakekeeper.role import RoleProvider
-from lakewright.lakekeeper.table import TableProvider
-from lakewright.lakekeeper.user import UserProvider
-from lakewright.lakekeeper.warehouse import WarehouseProvider
+from lakewright.lakekeeper.grants.grants import GrantsProvider
+from lakewright.lakekeeper.identity.role import RoleProvider
+from lakewright.lakekeeper.identity.user import UserProvider
+from lakewright.lakekeeper.provider.inputs import UNKNOWN
+from lakewright.lakekeeper.server.project import ProjectProvider
+from lakewright.lakekeeper.table.resource import TableProvider
+from lakewright.lakekeeper.warehouse.namespace import NamespaceProvider
+from lakewright.lakekeeper.warehouse.resource import WarehouseProvider
 
 from .conftest import Props, Resource
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from lakewright.lakekeeper import bucket_key
-from lakewright.lakekeeper.errors import CannotCount
-from lakewright.lakekeeper.own_bucket import OwnBucket
+from lakewright.lakekeeper.buckets import bucket_key
+from lakewright.lakekeeper.buckets.own_bucket import OwnBucket
+from lakewright.lakekeeper.provider.errors import CannotCount
 from lakewright_sandbox.runtime.state import Sandbox
 
 from .conftest import AwsClient

@@ -7,10 +7,10 @@ from typing import Any
 
 import httpx
 import pytest
-from lakewright.lakekeeper.deletion_guard import DeletionGuardProvider
-from lakewright.lakekeeper.errors import RemovalRefused, StillHeld
-from lakewright.lakekeeper.tenant_record import TenantRecordProvider
-from lakewright.lakekeeper.warehouse import WarehouseProvider
+from lakewright.lakekeeper.provider.errors import RemovalRefused, StillHeld
+from lakewright.lakekeeper.tenant.deletion_guard import DeletionGuardProvider
+from lakewright.lakekeeper.tenant.tenant_record import TenantRecordProvider
+from lakewright.lakekeeper.warehouse.resource import WarehouseProvider
 from lakewright_sandbox.runtime.state import Sandbox
 
 from .conftest import AwsClient, Props, Resource

@@ -8,9 +8,9 @@ from typing import Any
 import httpx
 import pytest
 from lakewright.credentials.references import UnresolvedCredential
-from lakewright.lakekeeper.api import warehouses
-from lakewright.lakekeeper.api.client import Client
-from lakewright.lakekeeper.warehouse import WarehouseProvider
+from lakewright.lakekeeper.api.connection.client import Client
+from lakewright.lakekeeper.api.management import warehouses
+from lakewright.lakekeeper.warehouse.resource import WarehouseProvider
 
 from .conftest import AwsClient, Props, Resource
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import httpx
 import pytest
-from lakewright.lakekeeper.api.errors import NotEmpty, Protected
-from lakewright.lakekeeper.deletion_guard import DeletionGuardProvider
-from lakewright.lakekeeper.errors import CannotCount, HoldsTables, StillHeld
-from lakewright.lakekeeper.project import ProjectProvider
+from lakewright.lakekeeper.api.connection.errors import NotEmpty, Protected
+from lakewright.lakekeeper.provider.errors import CannotCount, HoldsTables, StillHeld
+from lakewright.lakekeeper.server.project import ProjectProvider
+from lakewright.lakekeeper.tenant.deletion_guard import DeletionGuardProvider
 from lakewright_sandbox.runtime.state import Sandbox
 
 from .conftest import Props, Resource

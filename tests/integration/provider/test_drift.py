@@ -6,11 +6,11 @@ from typing import Any
 
 import httpx
 import pytest
-from lakewright.lakekeeper.namespace import NamespaceProvider
-from lakewright.lakekeeper.project import ProjectProvider
-from lakewright.lakekeeper.storage import S3Profile
-from lakewright.lakekeeper.warehouse import WarehouseProvider
-from lakewright.lakekeeper.warehouse_model import WarehouseArgs
+from lakewright.lakekeeper.server.project import ProjectProvider
+from lakewright.lakekeeper.storage.profiles import S3Profile
+from lakewright.lakekeeper.warehouse.model import WarehouseArgs
+from lakewright.lakekeeper.warehouse.namespace import NamespaceProvider
+from lakewright.lakekeeper.warehouse.resource import WarehouseProvider
 
 from .conftest import Props, Resource
 

@@ -17,11 +17,11 @@ from urllib.parse import unquote
 import httpx
 import pytest
 from lakewright.credentials.references import resolve
-from lakewright.lakekeeper import provider
-from lakewright.lakekeeper.api.client import Client
-from lakewright.lakekeeper.api.errors import LakekeeperError
-from lakewright.lakekeeper.api.retry import RetryPolicy
-from lakewright.lakekeeper.api.server import ServerRef
+from lakewright.lakekeeper.api.connection.client import Client
+from lakewright.lakekeeper.api.connection.errors import LakekeeperError
+from lakewright.lakekeeper.api.connection.retry import RetryPolicy
+from lakewright.lakekeeper.api.connection.server import ServerRef
+from lakewright.lakekeeper.provider import base as provider
 from lakewright_sandbox.in_process import serving
 from lakewright_sandbox.lakekeeper.app import create_app
 from lakewright_sandbox.lakekeeper.database.models import LakekeeperBase, ServerRow

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 from lakewright.lakekeeper import get_grants
-from lakewright.lakekeeper.api import listings
-from lakewright.lakekeeper.api.errors import (
+from lakewright.lakekeeper.api.connection import list_cache as listings
+from lakewright.lakekeeper.api.connection.errors import (
     Forbidden,
     InvalidLookUp,
     NoSuchPath,
@@ -17,8 +17,8 @@ from lakewright.lakekeeper.api.errors import (
     NothingFound,
     Refused,
 )
-from lakewright.lakekeeper.errors import Hidden, TargetMissing
-from lakewright.lakekeeper.grant import GrantProvider
+from lakewright.lakekeeper.grants.grant import GrantProvider
+from lakewright.lakekeeper.provider.errors import Hidden, TargetMissing
 
 from .conftest import Props, Resource
 from .ground import KINDS, Ground

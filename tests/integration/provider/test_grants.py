@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from lakewright.lakekeeper import claims
-from lakewright.lakekeeper.api.errors import NotGrantable
-from lakewright.lakekeeper.errors import NotOurs, TargetMissing
-from lakewright.lakekeeper.grant import GrantProvider
-from lakewright.lakekeeper.grants import GrantsProvider
+from lakewright.lakekeeper.api.connection.errors import NotGrantable
+from lakewright.lakekeeper.grants.grant import GrantProvider
+from lakewright.lakekeeper.grants.grants import GrantsProvider
+from lakewright.lakekeeper.provider import ownership_conflicts as claims
+from lakewright.lakekeeper.provider.errors import NotOurs, TargetMissing
 
 from .conftest import Props, Resource
 from .ground import KINDS, Ground

@@ -7,14 +7,14 @@ from typing import Any
 
 import httpx
 import pytest
-from lakewright.lakekeeper import hidden
-from lakewright.lakekeeper.errors import HoldsTables
-from lakewright.lakekeeper.grant import GrantProvider
-from lakewright.lakekeeper.grants import GrantsProvider
-from lakewright.lakekeeper.namespace import NamespaceProvider
-from lakewright.lakekeeper.table import TableProvider
-from lakewright.lakekeeper.task_queue_config import TaskQueueConfigProvider
-from lakewright.lakekeeper.warehouse import WarehouseProvider
+from lakewright.lakekeeper.grants.grant import GrantProvider
+from lakewright.lakekeeper.grants.grants import GrantsProvider
+from lakewright.lakekeeper.provider import inactive_warehouses as hidden
+from lakewright.lakekeeper.provider.errors import HoldsTables
+from lakewright.lakekeeper.table.resource import TableProvider
+from lakewright.lakekeeper.warehouse.namespace import NamespaceProvider
+from lakewright.lakekeeper.warehouse.resource import WarehouseProvider
+from lakewright.lakekeeper.warehouse.task_queue_config import TaskQueueConfigProvider
 
 from .conftest import Props, Resource
 

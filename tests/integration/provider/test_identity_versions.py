@@ -7,13 +7,14 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 
 import pytest
-from lakewright.lakekeeper import claims, get_grants, get_role
-from lakewright.lakekeeper.api.errors import KeepsNoGrants, NotGrantable, UnsupportedServer
-from lakewright.lakekeeper.grant import GrantProvider
-from lakewright.lakekeeper.grants import GrantsProvider
-from lakewright.lakekeeper.role import RoleProvider
-from lakewright.lakekeeper.role_members import RoleMembersProvider
-from lakewright.lakekeeper.user import UserProvider
+from lakewright.lakekeeper import get_grants, get_role
+from lakewright.lakekeeper.api.connection.errors import KeepsNoGrants, NotGrantable, UnsupportedServer
+from lakewright.lakekeeper.grants.grant import GrantProvider
+from lakewright.lakekeeper.grants.grants import GrantsProvider
+from lakewright.lakekeeper.identity.role import RoleProvider
+from lakewright.lakekeeper.identity.role_members import RoleMembersProvider
+from lakewright.lakekeeper.identity.user import UserProvider
+from lakewright.lakekeeper.provider import ownership_conflicts as claims
 from lakewright_sandbox.runtime.state import Sandbox
 
 from .conftest import Props, Resource

@@ -12,13 +12,13 @@ import httpx
 import pytest
 from lakewright.credentials.references import resolve
 from lakewright.lakekeeper import get_grants
-from lakewright.lakekeeper.api import projects, users
-from lakewright.lakekeeper.api.client import Client
-from lakewright.lakekeeper.api.errors import Forbidden, NotAuthenticated
-from lakewright.lakekeeper.api.server import ServerRef
-from lakewright.lakekeeper.grant import GrantProvider
-from lakewright.lakekeeper.project import ProjectProvider
-from lakewright.lakekeeper.user import UserProvider
+from lakewright.lakekeeper.api.connection.client import Client
+from lakewright.lakekeeper.api.connection.errors import Forbidden, NotAuthenticated
+from lakewright.lakekeeper.api.connection.server import ServerRef
+from lakewright.lakekeeper.api.management import projects, users
+from lakewright.lakekeeper.grants.grant import GrantProvider
+from lakewright.lakekeeper.identity.user import UserProvider
+from lakewright.lakekeeper.server.project import ProjectProvider
 from lakewright_sandbox.in_process import serving
 from lakewright_sandbox.lakekeeper.app import create_app
 from lakewright_sandbox.lakekeeper.protocol.settings import Settings

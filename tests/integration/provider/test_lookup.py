@@ -23,7 +23,7 @@ from lakewright.lakekeeper import (
     get_warehouse_output,
     get_warehouses,
 )
-from lakewright.lakekeeper.api.errors import InvalidLookUp, NothingFound, Unreachable
+from lakewright.lakekeeper.api.connection.errors import InvalidLookUp, NothingFound, Unreachable
 
 from .conftest import Props, Resource
 

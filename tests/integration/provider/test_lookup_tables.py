@@ -9,8 +9,8 @@ from typing import Any
 import httpx
 import pytest
 from lakewright.lakekeeper import get_table, get_tables, get_view, get_views
-from lakewright.lakekeeper.api.errors import NothingFound
-from lakewright.lakekeeper.table import TableProvider
+from lakewright.lakekeeper.api.connection.errors import NothingFound
+from lakewright.lakekeeper.table.resource import TableProvider
 
 from .conftest import Props, Resource
 

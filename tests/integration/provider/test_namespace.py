@@ -6,9 +6,9 @@ from typing import Any
 
 import httpx
 import pytest
-from lakewright.lakekeeper.api.errors import NotEmpty, Protected
-from lakewright.lakekeeper.errors import CannotCount, HoldsTables
-from lakewright.lakekeeper.namespace import NamespaceProvider
+from lakewright.lakekeeper.api.connection.errors import NotEmpty, Protected
+from lakewright.lakekeeper.provider.errors import CannotCount, HoldsTables
+from lakewright.lakekeeper.warehouse.namespace import NamespaceProvider
 
 from .conftest import Props, Resource
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from lakewright.lakekeeper.api.errors import Forbidden, Refused
-from lakewright.lakekeeper.errors import DeletedBehindBack
-from lakewright.lakekeeper.grant import GrantProvider
-from lakewright.lakekeeper.grants import GrantsProvider
-from lakewright.lakekeeper.project import ProjectProvider
-from lakewright.lakekeeper.role import RoleProvider
-from lakewright.lakekeeper.role_members import RoleMembersProvider
-from lakewright.lakekeeper.user import UserProvider
+from lakewright.lakekeeper.api.connection.errors import Forbidden, Refused
+from lakewright.lakekeeper.grants.grant import GrantProvider
+from lakewright.lakekeeper.grants.grants import GrantsProvider
+from lakewright.lakekeeper.identity.role import RoleProvider
+from lakewright.lakekeeper.identity.role_members import RoleMembersProvider
+from lakewright.lakekeeper.identity.user import UserProvider
+from lakewright.lakekeeper.provider.errors import DeletedBehindBack
+from lakewright.lakekeeper.server.project import ProjectProvider
 
 from .conftest import Props, Resource
 from .ground import TOKEN, Ground

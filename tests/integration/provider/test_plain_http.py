@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import httpx
 import pytest
-from lakewright.lakekeeper.project import ProjectProvider
-from lakewright.lakekeeper.tenant_record import TenantRecordProvider
+from lakewright.lakekeeper.server.project import ProjectProvider
+from lakewright.lakekeeper.tenant.tenant_record import TenantRecordProvider
 
 from .conftest import TOKEN, Props, Resource
 

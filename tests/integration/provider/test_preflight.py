@@ -8,12 +8,13 @@ from typing import Any
 
 import httpx
 import pytest
-from lakewright.lakekeeper.declared import UNKNOWN
-from lakewright.lakekeeper.preflight import Report, read_reports, storage
-from lakewright.lakekeeper.preflight import warehouse as preflight
-from lakewright.lakekeeper.storage import S3Profile
-from lakewright.lakekeeper.storage_credentials import AccessKey
-from lakewright.lakekeeper.warehouse import WarehouseProvider
+from lakewright.lakekeeper.preflight import Report, read_reports
+from lakewright.lakekeeper.provider.inputs import UNKNOWN
+from lakewright.lakekeeper.storage.credentials import AccessKey
+from lakewright.lakekeeper.storage.profiles import S3Profile
+from lakewright.lakekeeper.warehouse import preflight
+from lakewright.lakekeeper.warehouse import storage_preflight as storage
+from lakewright.lakekeeper.warehouse.resource import WarehouseProvider
 
 from .conftest import AwsClient, Props, Resource
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import boto3
 import httpx
 import pytest
-from lakewright.lakekeeper.bootstrap import BootstrapProvider
-from lakewright.lakekeeper.project import ProjectProvider
-from lakewright.lakekeeper.warehouse import WarehouseProvider
+from lakewright.lakekeeper.server.bootstrap import BootstrapProvider
+from lakewright.lakekeeper.server.project import ProjectProvider
+from lakewright.lakekeeper.warehouse.resource import WarehouseProvider
 from lakewright_sandbox.in_process import serving
 from lakewright_sandbox.lakekeeper.app import create_app
 from lakewright_sandbox.lakekeeper.protocol.settings import Settings

@@ -6,11 +6,11 @@ from typing import Any
 
 import httpx
 import pytest
-from lakewright.lakekeeper.api.errors import NotEmpty
-from lakewright.lakekeeper.bootstrap import BootstrapProvider
-from lakewright.lakekeeper.errors import NotOurs
-from lakewright.lakekeeper.external_id import ExternalIdProvider
-from lakewright.lakekeeper.project import ProjectProvider
+from lakewright.lakekeeper.api.connection.errors import NotEmpty
+from lakewright.lakekeeper.provider.errors import NotOurs
+from lakewright.lakekeeper.server.bootstrap import BootstrapProvider
+from lakewright.lakekeeper.server.project import ProjectProvider
+from lakewright.lakekeeper.storage.external_id import ExternalIdProvider
 
 from .conftest import Props, Resource
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import httpx
 import pytest
-from lakewright.lakekeeper.api.errors import Forbidden, UnsupportedServer
-from lakewright.lakekeeper.namespace import NamespaceProvider
-from lakewright.lakekeeper.project import ProjectProvider
-from lakewright.lakekeeper.warehouse import WarehouseProvider
+from lakewright.lakekeeper.api.connection.errors import Forbidden, UnsupportedServer
+from lakewright.lakekeeper.server.project import ProjectProvider
+from lakewright.lakekeeper.warehouse.namespace import NamespaceProvider
+from lakewright.lakekeeper.warehouse.resource import WarehouseProvider
 
 from .conftest import Props, Resource
 

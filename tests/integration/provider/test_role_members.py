@@ -8,9 +8,9 @@ from typing import Any
 import httpx
 import pytest
 from lakewright.lakekeeper import get_role_members
-from lakewright.lakekeeper.api.errors import NotGrantable, Refused
-from lakewright.lakekeeper.errors import DeletedBehindBack, NotOurs
-from lakewright.lakekeeper.role_members import RoleMembersProvider
+from lakewright.lakekeeper.api.connection.errors import NotGrantable, Refused
+from lakewright.lakekeeper.identity.role_members import RoleMembersProvider
+from lakewright.lakekeeper.provider.errors import DeletedBehindBack, NotOurs
 
 from .conftest import Props, Resource
 

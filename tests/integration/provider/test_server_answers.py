@@ -8,14 +8,14 @@ from typing import Any
 import httpx
 import pytest
 from lakewright.credentials.references import resolve
-from lakewright.lakekeeper import provider
-from lakewright.lakekeeper.api import errors
-from lakewright.lakekeeper.api.client import Client
-from lakewright.lakekeeper.api.retry import RetryPolicy
-from lakewright.lakekeeper.api.server import ServerRef
-from lakewright.lakekeeper.namespace import NamespaceProvider
-from lakewright.lakekeeper.project import ProjectProvider
-from lakewright.lakekeeper.warehouse import WarehouseProvider
+from lakewright.lakekeeper.api.connection import errors
+from lakewright.lakekeeper.api.connection.client import Client
+from lakewright.lakekeeper.api.connection.retry import RetryPolicy
+from lakewright.lakekeeper.api.connection.server import ServerRef
+from lakewright.lakekeeper.provider import base as provider
+from lakewright.lakekeeper.server.project import ProjectProvider
+from lakewright.lakekeeper.warehouse.namespace import NamespaceProvider
+from lakewright.lakekeeper.warehouse.resource import WarehouseProvider
 
 from .conftest import Props, Resource
 

@@ -9,10 +9,11 @@ from typing import Any
 
 import httpx
 import pytest
-from lakewright.lakekeeper import server_identity, settings
-from lakewright.lakekeeper.deletion_guard import DeletionGuardProvider
-from lakewright.lakekeeper.errors import DeletedBehindBack, MovedServer
-from lakewright.lakekeeper.project import ProjectProvider
+from lakewright.lakekeeper.api.connection import settings
+from lakewright.lakekeeper.provider import server_identity
+from lakewright.lakekeeper.provider.errors import DeletedBehindBack, MovedServer
+from lakewright.lakekeeper.server.project import ProjectProvider
+from lakewright.lakekeeper.tenant.deletion_guard import DeletionGuardProvider
 from lakewright_sandbox.in_process import serving
 from lakewright_sandbox.lakekeeper.app import create_app
 from lakewright_sandbox.lakekeeper.protocol.settings import Settings

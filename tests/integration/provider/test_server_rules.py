@@ -6,11 +6,11 @@ from typing import Any
 
 import httpx
 import pytest
-from lakewright.lakekeeper.api import errors
-from lakewright.lakekeeper.api.client import Client
-from lakewright.lakekeeper.api.versions import Server
-from lakewright.lakekeeper.errors import NotOurs
-from lakewright.lakekeeper.warehouse import WarehouseProvider
+from lakewright.lakekeeper.api.connection import errors
+from lakewright.lakekeeper.api.connection.client import Client
+from lakewright.lakekeeper.api.connection.versions import Server
+from lakewright.lakekeeper.provider.errors import NotOurs
+from lakewright.lakekeeper.warehouse.resource import WarehouseProvider
 
 from .conftest import Props, Resource
 

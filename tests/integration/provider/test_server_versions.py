@@ -11,17 +11,18 @@ from typing import Any
 import httpx
 import pytest
 from lakewright.credentials.references import resolve
-from lakewright.lakekeeper.api import tabulars, validation
-from lakewright.lakekeeper.api.client import Client
-from lakewright.lakekeeper.api.errors import LakekeeperError, UnsupportedServer
-from lakewright.lakekeeper.api.server import ServerRef
-from lakewright.lakekeeper.bootstrap import BootstrapProvider
-from lakewright.lakekeeper.grant import GrantProvider
-from lakewright.lakekeeper.namespace import NamespaceProvider
-from lakewright.lakekeeper.project import ProjectProvider
-from lakewright.lakekeeper.role import RoleProvider
-from lakewright.lakekeeper.task_queue_config import TaskQueueConfigProvider
-from lakewright.lakekeeper.warehouse import WarehouseProvider
+from lakewright.lakekeeper.api.catalog import tabulars
+from lakewright.lakekeeper.api.connection.client import Client
+from lakewright.lakekeeper.api.connection.errors import LakekeeperError, UnsupportedServer
+from lakewright.lakekeeper.api.connection.server import ServerRef
+from lakewright.lakekeeper.api.management import validation
+from lakewright.lakekeeper.grants.grant import GrantProvider
+from lakewright.lakekeeper.identity.role import RoleProvider
+from lakewright.lakekeeper.server.bootstrap import BootstrapProvider
+from lakewright.lakekeeper.server.project import ProjectProvider
+from lakewright.lakekeeper.warehouse.namespace import NamespaceProvider
+from lakewright.lakekeeper.warehouse.resource import WarehouseProvider
+from lakewright.lakekeeper.warehouse.task_queue_config import TaskQueueConfigProvider
 from lakewright_sandbox.in_process import serving
 from lakewright_sandbox.lakekeeper.app import create_app
 from lakewright_sandbox.lakekeeper.protocol.settings import Settings

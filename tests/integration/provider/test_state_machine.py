@@ -14,12 +14,12 @@ import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule, run_state_machine_as_test
-from lakewright.lakekeeper.namespace import NamespaceProvider
-from lakewright.lakekeeper.project import ProjectProvider
-from lakewright.lakekeeper.role import RoleProvider
-from lakewright.lakekeeper.table import TableProvider
-from lakewright.lakekeeper.user import UserProvider
-from lakewright.lakekeeper.warehouse import WarehouseProvider
+from lakewright.lakekeeper.identity.role import RoleProvider
+from lakewright.lakekeeper.identity.user import UserProvider
+from lakewright.lakekeeper.server.project import ProjectProvider
+from lakewright.lakekeeper.table.resource import TableProvider
+from lakewright.lakekeeper.warehouse.namespace import NamespaceProvider
+from lakewright.lakekeeper.warehouse.resource import WarehouseProvider
 from lakewright_sandbox.runtime.state import Sandbox
 
 from .conftest import Props

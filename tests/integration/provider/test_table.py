@@ -9,9 +9,9 @@ from typing import Any
 import httpx
 import pyarrow as pa
 import pytest
-from lakewright.lakekeeper.api.errors import Protected
-from lakewright.lakekeeper.errors import EvolutionRefused, HoldsTables, NotOurs, ReplacementRefused
-from lakewright.lakekeeper.table import TableProvider
+from lakewright.lakekeeper.api.connection.errors import Protected
+from lakewright.lakekeeper.provider.errors import EvolutionRefused, HoldsTables, NotOurs, ReplacementRefused
+from lakewright.lakekeeper.table.resource import TableProvider
 from pyiceberg.catalog import load_catalog
 from pyiceberg.table import Table as IcebergTable
 

@@ -8,13 +8,13 @@ from typing import Any
 import httpx
 import pytest
 from lakewright.credentials.references import resolve
-from lakewright.lakekeeper import provider
-from lakewright.lakekeeper.api.client import Client
-from lakewright.lakekeeper.api.errors import Conflict
-from lakewright.lakekeeper.api.retry import RetryPolicy
-from lakewright.lakekeeper.api.server import ServerRef
-from lakewright.lakekeeper.errors import DeletedBehindBack, EvolutionRefused
-from lakewright.lakekeeper.table import TableProvider
+from lakewright.lakekeeper.api.connection.client import Client
+from lakewright.lakekeeper.api.connection.errors import Conflict
+from lakewright.lakekeeper.api.connection.retry import RetryPolicy
+from lakewright.lakekeeper.api.connection.server import ServerRef
+from lakewright.lakekeeper.provider import base as provider
+from lakewright.lakekeeper.provider.errors import DeletedBehindBack, EvolutionRefused
+from lakewright.lakekeeper.table.resource import TableProvider
 from typing_extensions import override
 
 from .conftest import Props, Resource

@@ -12,8 +12,8 @@ from urllib.parse import urlsplit
 import boto3
 import httpx
 import pytest
-from lakewright.lakekeeper.errors import EvolutionRefused
-from lakewright.lakekeeper.table import TableProvider
+from lakewright.lakekeeper.provider.errors import EvolutionRefused
+from lakewright.lakekeeper.table.resource import TableProvider
 from lakewright_sandbox.runtime.state import Sandbox
 
 from .conftest import Props, Resource, wire

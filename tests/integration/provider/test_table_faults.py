@@ -10,7 +10,7 @@ from typing import Any
 
 import boto3
 import pytest
-from lakewright.lakekeeper.table import TableProvider
+from lakewright.lakekeeper.table.resource import TableProvider
 from lakewright_sandbox.runtime.state import Sandbox
 
 from .conftest import Props, Resource

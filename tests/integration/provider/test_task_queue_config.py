@@ -8,9 +8,9 @@ from typing import Any
 
 import httpx
 import pytest
-from lakewright.lakekeeper.errors import DeletedBehindBack, NotOurs
-from lakewright.lakekeeper.task_queue_config import TaskQueueConfigProvider
-from lakewright.lakekeeper.warehouse import WarehouseProvider
+from lakewright.lakekeeper.provider.errors import DeletedBehindBack, NotOurs
+from lakewright.lakekeeper.warehouse.resource import WarehouseProvider
+from lakewright.lakekeeper.warehouse.task_queue_config import TaskQueueConfigProvider
 from lakewright_sandbox.in_process import serving
 from lakewright_sandbox.lakekeeper.app import create_app
 from lakewright_sandbox.lakekeeper.protocol.settings import Settings

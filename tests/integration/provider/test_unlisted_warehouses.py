@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import httpx
 import pytest
-from lakewright.lakekeeper.api.errors import AlreadyExists, NotEmpty, NothingFound, UnsupportedServer
-from lakewright.lakekeeper.deletion_guard import DeletionGuardProvider
-from lakewright.lakekeeper.errors import CannotCount, NotOurs
-from lakewright.lakekeeper.lookup_catalog import get_warehouse, get_warehouses
-from lakewright.lakekeeper.project import ProjectProvider
-from lakewright.lakekeeper.user import UserProvider
-from lakewright.lakekeeper.warehouse import WarehouseProvider
+from lakewright.lakekeeper.api.connection.errors import AlreadyExists, NotEmpty, NothingFound, UnsupportedServer
+from lakewright.lakekeeper.identity.user import UserProvider
+from lakewright.lakekeeper.lookups.catalog import get_warehouse, get_warehouses
+from lakewright.lakekeeper.provider.errors import CannotCount, NotOurs
+from lakewright.lakekeeper.server.project import ProjectProvider
+from lakewright.lakekeeper.tenant.deletion_guard import DeletionGuardProvider
+from lakewright.lakekeeper.warehouse.resource import WarehouseProvider
 
 from .conftest import Props, Resource
 from .test_server_versions import OldServer, old, servers

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import httpx
 import pytest
-from lakewright.lakekeeper.tenant_record import TenantRecordProvider
-from lakewright.lakekeeper.warehouse import WarehouseProvider
+from lakewright.lakekeeper.tenant.tenant_record import TenantRecordProvider
+from lakewright.lakekeeper.warehouse.resource import WarehouseProvider
 from lakewright_sandbox.in_process import serving
 from lakewright_sandbox.lakekeeper.app import create_app
 from lakewright_sandbox.lakekeeper.fault_injection import FaultSwitch

@@ -7,11 +7,11 @@ from typing import Any
 import httpx
 import pytest
 from lakewright.lakekeeper import get_role, get_roles, get_user, get_users
-from lakewright.lakekeeper.api import listings
-from lakewright.lakekeeper.api.errors import Forbidden, InvalidLookUp, NoSuchPath, NothingFound, Refused
-from lakewright.lakekeeper.errors import DeletedBehindBack, NotOurs
-from lakewright.lakekeeper.role import RoleProvider
-from lakewright.lakekeeper.user import UserProvider
+from lakewright.lakekeeper.api.connection import list_cache as listings
+from lakewright.lakekeeper.api.connection.errors import Forbidden, InvalidLookUp, NoSuchPath, NothingFound, Refused
+from lakewright.lakekeeper.identity.role import RoleProvider
+from lakewright.lakekeeper.identity.user import UserProvider
+from lakewright.lakekeeper.provider.errors import DeletedBehindBack, NotOurs
 
 from .conftest import Props, Resource
 

@@ -15,10 +15,10 @@ from typing import Any
 
 import httpx
 import pytest
-from lakewright.lakekeeper.api import managed_access, paging, permissions, projects, roles, tables, users, warehouses
-from lakewright.lakekeeper.api.answers import retry_after
-from lakewright.lakekeeper.api.client import Client
-from lakewright.lakekeeper.api.errors import (
+from lakewright.lakekeeper.api.catalog import tables
+from lakewright.lakekeeper.api.connection import paging
+from lakewright.lakekeeper.api.connection.client import Client
+from lakewright.lakekeeper.api.connection.errors import (
     BadAnswer,
     InsecureEndpoint,
     LakekeeperError,
@@ -26,8 +26,10 @@ from lakewright.lakekeeper.api.errors import (
     Refused,
     TooSlow,
 )
-from lakewright.lakekeeper.api.privileges import Object
-from lakewright.lakekeeper.api.server import ServerRef
+from lakewright.lakekeeper.api.connection.privileges import Object
+from lakewright.lakekeeper.api.connection.responses import retry_after
+from lakewright.lakekeeper.api.connection.server import ServerRef
+from lakewright.lakekeeper.api.management import managed_access, permissions, projects, roles, users, warehouses
 
 from .test_client import OK, QUICK, Script, refusal
 

@@ -9,9 +9,9 @@ from urllib.parse import parse_qs
 
 import httpx
 import pytest
-from lakewright.lakekeeper.api.auth import BearerAuth, ClientCredentials, FixedToken, TokenFile, Tokens
-from lakewright.lakekeeper.api.errors import NotAuthenticated
-from lakewright.lakekeeper.api.server import ClientCredentialsAuth, ServerRef
+from lakewright.lakekeeper.api.connection.auth import BearerAuth, ClientCredentials, FixedToken, TokenFile, Tokens
+from lakewright.lakekeeper.api.connection.errors import NotAuthenticated
+from lakewright.lakekeeper.api.connection.server import ClientCredentialsAuth, ServerRef
 from pydantic import ValidationError
 
 SETTINGS = ClientCredentialsAuth(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import httpx
 import pytest
-from lakewright.lakekeeper.api.client import Client
-from lakewright.lakekeeper.api.errors import (
+from lakewright.lakekeeper.api.connection.client import Client
+from lakewright.lakekeeper.api.connection.errors import (
     Busy,
     Forbidden,
     LakekeeperError,
@@ -17,8 +17,8 @@ from lakewright.lakekeeper.api.errors import (
     Unconfirmed,
     Unreachable,
 )
-from lakewright.lakekeeper.api.retry import RetryPolicy
-from lakewright.lakekeeper.api.server import ServerRef
+from lakewright.lakekeeper.api.connection.retry import RetryPolicy
+from lakewright.lakekeeper.api.connection.server import ServerRef
 
 Answer = httpx.Response | Exception
 QUICK = RetryPolicy(attempts=4, first_wait=0.001, longest_wait=0.002)

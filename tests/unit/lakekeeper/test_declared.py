@@ -7,21 +7,21 @@ from typing import Any
 
 import dill
 import pytest
-from lakewright.lakekeeper import difference
-from lakewright.lakekeeper.bootstrap import BootstrapProvider
-from lakewright.lakekeeper.declared import UNKNOWN, Replace, Rotate, StateOnly, Update, has_unknown
-from lakewright.lakekeeper.deletion_guard import DeletionGuardProvider
-from lakewright.lakekeeper.external_id import ExternalIdProvider
-from lakewright.lakekeeper.grant import GrantProvider
-from lakewright.lakekeeper.grants import GrantsProvider
-from lakewright.lakekeeper.namespace import NamespaceProvider
-from lakewright.lakekeeper.project import ProjectProvider
-from lakewright.lakekeeper.role import RoleProvider
-from lakewright.lakekeeper.role_members import RoleMembersProvider
-from lakewright.lakekeeper.task_queue_config import TaskQueueConfigProvider
-from lakewright.lakekeeper.user import UserProvider
-from lakewright.lakekeeper.warehouse import WarehouseProvider
-from lakewright.lakekeeper.warehouse_model import WarehouseArgs
+from lakewright.lakekeeper.grants.grant import GrantProvider
+from lakewright.lakekeeper.grants.grants import GrantsProvider
+from lakewright.lakekeeper.identity.role import RoleProvider
+from lakewright.lakekeeper.identity.role_members import RoleMembersProvider
+from lakewright.lakekeeper.identity.user import UserProvider
+from lakewright.lakekeeper.provider import diff as difference
+from lakewright.lakekeeper.provider.inputs import UNKNOWN, Replace, Rotate, StateOnly, Update, has_unknown
+from lakewright.lakekeeper.server.bootstrap import BootstrapProvider
+from lakewright.lakekeeper.server.project import ProjectProvider
+from lakewright.lakekeeper.storage.external_id import ExternalIdProvider
+from lakewright.lakekeeper.tenant.deletion_guard import DeletionGuardProvider
+from lakewright.lakekeeper.warehouse.model import WarehouseArgs
+from lakewright.lakekeeper.warehouse.namespace import NamespaceProvider
+from lakewright.lakekeeper.warehouse.resource import WarehouseProvider
+from lakewright.lakekeeper.warehouse.task_queue_config import TaskQueueConfigProvider
 from pulumi.dynamic import ResourceProvider
 from pulumi.dynamic.dynamic import serialize_provider
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from lakewright.lakekeeper.api.errors import (
+from lakewright.lakekeeper.api.connection.errors import (
     AlreadyExists,
     Busy,
     Conflict,

@@ -7,14 +7,14 @@ from typing import Any
 
 import httpx
 import pytest
-from lakewright.lakekeeper.api import grants, permissions
-from lakewright.lakekeeper.api.client import Client
-from lakewright.lakekeeper.api.errors import Forbidden, NoSuchPath, NotAuthenticated
-from lakewright.lakekeeper.api.privileges import Held, Object
-from lakewright.lakekeeper.api.retry import RetryPolicy
-from lakewright.lakekeeper.api.server import ServerRef
-from lakewright.lakekeeper.api.versions import server_of
-from lakewright.lakekeeper.claims import Claim, Claims
+from lakewright.lakekeeper.api.connection.client import Client
+from lakewright.lakekeeper.api.connection.errors import Forbidden, NoSuchPath, NotAuthenticated
+from lakewright.lakekeeper.api.connection.privileges import Held, Object
+from lakewright.lakekeeper.api.connection.retry import RetryPolicy
+from lakewright.lakekeeper.api.connection.server import ServerRef
+from lakewright.lakekeeper.api.connection.versions import server_of
+from lakewright.lakekeeper.api.management import grants, permissions
+from lakewright.lakekeeper.provider.ownership_conflicts import Claim, Claims
 
 ANN = Held("select", "user", "oidc~ann")
 WAREHOUSE = Object("warehouse", warehouse_id="w", project_id="p")

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from lakewright.lakekeeper.api import listings
-from lakewright.lakekeeper.api.errors import Forbidden, Refused, TooSlow
-from lakewright.lakekeeper.api.listings import MAX_AGE, Listings
+from lakewright.lakekeeper.api.connection import list_cache as listings
+from lakewright.lakekeeper.api.connection.errors import Forbidden, Refused, TooSlow
+from lakewright.lakekeeper.api.connection.list_cache import MAX_AGE, Listings
 
 
 class Clock:

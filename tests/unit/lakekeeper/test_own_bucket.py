@@ -1,7 +1,7 @@
 """What counts as the content of a bucket of the stack."""
 
 import pytest
-from lakewright.lakekeeper.own_bucket import Entry
+from lakewright.lakekeeper.buckets.own_bucket import Entry
 
 TABLE = "data/executions/01a2032a-f903-7922-b811-69213f8eb6ba"
 

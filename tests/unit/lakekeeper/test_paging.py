@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import httpx
 import pytest
-from lakewright.lakekeeper.api.errors import Refused
-from lakewright.lakekeeper.api.paging import pages
+from lakewright.lakekeeper.api.connection.errors import Refused
+from lakewright.lakekeeper.api.connection.paging import pages
 
 from .test_client import Script, refusal
 

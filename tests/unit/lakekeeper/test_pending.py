@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pulumi
 import pytest
-from lakewright.lakekeeper import pending
-from lakewright.lakekeeper.options import not_imported
+from lakewright.lakekeeper.provider import pending_creations as pending
+from lakewright.lakekeeper.provider.options import not_imported
 
 
 @pytest.fixture

@@ -6,12 +6,12 @@ import json
 from typing import Any
 
 import pytest
-from lakewright.lakekeeper.api.errors import Busy, LakekeeperError, Refused
-from lakewright.lakekeeper.role import RoleProvider
-from lakewright.lakekeeper.storage_credentials import GOOGLE_KEY_FIELDS
-from lakewright.lakekeeper.warehouse import WarehouseProvider
-from lakewright.lakekeeper.warehouse_changes import is_not_yet, patiently
-from lakewright.lakekeeper.warehouse_model import WarehouseArgs
+from lakewright.lakekeeper.api.connection.errors import Busy, LakekeeperError, Refused
+from lakewright.lakekeeper.identity.role import RoleProvider
+from lakewright.lakekeeper.storage.credentials import GOOGLE_KEY_FIELDS
+from lakewright.lakekeeper.warehouse.changes import is_not_yet, patiently
+from lakewright.lakekeeper.warehouse.model import WarehouseArgs
+from lakewright.lakekeeper.warehouse.resource import WarehouseProvider
 from lakewright.spec import SpecError
 from lakewright.spec.reading import parse_spec
 

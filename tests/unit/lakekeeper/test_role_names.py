@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from lakewright.lakekeeper.errors import RemovalRefused
-from lakewright.lakekeeper.tenant_record import TenantRecordProvider
+from lakewright.lakekeeper.provider.errors import RemovalRefused
+from lakewright.lakekeeper.tenant.tenant_record import TenantRecordProvider
 from lakewright.spec.reading import parse_spec
 
 TENANT = "a" * 32

@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 from lakewright.credentials.references import UnresolvedCredential
-from lakewright.lakekeeper import difference
-from lakewright.lakekeeper.declared import UNKNOWN, Replace, Update
-from lakewright.lakekeeper.storage import profile_observed, profile_request
-from lakewright.lakekeeper.storage_credentials import GoogleServiceAccount, credential_request
-from lakewright.lakekeeper.warehouse import WarehouseProvider
-from lakewright.lakekeeper.warehouse_model import WarehouseArgs, create_request, storage_request
+from lakewright.lakekeeper.provider import diff as difference
+from lakewright.lakekeeper.provider.inputs import UNKNOWN, Replace, Update
+from lakewright.lakekeeper.storage.credentials import GoogleServiceAccount, credential_request
+from lakewright.lakekeeper.storage.profiles import profile_observed, profile_request
+from lakewright.lakekeeper.warehouse.model import WarehouseArgs, create_request, storage_request
+from lakewright.lakekeeper.warehouse.resource import WarehouseProvider
 
 SCHEMAS = json.loads((Path(__file__).parent / "openapi-storage.json").read_text())["components"]["schemas"]
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from lakewright.lakekeeper.table_args import TableArgs
-from lakewright.lakekeeper.table_observed import observed
-from lakewright.lakekeeper.table_requests import Commit, commit, create_request
-from lakewright.lakekeeper.table_schema import ids_by_path
+from lakewright.lakekeeper.table.args import TableArgs
+from lakewright.lakekeeper.table.observed import observed
+from lakewright.lakekeeper.table.requests import Commit, commit, create_request
+from lakewright.lakekeeper.table.schema.columns import ids_by_path
 from pydantic import ValidationError
 
 Props = dict[str, Any]

@@ -7,10 +7,10 @@ from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from lakewright.lakekeeper.table_args import TableArgs
-from lakewright.lakekeeper.table_observed import observed
-from lakewright.lakekeeper.table_requests import commit, create_request
-from lakewright.lakekeeper.table_schema import current_schema, ids_by_path, paths
+from lakewright.lakekeeper.table.args import TableArgs
+from lakewright.lakekeeper.table.observed import observed
+from lakewright.lakekeeper.table.requests import commit, create_request
+from lakewright.lakekeeper.table.schema.columns import current_schema, ids_by_path, paths
 from lakewright_sandbox.lakekeeper.catalog.metadata.table_builder import TableBuilder
 from lakewright_sandbox.lakekeeper.catalog.metadata.table_metadata import new_metadata
 from lakewright_sandbox.lakekeeper.catalog.metadata.table_updates import apply_updates

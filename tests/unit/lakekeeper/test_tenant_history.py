@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from lakewright.lakekeeper.errors import RemovalRefused
-from lakewright.lakekeeper.tenant_history import RecordedWarehouse, added, removed, threatened
-from lakewright.lakekeeper.tenant_record import TenantRecordArgs, TenantRecordProvider
+from lakewright.lakekeeper.provider.errors import RemovalRefused
+from lakewright.lakekeeper.tenant.tenant_history import RecordedWarehouse, added, removed, threatened
+from lakewright.lakekeeper.tenant.tenant_record import TenantRecordArgs, TenantRecordProvider
 from lakewright.names.key_prefixes import overlaps
 
 SERVER = {"endpoint": "http://127.0.0.1:1"}

@@ -7,21 +7,21 @@ from copy import deepcopy
 from typing import Any
 
 import pytest
-from lakewright.lakekeeper import claims
-from lakewright.lakekeeper.bootstrap import BootstrapProvider
-from lakewright.lakekeeper.declared import UNKNOWN
-from lakewright.lakekeeper.deletion_guard import DeletionGuardProvider
-from lakewright.lakekeeper.grant import GrantProvider
-from lakewright.lakekeeper.grants import GrantsProvider
-from lakewright.lakekeeper.namespace import NamespaceProvider
-from lakewright.lakekeeper.project import ProjectProvider
-from lakewright.lakekeeper.provider import LakekeeperProvider
-from lakewright.lakekeeper.role import RoleProvider
-from lakewright.lakekeeper.role_members import RoleMembersProvider
-from lakewright.lakekeeper.table import TableProvider
-from lakewright.lakekeeper.task_queue_config import TaskQueueConfigProvider
-from lakewright.lakekeeper.user import UserProvider
-from lakewright.lakekeeper.warehouse import WarehouseProvider
+from lakewright.lakekeeper.grants.grant import GrantProvider
+from lakewright.lakekeeper.grants.grants import GrantsProvider
+from lakewright.lakekeeper.identity.role import RoleProvider
+from lakewright.lakekeeper.identity.role_members import RoleMembersProvider
+from lakewright.lakekeeper.identity.user import UserProvider
+from lakewright.lakekeeper.provider import ownership_conflicts as claims
+from lakewright.lakekeeper.provider.base import LakekeeperProvider
+from lakewright.lakekeeper.provider.inputs import UNKNOWN
+from lakewright.lakekeeper.server.bootstrap import BootstrapProvider
+from lakewright.lakekeeper.server.project import ProjectProvider
+from lakewright.lakekeeper.table.resource import TableProvider
+from lakewright.lakekeeper.tenant.deletion_guard import DeletionGuardProvider
+from lakewright.lakekeeper.warehouse.namespace import NamespaceProvider
+from lakewright.lakekeeper.warehouse.resource import WarehouseProvider
+from lakewright.lakekeeper.warehouse.task_queue_config import TaskQueueConfigProvider
 
 Props = dict[str, Any]
 Path = tuple[str | int, ...]

@@ -6,9 +6,9 @@ import subprocess
 import sys
 
 import pytest
-from lakewright.lakekeeper.api.errors import UnsupportedServer
-from lakewright.lakekeeper.api.privileges import ObjectKind
-from lakewright.lakekeeper.api.versions import server_of
+from lakewright.lakekeeper.api.connection.errors import UnsupportedServer
+from lakewright.lakekeeper.api.connection.privileges import ObjectKind
+from lakewright.lakekeeper.api.connection.versions import server_of
 
 AT = "http://lake.test"
 
@@ -85,6 +85,6 @@ def test_the_provider_imports_nothing_heavy() -> None:
 
 
 def test_the_client_does_without_pulumi() -> None:
-    code = "import sys; import lakewright.lakekeeper.api.contents; print(*sorted(sys.modules))"
+    code = "import sys; import lakewright.lakekeeper.api.catalog.contents; print(*sorted(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert "pulumi" not in done.stdout.split()

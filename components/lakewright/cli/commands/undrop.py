@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from datetime import datetime
     from pathlib import Path
 
-    from lakewright.lakekeeper.undropping import Dropped, Warehouse
+    from lakewright.lakekeeper.lookups.undropping import Dropped, Warehouse
 
 _TYPE = "pulumi-python:dynamic/lakekeeper:Warehouse"
 
@@ -45,7 +45,7 @@ def undrop(
         _list(_beneath(warehouses, table), as_json=as_json)
         return
     chosen, *others = _meant(warehouses, table, tabular_id)
-    from lakewright.lakekeeper import undropping  # noqa: PLC0415 - `--help` needs no client
+    from lakewright.lakekeeper.lookups import undropping  # noqa: PLC0415 - `--help` needs no client
 
     undropping.bring_back(chosen)
     if as_json:
@@ -61,9 +61,9 @@ def _warehouses(stack: str, directory: Path) -> dict[str, Warehouse]:
     from lakewright_engine.state.outputs import opened  # noqa: PLC0415 - `--help` needs no engine
 
     from lakewright.credentials import references as credentials  # noqa: PLC0415
-    from lakewright.lakekeeper.api.client import shared  # noqa: PLC0415
-    from lakewright.lakekeeper.api.server import ServerRef  # noqa: PLC0415
-    from lakewright.lakekeeper.undropping import Warehouse  # noqa: PLC0415
+    from lakewright.lakekeeper.api.connection.client import shared  # noqa: PLC0415
+    from lakewright.lakekeeper.api.connection.server import ServerRef  # noqa: PLC0415
+    from lakewright.lakekeeper.lookups.undropping import Warehouse  # noqa: PLC0415
 
     project, backend = existing_stack(directory, stack)
     settings = project.stack_config(stack)
@@ -88,8 +88,8 @@ def _one_of(warehouses: dict[str, Warehouse], name: str) -> Warehouse:
 
 def _meant(warehouses: dict[str, Warehouse], table: str | None, tabular_id: str | None) -> list[Dropped]:
     """The dropped table that is to come back, and the others that had its name."""
-    from lakewright.lakekeeper import undropping  # noqa: PLC0415
-    from lakewright.lakekeeper.api.errors import NothingFound  # noqa: PLC0415
+    from lakewright.lakekeeper.api.connection.errors import NothingFound  # noqa: PLC0415
+    from lakewright.lakekeeper.lookups import undropping  # noqa: PLC0415
 
     if table is not None:
         name = _name(table)
@@ -113,7 +113,7 @@ def _name(text: str) -> QualifiedName:
 
 def _beneath(warehouses: dict[str, Warehouse], prefix: str | None) -> list[Dropped]:
     """What can be brought back in all warehouses, or below `WAREHOUSE`, `WAREHOUSE.NAMESPACE` or a table's name."""
-    from lakewright.lakekeeper import undropping  # noqa: PLC0415
+    from lakewright.lakekeeper.lookups import undropping  # noqa: PLC0415
 
     parts = parse_parts(prefix) if prefix else []
     if prefix and not parts:

@@ -3,10 +3,11 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from lakewright.lakekeeper.api import listings, projects, warehouses
-from lakewright.lakekeeper.api.client import Client
-from lakewright.lakekeeper.api.errors import Refused
-from lakewright.lakekeeper.own_bucket import OwnBucket
+from lakewright.lakekeeper.api.connection import list_cache as listings
+from lakewright.lakekeeper.api.connection.client import Client
+from lakewright.lakekeeper.api.connection.errors import Refused
+from lakewright.lakekeeper.api.management import projects, warehouses
+from lakewright.lakekeeper.buckets.own_bucket import OwnBucket
 from lakewright.lakekeeper.preflight.places import Neighbour, place_of
 from lakewright.names import key_prefixes
 

@@ -1,0 +1,229 @@
+"""Bearer tokens for requests: none, fixed, from a file, or from an identity provider by OAuth2 client credentials."""
+
+import re
+import ssl
+import threading
+import time
+from collections.abc import Callable, Generator
+from pathlib import Path
+from typing import Any, Protocol, cast
+
+import httpx
+from typing_extensions import override
+
+from lakewright.lakekeeper.api.connection.deadline import call_within, enforce_deadlines
+from lakewright.lakekeeper.api.connection.errors import Call, NotAuthenticated
+from lakewright.lakekeeper.api.connection.plain_http import require_tls
+from lakewright.lakekeeper.api.connection.responses import ENCODINGS, MEBIBYTE, UnusableAnswerError, bounded, parse_json
+from lakewright.lakekeeper.api.connection.retry import RetryPolicy, TryAgain
+from lakewright.lakekeeper.api.connection.server import (
+    ClientCredentialsAuth,
+    NoAuth,
+    ServerRef,
+    TokenAuth,
+    TokenFileAuth,
+)
+from lakewright.lakekeeper.api.connection.tls import hint
+
+Resolve = Callable[[str], str]
+"""Turns a reference into its secret."""
+
+EARLY = 0.2
+"""A token is renewed when this part of its life is left."""
+
+TOKEN = re.compile(r"[\x21-\x7e]+")
+"""What a header takes for a token; wider than RFC 6750, 2.1, since only the server knows what it gives out."""
+
+RETRY = RetryPolicy(attempts=3)
+TOKEN_WITHIN = 30.0
+"""Seconds that a token endpoint has for its whole answer."""
+
+PASSING = frozenset({408, 429, 500, 502, 503, 504})
+"""What a token endpoint answers when it is not the request's fault."""
+
+
+class Tokens(Protocol):
+    """Where tokens come from."""
+
+    def current(self) -> str:
+        """A token that is thought to be good."""
+        ...
+
+    def renewed(self, rejected: str) -> str:
+        """Another token after the server rejected one; the same if there is no other."""
+        ...
+
+
+class FixedToken(Tokens):
+    """A token by reference, looked up again when it is rejected."""
+
+    def __init__(self, reference: str, resolve: Resolve) -> None:
+        self._reference, self._resolve = reference, resolve
+        self._token: str | None = None
+
+    def current(self) -> str:
+        if self._token is None:
+            self._token = self._looked_up()
+        return self._token
+
+    @override
+    def renewed(self, rejected: str) -> str:
+        self._token = self._looked_up()
+        return self._token
+
+    def _looked_up(self) -> str:
+        """Without the line's end that secrets often get on their way into a variable."""
+        return self._resolve(self._reference).strip()
+
+
+class TokenFile(Tokens):
+    """A token in a file, read at each use."""
+
+    def __init__(self, path: str) -> None:
+        self._path = Path(path)
+
+    def current(self) -> str:
+        try:
+            return self._path.read_text(encoding="utf-8").strip()
+        except (OSError, UnicodeDecodeError) as error:
+            raise NotAuthenticated(f"token file {self._path} cannot be read: {type(error).__name__}") from None
+
+    @override
+    def renewed(self, rejected: str) -> str:
+        return self.current()
+
+
+class ClientCredentials(Tokens):
+    """OAuth2 client credentials (RFC 6749, 4.4): one request at a time, renewed early."""
+
+    def __init__(
+        self,
+        settings: ClientCredentialsAuth,
+        resolve: Resolve,
+        http: httpx.Client,
+        now: Callable[[], float] = time.monotonic,
+        retry: RetryPolicy = RETRY,
+    ) -> None:
+        self._settings, self._resolve, self._http, self._now, self._retry = settings, resolve, http, now, retry
+        self._lock = threading.Lock()
+        self._token, self._renew_at = "", 0.0
+
+    def current(self) -> str:
+        with self._lock:
+            if not self._token or self._now() >= self._renew_at:
+                self._fetch()
+            return self._token
+
+    def renewed(self, rejected: str) -> str:
+        with self._lock:
+            if self._token == rejected:  # else another thread has renewed it already
+                self._fetch()
+            return self._token
+
+    def _fetch(self) -> None:
+        settings = self._settings
+        form = {
+            "grant_type": "client_credentials",
+            "client_id": settings.client_id,
+            "client_secret": self._resolve(settings.client_secret),
+        }
+        form |= {"scope": settings.scope} if settings.scope else {}
+        form |= {"audience": settings.audience} if settings.audience else {}
+        self._token, lifetime = self._retry.run(lambda: self._asked(form))
+        self._renew_at = self._now() + lifetime * (1 - EARLY)
+
+    def _asked(self, form: dict[str, str]) -> tuple[str, float]:
+        """A token and its life in seconds. Asking again does no harm, so whatever may pass is tried again."""
+        settings = self._settings
+        try:
+            with call_within(TOKEN_WITHIN):
+                answer = self._http.post(settings.token_url, data=form)
+        except UnusableAnswerError as unusable:
+            raise NotAuthenticated(f"token endpoint {settings.token_url}: the answer {unusable}.") from None
+        except httpx.HTTPError as error:
+            reason = str(error) if isinstance(error, httpx.ConnectError) else ""
+            because = f" ({reason})" if reason else ""
+            raise TryAgain(
+                NotAuthenticated(
+                    f"token endpoint {settings.token_url} did not answer: {type(error).__name__}{because}."
+                    f"{hint(reason)}"
+                )
+            ) from None
+        token, lifetime = _token_of(answer)
+        if answer.status_code == 200 and token:
+            return token, lifetime
+        refused = NotAuthenticated(
+            f"token endpoint {settings.token_url} gave no token to client {settings.client_id}:"
+            f" it answered {answer.status_code} {_reason(answer)}".rstrip()
+        )
+        raise TryAgain(refused) if answer.status_code in PASSING else refused
+
+
+def token_client(verify: ssl.SSLContext | bool = True, transport: httpx.BaseTransport | None = None) -> httpx.Client:
+    """Return the HTTP client for a token endpoint; its answers are small."""
+    client = httpx.Client(
+        timeout=TOKEN_WITHIN,
+        verify=verify,
+        transport=transport,
+        headers={"accept-encoding": ENCODINGS},
+        event_hooks={"response": [bounded(MEBIBYTE)]},
+    )
+    enforce_deadlines(client)
+    return client
+
+
+def _body(answer: httpx.Response) -> dict[str, Any]:
+    body = parse_json(Call("POST", answer.request.url.path, str(answer.request.url.host)), answer)
+    return cast(dict[str, Any], body) if isinstance(body, dict) else {}
+
+
+def _token_of(answer: httpx.Response) -> tuple[str, float]:
+    body = _body(answer)
+    token, lifetime = body.get("access_token"), body.get("expires_in", 300)
+    return (token if isinstance(token, str) else ""), (float(lifetime) if isinstance(lifetime, int | float) else 300.0)
+
+
+def _reason(answer: httpx.Response) -> str:
+    """The error code of RFC 6749, 5.2. The description is left out: it may repeat what was sent."""
+    code = _body(answer).get("error")
+    return code if isinstance(code, str) else ""
+
+
+class BearerAuth(httpx.Auth):
+    """Adds the token; one more try with another one when the server answers 401."""
+
+    def __init__(self, tokens: Tokens) -> None:
+        self._tokens = tokens
+
+    def auth_flow(self, request: httpx.Request) -> Generator[httpx.Request, httpx.Response, None]:
+        token = self._tokens.current()
+        request.headers["Authorization"] = _bearer(token)
+        answer = yield request
+        if answer.status_code == 401:
+            request.headers["Authorization"] = _bearer(self._tokens.renewed(token))
+            yield request
+
+
+def _bearer(token: str) -> str:
+    """Raises NotAuthenticated for what no header can hold; its value is not told."""
+    if not TOKEN.fullmatch(token):
+        found = "is empty" if not token else "has spaces, line breaks or other characters that no token has"
+        raise NotAuthenticated(f"the token {found}. Check what `auth` of the server's settings refers to.")
+    return f"Bearer {token}"
+
+
+def auth_for(server: ServerRef, resolve: Resolve, verify: ssl.SSLContext | bool = True) -> httpx.Auth | None:
+    """Return httpx's authentication for a server's `auth`. `verify` is for the token endpoint.
+
+    Raises InsecureEndpoint where a token or secret would leave this machine without TLS.
+    """
+    require_tls(server)
+    match auth := server.auth:
+        case NoAuth():
+            return None
+        case TokenAuth(token=reference):
+            return BearerAuth(FixedToken(reference, resolve))
+        case TokenFileAuth(path=path):
+            return BearerAuth(TokenFile(path))
+        case ClientCredentialsAuth():
+            return BearerAuth(ClientCredentials(auth, resolve, token_client(verify)))

@@ -1,0 +1,171 @@
+"""One HTTP client per server and process: sends calls, again where that is safe, and turns refusals into errors."""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Literal, cast
+
+from lakewright.lakekeeper.api.connection import errors, versions
+from lakewright.lakekeeper.api.connection import list_cache as listings
+from lakewright.lakekeeper.api.connection.retry import RetryPolicy, TryAgain
+from lakewright.lakekeeper.api.connection.server import ServerRef
+
+if TYPE_CHECKING:
+    import httpx
+
+    from lakewright.lakekeeper.api.connection.auth import Resolve
+
+Params = Mapping[str, str | int | bool | list[str]]
+Method = Literal["GET", "HEAD", "POST", "PUT", "DELETE"]
+
+_WAREHOUSE_CALL = re.compile(r"/(?:catalog/v1|management/v1/warehouse)/([0-9a-f-]{36})/")
+"""Matches the path of a call within one warehouse."""
+
+
+class Client:
+    """Calls one Lakekeeper server. Safe to share between threads."""
+
+    def __init__(
+        self,
+        server: ServerRef,
+        resolve: Resolve,
+        *,
+        retry: RetryPolicy | None = None,
+        transport: httpx.BaseTransport | None = None,
+    ) -> None:
+        self.endpoint = server.endpoint
+        self._project_id = server.project_id
+        self._retry = retry or RetryPolicy()
+        from lakewright.lakekeeper.api.connection.transport import Sender  # noqa: PLC0415 - a program that only declares sends nothing
+
+        self._sender = Sender(server, resolve, transport)
+        self._lock = threading.Lock()
+        self._server: versions.Server | None = None
+
+    def server(self) -> versions.Server:
+        """What the server is; asked once. Raises UnsupportedServer if it is too old."""
+        with self._lock:
+            if self._server is None:
+                self._server = self.server_now()
+            return self._server
+
+    def server_now(self) -> versions.Server:
+        """What the server is at this moment."""
+        try:
+            info = self.json("GET", "/management/v1/info")
+        except errors.NoSuchPath as missing:
+            missing.add("Is this a Lakekeeper server? `endpoint` is its address without `/management` or `/catalog`.")
+            raise
+        return versions.server_of(self.endpoint, info)
+
+    def json(self, method: Method, path: str, **options: Any) -> dict[str, Any]:
+        """The JSON object that a call answers with; options as for `call`."""
+        answer = self.call(method, path, **options)
+        from lakewright.lakekeeper.api.connection.responses import parse_json  # noqa: PLC0415 - as above: it imports httpx
+
+        call = errors.Call(method, path, self.endpoint)
+        body = parse_json(call, answer)
+        if not isinstance(body, dict):
+            raise errors.Refused(
+                f"{call} answered {answer.status_code} without a JSON object. Is this a Lakekeeper server?",
+                status=answer.status_code,
+            )
+        return cast(dict[str, Any], body)
+
+    def call(
+        self,
+        method: Method,
+        path: str,
+        *,
+        body: Mapping[str, Any] | None = None,
+        params: Params | None = None,
+        project: str | None = None,
+        headers: Mapping[str, str] | None = None,
+        probes: bool = False,
+        idempotent: bool = True,
+    ) -> httpx.Response:
+        """Send a call and return its answer, which is a success. With `probes`, the server tries a storage in it.
+
+        A call that is not idempotent is never sent again once it may have been applied: TooSlow or Unconfirmed is
+        raised, and the caller has to look.
+        """
+        call = errors.Call(method, path, self.endpoint)
+        project = project or self._project_id
+        request: dict[str, Any] = {
+            "params": _query(params),
+            "headers": {**(headers or {}), **({"x-project-id": project} if project else {})},
+        }
+        if body is not None:
+            request["json"] = body
+
+        turned_away = False
+
+        def attempt() -> httpx.Response:
+            nonlocal turned_away
+            try:
+                return self._sender.once(call, request, probes=probes, idempotent=idempotent)
+            except TryAgain as again:
+                turned_away |= isinstance(again.error, errors.Refused) and again.error.status in {429, 503}
+                raise
+            except errors.AlreadyExists as taken:
+                taken.after_retry = turned_away
+                raise
+            except errors.NotFound as missing:
+                if not self._is_active_now(missing, path):
+                    raise
+            return self._sender.once(call, request, probes=probes, idempotent=idempotent)
+
+        if method in {"GET", "HEAD"}:
+            return self._retry.run(attempt)
+        listings.forget()
+        try:
+            return self._retry.run(attempt)
+        finally:
+            listings.forget()
+
+    def _is_active_now(self, missing: errors.NotFound, path: str) -> bool:
+        """Return whether a server denied an active warehouse.
+
+        Servers cache a warehouse's status for a minute. Reading the warehouse updates that cache.
+        """
+        warehouse = _WAREHOUSE_CALL.match(path)
+        if missing.kind != "NoSuchWarehouseException" or warehouse is None:
+            return False
+        read = errors.Call("GET", f"/management/v1/warehouse/{warehouse[1]}", self.endpoint)
+        try:
+            found = self._sender.once(read, {}, probes=False, idempotent=True)
+        except errors.Refused:
+            return False
+        from lakewright.lakekeeper.api.connection.responses import parse_json  # noqa: PLC0415
+
+        body = parse_json(read, found)
+        return isinstance(body, dict) and cast(dict[str, Any], body).get("status") == "active"
+
+    def close(self) -> None:
+        """Close its connections."""
+        self._sender.close()
+
+
+def _query(params: Params | None) -> list[tuple[str, str]] | None:
+    if not params:
+        return None
+    pairs: list[tuple[str, str]] = []
+    for key, value in params.items():
+        for item in value if isinstance(value, list) else [value]:
+            pairs.append((key, str(item).lower() if isinstance(item, bool) else str(item)))
+    return pairs
+
+
+_clients: dict[str, Client] = {}
+_clients_lock = threading.Lock()
+
+
+def shared(server: ServerRef, resolve: Callable[[str], str]) -> Client:
+    """The client of this process for a server; its connections are kept alive."""
+    key = server.model_dump_json()
+    with _clients_lock:
+        if key not in _clients:
+            _clients[key] = Client(server, resolve)
+        return _clients[key]

@@ -1,0 +1,132 @@
+"""Lists that many readers share: asked for once by all who read at about the same time, forgotten at every write.
+
+A refresh reads each resource by itself; with one list for all of them it costs a few calls instead of one per object.
+Lists are filtered by rights and may be refused: what is absent from one is looked up by itself before it is "gone".
+"""
+
+import threading
+import time
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from concurrent.futures import Future
+from typing import Any, TypeVar
+
+from lakewright.lakekeeper.api.connection.errors import Refused
+
+T = TypeVar("T")
+
+MAX_AGE = 1.0
+"""Seconds after its answer in which a list is shared: within one refresh, and never with what comes after it."""
+
+
+RUN_AGE = 60.0
+"""Seconds in which a list is shared by readers that know what their own writes change in it."""
+
+
+class _Answer:
+    def __init__(self) -> None:
+        self.result: Future[Any] = Future()
+        self.came: float | None = None
+        """When; None while the call is under way."""
+
+
+class Listings:
+    """Answers by key. Readers that come while a list is under way wait for it. Safe to share between threads."""
+
+    def __init__(self, now: Callable[[], float] = time.monotonic, max_age: float = MAX_AGE) -> None:
+        self._now, self._max_age = now, max_age
+        self._lock = threading.Lock()
+        self._answers: dict[Hashable, _Answer] = {}
+
+    def shared(self, key: Hashable, fetch: Callable[[], T]) -> T:
+        """What `fetch` answers, or answered a moment ago. Its error reaches those who waited, and is not kept."""
+        answer, ours = self._answer_for(key)
+        if ours:
+            try:
+                found = fetch()
+                answer.came = self._now()
+                answer.result.set_result(found)
+            except BaseException as error:  # noqa: BLE001 - raised below, here and wherever somebody waits
+                with self._lock:
+                    if self._answers.get(key) is answer:
+                        del self._answers[key]
+                answer.result.set_exception(error)
+        return answer.result.result()
+
+    def _answer_for(self, key: Hashable) -> tuple[_Answer, bool]:
+        """The answer to wait for, and whether it is the caller who asks for it."""
+        with self._lock:
+            answer = self._answers.get(key)
+            if answer is not None and (answer.came is None or self._now() - answer.came <= self._max_age):
+                return answer, False
+            answer = self._answers[key] = _Answer()
+            return answer, True
+
+    def forget(self) -> None:
+        """Share nothing that was asked for until now."""
+        with self._lock:
+            self._answers.clear()
+
+
+class Index:
+    """The objects of a list by their ids, read page by page as far as somebody looks. Safe to share between threads.
+
+    Pages of some lists name a next one for as long as they are not empty: most readers never need that one.
+    """
+
+    def __init__(self, pages: Iterable[Iterable[dict[str, Any]]]) -> None:
+        """Reads the first page. Raises what that call raises."""
+        self._pages: Iterator[Iterable[dict[str, Any]]] = iter(pages)
+        self._known: dict[str, dict[str, Any]] = {}
+        self._lock = threading.Lock()
+        self._read()
+
+    def get(self, key: str) -> dict[str, Any] | None:
+        """An object, or None where no page has it, or where the server refuses to go on."""
+        with self._lock:
+            try:
+                while key not in self._known and self._read():
+                    pass
+            except Refused:
+                return None
+            return self._known.get(key)
+
+    def _read(self) -> bool:
+        page = next(self._pages, None)
+        self._known |= {str(one["id"]): one for one in page or ()}
+        return page is not None
+
+
+_of_process = Listings()
+_of_run = Listings(max_age=RUN_AGE)
+
+
+def shared(key: Hashable, fetch: Callable[[], T]) -> T:
+    """As `Listings.shared`, among all readers of this process. A key holds the client, since rights differ."""
+    return _of_process.shared(key, fetch)
+
+
+def shared_unless_refused(key: Hashable, fetch: Callable[[], T]) -> T | None:
+    """A shared list, or None where the server does not give it: then each object is looked up by itself."""
+
+    def attempt() -> T | None:
+        try:
+            return fetch()
+        except Refused:
+            return None
+
+    return shared(key, attempt)
+
+
+def shared_in_run(key: Hashable, fetch: Callable[[], T]) -> T:
+    """As `shared`, for longer and through writes, until `forget_run`."""
+    return _of_run.shared(key, fetch)
+
+
+def forget_run() -> None:
+    """Let readers of `shared_in_run` ask again: something was added to what they share."""
+    _of_run.forget()
+
+
+def forget() -> None:
+    """Share nothing that was asked for until now. Every client does so before and after a write."""
+    _of_process.forget()

@@ -1,0 +1,135 @@
+"""One try of a call over HTTP: what it answers, what a failure means, and whether the call may be tried again.
+
+Apart from the client, since importing httpx takes long: a program that declares resources sends nothing.
+"""
+
+import json
+import ssl
+from collections.abc import Iterator, Mapping
+from typing import Any, cast
+
+import httpx
+
+from lakewright.lakekeeper.api.connection import errors, settings
+from lakewright.lakekeeper.api.connection.auth import Resolve, auth_for
+from lakewright.lakekeeper.api.connection.deadline import call_within, enforce_deadlines
+from lakewright.lakekeeper.api.connection.responses import (
+    ENCODINGS,
+    UnusableAnswerError,
+    bounded,
+    parse_json,
+    retry_after,
+)
+from lakewright.lakekeeper.api.connection.retry import TryAgain
+from lakewright.lakekeeper.api.connection.server import ServerRef
+from lakewright.lakekeeper.api.connection.tls import hint, trust
+
+
+class Sender:
+    """The connections to one server. Safe to share between threads."""
+
+    def __init__(self, server: ServerRef, resolve: Resolve, transport: httpx.BaseTransport | None) -> None:
+        self.endpoint = server.endpoint
+        verify = trust(server.ca_bundle)
+        self._http = httpx.Client(
+            base_url=server.endpoint,
+            auth=auth_for(server, resolve, verify),
+            # To read everybody's authorities takes long, and at an address without TLS nobody is asked.
+            verify=verify if server.endpoint.startswith("https:") else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT),
+            timeout=_waiting(settings.answer_within()),
+            transport=transport,
+            limits=httpx.Limits(max_connections=64, max_keepalive_connections=64, keepalive_expiry=60),
+            headers={"user-agent": "lakewright", "accept-encoding": ENCODINGS},
+            event_hooks={"response": [bounded(settings.answer_limit())]},
+        )
+        enforce_deadlines(self._http)
+
+    def once(self, call: errors.Call, options: dict[str, Any], *, probes: bool, idempotent: bool) -> httpx.Response:
+        """Send a call and return its answer, which is a success. Raises TryAgain, or what ends the tries."""
+        seconds = settings.validation_within() if probes else settings.answer_within()
+        request: dict[str, Any] = {**options, "timeout": _waiting(seconds)}
+        try:
+            with call_within(seconds):
+                answer = self._http.request(call.method, call.path, **request)
+        except (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.UnsupportedProtocol) as error:
+            reason = "timed out" if isinstance(error, httpx.TimeoutException) else str(error) or type(error).__name__
+            raise TryAgain(
+                errors.Unreachable(
+                    f"Lakekeeper at {self.endpoint} cannot be reached for {call.method} {call.path}: {reason}."
+                    f"{hint(reason) or ' Check the endpoint and that the server runs.'}"
+                )
+            ) from None
+        except httpx.TimeoutException:
+            why = "; it tries the storage in this call, which may be what is slow" if probes else ""
+            slow = errors.TooSlow(f"{call} did not answer within {seconds:g} s{why}")
+            # Trying again after so long a wait would only make the person wait a multiple of it.
+            raise slow from None
+        except UnusableAnswerError as unusable:
+            raise errors.BadAnswer(
+                f"{call}: the answer {unusable}. Is this a Lakekeeper server? LAKEWRIGHT_ANSWER_LIMIT sets the largest"
+                " size, in MiB."
+            ) from None
+        except httpx.HTTPError as error:
+            broken = errors.Unconfirmed(f"{call}: the connection broke before an answer came ({type(error).__name__})")
+            raise (TryAgain(broken) if idempotent else broken) from None
+        if answer.is_success or answer.status_code == 304:
+            return answer
+        kind, message = _reason(call, answer)
+        message = _without_secrets(message, answer.request.headers, request.get("json"))
+        error = errors.refusal(call, answer.status_code, kind, message)
+        if _again(answer.status_code, kind, idempotent=idempotent):
+            raise TryAgain(error, retry_after(answer.headers.get("retry-after", "")))
+        if answer.status_code == 503 and not idempotent:
+            raise errors.Unconfirmed(str(error))
+        raise error
+
+    def close(self) -> None:
+        """Close its connections."""
+        self._http.close()
+
+
+def _waiting(seconds: float) -> httpx.Timeout:
+    return httpx.Timeout(seconds, connect=settings.CONNECT_WITHIN)
+
+
+def _again(status: int, kind: str, *, idempotent: bool) -> bool:
+    if status == 429 or kind == "MaintenanceModeError" or (status == 409 and kind in errors.CONCURRENT):
+        return True  # turned away at the door: nothing was applied
+    return idempotent and status in {408, 502, 503, 504}
+
+
+def _reason(call: errors.Call, answer: httpx.Response) -> tuple[str, str]:
+    """Type and message of a refusal; plain text bodies are a message without a type."""
+    if answer.next_request is not None:
+        return "", f"it leads to {_origin(answer.next_request.url)}. If the server is there, make that its `endpoint`"
+    body = parse_json(call, answer)
+    if body is None:
+        return "", answer.text if answer.headers.get("content-type", "").startswith("text/plain") else ""
+    error = cast(dict[str, Any], body).get("error") if isinstance(body, dict) else None
+    if not isinstance(error, dict):
+        return "", ""
+    error = cast(dict[str, Any], error)
+    return str(error.get("type") or ""), str(error.get("message") or "")
+
+
+def _origin(url: httpx.URL) -> str:
+    """Without path and query: where a log-in is asked for, they may hold secrets."""
+    return f"{url.scheme}://{url.netloc.decode('ascii')}"
+
+
+def _without_secrets(message: str, headers: httpx.Headers, body: object) -> str:
+    """A message without what was sent in confidence: there are gateways that answer with the request itself."""
+    for secret in [headers.get("authorization", "").removeprefix("Bearer "), *_confidential(body)]:
+        if secret:
+            message = message.replace(secret, "[secret]").replace(json.dumps(secret)[1:-1], "[secret]")
+    return message
+
+
+def _confidential(body: object, inside: bool = False) -> Iterator[str]:
+    """The texts within credentials of a request's body."""
+    if isinstance(body, Mapping):
+        for key, value in cast(Mapping[str, object], body).items():
+            if not key.endswith("type"):  # `s3` and `access-key` are no secrets, and common words
+                yield from _confidential(value, inside or key.endswith("credential"))
+    elif isinstance(body, str) and inside:
+        yield body

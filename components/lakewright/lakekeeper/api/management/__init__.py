@@ -1,0 +1,1 @@
+"""Calls about projects, warehouses, users, roles and grants."""

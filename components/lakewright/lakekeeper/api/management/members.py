@@ -1,0 +1,68 @@
+"""Who is in a role: read, added, removed. Before the members API, OpenFGA's tuples tell the same."""
+
+from collections.abc import Iterable
+from typing import Any, cast
+from urllib.parse import quote
+
+from lakewright.lakekeeper.api.connection.client import Client
+from lakewright.lakekeeper.api.connection.errors import NotFound, NotGrantable, UnsupportedServer
+from lakewright.lakekeeper.api.connection.paging import pages, parts
+from lakewright.lakekeeper.api.connection.privileges import ASSIGNEE, Held, Object, PrincipalKind
+from lakewright.lakekeeper.api.management import grants
+from lakewright.lakekeeper.api.management.roles import ROOT
+
+Member = tuple[PrincipalKind, str]
+"""A user or another role, and its id."""
+
+
+def of_role(client: Client, project_id: str, role_id: str) -> frozenset[Member] | None:
+    """The direct members of a role, or None if the project has no such role."""
+    if _tuples(client):
+        held = grants.held(client, _role(project_id, role_id))
+        return None if held is None else frozenset((h.kind, h.principal) for h in held if h.privilege == ASSIGNEE)
+    try:
+        return frozenset(
+            (cast(PrincipalKind, one["type"]), str(one["id"]))
+            for page in pages(client, _url(role_id), project=project_id)
+            for one in cast(list[dict[str, Any]], page["members"])
+        )
+    except NotFound:
+        return None
+
+
+def change(client: Client, project_id: str, role_id: str, add: Iterable[Member], remove: Iterable[Member]) -> None:
+    """Add members and remove others. Those who are in, or out, already stay so."""
+    added, removed = sorted(add), sorted(remove)
+    if _tuples(client):
+        writes = {Held(ASSIGNEE, kind, principal) for kind, principal in added}
+        deletes = {Held(ASSIGNEE, kind, principal) for kind, principal in removed}
+        grants.converge(client, _role(project_id, role_id), lambda _: (writes, deletes))
+        return
+    for batch in parts(added, grants.AT_ONCE):
+        body = {"members": [{"type": kind, "id": principal} for kind, principal in batch]}
+        try:
+            client.call("POST", _url(role_id), project=project_id, body=body)
+        except NotFound as missing:
+            if missing.kind != "RoleAssignmentUserNotFound":
+                raise
+            raise NotGrantable(f"{missing}. Declare a `User`, and let the members depend on it") from None
+    for kind, principal in removed:
+        client.call("DELETE", f"{_url(role_id)}/{kind}/{quote(principal, safe='~')}", project=project_id)
+
+
+def _url(role_id: str) -> str:
+    return f"{ROOT}/{role_id}/members"
+
+
+def _role(project_id: str, role_id: str) -> Object:
+    return Object("role", role_id, project_id=project_id)
+
+
+def _tuples(client: Client) -> bool:
+    server = client.server()
+    if not server.has_role_members and not server.keeps_tuples:
+        raise UnsupportedServer(
+            f"members of roles need Lakekeeper 0.13 or newer, or OpenFGA; {client.endpoint} runs"
+            f" {server.version_text} with authorizer `{server.authz_backend}`. Remove the members or upgrade it."
+        )
+    return not server.has_role_members

@@ -1,0 +1,95 @@
+"""Emptying a part of a bucket of the stack, and deleting the bucket once nothing is left in it."""
+
+# boto3 carries no types; what comes of it is cast where it is used.
+# pyright: reportMissingTypeStubs=false
+
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import islice
+from typing import Any
+
+from lakewright.lakekeeper.buckets.own_bucket import (
+    NO_BUCKET,
+    Entry,
+    OwnBucket,
+    client_of,
+    code_of,
+    entries,
+    entries_outside,
+)
+from lakewright.lakekeeper.provider.errors import BucketRefused
+from lakewright.names import key_prefixes
+
+AT_ONCE = 1000
+"""Objects in one DeleteObjects call, S3's limit."""
+
+
+def empty(own: OwnBucket, key_prefix: str, spared: Sequence[str] = ()) -> None:
+    """Delete every object, old version and delete marker under a key prefix, and nothing else.
+
+    Args:
+        own: The bucket. One that is gone is empty.
+        key_prefix: Without slashes at its ends; never empty.
+        spared: Key prefixes of others. One that is `key_prefix` or covers it spares everything.
+
+    Raises:
+        BucketRefused: The prefix is empty, S3 refused a call, or it kept an object.
+    """
+    if not key_prefix:
+        raise BucketRefused(
+            f"{own.where} was not emptied: expected the key prefix of a warehouse, found none. Give the warehouse a"
+            " `key_prefix` and run `up`."
+        )
+    if any(key_prefixes.is_within(key_prefix, one) for one in spared):
+        return
+    with refused(f"emptying {key_prefix}/ of {own.where}"):
+        client = client_of(own)
+        found = entries_outside(client, own.bucket, f"{key_prefix}/", [f"{one}/" for one in spared])
+        _delete(client, own, found)
+
+
+def delete_bucket(own: OwnBucket) -> None:
+    """Delete a bucket that holds nothing but deleted validation objects. One that is gone is a success.
+
+    Raises:
+        BucketRefused: S3 refused the call.
+    """
+    from botocore.exceptions import ClientError  # noqa: PLC0415 - slow to load
+
+    with refused(f"deleting {own.where}"):
+        client = client_of(own)
+        _delete(client, own, (entry for entry in entries(client, own.bucket, "") if entry.is_deleted_probe))
+        try:
+            client.delete_bucket(Bucket=own.bucket)
+        except ClientError as error:
+            if code_of(error) not in NO_BUCKET:
+                raise
+
+
+def _delete(client: Any, own: OwnBucket, found: Iterator[Entry]) -> None:
+    while batch := list(islice(found, AT_ONCE)):
+        objects = [{"Key": entry.key, "VersionId": entry.version} for entry in batch]
+        answer = client.delete_objects(Bucket=own.bucket, Delete={"Objects": objects, "Quiet": True})
+        _require_no_errors(own, answer)
+
+
+def _require_no_errors(own: OwnBucket, answer: dict[str, Any]) -> None:
+    for error in answer.get("Errors", []):
+        raise BucketRefused(
+            f"emptying {own.where}: S3 answered {error['Code']} for {error['Key']}. Let the stack's identity delete"
+            " object versions, and run the command again."
+        )
+
+
+@contextmanager
+def refused(doing: str) -> Generator[None]:
+    """Raise BucketRefused with what was being done where AWS refuses a call of the block."""
+    from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415 - slow to load
+
+    try:
+        yield
+    except ClientError as error:
+        code = code_of(error)
+        raise BucketRefused(f"{doing}: AWS answered {code}. Check the rights of the stack's identity.") from None
+    except BotoCoreError as error:
+        raise BucketRefused(f"{doing}: {' '.join(str(error).split())}") from None

@@ -1,0 +1,134 @@
+"""The stack's own KMS key of a bucket: what is encrypted with it, and the end of its use."""
+
+# boto3 carries no types; what comes of it is cast where it is used.
+# pyright: reportMissingTypeStubs=false
+
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from itertools import islice
+from typing import Any
+
+from lakewright.lakekeeper.buckets.bucket_emptying import refused
+from lakewright.lakekeeper.buckets.own_bucket import NO_BUCKET, Entry, OwnBucket, client_of, code_of, entries, listing
+from lakewright.lakekeeper.provider.errors import CannotCount
+
+LOOKED_AT = 20_000
+"""So many objects are asked for their key, a call each; a bucket with more counts as encrypted with it."""
+PAGE = 1000
+"""So many objects are asked before the next are listed."""
+AT_A_TIME = 10
+"""Calls at the same time: the connections of a client."""
+
+
+def alias_of(bucket: str) -> str:
+    """Name of the alias that the stack gives the key of a bucket."""
+    return f"alias/{bucket}".replace(".", "-")
+
+
+def description_of(bucket: str) -> str:
+    """Description of the key that the stack makes for a bucket, by which it is known."""
+    return f"Encrypts bucket {bucket}"
+
+
+def encrypted(own: OwnBucket) -> str | None:
+    """Find an object that is encrypted with a KMS key.
+
+    A bucket with a key of the stack's has no other KMS key by default, so whichever key it is counts.
+
+    Returns:
+        The object's key; None if there is none, or no such bucket.
+
+    Raises:
+        CannotCount: The bucket cannot be listed, or holds too many objects to ask each of them.
+    """
+    with listing(own), ThreadPoolExecutor(AT_A_TIME) as pool:
+        client = client_of(own)
+        objects = (entry for entry in entries(client, own.bucket, "") if not entry.is_marker)
+        looked = 0
+        while looked < LOOKED_AT and (page := list(islice(objects, min(PAGE, LOOKED_AT - looked)))):
+            looked += len(page)
+            answers = pool.map(partial(_is_encrypted, client, own), page)
+            if found := next((one for one, is_encrypted in zip(page, answers, strict=True) if is_encrypted), None):
+                return found.key
+        is_more = next(objects, None) is not None
+    if is_more:
+        raise CannotCount(
+            f"{own.where} holds more than {LOOKED_AT} objects and versions, too many to ask each for its key."
+        )
+    return None
+
+
+def _is_encrypted(client: Any, own: OwnBucket, one: Entry) -> bool:
+    """Whether a version is encrypted with a KMS key; one that was deleted meanwhile is not."""
+    from botocore.exceptions import ClientError  # noqa: PLC0415 - slow to load
+
+    try:
+        head = client.head_object(Bucket=own.bucket, Key=one.key, VersionId=one.version)
+    except ClientError as error:
+        if code_of(error) not in {*NO_BUCKET, "NoSuchKey", "NoSuchVersion"}:
+            raise
+        return False
+    return str(head.get("ServerSideEncryption", "")).startswith("aws:kms")
+
+
+def is_default(own: OwnBucket, key_id: str) -> bool:
+    """Whether a bucket encrypts new objects with a key. A bucket that is gone does not. Raises CannotCount."""
+    return any(key.rpartition("/")[2] == key_id for key in _default_keys(own))
+
+
+def _default_keys(own: OwnBucket) -> list[str]:
+    """The KMS keys that a bucket encrypts new objects with: one or none."""
+    from botocore.exceptions import ClientError  # noqa: PLC0415 - slow to load
+
+    with listing(own):
+        try:
+            found = client_of(own).get_bucket_encryption(Bucket=own.bucket)
+        except ClientError as error:
+            if code_of(error) not in {*NO_BUCKET, "ServerSideEncryptionConfigurationNotFoundError"}:
+                raise
+            return []
+    rules = found["ServerSideEncryptionConfiguration"]["Rules"]
+    keys = [one.get("ApplyServerSideEncryptionByDefault", {}).get("KMSMasterKeyID") or "" for one in rules]
+    return [key for key in keys if key]
+
+
+def is_own_default(own: OwnBucket) -> bool:
+    """Whether a bucket encrypts new objects with a key that the stack made for it.
+
+    An identity that may not look at the key did not make it. Raises CannotCount where the bucket refuses the look.
+    """
+    from botocore.exceptions import ClientError  # noqa: PLC0415 - slow to load
+
+    for key in _default_keys(own):
+        with listing(own):
+            try:
+                found = client_of(own, "kms").describe_key(KeyId=key)["KeyMetadata"]
+            except ClientError as error:
+                if code_of(error) not in {"AccessDeniedException", "AccessDenied", "NotFoundException"}:
+                    raise
+                continue
+        if found.get("Description") == description_of(own.bucket):
+            return True
+    return False
+
+
+def end_key(own: OwnBucket, key_id: str) -> None:
+    """Schedule the deletion of a key, and delete its alias: a bucket of the name may get a new key.
+
+    Raises:
+        BucketRefused: KMS refused a call.
+    """
+    with refused(f"scheduling the deletion of KMS key {key_id} of {own.where}"):
+        kms = client_of(own, "kms")
+        _ignoring(lambda: kms.delete_alias(AliasName=alias_of(own.bucket)), "NotFoundException")
+        _ignoring(lambda: kms.schedule_key_deletion(KeyId=key_id), "NotFoundException", "KMSInvalidStateException")
+
+
+def _ignoring(call: Any, *codes: str) -> None:
+    from botocore.exceptions import ClientError  # noqa: PLC0415 - slow to load
+
+    try:
+        call()
+    except ClientError as error:
+        if code_of(error) not in codes:
+            raise

@@ -1,0 +1,49 @@
+"""Iceberg tables under a warehouse's key prefix that its layout does not account for: those of an unseen warehouse.
+
+Lakekeeper puts the tables of a warehouse under `PREFIX/UUID/` by default, and those of a warehouse at `PREFIX/inner`
+under `PREFIX/inner/UUID/`.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from lakewright.lakekeeper.buckets import bucket_emptying
+from lakewright.lakekeeper.buckets.own_bucket import OwnBucket, client_of, entries_outside
+
+_METADATA = re.compile(r"\.metadata\.json(\.[a-z0-9]+)?$")
+_UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class FoundTables:
+    """Folders directly below a key prefix that hold current table metadata."""
+
+    own: list[str]
+    """Named by a UUID, as the warehouse's own are."""
+    unaccounted: list[str]
+    """Named otherwise."""
+
+
+def find_tables(own: OwnBucket, key_prefix: str, spared: Sequence[str] = ()) -> FoundTables:
+    """Return the folders with tables below a key prefix.
+
+    Args:
+        own: The bucket.
+        key_prefix: Without slashes at its ends; never empty.
+        spared: Key prefixes that are not looked into.
+
+    Raises:
+        BucketRefused: S3 refused a call.
+    """
+    start = f"{key_prefix}/"
+    folders: set[str] = set()
+    with bucket_emptying.refused(f"looking for tables under {start} of {own.where}"):
+        for one in entries_outside(client_of(own), own.bucket, start, [f"{other}/" for other in spared]):
+            folder, slash, _ = one.key.removeprefix(start).partition("/")
+            if slash and one.is_current and _METADATA.search(one.key):
+                folders.add(folder)
+    return FoundTables(
+        own=sorted(start + one for one in folders if _UUID.search(one)),
+        unaccounted=sorted(start + one for one in folders if not _UUID.search(one)),
+    )

@@ -1,0 +1,10 @@
+"""The Grant and Grants resources."""
+
+from typing import TYPE_CHECKING
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> object:
+        from lakewright.lakekeeper.provider.former_paths import former_provider  # noqa: PLC0415 - of use to old state
+
+        return former_provider(__name__, name)

@@ -1,0 +1,129 @@
+"""Grant: one privilege of one user or role on one object. Adds, and never looks at what others have."""
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Self
+
+import pulumi
+from pulumi.dynamic import CheckResult, Resource
+from pydantic import model_validator
+from typing_extensions import override
+
+from lakewright.lakekeeper.api.connection.client import Client
+from lakewright.lakekeeper.api.connection.privileges import ASSIGNEE, Held
+from lakewright.lakekeeper.api.management import grants
+from lakewright.lakekeeper.grants.model import target as grant_target
+from lakewright.lakekeeper.grants.model.entry import Entry, Privilege, claimed, exactly_one, place_of, place_of_members
+from lakewright.lakekeeper.grants.model.target import GrantTarget, OnRole
+from lakewright.lakekeeper.provider import ownership_conflicts as claims
+from lakewright.lakekeeper.provider.base import Found, Known, LakekeeperProvider
+from lakewright.lakekeeper.provider.diagnostics import unenforced, warn
+from lakewright.lakekeeper.provider.errors import Hidden
+from lakewright.lakekeeper.provider.inputs import OnServer, Replace, StateOnly, has_unknown
+from lakewright.lakekeeper.provider.options import ServerInput, delete_first, given
+from lakewright.lakekeeper.provider.ownership_conflicts import Claim, Place
+from lakewright.names.types import RoleId, UserId
+
+
+class GrantArgs(OnServer):
+    """What is declared of a grant. The server has nothing to change about one: another is another."""
+
+    on: Annotated[GrantTarget, Replace()]
+    """The object."""
+    privilege: Annotated[Privilege, Replace()]
+    """The privilege, in the words of the server's authorizer."""
+    user: Annotated[UserId | None, Replace()] = None
+    """Id of the user who gets it."""
+    role: Annotated[RoleId | None, Replace()] = None
+    """Id of the role that gets it."""
+    declared_as: Annotated[str, StateOnly()] = ""
+
+    @model_validator(mode="after")
+    def _one_principal(self) -> Self:
+        exactly_one(self.user, self.role)
+        return self
+
+    @property
+    def held(self) -> Held:
+        return Entry(privilege=self.privilege, user=self.user, role=self.role).held
+
+    @property
+    def place(self) -> Place:
+        """Where it is claimed: being in a role is the business of the role's members."""
+        if isinstance(self.on, OnRole) and self.privilege == ASSIGNEE:
+            return place_of_members(self.server, self.on.role_id)
+        return place_of(self.server, self.on)
+
+    @property
+    def claim(self) -> Claim:
+        unknown = has_unknown([self.privilege, self.user, self.role])
+        return Claim("Grant", self.declared_as, frozenset() if unknown else frozenset({self.held}))
+
+
+class GrantProvider(LakekeeperProvider[GrantArgs]):
+    """Gives and takes back. The id is the grant itself, in words."""
+
+    args = GrantArgs
+
+    @override
+    def check(self, _olds: dict[str, Any], news: dict[str, Any]) -> CheckResult:
+        result = super().check(_olds, news)
+        if result.failures:
+            return result
+        declared = self.args.parse(result.inputs)
+        return claimed(result, declared.place, declared.claim, "on")
+
+    def make(self, client: Client, new: GrantArgs) -> tuple[str, Found[GrantArgs]]:
+        on = grant_target.required(client, new.on)
+        grants.add(client, on, new.held)
+        unenforced(client.server(), f"{new.privilege} on {new.on}")
+        return f"{new.on}/{new.held.privilege}/{new.held.kind}:{new.held.principal}", Found(new)
+
+    def find(self, client: Client, known: Known[GrantArgs]) -> Found[GrantArgs] | None:
+        try:
+            on = grant_target.resolved(client, known.declared.on)
+        except Hidden as hidden:
+            warn(f"{hidden}")
+            return Found(known.declared, hidden_in=hidden.warehouse_id)
+        held = grants.look(client, on) if on else None
+        return Found(known.declared) if held and known.declared.held in held else None
+
+    @override
+    def change(self, client: Client, known: Known[GrantArgs], new: GrantArgs) -> Found[GrantArgs]:
+        return Found(new)
+
+    def remove(self, client: Client, known: Known[GrantArgs]) -> None:
+        state = known.declared
+        if state.held in claims.of_process.of_others(state.place, state.claim):
+            return  # another resource of this run declares the very same
+        if on := grant_target.resolved_now(client, state.on):
+            grants.remove(client, on, state.held)
+
+
+class Grant(Resource, module="lakekeeper", name="Grant"):
+    """A privilege of a user (`user`: its id) or role (`role`: its id) on an object.
+
+    `on` is one of `{"type": "server"}`, `{"type": "project", "project_id"}`, `{"type": "role", "project_id",
+    "role_id"}`, `{"type": "tag", "project_id", "name"}`, `{"type": "warehouse", "warehouse_id"}`, `{"type":
+    "namespace", "warehouse_id", "namespace"}` and `{"type": "table" or "view" or "generic-table", "warehouse_id",
+    "namespace", "name"}`. Not beside `Grants` on the same object.
+    """
+
+    on: pulumi.Output[dict[str, Any]]
+    privilege: pulumi.Output[str]
+    user: pulumi.Output[str | None]
+    role: pulumi.Output[str | None]
+
+    def __init__(
+        self,
+        resource_name: str,
+        *,
+        server: ServerInput,
+        on: pulumi.Input[Mapping[str, Any]],
+        privilege: pulumi.Input[str],
+        user: pulumi.Input[str] | None = None,
+        role: pulumi.Input[str] | None = None,
+        opts: pulumi.ResourceOptions | None = None,
+    ) -> None:
+        claims.of_program.declare(Claim("Grant", resource_name), on, privilege)
+        props = given(server=server, on=on, privilege=privilege, user=user, role=role, declared_as=resource_name)
+        super().__init__(GrantProvider(), resource_name, props, delete_first(opts))

@@ -1,0 +1,213 @@
+"""Grants: all that is granted on one object. What else is found there is drift, and is taken away."""
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, Self, cast
+
+import pulumi
+from pulumi.dynamic import CheckResult, Resource
+from pydantic import AfterValidator, model_validator
+from typing_extensions import override
+
+from lakewright.lakekeeper.api.connection.client import Client
+from lakewright.lakekeeper.api.connection.privileges import ASSIGNEE, OWNERS, Held, Object, listed
+from lakewright.lakekeeper.api.management import grants, users
+from lakewright.lakekeeper.grants.model import target as grant_target
+from lakewright.lakekeeper.grants.model.entry import Entry, claimed, entries, place_of
+from lakewright.lakekeeper.grants.model.target import GrantTarget
+from lakewright.lakekeeper.provider import ownership_conflicts as claims
+from lakewright.lakekeeper.provider.base import Found, Known, LakekeeperProvider
+from lakewright.lakekeeper.provider.diagnostics import unenforced, warn
+from lakewright.lakekeeper.provider.errors import Hidden, NotOurs
+from lakewright.lakekeeper.provider.inputs import CreateOnly, OnServer, Replace, StateOnly, Update, has_unknown
+from lakewright.lakekeeper.provider.options import ServerInput, delete_first, given
+from lakewright.lakekeeper.provider.ownership_conflicts import Claim
+
+Kept = frozenset[Held]
+"""Ownership that is not ours to take: what the server gave whoever made the object."""
+
+
+def _each_once(given_entries: list[Entry]) -> list[Entry]:
+    return entries({entry.held for entry in given_entries})
+
+
+class GrantsArgs(OnServer):
+    """What is declared of all grants on an object."""
+
+    on: Annotated[GrantTarget, Replace()]
+    """The object."""
+    grants: Annotated[list[Entry], AfterValidator(_each_once), Update(via="grants")] = []
+    """All grants on it."""
+    keep_owners: Annotated[bool, Update(via="grants")] = True
+    """Whether owners that are there when the resource is made stay."""
+    declared_as: Annotated[str, StateOnly()] = ""
+    adopt: Annotated[bool, CreateOnly()] = False
+    """Take over an object that has other grants already: they are taken away."""
+
+    @model_validator(mode="after")
+    def _no_members(self) -> Self:
+        if not has_unknown(self.grants) and any(one.privilege == ASSIGNEE for one in self.grants):
+            raise ValueError(f"`{ASSIGNEE}` is membership in a role: declare it by `RoleMembers`")
+        return self
+
+    @property
+    def held(self) -> frozenset[Held]:
+        return frozenset(entry.held for entry in self.grants)
+
+    @property
+    def claim(self) -> Claim:
+        return Claim("Grants", self.declared_as, frozenset() if has_unknown(self.grants) else self.held)
+
+
+class GrantsProvider(LakekeeperProvider[GrantsArgs]):
+    """Gives what is declared and takes what is not, in one transaction. The id is the object, in words."""
+
+    args = GrantsArgs
+    seen_by = ("grants",)
+    natural_key = ("on",)
+    belongs_to_maker = False
+
+    def title(self, declared: GrantsArgs) -> str:
+        return f"what is granted on {declared.on} at {declared.server.endpoint}"
+
+    def existing(self, client: Client, new: GrantsArgs) -> tuple[str, Found[GrantsArgs]] | None:
+        on = grant_target.resolved_now(client, new.on)
+        there = _relevant(grants.held(client, on) or frozenset()) if on else frozenset[Held]()
+        if on is None or not there:
+            return None
+        kept = _first_kept(client, on, there, new)
+        found = new.model_copy(update={"grants": entries(there - (kept - new.held))})
+        return str(new.on), Found(found, _computed(on, kept))
+
+    @override
+    def check(self, _olds: dict[str, Any], news: dict[str, Any]) -> CheckResult:
+        result = super().check(_olds, news)
+        if result.failures:
+            return result
+        declared = self.args.parse(result.inputs)
+        return claimed(result, place_of(declared.server, declared.on), declared.claim, "on")
+
+    def make(self, client: Client, new: GrantsArgs) -> tuple[str, Found[GrantsArgs]]:
+        on = grant_target.required(client, new.on)
+        there = _held(client, on, new)
+        kept = _first_kept(client, on, there, new)
+        if (others := there - new.held - kept) and not new.adopt:
+            raise NotOurs(
+                f"on {new.on} at {client.endpoint} there are grants that are not declared: {listed(others)}."
+                " Declare them, or let them be taken away with `adopt=True`."
+            )
+        unenforced(client.server(), f"grants on {new.on}")
+        return str(new.on), self._converge(client, on, kept, new)
+
+    def find(self, client: Client, known: Known[GrantsArgs]) -> Found[GrantsArgs] | None:
+        state = known.declared
+        try:
+            on = grant_target.resolved(client, state.on)
+        except Hidden as hidden:
+            warn(f"{hidden}")
+            return Found(state, _computed_of(known.outs), hidden.warehouse_id)
+        there = grants.look(client, on) if on else None
+        if on is None or there is None:
+            return None
+        there = _relevant(there)
+        kept = _kept(client, on, there, known)
+        shown = there - (kept - state.held)
+        return Found(state.model_copy(update={"grants": entries(shown)}), _computed(on, kept))
+
+    @override
+    def change(self, client: Client, known: Known[GrantsArgs], new: GrantsArgs) -> Found[GrantsArgs]:
+        on = grant_target.required(client, new.on)
+        there = _held(client, on, new)
+        kept = _kept(client, on, there, known) if known.declared.keep_owners and new.keep_owners else None
+        return self._converge(client, on, _first_kept(client, on, there, new) if kept is None else kept, new)
+
+    def remove(self, client: Client, known: Known[GrantsArgs]) -> None:
+        """Take away what was declared; what else has come meanwhile is nobody's here."""
+        state = known.declared
+        on = grant_target.resolved_now(client, state.on)
+        if on is None:
+            return
+        handed_over = claims.of_process.of_others(place_of(state.server, state.on), state.claim)
+        ours = state.held - handed_over - _recorded(known.outs)
+        grants.converge(client, on, lambda _: (set(), set(ours)))
+
+    def _converge(self, client: Client, on: Object, kept: Kept, new: GrantsArgs) -> Found[GrantsArgs]:
+        if grants.converge(client, on, lambda there: (set(new.held), set(_relevant(there) - new.held - kept))) is None:
+            raise grant_target.missing(client, new.on)
+        return Found(new, _computed(on, kept))
+
+
+def _relevant(there: frozenset[Held]) -> frozenset[Held]:
+    """Without the members of a role, which are granted the same way."""
+    return frozenset(one for one in there if one.privilege != ASSIGNEE)
+
+
+def _held(client: Client, on: Object, declared: GrantsArgs) -> frozenset[Held]:
+    there = grants.held(client, on)
+    if there is None:
+        raise grant_target.missing(client, declared.on)
+    return _relevant(there)
+
+
+def _first_kept(client: Client, on: Object, there: frozenset[Held], declared: GrantsArgs) -> Kept:
+    """Owners when this resource first meets the object: those who are not declared, and whoever we are ourselves."""
+    if not declared.keep_owners:
+        return frozenset()
+    owners = frozenset(one for one in there if one.privilege in OWNERS[on.kind])
+    declared_ones = owners & declared.held
+    ourselves = users.ourselves(client) if declared_ones else None
+    return owners - frozenset(one for one in declared_ones if one.principal != ourselves)
+
+
+def _kept(client: Client, on: Object, there: frozenset[Held], known: Known[GrantsArgs]) -> Kept:
+    """Owners who were kept from the beginning. An object that was made again has a creator of its own."""
+    if not known.declared.keep_owners or known.outs.get("object_id") == on.identity:
+        return _recorded(known.outs)
+    return _first_kept(client, on, there, known.declared)
+
+
+def _recorded(outs: dict[str, Any]) -> Kept:
+    return frozenset(Entry.parse(one).held for one in cast(list[dict[str, Any]], outs.get("kept_owners") or []))
+
+
+def _computed(on: Object, kept: Kept) -> dict[str, Any]:
+    return {"object_id": on.identity, "kept_owners": [entry.props() for entry in entries(kept)]}
+
+
+def _computed_of(outs: dict[str, Any]) -> dict[str, Any]:
+    return {"object_id": outs.get("object_id"), "kept_owners": outs.get("kept_owners")}
+
+
+class Grants(Resource, module="lakekeeper", name="Grants"):
+    """All grants on an object: `grants` is a list of `{"privilege", "user" or "role"}`, `on` as for `Grant`.
+
+    Owners that are there when the resource is made (the object's creator) are left alone, as `kept_owners` tells; with
+    `keep_owners=False` nobody stays who is not declared. One for each object at most, and not beside a `Grant` on it.
+    """
+
+    on: pulumi.Output[dict[str, Any]]
+    grants: pulumi.Output[list[dict[str, Any]]]
+    object_id: pulumi.Output[str]
+    kept_owners: pulumi.Output[list[dict[str, Any]]]
+
+    def __init__(
+        self,
+        resource_name: str,
+        *,
+        server: ServerInput,
+        on: pulumi.Input[Mapping[str, Any]],
+        grants: pulumi.Input[Sequence[pulumi.Input[Mapping[str, Any]]]],
+        keep_owners: pulumi.Input[bool] | None = None,
+        adopt: bool = False,
+        opts: pulumi.ResourceOptions | None = None,
+    ) -> None:
+        claims.of_program.declare(Claim("Grants", resource_name), on)
+        props = given(
+            server=server,
+            on=on,
+            grants=grants,
+            keep_owners=keep_owners,
+            declared_as=resource_name,
+            adopt=adopt or None,
+        )
+        computed = {"object_id": None, "kept_owners": None}
+        super().__init__(GrantsProvider(), resource_name, {**props, **computed}, delete_first(opts))

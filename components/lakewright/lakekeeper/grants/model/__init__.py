@@ -1,0 +1,1 @@
+"""What a grant is on, and who has it."""

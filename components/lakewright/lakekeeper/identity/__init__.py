@@ -1,0 +1,1 @@
+"""The User, Role and RoleMembers resources."""

@@ -1,0 +1,196 @@
+"""Role: a name within a project that privileges are given to, and that users and other roles are members of."""
+
+import contextlib
+from typing import Annotated, Any, Self
+
+import pulumi
+from pulumi.dynamic import Resource
+from pydantic import Field, model_validator
+from typing_extensions import override
+
+from lakewright.lakekeeper.api.connection.client import Client
+from lakewright.lakekeeper.api.connection.errors import AlreadyExists, Forbidden, NotFound
+from lakewright.lakekeeper.api.management import projects, roles
+from lakewright.lakekeeper.provider import diff as difference
+from lakewright.lakekeeper.provider.base import Found, Known, LakekeeperProvider
+from lakewright.lakekeeper.provider.creation import created_or_found, finishing
+from lakewright.lakekeeper.provider.errors import DeletedBehindBack, NotOurs
+from lakewright.lakekeeper.provider.inputs import CreateOnly, OnServer, Replace, ServerKeeps, Update
+from lakewright.lakekeeper.provider.options import ServerInput, delete_first, given
+from lakewright.names.types import ProjectId, RoleProviderId
+
+
+class RoleArgs(OnServer):
+    """What is declared of a role."""
+
+    project_id: Annotated[ProjectId, Replace()]
+    """Project that the role belongs to."""
+    name: Annotated[str, Field(min_length=1), Update(via="role")]
+    """Name of the role, unique in its project whatever its case."""
+    description: Annotated[str | None, Update(via="role"), ServerKeeps()] = None
+    """What the role is for; empty for none."""
+    provider_id: Annotated[RoleProviderId | None, Update(via="source-system"), ServerKeeps()] = None
+    """Identity provider whose role this stands for: lower-case letters, digits and `-`. From 0.12 on."""
+    source_id: Annotated[str | None, Field(min_length=1), Update(via="source-system"), ServerKeeps()] = None
+    """Id of the role at that provider."""
+    adopt: Annotated[bool, CreateOnly()] = False
+    """Take over a role of this name that exists."""
+
+    @model_validator(mode="after")
+    def _source_is_whole(self) -> Self:
+        if (self.provider_id is None) != (self.source_id is None):
+            raise ValueError("`provider_id` and `source_id` go together")
+        if self.provider_id == "system":
+            raise ValueError("`provider_id` must not be `system`: those roles are Lakekeeper's own")
+        return self
+
+    @property
+    def source(self) -> tuple[str, str] | None:
+        """The role of an identity provider that this one stands for."""
+        return (self.provider_id, self.source_id) if self.provider_id and self.source_id else None
+
+
+class RoleProvider(LakekeeperProvider[RoleArgs]):
+    """Creates, reads, changes and deletes roles. The id is the server's."""
+
+    args = RoleArgs
+    natural_key = ("project_id", "name", "provider_id", "source_id")
+
+    def title(self, declared: RoleArgs) -> str:
+        return f"role `{declared.name}` of project {declared.project_id} at {declared.server.endpoint}"
+
+    def existing(self, client: Client, new: RoleArgs) -> tuple[str, Found[RoleArgs]] | None:
+        try:
+            found = _there(client, new)
+        except (NotFound, Forbidden):
+            if projects.name_of(client, new.project_id) is not None:
+                raise
+            return None  # the project is still to be made
+        return (str(found["id"]), _observed(found, new)) if found else None
+
+    def make(self, client: Client, new: RoleArgs) -> tuple[str, Found[RoleArgs]]:
+        _require(client, new)
+        found, origin = created_or_found(
+            lambda: roles.create(client, new.project_id, _create_request(new)), lambda: _there(client, new)
+        )
+        there = _observed(found, new).declared
+        changes = difference.between(there, new)
+        differs = f"with other {', '.join(change.path for change in changes)}" if changes else ""
+        self.require_ours(client, there, new, origin, differs)
+        with finishing(self.title(new), origin, adopts=new.adopt):
+            return str(found["id"]), self._converge(client, found, new)
+
+    def find(self, client: Client, known: Known[RoleArgs]) -> Found[RoleArgs] | None:
+        found = roles.look(client, known.declared.project_id, known.id)
+        return _observed(found, known.declared) if found else None
+
+    @override
+    def change(self, client: Client, known: Known[RoleArgs], new: RoleArgs) -> Found[RoleArgs]:
+        _require(client, new)
+        found = roles.get(client, new.project_id, known.id)
+        if found is None:
+            raise DeletedBehindBack(
+                f"{self.title(known.declared)} ({known.id}) is not there any more. Run `up --refresh`."
+            )
+        return self._converge(client, found, new)
+
+    def remove(self, client: Client, known: Known[RoleArgs]) -> None:
+        with contextlib.suppress(NotFound):
+            roles.delete(client, known.declared.project_id, known.id)
+
+    def _converge(self, client: Client, found: roles.Found, new: RoleArgs) -> Found[RoleArgs]:
+        role_id = str(found["id"])
+        calls = difference.via(difference.between(_observed(found, new).declared, new))
+        try:
+            if "role" in calls:
+                # What is not declared has to be sent all the same, or the server removes it.
+                description = found.get("description") if new.description is None else new.description
+                roles.replace(client, new.project_id, role_id, new.name, description)
+            if "source-system" in calls and new.source:
+                roles.bind(client, new.project_id, role_id, *new.source)
+        except AlreadyExists as taken:
+            other = _there(client, new, but_not=role_id) or {}
+            holder = f"role {other['id']} (`{other['name']}`) has that name or source" if other else str(taken)
+            raise NotOurs(
+                f"role {role_id} of project {new.project_id} at {client.endpoint} cannot become `{new.name}`: {holder}."
+                " Choose another."
+            ) from None
+        after = (roles.get(client, new.project_id, role_id) or found) if "source-system" in calls else found
+        return Found(new, _computed(after))
+
+
+def _require(client: Client, new: RoleArgs) -> None:
+    client.server().require({"provider_id": new.provider_id, "source_id": new.source_id})
+
+
+def _create_request(new: RoleArgs) -> dict[str, Any]:
+    body = {
+        "name": new.name,
+        "description": new.description or None,
+        "provider-id": new.provider_id,
+        "source-id": new.source_id,
+    }
+    return {key: value for key, value in body.items() if value is not None}
+
+
+def _there(client: Client, new: RoleArgs, but_not: str = "") -> roles.Found | None:
+    """The role that has the declared source, else the one that has the name."""
+    found = [roles.of_source(client, new.project_id, *new.source)] if new.source else []
+    found.append(roles.named(client, new.project_id, new.name))
+    return next((one for one in found if one and one["id"] != but_not), None)
+
+
+def _observed(found: roles.Found, declared: RoleArgs) -> Found[RoleArgs]:
+    """What the server answers, in the words of a declaration."""
+    told: dict[str, Any] = {"name": found["name"]}
+    if declared.description is not None:
+        told["description"] = found.get("description") or ""
+    if declared.source:
+        told |= {"provider_id": found.get("provider-id"), "source_id": found.get("source-id")}
+    return Found(declared.model_copy(update=told), _computed(found))
+
+
+def _computed(found: roles.Found) -> dict[str, Any]:
+    return {"ident": found.get("ident")}
+
+
+class Role(Resource, module="lakekeeper", name="Role"):
+    """A role of a project, perhaps one that stands for a role (`source_id`) of an identity provider (`provider_id`).
+
+    A description that is not declared is whatever the server has; an empty one is none.
+    """
+
+    project_id: pulumi.Output[str]
+    name: pulumi.Output[str]
+    description: pulumi.Output[str | None]
+    ident: pulumi.Output[str | None]
+    """`PROVIDER~SOURCE`; None on servers before 0.12."""
+
+    def __init__(
+        self,
+        resource_name: str,
+        *,
+        server: ServerInput,
+        project_id: pulumi.Input[str],
+        name: pulumi.Input[str],
+        description: pulumi.Input[str] | None = None,
+        provider_id: pulumi.Input[str] | None = None,
+        source_id: pulumi.Input[str] | None = None,
+        adopt: bool = False,
+        opts: pulumi.ResourceOptions | None = None,
+    ) -> None:
+        props = given(
+            server=server,
+            project_id=project_id,
+            name=name,
+            description=description,
+            provider_id=provider_id,
+            source_id=source_id,
+            adopt=adopt or None,
+        )
+        super().__init__(RoleProvider(), resource_name, {**props, "ident": None}, delete_first(opts))
+
+    @property
+    def role_id(self) -> pulumi.Output[str]:
+        """Id of the role on the server."""
+        return self.id

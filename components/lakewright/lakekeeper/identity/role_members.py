@@ -1,0 +1,165 @@
+"""RoleMembers: who is in a role, all of them."""
+
+from collections.abc import Sequence
+from typing import Annotated, Any, Self
+
+import pulumi
+from pulumi.dynamic import CheckResult, Resource
+from pydantic import AfterValidator, model_validator
+from typing_extensions import override
+
+from lakewright.lakekeeper.api.connection.client import Client
+from lakewright.lakekeeper.api.connection.privileges import ASSIGNEE, Held
+from lakewright.lakekeeper.api.management import members
+from lakewright.lakekeeper.api.management.members import Member
+from lakewright.lakekeeper.grants.model.entry import claimed, place_of_members
+from lakewright.lakekeeper.provider import ownership_conflicts as claims
+from lakewright.lakekeeper.provider.base import Found, Known, LakekeeperProvider
+from lakewright.lakekeeper.provider.errors import DeletedBehindBack, NotOurs
+from lakewright.lakekeeper.provider.inputs import CreateOnly, OnServer, Replace, StateOnly, Update, has_unknown
+from lakewright.lakekeeper.provider.options import ServerInput, delete_first, given
+from lakewright.lakekeeper.provider.ownership_conflicts import Claim
+from lakewright.names.types import ProjectId, RoleId, UserId
+
+
+def _each_once(ids: list[str]) -> list[str]:
+    return sorted(set(ids))
+
+
+class RoleMembersArgs(OnServer):
+    """What is declared of a role's members."""
+
+    project_id: Annotated[ProjectId, Replace()]
+    """Project that the role belongs to."""
+    role_id: Annotated[RoleId, Replace()]
+    """Id of the role."""
+    users: Annotated[list[UserId], AfterValidator(_each_once), Update(via="members")] = []
+    """Ids of the users in it."""
+    roles: Annotated[list[RoleId], AfterValidator(_each_once), Update(via="members")] = []
+    """Ids of the roles in it."""
+    declared_as: Annotated[str, StateOnly()] = ""
+    adopt: Annotated[bool, CreateOnly()] = False
+    """Take over a role that has other members already: they are removed."""
+
+    @model_validator(mode="after")
+    def _not_itself(self) -> Self:
+        if not has_unknown([self.roles, self.role_id]) and self.role_id in self.roles:
+            raise ValueError("a role cannot be a member of itself")
+        return self
+
+    @property
+    def members(self) -> frozenset[Member]:
+        """Users and roles together."""
+        return frozenset([*(("user", one) for one in self.users), *(("role", one) for one in self.roles)])
+
+    @property
+    def claim(self) -> Claim:
+        unknown = has_unknown([self.users, self.roles])
+        held = frozenset[Held]() if unknown else frozenset(Held(ASSIGNEE, *one) for one in self.members)
+        return Claim("RoleMembers", self.declared_as, held)
+
+
+class RoleMembersProvider(LakekeeperProvider[RoleMembersArgs]):
+    """Adds and removes members of a role until they are the declared ones. The id is the role's."""
+
+    args = RoleMembersArgs
+    natural_key = ("project_id", "role_id")
+    belongs_to_maker = False
+
+    def title(self, declared: RoleMembersArgs) -> str:
+        return f"role {declared.role_id} of project {declared.project_id} at {declared.server.endpoint}"
+
+    def existing(self, client: Client, new: RoleMembersArgs) -> tuple[str, Found[RoleMembersArgs]] | None:
+        there = members.of_role(client, new.project_id, new.role_id)
+        return (new.role_id, Found(_observed(there, new))) if there else None
+
+    @override
+    def check(self, _olds: dict[str, Any], news: dict[str, Any]) -> CheckResult:
+        result = super().check(_olds, news)
+        if result.failures:
+            return result
+        declared = self.args.parse(result.inputs)
+        return claimed(result, place_of_members(declared.server, declared.role_id), declared.claim, "role_id")
+
+    def make(self, client: Client, new: RoleMembersArgs) -> tuple[str, Found[RoleMembersArgs]]:
+        there = self._members(client, new)
+        if (others := there - new.members) and not new.adopt:
+            raise NotOurs(
+                f"{self.title(new)} has members that are not declared: {_listed(others)}. Declare them, or let them"
+                " be removed with `adopt=True`."
+            )
+        return new.role_id, self._converge(client, there, new)
+
+    def find(self, client: Client, known: Known[RoleMembersArgs]) -> Found[RoleMembersArgs] | None:
+        there = members.of_role(client, known.declared.project_id, known.declared.role_id)
+        return None if there is None else Found(_observed(there, known.declared))
+
+    @override
+    def change(self, client: Client, known: Known[RoleMembersArgs], new: RoleMembersArgs) -> Found[RoleMembersArgs]:
+        return self._converge(client, self._members(client, new), new)
+
+    def remove(self, client: Client, known: Known[RoleMembersArgs]) -> None:
+        state = known.declared
+        place = place_of_members(state.server, state.role_id)
+        handed_over = {(one.kind, one.principal) for one in claims.of_process.of_others(place, state.claim)}
+        there = members.of_role(client, state.project_id, state.role_id)
+        if there is not None:
+            members.change(client, state.project_id, state.role_id, [], there & state.members - handed_over)
+
+    def _members(self, client: Client, declared: RoleMembersArgs) -> frozenset[Member]:
+        there = members.of_role(client, declared.project_id, declared.role_id)
+        if there is None:
+            raise DeletedBehindBack(f"{self.title(declared)} is not there. If it was, run `up --refresh`.")
+        return there
+
+    def _converge(self, client: Client, there: frozenset[Member], new: RoleMembersArgs) -> Found[RoleMembersArgs]:
+        members.change(client, new.project_id, new.role_id, new.members - there, there - new.members)
+        return Found(new)
+
+
+def _observed(there: frozenset[Member], declared: RoleMembersArgs) -> RoleMembersArgs:
+    """What the server answers, in the words of a declaration."""
+    return declared.model_copy(
+        update={
+            "users": sorted(one for kind, one in there if kind == "user"),
+            "roles": sorted(one for kind, one in there if kind == "role"),
+        }
+    )
+
+
+def _listed(some: frozenset[Member]) -> str:
+    return ", ".join(f"{kind} {one}" for kind, one in sorted(some))
+
+
+class RoleMembers(Resource, module="lakekeeper", name="RoleMembers"):
+    """All members of a role: whoever else is found in it is drift, and is removed. One for each role at most."""
+
+    project_id: pulumi.Output[str]
+    role_id: pulumi.Output[str]
+    users: pulumi.Output[list[str]]
+    roles: pulumi.Output[list[str]]
+
+    def __init__(
+        self,
+        resource_name: str,
+        *,
+        server: ServerInput,
+        project_id: pulumi.Input[str],
+        role_id: pulumi.Input[str],
+        users: pulumi.Input[Sequence[pulumi.Input[str]]] | None = None,
+        roles: pulumi.Input[Sequence[pulumi.Input[str]]] | None = None,
+        adopt: bool = False,
+        opts: pulumi.ResourceOptions | None = None,
+    ) -> None:
+        role = {"type": "role", "project_id": project_id, "role_id": role_id}
+        claims.of_program.declare(Claim("RoleMembers", resource_name), role, ASSIGNEE)
+        props = given(
+            server=server,
+            project_id=project_id,
+            role_id=role_id,
+            users=users,
+            roles=roles,
+            declared_as=resource_name,
+            adopt=adopt or None,
+        )
+        super().__init__(RoleMembersProvider(), resource_name, props, delete_first(opts))

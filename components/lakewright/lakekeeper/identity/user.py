@@ -1,0 +1,123 @@
+"""User: somebody who may be given privileges, known to the whole server."""
+
+import contextlib
+from typing import Annotated, Any, Literal
+
+import pulumi
+from pulumi.dynamic import Resource
+from pydantic import Field
+from typing_extensions import override
+
+from lakewright.lakekeeper.api.connection.client import Client
+from lakewright.lakekeeper.api.connection.errors import AlreadyExists, NotFound
+from lakewright.lakekeeper.api.management import users
+from lakewright.lakekeeper.provider import diff as difference
+from lakewright.lakekeeper.provider.base import Found, Known, LakekeeperProvider
+from lakewright.lakekeeper.provider.creation import Origin, created_or_found
+from lakewright.lakekeeper.provider.errors import DeletedBehindBack
+from lakewright.lakekeeper.provider.inputs import CreateOnly, OnServer, Replace, ServerKeeps, Update
+from lakewright.lakekeeper.provider.options import ServerInput, delete_first, given
+from lakewright.names.types import UserId
+
+UserType = Literal["human", "application"]
+
+
+class UserArgs(OnServer):
+    """What is declared of a user."""
+
+    user_id: Annotated[UserId, Replace()]
+    """Id as the identity provider's tokens give it: `oidc~SUBJECT` or `kubernetes~UID`."""
+    name: Annotated[str, Field(min_length=1), Update(via="user")]
+    """Name that people see."""
+    user_type: Annotated[UserType, Update(via="user")]
+    """What the user is: a person or an application."""
+    email: Annotated[str | None, Update(via="user"), ServerKeeps()] = None
+    """E-mail address; empty for none."""
+    adopt: Annotated[bool, CreateOnly()] = False
+    """Take over a user whom the server knows, perhaps since that user first came."""
+
+    def properties(self, found: users.Found | None = None) -> dict[str, Any]:
+        """As they are sent, all of them: what is left out is removed, so what is not declared is sent as it is."""
+        email = (found or {}).get("email") if self.email is None else self.email
+        return {"name": self.name, "user-type": self.user_type} | ({"email": email} if email else {})
+
+
+class UserProvider(LakekeeperProvider[UserArgs]):
+    """Provisions, reads, changes and deletes users."""
+
+    args = UserArgs
+    natural_key = ("user_id",)
+
+    def title(self, declared: UserArgs) -> str:
+        return f"user `{declared.user_id}` at {declared.server.endpoint}"
+
+    def existing(self, client: Client, new: UserArgs) -> tuple[str, Found[UserArgs]] | None:
+        found = users.get(client, new.user_id)
+        return (new.user_id, Found(_observed(found, new))) if found else None
+
+    def make(self, client: Client, new: UserArgs) -> tuple[str, Found[UserArgs]]:
+        try:
+            found, origin = created_or_found(
+                lambda: users.create(client, new.user_id, new.properties()),
+                lambda: users.get(client, new.user_id),
+            )
+        except AlreadyExists:  # a look has just found nobody of this id
+            found, origin = users.restore(client, new.user_id, new.properties()), Origin.CREATED
+        there = _observed(found, new)
+        changes = ", ".join(change.path for change in difference.between(there, new))
+        differs = f"with other {changes} (servers meet users when those first come)" if changes else ""
+        self.require_ours(client, there, new, origin, differs)
+        if changes:
+            users.replace(client, new.user_id, new.properties(found))
+        return new.user_id, Found(new)
+
+    def find(self, client: Client, known: Known[UserArgs]) -> Found[UserArgs] | None:
+        found = users.look(client, known.id)
+        return Found(_observed(found, known.declared)) if found else None
+
+    @override
+    def change(self, client: Client, known: Known[UserArgs], new: UserArgs) -> Found[UserArgs]:
+        found = users.get(client, known.id)
+        if found is None:
+            raise DeletedBehindBack(f"{self.title(known.declared)} is not there any more. Run `up --refresh`.")
+        users.replace(client, known.id, new.properties(found))
+        return Found(new)
+
+    def remove(self, client: Client, known: Known[UserArgs]) -> None:
+        with contextlib.suppress(NotFound):
+            users.delete(client, known.id)
+
+
+def _observed(found: users.Found, declared: UserArgs) -> UserArgs:
+    """What the server answers, in the words of a declaration."""
+    told = {"name": found["name"], "user_type": found["user-type"]}
+    if declared.email is not None:
+        told["email"] = found.get("email") or ""
+    return declared.model_copy(update=told)
+
+
+class User(Resource, module="lakekeeper", name="User"):
+    """A user, under the id that the identity provider's tokens give: `oidc~SUBJECT`, `kubernetes~UID`.
+
+    An email that is not declared is whatever the server has; an empty one is none.
+    """
+
+    user_id: pulumi.Output[str]
+    name: pulumi.Output[str]
+    user_type: pulumi.Output[str]
+    email: pulumi.Output[str | None]
+
+    def __init__(
+        self,
+        resource_name: str,
+        *,
+        server: ServerInput,
+        user_id: pulumi.Input[str],
+        name: pulumi.Input[str],
+        user_type: pulumi.Input[UserType],
+        email: pulumi.Input[str] | None = None,
+        adopt: bool = False,
+        opts: pulumi.ResourceOptions | None = None,
+    ) -> None:
+        props = given(server=server, user_id=user_id, name=name, user_type=user_type, email=email, adopt=adopt or None)
+        super().__init__(UserProvider(), resource_name, props, delete_first(opts))

@@ -1,0 +1,1 @@
+"""Look-ups: functions that read from a server."""

@@ -1,0 +1,164 @@
+"""Look-ups of users, of roles and their members, and of grants."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
+
+from lakewright.lakekeeper.api.connection.errors import InvalidLookUp, NothingFound
+from lakewright.lakekeeper.api.management import grants, members, roles, users
+from lakewright.lakekeeper.lookups.base import Answer, Server, as_output, listed, reach
+
+
+class UserInfo(Answer):
+    """A user."""
+
+    user_id: str
+    name: str
+    user_type: str
+    """`human` or `application`."""
+    email: str | None
+
+
+class RoleInfo(Answer):
+    """A role."""
+
+    role_id: str
+    project_id: str
+    name: str
+    description: str | None
+    provider_id: str | None
+    """None on servers before 0.12."""
+    source_id: str | None
+    ident: str | None
+    """`PROVIDER~SOURCE`."""
+
+
+class RoleMembersInfo(Answer):
+    """The direct members of a role, by their ids."""
+
+    users: tuple[str, ...]
+    roles: tuple[str, ...]
+
+
+class GrantInfo(Answer):
+    """A privilege that somebody holds on an object itself."""
+
+    privilege: str
+    user: str | None
+    role: str | None
+    """Id of the role."""
+
+
+def get_users(*, server: Server, name: str | None = None) -> list[UserInfo]:
+    """The users that this identity may see, by id; only those of that name where one is given."""
+    found = [_user(one) for one in users.all_of(reach(server)) if name in {None, one["name"]}]
+    return sorted(found, key=lambda one: one.user_id)
+
+
+def get_user(*, server: Server, user_id: str) -> UserInfo:
+    """A user by id. Raises NothingFound."""
+    client = reach(server)
+    found = users.get(client, user_id)
+    if found is None:
+        raise NothingFound(
+            f"user `{user_id}` is not at {client.endpoint}. Servers meet users when those first come, unless they are"
+            " declared by `User`."
+        )
+    return _user(found)
+
+
+def get_roles(*, server: Server, project_id: str) -> list[RoleInfo]:
+    """The roles of a project that this identity may see, by name."""
+    return sorted((_role(one) for one in roles.all_of(reach(server), project_id)), key=lambda one: one.name)
+
+
+def get_role(
+    *,
+    server: Server,
+    project_id: str,
+    role_id: str | None = None,
+    name: str | None = None,
+    provider_id: str | None = None,
+    source_id: str | None = None,
+) -> RoleInfo:
+    """A role of a project by its id, by its name, or by what it stands for at an identity provider.
+
+    Raises NothingFound.
+    """
+    client = reach(server)
+    match (role_id, name, provider_id, source_id):
+        case (str(), None, None, None):
+            found, asked = roles.get(client, project_id, role_id), role_id
+        case (None, str(), None, None):
+            found, asked = roles.named(client, project_id, name), f"`{name}`"
+        case (None, None, str(), str()):
+            found, asked = roles.of_source(client, project_id, provider_id, source_id), f"`{provider_id}~{source_id}`"
+        case _:
+            raise InvalidLookUp("a role is looked up by `role_id`, by `name`, or by `provider_id` and `source_id`")
+    if found is None:
+        there = listed(one.name for one in get_roles(server=server, project_id=project_id))
+        raise NothingFound(f"role {asked} is not in project {project_id} at {client.endpoint}. There are: {there}")
+    return _role(found)
+
+
+def get_role_members(*, server: Server, project_id: str, role_id: str) -> RoleMembersInfo:
+    """Who is in a role directly. Raises NothingFound."""
+    client = reach(server)
+    found = members.of_role(client, project_id, role_id)
+    if found is None:
+        raise NothingFound(f"role {role_id} is not in project {project_id} at {client.endpoint}")
+    return RoleMembersInfo(
+        users=tuple(sorted(one for kind, one in found if kind == "user")),
+        roles=tuple(sorted(one for kind, one in found if kind == "role")),
+    )
+
+
+def get_grants(*, server: Server, on: Mapping[str, Any]) -> list[GrantInfo]:
+    """What is granted on an object itself; `on` as for `Grant`. Raises NothingFound."""
+    # Declarations need Pulumi, whose import takes most of a second; other look-ups do without.
+    from lakewright.lakekeeper.grants.model import target as grant_target  # noqa: PLC0415
+    from lakewright.lakekeeper.provider import inputs as declared  # noqa: PLC0415
+
+    client = reach(server)
+    try:
+        target: grant_target.GrantTarget = TypeAdapter(grant_target.GrantTarget).validate_python(dict(on))
+    except ValidationError as error:
+        reasons = "; ".join(f"{path}: {reason}" for path, reason in declared.failures(error, dict(on)))
+        raise InvalidLookUp(f"`on` of a look-up is wrong: {reasons}") from None
+    found = grant_target.resolved_now(client, target)
+    held = grants.held(client, found) if found else None
+    if held is None:
+        raise NothingFound(f"{target} is not at {client.endpoint}")
+    return [
+        GrantInfo(
+            privilege=one.privilege,
+            user=one.principal if one.kind == "user" else None,
+            role=one.principal if one.kind == "role" else None,
+        )
+        for one in sorted(held)
+    ]
+
+
+def _user(found: users.Found) -> UserInfo:
+    return UserInfo(user_id=found["id"], name=found["name"], user_type=found["user-type"], email=found.get("email"))
+
+
+def _role(found: roles.Found) -> RoleInfo:
+    return RoleInfo(
+        role_id=found["id"],
+        project_id=found["project-id"],
+        name=found["name"],
+        description=found.get("description"),
+        provider_id=found.get("provider-id"),
+        source_id=found.get("source-id"),
+        ident=found.get("ident"),
+    )
+
+
+get_user_output = as_output(get_user)
+get_users_output = as_output(get_users)
+get_role_output = as_output(get_role)
+get_roles_output = as_output(get_roles)
+get_role_members_output = as_output(get_role_members)
+get_grants_output = as_output(get_grants)

@@ -1,0 +1,82 @@
+"""Look-ups of the server itself and of its projects."""
+
+from lakewright.lakekeeper.api.connection.errors import NothingFound
+from lakewright.lakekeeper.api.management import projects
+from lakewright.lakekeeper.lookups.base import Answer, Server, as_output, listed, reach
+
+
+class ServerInfo(Answer):
+    """What a server says of itself."""
+
+    endpoint: str
+    version: str
+    server_id: str
+    bootstrapped: bool
+    default_project_id: str | None
+    """None where the server has no default project."""
+    authz_backend: str
+    """`allow-all`, `openfga`, or another authorizer's name."""
+    queues: tuple[str, ...]
+
+
+class ProjectInfo(Answer):
+    """A project."""
+
+    project_id: str
+    name: str
+
+
+def get_server_info(*, server: Server) -> ServerInfo:
+    """Version, id and settings of a server."""
+    found = reach(server).server_now()
+    return ServerInfo(
+        endpoint=found.endpoint,
+        version=found.version_text,
+        server_id=found.server_id,
+        bootstrapped=found.bootstrapped,
+        default_project_id=found.default_project_id,
+        authz_backend=found.authz_backend,
+        queues=found.queues,
+    )
+
+
+def get_projects(*, server: Server) -> list[ProjectInfo]:
+    """The projects that this identity may see, by name. Names are not unique; ids are."""
+    found = projects.all_of(reach(server))
+    known = [ProjectInfo(project_id=project_id, name=name) for project_id, name in found.items()]
+    return sorted(known, key=lambda one: (one.name, one.project_id))
+
+
+def get_project(*, server: Server, project_id: str | None = None, name: str | None = None) -> ProjectInfo:
+    """A project by its id, or by its name where only one has that name.
+
+    Without both it is the server's default project. Raises NothingFound.
+    """
+    client = reach(server)
+    if name is None:
+        project_id = project_id or client.server().default_project_id
+        if project_id is None:
+            raise NothingFound(f"{client.endpoint} has no default project: name one by `project_id` or `name`")
+        found = projects.name_of(client, project_id)
+        if found is None:
+            raise NothingFound(f"project {project_id} is not at {client.endpoint}. {_there_are(server)}")
+        return ProjectInfo(project_id=project_id, name=found)
+    named = [one for one in get_projects(server=server) if one.name == name and project_id in {None, one.project_id}]
+    if len(named) == 1:
+        return named[0]
+    if not named:
+        raise NothingFound(f"no project at {client.endpoint} is named `{name}`. {_there_are(server)}")
+    raise NothingFound(
+        f"{len(named)} projects at {client.endpoint} are named `{name}`: {listed(one.project_id for one in named)}."
+        " Names are not unique; look it up by `project_id`."
+    )
+
+
+def _there_are(server: Server) -> str:
+    found = listed(f"{one.project_id} ({one.name})" for one in get_projects(server=server))
+    return f"This identity sees: {found}."
+
+
+get_server_info_output = as_output(get_server_info)
+get_project_output = as_output(get_project)
+get_projects_output = as_output(get_projects)

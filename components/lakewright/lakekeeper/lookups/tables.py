@@ -1,0 +1,187 @@
+"""Look-ups of tables and views: those of a namespace, and one with its columns and how it is laid out."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any, Literal
+
+from lakewright.lakekeeper.api.catalog import namespaces, tables, tabulars, views
+from lakewright.lakekeeper.api.connection.client import Client
+from lakewright.lakekeeper.api.connection.errors import NotFound, NothingFound
+from lakewright.lakekeeper.lookups.base import Answer, Server, as_output, listed, reach
+from lakewright.lakekeeper.lookups.catalog import nothing, require_active
+from lakewright.lakekeeper.table.schema.columns import Json, current_schema, type_text
+from lakewright.lakekeeper.table.schema.layout import column_names, partitions, sort_texts
+from lakewright.names.types import namespace_parts
+
+
+class TabularEntry(Answer):
+    """A table or view in a list."""
+
+    warehouse_id: str
+    tabular_id: str
+    namespace: str
+    """Its levels, outermost first, with dots between."""
+    name: str
+    protected: bool
+
+
+class ColumnInfo(Answer):
+    """A column as a declaration of it says it; nested types as text."""
+
+    field_id: int
+    name: str
+    type: str
+    required: bool
+    doc: str | None
+    default: Any
+    """For rows that say nothing; None if there is none."""
+
+
+class TableInfo(TabularEntry):
+    """A table. Columns, partitions and sort order in the words of a declaration."""
+
+    location: str
+    format_version: int
+    columns: tuple[ColumnInfo, ...]
+    identifier: tuple[str, ...]
+    partition_by: tuple[str, ...]
+    sort_by: tuple[str, ...]
+    properties: dict[str, str]
+    snapshot_id: int | None
+    """Of the rows as they are now; None if none was ever written."""
+    updated_at: datetime
+
+
+class ViewInfo(TabularEntry):
+    """A view, as it is now."""
+
+    location: str
+    columns: tuple[ColumnInfo, ...]
+    sql: dict[str, str]
+    """Its definition, by dialect."""
+    default_namespace: str
+    """Where the definition looks for names without one."""
+    properties: dict[str, str]
+    version_id: int
+
+
+def get_tables(*, server: Server, warehouse_id: str, namespace: str, recursive: bool = False) -> list[TabularEntry]:
+    """The tables of a namespace of an active warehouse; with `recursive`, of all namespaces below it too."""
+    return _entries(reach(server), warehouse_id, namespace, "table", recursive=recursive)
+
+
+def get_views(*, server: Server, warehouse_id: str, namespace: str, recursive: bool = False) -> list[TabularEntry]:
+    """The views of a namespace of an active warehouse; with `recursive`, of all namespaces below it too."""
+    return _entries(reach(server), warehouse_id, namespace, "view", recursive=recursive)
+
+
+def get_table(*, server: Server, warehouse_id: str, namespace: str, name: str) -> TableInfo:
+    """A table of an active warehouse by namespace and name. Raises NothingFound."""
+    client = reach(server)
+    metadata = tables.load(client, warehouse_id, tuple(namespace_parts(namespace)), name)
+    if metadata is None:
+        raise _none_of(client, warehouse_id, namespace, name, "table")
+    names = column_names(metadata)
+    schema = current_schema(metadata)
+    snapshot = metadata.get("current-snapshot-id")
+    table_id = str(metadata["table-uuid"])
+    return TableInfo(
+        warehouse_id=warehouse_id,
+        tabular_id=table_id,
+        namespace=namespace,
+        name=name,
+        protected=tables.is_protected(client, warehouse_id, table_id),
+        location=metadata["location"],
+        format_version=metadata["format-version"],
+        columns=_columns(schema),
+        identifier=tuple(names[one] for one in schema.get("identifier-field-ids") or ()),
+        partition_by=tuple(str(one) for one in partitions(metadata) if one.transform != "void"),
+        sort_by=tuple(sort_texts(metadata)),
+        properties=metadata.get("properties") or {},
+        snapshot_id=None if snapshot in {None, -1} else snapshot,
+        updated_at=datetime.fromtimestamp(metadata["last-updated-ms"] / 1000, UTC),
+    )
+
+
+def get_view(*, server: Server, warehouse_id: str, namespace: str, name: str) -> ViewInfo:
+    """A view of an active warehouse by namespace and name. Raises NothingFound."""
+    client = reach(server)
+    path = tuple(namespace_parts(namespace))
+    metadata = views.load(client, warehouse_id, path, name)
+    if metadata is None:
+        raise _none_of(client, warehouse_id, namespace, name, "view")
+    version = next(one for one in metadata["versions"] if one["version-id"] == metadata["current-version-id"])
+    schema = next(one for one in metadata["schemas"] if one["schema-id"] == version["schema-id"])
+    view_id = str(metadata["view-uuid"])
+    return ViewInfo(
+        warehouse_id=warehouse_id,
+        tabular_id=view_id,
+        namespace=namespace,
+        name=name,
+        protected=tables.is_protected(client, warehouse_id, view_id, "view"),
+        location=metadata["location"],
+        columns=_columns(schema),
+        sql={one["dialect"]: one["sql"] for one in version["representations"] if one["type"] == "sql"},
+        default_namespace=".".join(version["default-namespace"]),
+        properties=metadata.get("properties") or {},
+        version_id=version["version-id"],
+    )
+
+
+def _columns(schema: Json) -> tuple[ColumnInfo, ...]:
+    return tuple(
+        ColumnInfo(
+            field_id=one["id"],
+            name=one["name"],
+            type=type_text(one["type"]),
+            required=bool(one.get("required")),
+            doc=one.get("doc"),
+            default=one.get("write-default"),
+        )
+        for one in schema["fields"]
+    )
+
+
+def _entries(
+    client: Client, warehouse_id: str, namespace: str, kind: Literal["table", "view"], *, recursive: bool
+) -> list[TabularEntry]:
+    path = tuple(namespace_parts(namespace))
+    try:
+        found = list(tabulars.listed(client, warehouse_id, path, kind))
+        below = namespaces.children(client, warehouse_id, path) if recursive else []
+    except NotFound:
+        raise nothing(client, warehouse_id, namespace) from None
+    if not found:
+        require_active(client, warehouse_id)
+    entries = [
+        TabularEntry(
+            warehouse_id=warehouse_id,
+            tabular_id=one.tabular_id,
+            namespace=".".join(one.namespace),
+            name=one.name,
+            protected=one.protected,
+        )
+        for one in sorted(found)
+    ]
+    for child in sorted(below, key=lambda one: one.path):
+        entries += _entries(client, warehouse_id, ".".join(child.path), kind, recursive=True)
+    return entries
+
+
+def _none_of(client: Client, warehouse_id: str, namespace: str, name: str, kind: Literal["table", "view"]) -> Exception:
+    """Why a table or view is not found, with what is there instead."""
+    try:
+        there = _entries(client, warehouse_id, namespace, kind, recursive=False)
+    except NothingFound as nothing_there:
+        return nothing_there
+    return NothingFound(
+        f"{kind} `{namespace}.{name}` is not in warehouse {warehouse_id} at {client.endpoint}, or hidden from this"
+        f" identity. There are: {listed(one.name for one in there)}."
+    )
+
+
+get_table_output = as_output(get_table)
+get_tables_output = as_output(get_tables)
+get_view_output = as_output(get_view)
+get_views_output = as_output(get_views)

@@ -1,0 +1,1 @@
+"""The base of all resource providers, and what their resources share."""

@@ -1,0 +1,301 @@
+"""The base of all resource providers: checks, differences, gone objects, state. A subclass says what is particular."""
+
+from abc import abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
+
+from pulumi.dynamic import (
+    CheckFailure,
+    CheckResult,
+    ConfigureRequest,
+    CreateResult,
+    DiffResult,
+    ReadResult,
+    ResourceProvider,
+    UpdateResult,
+)
+from pydantic import ValidationError
+
+from lakewright.credentials import references as credentials
+from lakewright.lakekeeper.api.connection import list_cache as listings
+from lakewright.lakekeeper.api.connection.client import Client, shared
+from lakewright.lakekeeper.api.connection.errors import InsecureEndpoint
+from lakewright.lakekeeper.api.connection.plain_http import as_recorded, require_tls
+from lakewright.lakekeeper.api.connection.server import ServerRef
+from lakewright.lakekeeper.provider import adoption, errors, server_identity
+from lakewright.lakekeeper.provider import diff as difference
+from lakewright.lakekeeper.provider import inactive_warehouses as hidden
+from lakewright.lakekeeper.provider.adoption import Adopting
+from lakewright.lakekeeper.provider.creation import Origin
+from lakewright.lakekeeper.provider.diff import Change
+from lakewright.lakekeeper.provider.inputs import OnServer, Replace, failures, has_unknown
+
+D = TypeVar("D", bound=OnServer)
+
+
+@dataclass(frozen=True)
+class Found(Generic[D]):
+    """An object as it is: in the words of a declaration, and with what only the server knows."""
+
+    declared: D
+    computed: dict[str, Any] = field(default_factory=dict[str, Any])
+    hidden_in: str | None = None
+    """The inactive warehouse that hides it: then it is as the state has it, for want of a look."""
+
+    def outs(self) -> dict[str, Any]:
+        """As outputs of the resource."""
+        mark = {hidden.MARK: self.hidden_in} if self.hidden_in else {}
+        return {**self.declared.props(), **self.computed, **mark}
+
+
+@dataclass(frozen=True)
+class Known(Generic[D]):
+    """An object as the state has it."""
+
+    id: str
+    declared: D
+    outs: dict[str, Any]
+
+
+class LakekeeperProvider(ResourceProvider, Generic[D]):
+    """Base of the providers. Instances hold nothing: a provider is pickled into the state of each of its resources."""
+
+    serialize_as_secret_always = False
+    args: type[D]
+    natural_key: tuple[str, ...] = ()
+    """The properties by which an object that is there already is found, where `adopt` can take one over."""
+    seen_by: tuple[str, ...] = ()
+    """The properties without which what is there cannot be told in the words of a declaration."""
+    belongs_to_maker = True
+    """Whether an existing object has an owner; settings of an object are not, and are compared instead."""
+    config: credentials.ConfigLookup = staticmethod(credentials.no_config)
+
+    # What a resource says of itself.
+
+    @abstractmethod
+    def make(self, client: Client, new: D) -> tuple[str, Found[D]]:
+        """Create the object, or take over one that this stack may have; its id and itself."""
+
+    @abstractmethod
+    def find(self, client: Client, known: Known[D]) -> Found[D] | None:
+        """The object as it is now, or None if it is gone."""
+
+    @abstractmethod
+    def change(self, client: Client, known: Known[D], new: D) -> Found[D]:
+        """Make the object as declared, in place."""
+
+    @abstractmethod
+    def remove(self, client: Client, known: Known[D]) -> None:
+        """Delete the object. One that is gone already is a success."""
+
+    def replaces(self, change: Change, new: D, client: Callable[[], Client]) -> bool:  # noqa: ARG002 - for subclasses
+        """Whether a change needs a new object."""
+        return isinstance(change.mark, Replace)
+
+    def before_replacement(self, client: Client, known: Known[D], new: D, changes: list[Change]) -> None:
+        """Raise if the object must not be replaced. Called in previews too."""
+
+    def needs_calls(self, known: Known[D], new: D) -> bool:
+        """Whether an update changes more than the state."""
+        return difference.needs_calls(difference.between(known.declared, new))
+
+    def title(self, declared: D) -> str:
+        """What a declaration is about, for messages: kind, natural key and server."""
+        return f"{self.kind} at {declared.server.endpoint}"
+
+    def existing(self, client: Client, new: D) -> tuple[str, Found[D]] | None:  # noqa: ARG002 - for subclasses
+        """What has a declaration's natural key on the server, and its id; for `adopt`."""
+        return None
+
+    def contents(self, client: Client, object_id: str, new: D) -> str:  # noqa: ARG002 - for subclasses
+        """What an existing object holds, in words; empty for none.
+
+        An interrupted creation leaves an empty object: what is in it is created after it is in the state.
+        """
+        return ""
+
+    def adopting(self, there: Found[D], new: D) -> Adopting:
+        """What taking over an existing object changes, and why it must not be."""
+        return adoption.changes_of(there.declared, new)
+
+    # Pulumi's hooks.
+
+    def configure(self, req: ConfigureRequest) -> None:
+        """Called once in a provider's process, with the stack's decrypted configuration."""
+        self.config = req.config.get
+        errors.show_sentences_only()
+
+    def check(self, _olds: dict[str, Any], news: dict[str, Any]) -> CheckResult:
+        """All errors at once, and the properties in their normal form."""
+        try:
+            declared = self.args.parse(news)
+        except ValidationError as error:
+            return CheckResult(news, [CheckFailure(path, reason) for path, reason in failures(error, news)])
+        if not has_unknown(declared.server):
+            try:
+                require_tls(declared.server)
+            except InsecureEndpoint as insecure:
+                return CheckResult(news, [CheckFailure("server", str(insecure))])
+        checked = self.checked(declared, _olds)
+        adoption.note_adopt(self, checked, in_state="server" in _olds)
+        if "server" not in _olds and (refused := adoption.refused(self, checked)):
+            return CheckResult(news, [CheckFailure("adopt", refused)])
+        return CheckResult(checked.props(), [])
+
+    def checked(self, declared: D, olds: dict[str, Any]) -> D:  # noqa: ARG002 - for subclasses
+        """A valid declaration, with what the provider adds to it."""
+        return declared
+
+    def diff(self, _id: str, _olds: dict[str, Any], _news: dict[str, Any]) -> DiffResult:
+        """What changed, whether in place, and whether that is allowed."""
+        old, new = self.args.from_state(_olds), self.args.from_state(_news)
+        changes = difference.between(old, new)
+        adoption.of_process.add(self.kind, _id)
+        if old.server != new.server and not has_unknown(new.server):
+            server_identity.verify(self.client(new.server), _olds, self.title(old))
+        replaced = [c for c in changes if self.replaces(c, new, lambda: self._reach(old.server, new.server))]
+        if decided := [c for c in replaced if c.known]:
+            self.before_replacement(self._known_client(old, _olds), Known(_id, old, _olds), new, decided)
+        return DiffResult(
+            changes=bool(changes)
+            or server_identity.is_outdated(_olds)
+            or hidden.to_be_seen(_olds, lambda: self._reach(old.server, new.server)),
+            replaces=[change.path for change in replaced],
+            delete_before_replace=True,
+        )
+
+    def create(self, props: dict[str, Any]) -> CreateResult:
+        """Create, or adopt."""
+        new = self.args.from_state(props)
+        client = self.client(new.server)
+        object_id, found = self._made(client, new)
+        return CreateResult(object_id, found.outs() | server_identity.to_record(client))
+
+    def read(self, id_: str, props: dict[str, Any]) -> ReadResult:
+        """What is there now, in the words of the declaration."""
+        state = self.args.from_state(props)
+        client = self._known_client(state, props)
+        found = self.find(client, Known(id_, state, props))
+        if found is None:
+            self._require_proven(client, props, state)
+            return ReadResult(None, {})
+        return ReadResult(id_, found.outs() | server_identity.to_record(client), found.declared.props())
+
+    def update(self, _id: str, _olds: dict[str, Any], _news: dict[str, Any]) -> UpdateResult:
+        """Change in place; when only the state is to change, the server is asked for its id alone."""
+        old, new = self.args.from_state(_olds), self.args.from_state(_news)
+        known, client = Known(_id, old, _olds), self.client(new.server)
+        server_identity.verify(client, _olds, self.title(old))
+        if server_identity.is_outdated(_olds) and self.find(client, known) is None:
+            self._require_proven(client, _olds, old)
+            raise errors.DeletedBehindBack(f"{self.title(old)} is not there. Run `up --refresh`.")
+        if hidden.to_be_seen_now(_olds, lambda: client):
+            found = self._seen_again(client, known, new)
+        else:
+            found = self._updated(known, new)
+        return UpdateResult(found.outs() | server_identity.to_record(client))
+
+    def _updated(self, known: Known[D], new: D) -> Found[D]:
+        if self.needs_calls(known, new):
+            return self.change(self.client(new.server), known, new)
+        computed = {key: value for key, value in known.outs.items() if key not in self.args.model_fields}
+        return Found(new, _without_own(computed))
+
+    def _seen_again(self, client: Client, known: Known[D], new: D) -> Found[D]:
+        """What a refresh could not see, as a refresh and an `up` would now make it."""
+        listings.forget()
+        found = self.find(client, known)
+        if found is None:
+            return self._made(client, new)[1]
+        now = Known(known.id, found.declared, found.outs())
+        changes = difference.between(now.declared, new)
+        if replaced := [change for change in changes if self.replaces(change, new, lambda: client)]:
+            self.before_replacement(client, now, new, replaced)
+            self.remove(client, now)
+            return self._made(client, new)[1]
+        return self._updated(now, new)
+
+    def _made(self, client: Client, new: D) -> tuple[str, Found[D]]:
+        with adoption.creating(self, client, new):
+            return self.make(client, new)
+
+    def delete(self, _id: str, _props: dict[str, Any]) -> None:
+        """Delete, as the state's `deletion` says."""
+        state = self.args.from_state(_props)
+        client, known = self._known_client(state, _props), Known(_id, state, _props)
+        is_uncertain = getattr(state, "deletion", None) == "protect" and not server_identity.is_proven(client, _props)
+        if is_uncertain and self.find(client, known) is None:
+            raise server_identity.unproven(client, self.title(state))
+        self.remove(client, known)
+
+    # What subclasses share.
+
+    @property
+    def kind(self) -> str:
+        """Name of the resource class."""
+        return type(self).__name__.removesuffix("Provider")
+
+    def require_ours(
+        self, client: Client, there: D, new: D, origin: Origin, differs: str = "", *, object_id: str | None = None
+    ) -> None:
+        """Raise NotOurs for an object that this stack did not make and may not take over.
+
+        Args:
+            client: Client of the server.
+            there: The object as it is.
+            new: The declaration.
+            origin: Where the object came from, as far as the create call tells.
+            differs: How the object differs from what the interrupted creation of `new` would have left, in words.
+            object_id: Id of an object that may hold others.
+        """
+        if origin is Origin.CREATED:
+            return
+        was_absent = adoption.was_absent(self, new)
+        is_this_runs = origin is Origin.UNCONFIRMED and was_absent
+        may_be_this_runs = origin is Origin.EXISTED and was_absent and not differs
+        if not differs and (is_this_runs or adoption.is_begun(self, new)):
+            differs = "" if object_id is None else self.contents(client, object_id, new)
+            if not differs:
+                return
+        if getattr(new, "adopt", False):
+            if not (fixed := adoption.fixed(self, client, there, new)):
+                return
+            raise errors.NotOurs(
+                f"{self.title(new)} exists already. The server cannot change {', '.join(c.path for c in fixed)}:"
+                " declare what is there to take it over."
+            )
+        what = self.title(new)
+        raise errors.NotOurs(adoption.appeared(what) if may_be_this_runs else adoption.refusal(what, differs))
+
+    def client(self, server: ServerRef) -> Client:
+        """The client of this process for a server that is new enough."""
+        client = shared(server, self.secret)
+        client.server()
+        return client
+
+    def recorded_client(self, server: ServerRef) -> Client:
+        """The client of this process for a server as the state has it."""
+        return self.client(as_recorded(server))
+
+    def secret(self, reference: str) -> str:
+        """The secret behind a reference. Raises credentials.UnresolvedCredential."""
+        return credentials.resolve(reference, self.config)
+
+    def _known_client(self, state: D, outs: dict[str, Any]) -> Client:
+        """The client for an object in the state. Raises errors.MovedServer."""
+        client = self.recorded_client(state.server)
+        server_identity.verify(client, outs, self.title(state))
+        return client
+
+    def _require_proven(self, client: Client, outs: dict[str, Any], state: D) -> None:
+        """Refuse to take a missing object for a deleted one on a server that may be another. Raises MovedServer."""
+        if not server_identity.is_proven(client, outs):
+            raise server_identity.unproven(client, self.title(state))
+
+    def _reach(self, old: ServerRef, new: ServerRef) -> Client:
+        return self.recorded_client(old) if has_unknown(new) else self.client(new)
+
+
+def _without_own(props: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in props.items() if not key.startswith("__")}

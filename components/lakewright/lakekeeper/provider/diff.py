@@ -1,0 +1,76 @@
+"""What differs between two declarations, and what each difference means. Pure functions."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from lakewright.lakekeeper.provider.inputs import (
+    MARKS,
+    CreateOnly,
+    Declared,
+    Mark,
+    Replace,
+    Rotate,
+    ServerKeeps,
+    StateOnly,
+    Update,
+    has_unknown,
+)
+
+
+@dataclass(frozen=True)
+class Change:
+    """One property that differs."""
+
+    path: str
+    old: Any
+    new: Any
+    mark: Mark
+
+    @property
+    def known(self) -> bool:
+        """Whether the new value is known: in a preview it may not be."""
+        return isinstance(self.new, Declared) or not has_unknown(self.new)
+
+    def __str__(self) -> str:
+        if isinstance(self.mark, Rotate):  # an external id is treated as a secret
+            return self.path
+        return f"{self.path}: {_told(self.old)} -> {_told(self.new)}"
+
+
+def _told(value: Any) -> str:
+    """A value for people, in the words of a program."""
+    if has_unknown([value]):
+        return "known only later"
+    return repr(value.props() if isinstance(value, Declared) else value)
+
+
+def between(old: Declared, new: Declared) -> list[Change]:
+    """The differences that matter, by path. Both are of one class."""
+    return _between(old, new, "", Replace())
+
+
+def via(changes: list[Change]) -> set[str]:
+    """The calls that make these changes in place."""
+    return {change.mark.via for change in changes if isinstance(change.mark, Update | Rotate)}
+
+
+def needs_calls(changes: list[Change]) -> bool:
+    """Whether more than the state is to change."""
+    return any(not isinstance(change.mark, StateOnly) for change in changes)
+
+
+def _between(old: Declared, new: Declared, prefix: str, inherited: Mark) -> list[Change]:
+    changes: list[Change] = []
+    for name, field in type(new).model_fields.items():
+        was, now = getattr(old, name), getattr(new, name)
+        mark = next((mark for mark in field.metadata if isinstance(mark, MARKS)), inherited)
+        if was == now or isinstance(mark, CreateOnly):
+            continue
+        if now is None and any(isinstance(mark, ServerKeeps) for mark in field.metadata):
+            continue
+        path = f"{prefix}{name}"
+        if isinstance(now, Declared) and type(was) is type(now):
+            changes += _between(was, now, f"{path}.", mark)
+        else:
+            changes.append(Change(path, was, now, mark))
+    return changes

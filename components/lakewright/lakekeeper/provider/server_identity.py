@@ -1,0 +1,62 @@
+"""Which Lakekeeper a stack's objects are on: the id that the server gave itself, recorded in the state.
+
+An endpoint may come to mean another server. On that one the stack's objects are missing, which must not be taken for
+deleted: their data may be alive on the first one.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from lakewright.lakekeeper.api.connection import settings
+from lakewright.lakekeeper.api.connection.client import Client
+from lakewright.lakekeeper.provider.errors import MovedServer
+
+RECORDED = "server_id"
+"""Output of every resource: id of the server that the object is on."""
+
+
+def to_record(client: Client) -> dict[str, Any]:
+    """The output that records the server's id; nothing where the server has none."""
+    server_id = client.server().server_id
+    return {RECORDED: server_id} if server_id else {}
+
+
+def is_outdated(outs: Mapping[str, Any]) -> bool:
+    """Whether an `up` has to record the server's id: no earlier one did, or a person accepted another server."""
+    recorded, accepted = outs.get(RECORDED), settings.accepted_server_id()
+    return not recorded or (accepted is not None and recorded != accepted)
+
+
+def is_proven(client: Client, outs: Mapping[str, Any]) -> bool:
+    """Whether the server is known to be the one that has the stack's objects. A missing object is then a deleted one.
+
+    State of earlier versions records no server. A person can then confirm the server by its id.
+    """
+    return bool(outs.get(RECORDED)) or client.server().server_id == settings.accepted_server_id()
+
+
+def unproven(client: Client, missing: str) -> MovedServer:
+    """Return the error for an object that is missing on a server that may be another one than the object's."""
+    found = client.server().server_id
+    confirm = (
+        f" If it is the right server and the object was deleted there, run once with"
+        f" {settings.ACCEPTED_SERVER_ID}={found}."
+        if found
+        else ""
+    )
+    return MovedServer(
+        f"{missing} is not there, and the state does not record which server it was on. Nothing was changed."
+        f" Check that `endpoint` is the Lakekeeper that has this stack's objects.{confirm}"
+    )
+
+
+def verify(client: Client, outs: Mapping[str, Any], title: str) -> None:
+    """Refuse to use a server that is not the one in the state. Raises MovedServer."""
+    recorded, found = outs.get(RECORDED), client.server().server_id
+    if not recorded or not found or found in (recorded, settings.accepted_server_id()):
+        return
+    raise MovedServer(
+        f"{title}: expected the Lakekeeper with server id {recorded}, as the state has it; {client.endpoint} is another"
+        f" one, {found}. Nothing was changed. Set `endpoint` to the server that has this stack's objects. If that"
+        f" server's catalog was restored or migrated to this one, run once with {settings.ACCEPTED_SERVER_ID}={found}."
+    )

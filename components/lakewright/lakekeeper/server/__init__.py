@@ -1,0 +1,1 @@
+"""The Bootstrap and Project resources."""

@@ -1,0 +1,102 @@
+"""Bootstrap: the first call a server needs, once in its life."""
+
+from typing import Annotated, Literal
+
+import pulumi
+from pulumi.dynamic import Resource
+from pydantic import AfterValidator
+from typing_extensions import override
+
+from lakewright.lakekeeper.api.connection.client import Client
+from lakewright.lakekeeper.api.connection.versions import Server
+from lakewright.lakekeeper.api.management import projects
+from lakewright.lakekeeper.provider.base import Found, Known, LakekeeperProvider
+from lakewright.lakekeeper.provider.inputs import CreateOnly, OnServer
+from lakewright.lakekeeper.provider.options import ServerInput, given, not_imported
+
+
+def _accepted(value: bool) -> bool:
+    if not value:
+        raise ValueError("must be true: a server is not bootstrapped without accepting Lakekeeper's terms of use")
+    return value
+
+
+class BootstrapArgs(OnServer):
+    """What is declared of a bootstrap. All of it matters once."""
+
+    accept_terms_of_use: Annotated[bool, AfterValidator(_accepted), CreateOnly()]
+    """Must be true: a server cannot be bootstrapped without."""
+    is_operator: Annotated[bool, CreateOnly()] = False
+    """Whether the identity that bootstraps becomes the server's operator, not its administrator."""
+    user_name: Annotated[str | None, CreateOnly()] = None
+    """Name of the identity, where its token has none."""
+    user_email: Annotated[str | None, CreateOnly()] = None
+    """E-mail address of the identity, where its token has none."""
+    user_type: Annotated[Literal["human", "application"] | None, CreateOnly()] = None
+    """What the identity is: a person or a service."""
+
+
+class BootstrapProvider(LakekeeperProvider[BootstrapArgs]):
+    """Bootstraps a server that is not yet; there is no way back, so deleting does nothing."""
+
+    args = BootstrapArgs
+
+    def make(self, client: Client, new: BootstrapArgs) -> tuple[str, Found[BootstrapArgs]]:
+        server = client.server_now()
+        if not server.bootstrapped:
+            body = new.model_dump(exclude_none=True, exclude={"server"})
+            projects.bootstrap(client, {key.replace("_", "-"): value for key, value in body.items()})
+            server = client.server_now()
+        return server.server_id, _found(new, server)
+
+    def find(self, client: Client, known: Known[BootstrapArgs]) -> Found[BootstrapArgs] | None:
+        server = client.server_now()
+        return _found(known.declared, server) if server.bootstrapped else None
+
+    @override
+    def change(self, client: Client, known: Known[BootstrapArgs], new: BootstrapArgs) -> Found[BootstrapArgs]:
+        return _found(new, client.server_now())
+
+    @override
+    def remove(self, client: Client, known: Known[BootstrapArgs]) -> None:
+        """A server cannot be un-bootstrapped."""
+
+
+def _found(declared: BootstrapArgs, server: Server) -> Found[BootstrapArgs]:
+    told = {"default_project_id": server.default_project_id, "authz_backend": server.authz_backend}
+    return Found(declared, told)
+
+
+class Bootstrap(Resource, module="lakekeeper", name="Bootstrap"):
+    """A bootstrapped server. One that is bootstrapped already is taken as it is."""
+
+    default_project_id: pulumi.Output[str | None]
+    authz_backend: pulumi.Output[str]
+
+    def __init__(
+        self,
+        resource_name: str,
+        *,
+        server: ServerInput,
+        accept_terms_of_use: pulumi.Input[bool],
+        is_operator: pulumi.Input[bool] | None = None,
+        user_name: pulumi.Input[str] | None = None,
+        user_email: pulumi.Input[str] | None = None,
+        user_type: pulumi.Input[str] | None = None,
+        opts: pulumi.ResourceOptions | None = None,
+    ) -> None:
+        props = given(
+            server=server,
+            accept_terms_of_use=accept_terms_of_use,
+            is_operator=is_operator,
+            user_name=user_name,
+            user_email=user_email,
+            user_type=user_type,
+        )
+        computed = {"default_project_id": None, "authz_backend": None}
+        super().__init__(BootstrapProvider(), resource_name, {**props, **computed}, not_imported(opts))
+
+    @property
+    def server_id(self) -> pulumi.Output[str]:
+        """Id that the server gave itself."""
+        return self.id

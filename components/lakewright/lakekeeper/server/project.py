@@ -1,0 +1,131 @@
+"""Project: what separates the warehouses and roles of one tenant from those of others."""
+
+from collections.abc import Sequence
+from typing import Annotated
+
+import pulumi
+from pulumi.dynamic import Resource
+from typing_extensions import override
+
+from lakewright.lakekeeper.api.connection.client import Client
+from lakewright.lakekeeper.api.connection.errors import Forbidden, NotEmpty, NotFound
+from lakewright.lakekeeper.api.management import projects, warehouses
+from lakewright.lakekeeper.provider.base import Found, Known, LakekeeperProvider
+from lakewright.lakekeeper.provider.creation import created_or_found
+from lakewright.lakekeeper.provider.diagnostics import tell
+from lakewright.lakekeeper.provider.inputs import CreateOnly, Deletable, Replace, StateOnly, Update
+from lakewright.lakekeeper.provider.options import ServerInput, delete_first, given
+from lakewright.names.types import Deletion, ProjectId, ProjectName
+
+
+class ProjectArgs(Deletable):
+    """What is declared of a project. Its id is ours to choose, since names are not unique."""
+
+    project_id: Annotated[ProjectId, Replace()]
+    """Id of the project, chosen here: names are not unique."""
+    name: Annotated[ProjectName, Update(via="rename")]
+    """Name that people see."""
+    kept_warehouses: Annotated[list[str] | None, StateOnly()] = None
+    """Warehouses that stay on the server by `deletion: retain`: while one of them is there, the project stays."""
+    adopt: Annotated[bool, CreateOnly()] = False
+    """Take over a project of this id that exists."""
+
+
+class ProjectProvider(LakekeeperProvider[ProjectArgs]):
+    """Creates, reads, renames and deletes projects."""
+
+    args = ProjectArgs
+    natural_key = ("project_id",)
+
+    def title(self, declared: ProjectArgs) -> str:
+        return f"project {declared.project_id} at {declared.server.endpoint}"
+
+    def existing(self, client: Client, new: ProjectArgs) -> tuple[str, Found[ProjectArgs]] | None:
+        name = projects.name_of(client, new.project_id)
+        return None if name is None else (new.project_id, Found(new.model_copy(update={"name": name})))
+
+    @override
+    def contents(self, client: Client, object_id: str, new: ProjectArgs) -> str:
+        names = sorted(str(one["name"]) for one in warehouses.all_of(client, object_id))
+        return f"with warehouses: {', '.join(names)}" if names else ""
+
+    def make(self, client: Client, new: ProjectArgs) -> tuple[str, Found[ProjectArgs]]:
+        def create() -> str:
+            projects.create(client, new.project_id, new.name)
+            return new.name
+
+        name, origin = created_or_found(create, lambda: projects.name_of(client, new.project_id))
+        differs = "" if name == new.name else f"named `{name}`; declared is `{new.name}`"
+        there = new.model_copy(update={"name": name})
+        self.require_ours(client, there, new, origin, differs, object_id=new.project_id)
+        if differs:
+            projects.rename(client, new.project_id, new.name)
+        return new.project_id, Found(new)
+
+    def find(self, client: Client, known: Known[ProjectArgs]) -> Found[ProjectArgs] | None:
+        name = projects.look(client, known.id)
+        return None if name is None else Found(known.declared.model_copy(update={"name": name}))
+
+    def change(self, client: Client, known: Known[ProjectArgs], new: ProjectArgs) -> Found[ProjectArgs]:
+        projects.rename(client, known.id, new.name)
+        return Found(new)
+
+    def remove(self, client: Client, known: Known[ProjectArgs]) -> None:
+        if known.declared.deletion == "retain":
+            return
+        retained = known.declared.kept_warehouses or []
+        stays = f"{self.title(known.declared)} stays: `deletion: retain` keeps warehouse {', '.join(retained)} in it"
+        try:
+            if _has_any(client, known.id, retained):
+                tell(stays)
+                return
+            projects.delete(client, known.id)
+        except NotFound:
+            pass
+        except NotEmpty as refused:
+            if (unlisted := client.server().unlisted) and retained:
+                tell(stays)
+                return
+            if unlisted:
+                refused.add(f"What is in it may not be listed, since {unlisted}.")
+            raise
+        except Forbidden:
+            if projects.name_of(client, known.id) is not None:
+                raise
+
+
+def _has_any(client: Client, project_id: str, names: list[str]) -> bool:
+    """Whether a warehouse of the project has one of the names."""
+    if not names:
+        return False
+    wanted = {name.casefold() for name in names}
+    return any(str(one["name"]).casefold() in wanted for one in warehouses.all_of(client, project_id))
+
+
+class Project(Resource, module="lakekeeper", name="Project"):
+    """A Lakekeeper project under an id of our choice; renamed in place."""
+
+    project_id: pulumi.Output[str]
+    name: pulumi.Output[str]
+
+    def __init__(
+        self,
+        resource_name: str,
+        *,
+        server: ServerInput,
+        project_id: pulumi.Input[str],
+        name: pulumi.Input[str],
+        deletion: pulumi.Input[Deletion] | None = None,
+        kept_warehouses: pulumi.Input[Sequence[str]] | None = None,
+        adopt: bool = False,
+        opts: pulumi.ResourceOptions | None = None,
+    ) -> None:
+        props = given(
+            server=server,
+            project_id=project_id,
+            name=name,
+            deletion=deletion,
+            kept_warehouses=kept_warehouses,
+            adopt=adopt or None,
+        )
+        super().__init__(ProjectProvider(), resource_name, props, delete_first(opts))

@@ -1,0 +1,1 @@
+"""Storage profiles and credentials of warehouses, one module for each kind."""

@@ -1,0 +1,36 @@
+"""Where new tables go below a warehouse's prefix: a part of every storage profile."""
+
+from typing import Literal, Self
+
+from pydantic import model_validator
+
+from lakewright.lakekeeper.provider.inputs import Declared, has_unknown
+
+
+class StorageLayout(Declared):
+    """Where new tables go below the warehouse's prefix. Existing ones stay where they are."""
+
+    type: Literal["default", "tabular-only", "full-hierarchy"]
+    """`default`, `tabular-only` (all tables side by side) or `full-hierarchy` (folders of namespaces)."""
+    tabular: str | None = None
+    """Name of a table's folder, with `{uuid}` or `{name}`."""
+    namespace: str | None = None
+    """Name of a namespace's folder, with `{uuid}` or `{name}`."""
+
+    @model_validator(mode="after")
+    def _templates(self) -> Self:
+        if has_unknown([self.type, self.tabular, self.namespace]):
+            return self
+        wanted = {"default": set[str](), "tabular-only": {"tabular"}, "full-hierarchy": {"tabular", "namespace"}}[
+            self.type
+        ]
+        given = {name for name in ("tabular", "namespace") if getattr(self, name)}
+        if given != wanted:
+            names = " and ".join(f"`{name}`" for name in sorted(wanted)) or "no template"
+            raise ValueError(f"a layout of type `{self.type}` has {names}")
+        if self.type == "tabular-only" and "{uuid}" not in (self.tabular or ""):
+            raise ValueError("`tabular` must contain {uuid}: without namespaces in the path, names alone would collide")
+        for name in sorted(given):
+            if not any(part in getattr(self, name) for part in ("{uuid}", "{name}")):
+                raise ValueError(f"`{name}` must contain {{uuid}} or {{name}}")
+        return self

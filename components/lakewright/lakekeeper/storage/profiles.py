@@ -1,0 +1,195 @@
+"""A warehouse's storage: its profile (S3 here), its delete profile, and their forms on the wire."""
+
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import BeforeValidator, Field, Tag, model_validator
+
+from lakewright.lakekeeper.provider.inputs import Declared, Replace, ServerKeeps, has_unknown, is_unknown, one_of
+from lakewright.lakekeeper.storage.adls import AdlsProfile, adls_defaults_left_out
+from lakewright.lakekeeper.storage.credentials import AnyCredential, CloudflareR2, UndeclaredCredential
+from lakewright.lakekeeper.storage.gcs import GcsProfile
+from lakewright.lakekeeper.storage.layout import StorageLayout
+from lakewright.names.types import Arn, BucketName, Region, RoleArn, S3KeyPrefix, Seconds, StorageEndpoint, StsEndpoint
+
+
+def _blank_is_none(value: Any) -> Any:
+    return None if isinstance(value, str) and not value.strip() else value
+
+
+def _flavor(value: Any) -> Any:
+    return "s3-compat" if value == "minio" else value
+
+
+OptionalRole = Annotated[RoleArn | None, BeforeValidator(_blank_is_none)]
+
+
+class S3Profile(Declared):
+    """Storage on S3 or what speaks its protocol."""
+
+    type: Literal["s3"] = "s3"
+    """`s3`: Amazon's S3, or what speaks its protocol."""
+    bucket: Annotated[BucketName, Replace()]
+    """Name of the bucket."""
+    key_prefix: Annotated[S3KeyPrefix, Replace()] = ""
+    """Folder in the bucket that everything lies under; empty: the whole bucket, which then takes no other warehouse."""
+    region: Annotated[Region, Replace()]
+    """Region of the bucket; moves in place where `endpoint` is set and the server is 0.12 or newer."""
+    endpoint: StorageEndpoint | None = None
+    """URL of an S3-compatible store; left out: AWS."""
+    sts_endpoint: StsEndpoint | None = None
+    """URL of the store's STS, where it is not `endpoint`. From 0.12 on."""
+    flavor: Annotated[Literal["aws", "s3-compat"], BeforeValidator(_flavor)] = "aws"
+    """`aws`, or `s3-compat` for all other stores."""
+    path_style_access: bool = False
+    """Whether the bucket stands in the path of URLs instead of the host name."""
+    assume_role_arn: OptionalRole = None
+    """Role that the server assumes for its own access; also for vending, unless `sts_role_arn` is set."""
+    sts_enabled: bool = True
+    """Whether tables are loaded with vended credentials."""
+    sts_role_arn: OptionalRole = None
+    """Role that vended credentials are made with."""
+    sts_token_validity_seconds: Annotated[int, Field(ge=900, le=43200)] = 3600
+    """Life of a vended credential; not above what the role allows."""
+    sts_session_tags: dict[str, str] = {}
+    """Tags of the sessions of both roles."""
+    remote_signing_enabled: bool = True
+    """Whether the server signs requests for clients that ask for it."""
+    remote_signing_url_style: Literal["auto", "path", "virtual_host"] = "auto"
+    """How the server finds the bucket in a URL that it is to sign."""
+    push_s3_delete_disabled: bool = True
+    """Whether clients are told not to delete files, where tables are soft-deleted."""
+    aws_kms_key_arn: Annotated[Arn | None, BeforeValidator(_blank_is_none)] = None
+    """KMS key that clients encrypt with; vended credentials may use it."""
+    allow_alternative_protocols: bool = False
+    """Whether table locations may begin with `s3a://` or `s3n://`."""
+    legacy_md5_behavior: bool = False
+    """Whether requests carry MD5 sums, which old stores ask for."""
+    storage_layout: Annotated[StorageLayout | None, ServerKeeps()] = None
+    """Where new tables go below the prefix. Left out: as the server has it. From 0.12 on."""
+
+    @model_validator(mode="after")
+    def _vending_needs_a_role(self) -> Self:
+        if has_unknown([self.flavor, self.sts_enabled, self.assume_role_arn, self.sts_role_arn]):
+            return self
+        if self.flavor == "aws" and self.sts_enabled and not (self.assume_role_arn or self.sts_role_arn):
+            raise ValueError(
+                "on AWS, vended credentials need a role: set `assume_role_arn` or `sts_role_arn`,"
+                " or `sts_enabled: false`"
+            )
+        return self
+
+    @property
+    def roles(self) -> tuple[str | None, str | None]:
+        """The roles that the server assumes: for its own access, for vending."""
+        return self.assume_role_arn, self.sts_role_arn
+
+    @property
+    def place(self) -> tuple[Any, ...]:
+        """What tells it from other storage, and never changes."""
+        return self.type, self.bucket, self.key_prefix, self.region
+
+    @property
+    def where(self) -> str:
+        """Where it is, for people."""
+        return f"s3://{self.bucket}/{self.key_prefix}".rstrip("/") + f" in {self.region}"
+
+
+Profile = S3Profile | AdlsProfile | GcsProfile
+
+PROFILES: dict[str, type[Profile]] = {"s3": S3Profile, "adls": AdlsProfile, "gcs": GcsProfile}
+
+FAMILY = {"s3": "s3", "adls": "az", "gcs": "gcs"}
+"""Kind of storage to family of its credentials."""
+
+StorageProfile = Annotated[
+    Annotated[S3Profile, Tag("s3")] | Annotated[AdlsProfile, Tag("adls")] | Annotated[GcsProfile, Tag("gcs")],
+    one_of("s3", "adls", "gcs", default="s3"),
+]
+
+
+class HardDelete(Declared):
+    """A dropped table is gone at once."""
+
+    type: Literal["hard"] = "hard"
+    """`hard`."""
+
+
+class SoftDelete(Declared):
+    """A dropped table can be brought back for some time."""
+
+    type: Literal["soft"]
+    """`soft`."""
+    expiration_seconds: Seconds
+    """Seconds until a dropped table is gone for good."""
+
+
+DeleteProfile = Annotated[
+    Annotated[HardDelete, Tag("hard")] | Annotated[SoftDelete, Tag("soft")],
+    one_of("hard", "soft"),
+]
+
+
+def _wire(key: str) -> str:
+    return key.replace("_", "-")
+
+
+def profile_request(profile: Profile) -> dict[str, Any]:
+    """A profile as it is sent."""
+    body = {_wire(key): value for key, value in profile.props().items()}
+    return body | {"key-prefix": profile.key_prefix or None}
+
+
+def profile_observed(found: dict[str, Any], declared: Profile) -> Profile:
+    """A profile as the server answers it, in the words of a declaration.
+
+    What an older server does not know has its default, and what a declaration leaves to the server stays left out.
+    Raises KeyError for a kind of storage that cannot be declared.
+    """
+    profile = PROFILES[found["type"]]
+    values: dict[str, Any] = {}
+    for name, field in profile.model_fields.items():
+        value = found.get(_wire(name))
+        values[name] = field.get_default(call_default_factory=True) if value is None else value
+    layout: dict[str, Any] = found.get("storage-layout") or {"type": "default"}
+    values["storage_layout"] = StorageLayout.model_construct(None, **layout) if declared.storage_layout else None
+    if profile is AdlsProfile:
+        values |= adls_defaults_left_out(values)
+    return profile.model_construct(None, **values)
+
+
+def mismatch(profile: Profile, credential: AnyCredential | None) -> str | None:
+    """Why a credential and a storage do not go together; None if they do."""
+    if is_unknown(credential) or isinstance(credential, UndeclaredCredential):
+        return None
+    family = FAMILY[profile.type]
+    if credential is None:
+        return None if family == "s3" else f"storage of type `{profile.type}` needs a credential"
+    if credential.family != family:
+        return f"a credential of type `{credential.type}` is not for storage of type `{profile.type}`"
+    if isinstance(credential, CloudflareR2) and isinstance(profile, S3Profile):
+        return _not_r2(profile)
+    return None
+
+
+def _not_r2(profile: S3Profile) -> str | None:
+    """The server would change such a profile by itself, and then show it changed."""
+    if has_unknown([profile.endpoint, profile.flavor, profile.sts_enabled, *profile.roles]):
+        return None
+    if profile.endpoint and profile.flavor == "s3-compat" and profile.sts_enabled and not any(profile.roles):
+        return None
+    return (
+        "Cloudflare R2 needs `endpoint`, `flavor` `s3-compat` and `sts_enabled` in `storage`, and neither"
+        " `assume_role_arn` nor `sts_role_arn`"
+    )
+
+
+def delete_profile_request(profile: HardDelete | SoftDelete) -> dict[str, Any]:
+    """A delete profile as it is sent."""
+    return {_wire(key): value for key, value in profile.model_dump().items()}
+
+
+def delete_profile_observed(found: dict[str, Any]) -> HardDelete | SoftDelete:
+    """A delete profile as the server answers it."""
+    if found["type"] == "soft":
+        return SoftDelete.model_construct(type="soft", expiration_seconds=found["expiration-seconds"])
+    return HardDelete()

@@ -1,0 +1,94 @@
+"""TableArgs: what is declared of a table, and what a change of each property means."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import AfterValidator, ValidationInfo, model_validator
+from typing_extensions import override
+
+from lakewright.lakekeeper.api.catalog.namespaces import Path
+from lakewright.lakekeeper.provider.inputs import (
+    CreateOnly,
+    Deletable,
+    Replace,
+    ServerKeeps,
+    StateOnly,
+    Update,
+    has_unknown,
+    tidied,
+)
+from lakewright.lakekeeper.table.schema.columns import OBSERVED, Columns, observed
+from lakewright.lakekeeper.table.schema.layout import PartitionText, SortingText, layout_mistakes
+from lakewright.lakekeeper.table.schema.properties import TableProperties
+from lakewright.names.types import FormatVersion, NamespacePath, TableName, namespace_parts
+
+
+def _without_slash(location: str | None) -> str | None:
+    return location.rstrip("/") if location else None
+
+
+class TableArgs(Deletable):
+    """What is declared of a table."""
+
+    warehouse_id: Annotated[str, Replace()]
+    """Warehouse that the table is in."""
+    namespace: Annotated[NamespacePath, Update(via="rename")]
+    """Namespace that the table is in, its levels with dots between."""
+    name: Annotated[TableName, Update(via="rename")]
+    """Name of the table; renamed in place."""
+    columns: Annotated[Columns, Update(via="commit")]
+    """The columns, in order."""
+    identifier: Annotated[list[str], Update(via="commit")] = []
+    """Columns that together tell rows apart, for engines that update rows; Iceberg does not enforce it."""
+    partition_by: Annotated[list[PartitionText], Update(via="commit")] = []
+    """Partition transforms: `days(at)`, `bucket(16, id) as shard`."""
+    sort_by: Annotated[list[SortingText], Update(via="commit")] = []
+    """Sort order: `at desc nulls last`."""
+    properties: Annotated[TableProperties, Update(via="commit")] = {}
+    """Those that are declared; what engines and the server write beside them is theirs."""
+    format_version: Annotated[FormatVersion | None, Update(via="commit"), ServerKeeps()] = None
+    """Iceberg format version; only ever raised."""
+    location: Annotated[str | None, AfterValidator(_without_slash), Replace(), ServerKeeps()] = None
+    """Folder of the table, within the warehouse. Left out: chosen by the server."""
+    protected: Annotated[bool | None, Update(via="protection"), ServerKeeps()] = None
+    """Whether the server refuses to drop it. Left out: as the server has it."""
+    dropped_columns: Annotated[list[str], StateOnly()] = []
+    """Columns, by path, that may be dropped: no other ever is."""
+    undeclared_columns: Annotated[Literal["refuse", "keep"], StateOnly()] = "refuse"
+    """What to do about columns that jobs added: `refuse` shows them as drift, `keep` leaves them alone."""
+    adopt: Annotated[bool, CreateOnly()] = False
+    """Take over a table of this name that exists, changing it to what is declared."""
+
+    @classmethod
+    @override
+    def from_state(cls, props: dict[str, Any]) -> Self:
+        return cls.model_validate(tidied(props), extra="ignore", context=OBSERVED)
+
+    @property
+    def path(self) -> Path:
+        """The namespace's levels, outermost first."""
+        return tuple(namespace_parts(self.namespace))
+
+    @property
+    def full_name(self) -> str:
+        """Namespace and name, as people say it."""
+        return f"{self.namespace}.{self.name}"
+
+    @model_validator(mode="after")
+    def _fits_together(self, info: ValidationInfo) -> Self:
+        if observed(info):
+            return self
+        parts = (self.columns, self.identifier, self.partition_by, self.sort_by, self.format_version)
+        if any(has_unknown(part) for part in parts):
+            return self
+        mistakes = layout_mistakes(
+            self.columns,
+            identifier=self.identifier,
+            partition_by=self.partition_by,
+            sort_by=self.sort_by,
+            format_version=self.format_version,
+        )
+        if told := "; ".join(mistakes):
+            raise ValueError(told)
+        return self

@@ -1,0 +1,255 @@
+"""From the schema that a table has to the declared one: what changes in place, and what is refused, and why. Pure."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+from lakewright.lakekeeper.table.args import TableArgs
+from lakewright.lakekeeper.table.schema.columns import (
+    Column,
+    Json,
+    ListType,
+    MapType,
+    StructType,
+    current_schema,
+    ids_by_path,
+    paths,
+    same_type,
+    type_text,
+)
+from lakewright.lakekeeper.table.schema.iceberg_json import field_json, single_value
+
+_DECIMAL = re.compile(r"decimal\((\d+),(\d+)\)")
+_WIDENS = {("int", "long"), ("float", "double")}
+
+
+@dataclass
+class Evolution:
+    """A schema to be, in Iceberg's JSON, and what leads to it."""
+
+    schema: Json
+    last_id: int
+    """The highest id that any field of the table has, or had."""
+    changes: list[str] = field(default_factory=list[str])
+    problems: list[str] = field(default_factory=list[str])
+    """Why it must not be committed; each names its column and the way out."""
+    dropped: dict[int, str] = field(default_factory=dict[int, str])
+    """Ids and paths of the fields that go."""
+
+
+def evolve(metadata: Json, old: TableArgs | None, new: TableArgs, ids: dict[str, int]) -> Evolution:
+    """Lead the current schema of a table to a declaration.
+
+    `old` is what the state has of the table, None for one that is taken over. `ids` are the fields' ids, by path, that
+    the state knows: a column renamed or dropped behind the stack's back is found again by them.
+    """
+    current = current_schema(metadata)
+    made = Evolution(current, int(metadata["last-column-id"]))
+    known = None if old is None else {path for path, _, _ in paths(old.columns)}
+    work = _Work(metadata, made, new, ids, known, _docs_and_defaults(old))
+    fields = work.struct(current["fields"], new.columns, "")
+    made.schema = {"type": "struct", "fields": fields}
+    _identify(current, made, new)
+    return made
+
+
+def _docs_and_defaults(old: TableArgs | None) -> dict[str, Column]:
+    return {path: column for path, column, _ in paths(old.columns) if column} if old else {}
+
+
+def _identify(current: Json, made: Evolution, new: TableArgs) -> None:
+    by_path = ids_by_path(made.schema)
+    wanted = sorted(by_path[path] for path in new.identifier if path in by_path)
+    there = sorted(cast(list[int], current.get("identifier-field-ids") or []))
+    if wanted:
+        made.schema["identifier-field-ids"] = wanted
+    if wanted == there:
+        return
+    if there and wanted and not set(there) <= set(wanted):
+        names = {number: path for path, number in ids_by_path(current).items()}
+        made.problems.append(
+            f"identifier: rows are told apart by {_listed([names[one] for one in there])}; they need not differ in"
+            f" {_listed(new.identifier)} alone. Add columns to the identifier, or take it away first."
+        )
+    made.changes.append(f"identifier: {', '.join(new.identifier) or 'none'}")
+
+
+@dataclass
+class _Work:
+    metadata: Json
+    made: Evolution
+    new: TableArgs
+    ids: dict[str, int]
+    known: set[str] | None
+    before: dict[str, Column]
+
+    def struct(self, live: list[Json], declared: list[Column], path: str) -> list[Json]:
+        """The fields of a struct, in the declared order; those that stay undeclared keep their place."""
+        matched = self._matched(live, declared, path)
+        fields: list[Json] = []
+        for column in declared:
+            inner = _below(path, column.name)
+            there = matched.get(column.name)
+            fields.append(self._evolved(there, column, inner) if there else self._added(column, inner))
+        claimed = {int(one["id"]) for one in matched.values()}
+        for index, one in enumerate(live):
+            if int(one["id"]) not in claimed and self._stays(one, _below(path, str(one["name"])), declared):
+                before = int(live[index - 1]["id"]) if index else None
+                place = next(
+                    (at + 1 for at, made in enumerate(fields) if made["id"] == before), 0 if not index else None
+                )
+                fields.insert(len(fields) if place is None else place, one)
+        kept = [int(one["id"]) for one in live if any(made["id"] == one["id"] for made in fields)]
+        if [int(one["id"]) for one in fields if one["id"] in kept] != kept:
+            self.made.changes.append(f"{path or 'columns'}: in another order")
+        return fields
+
+    def _matched(self, live: list[Json], declared: list[Column], path: str) -> dict[str, Json]:
+        """For each declared column the field that it is: by its name, its former name, or its id."""
+        by_name = {str(one["name"]): one for one in live}
+        names = {column.name for column in declared}
+        matched = {column.name: by_name[column.name] for column in declared if column.name in by_name}
+        for column in declared:
+            if column.name in matched:
+                continue
+            former = column.renamed_from
+            found = by_name.get(former) if former and former not in names else None
+            number = self.ids.get(_below(path, column.name))
+            found = found or next((one for one in live if one["id"] == number and one["name"] not in names), None)
+            if found and all(one["id"] != found["id"] for one in matched.values()):
+                matched[column.name] = found
+                self.made.changes.append(f"{_below(path, str(found['name']))}: renamed to {column.name}")
+            elif number is not None and not found and (earlier := self._earlier(number, column)):
+                matched[column.name] = earlier
+                self.made.changes.append(f"{_below(path, column.name)}: brought back, with its data")
+        return matched
+
+    def _earlier(self, number: int, column: Column) -> Json | None:
+        """A field that a job dropped, from an earlier schema: under its old id its data is readable again."""
+        if number in ids_by_path(current_schema(self.metadata)).values():
+            return None
+        for schema in reversed(cast(list[Json], self.metadata["schemas"])):
+            for one in cast(list[Json], schema["fields"]):
+                if one["id"] == number and same_type(one["type"], column.type):
+                    # Rows written meanwhile lack it.
+                    return {**one, "name": column.name, "required": False}
+        return None
+
+    def _stays(self, one: Json, path: str, declared: list[Column]) -> bool:
+        """Whether a field stays that is not declared."""
+        if path in self.new.dropped_columns:
+            self.made.changes.append(f"{path}: dropped")
+            gone = ids_by_path({"fields": [one]}).values()
+            self.made.dropped |= dict.fromkeys(gone, path)
+            return False
+        if self.new.undeclared_columns == "refuse" and (self.known is None or path in self.known):
+            self.made.problems.append(self._undeclared(one, path, declared))
+        return True
+
+    def _undeclared(self, one: Json, path: str, declared: list[Column]) -> str:
+        there = ids_by_path(current_schema(self.metadata))
+        above = path.rpartition(".")[0]
+        fresh = [c.name for c in declared if _below(above, c.name) not in there and same_type(one["type"], c.type)]
+        hint = f", or say `renamed_from: {one['name']}` on `{fresh[0]}` if it is that one" if fresh else ""
+        return (
+            f"column `{path}` is in the table and not declared; it would be dropped. Declare it, name it in"
+            f" `dropped_columns` to drop it, or set `undeclared_columns` to `keep`{hint}."
+        )
+
+    def _evolved(self, live: Json, column: Column, path: str) -> Json:
+        made = {**live, "name": column.name}
+        made["type"] = self.type(live["type"], column.type, path)
+        made["required"] = self._required(bool(live.get("required")), column.required, f"column `{path}`", path)
+        before = self.before.get(path)
+        _told(made, "doc", column.doc, before and before.doc)
+        default = None if column.default is None else single_value(column.default, column.type)
+        _told(made, "write-default", default, before and before.default)
+        for key, what in (("doc", "its description"), ("write-default", "its default for new rows")):
+            if made.get(key) != live.get(key):
+                self.made.changes.append(f"{path}: {what}")
+        return made
+
+    def _required(self, there: bool, wanted: bool, what: str, path: str) -> bool:
+        if wanted and not there:
+            self.made.problems.append(
+                f"{what} would become required: rows that are there may lack it. Keep it optional."
+            )
+        if there and not wanted:
+            self.made.changes.append(f"{path}: optional")
+        return wanted
+
+    def type(self, live: Any, declared: Any, path: str) -> Any:
+        """A type that leads from one to the other with the data kept readable, or a problem."""
+        there: Json = cast(Json, live) if isinstance(live, dict) else {"type": None}
+        kind = there["type"]
+        match declared:
+            case StructType() if kind == "struct":
+                return {**there, "fields": self.struct(there["fields"], declared.fields, path)}
+            case ListType() if kind == "list":
+                element = self.type(there["element"], declared.element, f"{path}.element")
+                needed = self._required(
+                    bool(there.get("element-required")), declared.element_required, f"element of `{path}`", path
+                )
+                return {**there, "element": element, "element-required": needed}
+            case MapType() if kind == "map":
+                if not same_type(there["key"], declared.key):
+                    self.made.problems.append(f"map `{path}`: the keys of a map never change. Add a new column.")
+                value = self.type(there["value"], declared.value, f"{path}.value")
+                needed = self._required(
+                    bool(there.get("value-required")), declared.value_required, f"value of `{path}`", path
+                )
+                return {**there, "value": value, "value-required": needed}
+            case _:
+                return self._primitive(live, declared, path)
+
+    def _primitive(self, live: Any, declared: Any, path: str) -> Any:
+        if same_type(live, declared):
+            return live
+        was, now = type_text(live), type_text(declared)
+        if _widens(was, now):
+            self.made.changes.append(f"{path}: {was} -> {now}")
+            return declared
+        if _widens(now, was):
+            why = f"would narrow it: values that are there may not fit. Keep `{was}`"
+        else:
+            why = f"is another type: what is stored as {was} cannot be read as it. Add a new column and move the data"
+        self.made.problems.append(f"column `{path}`: {was} -> {now} {why}.")
+        return live
+
+    def _added(self, column: Column, path: str) -> Json:
+        if column.required and column.default is None:
+            self.made.problems.append(
+                f"column `{path}` would be added as required: rows that are there have no value for it. Make it"
+                " optional, or (from format version 3 on) give it a `default`."
+            )
+        self.made.changes.append(f"{path}: added")
+        return field_json(column, self._next)
+
+    def _next(self) -> int:
+        self.made.last_id += 1
+        return self.made.last_id
+
+
+def _told(made: Json, key: str, now: Any, before: Any) -> None:
+    """What is declared; nothing where it was declared before; else what the table has."""
+    if now is not None:
+        made[key] = now
+    elif before is not None:
+        made.pop(key, None)
+
+
+def _widens(was: str, now: str) -> bool:
+    old, new = _DECIMAL.fullmatch(was), _DECIMAL.fullmatch(now)
+    if old and new:
+        return old[2] == new[2] and int(new[1]) > int(old[1])
+    return (was, now) in _WIDENS
+
+
+def _below(path: str, name: str) -> str:
+    return f"{path}.{name}" if path else name
+
+
+def _listed(names: list[str]) -> str:
+    return ", ".join(f"`{name}`" for name in names)

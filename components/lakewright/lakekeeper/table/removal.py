@@ -1,0 +1,84 @@
+"""How a table goes: never without `deletion: purge`, and then at once, with its files."""
+
+from __future__ import annotations
+
+import contextlib
+
+from lakewright.lakekeeper.api.catalog import tables, tabulars
+from lakewright.lakekeeper.api.catalog.tabulars import Tabular
+from lakewright.lakekeeper.api.connection.client import Client
+from lakewright.lakekeeper.api.connection.errors import NotFound, Protected
+from lakewright.lakekeeper.provider import inactive_warehouses as hidden
+from lakewright.lakekeeper.provider.diagnostics import warn
+from lakewright.lakekeeper.provider.diff import Change
+from lakewright.lakekeeper.provider.errors import Hidden, HoldsTables, ReplacementRefused
+from lakewright.lakekeeper.table import finding as table_finding
+from lakewright.lakekeeper.table.args import TableArgs
+from lakewright.lakekeeper.table.changes import where
+from lakewright.lakekeeper.table.finding import There
+
+
+def refuse_replacement(client: Client, old: TableArgs, new: TableArgs, table_id: str, changes: list[Change]) -> None:
+    """Raise if a table must not be replaced. What counts is the state's `deletion`, as when destroying."""
+    what = ", ".join(str(change) for change in changes)
+    if old.deletion == "purge" or _find(client, old, table_id) is None:
+        return
+    if old.deletion == "retain":
+        if old.warehouse_id == new.warehouse_id:
+            raise ReplacementRefused(
+                f"{where(old)} cannot be replaced ({what}): `deletion: retain` keeps it, and its name stays"
+                " taken. Give the new one another name."
+            )
+        return
+    raise HoldsTables(
+        f"{where(old)} would be replaced, since the server cannot change {what}. `deletion` is"
+        f" `{old.deletion}` in the state: to lose the table, set it to `purge` and run `up` before this change."
+    )
+
+
+def remove(client: Client, state: TableArgs, table_id: str) -> None:
+    """Drop a table, or refuse to. One that is gone, or that somebody else made under its name, is left alone."""
+    if state.deletion == "retain":
+        return
+    found = _find(client, state, table_id)
+    if found is None:
+        return
+    if state.deletion == "protect":
+        if isinstance(found, Tabular):  # dropped by somebody else, who can still bring it back
+            return
+        raise HoldsTables(
+            f"{where(state)} is not dropped: its `deletion` is `protect`. Set it to `purge` (drops the table"
+            " with its files) or `retain` (leaves it alone) and run `up` before taking it away."
+        )
+    if isinstance(found, There) and tables.is_protected(client, state.warehouse_id, found.table_id):
+        raise Protected(f"{where(state)} is protected, and was not dropped. Set `protected: false` and run `up` first.")
+    with contextlib.suppress(NotFound):
+        _drop(client, state, found)
+
+
+def _drop(client: Client, state: TableArgs, found: There | Tabular) -> None:
+    if isinstance(found, There):
+        one = Tabular(found.path, found.name, "table", found.table_id)
+    else:
+        # Only a drop of its own says that its files are to go, and go now.
+        one = found
+        tabulars.undrop(client, state.warehouse_id, one)
+    tabulars.drop(client, state.warehouse_id, one)
+
+
+def _find(client: Client, state: TableArgs, table_id: str) -> There | Tabular | None:
+    there = table_finding.named(client, state.warehouse_id, state.path, state.name)
+    if there and there.table_id == table_id:
+        return there
+    active = hidden.is_active(client, state.warehouse_id)
+    if active is None:
+        return None
+    if not active:
+        raise Hidden(
+            f"{where(state)} cannot be seen while its warehouse is inactive. Set `active: true` and run `up` first.",
+            state.warehouse_id,
+        )
+    found = table_finding.elsewhere(client, state.warehouse_id, state.path, table_id)
+    if found is None and there is not None:
+        warn(f"{where(state)} is another table now ({there.table_id}, was {table_id}), and is left alone")
+    return found

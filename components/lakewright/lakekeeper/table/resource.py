@@ -1,0 +1,294 @@
+"""Table: an Iceberg table with its schema, partitions, sort order and properties, evolved in place."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, cast
+
+import pulumi
+from pulumi.dynamic import CheckFailure, CheckResult, DiffResult, ReadResult, Resource
+from typing_extensions import override
+
+from lakewright.lakekeeper.api.catalog import tables
+from lakewright.lakekeeper.api.catalog.tabulars import Tabular
+from lakewright.lakekeeper.api.connection.client import Client
+from lakewright.lakekeeper.provider import diff as difference
+from lakewright.lakekeeper.provider import inactive_warehouses as hidden
+from lakewright.lakekeeper.provider.adoption import Adopting
+from lakewright.lakekeeper.provider.base import Found, Known, LakekeeperProvider
+from lakewright.lakekeeper.provider.creation import Origin, created_or_found, finishing
+from lakewright.lakekeeper.provider.diagnostics import warn
+from lakewright.lakekeeper.provider.diff import Change
+from lakewright.lakekeeper.provider.errors import NotOurs
+from lakewright.lakekeeper.provider.inputs import Replace, has_unknown
+from lakewright.lakekeeper.provider.options import ServerInput, delete_first, given
+from lakewright.lakekeeper.table import changes as table_changes
+from lakewright.lakekeeper.table import finding as table_finding
+from lakewright.lakekeeper.table import removal as table_removal
+from lakewright.lakekeeper.table.args import TableArgs
+from lakewright.lakekeeper.table.changes import where
+from lakewright.lakekeeper.table.finding import There
+from lakewright.lakekeeper.table.observed import observed
+from lakewright.lakekeeper.table.requests import commit, create_request
+from lakewright.lakekeeper.table.schema.columns import current_schema, ids_by_path, paths
+from lakewright.names.types import Deletion
+
+COMPUTED = ("table_id", "table_location", "field_ids", "drift", "unsafe")
+"""Outputs beside the declared properties.
+
+`drift` says what a refresh found that no property shows, `unsafe` what of its findings `up` will not undo.
+"""
+
+
+class TableProvider(LakekeeperProvider[TableArgs]):
+    """Creates, reads, evolves, renames and drops tables. A resource's id is the uuid that the table was made with."""
+
+    args = TableArgs
+    seen_by = ("columns", "partition_by", "sort_by", "properties")
+    natural_key = ("warehouse_id", "namespace", "name")
+
+    def title(self, declared: TableArgs) -> str:
+        return where(declared)
+
+    def existing(self, client: Client, new: TableArgs) -> tuple[str, Found[TableArgs]] | None:
+        there = table_finding.named(client, new.warehouse_id, new.path, new.name)
+        if there is None:
+            return None
+        now = observed(there.metadata, new).model_copy(update={"protected": self._protected(client, there, new)})
+        return there.table_id, Found(now, {"metadata": there.metadata})
+
+    @override
+    def adopting(self, there: Found[TableArgs], new: TableArgs) -> Adopting:
+        needed = commit(there.computed["metadata"], None, new, {})
+        also = ["protected"] if there.declared.protected != new.protected else []
+        return Adopting([*needed.changes, *also], needed.problems)
+
+    def make(self, client: Client, new: TableArgs) -> tuple[str, Found[TableArgs]]:
+        body = create_request(new)
+        metadata, origin = created_or_found(
+            lambda: tables.create(client, new.warehouse_id, new.path, body),
+            lambda: tables.load(client, new.warehouse_id, new.path, new.name),
+        )
+        there = There(new.path, new.name, metadata)
+        with finishing(self.title(new), origin, adopts=new.adopt):
+            if origin is not Origin.CREATED:
+                there = self._taken_over(client, there, new, origin)
+            self._protect(client, there, new)
+        return there.table_id, _found(new, there)
+
+    def find(self, client: Client, known: Known[TableArgs]) -> Found[TableArgs] | None:
+        state, table_id = known.declared, _table_id(known)
+        there = table_finding.named(client, state.warehouse_id, state.path, state.name)
+        if there is None:
+            active = hidden.is_active(client, state.warehouse_id)
+            if active is False:
+                warn(f"{where(state)} cannot be seen while its warehouse is inactive")
+                return Found(state, _computed(known), state.warehouse_id)
+            lost = table_finding.elsewhere(client, state.warehouse_id, state.path, table_id) if active else None
+            if lost is None:
+                return None
+            if isinstance(lost, Tabular):
+                until = table_changes.expiry(client, state.warehouse_id, lost)
+                warn(f"{where(state)} was dropped; `up --refresh` brings it back, if it comes before {until}")
+                return Found(state, {**_computed(known), "drift": [f"dropped; can be brought back until {until}"]})
+            there = lost
+        return self._seen(client, known, there)
+
+    def _seen(self, client: Client, known: Known[TableArgs], there: There) -> Found[TableArgs]:
+        state, again = known.declared, there.table_id != _table_id(known)
+        where_now = {"namespace": ".".join(there.path), "name": there.name}
+        now = observed(there.metadata, state).model_copy(
+            update=where_now | {"protected": self._protected(client, there, state), "location": state.location}
+        )
+        ids = {} if again else _ids(known)
+        refused = commit(there.metadata, now, state, ids).problems
+        found = _found(now, there)
+        found.computed["field_ids"] = {**ids, **found.computed["field_ids"]}
+        # The state may be what an earlier refresh found; as long as nothing changed, so is what it would refuse.
+        found.computed["unsafe"] = refused if difference.between(now, state) else [*refused, *_unsafe(known)]
+        found.computed["drift"] = table_changes.unsaid(there, state, again=again)
+        if again:
+            warn(f"{where(state)} was dropped and made again: it is {there.table_id} now, was {_table_id(known)}")
+        return found
+
+    @override
+    def diff(self, _id: str, _olds: dict[str, Any], _news: dict[str, Any]) -> DiffResult:
+        """As of every resource; what a table would lose by is refused here already, with the reason."""
+        result = super().diff(_id, _olds, _news)
+        known, new = Known(_id, self.args.from_state(_olds), _olds), self.args.from_state(_news)
+        if not result.replaces and self.needs_calls(known, new):
+            # A refresh calls this, too, and must not fail over what it found: `check` refuses that.
+            table_changes.refuse(new, [one for one in self._refused(known, new) if one not in _unsafe(known)])
+        result.changes = bool(result.changes or _olds.get("drift") or _unsafe(known))
+        return result
+
+    @override
+    def check(self, _olds: dict[str, Any], news: dict[str, Any]) -> CheckResult:
+        """Check a declaration, and refuse what `up` would refuse of a table that a refresh found changed.
+
+        Engines check for programs alone, so a refresh itself shows such drift and does not fail.
+        """
+        result = super().check(_olds, news)
+        known = Known(str(_olds.get("table_id")), self.args.from_state(_olds), _olds) if _olds.get("unsafe") else None
+        if result.failures or known is None:
+            return result
+        new = self.args.from_state(result.inputs)
+        moved = difference.between(known.declared, new)
+        if any(isinstance(change.mark, Replace) for change in moved):
+            return result  # `diff` decides on replacements
+        problems = self._refused(known, new)
+        return CheckResult(news, [CheckFailure("", table_changes.refusal(new, problems))]) if problems else result
+
+    @override
+    def read(self, id_: str, props: dict[str, Any]) -> ReadResult:
+        """Read a table. Where `up` could not fix its drift, the inputs say so to the next `check`."""
+        result = super().read(id_, props)
+        outs = result.outs or {}
+        if outs.get("unsafe"):
+            told = {key: outs[key] for key in ("table_id", "field_ids", "unsafe")}
+            result.inputs = {**(result.inputs or {}), **told}
+        return result
+
+    def _refused(self, known: Known[TableArgs], new: TableArgs) -> list[str]:
+        """Why `up` would refuse to lead the table to a declaration; nothing while that is not known."""
+        old = known.declared
+        if has_unknown(list(new.props().values())):
+            return []
+        there = table_finding.named(self.recorded_client(old.server), old.warehouse_id, old.path, old.name)
+        if there is None or there.table_id != _table_id(known):
+            return []
+        return commit(there.metadata, old, new, _ids(known)).problems
+
+    @override
+    def needs_calls(self, known: Known[TableArgs], new: TableArgs) -> bool:
+        """As of every resource; drift that no property shows needs calls, too."""
+        return bool(known.outs.get("drift") or _unsafe(known)) or super().needs_calls(known, new)
+
+    @override
+    def change(self, client: Client, known: Known[TableArgs], new: TableArgs) -> Found[TableArgs]:
+        there = table_changes.found_again(client, known.declared, new, _table_id(known))
+        there = table_changes.renamed(client, there, new)
+        there = table_changes.committed(client, there, known.declared, new, _ids(known))
+        self._protect(client, there, new)
+        return _found(new, there)
+
+    @override
+    def before_replacement(
+        self, client: Client, known: Known[TableArgs], new: TableArgs, changes: list[Change]
+    ) -> None:
+        table_removal.refuse_replacement(client, known.declared, new, _table_id(known), changes)
+
+    def remove(self, client: Client, known: Known[TableArgs]) -> None:
+        table_removal.remove(client, known.declared, _table_id(known))
+
+    def _taken_over(self, client: Client, there: There, new: TableArgs, origin: Origin) -> There:
+        """Return a table that existed, brought to its declaration. Raises NotOurs if it must not be taken over."""
+        differs = commit(there.metadata, None, new, {})
+        location = str(there.metadata["location"]).rstrip("/")
+        moved = [f"location: {location} -> {new.location}"] if new.location not in {None, location} else []
+        written = there.metadata.get("current-snapshot-id") not in {None, -1}
+        found = "; ".join(
+            [*moved, *differs.changes, *differs.problems, *(["data was written to it"] if written else [])]
+        )
+        self.require_ours(client, observed(there.metadata, new), new, origin, found and f"not as created: {found}")
+        if moved:
+            raise NotOurs(
+                f"{where(new)} lies at {location}, declared is {new.location}, and it cannot be moved."
+                " Declare where it is."
+            )
+        return table_changes.committed(client, there, None, new, {})
+
+    def _protect(self, client: Client, there: There, new: TableArgs) -> None:
+        if new.protected is not None and self._protected(client, there, new) != new.protected:
+            tables.protect(client, new.warehouse_id, there.table_id, protected=new.protected)
+
+    def _protected(self, client: Client, there: There, declared: TableArgs) -> bool | None:
+        if declared.protected is None:  # costs a call of its own
+            return None
+        return tables.is_protected(client, declared.warehouse_id, there.table_id)
+
+
+def _table_id(known: Known[TableArgs]) -> str:
+    return str(known.outs.get("table_id") or known.id)
+
+
+def _unsafe(known: Known[TableArgs]) -> list[str]:
+    return cast(list[str], known.outs.get("unsafe") or [])
+
+
+def _ids(known: Known[TableArgs]) -> dict[str, int]:
+    found = cast(dict[str, float], known.outs.get("field_ids") or {})
+    return {path: int(number) for path, number in found.items()}
+
+
+def _computed(known: Known[TableArgs]) -> dict[str, Any]:
+    return {key: known.outs.get(key) for key in COMPUTED}
+
+
+def _found(declared: TableArgs, there: There) -> Found[TableArgs]:
+    ids = ids_by_path(current_schema(there.metadata))
+    mine = {path: ids[path] for path, _, _ in paths(declared.columns) if path in ids}
+    location = str(there.metadata["location"]).rstrip("/")
+    computed: dict[str, Any] = {"table_id": there.table_id, "table_location": location, "field_ids": mine}
+    return Found(declared, {**computed, "drift": [], "unsafe": []})
+
+
+class Table(Resource, module="lakekeeper", name="Table"):
+    """An Iceberg table. Its namespace has to be there first.
+
+    `columns` are mappings with the fields of `table_schema.Column`. What keeps the data readable is changed in place:
+    columns added, renamed (`renamed_from`), reordered, made optional, widened, dropped (`dropped_columns`); partitions,
+    sort order and properties. What would lose data is refused. `deletion` says what happens when the resource goes; a
+    table is dropped with `purge` alone.
+    """
+
+    table_id: pulumi.Output[str]
+    """Uuid of the table."""
+    table_location: pulumi.Output[str]
+    """Where its files lie."""
+    warehouse_id: pulumi.Output[str]
+    namespace: pulumi.Output[str]
+    name: pulumi.Output[str]
+
+    def __init__(
+        self,
+        resource_name: str,
+        *,
+        server: ServerInput,
+        warehouse_id: pulumi.Input[str],
+        namespace: pulumi.Input[str],
+        name: pulumi.Input[str],
+        columns: pulumi.Input[Sequence[pulumi.Input[Mapping[str, Any]]]],
+        identifier: pulumi.Input[Sequence[pulumi.Input[str]]] | None = None,
+        partition_by: pulumi.Input[Sequence[pulumi.Input[str]]] | None = None,
+        sort_by: pulumi.Input[Sequence[pulumi.Input[str]]] | None = None,
+        properties: pulumi.Input[Mapping[str, pulumi.Input[str]]] | None = None,
+        format_version: pulumi.Input[int] | None = None,
+        location: pulumi.Input[str] | None = None,
+        protected: pulumi.Input[bool] | None = None,
+        dropped_columns: pulumi.Input[Sequence[pulumi.Input[str]]] | None = None,
+        undeclared_columns: pulumi.Input[Literal["refuse", "keep"]] | None = None,
+        deletion: pulumi.Input[Deletion] | None = None,
+        adopt: bool = False,
+        opts: pulumi.ResourceOptions | None = None,
+    ) -> None:
+        props = given(
+            server=server,
+            warehouse_id=warehouse_id,
+            namespace=namespace,
+            name=name,
+            columns=columns,
+            identifier=identifier,
+            partition_by=partition_by,
+            sort_by=sort_by,
+            properties=properties,
+            format_version=format_version,
+            location=location,
+            protected=protected,
+            dropped_columns=dropped_columns,
+            undeclared_columns=undeclared_columns,
+            deletion=deletion,
+            adopt=adopt or None,
+        )
+        computed = dict.fromkeys(COMPUTED)
+        super().__init__(TableProvider(), resource_name, {**props, **computed}, delete_first(opts))

@@ -1,0 +1,255 @@
+"""How a table's files are laid out, in words: partition transforms and sort orders. Pure functions."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, ValidationInfo
+
+from lakewright.lakekeeper.table.schema.columns import (
+    Column,
+    StructType,
+    current_schema,
+    ids_by_path,
+    needs_version_3,
+    observed,
+    partition_fields,
+    sort_fields,
+    type_text,
+)
+
+Json = dict[str, Any]
+
+_COLUMN = r"[^\s(),]+"
+_TIME = {"years": "year", "months": "month", "days": "day", "hours": "hour"}
+_ENDINGS = {"truncate": "trunc", "void": "null"}
+_WORDS = {short: word for word, short in _TIME.items()}
+_TRANSFORM = re.compile(
+    rf"(?:(?P<time>years|months|days|hours)\(\s*(?P<of>{_COLUMN})\s*\)"
+    rf"|(?P<sized>bucket|truncate)\(\s*(?P<size>[1-9]\d*)\s*,\s*(?P<from>{_COLUMN})\s*\)"
+    rf"|void\(\s*(?P<void>{_COLUMN})\s*\)|(?P<plain>{_COLUMN}))"
+)
+_ALIAS = re.compile(r"(?P<what>.+?)\s+as\s+(?P<name>\S+)", re.IGNORECASE)
+_ORDER = re.compile(r"(?P<what>.+?)(?:\s+(?P<way>asc|desc))?(?:\s+nulls\s+(?P<nulls>first|last))?", re.IGNORECASE)
+
+_DATES = r"date|timestamp(tz)?(_ns)?"
+_APPLIES = {
+    "year": _DATES,
+    "month": _DATES,
+    "day": _DATES,
+    "hour": r"timestamp(tz)?(_ns)?",
+    "truncate": r"int|long|decimal\(.*\)|string|binary",
+    "bucket": r"int|long|decimal\(.*\)|date|time|timestamp(tz)?(_ns)?|string|uuid|fixed\[.*\]|binary",
+    "identity": r"(?!variant|geometry|geography|unknown).*",
+    "void": r".*",
+}
+
+
+@dataclass(frozen=True)
+class Partition:
+    """One field of a partition spec."""
+
+    column: str
+    """Path of the column."""
+    transform: str
+    """As Iceberg writes it: `identity`, `day`, `bucket[16]`."""
+    name: str | None = None
+    """Its own name; without one, it is named after column and transform."""
+
+    @property
+    def field_name(self) -> str:
+        """The name in the partition spec, as Iceberg's own libraries make it."""
+        if self.name:
+            return self.name
+        kind = self.transform.partition("[")[0]
+        if kind == "identity":
+            return self.column
+        return f"{self.column}_{_ENDINGS.get(kind, kind)}"
+
+    def __str__(self) -> str:
+        return _transform_text(self.column, self.transform) + (f" as {self.name}" if self.name else "")
+
+
+@dataclass(frozen=True)
+class Sorting:
+    """One field of a sort order."""
+
+    column: str
+    transform: str
+    direction: str
+    """`asc` or `desc`."""
+    nulls: str
+    """`first` or `last`."""
+
+    def __str__(self) -> str:
+        usual = "first" if self.direction == "asc" else "last"
+        text = _transform_text(self.column, self.transform)
+        text += " desc" if self.direction == "desc" else ""
+        return text + (f" nulls {self.nulls}" if self.nulls != usual else "")
+
+
+def _transform_text(column: str, transform: str) -> str:
+    kind, _, size = transform.partition("[")
+    if kind == "identity":
+        return column
+    if size:
+        return f"{kind}({size.rstrip(']')}, {column})"
+    return f"{_WORDS.get(kind, kind)}({column})"
+
+
+def _transform(text: str) -> tuple[str, str]:
+    """Column and transform."""
+    found = _TRANSFORM.fullmatch(text.strip())
+    if not found:
+        raise ValueError(
+            "expected a column or one of years(c), months(c), days(c), hours(c), bucket(n, c), truncate(n, c), void(c)"
+        )
+    if found["time"]:
+        return found["of"], _TIME[found["time"]]
+    if found["sized"]:
+        return found["from"], f"{found['sized']}[{int(found['size'])}]"
+    return (found["void"], "void") if found["void"] else (found["plain"], "identity")
+
+
+def parse_partition(text: str) -> Partition:
+    """`days(ts)`, or with a name of its own `bucket(16, id) as shard`. Raises ValueError."""
+    alias = _ALIAS.fullmatch(text.strip())
+    column, transform = _transform(alias["what"] if alias else text)
+    made = Partition(column, transform)
+    return Partition(column, transform, alias["name"]) if alias and alias["name"] != made.field_name else made
+
+
+def parse_sorting(text: str) -> Sorting:
+    """`ts`, `ts desc`, `bucket(16, id) asc nulls last`. Raises ValueError."""
+    found = _ORDER.fullmatch(text.strip())
+    if not found:
+        raise ValueError("expected a column or transform, and perhaps `asc` or `desc`, `nulls first` or `nulls last`")
+    column, transform = _transform(found["what"])
+    direction = (found["way"] or "asc").lower()
+    return Sorting(
+        column, transform, direction, (found["nulls"] or ("first" if direction == "asc" else "last")).lower()
+    )
+
+
+def sort_texts(metadata: Json) -> list[str]:
+    """The sort order that a table has, in words."""
+    names = column_names(metadata)
+    return [
+        str(
+            Sorting(
+                names.get(one.get("source-id", 0), str(one.get("source-id"))),
+                str(one["transform"]),
+                str(one["direction"]),
+                str(one["null-order"]).removeprefix("nulls-"),
+            )
+        )
+        for one in sort_fields(metadata)
+    ]
+
+
+def partitions(metadata: Json) -> list[Partition]:
+    """The fields that new files of a table are divided by, each with its own name if it is an unusual one."""
+    names = column_names(metadata)
+    found: list[Partition] = []
+    for one in partition_fields(metadata):
+        column = names.get(one.get("source-id", 0), str(one.get("source-ids", one.get("source-id"))))
+        usual = Partition(column, str(one["transform"]))
+        named = Partition(column, usual.transform, str(one["name"]))
+        found.append(usual if usual.field_name == one["name"] else named)
+    return found
+
+
+def column_names(metadata: Json) -> dict[int, str]:
+    """The paths of a table's fields, by id."""
+    return {number: path for path, number in ids_by_path(current_schema(metadata)).items()}
+
+
+def _partition_text(text: str, info: ValidationInfo) -> str:
+    return text if observed(info) else str(parse_partition(text))
+
+
+def _sorting_text(text: str, info: ValidationInfo) -> str:
+    return text if observed(info) else str(parse_sorting(text))
+
+
+PartitionText = Annotated[str, AfterValidator(_partition_text)]
+"""`days(ts)`, `bucket(16, id)`, `region`, `truncate(4, zip) as area`."""
+SortingText = Annotated[str, AfterValidator(_sorting_text)]
+"""`ts desc`, `bucket(16, id)`, `name asc nulls last`."""
+
+
+def layout_mistakes(
+    columns: list[Column],
+    *,
+    identifier: list[str],
+    partition_by: list[str],
+    sort_by: list[str],
+    format_version: int | None,
+) -> Iterator[str]:
+    """What does not fit together in a declaration, each in a sentence."""
+    leaves = dict(_reachable(columns))
+    for path in identifier:
+        yield from _identifier_mistakes(leaves, path)
+    partitions = [parse_partition(text) for text in partition_by]
+    for partition in partitions:
+        yield from _transform_mistakes("partition_by", partition.column, partition.transform, leaves)
+    yield from _partition_mistakes(partitions, leaves)
+    for text in sort_by:
+        sorting = parse_sorting(text)
+        yield from _transform_mistakes("sort_by", sorting.column, sorting.transform, leaves)
+    if (format_version or 2) < 3 and (later := needs_version_3(columns)):
+        yield f"{_listed(later)} can only be in a table with `format_version: 3`: a type or default needs it"
+
+
+def _reachable(columns: list[Column], above: str = "") -> Iterator[tuple[str, Column]]:
+    """Columns that are not inside a list or map, by path."""
+    for column in columns:
+        path = f"{above}{column.name}"
+        yield path, column
+        if isinstance(column.type, StructType):
+            yield from _reachable(column.type.fields, f"{path}.")
+
+
+def _identifier_mistakes(leaves: dict[str, Column], path: str) -> Iterator[str]:
+    column = leaves.get(path)
+    if column is None or not isinstance(column.type, str):
+        yield f"identifier `{path}` must be a column that is neither nested itself nor inside a list or map"
+        return
+    levels = path.split(".")
+    above = [leaves[".".join(levels[:depth])] for depth in range(1, len(levels) + 1)]
+    if not all(one.required for one in above):
+        yield f"identifier `{path}` must be required, and so must be what it is nested in"
+    if column.type in {"float", "double"}:
+        yield f"identifier `{path}` must not be a floating-point number"
+
+
+def _transform_mistakes(where: str, column: str, transform: str, leaves: dict[str, Column]) -> Iterator[str]:
+    found = leaves.get(column)
+    if found is None:
+        yield f"{where}: there is no column `{column}` (outside of lists and maps)"
+        return
+    kind = transform.partition("[")[0]
+    if not isinstance(found.type, str) or not re.fullmatch(_APPLIES[kind], found.type):
+        yield f"{where}: {kind} does not apply to `{column}`, which is {type_text(found.type)}"
+
+
+def _partition_mistakes(partitions: list[Partition], leaves: dict[str, Column]) -> Iterator[str]:
+    names = [partition.field_name for partition in partitions]
+    for name in sorted({name for name in names if names.count(name) > 1}):
+        yield f"partition_by: there are several fields named `{name}`; name them apart with `as`"
+    for partition in partitions:
+        if partition.field_name in leaves and (partition.field_name, "identity") != (
+            partition.column,
+            partition.transform,
+        ):
+            yield f"partition_by: `{partition}` is named like the column `{partition.field_name}`; name it with `as`"
+    timed = [partition.column for partition in partitions if partition.transform in _WORDS]
+    for column in sorted({column for column in timed if timed.count(column) > 1}):
+        yield f"partition_by: of years, months, days and hours of `{column}`, the finest alone is enough"
+
+
+def _listed(names: list[str]) -> str:
+    return ", ".join(f"`{name}`" for name in names)

@@ -1,0 +1,147 @@
+"""TenantRecord: what a tenant had before this `up`, made before all else, so that a change can be refused in time.
+
+An engine asks a provider for the difference of a resource that changes, in previews too, and for nothing about one
+that the program does not declare any more. So the tenant's warehouses are properties of one resource, whose difference
+sees which of them leave. What it works out goes into its inputs: these are known in previews, and `check` is given
+the earlier ones.
+"""
+
+import secrets
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+import pulumi
+from pulumi.dynamic import DiffResult, Resource
+from typing_extensions import override
+
+from lakewright.lakekeeper.api.connection.client import Client
+from lakewright.lakekeeper.buckets import bucket_removal
+from lakewright.lakekeeper.provider.base import Found, Known, LakekeeperProvider
+from lakewright.lakekeeper.provider.inputs import CreateOnly, OnServer, StateOnly, has_unknown
+from lakewright.lakekeeper.provider.options import ServerInput, given, not_imported
+from lakewright.lakekeeper.tenant import kept_data, tenant_changes, tenant_history
+from lakewright.lakekeeper.tenant.tenant_history import KeptData, RecordedBucket, RecordedWarehouse
+
+
+class TenantRecordArgs(OnServer):
+    """The warehouses and buckets of a tenant."""
+
+    tenant: Annotated[str, StateOnly()]
+    """Name of the tenant, and id of its project."""
+    warehouses: Annotated[dict[str, RecordedWarehouse], StateOnly()]
+    """By name."""
+    buckets: Annotated[dict[str, RecordedBucket], StateOnly()] = {}
+    """Those that the stack makes, by name of the storage."""
+    dropped_warehouses: Annotated[list[str], CreateOnly()] = []
+    """Purged warehouses that may leave although others join, and protected ones whose files need no protection."""
+    adopting: Annotated[list[str], CreateOnly()] = []
+    """Warehouses that are taken over if they exist."""
+    kept: Annotated[list[KeptData], StateOnly()] = []
+    """What `retain` and `protect` left of warehouses that the spec has no more. Worked out."""
+    bucket_tag: Annotated[str | None, StateOnly()] = None
+    """Value of the tag `lakewright:record` of the buckets that this stack made. Worked out once."""
+
+
+class TenantRecordProvider(LakekeeperProvider[TenantRecordArgs]):
+    """Is nothing on the server. Looks when it changes."""
+
+    args = TenantRecordArgs
+
+    @override
+    def checked(self, declared: TenantRecordArgs, olds: dict[str, Any]) -> TenantRecordArgs:
+        before = self.args.from_state(olds) if "warehouses" in olds else None
+        warehouses, kept = (before.warehouses, before.kept) if before else ({}, [])
+        tenant_changes.refuse_names(declared.tenant, declared.warehouses, warehouses, kept)
+        if before is None and not has_unknown(declared.buckets):
+            tenant_changes.refuse_unrecorded_keys(declared.buckets)
+        named = tenant_history.identified(declared.tenant, declared.warehouses, warehouses, kept)
+        tenant_changes.refuse_role_names(declared.tenant, named, warehouses, declared.buckets)
+        left = tenant_history.left_behind(named, warehouses, kept, declared.dropped_warehouses, declared.adopting)
+        tag = (before.bucket_tag if before else None) or secrets.token_hex(8)
+        checked = declared.model_copy(update={"warehouses": named, "kept": left, "bucket_tag": tag})
+        if not has_unknown([declared.server, declared.buckets]):
+            tenant_changes.refuse_covering(lambda: self.client(declared.server), before, checked)
+        return checked
+
+    @override
+    def diff(self, _id: str, _olds: dict[str, Any], _news: dict[str, Any]) -> DiffResult:
+        result = super().diff(_id, _olds, _news)
+        old, new = self.args.from_state(_olds), self.args.from_state(_news)
+        if result.changes:
+            tenant_changes.refuse(lambda: self.recorded_client(old.server), old, new)
+        return result
+
+    @override
+    def make(self, client: Client, new: TenantRecordArgs) -> tuple[str, Found[TenantRecordArgs]]:
+        return new.tenant, Found(new)
+
+    @override
+    def find(self, client: Client, known: Known[TenantRecordArgs]) -> Found[TenantRecordArgs] | None:
+        """The record, without what is gone of the retained data."""
+        state = known.declared
+        kept = [one for one in state.kept if not kept_data.is_gone(client, state.tenant, state.buckets, one)]
+        return Found(state.model_copy(update={"kept": kept}))
+
+    @override
+    def change(self, client: Client, known: Known[TenantRecordArgs], new: TenantRecordArgs) -> Found[TenantRecordArgs]:
+        return Found(new)
+
+    @override
+    def remove(self, client: Client, known: Known[TenantRecordArgs]) -> None:
+        """Delete the buckets that a killed run made and did not get to the `BucketRemoval` of."""
+        state = known.declared
+        stays = {one.bucket for one in [*state.warehouses.values(), *state.kept] if one.deletion == "retain"}
+        for bucket in state.buckets.values():
+            if bucket.bucket not in stays and state.bucket_tag:
+                bucket_removal.remove_left_over(bucket, state.bucket_tag)
+
+
+class TenantRecord(Resource, module="lakekeeper", name="TenantRecord"):
+    """What a tenant had. Everything that leads to its data depends on it."""
+
+    warehouses: pulumi.Output[dict[str, Any]]
+    """Each with its key prefix and its first name."""
+    kept: pulumi.Output[list[dict[str, str]]]
+    bucket_tag: pulumi.Output[str]
+
+    def __init__(
+        self,
+        resource_name: str,
+        *,
+        server: ServerInput,
+        tenant: str,
+        warehouses: Mapping[str, Mapping[str, Any]],
+        buckets: Mapping[str, Mapping[str, Any]],
+        dropped_warehouses: list[str] | None = None,
+        adopting: list[str] | None = None,
+        opts: pulumi.ResourceOptions | None = None,
+    ) -> None:
+        props = given(
+            server=server,
+            tenant=tenant,
+            warehouses=warehouses,
+            buckets=buckets,
+            dropped_warehouses=dropped_warehouses or None,
+            adopting=adopting or None,
+        )
+        worked_out = {"kept": None, "bucket_tag": None}
+        super().__init__(TenantRecordProvider(), resource_name, {**props, **worked_out}, not_imported(opts))
+
+    def of_warehouse(self, name: str, field: str) -> pulumi.Output[str]:
+        """Return a field of a warehouse: `key_prefix` or `origin`."""
+        return self.warehouses.apply(lambda warehouses: str(warehouses[name][field]))
+
+    def kept_warehouses(self, bucket: str | None = None) -> pulumi.Output[list[str]]:
+        """Return the names of warehouses whose data `retain` keeps, in one bucket or in any.
+
+        Not of those that the spec has again and that are taken over: their own `deletion` counts.
+        """
+        return self.kept.apply(
+            lambda kept: [
+                one["name"]
+                for one in kept
+                if bucket in {None, one["bucket"]}
+                and one.get("deletion", "retain") == "retain"
+                and not one.get("is_declared")
+            ]
+        )

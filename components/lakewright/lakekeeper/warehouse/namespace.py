@@ -1,0 +1,262 @@
+"""Namespace: a folder of tables in a warehouse, perhaps within another namespace."""
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+import pulumi
+from pulumi.dynamic import Resource
+from pydantic import AfterValidator
+from typing_extensions import override
+
+from lakewright.lakekeeper.api.catalog import contents, namespaces
+from lakewright.lakekeeper.api.catalog.namespaces import Listed, Path
+from lakewright.lakekeeper.api.connection import list_cache as listings
+from lakewright.lakekeeper.api.connection.client import Client
+from lakewright.lakekeeper.api.connection.errors import NotEmpty
+from lakewright.lakekeeper.api.management import managed_access as managed
+from lakewright.lakekeeper.api.management import warehouses
+from lakewright.lakekeeper.provider import diff as difference
+from lakewright.lakekeeper.provider.base import Found, Known, LakekeeperProvider
+from lakewright.lakekeeper.provider.creation import created_or_found, finishing
+from lakewright.lakekeeper.provider.diagnostics import warn
+from lakewright.lakekeeper.provider.diff import Change
+from lakewright.lakekeeper.provider.errors import CannotCount, DeletedBehindBack, HoldsTables
+from lakewright.lakekeeper.provider.inputs import CreateOnly, Deletable, Replace, ServerKeeps, Update
+from lakewright.lakekeeper.provider.options import ServerInput, delete_first, given
+from lakewright.names.types import Deletion, NamespacePath, namespace_parts
+
+
+def _own_properties(properties: dict[str, str] | None) -> dict[str, str] | None:
+    for key in properties or {}:
+        if key in namespaces.SERVER_OWNED:
+            raise ValueError(f"`{key}` belongs to the server" + ("; use `location`" if key == "location" else ""))
+        if key != key.lower():
+            raise ValueError(f"property `{key}` must be in lower case")
+    return properties
+
+
+def _without_slash(location: str | None) -> str | None:
+    return location.rstrip("/") if location else None
+
+
+class NamespaceArgs(Deletable):
+    """What is declared of a namespace."""
+
+    warehouse_id: Annotated[str, Replace()]
+    """Warehouse that the namespace is in."""
+    name: Annotated[NamespacePath, Replace()]
+    """Its levels with dots between: `sales.daily`."""
+    properties: Annotated[
+        dict[str, str] | None, AfterValidator(_own_properties), Update(via="properties"), ServerKeeps()
+    ] = None
+    """Properties, keys in lower case. Left out: as the server has them."""
+    location: Annotated[str | None, AfterValidator(_without_slash), Replace(), ServerKeeps()] = None
+    """Folder of the namespace's tables, within the warehouse. Left out: chosen by the server."""
+    protected: Annotated[bool | None, Update(via="protection"), ServerKeeps()] = None
+    """Whether the server refuses to drop it. Left out: as the server has it."""
+    managed_access: Annotated[bool | None, Update(via="managed-access"), ServerKeeps()] = None
+    """Whether only those with `manage_grants` give grants in it. OpenFGA only. Left out: as the server has it."""
+    adopt: Annotated[bool, CreateOnly()] = False
+    """Take over a namespace of this name that exists."""
+
+    @property
+    def path(self) -> Path:
+        """Its levels, outermost first."""
+        return tuple(namespace_parts(self.name))
+
+
+Answer = dict[str, Any]
+
+
+class NamespaceProvider(LakekeeperProvider[NamespaceArgs]):
+    """Creates, reads, changes and drops namespaces.
+
+    The id is `WAREHOUSE_ID/NAME`: the server's own one changes when a namespace is made again.
+    """
+
+    args = NamespaceArgs
+    natural_key = ("warehouse_id", "name")
+
+    def title(self, declared: NamespaceArgs) -> str:
+        return f"namespace `{declared.name}` in warehouse {declared.warehouse_id} at {declared.server.endpoint}"
+
+    def existing(self, client: Client, new: NamespaceArgs) -> tuple[str, Found[NamespaceArgs]] | None:
+        answer = namespaces.get(client, new.warehouse_id, new.path)
+        return None if answer is None else (_id_of(new), self._observed(client, answer, new))
+
+    @override
+    def contents(self, client: Client, object_id: str, new: NamespaceArgs) -> str:
+        return contents.of_namespace(client, new.warehouse_id, new.path).in_words
+
+    def make(self, client: Client, new: NamespaceArgs) -> tuple[str, Found[NamespaceArgs]]:
+        client.server().require({"managed_access": new.managed_access})
+        location = {"location": new.location} if new.location else {}
+        answer, origin = created_or_found(
+            lambda: namespaces.create(client, new.warehouse_id, new.path, {**(new.properties or {}), **location}),
+            lambda: namespaces.get(client, new.warehouse_id, new.path),
+        )
+        with finishing(self.title(new), origin, adopts=new.adopt):
+            there = self._observed(client, answer, new).declared
+            changes = difference.between(*_as_created(there, new, answer))
+            differs = f"with other {', '.join(change.path for change in changes)}" if changes else ""
+            self.require_ours(client, there, new, origin, differs, object_id=_id_of(new))
+            return _id_of(new), self._converge(client, answer, new)
+
+    def find(self, client: Client, known: Known[NamespaceArgs]) -> Found[NamespaceArgs] | None:
+        state = known.declared
+        listed = namespaces.look(client, state.warehouse_id, state.path)
+        if listed is not None and listed.namespace_id and state.properties is None and state.location is None:
+            return self._seen(client, listed.namespace_id, state, listed.protected)
+        answer = namespaces.get(client, state.warehouse_id, state.path)
+        if answer is not None:
+            return self._observed(client, answer, state, listed)
+        if _inactive(client, state.warehouse_id):
+            warn(f"namespace `{state.name}` cannot be seen while its warehouse {state.warehouse_id} is inactive")
+            return Found(state, {"namespace_id": known.outs.get("namespace_id")}, state.warehouse_id)
+        return None
+
+    @override
+    def change(self, client: Client, known: Known[NamespaceArgs], new: NamespaceArgs) -> Found[NamespaceArgs]:
+        client.server().require({"managed_access": new.managed_access})
+        answer = namespaces.get(client, new.warehouse_id, new.path)
+        if answer is None:
+            inactive = _inactive(client, new.warehouse_id)
+            raise DeletedBehindBack(
+                f"{self.title(new)} is not there any more"
+                f"{', or hidden because the warehouse is inactive' if inactive else ''}. Run `up --refresh`."
+            )
+        return self._converge(client, answer, new)
+
+    @override
+    def before_replacement(
+        self, client: Client, known: Known[NamespaceArgs], new: NamespaceArgs, changes: list[Change]
+    ) -> None:
+        old = known.declared
+        if old.deletion == "purge" or namespaces.get(client, old.warehouse_id, old.path) is None:
+            return
+        if tables := contents.of_namespace(client, old.warehouse_id, old.path).tabulars:
+            raise HoldsTables(
+                f"{self.title(old)} would be replaced ({', '.join(str(change) for change in changes)}); it holds"
+                f" {contents.described(tables)}. `deletion` is `{old.deletion}` in the state: to lose the tables, set"
+                " it to `purge` and run `up` before this change."
+            )
+
+    def remove(self, client: Client, known: Known[NamespaceArgs]) -> None:
+        state = known.declared
+        if state.deletion == "retain":
+            return
+        try:
+            seen = contents.delete_namespace(client, state.warehouse_id, state.path)
+        except NotEmpty:
+            if state.deletion == "purge":
+                contents.purge(client, state.warehouse_id, state.path)
+                contents.delete_namespace(client, state.warehouse_id, state.path)
+                return
+            tables = contents.of_namespace(client, state.warehouse_id, state.path).tabulars
+            if not tables:
+                raise
+            raise HoldsTables(
+                f"{self.title(state)} is not dropped: it holds {contents.described(tables)}. Drop them, or set"
+                " `deletion` to `purge` (or `retain`) and run `up` first."
+            ) from None
+        if not seen and state.deletion == "protect" and _inactive(client, state.warehouse_id):
+            raise CannotCount(
+                f"{self.title(state)} cannot be dropped while its warehouse is inactive. Set `active: true` and run"
+                " `up` first."
+            )
+
+    def _converge(self, client: Client, answer: Answer, new: NamespaceArgs) -> Found[NamespaceArgs]:
+        found = self._observed(client, answer, new)
+        there, namespace_id = found.declared, namespaces.id_of(answer)
+        if new.properties is not None and (before := there.properties or {}) != new.properties:
+            updates = {key: value for key, value in new.properties.items() if before.get(key) != value}
+            removals = sorted(before.keys() - new.properties.keys())
+            namespaces.change_properties(client, new.warehouse_id, new.path, updates, removals)
+        if new.protected is not None and there.protected != new.protected:
+            namespaces.protect(client, new.warehouse_id, namespace_id, protected=new.protected)
+        if new.managed_access is not None and there.managed_access != new.managed_access:
+            managed.set_of_namespace(client, namespace_id, managed=new.managed_access)
+        return Found(new, found.computed)
+
+    def _observed(
+        self, client: Client, answer: Answer, declared: NamespaceArgs, listed: Listed | None = None
+    ) -> Found[NamespaceArgs]:
+        """What the server answers, in the words of a declaration. What is not declared costs no call."""
+        namespace_id = namespaces.id_of(answer)
+        properties = None if declared.properties is None else _own(answer)
+        location = _without_slash(answer["properties"].get("location")) if declared.location else None
+        now = declared.model_copy(update={"properties": properties, "location": location})
+        same = listed is not None and listed.namespace_id == namespace_id
+        return self._seen(client, namespace_id, now, listed.protected if listed and same else None)
+
+    def _seen(
+        self, client: Client, namespace_id: str, declared: NamespaceArgs, protected: bool | None
+    ) -> Found[NamespaceArgs]:
+        """With what is no part of a namespace's own answer: protection, which a list may have told, managed access."""
+        access = None
+        if declared.protected is None:
+            protected = None
+        elif protected is None:
+            protected = namespaces.is_protected(client, declared.warehouse_id, namespace_id)
+        if declared.managed_access is not None:
+            access = managed.of_namespace(client, namespace_id)
+        now = declared.model_copy(update={"protected": protected, "managed_access": access})
+        return Found(now, {"namespace_id": namespace_id})
+
+
+def _own(answer: Answer) -> dict[str, str]:
+    """The properties that do not belong to the server."""
+    properties: dict[str, str] = answer["properties"]
+    return {key: value for key, value in properties.items() if key not in namespaces.SERVER_OWNED}
+
+
+def _id_of(declared: NamespaceArgs) -> str:
+    return f"{declared.warehouse_id}/{declared.name}"
+
+
+def _as_created(there: NamespaceArgs, new: NamespaceArgs, answer: Answer) -> tuple[NamespaceArgs, NamespaceArgs]:
+    """What is there, and what a killed create leaves of a declaration: its properties, nothing that is set later."""
+    left = {"protected": None, "managed_access": None, "properties": new.properties or {}}
+    return there.model_copy(update={"properties": _own(answer)}), new.model_copy(update=left)
+
+
+def _inactive(client: Client, warehouse_id: str) -> bool:
+    """Whether a warehouse is there and inactive: it then hides its namespaces as if they were missing."""
+    found = listings.shared((client, "warehouse", warehouse_id), lambda: warehouses.get(client, warehouse_id))
+    return found is not None and found["status"] != "active"
+
+
+class Namespace(Resource, module="lakekeeper", name="Namespace"):
+    """A namespace, named by its levels with dots between: `sales.daily`. Its parent has to be there first."""
+
+    namespace_id: pulumi.Output[str]
+    warehouse_id: pulumi.Output[str]
+    name: pulumi.Output[str]
+
+    def __init__(
+        self,
+        resource_name: str,
+        *,
+        server: ServerInput,
+        warehouse_id: pulumi.Input[str],
+        name: pulumi.Input[str],
+        properties: pulumi.Input[Mapping[str, pulumi.Input[str]]] | None = None,
+        location: pulumi.Input[str] | None = None,
+        protected: pulumi.Input[bool] | None = None,
+        managed_access: pulumi.Input[bool] | None = None,
+        deletion: pulumi.Input[Deletion] | None = None,
+        adopt: bool = False,
+        opts: pulumi.ResourceOptions | None = None,
+    ) -> None:
+        props = given(
+            server=server,
+            warehouse_id=warehouse_id,
+            name=name,
+            properties=properties,
+            location=location,
+            protected=protected,
+            managed_access=managed_access,
+            deletion=deletion,
+            adopt=adopt or None,
+        )
+        super().__init__(NamespaceProvider(), resource_name, {**props, "namespace_id": None}, delete_first(opts))

@@ -1,0 +1,109 @@
+"""The pre-flight of one declared warehouse: name, place and storage, by the server's dry run where it has one."""
+
+import threading
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, cast
+
+from lakewright.credentials import references as credentials
+from lakewright.lakekeeper.api.connection.client import Client
+from lakewright.lakekeeper.api.connection.errors import LakekeeperError
+from lakewright.lakekeeper.api.connection.server import ServerRef
+from lakewright.lakekeeper.api.management import validation
+from lakewright.lakekeeper.preflight import surroundings
+from lakewright.lakekeeper.preflight.places import Neighbour, name_free, overlap, place_of
+from lakewright.lakekeeper.preflight.report import Check, Report, write
+from lakewright.lakekeeper.provider.inputs import has_unknown, is_unknown
+from lakewright.lakekeeper.storage.profiles import S3Profile, profile_request
+from lakewright.lakekeeper.warehouse import storage_preflight as storage
+
+if TYPE_CHECKING:
+    from lakewright.lakekeeper.warehouse.model import WarehouseArgs
+
+Secret = Callable[[str], str]
+Body = Callable[["WarehouseArgs", Secret], dict[str, Any]]
+
+NOT_KNOWN = "known only after an `up`: run `preview --validate` again then"
+
+_seen: set[tuple[str, ...]] = set()
+_seeing = threading.Lock()
+
+
+def validate(
+    reach: Callable[[ServerRef], Client], new: "WarehouseArgs", old: "WarehouseArgs | None", secret: Secret, body: Body
+) -> None:
+    """Check a declaration and hand the report over; `body` makes what a create would send.
+
+    An engine that replaces a warehouse asks a second time, without the old one: the first report counts.
+    """
+    shown = [NOT_KNOWN if has_unknown(value) else str(value) for value in (new.project_id, new.name)]
+    if has_unknown(new.server) or not _first(new.server.endpoint, *shown):
+        return
+    try:
+        checks = _checks(reach(new.server), new, old, secret, body)
+    except (LakekeeperError, credentials.UnresolvedCredential) as error:
+        checks = [Check(name="server", status="failed", reason=str(error))]
+    write(Report(warehouse=shown[1], project_id=shown[0], endpoint=new.server.endpoint, checks=checks))
+
+
+def _first(*key: str) -> bool:
+    with _seeing:
+        if key in _seen:
+            return False
+        _seen.add(key)
+        return True
+
+
+def _checks(
+    client: Client, new: "WarehouseArgs", old: "WarehouseArgs | None", secret: Secret, body: Body
+) -> list[Check]:
+    if has_unknown([new.project_id, new.name]) or is_unknown(new.storage) or is_unknown(new.storage.type):
+        return [Check(name="name", status="skipped", reason=NOT_KNOWN)]
+    around = surroundings.look_around(client)
+    mine = _own(around.neighbours, old)
+    others = [one for one in around.neighbours if one.id != mine]
+    checks = [name_free(new.name, new.project_id, others, around.unseen)]
+    profile = profile_request(new.storage)
+    if has_unknown(profile):
+        where = {key: profile.get(key) for key in ("bucket", "key-prefix", "account-name", "filesystem")}
+        free = [] if has_unknown(where) else [overlap(place_of(profile), new.project_id, others, around.unseen)]
+        return [*checks, *free, Check(name="storage", status="skipped", reason=NOT_KNOWN)]
+    checks.append(overlap(place_of(profile), new.project_id, others, around.unseen))
+    if new.project_id not in around.projects:
+        reason = f"project {new.project_id} is not there yet, or this identity cannot see it: {NOT_KNOWN}"
+        return [*checks, Check(name="storage", status="skipped", reason=reason)]
+    return [*checks, *_of_storage(client, new, mine, secret, body)]
+
+
+def _of_storage(client: Client, new: "WarehouseArgs", mine: str | None, secret: Secret, body: Body) -> list[Check]:
+    if has_unknown([new.credential, new.delete_profile, new.allowed_format_versions, new.default_format_version]):
+        return [Check(name="storage", status="skipped", reason=NOT_KNOWN)]
+    try:
+        sent = body(new, secret)
+    except credentials.UnresolvedCredential as unresolved:
+        return [Check(name="storage", status="failed", reason=str(unresolved))]
+    if mine:
+        change = {key: sent[key] for key in ("storage-profile", "storage-credential") if key in sent}
+        reported = validation.of_storage(client, mine, change)
+    else:
+        reported = validation.of_creation(client, new.project_id, sent)
+    if reported is not None:
+        return [_as_check(one) for one in reported]
+    if not isinstance(new.storage, S3Profile):
+        reason = f"only Lakekeeper 0.14 and newer can try storage of type `{new.storage.type}` in a dry run"
+        return [Check(name="storage", status="skipped", reason=reason)]
+    return storage.checks(new.storage, new.credential, secret, new=mine is None)
+
+
+def _as_check(reported: validation.Reported) -> Check:
+    error = cast(dict[str, Any], reported.get("error") or {})
+    reason = str(error.get("message") or reported.get("reason") or "")
+    return Check(name=f"server: {reported['name']}", status=reported["status"], reason=reason)
+
+
+def _own(neighbours: list[Neighbour], old: "WarehouseArgs | None") -> str | None:
+    """Id of the declared warehouse itself, if there is one: what the state calls it, where the state has it."""
+    if old is None or has_unknown([old.project_id, old.name, old.storage]):
+        return None
+    place = place_of(profile_request(old.storage))
+    same = (one for one in neighbours if one.project == old.project_id and one.place == place)
+    return next((one.id for one in same if one.name.casefold() == old.name.casefold()), None)

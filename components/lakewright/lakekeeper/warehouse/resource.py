@@ -1,0 +1,253 @@
+"""Warehouse: a name for tables, on a part of a bucket."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pulumi
+from pulumi.dynamic import CheckFailure, CheckResult, DiffResult, Resource
+from typing_extensions import override
+
+from lakewright.credentials import references as credentials
+from lakewright.lakekeeper.api.catalog import contents
+from lakewright.lakekeeper.api.connection.client import Client
+from lakewright.lakekeeper.api.connection.errors import AlreadyExists, Forbidden, NotFound
+from lakewright.lakekeeper.api.management import managed_access as managed
+from lakewright.lakekeeper.api.management import projects, warehouses
+from lakewright.lakekeeper.preflight import report
+from lakewright.lakekeeper.preflight import warehouse_contents as warehouse_removal
+from lakewright.lakekeeper.provider import inactive_warehouses as hidden
+from lakewright.lakekeeper.provider.base import Found, Known, LakekeeperProvider
+from lakewright.lakekeeper.provider.creation import Origin, created_or_found, finishing
+from lakewright.lakekeeper.provider.diagnostics import warn
+from lakewright.lakekeeper.provider.diff import Change
+from lakewright.lakekeeper.provider.errors import DeletedBehindBack, NotOurs
+from lakewright.lakekeeper.provider.options import ServerInput, delete_first, given
+from lakewright.lakekeeper.storage.credentials import mistake, references
+from lakewright.lakekeeper.storage.profiles import PROFILES
+from lakewright.lakekeeper.warehouse import changes as warehouse_changes
+from lakewright.lakekeeper.warehouse import emptying as warehouse_emptying
+from lakewright.lakekeeper.warehouse import preflight
+from lakewright.lakekeeper.warehouse.changes import Changes, patiently, unlisted_holder
+from lakewright.lakekeeper.warehouse.model import WarehouseArgs, create_request, observed, same_place
+from lakewright.names.types import Deletion
+
+
+class WarehouseProvider(LakekeeperProvider[WarehouseArgs]):
+    """Creates, reads, changes and deletes warehouses."""
+
+    args = WarehouseArgs
+    natural_key = ("project_id", "name")
+    seen_by = ("storage", "credential")
+
+    def check(self, _olds: dict[str, Any], news: dict[str, Any]) -> CheckResult:
+        result = super().check(_olds, news)
+        if not result.failures:
+            credential = self.args.from_state(result.inputs).credential
+            if wrong := mistake(credential, self.secret):
+                return CheckResult(news, [CheckFailure("credential.key", wrong)])
+        # A name that another stack has is refused; the report says so too, beside what else is wrong.
+        if report.wanted() and all(failure.property == "adopt" for failure in result.failures):
+            new, old = self.args.parse(result.inputs), self.args.from_state(_olds) if "name" in _olds else None
+            preflight.validate(self.client, new, old, self.secret, create_request)
+        return result
+
+    def checked(self, declared: WarehouseArgs, olds: dict[str, Any]) -> WarehouseArgs:
+        hidden.of_process.program_runs()
+        recorded = olds.get("credential_fingerprint")
+        return declared.model_copy(update={"credential_fingerprint": self._fingerprint(declared.credential, recorded)})
+
+    @override
+    def diff(self, _id: str, _olds: dict[str, Any], _news: dict[str, Any]) -> DiffResult:
+        """As of every resource; what an inactive warehouse hides is looked at again by the run that wakes it."""
+        hidden.of_process.compared(_id, active=_news.get("active") is not False)
+        return super().diff(_id, _olds, _news)
+
+    def _fingerprint(self, credential: object, recorded: str | None) -> str | None:
+        """Of the credential's secrets as they are now; the recorded one if they are the same, or cannot be read."""
+        names = references(credential)
+        if not names:
+            return None
+        try:
+            values = [self.secret(name) for name in names]
+        except credentials.UnresolvedCredential as unresolved:
+            warn(f"{unresolved}; whether the credential has changed cannot be told")
+            return recorded
+        return recorded if recorded and credentials.still_matches(values, recorded) else credentials.fingerprint(values)
+
+    def replaces(self, change: Change, new: WarehouseArgs, client: Callable[[], Client]) -> bool:
+        if change.path == "storage.region" and change.known and getattr(new.storage, "endpoint", None):
+            return not client().server().moves_region
+        # Another kind of storage is one difference, not one of each of its properties.
+        return change.path == "storage" or super().replaces(change, new, client)
+
+    def before_replacement(
+        self, client: Client, known: Known[WarehouseArgs], new: WarehouseArgs, changes: list[Change]
+    ) -> None:
+        warehouse_removal.refuse_replacement(client, known.id, known.declared, new, changes)
+
+    def title(self, declared: WarehouseArgs) -> str:
+        return f"warehouse `{declared.name}` in project {declared.project_id} at {declared.server.endpoint}"
+
+    def existing(self, client: Client, new: WarehouseArgs) -> tuple[str, Found[WarehouseArgs]] | None:
+        try:
+            found = warehouses.named(client, new.project_id, new.name)
+        except (NotFound, Forbidden):
+            if projects.name_of(client, new.project_id) is not None:
+                raise
+            return None  # the project is still to be made
+        if found is None:
+            return None
+        there = self._observed(client, found, new).declared.model_copy(update={"credential": None})
+        return warehouses.id_of(found), Found(there)  # whatever credential it has, ours is sent
+
+    @override
+    def contents(self, client: Client, object_id: str, new: WarehouseArgs) -> str:
+        found = warehouses.get(client, object_id)
+        if found is not None and found["status"] != "active":
+            return "inactive, so that its contents cannot be checked"
+        return contents.of_warehouse(client, object_id).in_words
+
+    def make(self, client: Client, new: WarehouseArgs) -> tuple[str, Found[WarehouseArgs]]:
+        self._require(client, new)
+        try:
+            found, origin = created_or_found(
+                lambda: patiently(
+                    any(new.storage.roles),
+                    lambda: warehouses.create(client, new.project_id, create_request(new, self.secret)),
+                ),
+                lambda: warehouses.named(client, new.project_id, new.name),
+            )
+        except AlreadyExists as taken:
+            raise unlisted_holder(client, taken) from None
+        with finishing(self.title(new), origin, adopts=new.adopt):
+            there = self._observed(client, found, new).declared
+            differs = "" if same_place(there, new) else f"at {there.storage.where}; declared is {new.storage.where}"
+            self.require_ours(client, there, new, origin, differs, object_id=warehouses.id_of(found))
+            existed = origin is not Origin.CREATED
+            return warehouses.id_of(found), self._converge(client, found, new, resend=existed, fresh_role=existed)
+
+    def find(self, client: Client, known: Known[WarehouseArgs]) -> Found[WarehouseArgs] | None:
+        found = warehouses.look(client, known.declared.project_id, known.id)
+        return self._observed(client, found, known.declared) if found else None
+
+    def change(self, client: Client, known: Known[WarehouseArgs], new: WarehouseArgs) -> Found[WarehouseArgs]:
+        old = known.declared
+        self._require(client, new)
+        found = warehouses.get(client, known.id)
+        if found is None:
+            raise DeletedBehindBack(
+                f"warehouse `{old.name}` ({known.id}) is not at {client.endpoint} any more. Run `up --refresh`."
+            )
+        resend = "storage-credential" in warehouse_changes.needed(old, new, resend=False)
+        fresh = old.storage.roles != new.storage.roles or old.credential != new.credential
+        return self._converge(client, found, new, resend=resend, fresh_role=fresh)
+
+    def remove(self, client: Client, known: Known[WarehouseArgs]) -> None:
+        gone = known.declared
+        warehouse_removal.remove(client, known.id, gone.name, gone.deletion)
+        if gone.deletion == "purge" and gone.own_bucket and (prefix := getattr(gone.storage, "key_prefix", None)):
+            warehouse_emptying.empty(client, known.id, gone.own_bucket, prefix)
+
+    def _converge(
+        self, client: Client, found: warehouses.Found, new: WarehouseArgs, *, resend: bool, fresh_role: bool
+    ) -> Found[WarehouseArgs]:
+        """Bring what is there to what is declared, by as few calls as that takes."""
+        there = self._observed(client, found, new).declared
+        # What the declaration's own fingerprint adds is no difference to the server: `resend` says when to send it.
+        calls = warehouse_changes.needed(there, new, resend=resend)
+        if calls:
+            warehouse_id = warehouses.id_of(found)
+            Changes(client, warehouse_id, new, self.secret, fresh_role).make(calls, active=there.active)
+            found = warehouses.get(client, warehouse_id) or found
+        return self._observed(client, found, self._with_current_fingerprint(new))
+
+    def _with_current_fingerprint(self, new: WarehouseArgs) -> WarehouseArgs:
+        if not references(new.credential):
+            return new
+        fingerprint = self._fingerprint(new.credential, new.credential_fingerprint)
+        return new.model_copy(update={"credential_fingerprint": fingerprint})
+
+    def _observed(self, client: Client, found: warehouses.Found, declared: WarehouseArgs) -> Found[WarehouseArgs]:
+        if (kind := found["storage-profile"]["type"]) not in PROFILES:
+            raise NotOurs(
+                f"{self.title(declared)} is on storage of type `{kind}`, which cannot be declared here;"
+                f" what can is {', '.join(PROFILES)}"
+            )
+        # Managed access is in no list; it costs a call of its own where it is declared.
+        access = None
+        if declared.managed_access is not None:
+            access = managed.of_warehouse(client, warehouses.id_of(found))
+        told = client.server().reports_credential_kind
+        return Found(observed(found, declared, credential_kind_told=told, managed_access=access))
+
+    def _require(self, client: Client, new: WarehouseArgs) -> None:
+        client.server().require(
+            {
+                "storage.sts_endpoint": getattr(new.storage, "sts_endpoint", None),
+                "storage.storage_layout": new.storage.storage_layout,
+                "allowed_format_versions": new.allowed_format_versions,
+                "default_format_version": new.default_format_version,
+                "managed_access": new.managed_access,
+            }
+        )
+
+
+class Warehouse(Resource, module="lakekeeper", name="Warehouse"):
+    """A Lakekeeper warehouse on S3, ADLS or GCS.
+
+    `storage` takes the fields of `S3Profile`, `AdlsProfile` or `GcsProfile`, told apart by its `type` (`s3` if left
+    out); `credential` those of one of the classes in `storage_credentials`. `delete_profile` is `{"type": "hard"}` or
+    `{"type": "soft", "expiration_seconds": N}`. `managed_access` needs a server with OpenFGA. `deletion` says what
+    happens to tables when the warehouse is destroyed. `own_bucket` takes the fields of `OwnBucket`.
+    """
+
+    project_id: pulumi.Output[str]
+    name: pulumi.Output[str]
+    storage: pulumi.Output[dict[str, Any]]
+    delete_profile: pulumi.Output[dict[str, Any]]
+
+    def __init__(
+        self,
+        resource_name: str,
+        *,
+        server: ServerInput,
+        project_id: pulumi.Input[str],
+        name: pulumi.Input[str],
+        storage: pulumi.Input[Mapping[str, Any]],
+        credential: pulumi.Input[Mapping[str, Any]] | None = None,
+        delete_profile: pulumi.Input[Mapping[str, Any]] | None = None,
+        protected: pulumi.Input[bool] | None = None,
+        active: pulumi.Input[bool] | None = None,
+        allowed_format_versions: pulumi.Input[list[int]] | None = None,
+        default_format_version: pulumi.Input[int] | None = None,
+        managed_access: pulumi.Input[bool] | None = None,
+        deletion: pulumi.Input[Deletion] | None = None,
+        own_bucket: pulumi.Input[Mapping[str, Any]] | None = None,
+        adopt: bool = False,
+        opts: pulumi.ResourceOptions | None = None,
+    ) -> None:
+        props = given(
+            server=server,
+            project_id=project_id,
+            name=name,
+            storage=storage,
+            credential=credential,
+            delete_profile=delete_profile,
+            protected=protected,
+            active=active,
+            allowed_format_versions=allowed_format_versions,
+            default_format_version=default_format_version,
+            managed_access=managed_access,
+            deletion=deletion,
+            own_bucket=own_bucket,
+            adopt=adopt or None,
+        )
+        super().__init__(WarehouseProvider(), resource_name, props, delete_first(opts))
+
+    @property
+    def warehouse_id(self) -> pulumi.Output[str]:
+        """Id of the warehouse on the server.
+
+        The resource's own id, and no output beside it, since a preview of an update knows only the former.
+        """
+        return self.id

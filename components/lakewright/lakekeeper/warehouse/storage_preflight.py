@@ -1,0 +1,134 @@
+"""Checks of a warehouse's storage from here, for servers that have no dry run: what this machine can find out."""
+
+# boto3 carries no types; what comes of it is cast where it is used.
+# pyright: reportMissingTypeStubs=false
+
+import uuid
+from collections.abc import Callable
+from typing import Any, cast
+
+from lakewright_spark.aws_partition import service_host
+
+from lakewright.credentials import references as credentials
+from lakewright.lakekeeper.preflight.report import Check
+from lakewright.lakekeeper.storage.credentials import AccessKey
+from lakewright.lakekeeper.storage.profiles import S3Profile
+
+ANSWER_IN = 10
+"""Seconds that a store has to answer."""
+
+NOT_THERE = 404
+
+Keys = dict[str, str]
+
+
+def checks(profile: S3Profile, credential: object, secret: Callable[[str], str], *, new: bool) -> list[Check]:
+    """Role and bucket: with the warehouse's own keys where it has some, else as far as anybody may look."""
+    if not isinstance(credential, AccessKey):
+        return [_role_of_the_server(profile), _bucket_from_outside(profile, new=new)]
+    try:
+        keys = {
+            "aws_access_key_id": secret(credential.access_key_id),
+            "aws_secret_access_key": secret(credential.secret_access_key),
+        }
+    except credentials.UnresolvedCredential as unresolved:
+        return [_failed("role", str(unresolved)), _failed("bucket", "not looked at: its keys cannot be read here")]
+    role, keys = _assume(profile, keys, credential.external_id)
+    return [role, _probe(profile, keys) if keys else _failed("bucket", "not looked at: the role gave no keys")]
+
+
+def _role_of_the_server(profile: S3Profile) -> Check:
+    role = next((role for role in profile.roles if role), None)
+    if role is None:
+        return Check(name="role", status="skipped", reason="no role is declared")
+    reason = f"only the server's own identity may assume {role}, and only Lakekeeper 0.14 and newer try it in a dry run"
+    return Check(name="role", status="skipped", reason=reason)
+
+
+def _assume(profile: S3Profile, keys: Keys, external_id: str | None) -> tuple[Check, Keys]:
+    """Both roles may be assumed; the keys to go on with, none if the server's own access would fail."""
+    own, vending = profile.roles
+    if not own and not vending:
+        return Check(name="role", status="skipped", reason="no role is declared"), keys
+    told: list[str] = []
+    for role in sorted({role for role in profile.roles if role}):
+        request = {"RoleArn": role, "RoleSessionName": "lakewright-validate", "DurationSeconds": 900}
+        request |= {"ExternalId": external_id} if external_id else {}
+        try:
+            answer = _client("sts", profile, keys).assume_role(**request)["Credentials"]
+        except _errors() as error:
+            return _failed("role", f"{role} cannot be assumed: {_told(error)}. Mend its trust policy."), {}
+        if role == own:
+            taken = ("AccessKeyId", "SecretAccessKey", "SessionToken")
+            names = ("aws_access_key_id", "aws_secret_access_key", "aws_session_token")
+            keys = {name: answer[key] for name, key in zip(names, taken, strict=True)}
+        told.append(role)
+    return Check(name="role", status="passed", reason=f"can be assumed: {', '.join(told)}"), keys
+
+
+def _probe(profile: S3Profile, keys: Keys) -> Check:
+    """Write, read and delete one object, as the server does before it takes a storage."""
+    key = "/".join(part for part in (profile.key_prefix, f"lakewright-validate-{uuid.uuid4()}") if part)
+    at = f"s3://{profile.bucket}/{key}"
+    s3 = _client("s3", profile, keys)
+    doing = "written"
+    try:
+        s3.put_object(Bucket=profile.bucket, Key=key, Body=b"lakewright")
+        doing = "read"
+        s3.get_object(Bucket=profile.bucket, Key=key)["Body"].read()
+        doing = "deleted"
+        s3.delete_object(Bucket=profile.bucket, Key=key)
+    except _errors() as error:
+        return _failed("bucket", f"a probe object at {at} cannot be {doing}: {_told(error)}. Mend the rights on it.")
+    return Check(name="bucket", status="passed", reason=f"a probe object was written, read and deleted at {at}")
+
+
+def _bucket_from_outside(profile: S3Profile, *, new: bool) -> Check:
+    """Whether the bucket is there, as far as its store tells somebody without keys."""
+    import httpx  # noqa: PLC0415 - as boto3: only who validates pays for it
+
+    endpoint = profile.endpoint or f"https://{service_host('s3', profile.region)}"
+    url = f"{endpoint.rstrip('/')}/{profile.bucket}"
+    try:
+        answer = httpx.head(url, timeout=ANSWER_IN)
+    except httpx.HTTPError as error:
+        return _failed(
+            "bucket", f"{url} does not answer ({type(error).__name__}). Mend `endpoint`, or start the store."
+        )
+    region = answer.headers.get("x-amz-bucket-region")
+    if answer.status_code == NOT_THERE and new:
+        return Check(name="bucket", status="skipped", reason=f"{url} is not there yet: well if this stack makes it")
+    if answer.status_code == NOT_THERE:
+        return _failed("bucket", f"{url} is not there. Make the bucket, or mend its name.")
+    if profile.flavor == "aws" and region and region != profile.region:
+        return _failed("bucket", f"{profile.bucket} is in {region}; declared is {profile.region}. Declare its region.")
+    return Check(name="bucket", status="passed", reason=f"{url} answers; its rights are checked when it is used")
+
+
+def _client(service: str, profile: S3Profile, keys: Keys) -> Any:
+    import boto3  # noqa: PLC0415 - slow to load, and needed by `--validate` alone
+    from botocore.config import Config  # noqa: PLC0415
+
+    endpoint = (profile.sts_endpoint or profile.endpoint) if service == "sts" else profile.endpoint
+    style = {"addressing_style": "path" if profile.path_style_access else "auto"}
+    once = {"total_max_attempts": 1}
+    settings = cast(Any, Config)(connect_timeout=ANSWER_IN, read_timeout=ANSWER_IN, retries=once, s3=style)
+    return cast(Any, boto3).client(service, endpoint_url=endpoint, region_name=profile.region, config=settings, **keys)
+
+
+def _errors() -> tuple[type[Exception], ...]:
+    from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415
+
+    return BotoCoreError, ClientError
+
+
+def _told(error: Exception) -> str:
+    """The store's code and message; never more of a request than it repeats itself."""
+    answer = cast(dict[str, Any], getattr(error, "response", {})).get("Error", {})
+    return (
+        f"{answer['Code']}: {answer.get('Message', '')}".rstrip(": .") if "Code" in answer else str(error).rstrip(".")
+    )
+
+
+def _failed(name: str, reason: str) -> Check:
+    return Check(name=name, status="failed", reason=reason)

@@ -1,0 +1,205 @@
+"""TaskQueueConfig: how a task queue of a warehouse, or the log cleanup of a project, works."""
+
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Annotated, Any, Self
+
+import pulumi
+from pulumi.dynamic import CheckFailure, CheckResult, Resource
+from pydantic import AfterValidator, Field, TypeAdapter, ValidationError, model_validator
+from typing_extensions import override
+
+from lakewright.credentials.references import UnresolvedCredential
+from lakewright.lakekeeper.api.connection.client import Client
+from lakewright.lakekeeper.api.connection.errors import LakekeeperError
+from lakewright.lakekeeper.api.management import task_queues, warehouses
+from lakewright.lakekeeper.api.management.task_queues import LOG_CLEANUP, SOFT_DELETION, QueueConfig, Scope
+from lakewright.lakekeeper.provider import diff as difference
+from lakewright.lakekeeper.provider.base import Found, Known, LakekeeperProvider
+from lakewright.lakekeeper.provider.creation import Origin
+from lakewright.lakekeeper.provider.diagnostics import tell, warn
+from lakewright.lakekeeper.provider.errors import DeletedBehindBack
+from lakewright.lakekeeper.provider.inputs import CreateOnly, OnServer, Replace, ServerKeeps, Update, has_unknown
+from lakewright.lakekeeper.provider.options import ServerInput, given, not_imported
+from lakewright.lakekeeper.warehouse.changes import awake
+from lakewright.names.types import NotBlank, ProjectId
+
+_DURATION = TypeAdapter(timedelta)
+_EVERYWHERE = frozenset({SOFT_DELETION, "tabular_purge", LOG_CLEANUP})
+"""Queues of every server; others are those of an edition."""
+
+
+def _current_name(queue: str) -> str:
+    """Servers before 0.14 have another name for this one; which of them is sent depends on the server."""
+    return SOFT_DELETION if queue == "tabular_expiration" else queue
+
+
+class TaskQueueConfigArgs(OnServer):
+    """What is declared of a queue. `config` is what the server's documentation has, under the server's own keys."""
+
+    warehouse_id: Annotated[NotBlank | None, Replace()] = None
+    """Warehouse that the queue belongs to."""
+    project_id: Annotated[ProjectId | None, Replace()] = None
+    """Project that the queue belongs to: that of `task_log_cleanup`."""
+    queue: Annotated[NotBlank, AfterValidator(_current_name), Replace()]
+    """Name of the queue: `soft_deletion`, `tabular_purge`, `task_log_cleanup`, or one that the server adds."""
+    config: Annotated[dict[str, Any], Update(via="config")] = {}
+    """The queue's settings, under the server's own keys."""
+    max_seconds_since_last_heartbeat: Annotated[
+        Annotated[int, Field(ge=1)] | None, Update(via="config"), ServerKeeps()
+    ] = None
+    """Seconds without a sign of life after which a task counts as lost. Left out: as the server has it."""
+    adopt: Annotated[bool, CreateOnly()] = False
+    """Take over a configuration that somebody else has set."""
+
+    @model_validator(mode="after")
+    def _belongs_to_one(self) -> Self:
+        if has_unknown([self.queue]):
+            return self
+        if self.queue == LOG_CLEANUP and (self.project_id is None or self.warehouse_id is not None):
+            raise ValueError(f"the queue `{LOG_CLEANUP}` belongs to a project: it takes `project_id` alone")
+        if self.queue != LOG_CLEANUP and (self.warehouse_id is None or self.project_id is not None):
+            raise ValueError(f"the queue `{self.queue}` belongs to a warehouse: it takes `warehouse_id` alone")
+        return self
+
+    @property
+    def scope(self) -> Scope:
+        """Whose queue it is."""
+        return Scope(self.warehouse_id, self.project_id)
+
+    @property
+    def wanted(self) -> QueueConfig:
+        """The configuration as it is sent."""
+        return QueueConfig(self.config, self.max_seconds_since_last_heartbeat)
+
+
+class TaskQueueConfigProvider(LakekeeperProvider[TaskQueueConfigArgs]):
+    """Sets and reads a configuration. There is no way to unset one, so deleting leaves it."""
+
+    args = TaskQueueConfigArgs
+    natural_key = ("warehouse_id", "project_id", "queue")
+    belongs_to_maker = False
+
+    @override
+    def check(self, _olds: dict[str, Any], news: dict[str, Any]) -> CheckResult:
+        """A queue that not every server has is looked for before anything is made."""
+        found = super().check(_olds, news)
+        if found.failures or "server" in _olds:
+            return found
+        declared = self.args.from_state(found.inputs)
+        if has_unknown([declared.queue, declared.server]) or declared.queue in _EVERYWHERE:
+            return found
+        try:
+            there = self.client(declared.server).server().queues
+        except (LakekeeperError, UnresolvedCredential) as error:
+            warn(f"{self.title(declared)}: whether the server has the queue cannot be told: {error}")
+            return found
+        if declared.queue in there:
+            return found
+        reason = f"the server at {declared.server.endpoint} has no queue `{declared.queue}`; it has {', '.join(there)}"
+        return CheckResult(news, [CheckFailure("queue", reason)])
+
+    def title(self, declared: TaskQueueConfigArgs) -> str:
+        return f"configuration of queue `{declared.queue}` of {declared.scope} at {declared.server.endpoint}"
+
+    def existing(self, client: Client, new: TaskQueueConfigArgs) -> tuple[str, Found[TaskQueueConfigArgs]] | None:
+        there = task_queues.get(client, new.scope, new.queue)
+        return (_id_of(new), Found(_observed(there, new))) if there and there.is_set else None
+
+    def make(self, client: Client, new: TaskQueueConfigArgs) -> tuple[str, Found[TaskQueueConfigArgs]]:
+        if not new.adopt and (found := self._existing_awake(client, new)) is not None:
+            differs = difference.between(found, new)
+            if differs:
+                what = "; ".join(map(str, differs))
+                self.require_ours(client, found, new, Origin.EXISTED, f"with other settings ({what})")
+        return _id_of(new), self._set(client, new)
+
+    def find(self, client: Client, known: Known[TaskQueueConfigArgs]) -> Found[TaskQueueConfigArgs] | None:
+        state = known.declared
+        there = task_queues.get(client, state.scope, state.queue)
+        if there is not None:
+            return Found(_observed(there, state))
+        if state.warehouse_id and warehouses.get(client, state.warehouse_id):
+            warn(f"{self.title(state)} cannot be seen while the warehouse is inactive")
+            return Found(state, hidden_in=state.warehouse_id)
+        return None
+
+    @override
+    def change(
+        self, client: Client, known: Known[TaskQueueConfigArgs], new: TaskQueueConfigArgs
+    ) -> Found[TaskQueueConfigArgs]:
+        return self._set(client, new)
+
+    @override
+    def remove(self, client: Client, known: Known[TaskQueueConfigArgs]) -> None:
+        state = known.declared
+        tell(f"{self.title(state)} stays as it is: the server has no way to unset it")
+
+    def _existing_awake(self, client: Client, new: TaskQueueConfigArgs) -> TaskQueueConfigArgs | None:
+        with awake(client, new.warehouse_id):
+            found = self.existing(client, new)
+        return found[1].declared if found else None
+
+    def _set(self, client: Client, new: TaskQueueConfigArgs) -> Found[TaskQueueConfigArgs]:
+        with awake(client, new.warehouse_id):
+            if not task_queues.put(client, new.scope, new.queue, new.wanted):
+                raise DeletedBehindBack(f"{self.title(new)} cannot be set: {new.scope} is not there.")
+        return Found(new)
+
+
+def _id_of(declared: TaskQueueConfigArgs) -> str:
+    return f"{declared.warehouse_id or declared.project_id}/{declared.queue}"
+
+
+def _observed(there: QueueConfig, declared: TaskQueueConfigArgs) -> TaskQueueConfigArgs:
+    """What the server answers, in the words of a declaration: it may write a duration in another way."""
+    config = {
+        key: declared.config[key] if _same(value, declared.config.get(key)) else value
+        for key, value in there.config.items()
+    }
+    heartbeat = there.max_seconds_since_last_heartbeat
+    kept = heartbeat if declared.max_seconds_since_last_heartbeat is not None else None
+    return declared.model_copy(update={"config": config, "max_seconds_since_last_heartbeat": kept})
+
+
+def _same(found: Any, declared: Any) -> bool:
+    if found == declared:
+        return True
+    try:
+        return _DURATION.validate_python(found) == _DURATION.validate_python(declared)
+    except ValidationError:
+        return False
+
+
+class TaskQueueConfig(Resource, module="lakekeeper", name="TaskQueueConfig"):
+    """How a task queue works: `soft_deletion` or `tabular_purge` of a warehouse, `task_log_cleanup` of a project.
+
+    A queue is always there; `adopt=True` takes over what somebody else has set. `max_seconds_since_last_heartbeat` says
+    after how many seconds of silence a task counts as dead.
+    """
+
+    queue: pulumi.Output[str]
+
+    def __init__(
+        self,
+        resource_name: str,
+        *,
+        server: ServerInput,
+        queue: pulumi.Input[str],
+        warehouse_id: pulumi.Input[str] | None = None,
+        project_id: pulumi.Input[str] | None = None,
+        config: pulumi.Input[Mapping[str, Any]] | None = None,
+        max_seconds_since_last_heartbeat: pulumi.Input[int] | None = None,
+        adopt: bool = False,
+        opts: pulumi.ResourceOptions | None = None,
+    ) -> None:
+        props = given(
+            server=server,
+            queue=queue,
+            warehouse_id=warehouse_id,
+            project_id=project_id,
+            config=config,
+            max_seconds_since_last_heartbeat=max_seconds_since_last_heartbeat,
+            adopt=adopt or None,
+        )
+        super().__init__(TaskQueueConfigProvider(), resource_name, props, not_imported(opts))
