@@ -15,11 +15,12 @@ from lakewright.environment.platform import Platform
 from lakewright.grants import grants_for, role_names
 from lakewright.kubernetes import images, network
 from lakewright.kubernetes.computing_unit import ComputingUnit, TenantNamespace
-from lakewright.kubernetes.maintenance import Maintenance, server_queues
+from lakewright.kubernetes.maintenance import Maintenance
 from lakewright.lakekeeper import Bootstrap, DeletionGuard, Project
 from lakewright.lakekeeper.tenant.tenant_record import TenantRecord
 from lakewright.spec import Problem, SpecError, TenantSpec
 from lakewright.tables import tables_for
+from lakewright.task_queues import task_queues_for
 from lakewright.tenant_record import record_for
 from lakewright.warehouse import TenantWarehouse, catalog_warehouse
 
@@ -61,7 +62,7 @@ class Tenant(pulumi.ComponentResource):
         self.catalog_config = _catalog_config(spec, platform, storage, warehouses)
         compute = _compute(spec, platform, storage, self.catalog_config, within, after=project)
 
-        queues = server_queues(spec, platform, warehouses, within)
+        queues = task_queues_for(spec, platform, warehouses, within)
 
         inside = [*tables, *grants, *compute, *queues]
         _guard(spec, platform, storage, warehouses, inside, record=record, opts=within)

@@ -10,6 +10,7 @@ from lakewright_spark.catalog import CatalogWarehouse
 
 from lakewright.aws.access import AccessRole, aliases
 from lakewright.aws.bucket import Storage
+from lakewright.aws.existing import ExistingObjects
 from lakewright.environment.platform import Platform
 from lakewright.lakekeeper import ExternalId, Namespace, Warehouse
 from lakewright.lakekeeper.tenant.tenant_record import TenantRecord
@@ -128,7 +129,9 @@ class TenantWarehouse(pulumi.ComponentResource):
             tags=platform.tags(tenant),
             retain=spec.deletion == "retain",
             after=after,
-            existing=platform.existing_objects(storage.region).role(first) if tenant.adopts(spec) else None,
+            existing=ExistingObjects(platform.environment.aws, storage.region).role(first)
+            if tenant.adopts(spec)
+            else None,
             renamed_from=role_name(tenant.name, spec.renamed_from) if spec.renamed_from else None,
             opts=pulumi.ResourceOptions(parent=self, providers=[platform.aws(storage.region)]),
         ).arn

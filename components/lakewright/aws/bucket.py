@@ -58,7 +58,7 @@ def storage_for(
                     own_bucket=own_bucket,
                     kept=_kept(spec, name, storage.bucket, record),
                     after=after,
-                    existing=platform.existing_objects(region) if spec.adopt else None,
+                    existing=ExistingObjects(platform.environment.aws, region) if spec.adopt else None,
                     opts=pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(providers=[platform.aws(region)])),
                 )
                 found[name] = Storage(

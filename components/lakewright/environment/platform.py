@@ -7,7 +7,6 @@ from functools import cache
 import pulumi_aws
 import pulumi_kubernetes
 
-from lakewright.aws.existing import ExistingObjects
 from lakewright.environment.environment import Environment
 from lakewright.spec import Problem, SpecError, TenantSpec
 
@@ -58,10 +57,6 @@ class Platform:
         if arn := self.environment.lakekeeper.principal_arn:
             return arn
         raise SpecError(f"environment of tenant {self.tenant}", [Problem("lakekeeper.principal_arn", NO_PRINCIPAL)])
-
-    def existing_objects(self, region: str) -> ExistingObjects:
-        """What exists in the AWS account already; asked with the stack's identity."""
-        return ExistingObjects(self.environment.aws, region)
 
     def tags(self, spec: TenantSpec) -> dict[str, str]:
         """Tags of AWS objects."""

@@ -6,11 +6,10 @@ from lakewright.spec.reading import SPEC_KEY, parse_spec, read_stack_file
 from lakewright.spec.storage import AwsStorage, ExistingStorage, S3Storage, StorageSpec
 from lakewright.spec.table import TableSpec
 from lakewright.spec.tenant import TenantSpec
-from lakewright.spec.warehouse import PRESETS, WarehouseSpec
+from lakewright.spec.warehouse import WarehouseSpec
 from lakewright.validation.problems import Problem, SpecError
 
 __all__ = [
-    "PRESETS",
     "SPEC_KEY",
     "AwsStorage",
     "ComputingUnitSpec",

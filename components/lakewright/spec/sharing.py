@@ -1,38 +1,43 @@
-"""Grants on tables that are not to be shared: `sharing: false` is a promise that the spec itself must not break."""
+"""Grants that contradict `sharing: false` of a table."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
+
+from lakewright_spark.catalog_policies import PolicyPattern
 
 from lakewright.names.table_name import QualifiedName
+from lakewright.spec.grant import GrantSpec, GrantTarget
+from lakewright.spec.table import TableSpec
+from lakewright.spec.warehouse import WarehouseSpec
 from lakewright.validation.problems import Path
 
-if TYPE_CHECKING:
-    from lakewright.spec.grant import GrantTarget
-    from lakewright.spec.tenant import TenantSpec
 
+def sharing_mistakes(
+    warehouses: Sequence[WarehouseSpec],
+    tables: Sequence[TableSpec],
+    grants: Sequence[GrantSpec],
+    policies: Sequence[PolicyPattern],
+) -> Iterator[tuple[Path, str]]:
+    """Yield each grant that lets others than a warehouse's owner reach a table with `sharing: false`.
 
-def sharing_mistakes(spec: TenantSpec) -> Iterator[tuple[Path, str]]:
-    """Every grant to others than a warehouse's owner that reaches a table with `sharing: false`.
-
-    Tables are those that are declared, and those that a grant names; of others nobody knows before they are there.
+    Only declared tables and tables that a grant names are checked; others may not exist yet.
     """
-    owners = {warehouse.name: warehouse.owner for warehouse in spec.warehouses}
-    declared = [table.path for table in spec.tables]
-    for index, grant in enumerate(spec.grants):
+    owners = {warehouse.name: warehouse.owner for warehouse in warehouses}
+    declared = [table.path for table in tables]
+    for index, grant in enumerate(grants):
         named = [_named(grant.on)] if grant.on.table else []
         for table in dict.fromkeys([*named, *(path for path in declared if _reaches(grant.on, path))]):
-            if grant.to != owners.get(table.warehouse) and (where := _closed(spec, table)):
-                yield ("grants", index), f"expected no grant that reaches {table}, which is not shared, by {where}"
+            if grant.to != owners.get(table.warehouse) and (setting := _unshared_by(table, tables, policies)):
+                yield ("grants", index), f"expected no grant that reaches {table}, which is not shared, by {setting}"
 
 
-def _closed(spec: TenantSpec, table: QualifiedName) -> str | None:
-    """Where it is said that a table is not shared; None if it is, or nobody says anything."""
-    for index, one in enumerate(spec.tables):
-        if one.path.same_as(table) and one.policies.sharing is not None:
-            return None if one.policies.sharing else f"tables.{index}.policies.sharing"
-    for index, pattern in reversed([*enumerate(spec.policies)]):
+def _unshared_by(table: QualifiedName, tables: Sequence[TableSpec], policies: Sequence[PolicyPattern]) -> str | None:
+    """Return the path of the setting that forbids sharing a table; None if it may be shared."""
+    for index, spec in enumerate(tables):
+        if spec.path.same_as(table) and spec.policies.sharing is not None:
+            return None if spec.policies.sharing else f"tables.{index}.policies.sharing"
+    for index, pattern in reversed([*enumerate(policies)]):
         matches = pattern.matches(table.warehouse, table.namespace, table.name)
         if pattern.sharing is not None and matches:
             return None if pattern.sharing else f"policies.{index}.sharing"

@@ -88,7 +88,8 @@ class TenantSpec(Part):
             found = of_values + found
         else:
             if not found:
-                found = [_cross_check(path, message) for path, message in sharing_mistakes(spec)]
+                unshared = sharing_mistakes(spec.warehouses, spec.tables, spec.grants, spec.policies)
+                found = [_cross_check(path, message) for path, message in unshared]
             if not found:
                 return spec
         raise ValidationError.from_exception_data("TenantSpec", found)

@@ -5,19 +5,10 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Discriminator, Field, Tag
 
+from lakewright.names.namespace_presets import PRESETS
 from lakewright.names.types import Deletion, FormatVersion, NamespacePath, S3KeyPrefix
 from lakewright.spec.principal import Principal
 from lakewright.validation.strict_model import Part
-
-PRESETS: dict[str, tuple[str, ...]] = {
-    "texera": (
-        "operator-port-result",
-        "operator-console-messages",
-        "workflow-runtime-statistics",
-        "operator-port-state",
-    ),
-}
-"""Namespaces that a known application writes to, under the names it uses by default."""
 
 
 def _catalog_name(name: str) -> str:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, cast
 
+from lakewright.names.namespace_presets import PRESETS
 from lakewright.names.table_name import QualifiedName, parse_table_name
-from lakewright.spec.warehouse import PRESETS
 from lakewright.validation.problems import Path
 
 _GOES_WITH = {"protect": ("protect", "retain", "purge"), "retain": ("retain", "purge"), "purge": ("purge",)}
