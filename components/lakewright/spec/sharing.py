@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from lakewright_spark.catalog_policies import PolicyPattern
+from lakewright_spark.policies.model import PolicyPattern
 
 from lakewright.names.table_name import QualifiedName
 from lakewright.spec.grant import GrantSpec, GrantTarget
