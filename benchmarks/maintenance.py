@@ -22,10 +22,10 @@ from lakewright_spark.catalog import CatalogConfig
 from lakewright_spark.maintenance.registry import session_properties
 from lakewright_spark.policies.model import JOBS, CompactionPolicy, Job, RetentionPolicy, TablePolicies
 from lakewright_spark.pyiceberg_client.catalog import open_catalog
-from lakewright_spark.scheduler.filters import Filters
 from lakewright_spark.scheduler.outcome import Outcome
 from lakewright_spark.scheduler.runner import FAIR, Maintenance
 from lakewright_spark.scheduler.supervisor import Limits
+from lakewright_spark.scheduler.table_discovery import Filters
 from lakewright_spark.session import jars
 from lakewright_spark.session.builder import spark_session
 from pyiceberg.catalog import Catalog

@@ -24,7 +24,7 @@ from lakewright_spark.results.reader import ResultReader
 from lakewright_spark.results.writer import ResultWriter
 from lakewright_spark.scheduler.recovery import close_runs_of_the_dead
 from lakewright_spark.scheduler.run_log import job_runs
-from lakewright_spark.scheduler.run_log.history import REMEMBERED, histories
+from lakewright_spark.scheduler.run_log.job_runs import REMEMBERED, histories
 from lakewright_spark.scheduler.run_log.ops_buffer import OpsBuffer
 from lakewright_spark.scheduler.run_log.ops_tables import made
 from pyiceberg.catalog.sql import SqlCatalog

@@ -14,7 +14,7 @@ from lakewright_spark.catalog import CatalogConfig
 from lakewright_spark.cli import app
 from lakewright_spark.errors import JobRefusedError
 from lakewright_spark.pyiceberg_client.catalog import open_catalog
-from lakewright_spark.scheduler.remote_signing import refusal_of_listings
+from lakewright_spark.scheduler.listings import refusal_of_listings
 from projects import Project, post
 from typer.testing import CliRunner
 

@@ -22,11 +22,11 @@ from lakewright_spark.errors import (
     WarehouseRefusedError,
 )
 from lakewright_spark.result_uris import Execution, Port, ResultUri
-from lakewright_spark.results import file_index, freshness
+from lakewright_spark.results import file_index
 from lakewright_spark.results.reader import Cursor, ResultReader
 from lakewright_spark.results.schemas import CONSOLE_MESSAGES, LOOP_STATE, RUNTIME_STATISTICS, Status
 from lakewright_spark.results.tables import ResultTables
-from lakewright_spark.results.writer import EVERY_BATCH, CommitInterval, ResultWriter
+from lakewright_spark.results.writer import EVERY_BATCH, LEAD_SECONDS, CommitInterval, ResultWriter, refreshed
 
 SCHEMA = pa.schema([("number", pa.int64()), ("text", pa.string())])
 ROWS = [(number, f"row {number}") for number in range(10)]
@@ -331,9 +331,9 @@ def test_expiring_credentials_are_refreshed(writer: ResultWriter, reader: Result
     table = writer.tables.create_or_load(uri, SCHEMA)
     name = "s3.session-token-expires-at-ms"
     first, end = table.io, int(table.io.properties[name]) / 1000
-    assert freshness.refreshed(table).io is first
-    assert freshness.refreshed(table, now=end - freshness.LEAD_SECONDS - 1).io is first
-    assert freshness.refreshed(table, now=end - freshness.LEAD_SECONDS + 1).io is not first
+    assert refreshed(table).io is first
+    assert refreshed(table, now=end - LEAD_SECONDS - 1).io is first
+    assert refreshed(table, now=end - LEAD_SECONDS + 1).io is not first
     # A stream that is open for longer than they live asks for them by itself.
     with writer.stream(uri, SCHEMA) as stream:
         opened = stream._table.io

@@ -11,7 +11,7 @@ from lakewright_spark.catalog import CatalogConfig
 from lakewright_spark.errors import RegistryError, ScriptFailedError
 from lakewright_spark.execution_registry.records import ExecutionStatus
 from lakewright_spark.execution_registry.registry import ExecutionRegistry
-from lakewright_spark.pyiceberg_client.clients import TimedRestCatalog
+from lakewright_spark.pyiceberg_client.catalog import TimedRestCatalog
 from lakewright_spark.result_uris import Execution
 from lakewright_spark.results.reader import ResultReader
 from lakewright_spark.results.tables import PROPERTIES

@@ -8,8 +8,20 @@ from typing import Annotated
 
 import typer
 
-from lakewright_spark.cli import commands, printing, startup_warnings
+from lakewright_spark.cli import (
+    executions,
+    job,
+    maintain,
+    policy,
+    printing,
+    restore,
+    run,
+    runs,
+    startup_warnings,
+    usage,
+)
 from lakewright_spark.errors import LakewrightSparkError
+from lakewright_spark.session import jars
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -17,7 +29,24 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     help="Run jobs and scripts on a tenant's warehouses, read and clean up what executions wrote.",
 )
-commands.register(app)
+# In the order in which `--help` lists them. A module declares options; it loads what a command needs when that runs.
+app.command("run")(run.run)
+app.command("read")(executions.read)
+app.add_typer(executions.app, name="executions")
+app.add_typer(executions.registry_app, name="registry")
+app.command("job")(job.job)
+app.command("maintain")(maintain.maintain)
+app.command("restore")(restore.restore)
+app.add_typer(runs.app, name="runs")
+app.add_typer(policy.app, name="policy")
+app.command("usage")(usage.usage)
+
+
+@app.command("jars")
+def fetch_jars() -> None:
+    """Fetch the Iceberg jars, unless they are there, and print their paths."""
+    for path in jars.fetch():
+        print(path)
 
 
 def _version(asked: bool) -> None:

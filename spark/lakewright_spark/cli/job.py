@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from lakewright_spark.cli.durations import duration
 from lakewright_spark.cli.options import (
     AsJson,
     ConfigFile,
     RegistryIfNamed,
     Warehouse,
     chosen_warehouse,
+    duration,
     job_name,
     key_and_value,
     load_config,
@@ -76,9 +76,9 @@ def job(
             held = {"state": "SKIPPED", "reason": decision.reason, "dry_run": dry_run}
             _tell(name, identifier, held, as_json=as_json)
             return
-        from lakewright_spark.scheduler import runner, signals  # noqa: PLC0415
+        from lakewright_spark.scheduler import runner, supervisor  # noqa: PLC0415
 
-        with signals.control() as control:
+        with supervisor.control() as control:
             outcome = runner.Maintenance(
                 catalog.for_warehouses([chosen]),
                 asked=WarehousePlan(chosen, (plan,), {}),

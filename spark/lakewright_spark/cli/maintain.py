@@ -8,17 +8,17 @@ import re
 from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, cast
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from lakewright_spark.cli import maintenance_plan, printing
-from lakewright_spark.cli.durations import duration
+from lakewright_spark.cli import printing
 from lakewright_spark.cli.options import (
     AsJson,
     ConfigFile,
     RegistryIfNamed,
     chosen_warehouse,
+    duration,
     job_name,
     key_and_value,
     load_config,
@@ -29,6 +29,7 @@ from lakewright_spark.policies.model import JOBS, Job
 
 if TYPE_CHECKING:
     from lakewright_spark.scheduler.outcome import Outcome
+    from lakewright_spark.scheduler.plan import TablePlan
 
 
 def _regex(text: str) -> re.Pattern[str]:
@@ -98,19 +99,14 @@ def maintain(
             )
     ends = datetime.now(UTC) + deadline if deadline else None
     properties = dict(key_and_value(text) for text in conf or [])
-    from lakewright_spark.scheduler import (  # noqa: PLC0415
-        progress,
-        runner,  # load PySpark
-        signals,
-        telemetry,
-    )
+    from lakewright_spark.scheduler import progress, runner, supervisor, telemetry  # noqa: PLC0415  # load PySpark
 
     wanted = tuple(cast(list[Job], job)) if job else JOBS
     named = registry or os.environ.get("LAKEWRIGHT_REGISTRY")
     with ExitStack() as stack:
         observers = [stack.enter_context(progress.shown(printing.console_of_errors()))]
         observers += stack.enter_context(telemetry.observers(metrics))
-        control = stack.enter_context(signals.control())
+        control = stack.enter_context(supervisor.control())
         maintenance = runner.Maintenance(
             catalog,
             runner.Filters(namespace, table, wanted),
@@ -127,7 +123,7 @@ def maintain(
         outcome = maintenance.decide() if plan else maintenance.run()
     printing.note(outcome.unavailable.note())
     if plan:
-        maintenance_plan.show(outcome, as_json=as_json)
+        _show_plan(outcome, as_json=as_json)
         return
     print(json.dumps(outcome.as_json()) if as_json else _told(outcome))
     if error := outcome.error():
@@ -146,3 +142,47 @@ def _told(outcome: Outcome) -> str:
     tables = f"{outcome.tables} table{'' if outcome.tables == 1 else 's'}{' (dry run)' if outcome.dry_run else ''}"
     shared = [f"\n{table}: no file is deleted, since {reason}" for table, reason in outcome.shared.items()]
     return f"{tables}: {counts or 'nothing is due'}{more}{''.join(shared)}"
+
+
+def _show_plan(outcome: Outcome, *, as_json: bool) -> None:
+    """Print the plan, and raise what kept tables or warehouses from being planned.
+
+    Raises:
+        MaintenanceFailedError: Some tables or warehouses could not be read; the others are printed.
+    """
+    tables = _tables(outcome)
+    problems = {str(table): reason for table, reason in outcome.problems.items()}
+    if as_json:
+        found: list[dict[str, Any]] = [
+            {
+                "table": str(one.facts.table),
+                "jobs": [{"job": each.job, "verdict": each.verdict, "reason": each.reason} for each in one.decisions],
+            }
+            for one in tables
+        ]
+        print(json.dumps({"tables": found, "undecided": problems, "held": outcome.held}))
+    else:
+        _print_plan(tables, problems)
+        for sentence in outcome.held.values():
+            printing.complain(sentence)
+    outcome.held.clear()  # of a plan, no failure
+    if error := outcome.error():
+        raise error
+
+
+def _print_plan(tables: list[TablePlan], problems: dict[str, str]) -> None:
+    for one in tables:
+        print(one.facts.table)
+        for each in one.decisions:
+            print(f"  {each.verdict:<7}  {each.job}: {each.reason}")
+    for table, reason in problems.items():
+        print(f"{table}\n  unknown  {reason}")
+    due = sum(len(one.due) for one in tables)
+    print(f"{len(tables) + len(problems)} tables, {due} jobs are due")
+
+
+def _tables(outcome: Outcome) -> list[TablePlan]:
+    """Return the plans of the user's tables: those that maintenance keeps for itself are its own affair."""
+    from lakewright_spark.policies.builtin import is_own  # noqa: PLC0415  # loads PySpark
+
+    return [one for plan in outcome.plans for one in plan.tables if not is_own(one.facts.table)]

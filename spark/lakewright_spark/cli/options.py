@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -17,6 +19,18 @@ from lakewright_spark.policies.model import JOBS
 
 if TYPE_CHECKING:
     from lakewright_spark.execution_registry.registry import ExecutionRegistry
+
+
+_UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
+
+
+def duration(text: str) -> timedelta:
+    """Read one; typer's BadParameter for anything else."""
+    match = re.fullmatch(r"(\d{1,6})([smhd])", text.strip())
+    if match is None or int(match[1]) == 0:
+        raise typer.BadParameter(f"expected a duration such as 90s, 45m, 24h or 7d, found {text!r}")
+    return timedelta(**{_UNITS[match[2]]: int(match[1])})
+
 
 ConfigFile = Annotated[
     Path | None,

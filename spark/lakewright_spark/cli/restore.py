@@ -40,7 +40,7 @@ def restore(
     from lakewright_spark.maintenance import registry as jobs  # noqa: PLC0415  # load PySpark
     from lakewright_spark.maintenance import restore as restoring  # noqa: PLC0415
     from lakewright_spark.pyiceberg_client.table_policies import PolicyTables  # noqa: PLC0415
-    from lakewright_spark.scheduler import signals  # noqa: PLC0415
+    from lakewright_spark.scheduler import supervisor  # noqa: PLC0415
     from lakewright_spark.scheduler.restore import RestoreRun  # noqa: PLC0415
     from lakewright_spark.session.builder import spark_session  # noqa: PLC0415
 
@@ -60,7 +60,7 @@ def restore(
             spark.stop()
         print(json.dumps({"table": str(identifier), "backups": names}) if as_json else "\n".join(names) or "none")
         return
-    with signals.control() as control:
+    with supervisor.control() as control:
         run = RestoreRun(catalog, identifier, backup, start_spark, control, warn=printing.complain)
         done = run.run()
     if as_json:

@@ -10,12 +10,12 @@ from typing import Annotated
 import typer
 
 from lakewright_spark.cli import printing
-from lakewright_spark.cli.durations import duration
 from lakewright_spark.cli.options import (
     AsJson,
     ConfigFile,
     NoRegistry,
     RegistryUrl,
+    duration,
     key_and_value,
     load_config,
     open_registry,

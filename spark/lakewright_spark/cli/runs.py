@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lakewright_spark.cli import printing
-from lakewright_spark.cli.durations import duration
-from lakewright_spark.cli.options import AsJson, ConfigFile, chosen_warehouse, job_name, load_config
+from lakewright_spark.cli.options import AsJson, ConfigFile, chosen_warehouse, duration, job_name, load_config
 from lakewright_spark.errors import LakewrightSparkError, NoSuchResultError
 from lakewright_spark.unavailable_warehouses import Unavailable
 

@@ -10,8 +10,7 @@ import typer
 from rich.filesize import decimal
 
 from lakewright_spark.cli import printing
-from lakewright_spark.cli.durations import duration
-from lakewright_spark.cli.options import AsJson, ConfigFile, chosen_warehouse, load_config
+from lakewright_spark.cli.options import AsJson, ConfigFile, chosen_warehouse, duration, load_config
 from lakewright_spark.errors import JobFailedError
 
 if TYPE_CHECKING:

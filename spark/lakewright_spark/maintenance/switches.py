@@ -7,10 +7,14 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
+from lakewright_spark.execution_registry.registry import ExecutionRegistry
 from lakewright_spark.policies.model import Job, PoliciesInForce, TablePolicies
+from lakewright_spark.result_uris import ResultUri
+from lakewright_spark.table_identifier import TableIdentifier
 
 if TYPE_CHECKING:
     from lakewright_spark.maintenance.table.iceberg import IcebergTable
+
 
 _OF_THE_PRIMARY = frozenset({"retention", "snapshot-expiration", "compaction", "rewrite-manifests"})
 _CHANGES_NOTHING = frozenset({"statistics", "orphan-files"})
@@ -68,3 +72,15 @@ def switched_off(properties: Mapping[str, str], switch: str) -> bool:
 def options(values: dict[str, Any]) -> str:
     """Options of a procedure, as Spark SQL's map of texts."""
     return "map(" + ", ".join(f"'{key}', '{value}'" for key, value in values.items()) + ")"
+
+
+def reason_to_wait(table: TableIdentifier, registry: ExecutionRegistry | None) -> str | None:
+    """Why a result is not to be compacted; None for other tables, and once its execution is known to have ended."""
+    uri = ResultUri.of_table(table.name, table.warehouse)
+    if uri is None:
+        return None
+    run = uri.execution
+    record = registry.find(run.workflow, run.execution) if registry else None
+    if record is None:
+        return f"a result of execution {run.execution}: no registry says that it has ended"
+    return None if record.status.ended else f"a result of execution {run.execution}, which is {record.status.value}"

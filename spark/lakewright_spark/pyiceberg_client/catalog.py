@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
+from uuid import uuid4
 
 import pydantic
 import requests
 from pyiceberg import exceptions as iceberg
 from pyiceberg.catalog import Catalog
+from pyiceberg.catalog.rest import RestCatalog
+from pyiceberg.catalog.sql import SqlCatalog
+from pyiceberg.exceptions import NoSuchNamespaceError
 from pyiceberg.utils.config import Config, merge_config
+from requests import PreparedRequest, Response, Session
+from requests.adapters import HTTPAdapter
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import SQLAlchemyError
 
@@ -27,9 +33,37 @@ from lakewright_spark.errors import (
     WarehouseHiddenError,
     WarehouseRefusedError,
 )
-from lakewright_spark.pyiceberg_client.clients import TimedRestCatalog, UniqueLocationSqlCatalog
 from lakewright_spark.pyiceberg_client.read_errors import invalid_part
 from lakewright_spark.timeouts import CONNECT, SOCKET
+
+
+class TimedAdapter(HTTPAdapter):
+    """Gives every request that has none a time-out: to connect, and between two bytes of the answer."""
+
+    def send(self, request: PreparedRequest, *args: Any, timeout: Any = None, **kwargs: Any) -> Response:
+        return super().send(request, *args, timeout=timeout or (CONNECT, SOCKET), **kwargs)
+
+
+class TimedRestCatalog(RestCatalog):
+    """A catalog service whose silence ends a request. PyIceberg 0.12 waits for an answer without end."""
+
+    def _create_session(self) -> Session:
+        session = super()._create_session()
+        for scheme in ("http://", "https://"):
+            session.mount(scheme, TimedAdapter())
+        return session
+
+
+class UniqueLocationSqlCatalog(SqlCatalog):
+    """A catalog in a database that gives every new table a location of its own, as Java's `unique-table-location`.
+
+    By default a location is made of the table's name alone, so that a table that is made under the name of a renamed
+    one shares its files' folder. PyIceberg 0.12 has no such setting.
+    """
+
+    def _get_default_warehouse_location(self, database_name: str, table_name: str) -> str:
+        return f"{super()._get_default_warehouse_location(database_name, table_name)}-{uuid4().hex}"
+
 
 _UNKNOWN = (iceberg.UnauthorizedError, iceberg.AuthorizationExpiredError, iceberg.OAuthError)
 _DOWN = (
@@ -126,3 +160,29 @@ def _first_line(error: BaseException) -> str:
         # Their texts hold addresses with parameters; the kind says enough.
         return type(error).__name__
     return (str(error).strip().splitlines() or [type(error).__name__])[0]
+
+
+def namespaces(
+    catalog: Catalog,
+    parent: tuple[str, ...] = (),
+    *,
+    on_error: Callable[[tuple[str, ...], Exception], None] | None = None,
+) -> Iterator[tuple[str, ...]]:
+    """Yield every namespace below one, parents first; one that is dropped meanwhile is left out.
+
+    `on_error` gets a namespace whose children cannot be listed, and why. Without it, and for the root, that is raised.
+    """
+    try:
+        found = catalog.list_namespaces(parent)
+    except NoSuchNamespaceError:
+        return
+    except Exception as error:
+        if on_error is None or not parent:
+            raise
+        on_error(parent, error)
+        return
+    for one in found:
+        # A catalog in a database answers with every level below, a service with the next one.
+        if len(one) == len(parent) + 1:
+            yield tuple(one)
+            yield from namespaces(catalog, tuple(one), on_error=on_error)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
@@ -17,9 +18,25 @@ from lakewright_spark.pyiceberg_client.catalog import explained
 from lakewright_spark.pyiceberg_client.catalog_cache import CATALOGS, CatalogCache
 from lakewright_spark.result_uris import ResultNamespaces, ResultUri
 from lakewright_spark.results.columns import check_surplus, convert, readable_schema
-from lakewright_spark.results.freshness import refreshed
 from lakewright_spark.results.replacement import replace_rows
 from lakewright_spark.results.tables import ResultTables
+
+LEAD_SECONDS = 300.0
+"""A credential that has this long to go is still good for one commit, or for reading one file."""
+
+_EXPIRY = "s3.session-token-expires-at-ms"
+
+
+def ending(table: Table, now: float | None = None) -> bool:
+    """Whether its credentials end within LEAD_SECONDS. `now` in seconds since the epoch."""
+    end = table.io.properties.get(_EXPIRY)
+    return end is not None and int(end) / 1000 - (time.time() if now is None else now) <= LEAD_SECONDS
+
+
+def refreshed(table: Table, now: float | None = None) -> Table:
+    """The same table, loaded again if its credentials are ending."""
+    return table.refresh() if ending(table, now) else table
+
 
 BATCH_ROWS = 4096
 """Texera's `storage.iceberg.table.commit.batch-size`: rows that are turned into columns at a time."""

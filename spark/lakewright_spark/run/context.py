@@ -26,7 +26,7 @@ from lakewright_spark.results.schemas import RUNTIME_STATISTICS, Status
 from lakewright_spark.results.tables import ResultTables, size_of
 from lakewright_spark.results.writer import CommitInterval, ResultStream, ResultWriter
 from lakewright_spark.run.facts import RunFacts
-from lakewright_spark.run.sharing import check_shared
+from lakewright_spark.run.permissions import check_shared
 from lakewright_spark.table_identifier import TableIdentifier
 
 if TYPE_CHECKING:

@@ -34,10 +34,8 @@ from lakewright_spark.run.child import Child
 from lakewright_spark.run.console import Console
 from lakewright_spark.run.facts import SECRETS_VARIABLE, RunFacts
 from lakewright_spark.run.heartbeat import SignsOfLife
-from lakewright_spark.session.cluster import cluster_properties
-from lakewright_spark.session.secrets import check_executors
-from lakewright_spark.session.spark_defaults import spark_defaults
-from lakewright_spark.session.token_expiry import check_before_start
+from lakewright_spark.session.cluster import cluster_properties, spark_defaults
+from lakewright_spark.session.secrets import check_before_start, check_executors
 from lakewright_spark.unavailable_warehouses import Unavailable
 
 HEARTBEAT_SECONDS = 30.0

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from lakewright_spark.catalog import CatalogConfig, CatalogWarehouse
 from lakewright_spark.errors import ConfigMissingError, WarehouseRefusedError
+from lakewright_spark.pyiceberg_client.table_policies import PolicyTables
+from lakewright_spark.table_identifier import TableIdentifier
 
 
 def warehouse_of_run(config: CatalogConfig, submitter: str | None, asked: str | None) -> CatalogWarehouse:
@@ -43,3 +47,22 @@ def _unasked(config: CatalogConfig, submitter: str | None) -> CatalogWarehouse:
             return candidates[0]
     names = ", ".join(warehouse.name for warehouse in own or config.warehouses) or "none"
     raise ConfigMissingError(f"tenant {config.tenant} has several warehouses, give --warehouse: {names}")
+
+
+def check_shared(
+    config: CatalogConfig, table: TableIdentifier, properties: Mapping[str, str], submitter: str | None
+) -> None:
+    """Raise WarehouseRefusedError for a table with `sharing: false`, unless the run may write to its warehouse.
+
+    `properties` are the table's. Raises PolicyRefusedError if a policy among them cannot be read.
+    """
+    warehouse = config.warehouse(table.warehouse)
+    if may_write(warehouse, submitter):
+        return
+    resolved = PolicyTables(config, table.warehouse).of(table, dict(properties))
+    if resolved.policies.sharing is False:
+        who = repr(submitter) if submitter else "nobody in particular"
+        raise WarehouseRefusedError(
+            f"table {table} is not shared, by {resolved.sources['sharing']}: warehouse {warehouse.name} is "
+            f"{warehouse.owner!r}'s, and the run is submitted by {who}"
+        )

@@ -12,17 +12,15 @@ from pyiceberg.catalog import Catalog
 from lakewright_spark.catalog import CatalogConfig
 from lakewright_spark.errors import PolicyRefusedError, RegistryError
 from lakewright_spark.execution_registry.registry import ExecutionRegistry
-from lakewright_spark.maintenance.running import reason_to_wait
-from lakewright_spark.maintenance.switches import reason_to_skip
+from lakewright_spark.maintenance.switches import reason_to_skip, reason_to_wait
 from lakewright_spark.maintenance.table.facts import TableFacts, table_facts
 from lakewright_spark.policies.model import Job, TablePolicies
 from lakewright_spark.pyiceberg_client.catalog import explained, open_catalog
 from lakewright_spark.pyiceberg_client.read_errors import reason_unreadable
 from lakewright_spark.pyiceberg_client.table_policies import PolicyTables
 from lakewright_spark.scheduler.due import BY_LOCATION, Decision, History, decide
-from lakewright_spark.scheduler.filters import Filters
 from lakewright_spark.scheduler.locations import need_locations, overlaps
-from lakewright_spark.scheduler.table_discovery import Unreadable, tables
+from lakewright_spark.scheduler.table_discovery import Filters, Unreadable, tables
 from lakewright_spark.table_identifier import TableIdentifier
 
 

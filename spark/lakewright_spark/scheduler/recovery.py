@@ -12,7 +12,7 @@ from pyiceberg.exceptions import CommitFailedException
 
 from lakewright_spark.scheduler.lease import holders
 from lakewright_spark.scheduler.run_log import job_runs
-from lakewright_spark.scheduler.run_log.history import REMEMBERED
+from lakewright_spark.scheduler.run_log.job_runs import REMEMBERED
 from lakewright_spark.scheduler.run_log.ops_tables import found
 from lakewright_spark.scheduler.run_log.records import RunRecord, RunState
 

@@ -19,7 +19,7 @@ from lakewright_spark.catalog import CatalogConfig
 from lakewright_spark.errors import JobFailedError, LeaseHeldError
 from lakewright_spark.execution_registry.registry import ExecutionRegistry
 from lakewright_spark.maintenance import registry as jobs
-from lakewright_spark.maintenance.running import reason_to_wait
+from lakewright_spark.maintenance.switches import reason_to_wait
 from lakewright_spark.policies.model import TablePolicies
 from lakewright_spark.pyiceberg_client.catalog import explained, open_catalog
 from lakewright_spark.pyiceberg_client.read_errors import is_damage, reason_unreadable
@@ -27,22 +27,20 @@ from lakewright_spark.pyiceberg_client.table_policies import PolicyTables
 from lakewright_spark.scheduler import recovery
 from lakewright_spark.scheduler.candidate_expiry import expired_candidates
 from lakewright_spark.scheduler.due import History
-from lakewright_spark.scheduler.filters import Filters
-from lakewright_spark.scheduler.heartbeat import Heartbeat
-from lakewright_spark.scheduler.lease import LIFE, Lease, read
+from lakewright_spark.scheduler.lease import LIFE, Heartbeat, Lease, read
 from lakewright_spark.scheduler.listings import held_without_listing
 from lakewright_spark.scheduler.outcome import Outcome
 from lakewright_spark.scheduler.plan import WarehousePlan, plan
-from lakewright_spark.scheduler.run_log.history import histories
-from lakewright_spark.scheduler.run_log.old_candidates import forget_handled_candidates
-from lakewright_spark.scheduler.run_log.ops_buffer import OpsBuffer
+from lakewright_spark.scheduler.run_log.job_runs import histories
+from lakewright_spark.scheduler.run_log.ops_buffer import OpsBuffer, forget_handled_candidates
 from lakewright_spark.scheduler.run_log.recorder import EVERY, Recorder
 from lakewright_spark.scheduler.run_log.records import PLAN, RunRecord, RunState
 from lakewright_spark.scheduler.supervisor import Control, Limits, Observer, Supervisor
 from lakewright_spark.scheduler.table_claim import TableClaim
+from lakewright_spark.scheduler.table_discovery import Filters
 from lakewright_spark.scheduler.table_worker import TableWork
 from lakewright_spark.session.builder import spark_session
-from lakewright_spark.session.token_expiry import check_before_start
+from lakewright_spark.session.secrets import check_before_start
 from lakewright_spark.unavailable_warehouses import Unavailable
 
 FAIR = {"spark.scheduler.mode": "FAIR"}

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import dataclasses
 import queue
+import signal
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Protocol
 
 from pyspark.sql import SparkSession
 
-from lakewright_spark.scheduler.claimed_tables import ClaimedTables
+from lakewright_spark.scheduler.claims import ClaimedTables
 from lakewright_spark.scheduler.run_log.records import RunRecord, RunState
 from lakewright_spark.scheduler.table_worker import Event, TableThread, TableWork
 
@@ -218,3 +220,33 @@ class Supervisor:
     def _tell(self, run: RunRecord) -> None:
         for observer in self.observers:
             observer(run)
+
+
+_WISHES = (signal.SIGTERM, signal.SIGINT)
+
+
+@contextmanager
+def control() -> Iterator[Control]:
+    """A control that signals set for the block; only the main thread can be told."""
+    made = Control()
+    if threading.current_thread() is not threading.main_thread():
+        yield made
+        return
+
+    def told(*_: object) -> None:
+        if made.ended.is_set():
+            made.at_once.set()
+        made.ended.set()
+
+    def listen() -> None:
+        for number in _WISHES:
+            signal.signal(number, told)
+
+    made.listen = listen
+    before = {number: signal.getsignal(number) for number in _WISHES}
+    listen()
+    try:
+        yield made
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import threading
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import islice
@@ -13,11 +14,35 @@ from pyiceberg.exceptions import NoSuchNamespaceError, NoSuchTableError
 
 from lakewright_spark.catalog import CatalogConfig
 from lakewright_spark.maintenance.table.facts import TableFacts, table_facts
-from lakewright_spark.pyiceberg_client.catalog import explained
-from lakewright_spark.pyiceberg_client.namespaces import namespaces
+from lakewright_spark.policies.model import JOBS, Job
+from lakewright_spark.pyiceberg_client.catalog import explained, namespaces
 from lakewright_spark.pyiceberg_client.read_errors import EVERY_TABLE, reason_unreadable
-from lakewright_spark.scheduler.filters import Filters
 from lakewright_spark.table_identifier import TableIdentifier
+
+
+@dataclass(frozen=True)
+class Filters:
+    """What is looked at; all of it by default."""
+
+    namespace: re.Pattern[str] | None = None
+    """Has to match the whole namespace, its levels joined by a dot."""
+    table: re.Pattern[str] | None = None
+    """Has to match the whole name of the table."""
+    jobs: Collection[Job] = JOBS
+
+    @property
+    def is_every_table(self) -> bool:
+        """Whether no table is left out."""
+        return self.namespace is None and self.table is None
+
+    def wants_namespace(self, namespace: tuple[str, ...]) -> bool:
+        return self.namespace is None or self.namespace.fullmatch(".".join(namespace)) is not None
+
+    def wants(self, table: TableIdentifier) -> bool:
+        return self.wants_namespace(table.namespace) and (
+            self.table is None or self.table.fullmatch(table.name) is not None
+        )
+
 
 AT_ONCE = 8
 """Tables whose metadata is asked for at the same time."""

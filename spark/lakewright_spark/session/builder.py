@@ -16,11 +16,14 @@ from pyspark.sql import SparkSession
 from lakewright_spark.catalog.config import REDACTION, CatalogConfig
 from lakewright_spark.errors import ConfigMissingError, IdentityError, JobFailedError
 from lakewright_spark.session import jars, truststore
-from lakewright_spark.session.cluster import cluster_properties
-from lakewright_spark.session.driver_memory import driver_memory
-from lakewright_spark.session.secrets import REDACTION_KEY, check_executors, check_redaction, split_secrets
-from lakewright_spark.session.spark_defaults import spark_defaults
-from lakewright_spark.session.token_expiry import check_before_start
+from lakewright_spark.session.cluster import cluster_properties, driver_memory, spark_defaults
+from lakewright_spark.session.secrets import (
+    REDACTION_KEY,
+    check_before_start,
+    check_executors,
+    check_redaction,
+    split_secrets,
+)
 
 SMALL_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=240m"
 """A minute's work is over before the optimising compiler and the parallel collector pay: they double its CPU time.

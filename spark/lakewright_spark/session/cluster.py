@@ -45,3 +45,52 @@ def cluster_properties(
     # Executors belong to the driver's pod, so that they end with it, however that ends.
     pod = environ.get("HOSTNAME") if given.get(NAMESPACE, namespace) == namespace else None
     return {NAMESPACE: namespace, **({"spark.kubernetes.driver.pod.name": pod} if pod else {})}
+
+
+_ENTRY = re.compile(r"([^\s=:]+)(?:\s*[=:]\s*|\s+)(.*)")
+
+
+def spark_defaults(environ: Mapping[str, str] = os.environ) -> dict[str, str]:
+    """Return what `spark-defaults.conf` in $SPARK_CONF_DIR, else in $SPARK_HOME/conf, sets; none without a file."""
+    if folder := environ.get("SPARK_CONF_DIR"):
+        path = Path(folder)
+    elif home := environ.get("SPARK_HOME"):
+        path = Path(home) / "conf"
+    else:
+        return {}
+    try:
+        lines = (path / "spark-defaults.conf").read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError):
+        return {}
+    entries = (_ENTRY.fullmatch(line.strip()) for line in lines if line.strip() and line.strip()[0] not in "#!")
+    return {entry[1]: entry[2].strip() for entry in entries if entry}
+
+
+_LIMITS = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))
+_LEAST = 1024
+"""MiB: Spark's own default."""
+
+
+def driver_memory(defaults: Mapping[str, str], environ: Mapping[str, str] = os.environ) -> str | None:
+    """Return `spark.driver.memory` for a script on this machine; None where the user has set it already.
+
+    Args:
+        defaults: Of `spark-defaults.conf`.
+        environ: May have Spark's own SPARK_DRIVER_MEMORY.
+    """
+    if "spark.driver.memory" in defaults or environ.get("SPARK_DRIVER_MEMORY"):
+        return None
+    return f"{max(_usable_bytes() // 2**21, _LEAST)}m"
+
+
+def _usable_bytes() -> int:
+    machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return min([machine, *(limit for path in _LIMITS if (limit := _limit(path)) is not None)])
+
+
+def _limit(path: Path) -> int | None:
+    try:
+        text = path.read_text(encoding="ascii").strip()
+    except OSError:
+        return None
+    return int(text) if text.isdigit() else None

@@ -12,10 +12,10 @@ from lakewright_spark.maintenance.switches import Metrics
 from lakewright_spark.maintenance.table.iceberg import IcebergTable
 from lakewright_spark.policies.model import JOBS, TablePolicies
 from lakewright_spark.pyiceberg_client.catalog import open_catalog
-from lakewright_spark.scheduler.filters import Filters
 from lakewright_spark.scheduler.run_log import job_runs
 from lakewright_spark.scheduler.run_log.records import RunRecord
 from lakewright_spark.scheduler.runner import Maintenance
+from lakewright_spark.scheduler.table_discovery import Filters
 from pyspark.sql import SparkSession
 
 

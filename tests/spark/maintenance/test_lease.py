@@ -18,10 +18,9 @@ from lakewright_spark.catalog import CatalogConfig
 from lakewright_spark.errors import LeaseHeldError, LeaseLostError, StoppedError
 from lakewright_spark.pyiceberg_client.catalog import open_catalog
 from lakewright_spark.scheduler import lease
-from lakewright_spark.scheduler.claimed_tables import ClaimedTables
-from lakewright_spark.scheduler.exclusive import exclusive
-from lakewright_spark.scheduler.heartbeat import Heartbeat
-from lakewright_spark.scheduler.lease import LIFE, Lease, read
+from lakewright_spark.scheduler.claims import ClaimedTables
+from lakewright_spark.scheduler.lease import LIFE, Heartbeat, Lease, read
+from lakewright_spark.scheduler.restore import exclusive
 from lakewright_spark.scheduler.supervisor import Control
 from lakewright_spark.scheduler.table_claim import TableClaim
 from lakewright_spark.table_identifier import TableIdentifier

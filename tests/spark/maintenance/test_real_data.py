@@ -23,9 +23,9 @@ from lakewright_spark.result_uris import Execution, Port, ResultUri
 from lakewright_spark.results.cleanup import Cleaner
 from lakewright_spark.results.frames import ResultFrames
 from lakewright_spark.results.reader import ResultReader
-from lakewright_spark.scheduler.filters import Filters
 from lakewright_spark.scheduler.outcome import Outcome
 from lakewright_spark.scheduler.runner import Maintenance
+from lakewright_spark.scheduler.table_discovery import Filters
 from lakewright_spark.usage.report import TableUsage, usage
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f

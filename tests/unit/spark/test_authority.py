@@ -6,8 +6,7 @@ import pytest
 from lakewright_spark.catalog import CatalogConfig, CatalogWarehouse
 from lakewright_spark.errors import ConfigMissingError, WarehouseRefusedError
 from lakewright_spark.policies.model import PolicyPattern
-from lakewright_spark.run.permissions import warehouse_of_run
-from lakewright_spark.run.sharing import check_shared
+from lakewright_spark.run.permissions import check_shared, warehouse_of_run
 from lakewright_spark.table_identifier import TableIdentifier
 
 ANN = CatalogWarehouse(name="anns", id="1", owner="ann")

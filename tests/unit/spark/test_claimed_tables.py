@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from lakewright_spark.policies.model import Job, TablePolicies
 from lakewright_spark.scheduler import supervisor
-from lakewright_spark.scheduler.claimed_tables import ClaimedTables
+from lakewright_spark.scheduler.claims import ClaimedTables
 from lakewright_spark.scheduler.run_log.records import RunRecord, RunState
 from lakewright_spark.scheduler.supervisor import Control, Limits, Supervisor
 from lakewright_spark.scheduler.table_worker import Event, TableWork

@@ -16,10 +16,10 @@ from lakewright_spark.scheduler.candidate_expiry import expired_candidates
 from lakewright_spark.scheduler.due import Decision
 from lakewright_spark.scheduler.plan import TablePlan, WarehousePlan
 from lakewright_spark.scheduler.recovery import close_runs_of_the_dead
-from lakewright_spark.scheduler.run_log import history, job_runs, ops_scan
-from lakewright_spark.scheduler.run_log.history import histories
-from lakewright_spark.scheduler.run_log.old_candidates import forget_handled_candidates
-from lakewright_spark.scheduler.run_log.ops_append import append
+from lakewright_spark.scheduler.run_log import job_runs, ops_tables
+from lakewright_spark.scheduler.run_log.job_runs import histories
+from lakewright_spark.scheduler.run_log.ops_buffer import forget_handled_candidates
+from lakewright_spark.scheduler.run_log.ops_tables import append
 from lakewright_spark.scheduler.run_log.records import RunRecord, RunState
 from lakewright_spark.table_identifier import TableIdentifier
 from pyiceberg.catalog.sql import SqlCatalog
@@ -72,7 +72,7 @@ def read(monkeypatch: pytest.MonkeyPatch) -> Read:
 
 def test_history_is_read_in_bounded_parts(catalog: SqlCatalog, read: Read, monkeypatch: pytest.MonkeyPatch) -> None:
     """Sixty days at once took 4 GB at 10,000 tables."""
-    monkeypatch.setattr(history, "parts", lambda *words: ops_scan.parts(*words, rows_at_once=100))
+    monkeypatch.setattr(job_runs, "parts", lambda *words: ops_tables.parts(*words, rows_at_once=100))
     known = histories(catalog, NOW)
     assert {uuid: one.succeeded["statistics"] for uuid, one in known.items()} == {
         f"u{number}": NOW - DAY for number in range(TABLES)

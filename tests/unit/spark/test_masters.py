@@ -9,9 +9,7 @@ import pytest
 from lakewright_spark.catalog import CatalogConfig, CatalogWarehouse
 from lakewright_spark.errors import ConfigMissingError
 from lakewright_spark.session.builder import SMALL_JOB, Workload, spark_properties
-from lakewright_spark.session.cluster import cluster_properties
-from lakewright_spark.session.driver_memory import driver_memory
-from lakewright_spark.session.spark_defaults import spark_defaults
+from lakewright_spark.session.cluster import cluster_properties, driver_memory, spark_defaults
 
 IMAGE = {"spark.kubernetes.container.image": "registry.example/spark:4.1.4"}
 CONFIG = CatalogConfig(

@@ -15,8 +15,8 @@ from lakewright_spark.maintenance.jobs.statistics import COMMITS, PARTITIONS, TA
 from lakewright_spark.maintenance.table.candidates import CANDIDATES
 from lakewright_spark.maintenance.table.ops_tables import OpsTable
 from lakewright_spark.scheduler.run_log import job_runs, ops_buffer
-from lakewright_spark.scheduler.run_log.ops_append import partitions_of, schema_of
 from lakewright_spark.scheduler.run_log.ops_buffer import OpsBuffer
+from lakewright_spark.scheduler.run_log.ops_tables import partitions_of, schema_of
 from lakewright_spark.scheduler.run_log.recorder import Recorder
 from lakewright_spark.scheduler.run_log.records import RunRecord, RunState
 from lakewright_spark.table_identifier import TableIdentifier

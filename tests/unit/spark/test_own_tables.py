@@ -17,13 +17,13 @@ from lakewright_spark.policies.model import PolicyPattern
 from lakewright_spark.pyiceberg_client.table_policies import PolicyTables, fitting
 from lakewright_spark.scheduler import progress
 from lakewright_spark.scheduler import runner as application
-from lakewright_spark.scheduler.filters import Filters
 from lakewright_spark.scheduler.lease import Lease
 from lakewright_spark.scheduler.outcome import Outcome
 from lakewright_spark.scheduler.run_log import job_runs
-from lakewright_spark.scheduler.run_log.ops_append import partitions_of, schema_of
+from lakewright_spark.scheduler.run_log.ops_tables import partitions_of, schema_of
 from lakewright_spark.scheduler.run_log.records import RunRecord, RunState
 from lakewright_spark.scheduler.runner import Maintenance
+from lakewright_spark.scheduler.table_discovery import Filters
 from lakewright_spark.table_identifier import TableIdentifier
 from pyiceberg.catalog.sql import SqlCatalog
 from rich.console import Console

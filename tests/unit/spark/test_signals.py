@@ -6,7 +6,7 @@ import os
 import signal
 
 import pytest
-from lakewright_spark.scheduler.signals import control
+from lakewright_spark.scheduler.supervisor import control
 
 
 @pytest.mark.parametrize("wish", [signal.SIGTERM, signal.SIGINT])

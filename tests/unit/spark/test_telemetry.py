@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 from lakewright_spark.errors import ConfigMissingError
-from lakewright_spark.scheduler import progress, signals, telemetry
+from lakewright_spark.scheduler import progress, supervisor, telemetry
 from lakewright_spark.scheduler.run_log.records import RunRecord, RunState
 from lakewright_spark.table_identifier import TableIdentifier
 from opentelemetry.sdk.metrics import MeterProvider
@@ -101,7 +101,7 @@ def test_progress_lines_or_progress_bar() -> None:
 
 def test_signal_requests_a_stop() -> None:
     before = signal.getsignal(signal.SIGTERM)
-    with signals.control() as control:
+    with supervisor.control() as control:
         assert not control.ended.is_set()
         os.kill(os.getpid(), signal.SIGTERM)
         assert control.ended.wait(5)

@@ -10,7 +10,7 @@ from lakewright_spark.catalog import CatalogConfig, CatalogWarehouse
 from lakewright_spark.catalog.auth import ClientCredentialsAuth
 from lakewright_spark.errors import CatalogUnreachableError, IdentityError
 from lakewright_spark.pyiceberg_client import auth as pyiceberg_auth
-from lakewright_spark.pyiceberg_client import clients as pyiceberg_clients
+from lakewright_spark.pyiceberg_client import catalog as pyiceberg_clients
 from lakewright_spark.pyiceberg_client.catalog import open_catalog
 
 

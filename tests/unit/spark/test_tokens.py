@@ -11,7 +11,7 @@ import pytest
 from lakewright_spark.catalog import CatalogConfig, CatalogWarehouse
 from lakewright_spark.catalog.auth import ClientCredentialsAuth, NoAuth, TokenAuth, TokenFileAuth
 from lakewright_spark.errors import IdentityError
-from lakewright_spark.session.token_expiry import NEVER, check_before_start, expiry
+from lakewright_spark.session.secrets import NEVER, check_before_start, expiry
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 HOUR = timedelta(hours=1)

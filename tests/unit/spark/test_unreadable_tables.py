@@ -14,11 +14,11 @@ import pytest
 from lakewright_spark.catalog import CatalogConfig
 from lakewright_spark.errors import CatalogUnreachableError, MaintenanceFailedError
 from lakewright_spark.scheduler import runner as application
-from lakewright_spark.scheduler.filters import Filters
 from lakewright_spark.scheduler.plan import WarehousePlan, plan
 from lakewright_spark.scheduler.run_log import job_runs
 from lakewright_spark.scheduler.run_log.records import RunRecord, RunState
 from lakewright_spark.scheduler.runner import Maintenance
+from lakewright_spark.scheduler.table_discovery import Filters
 from lakewright_spark.usage import report
 from pyiceberg.catalog import Catalog
 from pyiceberg.catalog.sql import SqlCatalog

@@ -16,8 +16,27 @@ from lakewright_spark.errors import JobFailedError
 from lakewright_spark.maintenance.table.candidates import CANDIDATES
 from lakewright_spark.maintenance.table.ops_tables import OpsTable
 from lakewright_spark.pyiceberg_client.catalog import explained
-from lakewright_spark.scheduler.run_log.old_candidates import forget_handled_candidates
-from lakewright_spark.scheduler.run_log.ops_append import append
+from lakewright_spark.scheduler.run_log.ops_tables import append, found
+
+AT_ONCE = 50
+"""Tables in the filter of one commit."""
+
+
+def forget_handled_candidates(catalog: Catalog, handled: Mapping[str, datetime]) -> None:
+    """Delete the rows of candidates that are done with, of many tables in one commit.
+
+    `handled`: until when candidates were found that are done with, by the table's UUID. Raises what PyIceberg raises.
+    """
+    table = found(catalog, CANDIDATES.name) if handled else None
+    uuids = list(handled)
+    for start in range(0, len(uuids) if table else 0, AT_ONCE):
+        assert table
+        each = (
+            f"(table_uuid = '{uuid}' AND first_seen <= '{handled[uuid].isoformat()}')"
+            for uuid in uuids[start : start + AT_ONCE]
+        )
+        table.refresh().delete(" OR ".join(each))
+
 
 ROWS = 20_000
 """Rows of one table of `ops` that wait at most; a commit then comes before its time."""
