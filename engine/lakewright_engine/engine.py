@@ -13,11 +13,11 @@ from typing import Any
 
 from lakewright_engine.display.events import Events, OnEvent
 from lakewright_engine.model.errors import DeploymentStoppedError, EngineError, StateError
-from lakewright_engine.model.properties import blinded
+from lakewright_engine.model.properties import redact
 from lakewright_engine.model.resources import PendingOperation, Properties, ResourceState, StackSnapshot
 from lakewright_engine.model.urns import ROOT_STACK_TYPE
 from lakewright_engine.operation import UNEXPECTED_CHANGES, Operation, Result
-from lakewright_engine.planning.deletes import delete_unwanted, expect_nothing_left, refuse_delete_hooks
+from lakewright_engine.planning.deletes import check_nothing_left, delete_unregistered, refuse_delete_hooks
 from lakewright_engine.planning.planner import Planner
 from lakewright_engine.processes import rpc
 from lakewright_engine.processes.child_process import ChildProcess
@@ -29,13 +29,13 @@ from lakewright_engine.program.monitor import Monitor
 from lakewright_engine.providers.builtin import BuiltinProvider
 from lakewright_engine.providers.registry import Registry
 from lakewright_engine.state import interrupted_creations
-from lakewright_engine.state.backend import ORGANIZATION, FileBackend, no_such_stack
+from lakewright_engine.state.backend import ORGANIZATION, FileBackend, stack_not_found
 from lakewright_engine.state.journal import Journal
 from lakewright_engine.state.unsupported import refuse_autonaming, refuse_unsupported_state
 from lakewright_engine.steps.deployment import Deployment
-from lakewright_engine.steps.recovery import recover, refuse_unfindable
+from lakewright_engine.steps.recovery import recover_created_objects, refuse_unrecoverable
 from lakewright_engine.steps.refresh import refresh
-from lakewright_engine.steps.targets import TargetScope, in_dependency_order
+from lakewright_engine.steps.targets import TargetScope, sort_by_dependency
 
 _NO_CHANGE = ("same", "read", "read-replacement", "discard", "discard-replaced")
 _REPORTED = 32
@@ -47,7 +47,7 @@ def run(operation: Operation, on_event: OnEvent, forks: ForkServer) -> Result:
     project, stack = operation.project, operation.stack
     backend = project.backend()
     if not backend.exists(project.name, stack):
-        raise no_such_stack(stack)
+        raise stack_not_found(stack)
     if operation.is_dry:
         with Interrupts() as interrupts, SocketFolder() as sockets:
             return _Run(
@@ -60,7 +60,7 @@ def run(operation: Operation, on_event: OnEvent, forks: ForkServer) -> Result:
         def save(now: StackSnapshot) -> None:
             lock.verify()
             if operation.is_limited:
-                now.resources = in_dependency_order(now.resources)
+                now.resources = sort_by_dependency(now.resources)
             backend.save(project.name, stack, now, secrets)
 
         return _Run(
@@ -139,10 +139,10 @@ class _Run:
         }
         events.prelude(shown)
         if self._base.pending_operations and operation.verb != "refresh":
-            events.diagnostic("warning", _pending_warning(self._base.pending_operations))
+            events.diagnostic("warning", _pending_operations_warning(self._base.pending_operations))
         try:
-            creations = interrupted_creations.of_snapshot(self._base)
-            with interrupted_creations.handed_over(creations) as deployment.registry.environment:
+            creations = interrupted_creations.from_snapshot(self._base)
+            with interrupted_creations.write_environment(creations) as deployment.registry.environment:
                 self._interrupts.call_at_first(self._interrupt)
                 self._steps()
         except DeploymentStoppedError:
@@ -166,7 +166,7 @@ class _Run:
     def _steps(self) -> None:
         operation, deployment = self._operation, self._deployment
         if operation.verb == "destroy":
-            refuse_unfindable(deployment)
+            refuse_unrecoverable(deployment)
             refuse_delete_hooks(deployment)
         known = {state.urn for state in deployment.resources}
         if operation.refresh or operation.verb not in ("preview", "up"):
@@ -175,17 +175,17 @@ class _Run:
         deployment.registry.start_ahead(deployment.resources)
         if operation.verb in ("preview", "up"):
             with self._program() as wanted:
-                delete_unwanted(deployment, wanted)
+                delete_unregistered(deployment, wanted)
             # As on the CLI, the rest is done before it: the program may have been about to make the target.
             deployment.scope.targets.refuse_unknown(known | wanted)
             return
-        recover(deployment)
+        recover_created_objects(deployment)
         if operation.refresh or operation.verb == "refresh":
             refresh(deployment)
             deployment.check_running()
         if operation.verb == "destroy":
-            delete_unwanted(deployment, set())
-            expect_nothing_left(deployment)
+            delete_unregistered(deployment, set())
+            check_nothing_left(deployment)
 
     @contextlib.contextmanager
     def _program(self) -> Generator[set[str]]:
@@ -216,8 +216,8 @@ class _Run:
             monitor.wait_idle()
             deployment.on_failure = lambda: None
             deployment.check_running()
-            planner.keep_needed()
-            yield planner.operated
+            planner.report_kept_dependencies()
+            yield planner.registered_urns
             monitor.released.set()
             ended.join()
         finally:
@@ -235,7 +235,7 @@ class _Run:
             return
 
         def end() -> None:
-            self._deployment.let_hooks_run()
+            self._deployment.wait_for_hooks()
             child.kill()
 
         threading.Thread(target=end, daemon=True, name="end-program").start()
@@ -315,7 +315,7 @@ class _Run:
 
 def _outputs(resources: list[ResourceState]) -> dict[str, Any]:
     stack = next((one for one in resources if one.type == ROOT_STACK_TYPE), None)
-    return {key: blinded(value) for key, value in stack.outputs.items()} if stack is not None else {}
+    return {key: redact(value) for key, value in stack.outputs.items()} if stack is not None else {}
 
 
 def _is_debugging() -> bool:
@@ -323,7 +323,7 @@ def _is_debugging() -> bool:
     return os.environ.get("LAKEWRIGHT_DEBUG", "") not in ("", "0")
 
 
-def _pending_warning(pending: list[PendingOperation]) -> str:
+def _pending_operations_warning(pending: list[PendingOperation]) -> str:
     lines = "\n".join(f"  * {op.resource.urn}, interrupted while {op.type}" for op in pending)
     return (
         f"Attempting to deploy or update resources with {len(pending)} pending operations from previous deployment.\n"

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from lakewright_engine import Operation, Result, run
-from lakewright_engine.display.report import text
+from lakewright_engine.display.report import to_text
 from lakewright_engine.model.resources import StackSnapshot
 from lakewright_engine.project.project import PulumiProject
 from lakewright_engine.state.backend import FileBackend
@@ -255,7 +255,7 @@ def _calls(log: Path) -> list[str]:
 def _steps(events: list[Any]) -> list[dict[str, str]]:
     started = [event.resource_pre_event.metadata for event in events if event.resource_pre_event is not None]
     return [
-        {"op": text(one.op), "type": one.type, "name": one.urn.rsplit("::", 1)[-1]}
+        {"op": to_text(one.op), "type": one.type, "name": one.urn.rsplit("::", 1)[-1]}
         for one in started
         if _shown(one.type)
     ]

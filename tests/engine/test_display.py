@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from lakewright_engine.display.lines import Display
-from lakewright_engine.display.property_diff import PropertyChange, changed_keys, changes, shown
+from lakewright_engine.display.property_diff import PropertyChange, changed_keys, changes, format_value
 from lakewright_engine.display.report import OperationReport
 from lakewright_engine.model.signatures import SECRET, SIGNATURE, UNKNOWN
 from pulumi.automation.events import EngineEvent
@@ -142,7 +142,7 @@ def test_differences_go_down_to_single_values() -> None:
 
 
 def test_values_are_shown_on_one_line_without_secrets() -> None:
-    assert shown({"token": HIDDEN, "id": UNKNOWN}) == '{"token": [secret], "id": [unknown]}'
-    assert shown(HIDDEN) == "[secret]"
-    assert shown("x" * 500).endswith("… (502 characters)")
+    assert format_value({"token": HIDDEN, "id": UNKNOWN}) == '{"token": [secret], "id": [unknown]}'
+    assert format_value(HIDDEN) == "[secret]"
+    assert format_value("x" * 500).endswith("… (502 characters)")
     assert changes({}, {"__provider": "gASVIQ"}) == [PropertyChange("+", "__provider", "[internal]")]

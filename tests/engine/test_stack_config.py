@@ -168,7 +168,7 @@ trees = st.recursive(
 @example(before={"a": "\x85"}, path=["b"], value="\u2028")
 @given(before=st.dictionaries(names, trees, max_size=4), path=st.lists(names, min_size=1, max_size=2), value=trees)
 def test_an_edit_says_what_was_asked_for(before: dict, path: list[str], value: object) -> None:
-    edited = yaml.safe_load(yaml_edit.with_entry(yaml_edit.dumped(before), path, value))
+    edited = yaml.safe_load(yaml_edit.set_entry(yaml_edit.dump_yaml(before), path, value))
     at = edited
     for key in path:
         at = at[key]

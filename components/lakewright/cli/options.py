@@ -31,10 +31,10 @@ def load_project(directory: Path) -> PulumiProject:
 
 def existing_stack(directory: Path, stack: str) -> tuple[PulumiProject, FileBackend]:
     """The project and backend of a stack; raises StackNotFoundError if the backend does not have it."""
-    from lakewright_engine.state.backend import no_such_stack  # noqa: PLC0415
+    from lakewright_engine.state.backend import stack_not_found  # noqa: PLC0415
 
     project = load_project(directory)
     backend = project.backend()
     if not backend.exists(project.name, stack):
-        raise no_such_stack(stack)
+        raise stack_not_found(stack)
     return project, backend

@@ -11,7 +11,7 @@ from typing import Any, cast
 
 from pulumi.automation.events import EngineEvent
 
-from lakewright_engine.model.properties import display
+from lakewright_engine.model.properties import to_display_json
 from lakewright_engine.model.resources import ResourceState
 from lakewright_engine.model.step import DeploymentStep
 
@@ -141,7 +141,7 @@ def _state(state: ResourceState | None) -> dict[str, Any] | None:
         "delete": state.delete,
         "protect": state.protect,
         "retainOnDelete": state.retain_on_delete,
-        "inputs": display(state.inputs),
-        "outputs": display(state.outputs),
+        "inputs": to_display_json(state.inputs),
+        "outputs": to_display_json(state.outputs),
         "initErrors": state.init_errors or None,
     }

@@ -10,8 +10,8 @@ from rich.console import Console
 from rich.markup import escape
 from rich.text import Text
 
-from lakewright_engine.display.property_diff import shown
-from lakewright_engine.display.report import OperationReport, StepReport, message_of
+from lakewright_engine.display.property_diff import format_value
+from lakewright_engine.display.report import OperationReport, StepReport, format_diagnostic
 
 if TYPE_CHECKING:
     from pulumi.automation.events import DiagnosticEvent, EngineEvent
@@ -82,7 +82,7 @@ class Display:
             self._line("[bold]Outputs:[/bold]")
             width = max(len(name) for name in outputs)
             for name, value in sorted(outputs.items()):
-                self._line(f"    {escape(name):<{width}} : {escape(shown(value))}")
+                self._line(f"    {escape(name):<{width}} : {escape(format_value(value))}")
         self._line("[bold]Resources:[/bold]")
         counted = {op: count for op, count in self.report.changes.items() if count and op != "same"}
         for op, count in counted.items():
@@ -123,7 +123,7 @@ class Display:
             return
         colour = {"error": "red", "warning": "yellow"}.get(event.severity, "")
         whose = f"{event.urn.rpartition('::')[2]}: " if event.urn else ""
-        body = escape(whose + (message_of(event) or event.message.strip("\n")))
+        body = escape(whose + (format_diagnostic(event) or event.message.strip("\n")))
         if body.strip():
             self._line(f"[{colour}]{body}[/{colour}]" if colour else body)
 
@@ -131,8 +131,8 @@ class Display:
     def progress(self) -> str:
         """What a terminal's last line says."""
         done = sum(step.done for step in self.report.steps)
-        names = ", ".join(self._with_status(step) for step in self.report.under_way[:3])
-        more = len(self.report.under_way) - 3
+        names = ", ".join(self._with_status(step) for step in self.report.in_progress[:3])
+        more = len(self.report.in_progress) - 3
         rest = f": {names}{f' and {more} more' if more > 0 else ''}" if names else ""
         return f"{self._title} … {done} done{rest}"
 

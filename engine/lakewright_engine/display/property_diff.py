@@ -14,11 +14,11 @@ from lakewright_engine.model.urns import package_of
 
 ABSENT: Any = object()
 HIDDEN_SECRET = "[secret]"  # noqa: S105 - stands for one
-_KUBERNETES_BOOKKEEPING = (
+_KUBERNETES_SERVER_MANAGED = (
     "status",
     *(f"metadata.{name}" for name in ("managedFields", "resourceVersion", "generation", "uid", "creationTimestamp")),
 )
-LONGEST = 160
+MAX_VALUE_LENGTH = 160
 """Characters of a value that are shown."""
 
 
@@ -39,11 +39,11 @@ def changes(old: Mapping[str, Any], new: Mapping[str, Any], opaque: Sequence[str
         new: The properties after.
         opaque: Paths that are left out.
     """
-    found = _compared("", dict(old), dict(new))
+    found = _diff_values("", dict(old), dict(new))
     return [change for change in found if not any(_is_inside(change.path, path) for path in opaque)]
 
 
-def changes_at(path: str, kind: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> list[PropertyChange]:
+def diff_at_path(path: str, kind: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> list[PropertyChange]:
     """Return what differs at one path of a provider's detailed diff, down to single values.
 
     Args:
@@ -60,57 +60,57 @@ def changes_at(path: str, kind: str, old: Mapping[str, Any], new: Mapping[str, A
     after = ABSENT if kind.startswith("delete") else _at(new, parts)
     if before is ABSENT and after is ABSENT:
         return []
-    return list(_compared(_label(parts), before, after))
+    return list(_diff_values(_label(parts), before, after))
 
 
-def bookkeeping(type_: str) -> tuple[str, ...]:
+def server_managed_paths(type_: str) -> tuple[str, ...]:
     """Return the paths of a resource type's outputs that its server keeps for itself."""
-    return _KUBERNETES_BOOKKEEPING if package_of(type_) == "kubernetes" else ()
+    return _KUBERNETES_SERVER_MANAGED if package_of(type_) == "kubernetes" else ()
 
 
 def changed_keys(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
     """The top-level properties that differ, by name."""
-    return sorted(key for key in {*old, *new} if blinded(old.get(key, ABSENT)) != blinded(new.get(key, ABSENT)))
+    return sorted(key for key in {*old, *new} if redact_json(old.get(key, ABSENT)) != redact_json(new.get(key, ABSENT)))
 
 
-def blinded(value: Any) -> Any:
+def redact_json(value: Any) -> Any:
     """A value with `[secret]` in the place of secrets."""
     if isinstance(value, dict):
         members = cast("dict[str, Any]", value)
         if members.get(SIGNATURE) == SECRET:
             return HIDDEN_SECRET
-        return {key: blinded(item) for key, item in members.items()}
+        return {key: redact_json(item) for key, item in members.items()}
     if isinstance(value, list):
-        return [blinded(item) for item in cast("list[Any]", value)]
+        return [redact_json(item) for item in cast("list[Any]", value)]
     return value
 
 
-def shown(value: Any) -> str:
+def format_value(value: Any) -> str:
     """A value on one line, without secrets; what only the deployment can tell is `[unknown]`."""
     if value == UNKNOWN:
         return "[unknown]"
-    value = blinded(value)
+    value = redact_json(value)
     text = value if value == HIDDEN_SECRET else json.dumps(value, ensure_ascii=False, default=str)
     text = text.replace(f'"{HIDDEN_SECRET}"', HIDDEN_SECRET).replace(f'"{UNKNOWN}"', "[unknown]")
-    return text if len(text) <= LONGEST else f"{text[:LONGEST]}… ({len(text)} characters)"
+    return text if len(text) <= MAX_VALUE_LENGTH else f"{text[:MAX_VALUE_LENGTH]}… ({len(text)} characters)"
 
 
-def _compared(path: str, old: Any, new: Any) -> Iterator[PropertyChange]:
+def _diff_values(path: str, old: Any, new: Any) -> Iterator[PropertyChange]:
     if isinstance(old, dict) and isinstance(new, dict) and not (SIGNATURE in old or SIGNATURE in new):
         olds, news = cast("dict[str, Any]", old), cast("dict[str, Any]", new)
         for key in sorted({*olds, *news}):
             inner = f"{path}.{key}" if path else key
-            yield from _compared(inner, olds.get(key, ABSENT), news.get(key, ABSENT))
+            yield from _diff_values(inner, olds.get(key, ABSENT), news.get(key, ABSENT))
     elif isinstance(old, list) and isinstance(new, list):
         before, after = cast("list[Any]", old), cast("list[Any]", new)
         for index in range(max(len(before), len(after))):
             pair = [items[index] if index < len(items) else ABSENT for items in (before, after)]
-            yield from _compared(f"{path}[{index}]", *pair)
+            yield from _diff_values(f"{path}[{index}]", *pair)
     elif old is ABSENT:
         yield PropertyChange("+", path, _text(path, new))
     elif new is ABSENT:
         yield PropertyChange("-", path, _text(path, old))
-    elif blinded(old) != blinded(new):
+    elif redact_json(old) != redact_json(new):
         yield PropertyChange("~", path, f"{_text(path, old)} => {_text(path, new)}")
 
 
@@ -135,4 +135,4 @@ def _label(parts: Sequence[str | int]) -> str:
 
 
 def _text(path: str, value: Any) -> str:
-    return "[internal]" if path.startswith("__") else shown(value)
+    return "[internal]" if path.startswith("__") else format_value(value)

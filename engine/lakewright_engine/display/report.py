@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING, Any, cast
 
 from lakewright_engine.display.property_diff import (
     PropertyChange,
-    blinded,
-    bookkeeping,
     changed_keys,
     changes,
-    changes_at,
+    diff_at_path,
+    redact_json,
+    server_managed_paths,
 )
 from lakewright_engine.model.urns import is_default_provider, urn_name
 
 if TYPE_CHECKING:
     from pulumi.automation.events import DiagnosticEvent, EngineEvent, StepEventMetadata, StepEventStateMetadata
 
-SAID = ("note: ", "warning: ")
+MESSAGE_PREFIXES = ("note: ", "warning: ")
 """How a line on stderr begins that is more than output."""
 
 READ_FROM_OUTPUTS = ("refresh", "read", "read-replacement")
@@ -56,14 +56,14 @@ class StepReport:
         """Return what differs, property by property: where the provider says it in detail, exactly that."""
         details = self.metadata.detailed_diff if self.metadata is not None else None
         if self.metadata is None or not details:
-            return changes(self.old, self.new, opaque=bookkeeping(self.type) if self.op == "refresh" else ())
+            return changes(self.old, self.new, opaque=server_managed_paths(self.type) if self.op == "refresh" else ())
         sides = (_part(self.metadata.old, "inputs"), _part(self.metadata.new, "inputs"))
         states = (_part(self.metadata.old, "outputs"), _part(self.metadata.new, "outputs"))
         against_state = (states[0], states[1] if self.op == "refresh" else sides[1])
         found: dict[str, PropertyChange] = {}
         for path, detail in sorted(details.items()):
             old, new = sides if detail.input_diff else against_state
-            found |= {change.path: change for change in changes_at(path, text(detail.diff_kind), old, new)}
+            found |= {change.path: change for change in diff_at_path(path, to_text(detail.diff_kind), old, new)}
         return list(found.values())
 
 
@@ -92,16 +92,16 @@ class OperationReport:
         if event.res_op_failed_event is not None:
             return self._ended(event.res_op_failed_event.metadata, failed=True)
         if event.diagnostic_event is not None:
-            message = message_of(event.diagnostic_event)
+            message = format_diagnostic(event.diagnostic_event)
             if message and message not in self.messages:
                 self.messages.append(message)
         if event.summary_event is not None:
-            self.changes = {text(op): count for op, count in event.summary_event.resource_changes.items()}
+            self.changes = {to_text(op): count for op, count in event.summary_event.resource_changes.items()}
             self.seconds = event.summary_event.duration_seconds
         return None
 
     @property
-    def under_way(self) -> list[StepReport]:
+    def in_progress(self) -> list[StepReport]:
         return [step for step in self.steps if not step.done]
 
     def to_json(self, outputs: dict[str, Any], exit_code: int) -> dict[str, Any]:
@@ -115,7 +115,7 @@ class OperationReport:
         return {
             "steps": steps,
             "changes": self.changes,
-            "outputs": blinded(outputs),
+            "outputs": redact_json(outputs),
             "exit": exit_code,
             "messages": self.messages,
         }
@@ -123,7 +123,7 @@ class OperationReport:
     def _started(self, metadata: StepEventMetadata) -> StepReport | None:
         if is_default_provider(metadata.urn):
             return None
-        op = text(metadata.op)
+        op = to_text(metadata.op)
         old, new = _properties(metadata, op)
         keys = _keys(metadata, op, old, new)
         step = StepReport(op, metadata.urn, metadata.type, keys, old, new, metadata=metadata)
@@ -132,7 +132,7 @@ class OperationReport:
         return step
 
     def _ended(self, metadata: StepEventMetadata, *, failed: bool = False) -> StepReport | None:
-        op = text(metadata.op)
+        op = to_text(metadata.op)
         step = self._open.pop((metadata.urn, op), None)
         if step is None and (refreshed := self._open.pop((metadata.urn, "refresh"), None)) is not None:
             step = refreshed
@@ -150,14 +150,14 @@ class OperationReport:
         return step
 
 
-def message_of(diagnostic: DiagnosticEvent) -> str:
+def format_diagnostic(diagnostic: DiagnosticEvent) -> str:
     """An error, warning or note as one text, `severity: what it says`; empty for everything else.
 
     Providers and programs have nothing but their stderr to warn and note with, whose lines have no severity.
     """
     if diagnostic.ephemeral:
         return ""
-    if diagnostic.severity == "info#err" and diagnostic.message.startswith(SAID):
+    if diagnostic.severity == "info#err" and diagnostic.message.startswith(MESSAGE_PREFIXES):
         return diagnostic.message.strip()
     if diagnostic.severity not in ("error", "warning"):
         return ""
@@ -165,7 +165,7 @@ def message_of(diagnostic: DiagnosticEvent) -> str:
     return f"{diagnostic.severity}: {body}" if body else ""
 
 
-def text(op: Enum | str) -> str:
+def to_text(op: Enum | str) -> str:
     return str(op.value) if isinstance(op, Enum) else str(op)
 
 
@@ -176,7 +176,7 @@ def _properties(metadata: StepEventMetadata, op: str) -> tuple[dict[str, Any], d
 
 
 def _part(state: StepEventStateMetadata | None, part: str) -> dict[str, Any]:
-    return cast("dict[str, Any]", blinded(getattr(state, part, None) or {}))
+    return cast("dict[str, Any]", redact_json(getattr(state, part, None) or {}))
 
 
 def _keys(metadata: StepEventMetadata, op: str, old: dict[str, Any], new: dict[str, Any]) -> list[str]:
@@ -184,11 +184,11 @@ def _keys(metadata: StepEventMetadata, op: str, old: dict[str, Any], new: dict[s
         return []
     named = {*(metadata.keys or ()), *(metadata.diffs or ()), *(metadata.detailed_diff or ())}
     if named:
-        return sorted({_top(path) for path in named})
+        return sorted({_top_level_key(path) for path in named})
     return [key for key in changed_keys(old, new) if not key.startswith("__")]
 
 
-def _top(path: str) -> str:
+def _top_level_key(path: str) -> str:
     """`spec.containers[0].image` -> spec; `["a.b"].c` -> a.b."""
     if path.startswith('["'):
         return path[2:].partition('"]')[0]

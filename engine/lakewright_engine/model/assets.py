@@ -15,7 +15,7 @@ from urllib.request import urlopen
 
 from lakewright_engine.model.errors import ProgramError
 from lakewright_engine.model.gotar import write_tar
-from lakewright_engine.model.properties import holds_asset, rewrite
+from lakewright_engine.model.properties import has_asset, rewrite
 from lakewright_engine.model.resources import Asset, Properties, Value
 from lakewright_engine.model.signatures import ARCHIVE, SIGNATURE
 
@@ -27,7 +27,7 @@ Member = tuple[str, bytes]
 """Name and content of a file in an archive."""
 
 
-def with_hashes(properties: Properties, folder: Path) -> Properties:
+def add_hashes(properties: Properties, folder: Path) -> Properties:
     """Return the properties with the hash of every asset and archive that has none.
 
     Args:
@@ -37,14 +37,14 @@ def with_hashes(properties: Properties, folder: Path) -> Properties:
     Raises:
         ProgramError: An asset cannot be read.
     """
-    if not holds_asset(properties):
+    if not has_asset(properties):
         return properties
-    return {key: rewrite(value, lambda item: _hashed_asset(item, folder)) for key, value in properties.items()}
+    return {key: rewrite(value, lambda item: _hash_asset(item, folder)) for key, value in properties.items()}
 
 
-def with_contents(found: Properties, given: Properties) -> Properties:
+def restore_contents(found: Properties, given: Properties) -> Properties:
     """Return what a provider answered, with the contents that it left out of assets: of those given, by hash."""
-    if not holds_asset(found):
+    if not has_asset(found):
         return found
     known: dict[str, Asset] = {}
 
@@ -64,18 +64,18 @@ def with_contents(found: Properties, given: Properties) -> Properties:
     return {key: rewrite(value, restore) for key, value in found.items()}
 
 
-def _hashed_asset(value: Value, folder: Path) -> Value:
+def _hash_asset(value: Value, folder: Path) -> Value:
     if not isinstance(value, Asset) or value.wire.get("hash"):
         return value
     try:
-        return Asset(_hashed(value.wire, folder))
+        return Asset(_hash_wire(value.wire, folder))
     except (OSError, tarfile.TarError, zipfile.BadZipFile) as error:
         raise ProgramError(f"an asset cannot be read: {error}; relative paths start at {folder}") from error
 
 
-def _hashed(wire: dict[str, Any], folder: Path) -> dict[str, Any]:
+def _hash_wire(wire: dict[str, Any], folder: Path) -> dict[str, Any]:
     if isinstance(wire.get("assets"), dict):
-        parts: dict[str, Any] = {name: _hashed(part, folder) for name, part in wire["assets"].items()}
+        parts: dict[str, Any] = {name: _hash_wire(part, folder) for name, part in wire["assets"].items()}
         wire = {**wire, "assets": parts}
     if wire.get("hash"):
         return wire

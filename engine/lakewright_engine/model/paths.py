@@ -39,7 +39,7 @@ def contains(path: Path, other: Path) -> bool:
     return len(path) <= len(other) and all(part in ("*", other[i]) for i, part in enumerate(path))
 
 
-def with_ignored(inputs: Properties, old_inputs: Properties, paths: list[str]) -> Properties:
+def apply_ignore_changes(inputs: Properties, old_inputs: Properties, paths: list[str]) -> Properties:
     """The inputs with what is at the ignored paths as it was: set back, put back or left away."""
     if not paths:
         return inputs

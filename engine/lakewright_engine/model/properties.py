@@ -33,7 +33,7 @@ def from_wire(value: WireValue, dependencies: DependencySink | None = None) -> V
     if kind == "struct_value":
         fields = value.struct_value.fields
         if SIGNATURE in fields:
-            return _signed({key: from_wire(item, dependencies) for key, item in fields.items()}, dependencies)
+            return _from_signed({key: from_wire(item, dependencies) for key, item in fields.items()}, dependencies)
         return {key: from_wire(item, dependencies) for key, item in fields.items()}
     if kind == "list_value":
         return [from_wire(item, dependencies) for item in value.list_value.values]
@@ -45,10 +45,10 @@ def from_wire(value: WireValue, dependencies: DependencySink | None = None) -> V
     return None
 
 
-def _signed(fields: dict[str, Value], dependencies: DependencySink | None) -> Value:
+def _from_signed(fields: dict[str, Value], dependencies: DependencySink | None) -> Value:
     signature = fields[SIGNATURE]
     if signature == SECRET:
-        return secret(fields.get("value"))
+        return make_secret(fields.get("value"))
     if signature in (ASSET, ARCHIVE):
         return Asset(cast("dict[str, Any]", _wire_form(fields)))
     if signature == RESOURCE:
@@ -58,7 +58,7 @@ def _signed(fields: dict[str, Value], dependencies: DependencySink | None) -> Va
             for urn in cast("list[str]", fields.get("dependencies") or []):
                 dependencies(urn)
         value = fields.get("value") if "value" in fields else Unknown()
-        return secret(value) if fields.get("secret") else value
+        return make_secret(value) if fields.get("secret") else value
     raise ValueError(f"a property has the unknown signature {signature!r}")
 
 
@@ -69,7 +69,7 @@ def _wire_form(value: Value) -> Value:
     return {key: _wire_form(item) for key, item in value.items()} if isinstance(value, dict) else value
 
 
-def secret(value: Value) -> SecretValue:
+def make_secret(value: Value) -> SecretValue:
     """A secret of a secret is one secret."""
     return value if isinstance(value, SecretValue) else SecretValue(value)
 
@@ -77,17 +77,17 @@ def secret(value: Value) -> SecretValue:
 def to_struct(properties: Properties) -> Struct:
     struct = Struct()
     for key, value in properties.items():
-        _fill(struct.fields[key], value)
+        _fill_wire(struct.fields[key], value)
     return struct
 
 
 def to_wire(value: Value) -> WireValue:
     wire = WireValue()
-    _fill(wire, value)
+    _fill_wire(wire, value)
     return wire
 
 
-def _fill(wire: WireValue, value: Value) -> None:  # noqa: PLR0912 - one branch a kind of value
+def _fill_wire(wire: WireValue, value: Value) -> None:  # noqa: PLR0912 - one branch a kind of value
     if isinstance(value, str):
         wire.string_value = value
     elif value is None:
@@ -101,26 +101,26 @@ def _fill(wire: WireValue, value: Value) -> None:  # noqa: PLR0912 - one branch 
         if not value:
             target.CopyFrom(ListValue())
         for item in value:
-            _fill(target.values.add(), item)
+            _fill_wire(target.values.add(), item)
     elif isinstance(value, dict):
         fields = wire.struct_value
         if not value:
             fields.CopyFrom(Struct())
         for key, item in value.items():
-            _fill(fields.fields[key], item)
+            _fill_wire(fields.fields[key], item)
     elif isinstance(value, Unknown):
         wire.string_value = UNKNOWN
     elif isinstance(value, SecretValue):
-        _fill(wire, {SIGNATURE: SECRET, "value": value.value})
+        _fill_wire(wire, {SIGNATURE: SECRET, "value": value.value})
     elif isinstance(value, ResourceReference):
         reference: Properties = {SIGNATURE: RESOURCE, "urn": value.urn}
         if value.id is not None:
             reference["id"] = "" if isinstance(value.id, Unknown) else value.id
         if value.version:
             reference["packageVersion"] = value.version
-        _fill(wire, reference)
+        _fill_wire(wire, reference)
     else:
-        _fill(wire, cast("Value", value.wire))
+        _fill_wire(wire, cast("Value", value.wire))
 
 
 def rewrite(value: Value, change: Callable[[Value], Value]) -> Value:
@@ -132,24 +132,24 @@ def rewrite(value: Value, change: Callable[[Value], Value]) -> Value:
     if isinstance(value, list):
         return change([rewrite(item, change) for item in value])
     if isinstance(value, SecretValue):
-        return change(secret(rewrite(value.value, change)))
+        return change(make_secret(rewrite(value.value, change)))
     return change(value)
 
 
-def without_secrets(value: Value) -> Value:
+def plaintext(value: Value) -> Value:
     """The same value in plain text: for providers that do not accept secrets, and for comparing."""
     if not has_secret(value):
         return value
     return rewrite(value, lambda item: item.value if isinstance(item, SecretValue) else item)
 
 
-def plain(properties: Properties) -> Properties:
-    return {key: without_secrets(value) for key, value in properties.items()}
+def plaintext_properties(properties: Properties) -> Properties:
+    return {key: plaintext(value) for key, value in properties.items()}
 
 
-def flat_references(properties: Properties) -> Properties:
+def flatten_references(properties: Properties) -> Properties:
     """Resource references as ids (a component's as its URN)."""
-    if not _holds(properties, ResourceReference):
+    if not _contains_type(properties, ResourceReference):
         return properties
 
     def flatten(value: Value) -> Value:
@@ -161,40 +161,40 @@ def flat_references(properties: Properties) -> Properties:
 
 
 def has_secret(value: Value) -> bool:
-    return _holds(value, SecretValue)
+    return _contains_type(value, SecretValue)
 
 
-def holds_asset(properties: Properties) -> bool:
-    return _holds(properties, Asset)
+def has_asset(properties: Properties) -> bool:
+    return _contains_type(properties, Asset)
 
 
 def has_unknown(value: Value) -> bool:
-    return _holds(value, Unknown)
+    return _contains_type(value, Unknown)
 
 
-def _holds(value: Value, kind: type) -> bool:
+def _contains_type(value: Value, kind: type) -> bool:
     """Whether there is a value of this kind in it, however deep."""
     if type(value) in _SCALARS:
         return False
     if isinstance(value, kind):
         return True
     if isinstance(value, dict):
-        return any(_holds(item, kind) for item in value.values() if type(item) not in _SCALARS)
+        return any(_contains_type(item, kind) for item in value.values() if type(item) not in _SCALARS)
     if isinstance(value, list):
-        return any(_holds(item, kind) for item in value if type(item) not in _SCALARS)
+        return any(_contains_type(item, kind) for item in value if type(item) not in _SCALARS)
     if isinstance(value, SecretValue):
-        return _holds(value.value, kind)
-    return isinstance(value, ResourceReference) and _holds(value.id, kind)
+        return _contains_type(value.value, kind)
+    return isinstance(value, ResourceReference) and _contains_type(value.id, kind)
 
 
-def same(left: Value, right: Value) -> bool:
+def is_equal(left: Value, right: Value) -> bool:
     """Equality as Pulumi sees it: a bool is no number, and secrets compare by content."""
     if isinstance(left, SecretValue) or isinstance(right, SecretValue):
-        return same(without_secrets(left), without_secrets(right))
+        return is_equal(plaintext(left), plaintext(right))
     if isinstance(left, dict) and isinstance(right, dict):
-        return left.keys() == right.keys() and all(same(item, right[key]) for key, item in left.items())
+        return left.keys() == right.keys() and all(is_equal(item, right[key]) for key, item in left.items())
     if isinstance(left, list) and isinstance(right, list):
-        return len(left) == len(right) and all(same(a, b) for a, b in zip(left, right, strict=True))
+        return len(left) == len(right) and all(is_equal(a, b) for a, b in zip(left, right, strict=True))
     if isinstance(left, Asset) and isinstance(right, Asset):
         hashes = left.wire.get("hash"), right.wire.get("hash")
         return hashes[0] == hashes[1] if any(hashes) else left.wire == right.wire
@@ -211,17 +211,17 @@ def mark_secrets(outputs: Properties, inputs: Properties) -> Properties:
         if isinstance(given, dict) and isinstance(found, dict):
             marked[key] = mark_secrets(found, given)
         elif has_secret(given):
-            marked[key] = secret(found)
+            marked[key] = make_secret(found)
     return marked
 
 
 def mark_secret_outputs(outputs: Properties, additional: list[str], inputs: Properties) -> Properties:
     """Return the outputs with every secret marked: `additional` ones, and those with the name of a secret input."""
     keys = ({*additional} - {"id"}) | {key for key, value in inputs.items() if isinstance(value, SecretValue)}
-    return {key: secret(value) if key in keys else value for key, value in outputs.items()}
+    return {key: make_secret(value) if key in keys else value for key, value in outputs.items()}
 
 
-def display(value: Value) -> Any:  # noqa: PLR0911 - one a kind
+def to_display_json(value: Value) -> Any:  # noqa: PLR0911 - one a kind
     """JSON for events and people: secrets blinded, unknowns as their placeholder."""
     if type(value) in _SCALARS:
         return value
@@ -230,11 +230,11 @@ def display(value: Value) -> Any:  # noqa: PLR0911 - one a kind
     if isinstance(value, Unknown):
         return UNKNOWN
     if isinstance(value, dict):
-        return {key: display(item) for key, item in value.items()}
+        return {key: to_display_json(item) for key, item in value.items()}
     if isinstance(value, list):
-        return [display(item) for item in value]
+        return [to_display_json(item) for item in value]
     if isinstance(value, ResourceReference):
-        return {SIGNATURE: RESOURCE, "urn": value.urn, "id": display(value.id)}
+        return {SIGNATURE: RESOURCE, "urn": value.urn, "id": to_display_json(value.id)}
     if isinstance(value, Asset):
         return _without_text(value.wire)
     return value
@@ -247,14 +247,14 @@ def _without_text(wire: Any) -> Any:
     return {key: _without_text(part) for key, part in cast("dict[str, Any]", wire).items() if key != "text"}
 
 
-def blinded(value: Value) -> Any:
+def redact(value: Value) -> Any:
     """What a person may see of an output: `[secret]` in place of a secret."""
     if type(value) in _SCALARS:
         return value
     if isinstance(value, SecretValue):
         return "[secret]"
     if isinstance(value, dict):
-        return {key: blinded(item) for key, item in value.items()}
+        return {key: redact(item) for key, item in value.items()}
     if isinstance(value, list):
-        return [blinded(item) for item in value]
-    return display(value)
+        return [redact(item) for item in value]
+    return to_display_json(value)

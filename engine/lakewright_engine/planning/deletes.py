@@ -9,26 +9,26 @@ from lakewright_engine.model.errors import DeploymentStoppedError, EngineError, 
 from lakewright_engine.model.resources import ResourceState
 from lakewright_engine.model.step import DeploymentStep
 from lakewright_engine.planning.deletion_order import Dependencies, deletion_batches
-from lakewright_engine.planning.targeted_deletes import left_alone, refuse_implied
-from lakewright_engine.planning.untargeted import keep
+from lakewright_engine.planning.targeted_deletes import refuse_implied_deletes, untargeted_urns
+from lakewright_engine.planning.untargeted import report_unchanged
 from lakewright_engine.steps.deployment import Deployment
 
 
-def delete_unwanted(deployment: Deployment, wanted: set[str]) -> None:
+def delete_unregistered(deployment: Deployment, wanted: set[str]) -> None:
     """Delete objects that a replacement has left, and those whose URN is not in `wanted`.
 
     As on the CLI: after a failed deletion, the others of its batch still go, and later batches stay. A protected
     resource stays with everything that it needs, and the rest goes.
     """
-    alone = left_alone(deployment)
+    alone = untargeted_urns(deployment)
     steps = [
         step
         for state in deployment.resources
-        if state.urn not in alone and (step := _step(deployment, state, wanted)) is not None
+        if state.urn not in alone and (step := _deletion_step(deployment, state, wanted)) is not None
     ]
-    refuse_implied(deployment, steps)
-    keep(deployment, [state for state in deployment.resources if state.urn in alone - wanted])
-    deployment.condemn({step.urn for step in steps})
+    refuse_implied_deletes(deployment, steps)
+    report_unchanged(deployment, [state for state in deployment.resources if state.urn in alone - wanted])
+    deployment.mark_deleted({step.urn for step in steps})
     by_state = {id(step.state): step for step in steps}
     needed = Dependencies(deployment.resources)
     kept: set[int] = set()
@@ -41,7 +41,7 @@ def delete_unwanted(deployment: Deployment, wanted: set[str]) -> None:
                     kept |= {id(state) for state in needed.all_of(step.state)}
 
 
-def expect_nothing_left(deployment: Deployment) -> None:
+def check_nothing_left(deployment: Deployment) -> None:
     """Fail the run if a destroy has left resources in the state.
 
     Raises:
@@ -70,7 +70,7 @@ def refuse_delete_hooks(deployment: Deployment) -> None:
         )
 
 
-def _step(deployment: Deployment, state: ResourceState, wanted: set[str]) -> DeploymentStep | None:
+def _deletion_step(deployment: Deployment, state: ResourceState, wanted: set[str]) -> DeploymentStep | None:
     if id(state) in deployment.deleted_early:
         return None
     if state.delete:

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 
 from lakewright_engine.model.resources import ResourceState
-from lakewright_engine.steps.targets import needs
+from lakewright_engine.steps.targets import required_urns
 
 
 def deletion_batches(needed: Dependencies, deleted: Sequence[ResourceState]) -> list[list[ResourceState]]:
@@ -64,7 +64,7 @@ class Dependencies:
         """
         state = self.resources[position]
         found = {other for other in self._positions[state.parent] if other < position}
-        for urn in needs(state) - {state.parent}:
+        for urn in required_urns(state) - {state.parent}:
             for other in self._positions[urn]:
                 if other >= position:
                     continue

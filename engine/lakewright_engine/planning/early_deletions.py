@@ -37,7 +37,7 @@ class EarlyDeletions:
             self._decided |= {urn, old.urn} if old is not None else {urn}
             keys = self._keys.pop(urn, None)
             if keys is not None:
-                self._deployment.pardon(urn)
+                self._deployment.unmark_deleted(urn)
             return keys
 
     def carry_out(self, old: ResourceState) -> None:
@@ -81,7 +81,7 @@ class EarlyDeletions:
                     keys[dependent.urn] = properties
         self._keys |= keys
         self._ended |= {id(dependent): threading.Event() for dependent in own}
-        deployment.condemn({old.urn, *(dependent.urn for dependent in own)})
+        deployment.mark_deleted({old.urn, *(dependent.urn for dependent in own)})
         return own, others
 
     def _delete(self, state: ResourceState) -> None:

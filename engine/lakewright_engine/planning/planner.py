@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import Any
 
 from lakewright_engine.model.errors import DeploymentStoppedError, InitializationError, ProgramError
-from lakewright_engine.model.paths import with_ignored
-from lakewright_engine.model.properties import display, has_unknown, same
+from lakewright_engine.model.paths import apply_ignore_changes
+from lakewright_engine.model.properties import has_unknown, is_equal, to_display_json
 from lakewright_engine.model.resources import Properties, ResourceState, Unknown
 from lakewright_engine.model.signatures import UNKNOWN
 from lakewright_engine.model.step import DeploymentStep, Diff
@@ -17,12 +17,12 @@ from lakewright_engine.planning.early_deletions import EarlyDeletions
 from lakewright_engine.planning.provider_resources import DefaultProviders, register_provider
 from lakewright_engine.planning.replacement import check_replaceable
 from lakewright_engine.planning.replacement_trigger import is_secret_change, is_triggered, refuse_nested_secret
-from lakewright_engine.planning.untargeted import UntargetedResources, keep
+from lakewright_engine.planning.untargeted import UntargetedResources, report_unchanged
 from lakewright_engine.providers.provider import CheckFailure, Provider, ReadResult, public_config
 from lakewright_engine.registration.aliases import Aliases
 from lakewright_engine.registration.desired_state import DesiredState
 from lakewright_engine.steps.deployment import Deployment, now
-from lakewright_engine.steps.resource_diff import resource_diff, with_replace_on_changes
+from lakewright_engine.steps.resource_diff import apply_replace_on_changes, resource_diff
 
 
 class Planner:
@@ -33,27 +33,29 @@ class Planner:
         self._lock = threading.Lock()
         self._aliases = Aliases(deployment.project, deployment.stack)
         self._urns: set[str] = set()
-        self._goals: dict[str, DesiredState] = {}
+        self._desired_states: dict[str, DesiredState] = {}
         self._steps: dict[str, DeploymentStep] = {}
         self._replaced: set[str] = set()
         self._imported: set[str] = set()
         self._early = EarlyDeletions(deployment)
-        self._left = UntargetedResources(deployment)
+        self._untargeted = UntargetedResources(deployment)
         self.defaults = DefaultProviders(deployment, self.register)
 
     @property
-    def operated(self) -> set[str]:
+    def registered_urns(self) -> set[str]:
         """URNs that the program has registered or read, by new and by old name."""
-        return self._urns | self._aliases.matched | self._left.needed
+        return self._urns | self._aliases.matched | self._untargeted.needed
 
-    def keep_needed(self) -> None:
+    def report_kept_dependencies(self) -> None:
         """Report what kept states depend on and the program no longer has as unchanged."""
         registered = self._urns | self._aliases.matched
         olds = self._deployment.olds
-        keep(self._deployment, [olds[urn] for urn in sorted(self._left.needed - registered) if urn in olds])
+        report_unchanged(
+            self._deployment, [olds[urn] for urn in sorted(self._untargeted.needed - registered) if urn in olds]
+        )
 
-    def goal(self, urn: str) -> DesiredState | None:
-        return self._goals.get(urn)
+    def desired_state(self, urn: str) -> DesiredState | None:
+        return self._desired_states.get(urn)
 
     def outputs(self, urn: str, outputs: Properties) -> None:
         """Takes in what a component or the stack registers as its outputs."""
@@ -64,12 +66,12 @@ class Planner:
         if step.is_skipped:
             return
         new = step.new
-        if not same(new.outputs, outputs):
+        if not is_equal(new.outputs, outputs):
             self._deployment.journal.change(lambda: setattr(new, "outputs", outputs))
-        self._deployment.component_done(step)
+        self._deployment.finish_component(step)
         self._deployment.events.outputs(step)
 
-    def register(self, goal: DesiredState) -> tuple[ResourceState, DeploymentStep]:
+    def register(self, desired: DesiredState) -> tuple[ResourceState, DeploymentStep]:
         """Bring a resource to its desired state.
 
         Raises:
@@ -78,28 +80,30 @@ class Planner:
         """
         deployment = self._deployment
         deployment.check_running()
-        refuse_nested_secret(goal.replacement_trigger, f"{goal.type} {goal.name!r}")
-        urn, old, new = self._enter(goal)
-        if is_provider_type(goal.type):
+        refuse_nested_secret(desired.replacement_trigger, f"{desired.type} {desired.name!r}")
+        urn, old, new = self._prepare(desired)
+        if is_provider_type(desired.type):
             deployment.scope.includes(new)
-            self._left.refuse_dependent(new)
-            step = register_provider(deployment, goal, old, new, self._refuse, early=self._early)
+            self._untargeted.refuse_unmet_dependencies(new)
+            step = register_provider(deployment, desired, old, new, self._refuse, early=self._early)
             if step.op == "create-replacement":
                 self._replaced.add(urn)
             self._settled(step)
             return new, step
         provider = None
-        if goal.custom:
-            new.provider = goal.provider or self.defaults.reference(goal.type, goal.version, goal.plugin_url)
+        if desired.custom:
+            new.provider = desired.provider or self.defaults.reference(
+                desired.type, desired.version, desired.plugin_url
+            )
             provider = deployment.registry.get(new.provider)
         if (
-            goal.custom
-            and goal.import_id
-            and (old is None or old.external or goal.import_id != (old.import_id or old.id))
+            desired.custom
+            and desired.import_id
+            and (old is None or old.external or desired.import_id != (old.import_id or old.id))
         ):
-            old = self._import(goal, old, new, provider)
-            new = replace(goal.to_state(urn, old), provider=new.provider, created=new.created)
-        return self._plan(goal, old, new, provider)
+            old = self._import(desired, old, new, provider)
+            new = replace(desired.to_state(urn, old), provider=new.provider, created=new.created)
+        return self._plan(desired, old, new, provider)
 
     def read(self, new: ResourceState, version: str, url: str) -> ResourceState:
         """Reads an object that the stack does not own (`X.get`) into the state."""
@@ -108,7 +112,7 @@ class Planner:
         with self._lock:
             self._claim(new.urn)
         new.provider = new.provider or self.defaults.reference(new.type, version, url)
-        self._left.refuse_dependent(new)
+        self._untargeted.refuse_unmet_dependencies(new)
         old = deployment.olds.get(new.urn)
         self._early.decide(new.urn)
         replacing = old is not None and not old.external and old.id != new.id
@@ -134,14 +138,14 @@ class Planner:
         self._settled(step)
         return new
 
-    def _enter(self, goal: DesiredState) -> tuple[str, ResourceState | None, ResourceState]:
+    def _prepare(self, desired: DesiredState) -> tuple[str, ResourceState | None, ResourceState]:
         deployment = self._deployment
-        urn = make_urn(deployment.stack, deployment.project, goal.parent, goal.type, goal.name)
+        urn = make_urn(deployment.stack, deployment.project, desired.parent, desired.type, desired.name)
         with self._lock:
             self._claim(urn)
-            old = self._aliases.find(urn, goal, deployment.olds, self._urns)
-            self._goals[urn] = goal
-        return urn, old, goal.to_state(urn, old)
+            old = self._aliases.find(urn, desired, deployment.olds, self._urns)
+            self._desired_states[urn] = desired
+        return urn, old, desired.to_state(urn, old)
 
     def _claim(self, urn: str) -> None:
         if urn in self._urns:
@@ -157,23 +161,23 @@ class Planner:
                 self._deployment.news[step.urn] = step.new
 
     def _plan(
-        self, goal: DesiredState, old: ResourceState | None, new: ResourceState, provider: Provider | None
+        self, desired: DesiredState, old: ResourceState | None, new: ResourceState, provider: Provider | None
     ) -> tuple[ResourceState, DeploymentStep]:
         deployment = self._deployment
         if not deployment.scope.includes(new):
             step = self._leave(old, new)
             self._settled(step)
             return step.state, step
-        self._left.refuse_dependent(new)
+        self._untargeted.refuse_unmet_dependencies(new)
         recreating = self._early.includes(new.urn)
         fresh = old is None or old.external or recreating
         if old is not None:
-            new.inputs = with_ignored(new.inputs, old.inputs, goal.ignore_changes)
+            new.inputs = apply_ignore_changes(new.inputs, old.inputs, desired.ignore_changes)
         if provider is not None:
-            before = None if fresh or old is None or self._is_replaced_anyway(old, new) else old.inputs
-            wanted = goal.inputs if before is None else new.inputs
+            before = None if fresh or old is None or self._must_replace(old, new) else old.inputs
+            wanted = desired.inputs if before is None else new.inputs
             new.inputs, failures = provider.check(new.urn, before or {}, wanted)
-            self._refuse(new, failures, goal)
+            self._refuse(new, failures, desired)
         keys = self._early.decide(new.urn, old) if fresh else None
         if old is None:
             step = DeploymentStep("create", None, new)
@@ -183,7 +187,7 @@ class Planner:
         elif old.external:
             step = self._create_then_delete(old, new, Diff("some"))
         else:
-            step = self._change(goal, old, new, provider)
+            step = self._change(desired, old, new, provider)
         self._settled(step)
         return new, step
 
@@ -191,27 +195,27 @@ class Planner:
         """Leave a resource alone that the operation does not work on."""
         keys = self._early.decide(new.urn, old)
         if old is None or keys is None:
-            return self._left.leave(old, new, self._aliases.current)
+            return self._untargeted.leave(old, new, self._aliases.current)
         # Its object is gone: the resource that it depends on was deleted to be replaced.
         new.inputs = old.inputs
         return self._recreate(old, new, Diff("some", replace_keys=keys), Diff("some"))
 
-    def _is_replaced_anyway(self, old: ResourceState, new: ResourceState) -> bool:
+    def _must_replace(self, old: ResourceState, new: ResourceState) -> bool:
         return old.taint or self._deployment.scope.replace.matches(new.urn)
 
     def _change(
-        self, goal: DesiredState, old: ResourceState, new: ResourceState, provider: Provider | None
+        self, desired: DesiredState, old: ResourceState, new: ResourceState, provider: Provider | None
     ) -> DeploymentStep:
         deployment = self._deployment
-        diff, triggered = self._diff(goal, old, new, provider)
-        diff = with_replace_on_changes(diff, goal.replace_on_changes, old.init_errors)
+        diff, triggered = self._diff(desired, old, new, provider)
+        diff = apply_replace_on_changes(diff, desired.replace_on_changes, old.init_errors)
         # While the provider was asked, another replacement may have deleted the object.
         keys = self._early.decide(new.urn, old)
         if keys is not None:
             return self._recreate(old, new, Diff("some", replace_keys=keys), Diff("some"))
         if diff.changes == "some" or old.pending_replacement or triggered:
             if diff.replaces or triggered or old.pending_replacement:
-                return self._replace(goal, old, new, diff, provider)
+                return self._replace(desired, old, new, diff, provider)
             step = DeploymentStep("update", old, new, diff)
             deployment.update(step)
         elif old.init_errors:
@@ -223,7 +227,7 @@ class Planner:
         return step
 
     def _diff(
-        self, goal: DesiredState, old: ResourceState, new: ResourceState, provider: Provider | None
+        self, desired: DesiredState, old: ResourceState, new: ResourceState, provider: Provider | None
     ) -> tuple[Diff, bool]:
         """The difference, and whether the replacement trigger asks for a replacement of its own."""
         if self._is_triggered(old, new):
@@ -231,12 +235,12 @@ class Planner:
         if (reason := self._reason_to_replace(old, new)) is not None:
             return Diff("some", replace_keys=[reason]), False
         if provider is None:
-            return Diff("none" if same(dict(old.inputs), dict(new.inputs)) else "some"), False
-        return resource_diff(provider, new.urn, old, new.inputs, goal.ignore_changes), False
+            return Diff("none" if is_equal(dict(old.inputs), dict(new.inputs)) else "some"), False
+        return resource_diff(provider, new.urn, old, new.inputs, desired.ignore_changes), False
 
     def _reason_to_replace(self, old: ResourceState, new: ResourceState) -> str | None:
         """What asks for a replacement, whatever the provider says; None if nothing does."""
-        if self._is_replaced_anyway(old, new):
+        if self._must_replace(old, new):
             return "id"
         if any(urn in self._replaced for urn in new.replace_with):
             return "replaceWith"
@@ -268,14 +272,16 @@ class Planner:
         return provider.diff_config(new_urn, old_config, before.outputs, new_config).replaces
 
     def _replace(
-        self, goal: DesiredState, old: ResourceState, new: ResourceState, diff: Diff, provider: Provider | None
+        self, desired: DesiredState, old: ResourceState, new: ResourceState, diff: Diff, provider: Provider | None
     ) -> DeploymentStep:
-        check_replaceable(self._deployment, goal, old, new, diff)
+        check_replaceable(self._deployment, desired, old, new, diff)
         self._replaced.add(new.urn)
-        if provider is not None and not self._is_replaced_anyway(old, new):
-            new.inputs, failures = provider.check(new.urn, {}, goal.inputs)
-            self._refuse(new, failures, goal)
-        first = goal.delete_before_replace if goal.delete_before_replace is not None else diff.delete_before_replace
+        if provider is not None and not self._must_replace(old, new):
+            new.inputs, failures = provider.check(new.urn, {}, desired.inputs)
+            self._refuse(new, failures, desired)
+        first = (
+            desired.delete_before_replace if desired.delete_before_replace is not None else diff.delete_before_replace
+        )
         if not first and not old.pending_replacement:
             return self._create_then_delete(old, new, diff)
         if first:
@@ -297,9 +303,9 @@ class Planner:
         return step
 
     def _import(
-        self, goal: DesiredState, old: ResourceState | None, new: ResourceState, provider: Provider | None
+        self, desired: DesiredState, old: ResourceState | None, new: ResourceState, provider: Provider | None
     ) -> ResourceState:
-        """Brings an existing object under management; returns its state, which the goal is then compared with."""
+        """Brings an existing object under management; returns its state, which the desired is then compared with."""
         deployment = self._deployment
         assert provider is not None
         imported = replace(new, inputs={}, outputs={})
@@ -309,7 +315,7 @@ class Planner:
         def apply() -> None:
             pending = None if deployment.dry_run else deployment.journal.begin(imported, "importing")
             try:
-                found = provider.read(new.urn, goal.import_id, {}, {})
+                found = provider.read(new.urn, desired.import_id, {}, {})
             except InitializationError as failed:
                 # The object is there: it is imported with its errors, and the step after this one waits for it.
                 imported.init_errors = failed.reasons
@@ -318,7 +324,7 @@ class Planner:
                 if pending is not None:
                     deployment.journal.finish(pending)
             if not found.id:
-                raise ProgramError(f"resource '{goal.import_id}' does not exist")
+                raise ProgramError(f"resource '{desired.import_id}' does not exist")
             if found.inputs is None:
                 raise ProgramError(
                     f"the provider of {new.type} does not support importing resources: it returns no inputs"
@@ -336,13 +342,13 @@ class Planner:
             deployment.run(DeploymentStep("replace", old, imported), lambda: None)
         return imported
 
-    def _refuse(self, new: ResourceState, failures: list[CheckFailure], goal: DesiredState) -> None:
+    def _refuse(self, new: ResourceState, failures: list[CheckFailure], desired: DesiredState) -> None:
         if not failures:
             return
         for failure in failures:
             text = f"{new.type} resource '{urn_name(new.urn)}': "
             if failure.property:
-                shown = _shown(goal.inputs, failure.property)
+                shown = _format_value(desired.inputs, failure.property)
                 text += f"property {failure.property} value {{{shown}}} has a problem: {failure.reason}"
             else:
                 text += f"has a problem: {failure.reason}"
@@ -350,9 +356,9 @@ class Planner:
         raise DeploymentStoppedError
 
 
-def _shown(inputs: Properties, path: str) -> Any:
+def _format_value(inputs: Properties, path: str) -> Any:
     value = inputs.get(path)
     if has_unknown(value) or isinstance(value, Unknown):
         return "output<unknown>"
-    shown = display(value)
+    shown = to_display_json(value)
     return "[secret]" if shown != value else "" if value is None else value

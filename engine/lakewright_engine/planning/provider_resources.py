@@ -8,7 +8,7 @@ import uuid
 from collections.abc import Callable
 
 from lakewright_engine.model.errors import ProgramError
-from lakewright_engine.model.properties import same
+from lakewright_engine.model.properties import is_equal
 from lakewright_engine.model.resources import Properties, ResourceState, SecretValue
 from lakewright_engine.model.signatures import UNKNOWN
 from lakewright_engine.model.step import DeploymentStep, Diff
@@ -48,7 +48,7 @@ class DefaultProviders:
             lock = self._locks.setdefault(key, threading.Lock())
         with lock:
             if key not in self._references:
-                goal = DesiredState(
+                desired = DesiredState(
                     type=provider_type(package),
                     name=name,
                     custom=True,
@@ -56,7 +56,7 @@ class DefaultProviders:
                     version=version,
                     plugin_url=url,
                 )
-                state, _ = self._register(goal)
+                state, _ = self._register(desired)
                 self._references[key] = f"{state.urn}::{state.id or UNKNOWN}"
             return self._references[key]
 
@@ -84,7 +84,7 @@ class DefaultProviders:
 
 def register_provider(
     deployment: Deployment,
-    goal: DesiredState,
+    desired: DesiredState,
     old: ResourceState | None,
     new: ResourceState,
     refuse: Refuse,
@@ -93,14 +93,14 @@ def register_provider(
 ) -> DeploymentStep:
     """Checks, configures and records a provider. A replaced one leaves its old state to be deleted."""
     registry = deployment.registry
-    new.inputs = _with_plugin(new.inputs, goal)
+    new.inputs = _add_plugin_source(new.inputs, desired)
     config = public_config(new.inputs)
     old_config = _old_config(old, config) if old is not None else {}
     # Another configuration takes another plugin: the one of the state may yet have to delete what it made.
-    known_id = old.id if old is not None and same(old_config, config) else UNKNOWN
+    known_id = old.id if old is not None and is_equal(old_config, config) else UNKNOWN
     provider = registry.load(f"{new.urn}::{known_id}", new.type, new.inputs)
     checked, failures = provider.check_config(new.urn, old_config, config)
-    refuse(new, failures, goal)
+    refuse(new, failures, desired)
     if "version" in config:
         checked.setdefault("version", config["version"])
     new.inputs = {**({"__internal": new.inputs["__internal"]} if "__internal" in new.inputs else {}), **checked}
@@ -108,7 +108,7 @@ def register_provider(
     step = DeploymentStep("create", None, new)
     if old is not None:
         diff = provider.diff_config(new.urn, old_config, old.outputs, checked)
-        changed = diff.changes == "some" or (diff.changes == "unknown" and not same(old_config, checked))
+        changed = diff.changes == "some" or (diff.changes == "unknown" and not is_equal(old_config, checked))
         op = "same" if not changed else "create-replacement" if diff.replaces else "update"
         if old.taint or deployment.scope.replace.matches(new.urn):
             op, diff = "create-replacement", Diff("some", replace_keys=["id"])
@@ -117,8 +117,8 @@ def register_provider(
             op, diff = "create-replacement", Diff("some", replace_keys=keys)
         elif op == "create-replacement" or old.pending_replacement:
             op = "create-replacement"
-            check_replaceable(deployment, goal, old, new, diff)
-            if goal.delete_before_replace or (goal.delete_before_replace is None and diff.delete_before_replace):
+            check_replaceable(deployment, desired, old, new, diff)
+            if desired.delete_before_replace or (desired.delete_before_replace is None and diff.delete_before_replace):
                 early.carry_out(old)
         step = DeploymentStep(op, old, new, diff, logical=op != "create-replacement")
     new.id = old.id if old is not None and step.op != "create-replacement" else _new_id(deployment)
@@ -136,17 +136,17 @@ def register_provider(
     return step
 
 
-def _with_plugin(inputs: Properties, goal: DesiredState) -> Properties:
+def _add_plugin_source(inputs: Properties, desired: DesiredState) -> Properties:
     """A provider's inputs with the version and the source of its plugin, where the CLI looks for them."""
-    if not goal.version and not goal.plugin_url:
+    if not desired.version and not desired.plugin_url:
         return inputs
     given = inputs.get("__internal")
     internal: Properties = dict(given) if isinstance(given, dict) else {}
-    if goal.plugin_url:
-        internal["pluginDownloadURL"] = goal.plugin_url
+    if desired.plugin_url:
+        internal["pluginDownloadURL"] = desired.plugin_url
     result: Properties = {**inputs, "__internal": internal}
-    if goal.version:
-        result["version"] = goal.version
+    if desired.version:
+        result["version"] = desired.version
     return result
 
 

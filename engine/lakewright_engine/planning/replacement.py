@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from lakewright_engine.model.errors import ProgramError
-from lakewright_engine.model.properties import blinded
+from lakewright_engine.model.properties import redact
 from lakewright_engine.model.resources import Properties, ResourceState, Unknown
 from lakewright_engine.model.step import Diff
 from lakewright_engine.model.urns import is_provider_type, split_reference
@@ -13,14 +13,14 @@ from lakewright_engine.providers.provider import public_config
 from lakewright_engine.registration.desired_state import DesiredState
 from lakewright_engine.state.integrity import references
 from lakewright_engine.steps.deployment import Deployment
-from lakewright_engine.steps.resource_diff import resource_diff, with_replace_on_changes
+from lakewright_engine.steps.resource_diff import apply_replace_on_changes, resource_diff
 
 Dependent = tuple[ResourceState, list[str]]
 """A resource, and the keys for which it must be replaced."""
 
 
 def check_replaceable(
-    deployment: Deployment, goal: DesiredState, old: ResourceState, new: ResourceState, diff: Diff
+    deployment: Deployment, desired: DesiredState, old: ResourceState, new: ResourceState, diff: Diff
 ) -> None:
     """Refuse the replacement of a protected or imported resource; a preview reports it and shows the rest of the plan.
 
@@ -35,7 +35,7 @@ def check_replaceable(
         if not deployment.dry_run:
             raise ProgramError(message)
         deployment.report_error(message, new.urn)
-    if goal.import_id:
+    if desired.import_id:
         message = (
             "previously-imported resources that still specify an ID may not be replaced; "
             "please remove the `import` declaration from your program;\n" + _replaced_values(old, new, diff)
@@ -48,7 +48,7 @@ def check_replaceable(
 def _replaced_values(old: ResourceState, new: ResourceState, diff: Diff) -> str:
     """One line for each property that asks for the replacement, secrets blinded."""
     return "\n".join(
-        f"{key}: {blinded(old.inputs.get(key))} => {blinded(new.inputs.get(key))}" for key in diff.replace_keys
+        f"{key}: {redact(old.inputs.get(key))} => {redact(new.inputs.get(key))}" for key in diff.replace_keys
     )
 
 
@@ -88,7 +88,7 @@ def _replacing_keys(deployment: Deployment, state: ResourceState, condemned: set
     else:
         provider = deployment.provider_of(state)
         diff = resource_diff(provider, state.urn, state, inputs, state.ignore_changes)
-    diff = with_replace_on_changes(diff, state.replace_on_changes, [])
+    diff = apply_replace_on_changes(diff, state.replace_on_changes, [])
     return diff.replace_keys if diff.replaces else None
 
 
@@ -107,12 +107,12 @@ def _dependents(resources: list[ResourceState], root: ResourceState, decided: se
     for state in resources:
         if state is root:
             after = True
-        elif after and state.urn not in decided and _needed(state) & reached:
+        elif after and state.urn not in decided and _required_urns(state) & reached:
             reached.add(state.urn)
             yield state
 
 
-def _needed(state: ResourceState) -> set[str]:
+def _required_urns(state: ResourceState) -> set[str]:
     """Return what a resource needs, without its parent unless that is a dependency, too."""
     urns = {urn for role, urn in references(state) if role != "parent"}
     return urns | {split_reference(state.provider)[0]} - {""}

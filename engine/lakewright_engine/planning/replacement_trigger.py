@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lakewright_engine.model.errors import UnsupportedFeatureError
-from lakewright_engine.model.properties import has_secret, has_unknown, rewrite, same, without_secrets
+from lakewright_engine.model.properties import has_secret, has_unknown, is_equal, plaintext, rewrite
 from lakewright_engine.model.resources import SecretValue, Value
 
 
@@ -31,10 +31,10 @@ def is_triggered(old: Value, new: Value) -> bool:
     """
     if has_unknown(new):
         return True
-    before, after = rewrite(old, lambda item: None if isinstance(item, SecretValue) else item), without_secrets(new)
-    return before is not None and after is not None and not same(before, after)
+    before, after = rewrite(old, lambda item: None if isinstance(item, SecretValue) else item), plaintext(new)
+    return before is not None and after is not None and not is_equal(before, after)
 
 
 def is_secret_change(old: Value, new: Value) -> bool:
     """Return whether a secret trigger has changed, which replaces nothing."""
-    return isinstance(old, SecretValue) and new is not None and not has_unknown(new) and not same(old, new)
+    return isinstance(old, SecretValue) and new is not None and not has_unknown(new) and not is_equal(old, new)

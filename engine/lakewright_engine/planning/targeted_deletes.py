@@ -9,18 +9,18 @@ from lakewright_engine.model.resources import ResourceState
 from lakewright_engine.model.step import DeploymentStep
 from lakewright_engine.planning.deletion_order import Dependencies
 from lakewright_engine.steps.deployment import Deployment
-from lakewright_engine.steps.targets import TargetScope, needs
+from lakewright_engine.steps.targets import TargetScope, required_urns
 
 
-def left_alone(deployment: Deployment) -> set[str]:
+def untargeted_urns(deployment: Deployment) -> set[str]:
     """Return the URNs of the state's resources that the operation does not delete, whatever the program wants."""
     scope, resources = deployment.scope, deployment.resources
     if scope.targets:
         return {state.urn for state in resources} - _targets_and_dependents(scope, resources)
-    return _exclusions(scope, resources) if scope.excludes else set()
+    return _excluded_urns(scope, resources) if scope.excludes else set()
 
 
-def refuse_implied(deployment: Deployment, steps: Sequence[DeploymentStep]) -> None:
+def refuse_implied_deletes(deployment: Deployment, steps: Sequence[DeploymentStep]) -> None:
     """Refuse deletions of resources that only depend on a target, unless dependents are targeted, too.
 
     Raises:
@@ -44,12 +44,12 @@ def refuse_implied(deployment: Deployment, steps: Sequence[DeploymentStep]) -> N
 def _targets_and_dependents(scope: TargetScope, resources: Sequence[ResourceState]) -> set[str]:
     reached: set[str] = set()
     for state in resources:
-        if scope.targets.matches(state.urn) or needs(state) & reached:
+        if scope.targets.matches(state.urn) or required_urns(state) & reached:
             reached.add(state.urn)
     return reached
 
 
-def _exclusions(scope: TargetScope, resources: Sequence[ResourceState]) -> set[str]:
+def _excluded_urns(scope: TargetScope, resources: Sequence[ResourceState]) -> set[str]:
     """Return the excluded resources and what they need, and with `exclude_dependents` what needs them."""
     needed = Dependencies(resources)
     dependents: list[set[int]] = [set() for _ in resources]

@@ -11,10 +11,10 @@ from lakewright_engine.model.resources import ResourceState
 from lakewright_engine.model.step import DeploymentStep
 from lakewright_engine.model.urns import split_reference
 from lakewright_engine.steps.deployment import Deployment
-from lakewright_engine.steps.targets import needs
+from lakewright_engine.steps.targets import required_urns
 
 
-def keep(deployment: Deployment, states: Sequence[ResourceState]) -> None:
+def report_unchanged(deployment: Deployment, states: Sequence[ResourceState]) -> None:
     """Report resources that are neither registered nor deleted as unchanged."""
     for state in states:
         if not state.delete:
@@ -62,7 +62,7 @@ class UntargetedResources:
         deployment.run(step, lambda: deployment.journal.keep(old, kept))
         return step
 
-    def refuse_dependent(self, new: ResourceState) -> None:
+    def refuse_unmet_dependencies(self, new: ResourceState) -> None:
         """Refuse a step for a resource that needs what is not created or needs it in turn; a preview goes on.
 
         Raises:
@@ -72,12 +72,12 @@ class UntargetedResources:
         deployment = self._deployment
         if not deployment.scope.is_limited:
             return
-        if (other := self._needs_in_turn(new)) is not None:
+        if (other := self._find_cyclic_dependency(new)) is not None:
             raise ProgramError(
                 f"{new.urn} depends on {other}, which the operation leaves as it is in the state, and there it depends "
                 f"on {new.urn}: target both"
             )
-        for urn in deployment.scope.skipped_needs(new):
+        for urn in deployment.scope.skipped_dependencies(new):
             message = f"Resource '{new.urn}' depends on '{urn}', which was not specified in --target list."
             if deployment.scope.excludes:
                 message = f"Resource '{new.urn}' depends on '{urn}', which does not exist yet and is excluded."
@@ -87,25 +87,25 @@ class UntargetedResources:
                 deployment.on_failure()
                 raise DeploymentStoppedError
 
-    def _needs_in_turn(self, new: ResourceState) -> str | None:
+    def _find_cyclic_dependency(self, new: ResourceState) -> str | None:
         """Return a kept resource that a new state needs and that needs it in turn."""
         names = {new.urn, *new.aliases}
-        for first in sorted(needs(new)):
+        for first in sorted(required_urns(new)):
             frontier, seen = {first}, set[str]()
             while frontier:
                 urn = frontier.pop()
                 seen.add(urn)
                 kept = self._kept.get(urn)
                 if kept is not None:
-                    if needs(kept) & names:
+                    if required_urns(kept) & names:
                         return first
-                    frontier |= needs(kept) - seen
+                    frontier |= required_urns(kept) - seen
         return None
 
     def _add_needs(self, state: ResourceState) -> None:
         frontier = [state]
         while frontier:
-            for urn in needs(frontier.pop()) - self._needed:
+            for urn in required_urns(frontier.pop()) - self._needed:
                 self._needed.add(urn)
                 if (other := self._deployment.olds.get(urn)) is not None:
                     frontier.append(other)

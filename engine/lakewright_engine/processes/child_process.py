@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import IO
 
 from lakewright_engine.model.errors import ProviderError
-from lakewright_engine.processes.crashes import describe_end, find_crash
+from lakewright_engine.processes.crashes import describe_exit, find_crash
 
 _DIE_WITH_PARENT = """
 import ctypes, os, signal, sys
@@ -138,14 +138,14 @@ class ChildProcess(ABC):
                     continue
             self._on_line(line, error)
 
-    def describe_end(self) -> str:
+    def describe_exit(self) -> str:
         """Return one sentence about how it ended; empty if it is still running."""
         code = self.exit_code(within=_END_SECONDS)
         if code is None:
             return ""
         for reader in self._readers:
             reader.join(_DRAIN_SECONDS)
-        return describe_end(self._name, code, list(self._tail))
+        return describe_exit(self._name, code, list(self._tail))
 
     def wait(self) -> int:
         """Waits for the end and for the last line of output; the exit code."""
@@ -181,6 +181,6 @@ class StartedProcess(ChildProcess):
             return None
 
 
-def tied_command(command: list[str]) -> list[str]:
+def parent_bound_command(command: list[str]) -> list[str]:
     """The command as a process that the system ends with this one."""
     return [sys.executable, "-S", "-E", "-c", _EXEC, str(os.getpid()), *command]

@@ -11,7 +11,7 @@ _GO_NESTED = re.compile(r"(?: \[recovered(?:, repanicked)?\])+$")
 _PYTHON_TRACEBACK = "Traceback (most recent call last):"
 
 
-def describe_end(name: str, code: int, output: Iterable[str]) -> str:
+def describe_exit(name: str, code: int, output: Iterable[str]) -> str:
     """Return one sentence about a provider that ended before the engine was done with it.
 
     Args:

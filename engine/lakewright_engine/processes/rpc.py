@@ -94,14 +94,14 @@ def call(method: Any, request: Any, *, whose: str = "the provider") -> Any:
     try:
         return method(request)
     except grpc.RpcError as error:
-        raise _translated(cast("Any", error), whose) from None
+        raise _to_provider_error(cast("Any", error), whose) from None
 
 
 # The last two: how a call ends whose provider dies under it.
 _AMBIGUOUS = (grpc.StatusCode.DEADLINE_EXCEEDED, grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED)
 
 
-def _translated(error: Any, whose: str) -> ProviderError:
+def _to_provider_error(error: Any, whose: str) -> ProviderError:
     code = error.code()
     for key, value in error.trailing_metadata() or ():
         if key == "grpc-status-details-bin":
@@ -118,11 +118,11 @@ def _translated(error: Any, whose: str) -> ProviderError:
     return ProviderError(details, unimplemented=code is grpc.StatusCode.UNIMPLEMENTED, ambiguous=code in _AMBIGUOUS)
 
 
-def refuse(context: Any, message: str) -> None:
+def abort_invalid(context: Any, message: str) -> None:
     """Answers a program's request with an error that shows `message`."""
     context.abort(grpc.StatusCode.INVALID_ARGUMENT, message)
 
 
-def terminated(context: Any) -> None:
+def abort_terminated(context: Any) -> None:
     """Tells a program's request that the deployment is over; the SDK ends the program quietly."""
     context.abort(grpc.StatusCode.UNAVAILABLE, "the deployment has ended")

@@ -7,14 +7,20 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from lakewright_engine.model.assets import with_hashes
+from lakewright_engine.model.assets import add_hashes
 from lakewright_engine.model.errors import DeploymentStoppedError, EngineError, HookError
-from lakewright_engine.model.properties import flat_references, from_struct, has_unknown, plain, to_struct
+from lakewright_engine.model.properties import (
+    flatten_references,
+    from_struct,
+    has_unknown,
+    plaintext_properties,
+    to_struct,
+)
 from lakewright_engine.model.resources import Properties, ResourceState
 from lakewright_engine.model.urns import make_urn
 from lakewright_engine.planning.planner import Planner
 from lakewright_engine.processes import rpc
-from lakewright_engine.registration.desired_state import goal_from_request, source_position
+from lakewright_engine.registration.desired_state import desired_state_from_request, source_position
 from lakewright_engine.registration.transforms import Transforms
 from lakewright_engine.steps.deployment import Deployment
 
@@ -35,7 +41,7 @@ _FEATURES = (
 
 Handler = Callable[[Any, Any, Any], Any]
 
-_UNMET: dict[str, Callable[[str], Any]] = {
+_FAILED_RESPONSES: dict[str, Callable[[str], Any]] = {
     "RegisterResource": lambda urn: rpc.resource_messages.RegisterResourceResponse(urn=urn, result=rpc.FAILED),
     "ReadResource": lambda urn: rpc.resource_messages.ReadResourceResponse(urn=urn, result=rpc.FAILED),
     "RegisterResourceOutputs": lambda _: rpc.EMPTY,
@@ -43,7 +49,7 @@ _UNMET: dict[str, Callable[[str], Any]] = {
 """Answers after which a program goes on, with the outputs of the resource unknown."""
 
 
-def _answers(handler: Handler) -> Handler:
+def _respond(handler: Handler) -> Handler:
     """A request that cannot be met ends the deployment; it gets no answer but that the deployment is over.
 
     Where there are hooks, resources are answered as failed instead: the program must live for as long as hooks run, and
@@ -60,9 +66,9 @@ def _answers(handler: Handler) -> Handler:
                 pass
             except (EngineError, OSError, ValueError) as error:
                 self.deployment.fail(str(error), self.urn_of(request))
-            if self.deployment.hooks.registered and (unmet := _UNMET.get(handler.__name__)) is not None:
+            if self.deployment.hooks.registered and (unmet := _FAILED_RESPONSES.get(handler.__name__)) is not None:
                 return unmet(self.urn_of(request))
-            return rpc.terminated(context)
+            return rpc.abort_terminated(context)
 
     return wrapper
 
@@ -117,23 +123,23 @@ class Monitor(rpc.MonitorServicer):
             supportedFeatures=features,
         )
 
-    @_answers
+    @_respond
     def RegisterResource(self, request: Any, context: Any) -> Any:  # noqa: N802, ARG002 - the protocol's name
-        goal = goal_from_request(request, self.deployment.root)
-        parent_goal = self._planner.goal(goal.parent)
-        if parent_goal is not None:
-            goal.inherit(parent_goal)
+        desired = desired_state_from_request(request, self.deployment.root)
+        parent_desired = self._planner.desired_state(desired.parent)
+        if parent_desired is not None:
+            desired.inherit(parent_desired)
         own = list(request.transforms)
-        self._transforms.apply(goal, own, self._ancestors(goal.parent))
-        goal.inputs = with_hashes(goal.inputs, self.deployment.program)
-        urn = make_urn(self.deployment.stack, self.deployment.project, goal.parent, goal.type, goal.name)
-        self._parents[urn] = goal.parent
+        self._transforms.apply(desired, own, self._ancestors(desired.parent))
+        desired.inputs = add_hashes(desired.inputs, self.deployment.program)
+        urn = make_urn(self.deployment.stack, self.deployment.project, desired.parent, desired.type, desired.name)
+        self._parents[urn] = desired.parent
         self._transforms.remember(urn, own)
-        state, step = self._planner.register(goal)
+        state, step = self._planner.register(desired)
         return rpc.resource_messages.RegisterResourceResponse(
             urn=state.urn,
             id=state.id,
-            object=_answer(state.outputs, request),
+            object=_response_outputs(state.outputs, request),
             stable=step.op == "same",
             stables=step.diff.stable_keys if step.op == "update" else [],
             unknown=step.is_skipped,
@@ -146,13 +152,13 @@ class Monitor(rpc.MonitorServicer):
             parent = self._parents.get(parent, "")
         return found
 
-    @_answers
+    @_respond
     def RegisterResourceOutputs(self, request: Any, context: Any) -> Any:  # noqa: N802, ARG002 - the protocol's name
-        outputs = with_hashes(from_struct(request.outputs), self.deployment.program)
+        outputs = add_hashes(from_struct(request.outputs), self.deployment.program)
         self._planner.outputs(request.urn, outputs)
         return rpc.EMPTY
 
-    @_answers
+    @_respond
     def ReadResource(self, request: Any, context: Any) -> Any:  # noqa: N802, ARG002 - the protocol's name
         deployment = self.deployment
         dependencies: set[str] = set(request.dependencies)
@@ -161,7 +167,7 @@ class Monitor(rpc.MonitorServicer):
             type=request.type,
             custom=True,
             id=request.id,
-            inputs=with_hashes(from_struct(request.properties, dependencies.add), deployment.program),
+            inputs=add_hashes(from_struct(request.properties, dependencies.add), deployment.program),
             parent=request.parent,
             provider=request.provider,
             dependencies=sorted(dependencies),
@@ -170,9 +176,11 @@ class Monitor(rpc.MonitorServicer):
             source_position=source_position(request.sourcePosition, deployment.root),
         )
         state = self._planner.read(new, request.version, request.pluginDownloadURL)
-        return rpc.resource_messages.ReadResourceResponse(urn=state.urn, properties=_answer(state.outputs, request))
+        return rpc.resource_messages.ReadResourceResponse(
+            urn=state.urn, properties=_response_outputs(state.outputs, request)
+        )
 
-    @_answers
+    @_respond
     def Invoke(self, request: Any, context: Any) -> Any:  # noqa: N802, ARG002 - the protocol's name
         if request.packageRef:
             raise EngineError(
@@ -188,7 +196,7 @@ class Monitor(rpc.MonitorServicer):
         reference = options.provider or self._planner.defaults.reference(
             request.tok, options.version, options.plugin_download_url
         )
-        arguments = with_hashes(arguments, self.deployment.program)
+        arguments = add_hashes(arguments, self.deployment.program)
         if has_unknown(dict(arguments)):
             return rpc.resource_messages.ResourceInvokeResponse(unknown=True)
         found, failures = self.deployment.registry.get(reference).invoke(
@@ -200,11 +208,11 @@ class Monitor(rpc.MonitorServicer):
         if found is None:
             response.unknown = True
         else:
-            result = found if request.acceptResources else flat_references(found)
+            result = found if request.acceptResources else flatten_references(found)
             getattr(response, "return").CopyFrom(to_struct(result))
         return response
 
-    @_answers
+    @_respond
     def Call(self, request: Any, context: Any) -> Any:  # noqa: N802, ARG002 - the protocol's name
         raise EngineError(
             f"the method {request.tok} of a remote component is not supported: use the Pulumi CLI for this program"
@@ -229,7 +237,7 @@ class Monitor(rpc.MonitorServicer):
         try:
             add(request)
         except HookError as error:
-            rpc.refuse(context, str(error))
+            rpc.abort_invalid(context, str(error))
         return rpc.EMPTY
 
     def SignalAndWaitForShutdown(self, request: Any, context: Any) -> Any:  # noqa: N802, ARG002 - the protocol's name
@@ -256,9 +264,9 @@ class _Busy:
             self._idle.notify_all()
 
 
-def _answer(outputs: Properties, request: Any) -> Any:
+def _response_outputs(outputs: Properties, request: Any) -> Any:
     if not request.acceptSecrets:
-        outputs = plain(outputs)
+        outputs = plaintext_properties(outputs)
     if not request.acceptResources:
-        outputs = flat_references(outputs)
+        outputs = flatten_references(outputs)
     return to_struct(outputs)

@@ -11,7 +11,7 @@ from typing import Any, cast
 import yaml
 
 from lakewright_engine.model.errors import ProjectError, UnsupportedFeatureError
-from lakewright_engine.project.stack_config import StackConfig, as_text, full_key
+from lakewright_engine.project.stack_config import StackConfig, full_key, to_text
 from lakewright_engine.project.yaml_text import load_yaml
 from lakewright_engine.state.backend import FileBackend
 from lakewright_engine.state.names import check_project_name, check_stack_name
@@ -98,7 +98,7 @@ class PulumiProject:
     @property
     def state_url(self) -> str:
         """Return PULUMI_BACKEND_URL, else `backend.url`, else the last `pulumi login`, else the project's folder."""
-        return os.environ.get("PULUMI_BACKEND_URL") or self.backend_url or _logged_in() or self._own_state_url
+        return os.environ.get("PULUMI_BACKEND_URL") or self.backend_url or _login_url() or self._own_state_url
 
     @property
     def has_own_state(self) -> bool:
@@ -140,7 +140,7 @@ class PulumiProject:
         """
         config = self.stack_config(stack)
         config.refuse_unsupported()
-        values = {key: as_text(value) for key, value in self.defaults.items()}
+        values = {key: to_text(value) for key, value in self.defaults.items()}
         secret_keys = set(self.secret_defaults)
         for key in config.values:
             values[key] = config.plaintext(key)
@@ -218,7 +218,7 @@ def read_yaml(file: Path) -> dict[str, Any]:
     return cast("dict[str, Any]", body)
 
 
-def _logged_in() -> str:
+def _login_url() -> str:
     """Return where `pulumi login` went last; an access token alone means Pulumi Cloud, as for the CLI."""
     home = os.environ.get("PULUMI_CREDENTIALS_PATH") or os.environ.get("PULUMI_HOME") or Path.home() / ".pulumi"
     try:

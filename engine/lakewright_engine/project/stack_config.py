@@ -89,16 +89,16 @@ class StackConfig:
 
     def plaintext(self, key: str) -> str:
         """The value as a program reads it: text as it is, anything else as JSON text, secrets decrypted."""
-        return as_text(self._decrypted(self.values[key]))
+        return to_text(self._decrypted(self.values[key]))
 
     def masked(self, key: str) -> str:
         """The value for a person's eyes: `[secret]` in the place of secrets."""
-        return as_text(_masked(self.values[key]))
+        return to_text(_mask(self.values[key]))
 
     def get(self, key: str, *, path: bool = False) -> str | None:
         """The decrypted value; with `path`, of a place inside a value (`tree.leaf[0]`). None if there is none."""
         value = self._at(key, path)
-        return None if value is None else as_text(self._decrypted(value))
+        return None if value is None else to_text(self._decrypted(value))
 
     def holds_secret(self, key: str, *, path: bool = False) -> bool:
         """Whether what `get` answers is a secret or holds one."""
@@ -108,7 +108,7 @@ class StackConfig:
         name, steps = self._place(key, path)
         value: Any = self.values
         for step in (name, *steps):
-            if not _reaches(value, step):
+            if not _has_step(value, step):
                 return None
             value = value[step]
         return value
@@ -116,8 +116,8 @@ class StackConfig:
     def set(self, key: str, value: str, *, secret: bool = False, path: bool = False) -> None:
         """Sets a value, encrypted if `secret`. Raises ProjectError if `path` leads through what is no container."""
         name, steps = self._place(key, path)
-        stored: Any = {"secure": self._manager().encrypt(value)} if secret else _typed(value) if path else value
-        self._store(name, _placed(self.values.get(name), steps, stored, key) if steps else stored)
+        stored: Any = {"secure": self._manager().encrypt(value)} if secret else _parse_scalar(value) if path else value
+        self._store(name, _set_at(self.values.get(name), steps, stored, key) if steps else stored)
 
     def set_value(self, key: str, value: Any) -> None:
         """Sets a structured value, without secrets."""
@@ -129,22 +129,22 @@ class StackConfig:
         if name not in self.values:
             return
         if not steps:
-            self.text = yaml_edit.without_entry(self.text, ["config", self._spelling(name)])
+            self.text = yaml_edit.remove_entry(self.text, ["config", self._spelling(name)])
             return
         holder: Any = self.values[name]
         root = holder
         for step in steps[:-1]:
-            if not _reaches(holder, step):
+            if not _has_step(holder, step):
                 return
             holder = holder[step]
-        if _reaches(holder, steps[-1]):
+        if _has_step(holder, steps[-1]):
             del holder[steps[-1]]
             self._store(name, root)
 
     def set_salt(self, salt: str) -> None:
         body = self.body
         if body.get("encryptionsalt") or not body:
-            self.text = yaml_edit.with_entry(self.text, ["encryptionsalt"], salt)
+            self.text = yaml_edit.set_entry(self.text, ["encryptionsalt"], salt)
         else:
             self.text = f"encryptionsalt: {salt}\n{self.text}"
 
@@ -158,7 +158,7 @@ class StackConfig:
             raise ProjectError(message) from error
 
     def _store(self, name: str, value: Any) -> None:
-        self.text = yaml_edit.with_entry(self.text, ["config", self._spelling(name)], value)
+        self.text = yaml_edit.set_entry(self.text, ["config", self._spelling(name)], value)
 
     def _spelling(self, name: str) -> str:
         """The key as the file writes it: a person may have left the namespace out."""
@@ -188,7 +188,7 @@ class StackConfig:
         return value
 
 
-def as_text(value: Any) -> str:
+def to_text(value: Any) -> str:
     """A configuration value as text: strings as they are, nothing as empty, everything else as JSON."""
     if value is None:
         return ""
@@ -211,17 +211,17 @@ def _holds_secret(value: Any) -> bool:
     return isinstance(value, list) and any(_holds_secret(item) for item in cast("list[Any]", value))
 
 
-def _masked(value: Any) -> Any:
+def _mask(value: Any) -> Any:
     if _is_secure(value):
         return "[secret]"
     if isinstance(value, dict):
-        return {key: _masked(item) for key, item in cast("dict[str, Any]", value).items()}
+        return {key: _mask(item) for key, item in cast("dict[str, Any]", value).items()}
     if isinstance(value, list):
-        return [_masked(item) for item in cast("list[Any]", value)]
+        return [_mask(item) for item in cast("list[Any]", value)]
     return value
 
 
-def _typed(value: str) -> Any:
+def _parse_scalar(value: str) -> Any:
     """What the CLI makes of text inside a structured value: a boolean or an integer, else it stays text."""
     if value in ("true", "false"):
         return value == "true"
@@ -247,13 +247,13 @@ def _steps(path: str) -> list[str | int]:
     return steps
 
 
-def _reaches(value: Any, step: str | int) -> bool:
+def _has_step(value: Any, step: str | int) -> bool:
     if isinstance(step, int):
         return isinstance(value, list) and step < len(cast("list[Any]", value))
     return isinstance(value, dict) and step in value and not _is_secure(value)
 
 
-def _placed(value: Any, steps: list[str | int], new: Any, path: str) -> Any:
+def _set_at(value: Any, steps: list[str | int], new: Any, path: str) -> Any:
     """`value` with `new` at the end of `steps`; containers on the way are made."""
     if not steps:
         return new
@@ -264,9 +264,9 @@ def _placed(value: Any, steps: list[str | int], new: Any, path: str) -> Any:
         if not isinstance(found, list) or step > len(items):
             raise ProjectError(f"'{path}' cannot be set: there is no list with {step} item(s) before it")
         inside = items[step] if step < len(items) else None
-        return [*items[:step], _placed(inside, steps[1:], new, path), *items[step + 1 :]]
+        return [*items[:step], _set_at(inside, steps[1:], new, path), *items[step + 1 :]]
     members: Any = {} if value is None else value
     if not isinstance(members, dict) or _is_secure(members):
         raise ProjectError(f"'{path}' cannot be set: '{step}' would be a key of something that is no mapping")
     known = cast("dict[str, Any]", members)
-    return known | {step: _placed(known.get(step), steps[1:], new, path)}
+    return known | {step: _set_at(known.get(step), steps[1:], new, path)}

@@ -10,18 +10,18 @@ from yaml import MappingNode, Node, ScalarNode
 from lakewright_engine.project.yaml_text import load_yaml
 
 
-def with_entry(text: str, path: list[str], value: Any) -> str:
+def set_entry(text: str, path: list[str], value: Any) -> str:
     """The text with `path` (keys of mappings, outermost first) set to `value`; comments inside a replaced value go."""
-    wanted = _changed(_loaded(text), path, value)
-    return _faithful(_insert(text, path, value), wanted)
+    wanted = _set_in_data(_loaded(text), path, value)
+    return _verify_edit(_insert(text, path, value), wanted)
 
 
-def without_entry(text: str, path: list[str]) -> str:
+def remove_entry(text: str, path: list[str]) -> str:
     """The text without the entry at `path`; the same text if there is none."""
     data = _loaded(text)
     if not _has(data, path):
         return text
-    return _faithful(_delete(text, path), _removed(data, path))
+    return _verify_edit(_delete(text, path), _remove_from_data(data, path))
 
 
 class _QuotingDumper(yaml.SafeDumper):
@@ -36,20 +36,20 @@ def _text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
 _QuotingDumper.add_representer(str, _text)
 
 
-def dumped(data: Any) -> str:
+def dump_yaml(data: Any) -> str:
     return yaml.dump(
         data, Dumper=_QuotingDumper, sort_keys=False, allow_unicode=True, width=10_000, default_flow_style=False
     )
 
 
-def _faithful(text: str, wanted: Any) -> str:
+def _verify_edit(text: str, wanted: Any) -> str:
     """The edited text if it says what is wanted, else the wanted data written anew: right comes before pretty."""
     try:
         if load_yaml(text) == wanted:
             return text
     except yaml.YAMLError:
         pass
-    return dumped(wanted)
+    return dump_yaml(wanted)
 
 
 def _insert(text: str, path: list[str], value: Any) -> str:
@@ -101,7 +101,7 @@ def _entry(mapping: MappingNode, key: str) -> tuple[Node, Node] | None:
 def _block(key: str, rest: list[str], value: Any, indent: int) -> str:
     for part in reversed(rest):
         value = {part: value}
-    return "".join(" " * indent + line + "\n" for line in dumped({key: value}).splitlines())
+    return "".join(" " * indent + line + "\n" for line in dump_yaml({key: value}).splitlines())
 
 
 def _splice(text: str, start: int, end: int, block: str) -> str:
@@ -129,17 +129,17 @@ def _last_line_end(text: str, node: Node, key: Node | None = None) -> int:
     return len(text) if end < 0 else end + 1
 
 
-def _changed(data: Any, path: list[str], value: Any) -> Any:
+def _set_in_data(data: Any, path: list[str], value: Any) -> Any:
     if not path:
         return value
     members = cast("dict[str, Any]", data) if isinstance(data, dict) else {}
-    return members | {path[0]: _changed(members.get(path[0]), path[1:], value)}
+    return members | {path[0]: _set_in_data(members.get(path[0]), path[1:], value)}
 
 
-def _removed(data: dict[str, Any], path: list[str]) -> dict[str, Any]:
+def _remove_from_data(data: dict[str, Any], path: list[str]) -> dict[str, Any]:
     if len(path) == 1:
         return {key: item for key, item in data.items() if key != path[0]}
-    return data | {path[0]: _removed(data[path[0]], path[1:]) or None}
+    return data | {path[0]: _remove_from_data(data[path[0]], path[1:]) or None}
 
 
 def _has(data: Any, path: list[str]) -> bool:

@@ -14,7 +14,7 @@ from typing import cast
 from urllib.parse import urlsplit
 
 from lakewright_engine.model.errors import ProviderError
-from lakewright_engine.model.properties import has_unknown, without_secrets
+from lakewright_engine.model.properties import has_unknown, plaintext
 from lakewright_engine.model.resources import Properties, Value
 
 _SANDBOX = "lakewright_sandbox"
@@ -78,7 +78,7 @@ def _why_not_sandbox(package: str, inputs: Properties) -> str:
     if package == "kubernetes":
         # Without a directory to render to, the provider itself refuses every cluster but a sandbox's.
         return ""
-    endpoints = without_secrets(inputs.get("endpoints"))
+    endpoints = plaintext(inputs.get("endpoints"))
     urls = [] if has_unknown(endpoints) else list(_urls(endpoints))
     if has_unknown(endpoints) or (urls and all(_is_loopback(url) for url in urls)):
         return ""

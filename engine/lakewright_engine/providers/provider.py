@@ -8,16 +8,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from lakewright_engine.model.assets import with_contents
+from lakewright_engine.model.assets import restore_contents
 from lakewright_engine.model.errors import InitializationError, ProviderError
 from lakewright_engine.model.properties import (
-    flat_references,
+    flatten_references,
     from_struct,
     has_unknown,
     mark_secrets,
-    plain,
+    plaintext,
+    plaintext_properties,
     to_struct,
-    without_secrets,
 )
 from lakewright_engine.model.resources import Properties, ResourceState, Value
 from lakewright_engine.model.step import Diff
@@ -85,7 +85,11 @@ class Provider:
 
     def check_config(self, urn: str, olds: Properties, news: Properties) -> tuple[Properties, list[CheckFailure]]:
         request = rpc.provider_messages.CheckRequest(
-            urn=urn, olds=to_struct(plain(olds)), news=to_struct(plain(news)), name=urn_name(urn), type=urn_type(urn)
+            urn=urn,
+            olds=to_struct(plaintext_properties(olds)),
+            news=to_struct(plaintext_properties(news)),
+            name=urn_name(urn),
+            type=urn_type(urn),
         )
         answer = self._call_optional(self._stub.CheckConfig, request)
         if answer is None:
@@ -96,9 +100,9 @@ class Provider:
     def diff_config(self, urn: str, old_inputs: Properties, old_outputs: Properties, news: Properties) -> Diff:
         request = rpc.provider_messages.DiffRequest(
             urn=urn,
-            olds=to_struct(plain(old_outputs)),
-            news=to_struct(plain(news)),
-            old_inputs=to_struct(plain(old_inputs)),
+            olds=to_struct(plaintext_properties(old_outputs)),
+            news=to_struct(plaintext_properties(news)),
+            old_inputs=to_struct(plaintext_properties(old_inputs)),
             name=urn_name(urn),
             type=urn_type(urn),
         )
@@ -272,17 +276,17 @@ class Provider:
 
     def _out(self, properties: Properties) -> Any:
         if not self._references:
-            properties = flat_references(properties)
-        return to_struct(properties if self._secrets else plain(properties))
+            properties = flatten_references(properties)
+        return to_struct(properties if self._secrets else plaintext_properties(properties))
 
     def _in(self, struct: Any, given: Properties, assets: Properties | None = None) -> Properties:
         """What a provider answers: secrets marked as in `given`, contents of assets as in `assets`."""
-        found = with_contents(from_struct(struct), given if assets is None else assets)
+        found = restore_contents(from_struct(struct), given if assets is None else assets)
         return found if self._secrets else mark_secrets(found, given)
 
 
 def _text(value: Value) -> str:
-    value = without_secrets(value)
+    value = plaintext(value)
     return value if isinstance(value, str) else json.dumps(value)
 
 

@@ -13,7 +13,7 @@ from lakewright_engine.model.errors import ProviderError
 from lakewright_engine.model.resources import Properties, ResourceState
 from lakewright_engine.model.urns import is_provider_type, provider_package
 from lakewright_engine.processes import rpc
-from lakewright_engine.processes.child_process import ChildProcess, StartedProcess, tied_command
+from lakewright_engine.processes.child_process import ChildProcess, StartedProcess, parent_bound_command
 from lakewright_engine.processes.forkserver import ForkServer
 from lakewright_engine.processes.sockets import SocketFolder
 from lakewright_engine.providers.plugins import Plugin, attached_port, find_plugin
@@ -153,7 +153,7 @@ class Registry:
             child.kill()
         port = child.read_port()
         stub = rpc.provider_stub(rpc.channel(address or f"127.0.0.1:{port}"))
-        provider = Provider(package, stub, lambda: "" if self._closed else child.describe_end())
+        provider = Provider(package, stub, lambda: "" if self._closed else child.describe_exit())
         if plugin is not None and plugin.binary is not None:
             provider.handshake(engine, str(plugin.binary.parent), str(plugin.binary.parent))
         else:
@@ -168,7 +168,9 @@ class Registry:
         # As with the CLI, what an installed plugin prints is for its authors: users read what it logs.
         on_line = self._output if plugin.binary is None or self._verbose else _ignore
         listen = ["--address", address] if address else []
-        return StartedProcess(tied_command([*plugin.command, *listen, engine]), self._program, env, on_line, name)
+        return StartedProcess(
+            parent_bound_command([*plugin.command, *listen, engine]), self._program, env, on_line, name
+        )
 
     def _environment(self) -> dict[str, str]:
         return {**os.environ, **self.environment, "PULUMI_PROJECT": self._project, "PYTHONUNBUFFERED": "1"}

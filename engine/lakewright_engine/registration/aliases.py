@@ -28,10 +28,10 @@ class Aliases:
         return self._new_names.get(old_urn, old_urn)
 
     def find(
-        self, urn: str, goal: DesiredState, olds: dict[str, ResourceState], taken: set[str]
+        self, urn: str, desired: DesiredState, olds: dict[str, ResourceState], taken: set[str]
     ) -> ResourceState | None:
         """The old state. Raises ProgramError when an alias belongs to another resource of the program."""
-        for candidate in [urn, *self._candidates(goal)]:
+        for candidate in [urn, *self._candidates(desired)]:
             old = olds.get(candidate)
             if old is None:
                 continue
@@ -47,26 +47,26 @@ class Aliases:
             return old
         return None
 
-    def _candidates(self, goal: DesiredState) -> Iterator[str]:
-        own = [self._collapse(goal, alias) for alias in goal.aliases]
+    def _candidates(self, desired: DesiredState) -> Iterator[str]:
+        own = [self._collapse(desired, alias) for alias in desired.aliases]
         yield from own
-        parent_alias = self._old_names.get(goal.parent)
+        parent_alias = self._old_names.get(desired.parent)
         if parent_alias is not None:
-            yield self._inherited(goal.type, goal.name, goal.parent, parent_alias)
+            yield self._inherited(desired.type, desired.name, desired.parent, parent_alias)
             for alias in own:
                 parsed = Urn.parse(alias)
-                yield self._inherited(parsed.type, parsed.name, goal.parent, parent_alias)
+                yield self._inherited(parsed.type, parsed.name, desired.parent, parent_alias)
 
-    def _collapse(self, goal: DesiredState, alias: AliasSpec) -> str:
+    def _collapse(self, desired: DesiredState, alias: AliasSpec) -> str:
         if alias.urn:
             return alias.urn
-        parent = self._old_names.get(alias.parent, alias.parent) if alias.parent else goal.parent
+        parent = self._old_names.get(alias.parent, alias.parent) if alias.parent else desired.parent
         return make_urn(
             alias.stack or self._stack,
             alias.project or self._project,
             "" if alias.no_parent else parent,
-            alias.type or goal.type,
-            alias.name or goal.name,
+            alias.type or desired.type,
+            alias.name or desired.name,
         )
 
     def _inherited(self, type_: str, name: str, parent: str, parent_alias: str) -> str:

@@ -98,7 +98,7 @@ class DesiredState:
         )
 
 
-def goal_from_request(request: Any, root: Path) -> DesiredState:
+def desired_state_from_request(request: Any, root: Path) -> DesiredState:
     """Reads a RegisterResourceRequest; refuses by name what the engine does not do."""
     _refuse_unsupported(request)
     dependencies: set[str] = set(request.dependencies)

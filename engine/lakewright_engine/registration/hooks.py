@@ -28,7 +28,7 @@ KINDS = {
 }
 """A kind of hook as states have it -> its name in requests."""
 
-_SENT = {
+_SENT_PROPERTIES = {
     "BeforeCreate": ("new_inputs",),
     "AfterCreate": ("new_inputs", "new_outputs"),
     "BeforeUpdate": ("new_inputs", "old_inputs", "old_outputs"),
@@ -41,7 +41,7 @@ _SENT = {
 }
 """What a hook of a kind, and an error hook after a failed operation, is told of the resource."""
 
-_MOST_ATTEMPTS = 100
+_MAX_ATTEMPTS = 100
 
 
 def bindings_from_message(message: Any) -> dict[str, list[str]]:
@@ -93,7 +93,7 @@ class Hooks:
                 raise HookError(f'hook "{name}" was not registered')
             if self._dry_run and not hook.on_dry_run:
                 continue
-            failure = self._call(hook, rpc.resource_messages.ResourceHookRequest(**_told(kind, step)))
+            failure = self._call(hook, rpc.resource_messages.ResourceHookRequest(**_hook_fields(kind, step)))
             if failure and hook.ignore_errors:
                 self._events.diagnostic("warning", f'{kind} hook "{name}" failed: {failure}', step.urn)
             elif failure:
@@ -107,7 +107,7 @@ class Hooks:
             return str(error)
         return rpc.resource_messages.ResourceHookResponse.FromString(answer).error
 
-    def retried(self, operation: str, step: DeploymentStep, attempt: Callable[[], T]) -> T:
+    def run_with_retries(self, operation: str, step: DeploymentStep, attempt: Callable[[], T]) -> T:
         """The result of `attempt`, which is made again for as long as it fails and the resource's error hooks say so.
 
         No new attempt is made in a run that has been stopped.
@@ -118,13 +118,13 @@ class Hooks:
                 return attempt()
             except ProviderError as error:
                 failures.insert(0, str(error))
-                if len(failures) >= _MOST_ATTEMPTS:
-                    message = f"maximum number of error hook retries ({_MOST_ATTEMPTS}) reached"
+                if len(failures) >= _MAX_ATTEMPTS:
+                    message = f"maximum number of error hook retries ({_MAX_ATTEMPTS}) reached"
                     self._events.diagnostic("warning", message, step.urn)
                     raise
                 if self._stopped.is_set() or not self._wants_retry(operation, step, error, failures):
                     raise
-            count = f"{len(failures)}/{_MOST_ATTEMPTS}"
+            count = f"{len(failures)}/{_MAX_ATTEMPTS}"
             self._events.diagnostic("warning", f"retrying {operation} due to on-error hook request ({count})", step.urn)
 
     def _wants_retry(self, operation: str, step: DeploymentStep, error: ProviderError, failures: list[str]) -> bool:
@@ -144,34 +144,34 @@ class Hooks:
             if hook is None:
                 raise HookError(f'error hooks execution failed: error hook "{name}" was not registered')
             request = rpc.resource_messages.ErrorHookRequest(
-                **_told(operation, step), failed_operation=operation, errors=failures
+                **_hook_fields(operation, step), failed_operation=operation, errors=failures
             )
             try:
                 answer = self._callbacks.call(hook.callback, request)
             except ProviderError as error:
-                raise _hook_of_failure(name, str(error), failures) from error
+                raise _failed_error_hook(name, str(error), failures) from error
             response = rpc.resource_messages.ErrorHookResponse.FromString(answer)
             if response.error:
-                raise _hook_of_failure(name, response.error, failures)
+                raise _failed_error_hook(name, response.error, failures)
             wanted = wanted or response.retry
         return wanted
 
 
-def _hook_of_failure(name: str, reason: str, failures: list[str]) -> HookError:
+def _failed_error_hook(name: str, reason: str, failures: list[str]) -> HookError:
     return HookError(f'error hooks execution failed: error hook "{name}" failed: {reason} (after: {failures[0]})')
 
 
 def _state(kind: str, step: DeploymentStep) -> ResourceState:
     """The state whose hooks count: a deletion's are those that the resource had."""
-    state = step.new if "new_inputs" in _SENT[kind] else step.old
+    state = step.new if "new_inputs" in _SENT_PROPERTIES[kind] else step.old
     assert state is not None
     return state
 
 
-def _told(kind: str, step: DeploymentStep) -> dict[str, Any]:
+def _hook_fields(kind: str, step: DeploymentStep) -> dict[str, Any]:
     state = _state(kind, step)
     told: dict[str, Any] = {"urn": state.urn, "id": state.id, "name": urn_name(state.urn), "type": state.type}
-    for part in _SENT[kind]:
+    for part in _SENT_PROPERTIES[kind]:
         age, _, properties = part.partition("_")
         told[part] = to_struct(getattr(step.new if age == "new" else step.old, properties))
     return told

@@ -41,23 +41,23 @@ class Transforms:
             with self._lock:
                 self._resources[urn] = callbacks
 
-    def apply(self, goal: DesiredState, own: list[Any], ancestors: list[str]) -> None:
+    def apply(self, desired: DesiredState, own: list[Any], ancestors: list[str]) -> None:
         """Own transforms first, then those of the parents from the inside out, then the stack's."""
         callbacks = [*own, *(one for urn in ancestors for one in self._resources.get(urn, ())), *self._stack]
         for callback in callbacks:
             request = rpc.resource_messages.TransformRequest(
-                type=goal.type,
-                name=goal.name,
-                custom=goal.custom,
-                parent=goal.parent,
-                properties=to_struct(goal.inputs),
-                options=_options(goal),
+                type=desired.type,
+                name=desired.name,
+                custom=desired.custom,
+                parent=desired.parent,
+                properties=to_struct(desired.inputs),
+                options=_options_message(desired),
             )
             answer = rpc.resource_messages.TransformResponse.FromString(self._call(callback, request))
             if answer.HasField("properties"):
-                goal.inputs = from_struct(answer.properties)
+                desired.inputs = from_struct(answer.properties)
             if answer.HasField("options"):
-                _take(goal, answer.options)
+                _apply_options(desired, answer.options)
 
     def apply_to_invoke(self, token: str, arguments: Properties, options: Any) -> tuple[Properties, Any]:
         for callback in self._invokes:
@@ -82,39 +82,39 @@ class Transforms:
             raise ProgramError(f"a transform failed: {error}") from error
 
 
-def _options(goal: DesiredState) -> Any:
+def _options_message(desired: DesiredState) -> Any:
     options = rpc.resource_messages.TransformResourceOptions(
-        depends_on=goal.dependencies,
-        ignore_changes=goal.ignore_changes,
-        replace_on_changes=goal.replace_on_changes,
-        version=goal.version,
-        aliases=[_alias(alias) for alias in goal.aliases],
-        provider=goal.provider,
-        plugin_download_url=goal.plugin_url,
-        deleted_with=goal.deleted_with,
-        additional_secret_outputs=goal.additional_secret_outputs,
-        providers=goal.providers,
-        hide_diff=goal.hide_diffs,
-        replace_with=goal.replace_with,
+        depends_on=desired.dependencies,
+        ignore_changes=desired.ignore_changes,
+        replace_on_changes=desired.replace_on_changes,
+        version=desired.version,
+        aliases=[_alias_message(alias) for alias in desired.aliases],
+        provider=desired.provider,
+        plugin_download_url=desired.plugin_url,
+        deleted_with=desired.deleted_with,
+        additional_secret_outputs=desired.additional_secret_outputs,
+        providers=desired.providers,
+        hide_diff=desired.hide_diffs,
+        replace_with=desired.replace_with,
     )
-    setattr(options, "import", goal.import_id)
+    setattr(options, "import", desired.import_id)
     for name, value in (
-        ("protect", goal.protect),
-        ("retain_on_delete", goal.retain_on_delete),
-        ("delete_before_replace", goal.delete_before_replace),
+        ("protect", desired.protect),
+        ("retain_on_delete", desired.retain_on_delete),
+        ("delete_before_replace", desired.delete_before_replace),
     ):
         if value is not None:
             setattr(options, name, value)
-    for verb, seconds in goal.custom_timeouts.items():
+    for verb, seconds in desired.custom_timeouts.items():
         setattr(options.custom_timeouts, verb, f"{seconds:g}s")
-    if goal.replacement_trigger is not None:
-        options.replacement_trigger.CopyFrom(to_wire(goal.replacement_trigger))
-    if goal.hooks:
-        options.hooks.CopyFrom(bindings_to_message(goal.hooks))
+    if desired.replacement_trigger is not None:
+        options.replacement_trigger.CopyFrom(to_wire(desired.replacement_trigger))
+    if desired.hooks:
+        options.hooks.CopyFrom(bindings_to_message(desired.hooks))
     return options
 
 
-def _alias(alias: AliasSpec) -> Any:
+def _alias_message(alias: AliasSpec) -> Any:
     if alias.urn:
         return rpc.alias_messages.Alias(urn=alias.urn)
     spec = rpc.alias_messages.Alias.Spec(name=alias.name, type=alias.type, stack=alias.stack, project=alias.project)
@@ -125,25 +125,27 @@ def _alias(alias: AliasSpec) -> Any:
     return rpc.alias_messages.Alias(spec=spec)
 
 
-def _take(goal: DesiredState, options: Any) -> None:
-    goal.dependencies = sorted(options.depends_on)
-    goal.ignore_changes = list(options.ignore_changes)
-    goal.replace_on_changes = list(options.replace_on_changes)
-    goal.version = options.version
-    goal.aliases = [alias_from_message(alias) for alias in options.aliases]
-    goal.provider = options.provider
-    goal.plugin_url = options.plugin_download_url
-    goal.deleted_with = options.deleted_with
-    goal.additional_secret_outputs = list(options.additional_secret_outputs)
-    goal.providers = dict(options.providers)
-    goal.hide_diffs = list(options.hide_diff)
-    goal.replace_with = list(options.replace_with)
-    goal.hooks = bindings_from_message(options.hooks)
-    goal.import_id = getattr(options, "import")
-    goal.protect = options.protect if options.HasField("protect") else None
-    goal.retain_on_delete = options.retain_on_delete if options.HasField("retain_on_delete") else None
-    goal.delete_before_replace = options.delete_before_replace if options.HasField("delete_before_replace") else None
-    goal.custom_timeouts = timeouts_from_message(options.custom_timeouts)
-    goal.replacement_trigger = (
-        from_wire(options.replacement_trigger) if options.HasField("replacement_trigger") else goal.replacement_trigger
+def _apply_options(desired: DesiredState, options: Any) -> None:
+    desired.dependencies = sorted(options.depends_on)
+    desired.ignore_changes = list(options.ignore_changes)
+    desired.replace_on_changes = list(options.replace_on_changes)
+    desired.version = options.version
+    desired.aliases = [alias_from_message(alias) for alias in options.aliases]
+    desired.provider = options.provider
+    desired.plugin_url = options.plugin_download_url
+    desired.deleted_with = options.deleted_with
+    desired.additional_secret_outputs = list(options.additional_secret_outputs)
+    desired.providers = dict(options.providers)
+    desired.hide_diffs = list(options.hide_diff)
+    desired.replace_with = list(options.replace_with)
+    desired.hooks = bindings_from_message(options.hooks)
+    desired.import_id = getattr(options, "import")
+    desired.protect = options.protect if options.HasField("protect") else None
+    desired.retain_on_delete = options.retain_on_delete if options.HasField("retain_on_delete") else None
+    desired.delete_before_replace = options.delete_before_replace if options.HasField("delete_before_replace") else None
+    desired.custom_timeouts = timeouts_from_message(options.custom_timeouts)
+    desired.replacement_trigger = (
+        from_wire(options.replacement_trigger)
+        if options.HasField("replacement_trigger")
+        else desired.replacement_trigger
     )

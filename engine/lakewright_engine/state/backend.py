@@ -19,9 +19,9 @@ import yaml
 from lakewright_engine.model.errors import StackNotFoundError, StateError, UnsupportedFeatureError
 from lakewright_engine.model.resources import StackSnapshot
 from lakewright_engine.state import files, locks
-from lakewright_engine.state.checkpoint import Codec, manager_of
+from lakewright_engine.state.checkpoint import Codec, secrets_manager_of
 from lakewright_engine.state.integrity import check_integrity, check_magic
-from lakewright_engine.state.names import check_stack_name, is_name
+from lakewright_engine.state.names import check_stack_name, is_valid_name
 from lakewright_engine.state.secrets import PassphraseManager
 
 ORGANIZATION = "organization"
@@ -87,7 +87,7 @@ class FileBackend:
     def manager(self, project: str, stack: str) -> PassphraseManager | None:
         """The secrets manager that the stack's checkpoint names, None if it names none."""
         checkpoint = self.checkpoint(project, stack) or {}
-        return manager_of(_latest(checkpoint) or {}, stack)
+        return secrets_manager_of(_latest(checkpoint) or {}, stack)
 
     @contextmanager
     def lock(self, project: str, stack: str) -> Generator[locks.HeldLock]:
@@ -107,7 +107,7 @@ class FileBackend:
         pattern = f"stacks/{project or '*'}/*.json"
         found = sorted([*self.root.glob(pattern), *self.root.glob(f"{pattern}.gz")])
         named = [(file.parent.name, file.name.split(".json")[0]) for file in found]
-        return [self._summary(of, name) for of, name in named if is_name(name)]
+        return [self._summary(of, name) for of, name in named if is_valid_name(name)]
 
     def check_new(self, project: str, stack: str) -> None:
         """Raises StateError if a stack of this name is there already, or cannot be."""
@@ -123,7 +123,7 @@ class FileBackend:
         """Forgets the stack. Raises StateError if it still has resources and `force` is not given."""
         checkpoint = self.checkpoint(project, stack)
         if checkpoint is None:
-            raise no_such_stack(stack)
+            raise stack_not_found(stack)
         with self.lock(project, stack):
             count = _resource_count(checkpoint)
             if count and not force:
@@ -146,7 +146,7 @@ class FileBackend:
         """
         checkpoint = self.checkpoint(project, stack)
         if checkpoint is None:
-            raise no_such_stack(stack)
+            raise stack_not_found(stack)
         exported: dict[str, Any] = {"version": checkpoint.get("version", 3)}
         if checkpoint.get("features"):
             exported["features"] = checkpoint["features"]
@@ -158,7 +158,7 @@ class FileBackend:
         Raises StateError for a damaged one, one of another stack (unless `force`), or one that is not whole.
         """
         if not self.exists(project, stack):
-            raise no_such_stack(stack)
+            raise stack_not_found(stack)
         self._check_exported(project, stack, exported, force=force)
         with self.lock(project, stack):
             self._replace(project, stack, exported)
@@ -177,7 +177,7 @@ class FileBackend:
             StackLockedError: Another process changes the stack.
         """
         if not self.exists(project, stack):
-            raise no_such_stack(stack)
+            raise stack_not_found(stack)
         with self.lock(project, stack):
             exported = self.export(project, stack)
             edit(exported["deployment"])
@@ -212,7 +212,7 @@ class FileBackend:
             StackNotFoundError: There is no such stack.
         """
         if not self.exists(project, stack):
-            raise no_such_stack(stack)
+            raise stack_not_found(stack)
         found = self._folder("history", project, stack).glob(f"{stack}-*.history.json*")
         ours = (".json", ".json.gz")
         return [_history_entry(file) for file in sorted(found, reverse=True) if file.name.endswith(ours)]
@@ -225,7 +225,7 @@ class FileBackend:
         now = time.time_ns()
         history = self._folder("history", project, stack)
         endings = checkpoint.name.removeprefix(stack)
-        with _explained(f"the history of stack '{stack}'"):
+        with _explain_write_error(f"the history of stack '{stack}'"):
             files.write(history / f"{stack}-{now}.history.json", _compact(update).encode())
             files.write(history / f"{stack}-{now}.checkpoint{endings}", checkpoint.read_bytes())
             copy = self._folder("backups", project, stack) / f"{stack}.{now}{endings}"
@@ -271,7 +271,7 @@ class FileBackend:
         content = f'{{{head}"checkpoint":{{"stack":{name},"latest":{deployment}}}}}'.encode()
         file = self._file(project, stack)
         meta = self.root / "meta.yaml"
-        with _explained(f"the state of stack '{stack}'"):
+        with _explain_write_error(f"the state of stack '{stack}'"):
             if not meta.is_file():
                 files.write(meta, b"version: 1\n")
             if file.is_file():
@@ -303,7 +303,7 @@ def _history_entry(file: Path) -> dict[str, Any]:
     return _json_object(content, f"the history entry {file}", "remove it")
 
 
-def no_such_stack(stack: str) -> StackNotFoundError:
+def stack_not_found(stack: str) -> StackNotFoundError:
     message = (
         f"no stack named '{stack}' found; `lakewright stack ls` lists the stacks, "
         f"`lakewright stack init --stack {stack}` makes one"
@@ -345,7 +345,7 @@ def _compact(value: Any) -> str:
 
 
 @contextmanager
-def _explained(what: str) -> Generator[None]:
+def _explain_write_error(what: str) -> Generator[None]:
     """Turn a failed write into a StateError that says what could not be saved."""
     try:
         yield

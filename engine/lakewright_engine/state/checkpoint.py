@@ -73,7 +73,7 @@ FIELDS = {
 }
 """JSON key -> field of ResourceState, in the order in which the CLI writes them."""
 
-_BLINDED = {SIGNATURE: SECRET, "ciphertext": "[secret]"}
+_REDACTED = {SIGNATURE: SECRET, "ciphertext": "[secret]"}
 """What this engine once wrote in the place of a secret replacement trigger."""
 
 ALWAYS_WRITTEN = ("urn", "custom", "type")
@@ -89,7 +89,7 @@ FEATURES = {
 }
 """JSON key of a resource -> the feature that a reader of the checkpoint must know (and then its version is 4)."""
 
-KEPT_APART = ("snippets", "extensions")
+PRESERVED_PARTS = ("snippets", "extensions")
 """Parts of a deployment that the engine does not know and writes back as they were."""
 
 
@@ -114,8 +114,8 @@ class Codec:
         if not isinstance(deployment, dict):
             raise StateError(f"the state of stack '{self._stack}' has no deployment: expected an object")
         body = cast("dict[str, Json]", deployment)
-        reader = _Reader(self._stack, manager_of(body, self._stack), self._ciphertexts)
-        self._kept = {key: body[key] for key in KEPT_APART if body.get(key)}
+        reader = _Reader(self._stack, secrets_manager_of(body, self._stack), self._ciphertexts)
+        self._kept = {key: body[key] for key in PRESERVED_PARTS if body.get(key)}
         try:
             return StackSnapshot(
                 resources=[reader.resource(item) for item in _list(body.get("resources"))],
@@ -160,7 +160,7 @@ class Codec:
         return text, 4 if features else 3, sorted(features)
 
 
-def manager_of(deployment: Json, stack: str) -> PassphraseManager | None:
+def secrets_manager_of(deployment: Json, stack: str) -> PassphraseManager | None:
     """The secrets manager that a deployment names, None if it names none; raises for one that is not a passphrase."""
     provider: dict[str, Json] = deployment.get("secrets_providers") or {}
     state: dict[str, Json] = provider.get("state") or {}
@@ -176,7 +176,7 @@ class _Written:
     def __init__(self, resource: ResourceState, salt: str, writer: _Writer) -> None:
         self._values = tuple(vars(resource).values())
         self._copy = replace(
-            resource, **{field.name: _copied(getattr(resource, field.name)) for field in fields(resource)}
+            resource, **{field.name: _deep_copy(getattr(resource, field.name)) for field in fields(resource)}
         )
         self._salt = salt
         body = writer.resource(self._copy)  # the copy: another thread may be changing the resource
@@ -207,7 +207,7 @@ class _Reader:
             if part in known:
                 known[part] = {key: self._value(item, (*place, part, key)) for key, item in known[part].items()}
         trigger = body.get("replacementTrigger")
-        if trigger == _BLINDED:
+        if trigger == _REDACTED:
             del known["replacement_trigger"]
         elif trigger is not None:
             known["replacement_trigger"] = self._value(trigger, (*place, "replacementTrigger"))
@@ -285,8 +285,8 @@ class _Writer:
         if isinstance(value, list):
             return [self._value(item, (*place, str(index))) for index, item in enumerate(value)]
         if isinstance(value, SecretValue):
-            return {SIGNATURE: SECRET, "ciphertext": self._ciphertext(_dump(_plain(value.value)), place)}
-        return _plain(value)
+            return {SIGNATURE: SECRET, "ciphertext": self._ciphertext(_dump(_to_plaintext_json(value.value)), place)}
+        return _to_plaintext_json(value)
 
     def _ciphertext(self, plaintext: str, place: tuple[str, ...]) -> str:
         salt, known, ciphertext = self._ciphertexts.get(place, ("", "", ""))
@@ -300,21 +300,21 @@ def _list(value: Json) -> list[dict[str, Json]]:
     return value or []
 
 
-def _plain(value: Value) -> Json:  # noqa: PLR0911 - one line a kind of value
+def _to_plaintext_json(value: Value) -> Json:  # noqa: PLR0911 - one line a kind of value
     """A value without encryption: what is not secret, and what stands inside a secret."""
     if isinstance(value, dict):
-        return {key: _plain(value[key]) for key in sorted(value)}
+        return {key: _to_plaintext_json(value[key]) for key in sorted(value)}
     if isinstance(value, list):
-        return [_plain(item) for item in value]
+        return [_to_plaintext_json(item) for item in value]
     if isinstance(value, SecretValue):
-        return {SIGNATURE: SECRET, "plaintext": _dump(_plain(value.value))}
+        return {SIGNATURE: SECRET, "plaintext": _dump(_to_plaintext_json(value.value))}
     if isinstance(value, Unknown):
         return UNKNOWN
     if isinstance(value, Asset):
         return value.wire
     if isinstance(value, ResourceReference):
         reference = {SIGNATURE: RESOURCE, "packageVersion": value.version, "urn": value.urn}
-        return reference if value.id is None else reference | {"id": _plain(value.id)}
+        return reference if value.id is None else reference | {"id": _to_plaintext_json(value.id)}
     return _number(value)
 
 
@@ -329,12 +329,12 @@ def _number(value: Json) -> Json:
     return value
 
 
-def _copied(value: Any) -> Any:
+def _deep_copy(value: Any) -> Any:
     """A copy down to the values that cannot change."""
     if isinstance(value, dict):
-        return {key: _copied(item) for key, item in cast("dict[str, Any]", value).items()}
+        return {key: _deep_copy(item) for key, item in cast("dict[str, Any]", value).items()}
     if isinstance(value, list):
-        return [_copied(item) for item in cast("list[Any]", value)]
+        return [_deep_copy(item) for item in cast("list[Any]", value)]
     return value
 
 

@@ -111,7 +111,7 @@ class Journal:
         with self._changed:
             resources = [*self._news.values()] + [old for old in self._olds if id(old) not in self._done]
             operations = [PendingOperation(op.resource, op.type) for op in self._operations]
-            return StackSnapshot(_under_new_names(resources), operations + self._kept_operations, self._metadata)
+            return StackSnapshot(_rename_references(resources), operations + self._kept_operations, self._metadata)
 
     def close(self) -> None:
         """Save what is not saved yet; raise what saving raised.
@@ -170,7 +170,7 @@ class Journal:
                 self._changed.notify_all()
 
 
-def _under_new_names(resources: list[ResourceState]) -> list[ResourceState]:
+def _rename_references(resources: list[ResourceState]) -> list[ResourceState]:
     """Lets states refer to renamed resources by their new URNs: no snapshot names a resource that is not in it."""
     renamed = {alias: state.urn for state in resources for alias in state.aliases}
     if not renamed:

@@ -23,7 +23,7 @@ from lakewright_engine.processes.process_identity import identity, is_running
 
 HEARTBEAT_SECONDS = 10
 DEAD_AFTER_SECONDS = 300
-PROBE = ".now-"
+PROBE_PREFIX = ".now-"
 """Begins the names of files that are made to see the time of a file server."""
 
 
@@ -35,7 +35,7 @@ class HolderStatus:
     remark: str = ""
 
 
-def claim(descriptor: int) -> dict[str, Any]:
+def claim_lock(descriptor: int) -> dict[str, Any]:
     """Lock the lock file of this process for as long as it lives; return what a reader needs to judge it.
 
     Args:
@@ -49,14 +49,14 @@ def claim(descriptor: int) -> dict[str, Any]:
     return found | {"file": _file_identity(os.fstat(descriptor))}
 
 
-def judge(file: Path, pid: object, host: object, claimed: object) -> HolderStatus:
+def check_holder(file: Path, pid: object, host: object, claimed: object) -> HolderStatus:
     """Judge the holder of a lock.
 
     Args:
         file: The lock file.
         pid: The holder's process id, in its own PID namespace.
         host: The holder's host name.
-        claimed: What `claim` returned to the holder; None for the Pulumi CLI, which says nothing.
+        claimed: What `claim_lock` returned to the holder; None for the Pulumi CLI, which says nothing.
 
     Raises:
         FileNotFoundError: The lock was released.
@@ -72,20 +72,20 @@ def judge(file: Path, pid: object, host: object, claimed: object) -> HolderStatu
         return HolderStatus(dead)
     if "heartbeat_seconds" not in theirs:  # a release without heartbeats
         return unknown
-    return judge_by_heartbeat(file)
+    return check_heartbeat(file)
 
 
-def judge_by_heartbeat(file: Path) -> HolderStatus:
+def check_heartbeat(file: Path) -> HolderStatus:
     """Judge the holder of a lock of ours by its last heartbeat alone. Raises FileNotFoundError if it was released."""
     # Not beside the locks: the CLI counts every file there as one.
-    silent = max(0, int(time_of(file.parent.parent) - file.stat().st_mtime))
+    silent = max(0, int(file_server_time(file.parent.parent) - file.stat().st_mtime))
     remark = f"its last heartbeat was {silent} s ago; {DEAD_AFTER_SECONDS} s after the last one it counts as dead"
     return HolderStatus(silent > DEAD_AFTER_SECONDS, remark)
 
 
-def time_of(folder: Path) -> float:
+def file_server_time(folder: Path) -> float:
     """Return the present time by the clock that stamps the files of a folder, which may be another machine's."""
-    descriptor, probe = tempfile.mkstemp(dir=folder, prefix=PROBE)
+    descriptor, probe = tempfile.mkstemp(dir=folder, prefix=PROBE_PREFIX)
     try:
         return os.fstat(descriptor).st_mtime
     finally:

@@ -24,7 +24,7 @@ from lakewright_engine.model.errors import StackLockedError
 from lakewright_engine.processes.process_identity import is_running
 from lakewright_engine.state import files, lock_holder
 
-_OURS = "lakewright-"
+_NAME_PREFIX = "lakewright-"
 """Begins the names of our locks, so that one whose content is lost is known to have a heartbeat."""
 _LEFTOVER = ".partial"
 
@@ -67,7 +67,7 @@ class HeldLock:
             os.utime(self._descriptor)
 
 
-def held(folder: Path) -> list[StackLock]:
+def list_locks(folder: Path) -> list[StackLock]:
     """The locks in the folder of a stack's locks, those that cannot be read too."""
     return [_read(file) for file in sorted(folder.glob("*.json"))] if folder.is_dir() else []
 
@@ -84,7 +84,7 @@ def hold(folder: Path, stack: str) -> Generator[HeldLock]:
     _refuse(folder, stack, except_for=None)
     files.make_folder(folder)
     _remove_leftovers(folder, lock_holder.DEAD_AFTER_SECONDS)
-    mine = folder / f"{_OURS}{uuid.uuid4()}.json"
+    mine = folder / f"{_NAME_PREFIX}{uuid.uuid4()}.json"
     # Not beside the locks: the CLI counts every file there as one.
     partial = folder.parent / f".{folder.name}.{mine.stem}{_LEFTOVER}"
     with os.fdopen(os.open(partial, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600), "w") as stream:
@@ -94,7 +94,7 @@ def hold(folder: Path, stack: str) -> Generator[HeldLock]:
             "username": _username(),
             "hostname": socket.gethostname(),
             "timestamp": datetime.now().astimezone().isoformat(),
-            "lakewright": lock_holder.claim(stream.fileno()),
+            "lakewright": lock_holder.claim_lock(stream.fileno()),
         }
         stream.write(json.dumps(content, separators=(",", ":")))
         stream.flush()
@@ -112,7 +112,7 @@ def hold(folder: Path, stack: str) -> Generator[HeldLock]:
 
 def cancel(folder: Path) -> list[StackLock]:
     """Removes every lock of the stack; answers what was removed."""
-    locks = held(folder)
+    locks = list_locks(folder)
     for lock in locks:
         lock.file.unlink(missing_ok=True)
     _remove_leftovers(folder, 0)
@@ -129,12 +129,12 @@ def _remove_leftovers(folder: Path, seconds: float) -> None:
     if not folder.is_dir():
         return
     lefts = [
-        *folder.parent.glob(f".{glob.escape(folder.name)}.{_OURS}*{_LEFTOVER}"),
-        *folder.parent.glob(f"{lock_holder.PROBE}*"),
+        *folder.parent.glob(f".{glob.escape(folder.name)}.{_NAME_PREFIX}*{_LEFTOVER}"),
+        *folder.parent.glob(f"{lock_holder.PROBE_PREFIX}*"),
         *folder.glob(f"*{_LEFTOVER}"),
-        *folder.glob(f"{lock_holder.PROBE}*"),
+        *folder.glob(f"{lock_holder.PROBE_PREFIX}*"),
     ]
-    now = lock_holder.time_of(folder.parent) if lefts else 0
+    now = lock_holder.file_server_time(folder.parent) if lefts else 0
     for left in lefts:
         with suppress(FileNotFoundError):
             if now - left.stat().st_mtime >= seconds:
@@ -159,7 +159,7 @@ def _heartbeat(lock: HeldLock) -> Generator[None]:
 
 
 def _refuse(folder: Path, stack: str, except_for: Path | None) -> None:
-    locks = [lock for lock in held(folder) if lock.file != except_for]
+    locks = [lock for lock in list_locks(folder) if lock.file != except_for]
     for lock in locks:
         if lock.abandoned:
             lock.file.unlink(missing_ok=True)
@@ -178,7 +178,7 @@ def _read(file: Path) -> StackLock:
         content = cast("dict[str, Any]", json.loads(file.read_text(encoding="utf-8")))
         pid, host = content["pid"], content["hostname"]
         text = f"created by {content['username']}@{host} (pid {pid}) at {content['timestamp']}"
-        judged = lock_holder.judge(file, pid, host, content.get("lakewright"))
+        judged = lock_holder.check_holder(file, pid, host, content.get("lakewright"))
     except FileNotFoundError:
         return StackLock(file, "just released")
     except (OSError, ValueError, KeyError, TypeError):
@@ -190,11 +190,11 @@ def _read(file: Path) -> StackLock:
 
 def _unreadable(file: Path) -> StackLock:
     text = "held by an unknown process: the file cannot be read"
-    if not file.name.startswith(_OURS):
+    if not file.name.startswith(_NAME_PREFIX):
         return StackLock(file, text)
     # A power cut may leave a lock empty. A living holder gives heartbeats all the same.
     try:
-        judged = lock_holder.judge_by_heartbeat(file)
+        judged = lock_holder.check_heartbeat(file)
     except FileNotFoundError:
         return StackLock(file, "just released")
     return StackLock(file, f"{text}; {judged.remark}", judged.is_dead)

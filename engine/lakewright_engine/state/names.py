@@ -10,18 +10,18 @@ _NAME = re.compile(r"(?!\.{1,2}$)[a-zA-Z0-9-_.]{1,100}")
 _EXPECTED = "expected 1 to 100 letters, digits, hyphens, underscores and periods, and neither `.` nor `..`"
 
 
-def is_name(text: str) -> bool:
+def is_valid_name(text: str) -> bool:
     """Return whether a stack or project may have this name."""
     return _NAME.fullmatch(text) is not None
 
 
 def check_stack_name(stack: str) -> None:
     """Raise StateError for a name that no stack can have."""
-    if not is_name(stack):
+    if not is_valid_name(stack):
         raise StateError(f"{stack!r} is not a stack name: {_EXPECTED}")
 
 
 def check_project_name(project: str, file: object) -> None:
     """Raise ProjectError for a name that no project can have."""
-    if not is_name(project):
+    if not is_valid_name(project):
         raise ProjectError(f"{file}: 'name' is {project!r}, which is not a project name: {_EXPECTED}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from lakewright_engine.display.property_diff import blinded
+from lakewright_engine.display.property_diff import redact_json
 from lakewright_engine.model.resources import Properties, SecretValue, Value
 from lakewright_engine.model.urns import ROOT_STACK_TYPE
 from lakewright_engine.state.backend import FileBackend
@@ -20,7 +20,7 @@ def stack_outputs(backend: FileBackend, project: str, stack: str, *, show_secret
     latest = backend.export(project, stack)["deployment"]
     resources: list[dict[str, Any]] = latest.get("resources") or []
     found = next((one for one in resources if one["type"] == ROOT_STACK_TYPE), dict[str, Any]())
-    return blinded(found.get("outputs") or {})
+    return redact_json(found.get("outputs") or {})
 
 
 def opened(value: Value) -> Any:

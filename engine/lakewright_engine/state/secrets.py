@@ -74,7 +74,7 @@ class PassphraseManager:
             )
         salt = os.urandom(SALT_BYTES)
         raw = _derive(phrase, salt)
-        text = f"v1:{base64.b64encode(salt).decode()}:{_seal(raw, PROOF)}"
+        text = f"v1:{base64.b64encode(salt).decode()}:{_encrypt(raw, PROOF)}"
         key = _key_of(text, phrase)
         key.preset(raw)
         return cls(text, stack, key)
@@ -89,10 +89,10 @@ class PassphraseManager:
 
     def encrypt(self, plaintext: str) -> str:
         """`v1:<nonce>:<ciphertext>`; another one each time."""
-        return _seal(self._key.get(self._stack), plaintext)
+        return _encrypt(self._key.get(self._stack), plaintext)
 
     def decrypt(self, ciphertext: str) -> str:
-        plaintext = _open(self._key.get(self._stack), ciphertext)
+        plaintext = _decrypt(self._key.get(self._stack), ciphertext)
         if plaintext is None:
             message = f"a secret of stack '{self._stack}' cannot be decrypted: it is damaged, or of another stack"
             raise SecretsError(message)
@@ -135,7 +135,7 @@ class _Key:
             if self._raw is None:
                 salt, proof = _split(self._salt) or (b"", "")
                 raw = _derive(self._phrase or "", salt)
-                self._raw = raw if _open(raw, proof) == PROOF else b""
+                self._raw = raw if _decrypt(raw, proof) == PROOF else b""
             return self._raw
 
 
@@ -164,7 +164,7 @@ def _derive(phrase: str, salt: bytes) -> bytes:
     return pbkdf2_hmac("sha256", phrase.encode(), salt, ROUNDS, KEY_BYTES)
 
 
-def _seal(key: bytes, plaintext: str) -> str:
+def _encrypt(key: bytes, plaintext: str) -> str:
     from cryptography.hazmat.primitives.ciphers.aead import AESGCM  # noqa: PLC0415 - only where secrets are touched
 
     nonce = os.urandom(NONCE_BYTES)
@@ -172,7 +172,7 @@ def _seal(key: bytes, plaintext: str) -> str:
     return f"v1:{base64.b64encode(nonce).decode()}:{base64.b64encode(sealed).decode()}"
 
 
-def _open(key: bytes, ciphertext: str) -> str | None:
+def _decrypt(key: bytes, ciphertext: str) -> str | None:
     """The plaintext, or None if it is no ciphertext of this key."""
     from cryptography.exceptions import InvalidTag  # noqa: PLC0415
     from cryptography.hazmat.primitives.ciphers.aead import AESGCM  # noqa: PLC0415

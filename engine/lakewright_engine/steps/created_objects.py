@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from lakewright_engine.model.errors import ProviderError
 from lakewright_engine.model.paths import parse_path
-from lakewright_engine.model.properties import plain
+from lakewright_engine.model.properties import plaintext_properties
 from lakewright_engine.model.resources import Properties, ResourceState
 from lakewright_engine.model.urns import package_of
 from lakewright_engine.providers.provider import Provider
@@ -23,7 +23,7 @@ NaturalId = Callable[[Properties], str]
 """The id that an object has, or would have, in its server; empty where the inputs do not fix it."""
 
 
-def _input(*names: str) -> NaturalId:
+def _from_inputs(*names: str) -> NaturalId:
     def of(inputs: Properties) -> str:
         found = [inputs.get(name) for name in names]
         return ":".join(str(part) for part in found) if all(isinstance(part, str) and part for part in found) else ""
@@ -31,7 +31,7 @@ def _input(*names: str) -> NaturalId:
     return of
 
 
-def _kubernetes(inputs: Properties) -> str:
+def _kubernetes_name(inputs: Properties) -> str:
     metadata = inputs.get("metadata")
     if not isinstance(metadata, dict) or not isinstance(metadata.get("name"), str):
         return ""
@@ -40,17 +40,17 @@ def _kubernetes(inputs: Properties) -> str:
 
 
 _BY_TYPE: dict[str, NaturalId] = {
-    "aws:iam/role:Role": _input("name"),
-    "aws:kms/alias:Alias": _input("name"),
-    "aws:iam/rolePolicy:RolePolicy": _input("role", "name"),
-    "aws:s3/bucket:Bucket": _input("bucket"),
+    "aws:iam/role:Role": _from_inputs("name"),
+    "aws:kms/alias:Alias": _from_inputs("name"),
+    "aws:iam/rolePolicy:RolePolicy": _from_inputs("role", "name"),
+    "aws:s3/bucket:Bucket": _from_inputs("bucket"),
 }
 _BY_PACKAGE: dict[str, NaturalId] = {
-    "aws": _input("bucket"),  # what configures a bucket is known by the bucket's name
-    "kubernetes": _kubernetes,
+    "aws": _from_inputs("bucket"),  # what configures a bucket is known by the bucket's name
+    "kubernetes": _kubernetes_name,
 }
 
-_MADE_WITH = {
+_SET_ON_CREATE = {
     "aws:iam/role:Role": {
         "assumeRolePolicy",
         "description",
@@ -62,18 +62,18 @@ _MADE_WITH = {
     "aws:s3/bucket:Bucket": {"tags"},
 }
 """What tells an object of the type from a stranger's: properties that are set with its creation."""
-_SET_LATER = {"aws:s3/bucket:Bucket": {"tags"}}
+_SET_AFTER_CREATE = {"aws:s3/bucket:Bucket": {"tags"}}
 """Those of them that a killed creation may have left unset."""
-_FORCED = ("forceDestroy", "forceDetachPolicies")
+_FORCE_OPTIONS = ("forceDestroy", "forceDetachPolicies")
 """Options that let a deletion destroy more than was created."""
 
 
 def natural_id(type_: str, inputs: Properties) -> str:
     find = _BY_TYPE.get(type_) or _BY_PACKAGE.get(package_of(type_))
-    return find(plain(inputs)) if find is not None else ""
+    return find(plaintext_properties(inputs)) if find is not None else ""
 
 
-def take_over(
+def adopt(
     provider: Provider, new: ResourceState, left: ResourceState, replaced_id: str
 ) -> tuple[str, Properties] | None:
     """The id and outputs of what an interrupted creation left, brought to the wanted inputs; None if it left nothing.
@@ -85,14 +85,14 @@ def take_over(
     if not object_id or object_id == replaced_id or object_id != natural_id(left.type, left.inputs):
         return None
     try:
-        there = _found(provider, replace(left, urn=new.urn), new.inputs)
+        there = _read_object(provider, replace(left, urn=new.urn), new.inputs)
     except ProviderError as error:
         raise ProviderError(
             f"a run was killed while creating {new.urn}; looking for what it left, {object_id}, failed: {error}"
         ) from error
     if there is None:
         return None
-    strange = foreign(provider, left, there)
+    strange = mismatched_properties(provider, left, there)
     if strange:
         raise ProviderError(
             f"a run was killed while creating {new.urn}, and {object_id} exists, but it is not what that run would "
@@ -104,34 +104,34 @@ def take_over(
     return there.id, provider.update(there, new, False)
 
 
-def left_behind(provider: Provider, left: ResourceState) -> ResourceState | None:
+def find_created_object(provider: Provider, left: ResourceState) -> ResourceState | None:
     """The object of an interrupted creation as a resource of its own; None if there is none of that name.
 
     For what looks at the state without a program. The creation's inputs must imply a natural id. Nothing has used the
     object yet, so that its deletion need not force anything.
     """
-    found = _found(provider, left, left.inputs)
+    found = _read_object(provider, left, left.inputs)
     if found is None:
         return None
     for properties in (found.inputs, found.outputs):
-        properties.update({key: False for key in _FORCED if properties.get(key)})
+        properties.update({key: False for key in _FORCE_OPTIONS if properties.get(key)})
     return found
 
 
-def foreign(provider: Provider, left: ResourceState, found: ResourceState) -> list[str]:
+def mismatched_properties(provider: Provider, left: ResourceState, found: ResourceState) -> list[str]:
     """The properties in which `found` is not what the interrupted creation would have made; empty if it may be."""
     if package_of(left.type) == "kubernetes":
-        return [f"metadata.{part}" for part in ("labels", "annotations") if not _contained(part, left, found)]
-    telling = _MADE_WITH.get(left.type)
+        return [f"metadata.{part}" for part in ("labels", "annotations") if not _is_contained(part, left, found)]
+    telling = _SET_ON_CREATE.get(left.type)
     if telling is None:
         return []
-    unset = {key for key in _SET_LATER.get(left.type, ()) if not found.outputs.get(key)}
+    unset = {key for key in _SET_AFTER_CREATE.get(left.type, ()) if not found.outputs.get(key)}
     diff = resource_diff(provider, found.urn, found, left.inputs, [])
     changed = {str(parse_path(path)[0]) for path in (*diff.keys, *diff.replace_keys, *(diff.detailed or ()))}
     return sorted(changed & telling - unset)
 
 
-def _found(provider: Provider, left: ResourceState, inputs: Properties) -> ResourceState | None:
+def _read_object(provider: Provider, left: ResourceState, inputs: Properties) -> ResourceState | None:
     found = provider.read(left.urn, natural_id(left.type, left.inputs), inputs, {})
     if not found.id:
         return None
@@ -139,12 +139,12 @@ def _found(provider: Provider, left: ResourceState, inputs: Properties) -> Resou
     return replace(left, id=found.id, inputs=dict(there), outputs=found.outputs)
 
 
-def _contained(part: str, left: ResourceState, found: ResourceState) -> bool:
+def _is_contained(part: str, left: ResourceState, found: ResourceState) -> bool:
     wanted, there = (_metadata(properties, part) for properties in (left.inputs, found.outputs))
     return all(there.get(key) == value for key, value in wanted.items())
 
 
 def _metadata(properties: Properties, part: str) -> Properties:
-    metadata = plain(properties).get("metadata")
+    metadata = plaintext_properties(properties).get("metadata")
     found = metadata.get(part) if isinstance(metadata, dict) else None
     return found if isinstance(found, dict) else {}

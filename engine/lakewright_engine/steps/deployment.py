@@ -28,7 +28,7 @@ from lakewright_engine.providers.registry import Registry
 from lakewright_engine.registration.callbacks import Callbacks
 from lakewright_engine.registration.hooks import Hooks
 from lakewright_engine.state.journal import Journal
-from lakewright_engine.steps.created_objects import take_over
+from lakewright_engine.steps.created_objects import adopt
 from lakewright_engine.steps.targets import TargetScope
 
 
@@ -81,7 +81,7 @@ class Deployment:
         self._under_way = 0
         self.callbacks = Callbacks()
         self.hooks = Hooks(self.callbacks, self.events, self.stopped, dry_run=self.dry_run)
-        self._condemned: set[str] = set()
+        self._marked_deleted: set[str] = set()
         self.deleted_early: set[int] = set()
         """Identities of pending deletions that a delete-before-replace has carried out."""
         self.news: dict[str, ResourceState] = {}
@@ -164,7 +164,7 @@ class Deployment:
                 self._under_way -= 1
                 self._settled.notify_all()
 
-    def let_hooks_run(self) -> None:
+    def wait_for_hooks(self) -> None:
         """Waits, where there are hooks, until no step is under way: until then the program must live."""
         if self.hooks.registered:
             with self._settled:
@@ -177,7 +177,7 @@ class Deployment:
         except HookError as error:
             self.fail(str(error), step.urn)
 
-    def component_done(self, step: DeploymentStep) -> None:
+    def finish_component(self, step: DeploymentStep) -> None:
         """Runs the hooks after the creation or the update of a component: it is over when its outputs are known."""
         kind = _AFTER_COMPONENT.get(step.op)
         if kind is not None and not step.state.custom and not self.stopped.is_set():
@@ -193,7 +193,7 @@ class Deployment:
 
     def same(self, step: DeploymentStep, *, silent: bool = False) -> None:
         """Keeps the object; the program's options are taken over. `silent` for one that was just imported."""
-        old, new = _both(step)
+        old, new = _old_and_new(step)
 
         def apply() -> None:
             new.id = old.id
@@ -263,18 +263,20 @@ class Deployment:
         try:
             found = None
             if left is not None and not self.dry_run:
-                found = take_over(provider, new, left, step.old.id if step.old is not None else "")
+                found = adopt(provider, new, left, step.old.id if step.old is not None else "")
             if found is not None:
                 new.id, new.outputs = found
                 return None
-            new.id, new.outputs = self.hooks.retried("create", step, lambda: provider.create(new, self.dry_run))
+            new.id, new.outputs = self.hooks.run_with_retries(
+                "create", step, lambda: provider.create(new, self.dry_run)
+            )
         except InitializationError as failed:
             new.id, new.outputs, new.init_errors = failed.object_id, failed.outputs, failed.reasons
             return failed
         return None
 
     def update(self, step: DeploymentStep) -> None:
-        old, new = _both(step)
+        old, new = _old_and_new(step)
 
         def apply() -> None:
             new.id, new.created = old.id, old.created
@@ -290,7 +292,9 @@ class Deployment:
                 provider = self.provider_of(new)
                 pending = self._begin(new, "updating")
                 try:
-                    new.outputs = self.hooks.retried("update", step, lambda: provider.update(old, new, self.dry_run))
+                    new.outputs = self.hooks.run_with_retries(
+                        "update", step, lambda: provider.update(old, new, self.dry_run)
+                    )
                 except InitializationError as failed:
                     new.outputs, new.init_errors, failure = failed.outputs, failed.reasons, failed
                 except EngineError:
@@ -330,7 +334,7 @@ class Deployment:
                 provider = self.provider_of(old)
                 pending = self._begin(old, "deleting")
                 try:
-                    self.hooks.retried("delete", step, lambda: provider.delete(old))
+                    self.hooks.run_with_retries("delete", step, lambda: provider.delete(old))
                 except EngineError:
                     self.journal.finish(pending)
                     raise
@@ -345,23 +349,23 @@ class Deployment:
     def _calls_provider(self, old: ResourceState) -> bool:
         if self.dry_run or not old.custom or is_provider_type(old.type):
             return False
-        return not (old.external or old.retain_on_delete or old.deleted_with in self._condemned)
+        return not (old.external or old.retain_on_delete or old.deleted_with in self._marked_deleted)
 
-    def condemn(self, urns: set[str]) -> None:
+    def mark_deleted(self, urns: set[str]) -> None:
         """Note what this run deletes: a resource that is `deletedWith` one of them needs no call of its own."""
         with self._lock:
-            self._condemned |= urns
+            self._marked_deleted |= urns
 
-    def pardon(self, urn: str) -> None:
+    def unmark_deleted(self, urn: str) -> None:
         """Take back that a resource is deleted: it was deleted early and is made anew."""
         with self._lock:
-            self._condemned.discard(urn)
+            self._marked_deleted.discard(urn)
 
     def _begin(self, state: ResourceState, operation: str) -> PendingOperation | None:
         return None if self.dry_run else self.journal.begin(state, operation)
 
 
-def _both(step: DeploymentStep) -> tuple[ResourceState, ResourceState]:
+def _old_and_new(step: DeploymentStep) -> tuple[ResourceState, ResourceState]:
     assert step.old is not None
     assert step.new is not None
     return step.old, step.new

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from lakewright_engine.model.errors import EngineError
-from lakewright_engine.steps.created_objects import foreign, left_behind, natural_id
+from lakewright_engine.steps.created_objects import find_created_object, mismatched_properties, natural_id
 from lakewright_engine.steps.deployment import Deployment
 
 
-def refuse_unfindable(deployment: Deployment) -> None:
+def refuse_unrecoverable(deployment: Deployment) -> None:
     """Only the program's provider can tell what some interrupted creations left: destroying would forget it."""
     lost = [urn for urn, left in deployment.pending_creates.items() if not natural_id(left.type, left.inputs)]
     if lost:
@@ -21,15 +21,15 @@ def refuse_unfindable(deployment: Deployment) -> None:
         )
 
 
-def recover(deployment: Deployment) -> None:
+def recover_created_objects(deployment: Deployment) -> None:
     """Takes what interrupted creations left into the state, where it is found; `up` does so as it registers."""
     for urn, left in deployment.pending_creates.items():
         if not natural_id(left.type, left.inputs):
             continue
         provider = deployment.provider_of(left)
-        found = left_behind(provider, left)
+        found = find_created_object(provider, left)
         known = deployment.olds.get(urn)
-        strange = foreign(provider, left, found) if found is not None else []
+        strange = mismatched_properties(provider, left, found) if found is not None else []
         if found is not None and strange:
             message = (
                 f"{found.id} is left alone: the interrupted run would have made it with other {', '.join(strange)}"

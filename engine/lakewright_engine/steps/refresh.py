@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 
 from lakewright_engine.model.errors import DeploymentStoppedError, InitializationError
-from lakewright_engine.model.properties import mark_secrets, same
+from lakewright_engine.model.properties import is_equal, mark_secrets
 from lakewright_engine.model.resources import ResourceState
 from lakewright_engine.model.step import DeploymentStep, Diff
 from lakewright_engine.model.urns import is_default_provider, is_provider_type
@@ -19,15 +19,15 @@ def refresh(deployment: Deployment) -> None:
     """Refreshes the deployment's resources in place; gone objects leave the state."""
     refreshed = {id(state) for state in deployment.scope.refreshed(deployment.resources)}
     with ThreadPoolExecutor(max_workers=deployment.parallel, thread_name_prefix="refresh") as pool:
-        found = list(pool.map(partial(_refreshed, deployment, refreshed), deployment.resources))
+        found = list(pool.map(partial(_refresh_resource, deployment, refreshed), deployment.resources))
     if deployment.stopped.is_set():
         return
-    resources = _consistent([state for state in found if state is not None])
+    resources = _remove_dangling_references([state for state in found if state is not None])
     deployment.use(resources)
     deployment.journal.rebase(resources)
 
 
-def _refreshed(deployment: Deployment, refreshed: set[int], old: ResourceState) -> ResourceState | None:
+def _refresh_resource(deployment: Deployment, refreshed: set[int], old: ResourceState) -> ResourceState | None:
     if is_default_provider(old.urn) or id(old) not in refreshed:
         return old
     step = DeploymentStep("refresh", old, old, logical=False, result="same")
@@ -61,8 +61,8 @@ def _read(deployment: Deployment, step: DeploymentStep, old: ResourceState) -> N
     kept_inputs = mark_secrets(inputs, old.inputs) if inputs is not None else old.inputs
     new = replace(old, id=object_id, outputs=outputs, inputs=kept_inputs, init_errors=init_errors)
     deployment.mark_secrets(new)
-    unchanged = same(dict(new.outputs), dict(old.outputs))
-    if not unchanged or not same(dict(new.inputs), dict(old.inputs)):
+    unchanged = is_equal(dict(new.outputs), dict(old.outputs))
+    if not unchanged or not is_equal(dict(new.inputs), dict(old.inputs)):
         new.modified = now()
     elif inputs is not None and object_id == old.id and init_errors == old.init_errors:
         # All of it is as the state has it, but perhaps for what is secret: the provider need not be asked for a diff.
@@ -78,7 +78,7 @@ def _read(deployment: Deployment, step: DeploymentStep, old: ResourceState) -> N
     step.result = "update" if diff.changes == "some" else "same"
 
 
-def _consistent(resources: list[ResourceState]) -> list[ResourceState]:
+def _remove_dangling_references(resources: list[ResourceState]) -> list[ResourceState]:
     """Takes out what refers to resources that are gone, and the empty property dependencies, as the CLI does."""
     known: set[str] = set()
     parents: dict[str, str] = {}

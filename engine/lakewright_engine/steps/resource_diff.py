@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from lakewright_engine.model.paths import contains, parse_path, with_ignored
-from lakewright_engine.model.properties import plain, same
+from lakewright_engine.model.paths import apply_ignore_changes, contains, parse_path
+from lakewright_engine.model.properties import is_equal, plaintext_properties
 from lakewright_engine.model.resources import Properties, ResourceState
 from lakewright_engine.model.step import Diff
 from lakewright_engine.providers.provider import Provider
@@ -16,18 +16,21 @@ def resource_diff(provider: Provider, urn: str, old: ResourceState, inputs: Prop
     diff = provider.diff(urn, old, inputs, ignore)
     if diff.changes != "unknown":
         return diff
-    before, after = plain(old.inputs), plain(with_ignored(inputs, old.inputs, ignore))
+    before, after = (
+        plaintext_properties(old.inputs),
+        plaintext_properties(apply_ignore_changes(inputs, old.inputs, ignore)),
+    )
     keys = [
         key
         for key in sorted({*before, *after})
-        if key not in before or key not in after or not same(before[key], after[key])
+        if key not in before or key not in after or not is_equal(before[key], after[key])
     ]
     kinds = {key: "add" if key not in before else "delete" if key not in after else "update" for key in keys}
     detailed = {key: (kind, True) for key, kind in kinds.items()}
     return replace(diff, changes="some" if keys or diff.replace_keys else "none", keys=keys, detailed=detailed or None)
 
 
-def with_replace_on_changes(diff: Diff, paths: list[str], init_errors: list[str]) -> Diff:
+def apply_replace_on_changes(diff: Diff, paths: list[str], init_errors: list[str]) -> Diff:
     """The difference, a replacement where it touches one of the `paths` (replaceOnChanges)."""
     wanted = [parse_path(text) for text in paths]
     if not wanted or (diff.changes != "some" and not init_errors):

@@ -77,7 +77,7 @@ class TargetScope:
         follows = self.target_dependents if self.targets else self.exclude_dependents
         with self._lock:
             is_meant = patterns.matches(state.urn) or (
-                follows and any(urn in self._reached or patterns.matches(urn) for urn in needs(state))
+                follows and any(urn in self._reached or patterns.matches(urn) for urn in required_urns(state))
             )
             is_implicit = is_provider_type(state.type) or state.type == ROOT_STACK_TYPE
             if is_meant and (self.targets or not is_implicit):
@@ -89,10 +89,10 @@ class TargetScope:
         with self._lock:
             self._skipped.add(urn)
 
-    def skipped_needs(self, state: ResourceState) -> list[str]:
+    def skipped_dependencies(self, state: ResourceState) -> list[str]:
         """Return the resources that a resource needs and that are not created."""
         with self._lock:
-            return sorted(needs(state) & self._skipped)
+            return sorted(required_urns(state) & self._skipped)
 
     def refreshed(self, resources: Sequence[ResourceState]) -> list[ResourceState]:
         """Return the resources of the state to refresh. A dependent by its provider alone is none here."""
@@ -113,13 +113,13 @@ class TargetScope:
         self.excludes.refuse_unknown(everything)
 
 
-def needs(state: ResourceState) -> set[str]:
+def required_urns(state: ResourceState) -> set[str]:
     """Return the URNs of everything that must exist while the resource does."""
     provider = {split_reference(state.provider)[0]} if state.provider else set[str]()
     return {urn for _, urn in references(state)} | provider
 
 
-def in_dependency_order(resources: Sequence[ResourceState]) -> list[ResourceState]:
+def sort_by_dependency(resources: Sequence[ResourceState]) -> list[ResourceState]:
     """Move resources behind what they need, and change the order as little as possible.
 
     An operation on a part of the stack leaves old states between new ones: their dependencies need not be those that

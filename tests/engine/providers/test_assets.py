@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from lakewright_engine.model.assets import with_contents, with_hashes
+from lakewright_engine.model.assets import add_hashes, restore_contents
 from lakewright_engine.model.errors import ProgramError
 from lakewright_engine.model.gotar import write_tar
 from lakewright_engine.model.resources import Asset, SecretValue
@@ -52,7 +52,7 @@ def tar_digest(*members: tuple[str, bytes]) -> str:
 
 
 def hash_of(value: Asset, folder: Path) -> str:
-    found = with_hashes({"x": SecretValue([value])}, folder)["x"]
+    found = add_hashes({"x": SecretValue([value])}, folder)["x"]
     assert isinstance(found, SecretValue)
     assert isinstance(found.value, list)
     assert isinstance(found.value[0], Asset)
@@ -86,12 +86,12 @@ def test_an_archive_file_is_hashed_as_it_is(tmp_path: Path) -> None:
 
 def test_an_asset_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(ProgramError, match=rf"policy\.txt.*relative paths start at {tmp_path}"):
-        with_hashes({"x": asset(path="policy.txt")}, tmp_path)
+        add_hashes({"x": asset(path="policy.txt")}, tmp_path)
 
 
 def test_contents_that_a_provider_leaves_out_are_restored() -> None:
     given = {"policy": asset(text="long", hash="1"), "other": asset(text="o", hash="2")}
-    found = with_contents(
+    found = restore_contents(
         {"policy": asset(hash="1"), "strange": asset(hash="3"), "n": 1}, {"deep": list(given.values())}
     )
     assert found == {"policy": given["policy"], "strange": asset(hash="3"), "n": 1}

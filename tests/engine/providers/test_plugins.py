@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from lakewright_engine.processes.crashes import describe_end
+from lakewright_engine.processes.crashes import describe_exit
 from stackrunner import Outcome, Stack
 
 SOURCE = Path(__file__).parents[1] / "talkative"
@@ -182,4 +182,4 @@ def test_in_a_sandbox_its_own_providers_come_first(tmp_path: Path) -> None:
     ],
 )
 def test_the_end_of_a_plugin_in_a_sentence(code: int, output: list[str], expected: str) -> None:
-    assert expected in describe_end("provider 'x'", code, output)
+    assert expected in describe_exit("provider 'x'", code, output)

@@ -26,7 +26,7 @@ def test_creations_of_a_state_come_without_secrets() -> None:
     state = StackSnapshot(
         [], [PendingOperation(resource("urn:a"), "creating"), PendingOperation(resource("b"), "deleting")]
     )
-    assert interrupted_creations.of_snapshot(state) == [
+    assert interrupted_creations.from_snapshot(state) == [
         {"urn": "urn:a", "type": TYPE, "inputs": {"name": "main", "credential": "[secret]"}}
     ]
 
@@ -36,34 +36,34 @@ def test_creations_that_were_carried_out_are_left_out() -> None:
     state = StackSnapshot(
         [resource("made", id="1"), resource("replaced", id="2", pending_replacement=True)], operations
     )
-    assert [one["urn"] for one in interrupted_creations.of_snapshot(state)] == ["replaced"]
+    assert [one["urn"] for one in interrupted_creations.from_snapshot(state)] == ["replaced"]
 
 
 def test_creations_of_an_exported_state() -> None:
     operations = [{"resource": exported(urn), "type": "creating"} for urn in ("made", "lost")]
     deployment = {"resources": [exported("made", id="1")], "pending_operations": operations}
-    assert interrupted_creations.of_export(deployment) == [
+    assert interrupted_creations.from_export(deployment) == [
         {"urn": "lost", "type": TYPE, "inputs": {"name": "main", "credential": {"external_id": "[secret]"}}}
     ]
     before = {"resources": [], "pending_operations": operations}
-    cleared = interrupted_creations.without_carried_out(deployment, before)
+    cleared = interrupted_creations.remove_completed(deployment, before)
     assert cleared is not None
     assert [one["resource"]["urn"] for one in cleared["pending_operations"]] == ["lost"]
-    assert interrupted_creations.without_carried_out(cleared, before) is None
+    assert interrupted_creations.remove_completed(cleared, before) is None
 
 
 def test_creations_that_the_run_then_deleted_are_settled() -> None:
     operations = [{"resource": exported(urn), "type": "creating"} for urn in ("deleted", "lost")]
     before = {"resources": [exported("deleted", id="1")], "pending_operations": operations}
     after = {"resources": [], "pending_operations": operations}
-    cleared = interrupted_creations.without_carried_out(after, before)
+    cleared = interrupted_creations.remove_completed(after, before)
     assert cleared is not None
     assert [one["resource"]["urn"] for one in cleared["pending_operations"]] == ["lost"]
 
 
 def test_file_is_for_this_user_alone() -> None:
-    with interrupted_creations.handed_over([{"urn": "urn:a"}]) as environment:
-        file = Path(environment[interrupted_creations.FILE])
+    with interrupted_creations.write_environment([{"urn": "urn:a"}]) as environment:
+        file = Path(environment[interrupted_creations.ENVIRONMENT_VARIABLE])
         assert stat.S_IMODE(file.stat().st_mode) == 0o600
         assert json.loads(file.read_text()) == [{"urn": "urn:a"}]
     assert not file.exists()

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from lakewright_engine.model.errors import EngineError
 from lakewright_engine.model.resources import ResourceState, StackSnapshot
-from lakewright_engine.planning.deletes import expect_nothing_left
+from lakewright_engine.planning.deletes import check_nothing_left
 from lakewright_engine.planning.deletion_order import Dependencies, deletion_batches
 from lakewright_engine.state.journal import Journal
 
@@ -55,6 +55,6 @@ def test_a_destroy_that_leaves_resources_is_an_error() -> None:
         scope=SimpleNamespace(is_limited=False),
     )
     with pytest.raises(EngineError, match=r"has left 1 resource\(s\) in the state; run it again:\n  \* a"):
-        expect_nothing_left(run)
+        check_nothing_left(run)
     run.dry_run = True
-    expect_nothing_left(run)
+    check_nothing_left(run)

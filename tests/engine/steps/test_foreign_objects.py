@@ -11,7 +11,7 @@ import pytest
 from aws_programs import TRUST, client, stack_program
 from lakewright_engine.model.resources import PendingOperation, ResourceState, StackSnapshot
 from lakewright_engine.providers.provider import Provider
-from lakewright_engine.steps.created_objects import foreign
+from lakewright_engine.steps.created_objects import mismatched_properties
 from stackrunner import Stack
 
 OTHER_TRUST = TRUST.replace("123456789012", "210987654321")
@@ -84,4 +84,4 @@ def test_what_no_run_has_used_is_not_emptied(tmp_path: Path, sandbox: object) ->
 def test_kubernetes_objects_are_told_by_their_labels(labels: dict[str, Any], expected: list[str]) -> None:
     left = ResourceState("urn:x", "kubernetes:core/v1:Namespace", True, inputs={"metadata": {"labels": {"a": "1"}}})
     found = replace(left, id="x", outputs={"metadata": {"labels": labels}})
-    assert foreign(Provider("kubernetes", None), left, found) == expected
+    assert mismatched_properties(Provider("kubernetes", None), left, found) == expected

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from lakewright_engine.model.resources import ResourceState, StackSnapshot
 from lakewright_engine.state.integrity import check_integrity
-from lakewright_engine.steps.targets import UrnPatterns, in_dependency_order
+from lakewright_engine.steps.targets import UrnPatterns, sort_by_dependency
 from programs.options import HEADER
 from stackrunner import Stack
 
@@ -34,9 +34,9 @@ def test_kept_states_come_behind_what_they_need() -> None:
         ResourceState(urn=urn, type="store:File", custom=True, dependencies=names[number + 1 : number + 2])
         for number, urn in enumerate(names)
     ]
-    ordered = in_dependency_order(chain)
+    ordered = sort_by_dependency(chain)
     check_integrity("dev", StackSnapshot(ordered))
-    assert in_dependency_order(ordered) == ordered
+    assert sort_by_dependency(ordered) == ordered
 
 
 def test_a_target_may_lose_its_place_before_a_dependent(tmp_path: Path) -> None:

@@ -268,7 +268,7 @@ def _agreed(choice: Choice, operation: Operation, *, diff: bool) -> bool:
 
 def _run(choice: Choice, operation: Operation, *, diff: bool, as_json: bool) -> Result:
     from lakewright_engine.display.lines import Display  # noqa: PLC0415
-    from lakewright_engine.display.report import SAID, OperationReport  # noqa: PLC0415
+    from lakewright_engine.display.report import MESSAGE_PREFIXES, OperationReport  # noqa: PLC0415
     from rich.console import Console  # noqa: PLC0415
 
     if as_json:
@@ -277,7 +277,7 @@ def _run(choice: Choice, operation: Operation, *, diff: bool, as_json: bool) -> 
             result = choice.engine.run(operation, report.take)
         except Exception as error:
             raise Broken(report) from error
-        noted = [one for one in report.messages if one.startswith(SAID) and one not in result.messages]
+        noted = [one for one in report.messages if one.startswith(MESSAGE_PREFIXES) and one not in result.messages]
         report.messages, report.changes = [*result.messages, *noted], result.changes
         printed = report.to_json(result.outputs, result.exit)
         if isinstance(choice.engine, Validating):

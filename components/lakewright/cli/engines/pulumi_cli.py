@@ -32,7 +32,7 @@ class PulumiCli:
         """Raises CliFailed if the CLI could not begin; what happens to resources is told by events and the result."""
         from lakewright_engine import Result  # noqa: PLC0415 - `--help` needs neither engine
         from lakewright_engine.display.report import OperationReport  # noqa: PLC0415
-        from lakewright_engine.state.backend import no_such_stack  # noqa: PLC0415
+        from lakewright_engine.state.backend import stack_not_found  # noqa: PLC0415
         from pulumi import automation  # noqa: PLC0415
 
         from lakewright.cli.engines.pulumi_process import PulumiInOwnSession  # noqa: PLC0415
@@ -53,7 +53,7 @@ class PulumiCli:
             )
             stack = automation.Stack.select(operation.stack, workspace)
         except automation.StackNotFoundError as error:
-            raise no_such_stack(operation.stack) from error
+            raise stack_not_found(operation.stack) from error
         except automation.CommandError as error:
             raise CliFailed(*_said(error)) from error
         result = Result(0)
@@ -94,7 +94,7 @@ def pending_creations(stack: Stack, *, clears: bool) -> Generator[dict[str, str]
     before = dict(stack.export_stack().deployment or {})
     has_failed = True
     try:
-        with pending.handed_over(pending.of_export(before)) as environment:
+        with pending.write_environment(pending.from_export(before)) as environment:
             yield environment
         has_failed = False
     finally:
@@ -112,7 +112,7 @@ def _clear_carried_out(stack: Stack, before: dict[str, Any]) -> None:
     from pulumi.automation import Deployment  # noqa: PLC0415
 
     after = stack.export_stack()
-    cleared = pending.without_carried_out(after.deployment or {}, before)
+    cleared = pending.remove_completed(after.deployment or {}, before)
     if cleared is not None and stack.export_stack().deployment == after.deployment:
         stack.import_stack(Deployment(version=after.version, deployment=cleared))
 
