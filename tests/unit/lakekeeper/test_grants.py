@@ -9,14 +9,14 @@ import httpx
 import pytest
 from lakewright.lakekeeper.api.connection.client import Client
 from lakewright.lakekeeper.api.connection.errors import Forbidden, NoSuchPath, NotAuthenticated
-from lakewright.lakekeeper.api.connection.privileges import Held, Object
+from lakewright.lakekeeper.api.connection.privileges import GrantEntry, Object
 from lakewright.lakekeeper.api.connection.retry import RetryPolicy
 from lakewright.lakekeeper.api.connection.server import ServerRef
 from lakewright.lakekeeper.api.connection.versions import server_of
 from lakewright.lakekeeper.api.management import grants, permissions
 from lakewright.lakekeeper.provider.ownership_conflicts import Claim, Claims
 
-ANN = Held("select", "user", "oidc~ann")
+ANN = GrantEntry("select", "user", "oidc~ann")
 WAREHOUSE = Object("warehouse", warehouse_id="w", project_id="p")
 
 OBJECTS = [
@@ -114,13 +114,13 @@ def error(kind: str, status: int) -> tuple[int, Any]:
     return status, {"error": {"message": "no", "type": kind, "code": status, "stack": []}}
 
 
-def held(*some: Held) -> tuple[int, Any]:
+def held(*some: GrantEntry) -> tuple[int, Any]:
     return 200, {"assignments": [{"type": one.privilege, one.kind: one.principal} for one in some]}
 
 
 def test_a_rejected_batch_is_read_and_sent_again_without_what_is_done() -> None:
     asked: list[Any] = []
-    bob = Held("describe", "role", "r")
+    bob = GrantEntry("describe", "role", "r")
     answers = [held(), error("TupleAlreadyExistsError", 409), held(ANN), (204, None)]
     done = grants.converge(client(answers, asked), WAREHOUSE, lambda _: ({ANN, bob}, set()))
     assert done == {ANN, bob}
@@ -132,7 +132,7 @@ def test_a_rejected_batch_is_read_and_sent_again_without_what_is_done() -> None:
 
 def test_nothing_is_sent_when_nothing_differs() -> None:
     asked: list[Any] = []
-    grants.converge(client([held(ANN)], asked), WAREHOUSE, lambda _: ({ANN}, {Held("modify", "user", "oidc~x")}))
+    grants.converge(client([held(ANN)], asked), WAREHOUSE, lambda _: ({ANN}, {GrantEntry("modify", "user", "oidc~x")}))
     assert [method for method, _ in asked] == ["GET"]
 
 
@@ -151,7 +151,9 @@ def test_a_gateways_404_is_no_word_on_grants_under_openfga() -> None:
 def test_may_not_grant_is_told_from_not_authenticated() -> None:
     with pytest.raises(Forbidden, match="manage_grants"):
         grants.add(
-            client([error("Unauthorized", 401), (404, None)] * 2, []), Object("server"), Held("admin", "user", "a~b")
+            client([error("Unauthorized", 401), (404, None)] * 2, []),
+            Object("server"),
+            GrantEntry("admin", "user", "a~b"),
         )
     with pytest.raises(NotAuthenticated):
         grants.add(client([error("AuthenticationFailed", 401)] * 2, []), WAREHOUSE, ANN)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from datetime import datetime
     from pathlib import Path
 
-    from lakewright.lakekeeper.lookups.undropping import Dropped, Warehouse
+    from lakewright.lakekeeper.lookups.undropping import DroppedTable, WarehouseRef
 
 _TYPE = "pulumi-python:dynamic/lakekeeper:Warehouse"
 
@@ -56,37 +56,37 @@ def undrop(
         print(f"Dropped earlier under the same name: {other.table.tabular_id}, {_times(other)}; --id names it.")
 
 
-def _warehouses(stack: str, directory: Path) -> dict[str, Warehouse]:
+def _warehouses(stack: str, directory: Path) -> dict[str, WarehouseRef]:
     """The stack's warehouses by name, as its state has them, with a client for each."""
     from lakewright_engine.state.outputs import opened  # noqa: PLC0415 - `--help` needs no engine
 
     from lakewright.credentials import references as credentials  # noqa: PLC0415
     from lakewright.lakekeeper.api.connection.client import shared  # noqa: PLC0415
     from lakewright.lakekeeper.api.connection.server import ServerRef  # noqa: PLC0415
-    from lakewright.lakekeeper.lookups.undropping import Warehouse  # noqa: PLC0415
+    from lakewright.lakekeeper.lookups.undropping import WarehouseRef  # noqa: PLC0415
 
     project, backend = existing_stack(directory, stack)
     settings = project.stack_config(stack)
     snapshot = backend.load(project.name, stack)
-    found: dict[str, Warehouse] = {}
+    found: dict[str, WarehouseRef] = {}
     for one in snapshot.resources if snapshot else []:
         if one.type != _TYPE or one.delete or not one.id:
             continue
         name, server = str(opened(one.outputs["name"])), ServerRef.model_validate(opened(one.outputs["server"]))
-        found[name] = Warehouse(name, one.id, shared(server, lambda ref: credentials.resolve(ref, settings.get)))
+        found[name] = WarehouseRef(name, one.id, shared(server, lambda ref: credentials.resolve(ref, settings.get)))
     if not found:
         raise UsageError(f"stack '{stack}' has no warehouses; run `lakewright up --stack {stack}` first")
     return found
 
 
-def _one_of(warehouses: dict[str, Warehouse], name: str) -> Warehouse:
+def _one_of(warehouses: dict[str, WarehouseRef], name: str) -> WarehouseRef:
     found = next((one for one in warehouses.values() if one.name.casefold() == name.casefold()), None)
     if found is None:
         raise UsageError(f"the stack has no warehouse `{name}`; it has: {', '.join(sorted(warehouses))}")
     return found
 
 
-def _meant(warehouses: dict[str, Warehouse], table: str | None, tabular_id: str | None) -> list[Dropped]:
+def _meant(warehouses: dict[str, WarehouseRef], table: str | None, tabular_id: str | None) -> list[DroppedTable]:
     """The dropped table that is to come back, and the others that had its name."""
     from lakewright.lakekeeper.api.connection.errors import NothingFound  # noqa: PLC0415
     from lakewright.lakekeeper.lookups import undropping  # noqa: PLC0415
@@ -111,7 +111,7 @@ def _name(text: str) -> QualifiedName:
         raise UsageError(f"{text}: {error}") from None
 
 
-def _beneath(warehouses: dict[str, Warehouse], prefix: str | None) -> list[Dropped]:
+def _beneath(warehouses: dict[str, WarehouseRef], prefix: str | None) -> list[DroppedTable]:
     """What can be brought back in all warehouses, or below `WAREHOUSE`, `WAREHOUSE.NAMESPACE` or a table's name."""
     from lakewright.lakekeeper.lookups import undropping  # noqa: PLC0415
 
@@ -123,7 +123,7 @@ def _beneath(warehouses: dict[str, Warehouse], prefix: str | None) -> list[Dropp
     return [one for one in found if one.name.levels[: len(parts)] == tuple(part.casefold() for part in parts)]
 
 
-def _list(found: list[Dropped], *, as_json: bool) -> None:
+def _list(found: list[DroppedTable], *, as_json: bool) -> None:
     if as_json:
         print(json.dumps([_described(one) for one in found], indent=2))
         return
@@ -137,12 +137,12 @@ def _list(found: list[Dropped], *, as_json: bool) -> None:
         print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
 
 
-def _described(one: Dropped) -> dict[str, Any]:
+def _described(one: DroppedTable) -> dict[str, Any]:
     warehouse = one.warehouse
     return {"warehouse": warehouse.name, "warehouse_id": warehouse.warehouse_id, **one.table.model_dump(mode="json")}
 
 
-def _times(one: Dropped) -> str:
+def _times(one: DroppedTable) -> str:
     return f"dropped {_utc(one.table.deleted_at)}, kept until {_utc(one.table.expires_at)}"
 
 

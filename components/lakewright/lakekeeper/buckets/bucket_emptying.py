@@ -10,7 +10,7 @@ from typing import Any
 
 from lakewright.lakekeeper.buckets.own_bucket import (
     NO_BUCKET,
-    Entry,
+    ObjectVersion,
     OwnBucket,
     client_of,
     code_of,
@@ -66,7 +66,7 @@ def delete_bucket(own: OwnBucket) -> None:
                 raise
 
 
-def _delete(client: Any, own: OwnBucket, found: Iterator[Entry]) -> None:
+def _delete(client: Any, own: OwnBucket, found: Iterator[ObjectVersion]) -> None:
     while batch := list(islice(found, AT_ONCE)):
         objects = [{"Key": entry.key, "VersionId": entry.version} for entry in batch]
         answer = client.delete_objects(Bucket=own.bucket, Delete={"Objects": objects, "Quiet": True})

@@ -9,7 +9,15 @@ from itertools import islice
 from typing import Any
 
 from lakewright.lakekeeper.buckets.bucket_emptying import refused
-from lakewright.lakekeeper.buckets.own_bucket import NO_BUCKET, Entry, OwnBucket, client_of, code_of, entries, listing
+from lakewright.lakekeeper.buckets.own_bucket import (
+    NO_BUCKET,
+    ObjectVersion,
+    OwnBucket,
+    client_of,
+    code_of,
+    entries,
+    listing,
+)
 from lakewright.lakekeeper.provider.errors import CannotCount
 
 LOOKED_AT = 20_000
@@ -58,7 +66,7 @@ def encrypted(own: OwnBucket) -> str | None:
     return None
 
 
-def _is_encrypted(client: Any, own: OwnBucket, one: Entry) -> bool:
+def _is_encrypted(client: Any, own: OwnBucket, one: ObjectVersion) -> bool:
     """Whether a version is encrypted with a KMS key; one that was deleted meanwhile is not."""
     from botocore.exceptions import ClientError  # noqa: PLC0415 - slow to load
 

@@ -27,7 +27,7 @@ _PROBE_BYTES = 64
 
 
 @dataclass(frozen=True)
-class Entry:
+class ObjectVersion:
     """A version of an object, or a delete marker."""
 
     key: str
@@ -85,7 +85,7 @@ def held(own: OwnBucket, besides: Sequence[str] = (), within: str | None = None)
     """
     with listing(own):
         client = client_of(own)
-        found: list[Entry] = []
+        found: list[ObjectVersion] = []
         for one in entries_outside(
             client, own.bucket, f"{within}/" if within else "", [f"{prefix}/" for prefix in besides]
         ):
@@ -129,7 +129,7 @@ def tags(own: OwnBucket) -> dict[str, str]:
     return {str(one["Key"]): str(one["Value"]) for one in found}
 
 
-def entries_outside(client: Any, bucket: str, prefix: str, besides: Sequence[str]) -> Iterator[Entry]:
+def entries_outside(client: Any, bucket: str, prefix: str, besides: Sequence[str]) -> Iterator[ObjectVersion]:
     """Every version and delete marker under a key prefix, but for those under some prefixes within it.
 
     Args:
@@ -148,7 +148,7 @@ def entries_outside(client: Any, bucket: str, prefix: str, besides: Sequence[str
                 yield from entries_outside(client, bucket, folder["Prefix"], besides)
 
 
-def entries(client: Any, bucket: str, prefix: str) -> Iterator[Entry]:
+def entries(client: Any, bucket: str, prefix: str) -> Iterator[ObjectVersion]:
     """Every version and delete marker under a key prefix; none where the bucket is gone."""
     for page in _pages(client, bucket, prefix):
         yield from _of(page)
@@ -166,11 +166,11 @@ def _pages(client: Any, bucket: str, prefix: str, delimiter: str | None = None) 
             raise
 
 
-def _of(page: dict[str, Any]) -> Iterator[Entry]:
+def _of(page: dict[str, Any]) -> Iterator[ObjectVersion]:
     for one in page.get("Versions", []):
-        yield Entry(one["Key"], one["VersionId"], is_current=bool(one["IsLatest"]), size=int(one["Size"]))
+        yield ObjectVersion(one["Key"], one["VersionId"], is_current=bool(one["IsLatest"]), size=int(one["Size"]))
     for one in page.get("DeleteMarkers", []):
-        yield Entry(one["Key"], one["VersionId"], is_marker=True)
+        yield ObjectVersion(one["Key"], one["VersionId"], is_marker=True)
 
 
 @contextmanager
@@ -194,7 +194,7 @@ def code_of(error: Exception) -> str:
     return str(cast(Any, error).response["Error"]["Code"])
 
 
-def _described(found: list[Entry], *, more: bool) -> str:
+def _described(found: list[ObjectVersion], *, more: bool) -> str:
     current = [one for one in found if one.is_current]
     counts = [
         f"{count} {noun}{'' if count == 1 else 's'}"

@@ -9,22 +9,29 @@ from pydantic import model_validator
 from typing_extensions import override
 
 from lakewright.lakekeeper.api.connection.client import Client
-from lakewright.lakekeeper.api.connection.privileges import ASSIGNEE, Held
+from lakewright.lakekeeper.api.connection.privileges import ASSIGNEE, GrantEntry
 from lakewright.lakekeeper.api.management import grants
 from lakewright.lakekeeper.grants.model import target as grant_target
-from lakewright.lakekeeper.grants.model.entry import Entry, Privilege, claimed, exactly_one, place_of, place_of_members
+from lakewright.lakekeeper.grants.model.entry import (
+    DeclaredGrant,
+    Privilege,
+    claimed,
+    exactly_one,
+    place_of,
+    place_of_members,
+)
 from lakewright.lakekeeper.grants.model.target import GrantTarget, OnRole
 from lakewright.lakekeeper.provider import ownership_conflicts as claims
-from lakewright.lakekeeper.provider.base import Found, Known, LakekeeperProvider
+from lakewright.lakekeeper.provider.base import LakekeeperProvider, ObservedResource, RecordedResource
 from lakewright.lakekeeper.provider.diagnostics import unenforced, warn
 from lakewright.lakekeeper.provider.errors import Hidden
-from lakewright.lakekeeper.provider.inputs import OnServer, Replace, StateOnly, has_unknown
+from lakewright.lakekeeper.provider.inputs import Replace, ResourceInputs, StateOnly, has_unknown
 from lakewright.lakekeeper.provider.options import ServerInput, delete_first, given
-from lakewright.lakekeeper.provider.ownership_conflicts import Claim, Place
+from lakewright.lakekeeper.provider.ownership_conflicts import Claim, ClaimKey
 from lakewright.names.types import RoleId, UserId
 
 
-class GrantArgs(OnServer):
+class GrantArgs(ResourceInputs):
     """What is declared of a grant. The server has nothing to change about one: another is another."""
 
     on: Annotated[GrantTarget, Replace()]
@@ -43,11 +50,11 @@ class GrantArgs(OnServer):
         return self
 
     @property
-    def held(self) -> Held:
-        return Entry(privilege=self.privilege, user=self.user, role=self.role).held
+    def held(self) -> GrantEntry:
+        return DeclaredGrant(privilege=self.privilege, user=self.user, role=self.role).held
 
     @property
-    def place(self) -> Place:
+    def place(self) -> ClaimKey:
         """Where it is claimed: being in a role is the business of the role's members."""
         if isinstance(self.on, OnRole) and self.privilege == ASSIGNEE:
             return place_of_members(self.server, self.on.role_id)
@@ -72,26 +79,26 @@ class GrantProvider(LakekeeperProvider[GrantArgs]):
         declared = self.args.parse(result.inputs)
         return claimed(result, declared.place, declared.claim, "on")
 
-    def make(self, client: Client, new: GrantArgs) -> tuple[str, Found[GrantArgs]]:
+    def make(self, client: Client, new: GrantArgs) -> tuple[str, ObservedResource[GrantArgs]]:
         on = grant_target.required(client, new.on)
         grants.add(client, on, new.held)
         unenforced(client.server(), f"{new.privilege} on {new.on}")
-        return f"{new.on}/{new.held.privilege}/{new.held.kind}:{new.held.principal}", Found(new)
+        return f"{new.on}/{new.held.privilege}/{new.held.kind}:{new.held.principal}", ObservedResource(new)
 
-    def find(self, client: Client, known: Known[GrantArgs]) -> Found[GrantArgs] | None:
+    def find(self, client: Client, known: RecordedResource[GrantArgs]) -> ObservedResource[GrantArgs] | None:
         try:
             on = grant_target.resolved(client, known.declared.on)
         except Hidden as hidden:
             warn(f"{hidden}")
-            return Found(known.declared, hidden_in=hidden.warehouse_id)
+            return ObservedResource(known.declared, hidden_in=hidden.warehouse_id)
         held = grants.look(client, on) if on else None
-        return Found(known.declared) if held and known.declared.held in held else None
+        return ObservedResource(known.declared) if held and known.declared.held in held else None
 
     @override
-    def change(self, client: Client, known: Known[GrantArgs], new: GrantArgs) -> Found[GrantArgs]:
-        return Found(new)
+    def change(self, client: Client, known: RecordedResource[GrantArgs], new: GrantArgs) -> ObservedResource[GrantArgs]:
+        return ObservedResource(new)
 
-    def remove(self, client: Client, known: Known[GrantArgs]) -> None:
+    def remove(self, client: Client, known: RecordedResource[GrantArgs]) -> None:
         state = known.declared
         if state.held in claims.of_process.of_others(state.place, state.claim):
             return  # another resource of this run declares the very same

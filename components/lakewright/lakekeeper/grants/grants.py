@@ -9,33 +9,33 @@ from pydantic import AfterValidator, model_validator
 from typing_extensions import override
 
 from lakewright.lakekeeper.api.connection.client import Client
-from lakewright.lakekeeper.api.connection.privileges import ASSIGNEE, OWNERS, Held, Object, listed
+from lakewright.lakekeeper.api.connection.privileges import ASSIGNEE, OWNERS, GrantEntry, Object, listed
 from lakewright.lakekeeper.api.management import grants, users
 from lakewright.lakekeeper.grants.model import target as grant_target
-from lakewright.lakekeeper.grants.model.entry import Entry, claimed, entries, place_of
+from lakewright.lakekeeper.grants.model.entry import DeclaredGrant, claimed, entries, place_of
 from lakewright.lakekeeper.grants.model.target import GrantTarget
 from lakewright.lakekeeper.provider import ownership_conflicts as claims
-from lakewright.lakekeeper.provider.base import Found, Known, LakekeeperProvider
+from lakewright.lakekeeper.provider.base import LakekeeperProvider, ObservedResource, RecordedResource
 from lakewright.lakekeeper.provider.diagnostics import unenforced, warn
 from lakewright.lakekeeper.provider.errors import Hidden, NotOurs
-from lakewright.lakekeeper.provider.inputs import CreateOnly, OnServer, Replace, StateOnly, Update, has_unknown
+from lakewright.lakekeeper.provider.inputs import CreateOnly, Replace, ResourceInputs, StateOnly, Update, has_unknown
 from lakewright.lakekeeper.provider.options import ServerInput, delete_first, given
 from lakewright.lakekeeper.provider.ownership_conflicts import Claim
 
-Kept = frozenset[Held]
+Kept = frozenset[GrantEntry]
 """Ownership that is not ours to take: what the server gave whoever made the object."""
 
 
-def _each_once(given_entries: list[Entry]) -> list[Entry]:
+def _each_once(given_entries: list[DeclaredGrant]) -> list[DeclaredGrant]:
     return entries({entry.held for entry in given_entries})
 
 
-class GrantsArgs(OnServer):
+class GrantsArgs(ResourceInputs):
     """What is declared of all grants on an object."""
 
     on: Annotated[GrantTarget, Replace()]
     """The object."""
-    grants: Annotated[list[Entry], AfterValidator(_each_once), Update(via="grants")] = []
+    grants: Annotated[list[DeclaredGrant], AfterValidator(_each_once), Update(via="grants")] = []
     """All grants on it."""
     keep_owners: Annotated[bool, Update(via="grants")] = True
     """Whether owners that are there when the resource is made stay."""
@@ -50,7 +50,7 @@ class GrantsArgs(OnServer):
         return self
 
     @property
-    def held(self) -> frozenset[Held]:
+    def held(self) -> frozenset[GrantEntry]:
         return frozenset(entry.held for entry in self.grants)
 
     @property
@@ -69,14 +69,14 @@ class GrantsProvider(LakekeeperProvider[GrantsArgs]):
     def title(self, declared: GrantsArgs) -> str:
         return f"what is granted on {declared.on} at {declared.server.endpoint}"
 
-    def existing(self, client: Client, new: GrantsArgs) -> tuple[str, Found[GrantsArgs]] | None:
+    def existing(self, client: Client, new: GrantsArgs) -> tuple[str, ObservedResource[GrantsArgs]] | None:
         on = grant_target.resolved_now(client, new.on)
-        there = _relevant(grants.held(client, on) or frozenset()) if on else frozenset[Held]()
+        there = _relevant(grants.held(client, on) or frozenset()) if on else frozenset[GrantEntry]()
         if on is None or not there:
             return None
         kept = _first_kept(client, on, there, new)
         found = new.model_copy(update={"grants": entries(there - (kept - new.held))})
-        return str(new.on), Found(found, _computed(on, kept))
+        return str(new.on), ObservedResource(found, _computed(on, kept))
 
     @override
     def check(self, _olds: dict[str, Any], news: dict[str, Any]) -> CheckResult:
@@ -86,7 +86,7 @@ class GrantsProvider(LakekeeperProvider[GrantsArgs]):
         declared = self.args.parse(result.inputs)
         return claimed(result, place_of(declared.server, declared.on), declared.claim, "on")
 
-    def make(self, client: Client, new: GrantsArgs) -> tuple[str, Found[GrantsArgs]]:
+    def make(self, client: Client, new: GrantsArgs) -> tuple[str, ObservedResource[GrantsArgs]]:
         on = grant_target.required(client, new.on)
         there = _held(client, on, new)
         kept = _first_kept(client, on, there, new)
@@ -98,29 +98,31 @@ class GrantsProvider(LakekeeperProvider[GrantsArgs]):
         unenforced(client.server(), f"grants on {new.on}")
         return str(new.on), self._converge(client, on, kept, new)
 
-    def find(self, client: Client, known: Known[GrantsArgs]) -> Found[GrantsArgs] | None:
+    def find(self, client: Client, known: RecordedResource[GrantsArgs]) -> ObservedResource[GrantsArgs] | None:
         state = known.declared
         try:
             on = grant_target.resolved(client, state.on)
         except Hidden as hidden:
             warn(f"{hidden}")
-            return Found(state, _computed_of(known.outs), hidden.warehouse_id)
+            return ObservedResource(state, _computed_of(known.outs), hidden.warehouse_id)
         there = grants.look(client, on) if on else None
         if on is None or there is None:
             return None
         there = _relevant(there)
         kept = _kept(client, on, there, known)
         shown = there - (kept - state.held)
-        return Found(state.model_copy(update={"grants": entries(shown)}), _computed(on, kept))
+        return ObservedResource(state.model_copy(update={"grants": entries(shown)}), _computed(on, kept))
 
     @override
-    def change(self, client: Client, known: Known[GrantsArgs], new: GrantsArgs) -> Found[GrantsArgs]:
+    def change(
+        self, client: Client, known: RecordedResource[GrantsArgs], new: GrantsArgs
+    ) -> ObservedResource[GrantsArgs]:
         on = grant_target.required(client, new.on)
         there = _held(client, on, new)
         kept = _kept(client, on, there, known) if known.declared.keep_owners and new.keep_owners else None
         return self._converge(client, on, _first_kept(client, on, there, new) if kept is None else kept, new)
 
-    def remove(self, client: Client, known: Known[GrantsArgs]) -> None:
+    def remove(self, client: Client, known: RecordedResource[GrantsArgs]) -> None:
         """Take away what was declared; what else has come meanwhile is nobody's here."""
         state = known.declared
         on = grant_target.resolved_now(client, state.on)
@@ -130,25 +132,25 @@ class GrantsProvider(LakekeeperProvider[GrantsArgs]):
         ours = state.held - handed_over - _recorded(known.outs)
         grants.converge(client, on, lambda _: (set(), set(ours)))
 
-    def _converge(self, client: Client, on: Object, kept: Kept, new: GrantsArgs) -> Found[GrantsArgs]:
+    def _converge(self, client: Client, on: Object, kept: Kept, new: GrantsArgs) -> ObservedResource[GrantsArgs]:
         if grants.converge(client, on, lambda there: (set(new.held), set(_relevant(there) - new.held - kept))) is None:
             raise grant_target.missing(client, new.on)
-        return Found(new, _computed(on, kept))
+        return ObservedResource(new, _computed(on, kept))
 
 
-def _relevant(there: frozenset[Held]) -> frozenset[Held]:
+def _relevant(there: frozenset[GrantEntry]) -> frozenset[GrantEntry]:
     """Without the members of a role, which are granted the same way."""
     return frozenset(one for one in there if one.privilege != ASSIGNEE)
 
 
-def _held(client: Client, on: Object, declared: GrantsArgs) -> frozenset[Held]:
+def _held(client: Client, on: Object, declared: GrantsArgs) -> frozenset[GrantEntry]:
     there = grants.held(client, on)
     if there is None:
         raise grant_target.missing(client, declared.on)
     return _relevant(there)
 
 
-def _first_kept(client: Client, on: Object, there: frozenset[Held], declared: GrantsArgs) -> Kept:
+def _first_kept(client: Client, on: Object, there: frozenset[GrantEntry], declared: GrantsArgs) -> Kept:
     """Owners when this resource first meets the object: those who are not declared, and whoever we are ourselves."""
     if not declared.keep_owners:
         return frozenset()
@@ -158,7 +160,7 @@ def _first_kept(client: Client, on: Object, there: frozenset[Held], declared: Gr
     return owners - frozenset(one for one in declared_ones if one.principal != ourselves)
 
 
-def _kept(client: Client, on: Object, there: frozenset[Held], known: Known[GrantsArgs]) -> Kept:
+def _kept(client: Client, on: Object, there: frozenset[GrantEntry], known: RecordedResource[GrantsArgs]) -> Kept:
     """Owners who were kept from the beginning. An object that was made again has a creator of its own."""
     if not known.declared.keep_owners or known.outs.get("object_id") == on.identity:
         return _recorded(known.outs)
@@ -166,7 +168,7 @@ def _kept(client: Client, on: Object, there: frozenset[Held], known: Known[Grant
 
 
 def _recorded(outs: dict[str, Any]) -> Kept:
-    return frozenset(Entry.parse(one).held for one in cast(list[dict[str, Any]], outs.get("kept_owners") or []))
+    return frozenset(DeclaredGrant.parse(one).held for one in cast(list[dict[str, Any]], outs.get("kept_owners") or []))
 
 
 def _computed(on: Object, kept: Kept) -> dict[str, Any]:

@@ -12,15 +12,15 @@ from lakewright.lakekeeper.api.connection.client import Client
 from lakewright.lakekeeper.api.connection.errors import AlreadyExists, Forbidden, NotFound
 from lakewright.lakekeeper.api.management import projects, roles
 from lakewright.lakekeeper.provider import diff as difference
-from lakewright.lakekeeper.provider.base import Found, Known, LakekeeperProvider
+from lakewright.lakekeeper.provider.base import LakekeeperProvider, ObservedResource, RecordedResource
 from lakewright.lakekeeper.provider.creation import created_or_found, finishing
 from lakewright.lakekeeper.provider.errors import DeletedBehindBack, NotOurs
-from lakewright.lakekeeper.provider.inputs import CreateOnly, OnServer, Replace, ServerKeeps, Update
+from lakewright.lakekeeper.provider.inputs import CreateOnly, Replace, ResourceInputs, ServerKeeps, Update
 from lakewright.lakekeeper.provider.options import ServerInput, delete_first, given
 from lakewright.names.types import ProjectId, RoleProviderId
 
 
-class RoleArgs(OnServer):
+class RoleArgs(ResourceInputs):
     """What is declared of a role."""
 
     project_id: Annotated[ProjectId, Replace()]
@@ -59,7 +59,7 @@ class RoleProvider(LakekeeperProvider[RoleArgs]):
     def title(self, declared: RoleArgs) -> str:
         return f"role `{declared.name}` of project {declared.project_id} at {declared.server.endpoint}"
 
-    def existing(self, client: Client, new: RoleArgs) -> tuple[str, Found[RoleArgs]] | None:
+    def existing(self, client: Client, new: RoleArgs) -> tuple[str, ObservedResource[RoleArgs]] | None:
         try:
             found = _there(client, new)
         except (NotFound, Forbidden):
@@ -68,7 +68,7 @@ class RoleProvider(LakekeeperProvider[RoleArgs]):
             return None  # the project is still to be made
         return (str(found["id"]), _observed(found, new)) if found else None
 
-    def make(self, client: Client, new: RoleArgs) -> tuple[str, Found[RoleArgs]]:
+    def make(self, client: Client, new: RoleArgs) -> tuple[str, ObservedResource[RoleArgs]]:
         _require(client, new)
         found, origin = created_or_found(
             lambda: roles.create(client, new.project_id, _create_request(new)), lambda: _there(client, new)
@@ -80,12 +80,12 @@ class RoleProvider(LakekeeperProvider[RoleArgs]):
         with finishing(self.title(new), origin, adopts=new.adopt):
             return str(found["id"]), self._converge(client, found, new)
 
-    def find(self, client: Client, known: Known[RoleArgs]) -> Found[RoleArgs] | None:
+    def find(self, client: Client, known: RecordedResource[RoleArgs]) -> ObservedResource[RoleArgs] | None:
         found = roles.look(client, known.declared.project_id, known.id)
         return _observed(found, known.declared) if found else None
 
     @override
-    def change(self, client: Client, known: Known[RoleArgs], new: RoleArgs) -> Found[RoleArgs]:
+    def change(self, client: Client, known: RecordedResource[RoleArgs], new: RoleArgs) -> ObservedResource[RoleArgs]:
         _require(client, new)
         found = roles.get(client, new.project_id, known.id)
         if found is None:
@@ -94,11 +94,11 @@ class RoleProvider(LakekeeperProvider[RoleArgs]):
             )
         return self._converge(client, found, new)
 
-    def remove(self, client: Client, known: Known[RoleArgs]) -> None:
+    def remove(self, client: Client, known: RecordedResource[RoleArgs]) -> None:
         with contextlib.suppress(NotFound):
             roles.delete(client, known.declared.project_id, known.id)
 
-    def _converge(self, client: Client, found: roles.Found, new: RoleArgs) -> Found[RoleArgs]:
+    def _converge(self, client: Client, found: roles.RoleResponse, new: RoleArgs) -> ObservedResource[RoleArgs]:
         role_id = str(found["id"])
         calls = difference.via(difference.between(_observed(found, new).declared, new))
         try:
@@ -116,7 +116,7 @@ class RoleProvider(LakekeeperProvider[RoleArgs]):
                 " Choose another."
             ) from None
         after = (roles.get(client, new.project_id, role_id) or found) if "source-system" in calls else found
-        return Found(new, _computed(after))
+        return ObservedResource(new, _computed(after))
 
 
 def _require(client: Client, new: RoleArgs) -> None:
@@ -133,24 +133,24 @@ def _create_request(new: RoleArgs) -> dict[str, Any]:
     return {key: value for key, value in body.items() if value is not None}
 
 
-def _there(client: Client, new: RoleArgs, but_not: str = "") -> roles.Found | None:
+def _there(client: Client, new: RoleArgs, but_not: str = "") -> roles.RoleResponse | None:
     """The role that has the declared source, else the one that has the name."""
     found = [roles.of_source(client, new.project_id, *new.source)] if new.source else []
     found.append(roles.named(client, new.project_id, new.name))
     return next((one for one in found if one and one["id"] != but_not), None)
 
 
-def _observed(found: roles.Found, declared: RoleArgs) -> Found[RoleArgs]:
+def _observed(found: roles.RoleResponse, declared: RoleArgs) -> ObservedResource[RoleArgs]:
     """What the server answers, in the words of a declaration."""
     told: dict[str, Any] = {"name": found["name"]}
     if declared.description is not None:
         told["description"] = found.get("description") or ""
     if declared.source:
         told |= {"provider_id": found.get("provider-id"), "source_id": found.get("source-id")}
-    return Found(declared.model_copy(update=told), _computed(found))
+    return ObservedResource(declared.model_copy(update=told), _computed(found))
 
 
-def _computed(found: roles.Found) -> dict[str, Any]:
+def _computed(found: roles.RoleResponse) -> dict[str, Any]:
     return {"ident": found.get("ident")}
 
 

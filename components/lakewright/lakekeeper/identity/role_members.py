@@ -9,14 +9,14 @@ from pydantic import AfterValidator, model_validator
 from typing_extensions import override
 
 from lakewright.lakekeeper.api.connection.client import Client
-from lakewright.lakekeeper.api.connection.privileges import ASSIGNEE, Held
+from lakewright.lakekeeper.api.connection.privileges import ASSIGNEE, GrantEntry
 from lakewright.lakekeeper.api.management import members
 from lakewright.lakekeeper.api.management.members import Member
 from lakewright.lakekeeper.grants.model.entry import claimed, place_of_members
 from lakewright.lakekeeper.provider import ownership_conflicts as claims
-from lakewright.lakekeeper.provider.base import Found, Known, LakekeeperProvider
+from lakewright.lakekeeper.provider.base import LakekeeperProvider, ObservedResource, RecordedResource
 from lakewright.lakekeeper.provider.errors import DeletedBehindBack, NotOurs
-from lakewright.lakekeeper.provider.inputs import CreateOnly, OnServer, Replace, StateOnly, Update, has_unknown
+from lakewright.lakekeeper.provider.inputs import CreateOnly, Replace, ResourceInputs, StateOnly, Update, has_unknown
 from lakewright.lakekeeper.provider.options import ServerInput, delete_first, given
 from lakewright.lakekeeper.provider.ownership_conflicts import Claim
 from lakewright.names.types import ProjectId, RoleId, UserId
@@ -26,7 +26,7 @@ def _each_once(ids: list[str]) -> list[str]:
     return sorted(set(ids))
 
 
-class RoleMembersArgs(OnServer):
+class RoleMembersArgs(ResourceInputs):
     """What is declared of a role's members."""
 
     project_id: Annotated[ProjectId, Replace()]
@@ -55,7 +55,7 @@ class RoleMembersArgs(OnServer):
     @property
     def claim(self) -> Claim:
         unknown = has_unknown([self.users, self.roles])
-        held = frozenset[Held]() if unknown else frozenset(Held(ASSIGNEE, *one) for one in self.members)
+        held = frozenset[GrantEntry]() if unknown else frozenset(GrantEntry(ASSIGNEE, *one) for one in self.members)
         return Claim("RoleMembers", self.declared_as, held)
 
 
@@ -69,9 +69,9 @@ class RoleMembersProvider(LakekeeperProvider[RoleMembersArgs]):
     def title(self, declared: RoleMembersArgs) -> str:
         return f"role {declared.role_id} of project {declared.project_id} at {declared.server.endpoint}"
 
-    def existing(self, client: Client, new: RoleMembersArgs) -> tuple[str, Found[RoleMembersArgs]] | None:
+    def existing(self, client: Client, new: RoleMembersArgs) -> tuple[str, ObservedResource[RoleMembersArgs]] | None:
         there = members.of_role(client, new.project_id, new.role_id)
-        return (new.role_id, Found(_observed(there, new))) if there else None
+        return (new.role_id, ObservedResource(_observed(there, new))) if there else None
 
     @override
     def check(self, _olds: dict[str, Any], news: dict[str, Any]) -> CheckResult:
@@ -81,7 +81,7 @@ class RoleMembersProvider(LakekeeperProvider[RoleMembersArgs]):
         declared = self.args.parse(result.inputs)
         return claimed(result, place_of_members(declared.server, declared.role_id), declared.claim, "role_id")
 
-    def make(self, client: Client, new: RoleMembersArgs) -> tuple[str, Found[RoleMembersArgs]]:
+    def make(self, client: Client, new: RoleMembersArgs) -> tuple[str, ObservedResource[RoleMembersArgs]]:
         there = self._members(client, new)
         if (others := there - new.members) and not new.adopt:
             raise NotOurs(
@@ -90,15 +90,19 @@ class RoleMembersProvider(LakekeeperProvider[RoleMembersArgs]):
             )
         return new.role_id, self._converge(client, there, new)
 
-    def find(self, client: Client, known: Known[RoleMembersArgs]) -> Found[RoleMembersArgs] | None:
+    def find(
+        self, client: Client, known: RecordedResource[RoleMembersArgs]
+    ) -> ObservedResource[RoleMembersArgs] | None:
         there = members.of_role(client, known.declared.project_id, known.declared.role_id)
-        return None if there is None else Found(_observed(there, known.declared))
+        return None if there is None else ObservedResource(_observed(there, known.declared))
 
     @override
-    def change(self, client: Client, known: Known[RoleMembersArgs], new: RoleMembersArgs) -> Found[RoleMembersArgs]:
+    def change(
+        self, client: Client, known: RecordedResource[RoleMembersArgs], new: RoleMembersArgs
+    ) -> ObservedResource[RoleMembersArgs]:
         return self._converge(client, self._members(client, new), new)
 
-    def remove(self, client: Client, known: Known[RoleMembersArgs]) -> None:
+    def remove(self, client: Client, known: RecordedResource[RoleMembersArgs]) -> None:
         state = known.declared
         place = place_of_members(state.server, state.role_id)
         handed_over = {(one.kind, one.principal) for one in claims.of_process.of_others(place, state.claim)}
@@ -112,9 +116,11 @@ class RoleMembersProvider(LakekeeperProvider[RoleMembersArgs]):
             raise DeletedBehindBack(f"{self.title(declared)} is not there. If it was, run `up --refresh`.")
         return there
 
-    def _converge(self, client: Client, there: frozenset[Member], new: RoleMembersArgs) -> Found[RoleMembersArgs]:
+    def _converge(
+        self, client: Client, there: frozenset[Member], new: RoleMembersArgs
+    ) -> ObservedResource[RoleMembersArgs]:
         members.change(client, new.project_id, new.role_id, new.members - there, there - new.members)
-        return Found(new)
+        return ObservedResource(new)
 
 
 def _observed(there: frozenset[Member], declared: RoleMembersArgs) -> RoleMembersArgs:

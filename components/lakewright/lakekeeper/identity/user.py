@@ -12,17 +12,17 @@ from lakewright.lakekeeper.api.connection.client import Client
 from lakewright.lakekeeper.api.connection.errors import AlreadyExists, NotFound
 from lakewright.lakekeeper.api.management import users
 from lakewright.lakekeeper.provider import diff as difference
-from lakewright.lakekeeper.provider.base import Found, Known, LakekeeperProvider
+from lakewright.lakekeeper.provider.base import LakekeeperProvider, ObservedResource, RecordedResource
 from lakewright.lakekeeper.provider.creation import Origin, created_or_found
 from lakewright.lakekeeper.provider.errors import DeletedBehindBack
-from lakewright.lakekeeper.provider.inputs import CreateOnly, OnServer, Replace, ServerKeeps, Update
+from lakewright.lakekeeper.provider.inputs import CreateOnly, Replace, ResourceInputs, ServerKeeps, Update
 from lakewright.lakekeeper.provider.options import ServerInput, delete_first, given
 from lakewright.names.types import UserId
 
 UserType = Literal["human", "application"]
 
 
-class UserArgs(OnServer):
+class UserArgs(ResourceInputs):
     """What is declared of a user."""
 
     user_id: Annotated[UserId, Replace()]
@@ -36,7 +36,7 @@ class UserArgs(OnServer):
     adopt: Annotated[bool, CreateOnly()] = False
     """Take over a user whom the server knows, perhaps since that user first came."""
 
-    def properties(self, found: users.Found | None = None) -> dict[str, Any]:
+    def properties(self, found: users.UserResponse | None = None) -> dict[str, Any]:
         """As they are sent, all of them: what is left out is removed, so what is not declared is sent as it is."""
         email = (found or {}).get("email") if self.email is None else self.email
         return {"name": self.name, "user-type": self.user_type} | ({"email": email} if email else {})
@@ -51,11 +51,11 @@ class UserProvider(LakekeeperProvider[UserArgs]):
     def title(self, declared: UserArgs) -> str:
         return f"user `{declared.user_id}` at {declared.server.endpoint}"
 
-    def existing(self, client: Client, new: UserArgs) -> tuple[str, Found[UserArgs]] | None:
+    def existing(self, client: Client, new: UserArgs) -> tuple[str, ObservedResource[UserArgs]] | None:
         found = users.get(client, new.user_id)
-        return (new.user_id, Found(_observed(found, new))) if found else None
+        return (new.user_id, ObservedResource(_observed(found, new))) if found else None
 
-    def make(self, client: Client, new: UserArgs) -> tuple[str, Found[UserArgs]]:
+    def make(self, client: Client, new: UserArgs) -> tuple[str, ObservedResource[UserArgs]]:
         try:
             found, origin = created_or_found(
                 lambda: users.create(client, new.user_id, new.properties()),
@@ -69,26 +69,26 @@ class UserProvider(LakekeeperProvider[UserArgs]):
         self.require_ours(client, there, new, origin, differs)
         if changes:
             users.replace(client, new.user_id, new.properties(found))
-        return new.user_id, Found(new)
+        return new.user_id, ObservedResource(new)
 
-    def find(self, client: Client, known: Known[UserArgs]) -> Found[UserArgs] | None:
+    def find(self, client: Client, known: RecordedResource[UserArgs]) -> ObservedResource[UserArgs] | None:
         found = users.look(client, known.id)
-        return Found(_observed(found, known.declared)) if found else None
+        return ObservedResource(_observed(found, known.declared)) if found else None
 
     @override
-    def change(self, client: Client, known: Known[UserArgs], new: UserArgs) -> Found[UserArgs]:
+    def change(self, client: Client, known: RecordedResource[UserArgs], new: UserArgs) -> ObservedResource[UserArgs]:
         found = users.get(client, known.id)
         if found is None:
             raise DeletedBehindBack(f"{self.title(known.declared)} is not there any more. Run `up --refresh`.")
         users.replace(client, known.id, new.properties(found))
-        return Found(new)
+        return ObservedResource(new)
 
-    def remove(self, client: Client, known: Known[UserArgs]) -> None:
+    def remove(self, client: Client, known: RecordedResource[UserArgs]) -> None:
         with contextlib.suppress(NotFound):
             users.delete(client, known.id)
 
 
-def _observed(found: users.Found, declared: UserArgs) -> UserArgs:
+def _observed(found: users.UserResponse, declared: UserArgs) -> UserArgs:
     """What the server answers, in the words of a declaration."""
     told = {"name": found["name"], "user_type": found["user-type"]}
     if declared.email is not None:

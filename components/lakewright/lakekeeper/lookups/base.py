@@ -33,7 +33,7 @@ NAMED = 10
 """So many names are listed in a message; the rest is counted."""
 
 
-class Answer(BaseModel):
+class LookupResult(BaseModel):
     """Base of what look-ups answer: plain values, `model_dump()` makes a dict of them."""
 
     model_config = ConfigDict(frozen=True)

@@ -7,11 +7,11 @@ from lakewright.lakekeeper.api.catalog import catalog_config, namespaces, tabula
 from lakewright.lakekeeper.api.connection.client import Client
 from lakewright.lakekeeper.api.connection.errors import InvalidLookUp, NotFound, NothingFound, UnsupportedServer
 from lakewright.lakekeeper.api.management import warehouses
-from lakewright.lakekeeper.lookups.base import Answer, Server, as_output, listed, reach
+from lakewright.lakekeeper.lookups.base import LookupResult, Server, as_output, listed, reach
 from lakewright.names.types import namespace_parts
 
 
-class WarehouseInfo(Answer):
+class WarehouseInfo(LookupResult):
     """A warehouse. `storage` has the properties of a declaration's `storage`, as the server keeps them."""
 
     warehouse_id: str
@@ -30,7 +30,7 @@ class WarehouseInfo(Answer):
     updated_at: datetime | None
 
 
-class NamespaceEntry(Answer):
+class NamespaceEntry(LookupResult):
     """A namespace in a list."""
 
     warehouse_id: str
@@ -47,7 +47,7 @@ class NamespaceInfo(NamespaceEntry):
     location: str | None
 
 
-class CatalogInfo(Answer):
+class CatalogInfo(LookupResult):
     """What clients of the Iceberg REST catalog are told at first. Holds no credential."""
 
     uri: str
@@ -58,7 +58,7 @@ class CatalogInfo(Answer):
     endpoints: tuple[str, ...]
 
 
-class DeletedTable(Answer):
+class DeletedTable(LookupResult):
     """A table or view that was dropped and can still be brought back."""
 
     tabular_id: str
@@ -211,7 +211,7 @@ def deleted_tables(client: Client, warehouse_id: str) -> list[DeletedTable]:
     return sorted(tables, key=lambda one: (one.deleted_at, one.name), reverse=True)
 
 
-def _warehouse(found: warehouses.Found) -> WarehouseInfo:
+def _warehouse(found: warehouses.WarehouseResponse) -> WarehouseInfo:
     profile: dict[str, Any] = found["storage-profile"]
     credential: dict[str, Any] = found.get("storage-credential-type") or {}
     return WarehouseInfo(

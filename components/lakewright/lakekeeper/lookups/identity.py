@@ -7,10 +7,10 @@ from pydantic import TypeAdapter, ValidationError
 
 from lakewright.lakekeeper.api.connection.errors import InvalidLookUp, NothingFound
 from lakewright.lakekeeper.api.management import grants, members, roles, users
-from lakewright.lakekeeper.lookups.base import Answer, Server, as_output, listed, reach
+from lakewright.lakekeeper.lookups.base import LookupResult, Server, as_output, listed, reach
 
 
-class UserInfo(Answer):
+class UserInfo(LookupResult):
     """A user."""
 
     user_id: str
@@ -20,7 +20,7 @@ class UserInfo(Answer):
     email: str | None
 
 
-class RoleInfo(Answer):
+class RoleInfo(LookupResult):
     """A role."""
 
     role_id: str
@@ -34,14 +34,14 @@ class RoleInfo(Answer):
     """`PROVIDER~SOURCE`."""
 
 
-class RoleMembersInfo(Answer):
+class RoleMembersInfo(LookupResult):
     """The direct members of a role, by their ids."""
 
     users: tuple[str, ...]
     roles: tuple[str, ...]
 
 
-class GrantInfo(Answer):
+class GrantInfo(LookupResult):
     """A privilege that somebody holds on an object itself."""
 
     privilege: str
@@ -140,11 +140,11 @@ def get_grants(*, server: Server, on: Mapping[str, Any]) -> list[GrantInfo]:
     ]
 
 
-def _user(found: users.Found) -> UserInfo:
+def _user(found: users.UserResponse) -> UserInfo:
     return UserInfo(user_id=found["id"], name=found["name"], user_type=found["user-type"], email=found.get("email"))
 
 
-def _role(found: roles.Found) -> RoleInfo:
+def _role(found: roles.RoleResponse) -> RoleInfo:
     return RoleInfo(
         role_id=found["id"],
         project_id=found["project-id"],

@@ -2,10 +2,10 @@
 
 from lakewright.lakekeeper.api.connection.errors import NothingFound
 from lakewright.lakekeeper.api.management import projects
-from lakewright.lakekeeper.lookups.base import Answer, Server, as_output, listed, reach
+from lakewright.lakekeeper.lookups.base import LookupResult, Server, as_output, listed, reach
 
 
-class ServerInfo(Answer):
+class ServerInfo(LookupResult):
     """What a server says of itself."""
 
     endpoint: str
@@ -19,7 +19,7 @@ class ServerInfo(Answer):
     queues: tuple[str, ...]
 
 
-class ProjectInfo(Answer):
+class ProjectInfo(LookupResult):
     """A project."""
 
     project_id: str

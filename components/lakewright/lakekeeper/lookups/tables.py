@@ -8,14 +8,14 @@ from typing import Any, Literal
 from lakewright.lakekeeper.api.catalog import namespaces, tables, tabulars, views
 from lakewright.lakekeeper.api.connection.client import Client
 from lakewright.lakekeeper.api.connection.errors import NotFound, NothingFound
-from lakewright.lakekeeper.lookups.base import Answer, Server, as_output, listed, reach
+from lakewright.lakekeeper.lookups.base import LookupResult, Server, as_output, listed, reach
 from lakewright.lakekeeper.lookups.catalog import nothing, require_active
 from lakewright.lakekeeper.table.schema.columns import Json, current_schema, type_text
 from lakewright.lakekeeper.table.schema.layout import column_names, partitions, sort_texts
 from lakewright.names.types import namespace_parts
 
 
-class TabularEntry(Answer):
+class TabularEntry(LookupResult):
     """A table or view in a list."""
 
     warehouse_id: str
@@ -26,7 +26,7 @@ class TabularEntry(Answer):
     protected: bool
 
 
-class ColumnInfo(Answer):
+class ColumnInfo(LookupResult):
     """A column as a declaration of it says it; nested types as text."""
 
     field_id: int

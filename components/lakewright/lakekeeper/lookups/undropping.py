@@ -18,7 +18,7 @@ from lakewright.names.table_name import QualifiedName
 
 
 @dataclass(frozen=True)
-class Warehouse:
+class WarehouseRef:
     """Where to look."""
 
     name: str
@@ -30,10 +30,10 @@ class Warehouse:
 
 
 @dataclass(frozen=True)
-class Dropped:
+class DroppedTable:
     """A dropped table or view, and where it was."""
 
-    warehouse: Warehouse
+    warehouse: WarehouseRef
     table: DeletedTable
 
     @property
@@ -45,7 +45,7 @@ class Dropped:
         return f"{self.table.kind} {self.name} ({self.table.tabular_id})"
 
 
-def dropped(warehouse: Warehouse) -> list[Dropped]:
+def dropped(warehouse: WarehouseRef) -> list[DroppedTable]:
     """What can be brought back in a warehouse, last ones first. Raises NothingFound if that cannot be seen."""
     unseen = NothingFound(f"{warehouse} is gone, inactive, or hidden from this identity")
     try:
@@ -55,10 +55,10 @@ def dropped(warehouse: Warehouse) -> list[Dropped]:
     # For a minute after a warehouse was deactivated, servers list nothing instead of refusing.
     if not found and not is_active(warehouse.client, warehouse.warehouse_id):
         raise unseen
-    return [Dropped(warehouse, one) for one in found]
+    return [DroppedTable(warehouse, one) for one in found]
 
 
-def named(warehouse: Warehouse, name: QualifiedName) -> list[Dropped]:
+def named(warehouse: WarehouseRef, name: QualifiedName) -> list[DroppedTable]:
     """The dropped tables that had a name, last ones first; at least one. Raises NothingFound."""
     there = dropped(warehouse)
     if found := [one for one in there if one.name.same_as(name)]:
@@ -72,7 +72,7 @@ def named(warehouse: Warehouse, name: QualifiedName) -> list[Dropped]:
     raise NothingFound(f"no `{name}` can be brought back in {warehouse}; what can be: {names}.{hint}")
 
 
-def bring_back(wanted: Dropped) -> None:
+def bring_back(wanted: DroppedTable) -> None:
     """Undrop a table or view. Raises NotOurs if its name is taken by now, NothingFound if it is too late."""
     warehouse, table, name = wanted.warehouse, wanted.table, wanted.name
     target = Tabular(name.namespace, name.name, cast(Kind, table.kind), table.tabular_id, dropped=True)
@@ -89,7 +89,7 @@ def bring_back(wanted: Dropped) -> None:
         raise NothingFound(f"{wanted} is gone for good: its time was up, or it was purged") from None
 
 
-def _in_the_way(warehouse: Warehouse, name: QualifiedName) -> Tabular | None:
+def _in_the_way(warehouse: WarehouseRef, name: QualifiedName) -> Tabular | None:
     try:
         there = tabulars.live(warehouse.client, warehouse.warehouse_id, name.namespace)
     except NotFound:

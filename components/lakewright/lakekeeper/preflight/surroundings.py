@@ -70,7 +70,7 @@ def _look_around(client: Client) -> Surroundings:
     return Surroundings(frozenset(listed_projects), found, " ".join(unseen))
 
 
-def _neighbour(found: warehouses.Found, project_id: str) -> Neighbour:
+def _neighbour(found: warehouses.WarehouseResponse, project_id: str) -> Neighbour:
     profile = found["storage-profile"]
     return Neighbour(
         id=warehouses.id_of(found),

@@ -15,7 +15,7 @@ from lakewright.lakekeeper.provider.errors import CannotCount, HoldsTables, Repl
 from lakewright.names.types import Deletion
 
 
-class Named(Protocol):
+class DeclaredWarehouse(Protocol):
     """What is needed of a declaration here."""
 
     @property
@@ -59,7 +59,9 @@ def in_the_way(client: Client, warehouse_id: str, name: str, own: list[str]) -> 
     return reasons
 
 
-def refuse_replacement(client: Client, warehouse_id: str, old: Named, new: Named, changes: list[Change]) -> None:
+def refuse_replacement(
+    client: Client, warehouse_id: str, old: DeclaredWarehouse, new: DeclaredWarehouse, changes: list[Change]
+) -> None:
     """Raise if a warehouse must not be replaced. What counts is the state's `deletion`, as when destroying."""
     what = ", ".join(str(change) for change in changes)
     where = f"warehouse `{old.name}` ({warehouse_id}) at {client.endpoint}"

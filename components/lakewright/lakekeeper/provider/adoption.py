@@ -17,7 +17,7 @@ from lakewright.lakekeeper.provider import diff as difference
 from lakewright.lakekeeper.provider import pending_creations as pending
 from lakewright.lakekeeper.provider.diagnostics import tell, warn
 from lakewright.lakekeeper.provider.diff import Change
-from lakewright.lakekeeper.provider.inputs import OnServer, has_unknown, is_unknown
+from lakewright.lakekeeper.provider.inputs import ResourceInputs, has_unknown, is_unknown
 
 if TYPE_CHECKING:
     from lakewright.lakekeeper.provider.base import LakekeeperProvider
@@ -94,7 +94,7 @@ of_process = OwnObjects()
 """Objects of the one run that this provider process serves."""
 
 
-def refused(provider: "LakekeeperProvider[Any]", declared: OnServer) -> str | None:
+def refused(provider: "LakekeeperProvider[Any]", declared: ResourceInputs) -> str | None:
     """Look for an existing object before it is created.
 
     Returns:
@@ -126,7 +126,7 @@ def refused(provider: "LakekeeperProvider[Any]", declared: OnServer) -> str | No
 
 
 @contextmanager
-def creating(provider: "LakekeeperProvider[Any]", client: Client, declared: OnServer) -> Generator[None]:
+def creating(provider: "LakekeeperProvider[Any]", client: Client, declared: ResourceInputs) -> Generator[None]:
     """Look for an existing object before the block creates it, unless the check of this run has looked already.
 
     A create whose answer is lost takes effect or not, and an equal object of another stack may be there already. Only
@@ -150,7 +150,7 @@ def creating(provider: "LakekeeperProvider[Any]", client: Client, declared: OnSe
         of_process.created(key)
 
 
-def was_absent(provider: "LakekeeperProvider[Any]", declared: OnServer) -> bool:
+def was_absent(provider: "LakekeeperProvider[Any]", declared: ResourceInputs) -> bool:
     """Whether a look of this run, before its create, found no such object."""
     return of_process.was_absent(_key(provider, declared))
 
@@ -164,7 +164,7 @@ def appeared(what: str) -> str:
     )
 
 
-def note_adopt(provider: "LakekeeperProvider[Any]", declared: OnServer, *, in_state: bool) -> None:
+def note_adopt(provider: "LakekeeperProvider[Any]", declared: ResourceInputs, *, in_state: bool) -> None:
     """Remember a declaration with `adopt`, for `warn_of_spent_adopt`."""
     if getattr(declared, "adopt", False):
         of_process.checked_with_adopt(_key(provider, declared), in_state=in_state)
@@ -179,7 +179,7 @@ def warn_of_spent_adopt() -> None:
         )
 
 
-def _key(provider: "LakekeeperProvider[Any]", declared: OnServer) -> Key:
+def _key(provider: "LakekeeperProvider[Any]", declared: ResourceInputs) -> Key:
     natural = (str(getattr(declared, name)).casefold() for name in provider.natural_key)
     return (provider.kind, "" if has_unknown(declared.server) else declared.server.endpoint, *natural)
 
@@ -197,13 +197,13 @@ def refusal(what: str, differs: str) -> str:
     )
 
 
-def is_begun(provider: "LakekeeperProvider[Any]", declared: OnServer) -> bool:
+def is_begun(provider: "LakekeeperProvider[Any]", declared: ResourceInputs) -> bool:
     """Whether an interrupted run of this very stack began to create the object."""
     return pending.was_begun(provider.kind, declared, provider.natural_key)
 
 
 def _announce(
-    provider: "LakekeeperProvider[Any]", client: Client, found: tuple[str, Any], declared: OnServer
+    provider: "LakekeeperProvider[Any]", client: Client, found: tuple[str, Any], declared: ResourceInputs
 ) -> str | None:
     """Print what will be taken over and changed; the answer is why it cannot be, if it cannot."""
     what, there = provider.title(declared), found[1].declared
@@ -218,7 +218,7 @@ def _announce(
     return None
 
 
-def _can_look(provider: "LakekeeperProvider[Any]", declared: OnServer, *, adopts: bool) -> bool:
+def _can_look(provider: "LakekeeperProvider[Any]", declared: ResourceInputs, *, adopts: bool) -> bool:
     """Whether an existing object matters, and so much of it is known that it can be looked at."""
     key = [getattr(declared, name) for name in provider.natural_key]
     if not (adopts or provider.belongs_to_maker) or not key or has_unknown([*key, declared.server]):
@@ -230,13 +230,15 @@ def _can_look(provider: "LakekeeperProvider[Any]", declared: OnServer, *, adopts
     return not later
 
 
-def fixed(provider: "LakekeeperProvider[Any]", client: Client, there: OnServer, new: OnServer) -> list[Change]:
+def fixed(
+    provider: "LakekeeperProvider[Any]", client: Client, there: ResourceInputs, new: ResourceInputs
+) -> list[Change]:
     """The differences for which the server would need another object."""
     changes = difference.between(there, new)
     return [change for change in changes if change.known and provider.replaces(change, new, lambda: client)]
 
 
-def changes_of(there: OnServer, new: OnServer) -> Adopting:
+def changes_of(there: ResourceInputs, new: ResourceInputs) -> Adopting:
     """What taking over changes, property by property."""
     changes = difference.between(there, new)
     return Adopting([str(change) for change in changes if difference.needs_calls([change])])

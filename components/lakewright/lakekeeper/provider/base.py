@@ -29,13 +29,13 @@ from lakewright.lakekeeper.provider import inactive_warehouses as hidden
 from lakewright.lakekeeper.provider.adoption import Adopting
 from lakewright.lakekeeper.provider.creation import Origin
 from lakewright.lakekeeper.provider.diff import Change
-from lakewright.lakekeeper.provider.inputs import OnServer, Replace, failures, has_unknown
+from lakewright.lakekeeper.provider.inputs import Replace, ResourceInputs, failures, has_unknown
 
-D = TypeVar("D", bound=OnServer)
+D = TypeVar("D", bound=ResourceInputs)
 
 
 @dataclass(frozen=True)
-class Found(Generic[D]):
+class ObservedResource(Generic[D]):
     """An object as it is: in the words of a declaration, and with what only the server knows."""
 
     declared: D
@@ -50,7 +50,7 @@ class Found(Generic[D]):
 
 
 @dataclass(frozen=True)
-class Known(Generic[D]):
+class RecordedResource(Generic[D]):
     """An object as the state has it."""
 
     id: str
@@ -74,29 +74,29 @@ class LakekeeperProvider(ResourceProvider, Generic[D]):
     # What a resource says of itself.
 
     @abstractmethod
-    def make(self, client: Client, new: D) -> tuple[str, Found[D]]:
+    def make(self, client: Client, new: D) -> tuple[str, ObservedResource[D]]:
         """Create the object, or take over one that this stack may have; its id and itself."""
 
     @abstractmethod
-    def find(self, client: Client, known: Known[D]) -> Found[D] | None:
+    def find(self, client: Client, known: RecordedResource[D]) -> ObservedResource[D] | None:
         """The object as it is now, or None if it is gone."""
 
     @abstractmethod
-    def change(self, client: Client, known: Known[D], new: D) -> Found[D]:
+    def change(self, client: Client, known: RecordedResource[D], new: D) -> ObservedResource[D]:
         """Make the object as declared, in place."""
 
     @abstractmethod
-    def remove(self, client: Client, known: Known[D]) -> None:
+    def remove(self, client: Client, known: RecordedResource[D]) -> None:
         """Delete the object. One that is gone already is a success."""
 
     def replaces(self, change: Change, new: D, client: Callable[[], Client]) -> bool:  # noqa: ARG002 - for subclasses
         """Whether a change needs a new object."""
         return isinstance(change.mark, Replace)
 
-    def before_replacement(self, client: Client, known: Known[D], new: D, changes: list[Change]) -> None:
+    def before_replacement(self, client: Client, known: RecordedResource[D], new: D, changes: list[Change]) -> None:
         """Raise if the object must not be replaced. Called in previews too."""
 
-    def needs_calls(self, known: Known[D], new: D) -> bool:
+    def needs_calls(self, known: RecordedResource[D], new: D) -> bool:
         """Whether an update changes more than the state."""
         return difference.needs_calls(difference.between(known.declared, new))
 
@@ -104,7 +104,7 @@ class LakekeeperProvider(ResourceProvider, Generic[D]):
         """What a declaration is about, for messages: kind, natural key and server."""
         return f"{self.kind} at {declared.server.endpoint}"
 
-    def existing(self, client: Client, new: D) -> tuple[str, Found[D]] | None:  # noqa: ARG002 - for subclasses
+    def existing(self, client: Client, new: D) -> tuple[str, ObservedResource[D]] | None:  # noqa: ARG002 - for subclasses
         """What has a declaration's natural key on the server, and its id; for `adopt`."""
         return None
 
@@ -115,7 +115,7 @@ class LakekeeperProvider(ResourceProvider, Generic[D]):
         """
         return ""
 
-    def adopting(self, there: Found[D], new: D) -> Adopting:
+    def adopting(self, there: ObservedResource[D], new: D) -> Adopting:
         """What taking over an existing object changes, and why it must not be."""
         return adoption.changes_of(there.declared, new)
 
@@ -156,7 +156,7 @@ class LakekeeperProvider(ResourceProvider, Generic[D]):
             server_identity.verify(self.client(new.server), _olds, self.title(old))
         replaced = [c for c in changes if self.replaces(c, new, lambda: self._reach(old.server, new.server))]
         if decided := [c for c in replaced if c.known]:
-            self.before_replacement(self._known_client(old, _olds), Known(_id, old, _olds), new, decided)
+            self.before_replacement(self._known_client(old, _olds), RecordedResource(_id, old, _olds), new, decided)
         return DiffResult(
             changes=bool(changes)
             or server_identity.is_outdated(_olds)
@@ -176,7 +176,7 @@ class LakekeeperProvider(ResourceProvider, Generic[D]):
         """What is there now, in the words of the declaration."""
         state = self.args.from_state(props)
         client = self._known_client(state, props)
-        found = self.find(client, Known(id_, state, props))
+        found = self.find(client, RecordedResource(id_, state, props))
         if found is None:
             self._require_proven(client, props, state)
             return ReadResult(None, {})
@@ -185,7 +185,7 @@ class LakekeeperProvider(ResourceProvider, Generic[D]):
     def update(self, _id: str, _olds: dict[str, Any], _news: dict[str, Any]) -> UpdateResult:
         """Change in place; when only the state is to change, the server is asked for its id alone."""
         old, new = self.args.from_state(_olds), self.args.from_state(_news)
-        known, client = Known(_id, old, _olds), self.client(new.server)
+        known, client = RecordedResource(_id, old, _olds), self.client(new.server)
         server_identity.verify(client, _olds, self.title(old))
         if server_identity.is_outdated(_olds) and self.find(client, known) is None:
             self._require_proven(client, _olds, old)
@@ -196,19 +196,19 @@ class LakekeeperProvider(ResourceProvider, Generic[D]):
             found = self._updated(known, new)
         return UpdateResult(found.outs() | server_identity.to_record(client))
 
-    def _updated(self, known: Known[D], new: D) -> Found[D]:
+    def _updated(self, known: RecordedResource[D], new: D) -> ObservedResource[D]:
         if self.needs_calls(known, new):
             return self.change(self.client(new.server), known, new)
         computed = {key: value for key, value in known.outs.items() if key not in self.args.model_fields}
-        return Found(new, _without_own(computed))
+        return ObservedResource(new, _without_own(computed))
 
-    def _seen_again(self, client: Client, known: Known[D], new: D) -> Found[D]:
+    def _seen_again(self, client: Client, known: RecordedResource[D], new: D) -> ObservedResource[D]:
         """What a refresh could not see, as a refresh and an `up` would now make it."""
         listings.forget()
         found = self.find(client, known)
         if found is None:
             return self._made(client, new)[1]
-        now = Known(known.id, found.declared, found.outs())
+        now = RecordedResource(known.id, found.declared, found.outs())
         changes = difference.between(now.declared, new)
         if replaced := [change for change in changes if self.replaces(change, new, lambda: client)]:
             self.before_replacement(client, now, new, replaced)
@@ -216,14 +216,14 @@ class LakekeeperProvider(ResourceProvider, Generic[D]):
             return self._made(client, new)[1]
         return self._updated(now, new)
 
-    def _made(self, client: Client, new: D) -> tuple[str, Found[D]]:
+    def _made(self, client: Client, new: D) -> tuple[str, ObservedResource[D]]:
         with adoption.creating(self, client, new):
             return self.make(client, new)
 
     def delete(self, _id: str, _props: dict[str, Any]) -> None:
         """Delete, as the state's `deletion` says."""
         state = self.args.from_state(_props)
-        client, known = self._known_client(state, _props), Known(_id, state, _props)
+        client, known = self._known_client(state, _props), RecordedResource(_id, state, _props)
         is_uncertain = getattr(state, "deletion", None) == "protect" and not server_identity.is_proven(client, _props)
         if is_uncertain and self.find(client, known) is None:
             raise server_identity.unproven(client, self.title(state))

@@ -90,14 +90,14 @@ class Declared(BaseModel):
         return _with_unknown(self, self.model_dump(exclude_none=True, warnings=False))
 
 
-class OnServer(Declared):
+class ResourceInputs(Declared):
     """What every object on a server has."""
 
     server: Annotated[ServerRef, StateOnly()]
     """`endpoint` and `auth` of the server; secrets by reference."""
 
 
-class Deletable(OnServer):
+class Deletable(ResourceInputs):
     """An object that holds data, or leads to it."""
 
     deletion: Annotated[Deletion, StateOnly()] = "protect"

@@ -14,12 +14,12 @@ from typing import Any, Literal, cast
 
 import pulumi
 
-from lakewright.lakekeeper.api.connection.privileges import ASSIGNEE, Held
+from lakewright.lakekeeper.api.connection.privileges import ASSIGNEE, GrantEntry
 
 OWNED = {"Grants": "all grants", "RoleMembers": "all members"}
 """Resources that are the only ones to say what there is, and of what."""
 
-Place = tuple[Any, ...]
+ClaimKey = tuple[Any, ...]
 """The server, and the object on it."""
 
 
@@ -30,7 +30,7 @@ class Claim:
     resource: Literal["Grant", "Grants", "RoleMembers"]
     name: str
     """As the program names it."""
-    held: frozenset[Held] = frozenset()
+    held: frozenset[GrantEntry] = frozenset()
 
     @property
     def owns_all(self) -> bool:
@@ -46,9 +46,9 @@ class Claims:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._by_place: dict[Place, list[Claim]] = {}
+        self._by_place: dict[ClaimKey, list[Claim]] = {}
 
-    def conflict(self, place: Place, claim: Claim) -> str | None:
+    def conflict(self, place: ClaimKey, claim: Claim) -> str | None:
         """Why a resource cannot be declared beside another one; else None, and it has its place."""
         with self._lock:
             for claims in self._by_place.values():
@@ -60,7 +60,7 @@ class Claims:
             there.append(claim)
             return None
 
-    def of_others(self, place: Place, claim: Claim) -> frozenset[Held]:
+    def of_others(self, place: ClaimKey, claim: Claim) -> frozenset[GrantEntry]:
         """What other resources of this run declare there."""
         with self._lock:
             there = [other for other in self._by_place.get(place, []) if not other.is_of(claim)]

@@ -13,7 +13,7 @@ import pulumi
 from pydantic import ValidationError
 
 from lakewright.lakekeeper.api.connection.server import ServerRef
-from lakewright.lakekeeper.provider.inputs import OnServer, tidied
+from lakewright.lakekeeper.provider.inputs import ResourceInputs, tidied
 
 FILE = "LAKEWRIGHT_PENDING_CREATIONS"
 """Environment variable: path of a JSON list of objects with `urn`, `type` and `inputs`."""
@@ -45,7 +45,7 @@ def is_reported() -> bool:
     return bool(path) and Path(path).is_file()
 
 
-def was_begun(kind: str, declared: OnServer, natural_key: tuple[str, ...]) -> bool:
+def was_begun(kind: str, declared: ResourceInputs, natural_key: tuple[str, ...]) -> bool:
     """Whether an interrupted run of this stack began to create the object with this natural key on this server.
 
     Args:

@@ -10,8 +10,8 @@ from typing_extensions import override
 from lakewright.lakekeeper.api.connection.client import Client
 from lakewright.lakekeeper.api.connection.versions import Server
 from lakewright.lakekeeper.api.management import projects
-from lakewright.lakekeeper.provider.base import Found, Known, LakekeeperProvider
-from lakewright.lakekeeper.provider.inputs import CreateOnly, OnServer
+from lakewright.lakekeeper.provider.base import LakekeeperProvider, ObservedResource, RecordedResource
+from lakewright.lakekeeper.provider.inputs import CreateOnly, ResourceInputs
 from lakewright.lakekeeper.provider.options import ServerInput, given, not_imported
 
 
@@ -21,7 +21,7 @@ def _accepted(value: bool) -> bool:
     return value
 
 
-class BootstrapArgs(OnServer):
+class BootstrapArgs(ResourceInputs):
     """What is declared of a bootstrap. All of it matters once."""
 
     accept_terms_of_use: Annotated[bool, AfterValidator(_accepted), CreateOnly()]
@@ -41,7 +41,7 @@ class BootstrapProvider(LakekeeperProvider[BootstrapArgs]):
 
     args = BootstrapArgs
 
-    def make(self, client: Client, new: BootstrapArgs) -> tuple[str, Found[BootstrapArgs]]:
+    def make(self, client: Client, new: BootstrapArgs) -> tuple[str, ObservedResource[BootstrapArgs]]:
         server = client.server_now()
         if not server.bootstrapped:
             body = new.model_dump(exclude_none=True, exclude={"server"})
@@ -49,22 +49,24 @@ class BootstrapProvider(LakekeeperProvider[BootstrapArgs]):
             server = client.server_now()
         return server.server_id, _found(new, server)
 
-    def find(self, client: Client, known: Known[BootstrapArgs]) -> Found[BootstrapArgs] | None:
+    def find(self, client: Client, known: RecordedResource[BootstrapArgs]) -> ObservedResource[BootstrapArgs] | None:
         server = client.server_now()
         return _found(known.declared, server) if server.bootstrapped else None
 
     @override
-    def change(self, client: Client, known: Known[BootstrapArgs], new: BootstrapArgs) -> Found[BootstrapArgs]:
+    def change(
+        self, client: Client, known: RecordedResource[BootstrapArgs], new: BootstrapArgs
+    ) -> ObservedResource[BootstrapArgs]:
         return _found(new, client.server_now())
 
     @override
-    def remove(self, client: Client, known: Known[BootstrapArgs]) -> None:
+    def remove(self, client: Client, known: RecordedResource[BootstrapArgs]) -> None:
         """A server cannot be un-bootstrapped."""
 
 
-def _found(declared: BootstrapArgs, server: Server) -> Found[BootstrapArgs]:
+def _found(declared: BootstrapArgs, server: Server) -> ObservedResource[BootstrapArgs]:
     told = {"default_project_id": server.default_project_id, "authz_backend": server.authz_backend}
-    return Found(declared, told)
+    return ObservedResource(declared, told)
 
 
 class Bootstrap(Resource, module="lakekeeper", name="Bootstrap"):

@@ -10,7 +10,7 @@ from typing_extensions import override
 from lakewright.lakekeeper.api.connection.client import Client
 from lakewright.lakekeeper.api.connection.errors import Forbidden, NotEmpty, NotFound
 from lakewright.lakekeeper.api.management import projects, warehouses
-from lakewright.lakekeeper.provider.base import Found, Known, LakekeeperProvider
+from lakewright.lakekeeper.provider.base import LakekeeperProvider, ObservedResource, RecordedResource
 from lakewright.lakekeeper.provider.creation import created_or_found
 from lakewright.lakekeeper.provider.diagnostics import tell
 from lakewright.lakekeeper.provider.inputs import CreateOnly, Deletable, Replace, StateOnly, Update
@@ -40,16 +40,16 @@ class ProjectProvider(LakekeeperProvider[ProjectArgs]):
     def title(self, declared: ProjectArgs) -> str:
         return f"project {declared.project_id} at {declared.server.endpoint}"
 
-    def existing(self, client: Client, new: ProjectArgs) -> tuple[str, Found[ProjectArgs]] | None:
+    def existing(self, client: Client, new: ProjectArgs) -> tuple[str, ObservedResource[ProjectArgs]] | None:
         name = projects.name_of(client, new.project_id)
-        return None if name is None else (new.project_id, Found(new.model_copy(update={"name": name})))
+        return None if name is None else (new.project_id, ObservedResource(new.model_copy(update={"name": name})))
 
     @override
     def contents(self, client: Client, object_id: str, new: ProjectArgs) -> str:
         names = sorted(str(one["name"]) for one in warehouses.all_of(client, object_id))
         return f"with warehouses: {', '.join(names)}" if names else ""
 
-    def make(self, client: Client, new: ProjectArgs) -> tuple[str, Found[ProjectArgs]]:
+    def make(self, client: Client, new: ProjectArgs) -> tuple[str, ObservedResource[ProjectArgs]]:
         def create() -> str:
             projects.create(client, new.project_id, new.name)
             return new.name
@@ -60,17 +60,19 @@ class ProjectProvider(LakekeeperProvider[ProjectArgs]):
         self.require_ours(client, there, new, origin, differs, object_id=new.project_id)
         if differs:
             projects.rename(client, new.project_id, new.name)
-        return new.project_id, Found(new)
+        return new.project_id, ObservedResource(new)
 
-    def find(self, client: Client, known: Known[ProjectArgs]) -> Found[ProjectArgs] | None:
+    def find(self, client: Client, known: RecordedResource[ProjectArgs]) -> ObservedResource[ProjectArgs] | None:
         name = projects.look(client, known.id)
-        return None if name is None else Found(known.declared.model_copy(update={"name": name}))
+        return None if name is None else ObservedResource(known.declared.model_copy(update={"name": name}))
 
-    def change(self, client: Client, known: Known[ProjectArgs], new: ProjectArgs) -> Found[ProjectArgs]:
+    def change(
+        self, client: Client, known: RecordedResource[ProjectArgs], new: ProjectArgs
+    ) -> ObservedResource[ProjectArgs]:
         projects.rename(client, known.id, new.name)
-        return Found(new)
+        return ObservedResource(new)
 
-    def remove(self, client: Client, known: Known[ProjectArgs]) -> None:
+    def remove(self, client: Client, known: RecordedResource[ProjectArgs]) -> None:
         if known.declared.deletion == "retain":
             return
         retained = known.declared.kept_warehouses or []

@@ -18,7 +18,7 @@ from lakewright.lakekeeper.provider.creation import looked
 from lakewright.lakekeeper.provider.errors import DeletedBehindBack, EvolutionRefused, NotOurs
 from lakewright.lakekeeper.table import finding as table_finding
 from lakewright.lakekeeper.table.args import TableArgs
-from lakewright.lakekeeper.table.finding import There
+from lakewright.lakekeeper.table.finding import LoadedTable
 from lakewright.lakekeeper.table.requests import commit
 
 TRIES = 5
@@ -41,7 +41,7 @@ def refusal(declared: TableArgs, problems: list[str]) -> str:
     return f"{where(declared)} was left as it is: {' '.join(problems)}"
 
 
-def unsaid(there: There, state: TableArgs, *, again: bool) -> list[str]:
+def unsaid(there: LoadedTable, state: TableArgs, *, again: bool) -> list[str]:
     """Drift that no property shows: of the uuid, and of the place, which a declaration changes by replacing alone."""
     location = str(there.metadata["location"]).rstrip("/")
     moved = [f"moved to {location}"] if state.location not in {None, location} else []
@@ -54,7 +54,7 @@ def expiry(client: Client, warehouse_id: str, dropped: Tabular) -> str:
     return next((str(one["expiration-date"]) for one in found if one["id"] == dropped.tabular_id), "now")
 
 
-def found_again(client: Client, old: TableArgs, new: TableArgs, table_id: str) -> There:
+def found_again(client: Client, old: TableArgs, new: TableArgs, table_id: str) -> LoadedTable:
     """The table that the state knows, wherever it is; one that was soft-deleted is brought back."""
     for declared in (old, new):  # its namespace may have been moved a moment ago, and the table with it
         there = table_finding.named(client, old.warehouse_id, declared.path, declared.name)
@@ -73,7 +73,7 @@ def found_again(client: Client, old: TableArgs, new: TableArgs, table_id: str) -
     return lost
 
 
-def _brought_back(client: Client, old: TableArgs, dropped: Tabular) -> There | None:
+def _brought_back(client: Client, old: TableArgs, dropped: Tabular) -> LoadedTable | None:
     try:
         tabulars.undrop(client, old.warehouse_id, dropped)
     except AlreadyExists:
@@ -84,9 +84,9 @@ def _brought_back(client: Client, old: TableArgs, dropped: Tabular) -> There | N
     return table_finding.named(client, old.warehouse_id, dropped.namespace, dropped.name)
 
 
-def renamed(client: Client, there: There, new: TableArgs) -> There:
+def renamed(client: Client, there: LoadedTable, new: TableArgs) -> LoadedTable:
     """The table under its declared name. A rename whose answer got lost is looked for before it is sent again."""
-    wanted = There(new.path, new.name, there.metadata)
+    wanted = LoadedTable(new.path, new.name, there.metadata)
     for tries_left in reversed(range(TRIES)):
         if (there.path, there.name) == (wanted.path, wanted.name):
             break
@@ -107,7 +107,7 @@ def renamed(client: Client, there: There, new: TableArgs) -> There:
     return wanted
 
 
-def _is_refused_name(client: Client, there: There, new: TableArgs, missing: NotFound) -> bool:
+def _is_refused_name(client: Client, there: LoadedTable, new: TableArgs, missing: NotFound) -> bool:
     """Return whether a rename to a taken name was refused.
 
     Servers before 0.14 answer such a rename as if the table were missing; a dropped table keeps its name there.
@@ -118,7 +118,7 @@ def _is_refused_name(client: Client, there: There, new: TableArgs, missing: NotF
     return source is not None and source.table_id == there.table_id
 
 
-def _name_taken(there: There, new: TableArgs) -> NotOurs:
+def _name_taken(there: LoadedTable, new: TableArgs) -> NotOurs:
     return NotOurs(
         f"table `{'.'.join(there.path)}.{there.name}` ({there.table_id}) cannot be renamed:"
         f" {where(new)} is taken by another table or view, which may be a dropped one. Choose another name, or drop"
@@ -126,7 +126,9 @@ def _name_taken(there: There, new: TableArgs) -> NotOurs:
     )
 
 
-def committed(client: Client, there: There, old: TableArgs | None, new: TableArgs, ids: dict[str, int]) -> There:
+def committed(
+    client: Client, there: LoadedTable, old: TableArgs | None, new: TableArgs, ids: dict[str, int]
+) -> LoadedTable:
     """The table as declared. Changes that others made meanwhile are built upon, as long as ours stay safe.
 
     A commit is made from what the table is at that moment, and says so in its requirements; after a conflict or a lost
@@ -138,7 +140,7 @@ def committed(client: Client, there: There, old: TableArgs | None, new: TableArg
         if not needed.updates:
             return there
         try:
-            return There(
+            return LoadedTable(
                 there.path, there.name, tables.commit(client, new.warehouse_id, there.path, there.name, needed.body)
             )
         except (Conflict, Unconfirmed, TooSlow) as error:
@@ -148,7 +150,7 @@ def committed(client: Client, there: There, old: TableArgs | None, new: TableArg
     raise AssertionError("the last try returns or raises")
 
 
-def _read_again(client: Client, there: There, new: TableArgs, after: LakekeeperError) -> There:
+def _read_again(client: Client, there: LoadedTable, new: TableArgs, after: LakekeeperError) -> LoadedTable:
     now = looked(lambda: table_finding.named(client, new.warehouse_id, there.path, there.name), after)
     if now is None or now.table_id != there.table_id:
         raise DeletedBehindBack(

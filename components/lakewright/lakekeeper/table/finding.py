@@ -13,7 +13,7 @@ from lakewright.lakekeeper.api.connection.errors import NotFound
 
 
 @dataclass(frozen=True)
-class There:
+class LoadedTable:
     """A table that can be used, with its metadata."""
 
     path: Path
@@ -26,13 +26,13 @@ class There:
         return str(self.metadata["table-uuid"])
 
 
-def named(client: Client, warehouse_id: str, path: Path, name: str) -> There | None:
+def named(client: Client, warehouse_id: str, path: Path, name: str) -> LoadedTable | None:
     """The table of a name."""
     metadata = tables.load(client, warehouse_id, path, name)
-    return None if metadata is None else There(path, name, metadata)
+    return None if metadata is None else LoadedTable(path, name, metadata)
 
 
-def elsewhere(client: Client, warehouse_id: str, path: Path, table_id: str) -> There | Tabular | None:
+def elsewhere(client: Client, warehouse_id: str, path: Path, table_id: str) -> LoadedTable | Tabular | None:
     """A table that is not under its name: renamed, or (as a Tabular) soft-deleted. Looks at its namespace first."""
     if found := _listed(client, warehouse_id, path, table_id):
         return named(client, warehouse_id, found.namespace, found.name)

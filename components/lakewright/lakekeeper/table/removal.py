@@ -15,7 +15,7 @@ from lakewright.lakekeeper.provider.errors import Hidden, HoldsTables, Replaceme
 from lakewright.lakekeeper.table import finding as table_finding
 from lakewright.lakekeeper.table.args import TableArgs
 from lakewright.lakekeeper.table.changes import where
-from lakewright.lakekeeper.table.finding import There
+from lakewright.lakekeeper.table.finding import LoadedTable
 
 
 def refuse_replacement(client: Client, old: TableArgs, new: TableArgs, table_id: str, changes: list[Change]) -> None:
@@ -50,14 +50,14 @@ def remove(client: Client, state: TableArgs, table_id: str) -> None:
             f"{where(state)} is not dropped: its `deletion` is `protect`. Set it to `purge` (drops the table"
             " with its files) or `retain` (leaves it alone) and run `up` before taking it away."
         )
-    if isinstance(found, There) and tables.is_protected(client, state.warehouse_id, found.table_id):
+    if isinstance(found, LoadedTable) and tables.is_protected(client, state.warehouse_id, found.table_id):
         raise Protected(f"{where(state)} is protected, and was not dropped. Set `protected: false` and run `up` first.")
     with contextlib.suppress(NotFound):
         _drop(client, state, found)
 
 
-def _drop(client: Client, state: TableArgs, found: There | Tabular) -> None:
-    if isinstance(found, There):
+def _drop(client: Client, state: TableArgs, found: LoadedTable | Tabular) -> None:
+    if isinstance(found, LoadedTable):
         one = Tabular(found.path, found.name, "table", found.table_id)
     else:
         # Only a drop of its own says that its files are to go, and go now.
@@ -66,7 +66,7 @@ def _drop(client: Client, state: TableArgs, found: There | Tabular) -> None:
     tabulars.drop(client, state.warehouse_id, one)
 
 
-def _find(client: Client, state: TableArgs, table_id: str) -> There | Tabular | None:
+def _find(client: Client, state: TableArgs, table_id: str) -> LoadedTable | Tabular | None:
     there = table_finding.named(client, state.warehouse_id, state.path, state.name)
     if there and there.table_id == table_id:
         return there

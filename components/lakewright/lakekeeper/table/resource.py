@@ -15,7 +15,7 @@ from lakewright.lakekeeper.api.connection.client import Client
 from lakewright.lakekeeper.provider import diff as difference
 from lakewright.lakekeeper.provider import inactive_warehouses as hidden
 from lakewright.lakekeeper.provider.adoption import Adopting
-from lakewright.lakekeeper.provider.base import Found, Known, LakekeeperProvider
+from lakewright.lakekeeper.provider.base import LakekeeperProvider, ObservedResource, RecordedResource
 from lakewright.lakekeeper.provider.creation import Origin, created_or_found, finishing
 from lakewright.lakekeeper.provider.diagnostics import warn
 from lakewright.lakekeeper.provider.diff import Change
@@ -27,7 +27,7 @@ from lakewright.lakekeeper.table import finding as table_finding
 from lakewright.lakekeeper.table import removal as table_removal
 from lakewright.lakekeeper.table.args import TableArgs
 from lakewright.lakekeeper.table.changes import where
-from lakewright.lakekeeper.table.finding import There
+from lakewright.lakekeeper.table.finding import LoadedTable
 from lakewright.lakekeeper.table.observed import observed
 from lakewright.lakekeeper.table.requests import commit, create_request
 from lakewright.lakekeeper.table.schema.columns import current_schema, ids_by_path, paths
@@ -50,51 +50,55 @@ class TableProvider(LakekeeperProvider[TableArgs]):
     def title(self, declared: TableArgs) -> str:
         return where(declared)
 
-    def existing(self, client: Client, new: TableArgs) -> tuple[str, Found[TableArgs]] | None:
+    def existing(self, client: Client, new: TableArgs) -> tuple[str, ObservedResource[TableArgs]] | None:
         there = table_finding.named(client, new.warehouse_id, new.path, new.name)
         if there is None:
             return None
         now = observed(there.metadata, new).model_copy(update={"protected": self._protected(client, there, new)})
-        return there.table_id, Found(now, {"metadata": there.metadata})
+        return there.table_id, ObservedResource(now, {"metadata": there.metadata})
 
     @override
-    def adopting(self, there: Found[TableArgs], new: TableArgs) -> Adopting:
+    def adopting(self, there: ObservedResource[TableArgs], new: TableArgs) -> Adopting:
         needed = commit(there.computed["metadata"], None, new, {})
         also = ["protected"] if there.declared.protected != new.protected else []
         return Adopting([*needed.changes, *also], needed.problems)
 
-    def make(self, client: Client, new: TableArgs) -> tuple[str, Found[TableArgs]]:
+    def make(self, client: Client, new: TableArgs) -> tuple[str, ObservedResource[TableArgs]]:
         body = create_request(new)
         metadata, origin = created_or_found(
             lambda: tables.create(client, new.warehouse_id, new.path, body),
             lambda: tables.load(client, new.warehouse_id, new.path, new.name),
         )
-        there = There(new.path, new.name, metadata)
+        there = LoadedTable(new.path, new.name, metadata)
         with finishing(self.title(new), origin, adopts=new.adopt):
             if origin is not Origin.CREATED:
                 there = self._taken_over(client, there, new, origin)
             self._protect(client, there, new)
         return there.table_id, _found(new, there)
 
-    def find(self, client: Client, known: Known[TableArgs]) -> Found[TableArgs] | None:
+    def find(self, client: Client, known: RecordedResource[TableArgs]) -> ObservedResource[TableArgs] | None:
         state, table_id = known.declared, _table_id(known)
         there = table_finding.named(client, state.warehouse_id, state.path, state.name)
         if there is None:
             active = hidden.is_active(client, state.warehouse_id)
             if active is False:
                 warn(f"{where(state)} cannot be seen while its warehouse is inactive")
-                return Found(state, _computed(known), state.warehouse_id)
+                return ObservedResource(state, _computed(known), state.warehouse_id)
             lost = table_finding.elsewhere(client, state.warehouse_id, state.path, table_id) if active else None
             if lost is None:
                 return None
             if isinstance(lost, Tabular):
                 until = table_changes.expiry(client, state.warehouse_id, lost)
                 warn(f"{where(state)} was dropped; `up --refresh` brings it back, if it comes before {until}")
-                return Found(state, {**_computed(known), "drift": [f"dropped; can be brought back until {until}"]})
+                return ObservedResource(
+                    state, {**_computed(known), "drift": [f"dropped; can be brought back until {until}"]}
+                )
             there = lost
         return self._seen(client, known, there)
 
-    def _seen(self, client: Client, known: Known[TableArgs], there: There) -> Found[TableArgs]:
+    def _seen(
+        self, client: Client, known: RecordedResource[TableArgs], there: LoadedTable
+    ) -> ObservedResource[TableArgs]:
         state, again = known.declared, there.table_id != _table_id(known)
         where_now = {"namespace": ".".join(there.path), "name": there.name}
         now = observed(there.metadata, state).model_copy(
@@ -115,7 +119,7 @@ class TableProvider(LakekeeperProvider[TableArgs]):
     def diff(self, _id: str, _olds: dict[str, Any], _news: dict[str, Any]) -> DiffResult:
         """As of every resource; what a table would lose by is refused here already, with the reason."""
         result = super().diff(_id, _olds, _news)
-        known, new = Known(_id, self.args.from_state(_olds), _olds), self.args.from_state(_news)
+        known, new = RecordedResource(_id, self.args.from_state(_olds), _olds), self.args.from_state(_news)
         if not result.replaces and self.needs_calls(known, new):
             # A refresh calls this, too, and must not fail over what it found: `check` refuses that.
             table_changes.refuse(new, [one for one in self._refused(known, new) if one not in _unsafe(known)])
@@ -129,7 +133,11 @@ class TableProvider(LakekeeperProvider[TableArgs]):
         Engines check for programs alone, so a refresh itself shows such drift and does not fail.
         """
         result = super().check(_olds, news)
-        known = Known(str(_olds.get("table_id")), self.args.from_state(_olds), _olds) if _olds.get("unsafe") else None
+        known = (
+            RecordedResource(str(_olds.get("table_id")), self.args.from_state(_olds), _olds)
+            if _olds.get("unsafe")
+            else None
+        )
         if result.failures or known is None:
             return result
         new = self.args.from_state(result.inputs)
@@ -149,7 +157,7 @@ class TableProvider(LakekeeperProvider[TableArgs]):
             result.inputs = {**(result.inputs or {}), **told}
         return result
 
-    def _refused(self, known: Known[TableArgs], new: TableArgs) -> list[str]:
+    def _refused(self, known: RecordedResource[TableArgs], new: TableArgs) -> list[str]:
         """Why `up` would refuse to lead the table to a declaration; nothing while that is not known."""
         old = known.declared
         if has_unknown(list(new.props().values())):
@@ -160,12 +168,12 @@ class TableProvider(LakekeeperProvider[TableArgs]):
         return commit(there.metadata, old, new, _ids(known)).problems
 
     @override
-    def needs_calls(self, known: Known[TableArgs], new: TableArgs) -> bool:
+    def needs_calls(self, known: RecordedResource[TableArgs], new: TableArgs) -> bool:
         """As of every resource; drift that no property shows needs calls, too."""
         return bool(known.outs.get("drift") or _unsafe(known)) or super().needs_calls(known, new)
 
     @override
-    def change(self, client: Client, known: Known[TableArgs], new: TableArgs) -> Found[TableArgs]:
+    def change(self, client: Client, known: RecordedResource[TableArgs], new: TableArgs) -> ObservedResource[TableArgs]:
         there = table_changes.found_again(client, known.declared, new, _table_id(known))
         there = table_changes.renamed(client, there, new)
         there = table_changes.committed(client, there, known.declared, new, _ids(known))
@@ -174,14 +182,14 @@ class TableProvider(LakekeeperProvider[TableArgs]):
 
     @override
     def before_replacement(
-        self, client: Client, known: Known[TableArgs], new: TableArgs, changes: list[Change]
+        self, client: Client, known: RecordedResource[TableArgs], new: TableArgs, changes: list[Change]
     ) -> None:
         table_removal.refuse_replacement(client, known.declared, new, _table_id(known), changes)
 
-    def remove(self, client: Client, known: Known[TableArgs]) -> None:
+    def remove(self, client: Client, known: RecordedResource[TableArgs]) -> None:
         table_removal.remove(client, known.declared, _table_id(known))
 
-    def _taken_over(self, client: Client, there: There, new: TableArgs, origin: Origin) -> There:
+    def _taken_over(self, client: Client, there: LoadedTable, new: TableArgs, origin: Origin) -> LoadedTable:
         """Return a table that existed, brought to its declaration. Raises NotOurs if it must not be taken over."""
         differs = commit(there.metadata, None, new, {})
         location = str(there.metadata["location"]).rstrip("/")
@@ -198,39 +206,39 @@ class TableProvider(LakekeeperProvider[TableArgs]):
             )
         return table_changes.committed(client, there, None, new, {})
 
-    def _protect(self, client: Client, there: There, new: TableArgs) -> None:
+    def _protect(self, client: Client, there: LoadedTable, new: TableArgs) -> None:
         if new.protected is not None and self._protected(client, there, new) != new.protected:
             tables.protect(client, new.warehouse_id, there.table_id, protected=new.protected)
 
-    def _protected(self, client: Client, there: There, declared: TableArgs) -> bool | None:
+    def _protected(self, client: Client, there: LoadedTable, declared: TableArgs) -> bool | None:
         if declared.protected is None:  # costs a call of its own
             return None
         return tables.is_protected(client, declared.warehouse_id, there.table_id)
 
 
-def _table_id(known: Known[TableArgs]) -> str:
+def _table_id(known: RecordedResource[TableArgs]) -> str:
     return str(known.outs.get("table_id") or known.id)
 
 
-def _unsafe(known: Known[TableArgs]) -> list[str]:
+def _unsafe(known: RecordedResource[TableArgs]) -> list[str]:
     return cast(list[str], known.outs.get("unsafe") or [])
 
 
-def _ids(known: Known[TableArgs]) -> dict[str, int]:
+def _ids(known: RecordedResource[TableArgs]) -> dict[str, int]:
     found = cast(dict[str, float], known.outs.get("field_ids") or {})
     return {path: int(number) for path, number in found.items()}
 
 
-def _computed(known: Known[TableArgs]) -> dict[str, Any]:
+def _computed(known: RecordedResource[TableArgs]) -> dict[str, Any]:
     return {key: known.outs.get(key) for key in COMPUTED}
 
 
-def _found(declared: TableArgs, there: There) -> Found[TableArgs]:
+def _found(declared: TableArgs, there: LoadedTable) -> ObservedResource[TableArgs]:
     ids = ids_by_path(current_schema(there.metadata))
     mine = {path: ids[path] for path, _, _ in paths(declared.columns) if path in ids}
     location = str(there.metadata["location"]).rstrip("/")
     computed: dict[str, Any] = {"table_id": there.table_id, "table_location": location, "field_ids": mine}
-    return Found(declared, {**computed, "drift": [], "unsafe": []})
+    return ObservedResource(declared, {**computed, "drift": [], "unsafe": []})
 
 
 class Table(Resource, module="lakekeeper", name="Table"):

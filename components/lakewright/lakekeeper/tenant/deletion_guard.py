@@ -17,7 +17,7 @@ from lakewright.lakekeeper.buckets.own_bucket import OwnBucket
 from lakewright.lakekeeper.preflight import surroundings
 from lakewright.lakekeeper.preflight import warehouse_contents as warehouse_removal
 from lakewright.lakekeeper.provider import adoption, server_identity
-from lakewright.lakekeeper.provider.base import Found, Known, LakekeeperProvider
+from lakewright.lakekeeper.provider.base import LakekeeperProvider, ObservedResource, RecordedResource
 from lakewright.lakekeeper.provider.errors import CannotCount, HoldsTables, StillHeld
 from lakewright.lakekeeper.provider.inputs import Deletable, StateOnly
 from lakewright.lakekeeper.provider.options import ServerInput, given, not_imported
@@ -83,26 +83,28 @@ class DeletionGuardProvider(LakekeeperProvider[DeletionGuardArgs]):
             )
 
     @override
-    def make(self, client: Client, new: DeletionGuardArgs) -> tuple[str, Found[DeletionGuardArgs]]:
-        return "guard", Found(new)
+    def make(self, client: Client, new: DeletionGuardArgs) -> tuple[str, ObservedResource[DeletionGuardArgs]]:
+        return "guard", ObservedResource(new)
 
     @override
-    def find(self, client: Client, known: Known[DeletionGuardArgs]) -> Found[DeletionGuardArgs] | None:
+    def find(
+        self, client: Client, known: RecordedResource[DeletionGuardArgs]
+    ) -> ObservedResource[DeletionGuardArgs] | None:
         """The guard as the state has it. Raises MovedServer if its warehouses may be on another server."""
         state = known.declared
         if state.deletion == "protect" and not server_identity.is_proven(client, known.outs):
             for name, warehouse_id in sorted(state.warehouses.items()):
                 if warehouses.get(client, warehouse_id) is None:
                     raise server_identity.unproven(client, f"warehouse `{name}` ({warehouse_id}) at {client.endpoint}")
-        return Found(state)
+        return ObservedResource(state)
 
     @override
     def change(
-        self, client: Client, known: Known[DeletionGuardArgs], new: DeletionGuardArgs
-    ) -> Found[DeletionGuardArgs]:
-        return Found(new)
+        self, client: Client, known: RecordedResource[DeletionGuardArgs], new: DeletionGuardArgs
+    ) -> ObservedResource[DeletionGuardArgs]:
+        return ObservedResource(new)
 
-    def remove(self, client: Client, known: Known[DeletionGuardArgs]) -> None:
+    def remove(self, client: Client, known: RecordedResource[DeletionGuardArgs]) -> None:
         state = known.declared
         if state.deletion != "protect":
             return

@@ -16,14 +16,14 @@ from typing_extensions import override
 
 from lakewright.lakekeeper.api.connection.client import Client
 from lakewright.lakekeeper.buckets import bucket_removal
-from lakewright.lakekeeper.provider.base import Found, Known, LakekeeperProvider
-from lakewright.lakekeeper.provider.inputs import CreateOnly, OnServer, StateOnly, has_unknown
+from lakewright.lakekeeper.provider.base import LakekeeperProvider, ObservedResource, RecordedResource
+from lakewright.lakekeeper.provider.inputs import CreateOnly, ResourceInputs, StateOnly, has_unknown
 from lakewright.lakekeeper.provider.options import ServerInput, given, not_imported
 from lakewright.lakekeeper.tenant import kept_data, tenant_changes, tenant_history
 from lakewright.lakekeeper.tenant.tenant_history import KeptData, RecordedBucket, RecordedWarehouse
 
 
-class TenantRecordArgs(OnServer):
+class TenantRecordArgs(ResourceInputs):
     """The warehouses and buckets of a tenant."""
 
     tenant: Annotated[str, StateOnly()]
@@ -72,22 +72,26 @@ class TenantRecordProvider(LakekeeperProvider[TenantRecordArgs]):
         return result
 
     @override
-    def make(self, client: Client, new: TenantRecordArgs) -> tuple[str, Found[TenantRecordArgs]]:
-        return new.tenant, Found(new)
+    def make(self, client: Client, new: TenantRecordArgs) -> tuple[str, ObservedResource[TenantRecordArgs]]:
+        return new.tenant, ObservedResource(new)
 
     @override
-    def find(self, client: Client, known: Known[TenantRecordArgs]) -> Found[TenantRecordArgs] | None:
+    def find(
+        self, client: Client, known: RecordedResource[TenantRecordArgs]
+    ) -> ObservedResource[TenantRecordArgs] | None:
         """The record, without what is gone of the retained data."""
         state = known.declared
         kept = [one for one in state.kept if not kept_data.is_gone(client, state.tenant, state.buckets, one)]
-        return Found(state.model_copy(update={"kept": kept}))
+        return ObservedResource(state.model_copy(update={"kept": kept}))
 
     @override
-    def change(self, client: Client, known: Known[TenantRecordArgs], new: TenantRecordArgs) -> Found[TenantRecordArgs]:
-        return Found(new)
+    def change(
+        self, client: Client, known: RecordedResource[TenantRecordArgs], new: TenantRecordArgs
+    ) -> ObservedResource[TenantRecordArgs]:
+        return ObservedResource(new)
 
     @override
-    def remove(self, client: Client, known: Known[TenantRecordArgs]) -> None:
+    def remove(self, client: Client, known: RecordedResource[TenantRecordArgs]) -> None:
         """Delete the buckets that a killed run made and did not get to the `BucketRemoval` of."""
         state = known.declared
         stays = {one.bucket for one in [*state.warehouses.values(), *state.kept] if one.deletion == "retain"}

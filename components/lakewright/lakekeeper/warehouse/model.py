@@ -119,7 +119,11 @@ def format_policy(new: WarehouseArgs) -> dict[str, Any]:
 
 
 def observed(
-    found: warehouses.Found, declared: WarehouseArgs, *, credential_kind_told: bool, managed_access: bool | None
+    found: warehouses.WarehouseResponse,
+    declared: WarehouseArgs,
+    *,
+    credential_kind_told: bool,
+    managed_access: bool | None,
 ) -> WarehouseArgs:
     """What the server answers, in the words of a declaration.
 

@@ -9,14 +9,14 @@ from pydantic import AfterValidator
 from typing_extensions import override
 
 from lakewright.lakekeeper.api.catalog import contents, namespaces
-from lakewright.lakekeeper.api.catalog.namespaces import Listed, Path
+from lakewright.lakekeeper.api.catalog.namespaces import ListedNamespace, Path
 from lakewright.lakekeeper.api.connection import list_cache as listings
 from lakewright.lakekeeper.api.connection.client import Client
 from lakewright.lakekeeper.api.connection.errors import NotEmpty
 from lakewright.lakekeeper.api.management import managed_access as managed
 from lakewright.lakekeeper.api.management import warehouses
 from lakewright.lakekeeper.provider import diff as difference
-from lakewright.lakekeeper.provider.base import Found, Known, LakekeeperProvider
+from lakewright.lakekeeper.provider.base import LakekeeperProvider, ObservedResource, RecordedResource
 from lakewright.lakekeeper.provider.creation import created_or_found, finishing
 from lakewright.lakekeeper.provider.diagnostics import warn
 from lakewright.lakekeeper.provider.diff import Change
@@ -65,7 +65,7 @@ class NamespaceArgs(Deletable):
         return tuple(namespace_parts(self.name))
 
 
-Answer = dict[str, Any]
+NamespaceResponse = dict[str, Any]
 
 
 class NamespaceProvider(LakekeeperProvider[NamespaceArgs]):
@@ -80,7 +80,7 @@ class NamespaceProvider(LakekeeperProvider[NamespaceArgs]):
     def title(self, declared: NamespaceArgs) -> str:
         return f"namespace `{declared.name}` in warehouse {declared.warehouse_id} at {declared.server.endpoint}"
 
-    def existing(self, client: Client, new: NamespaceArgs) -> tuple[str, Found[NamespaceArgs]] | None:
+    def existing(self, client: Client, new: NamespaceArgs) -> tuple[str, ObservedResource[NamespaceArgs]] | None:
         answer = namespaces.get(client, new.warehouse_id, new.path)
         return None if answer is None else (_id_of(new), self._observed(client, answer, new))
 
@@ -88,7 +88,7 @@ class NamespaceProvider(LakekeeperProvider[NamespaceArgs]):
     def contents(self, client: Client, object_id: str, new: NamespaceArgs) -> str:
         return contents.of_namespace(client, new.warehouse_id, new.path).in_words
 
-    def make(self, client: Client, new: NamespaceArgs) -> tuple[str, Found[NamespaceArgs]]:
+    def make(self, client: Client, new: NamespaceArgs) -> tuple[str, ObservedResource[NamespaceArgs]]:
         client.server().require({"managed_access": new.managed_access})
         location = {"location": new.location} if new.location else {}
         answer, origin = created_or_found(
@@ -102,7 +102,7 @@ class NamespaceProvider(LakekeeperProvider[NamespaceArgs]):
             self.require_ours(client, there, new, origin, differs, object_id=_id_of(new))
             return _id_of(new), self._converge(client, answer, new)
 
-    def find(self, client: Client, known: Known[NamespaceArgs]) -> Found[NamespaceArgs] | None:
+    def find(self, client: Client, known: RecordedResource[NamespaceArgs]) -> ObservedResource[NamespaceArgs] | None:
         state = known.declared
         listed = namespaces.look(client, state.warehouse_id, state.path)
         if listed is not None and listed.namespace_id and state.properties is None and state.location is None:
@@ -112,11 +112,13 @@ class NamespaceProvider(LakekeeperProvider[NamespaceArgs]):
             return self._observed(client, answer, state, listed)
         if _inactive(client, state.warehouse_id):
             warn(f"namespace `{state.name}` cannot be seen while its warehouse {state.warehouse_id} is inactive")
-            return Found(state, {"namespace_id": known.outs.get("namespace_id")}, state.warehouse_id)
+            return ObservedResource(state, {"namespace_id": known.outs.get("namespace_id")}, state.warehouse_id)
         return None
 
     @override
-    def change(self, client: Client, known: Known[NamespaceArgs], new: NamespaceArgs) -> Found[NamespaceArgs]:
+    def change(
+        self, client: Client, known: RecordedResource[NamespaceArgs], new: NamespaceArgs
+    ) -> ObservedResource[NamespaceArgs]:
         client.server().require({"managed_access": new.managed_access})
         answer = namespaces.get(client, new.warehouse_id, new.path)
         if answer is None:
@@ -129,7 +131,7 @@ class NamespaceProvider(LakekeeperProvider[NamespaceArgs]):
 
     @override
     def before_replacement(
-        self, client: Client, known: Known[NamespaceArgs], new: NamespaceArgs, changes: list[Change]
+        self, client: Client, known: RecordedResource[NamespaceArgs], new: NamespaceArgs, changes: list[Change]
     ) -> None:
         old = known.declared
         if old.deletion == "purge" or namespaces.get(client, old.warehouse_id, old.path) is None:
@@ -141,7 +143,7 @@ class NamespaceProvider(LakekeeperProvider[NamespaceArgs]):
                 " it to `purge` and run `up` before this change."
             )
 
-    def remove(self, client: Client, known: Known[NamespaceArgs]) -> None:
+    def remove(self, client: Client, known: RecordedResource[NamespaceArgs]) -> None:
         state = known.declared
         if state.deletion == "retain":
             return
@@ -165,7 +167,9 @@ class NamespaceProvider(LakekeeperProvider[NamespaceArgs]):
                 " `up` first."
             )
 
-    def _converge(self, client: Client, answer: Answer, new: NamespaceArgs) -> Found[NamespaceArgs]:
+    def _converge(
+        self, client: Client, answer: NamespaceResponse, new: NamespaceArgs
+    ) -> ObservedResource[NamespaceArgs]:
         found = self._observed(client, answer, new)
         there, namespace_id = found.declared, namespaces.id_of(answer)
         if new.properties is not None and (before := there.properties or {}) != new.properties:
@@ -176,11 +180,11 @@ class NamespaceProvider(LakekeeperProvider[NamespaceArgs]):
             namespaces.protect(client, new.warehouse_id, namespace_id, protected=new.protected)
         if new.managed_access is not None and there.managed_access != new.managed_access:
             managed.set_of_namespace(client, namespace_id, managed=new.managed_access)
-        return Found(new, found.computed)
+        return ObservedResource(new, found.computed)
 
     def _observed(
-        self, client: Client, answer: Answer, declared: NamespaceArgs, listed: Listed | None = None
-    ) -> Found[NamespaceArgs]:
+        self, client: Client, answer: NamespaceResponse, declared: NamespaceArgs, listed: ListedNamespace | None = None
+    ) -> ObservedResource[NamespaceArgs]:
         """What the server answers, in the words of a declaration. What is not declared costs no call."""
         namespace_id = namespaces.id_of(answer)
         properties = None if declared.properties is None else _own(answer)
@@ -191,7 +195,7 @@ class NamespaceProvider(LakekeeperProvider[NamespaceArgs]):
 
     def _seen(
         self, client: Client, namespace_id: str, declared: NamespaceArgs, protected: bool | None
-    ) -> Found[NamespaceArgs]:
+    ) -> ObservedResource[NamespaceArgs]:
         """With what is no part of a namespace's own answer: protection, which a list may have told, managed access."""
         access = None
         if declared.protected is None:
@@ -201,10 +205,10 @@ class NamespaceProvider(LakekeeperProvider[NamespaceArgs]):
         if declared.managed_access is not None:
             access = managed.of_namespace(client, namespace_id)
         now = declared.model_copy(update={"protected": protected, "managed_access": access})
-        return Found(now, {"namespace_id": namespace_id})
+        return ObservedResource(now, {"namespace_id": namespace_id})
 
 
-def _own(answer: Answer) -> dict[str, str]:
+def _own(answer: NamespaceResponse) -> dict[str, str]:
     """The properties that do not belong to the server."""
     properties: dict[str, str] = answer["properties"]
     return {key: value for key, value in properties.items() if key not in namespaces.SERVER_OWNED}
@@ -214,7 +218,9 @@ def _id_of(declared: NamespaceArgs) -> str:
     return f"{declared.warehouse_id}/{declared.name}"
 
 
-def _as_created(there: NamespaceArgs, new: NamespaceArgs, answer: Answer) -> tuple[NamespaceArgs, NamespaceArgs]:
+def _as_created(
+    there: NamespaceArgs, new: NamespaceArgs, answer: NamespaceResponse
+) -> tuple[NamespaceArgs, NamespaceArgs]:
     """What is there, and what a killed create leaves of a declaration: its properties, nothing that is set later."""
     left = {"protected": None, "managed_access": None, "properties": new.properties or {}}
     return there.model_copy(update={"properties": _own(answer)}), new.model_copy(update=left)

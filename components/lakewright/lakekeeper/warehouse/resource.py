@@ -16,7 +16,7 @@ from lakewright.lakekeeper.api.management import projects, warehouses
 from lakewright.lakekeeper.preflight import report
 from lakewright.lakekeeper.preflight import warehouse_contents as warehouse_removal
 from lakewright.lakekeeper.provider import inactive_warehouses as hidden
-from lakewright.lakekeeper.provider.base import Found, Known, LakekeeperProvider
+from lakewright.lakekeeper.provider.base import LakekeeperProvider, ObservedResource, RecordedResource
 from lakewright.lakekeeper.provider.creation import Origin, created_or_found, finishing
 from lakewright.lakekeeper.provider.diagnostics import warn
 from lakewright.lakekeeper.provider.diff import Change
@@ -81,14 +81,14 @@ class WarehouseProvider(LakekeeperProvider[WarehouseArgs]):
         return change.path == "storage" or super().replaces(change, new, client)
 
     def before_replacement(
-        self, client: Client, known: Known[WarehouseArgs], new: WarehouseArgs, changes: list[Change]
+        self, client: Client, known: RecordedResource[WarehouseArgs], new: WarehouseArgs, changes: list[Change]
     ) -> None:
         warehouse_removal.refuse_replacement(client, known.id, known.declared, new, changes)
 
     def title(self, declared: WarehouseArgs) -> str:
         return f"warehouse `{declared.name}` in project {declared.project_id} at {declared.server.endpoint}"
 
-    def existing(self, client: Client, new: WarehouseArgs) -> tuple[str, Found[WarehouseArgs]] | None:
+    def existing(self, client: Client, new: WarehouseArgs) -> tuple[str, ObservedResource[WarehouseArgs]] | None:
         try:
             found = warehouses.named(client, new.project_id, new.name)
         except (NotFound, Forbidden):
@@ -98,7 +98,7 @@ class WarehouseProvider(LakekeeperProvider[WarehouseArgs]):
         if found is None:
             return None
         there = self._observed(client, found, new).declared.model_copy(update={"credential": None})
-        return warehouses.id_of(found), Found(there)  # whatever credential it has, ours is sent
+        return warehouses.id_of(found), ObservedResource(there)  # whatever credential it has, ours is sent
 
     @override
     def contents(self, client: Client, object_id: str, new: WarehouseArgs) -> str:
@@ -107,7 +107,7 @@ class WarehouseProvider(LakekeeperProvider[WarehouseArgs]):
             return "inactive, so that its contents cannot be checked"
         return contents.of_warehouse(client, object_id).in_words
 
-    def make(self, client: Client, new: WarehouseArgs) -> tuple[str, Found[WarehouseArgs]]:
+    def make(self, client: Client, new: WarehouseArgs) -> tuple[str, ObservedResource[WarehouseArgs]]:
         self._require(client, new)
         try:
             found, origin = created_or_found(
@@ -126,11 +126,13 @@ class WarehouseProvider(LakekeeperProvider[WarehouseArgs]):
             existed = origin is not Origin.CREATED
             return warehouses.id_of(found), self._converge(client, found, new, resend=existed, fresh_role=existed)
 
-    def find(self, client: Client, known: Known[WarehouseArgs]) -> Found[WarehouseArgs] | None:
+    def find(self, client: Client, known: RecordedResource[WarehouseArgs]) -> ObservedResource[WarehouseArgs] | None:
         found = warehouses.look(client, known.declared.project_id, known.id)
         return self._observed(client, found, known.declared) if found else None
 
-    def change(self, client: Client, known: Known[WarehouseArgs], new: WarehouseArgs) -> Found[WarehouseArgs]:
+    def change(
+        self, client: Client, known: RecordedResource[WarehouseArgs], new: WarehouseArgs
+    ) -> ObservedResource[WarehouseArgs]:
         old = known.declared
         self._require(client, new)
         found = warehouses.get(client, known.id)
@@ -142,15 +144,15 @@ class WarehouseProvider(LakekeeperProvider[WarehouseArgs]):
         fresh = old.storage.roles != new.storage.roles or old.credential != new.credential
         return self._converge(client, found, new, resend=resend, fresh_role=fresh)
 
-    def remove(self, client: Client, known: Known[WarehouseArgs]) -> None:
+    def remove(self, client: Client, known: RecordedResource[WarehouseArgs]) -> None:
         gone = known.declared
         warehouse_removal.remove(client, known.id, gone.name, gone.deletion)
         if gone.deletion == "purge" and gone.own_bucket and (prefix := getattr(gone.storage, "key_prefix", None)):
             warehouse_emptying.empty(client, known.id, gone.own_bucket, prefix)
 
     def _converge(
-        self, client: Client, found: warehouses.Found, new: WarehouseArgs, *, resend: bool, fresh_role: bool
-    ) -> Found[WarehouseArgs]:
+        self, client: Client, found: warehouses.WarehouseResponse, new: WarehouseArgs, *, resend: bool, fresh_role: bool
+    ) -> ObservedResource[WarehouseArgs]:
         """Bring what is there to what is declared, by as few calls as that takes."""
         there = self._observed(client, found, new).declared
         # What the declaration's own fingerprint adds is no difference to the server: `resend` says when to send it.
@@ -167,7 +169,9 @@ class WarehouseProvider(LakekeeperProvider[WarehouseArgs]):
         fingerprint = self._fingerprint(new.credential, new.credential_fingerprint)
         return new.model_copy(update={"credential_fingerprint": fingerprint})
 
-    def _observed(self, client: Client, found: warehouses.Found, declared: WarehouseArgs) -> Found[WarehouseArgs]:
+    def _observed(
+        self, client: Client, found: warehouses.WarehouseResponse, declared: WarehouseArgs
+    ) -> ObservedResource[WarehouseArgs]:
         if (kind := found["storage-profile"]["type"]) not in PROFILES:
             raise NotOurs(
                 f"{self.title(declared)} is on storage of type `{kind}`, which cannot be declared here;"
@@ -178,7 +182,7 @@ class WarehouseProvider(LakekeeperProvider[WarehouseArgs]):
         if declared.managed_access is not None:
             access = managed.of_warehouse(client, warehouses.id_of(found))
         told = client.server().reports_credential_kind
-        return Found(observed(found, declared, credential_kind_told=told, managed_access=access))
+        return ObservedResource(observed(found, declared, credential_kind_told=told, managed_access=access))
 
     def _require(self, client: Client, new: WarehouseArgs) -> None:
         client.server().require(

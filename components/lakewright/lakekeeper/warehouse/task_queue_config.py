@@ -15,11 +15,11 @@ from lakewright.lakekeeper.api.connection.errors import LakekeeperError
 from lakewright.lakekeeper.api.management import task_queues, warehouses
 from lakewright.lakekeeper.api.management.task_queues import LOG_CLEANUP, SOFT_DELETION, QueueConfig, Scope
 from lakewright.lakekeeper.provider import diff as difference
-from lakewright.lakekeeper.provider.base import Found, Known, LakekeeperProvider
+from lakewright.lakekeeper.provider.base import LakekeeperProvider, ObservedResource, RecordedResource
 from lakewright.lakekeeper.provider.creation import Origin
 from lakewright.lakekeeper.provider.diagnostics import tell, warn
 from lakewright.lakekeeper.provider.errors import DeletedBehindBack
-from lakewright.lakekeeper.provider.inputs import CreateOnly, OnServer, Replace, ServerKeeps, Update, has_unknown
+from lakewright.lakekeeper.provider.inputs import CreateOnly, Replace, ResourceInputs, ServerKeeps, Update, has_unknown
 from lakewright.lakekeeper.provider.options import ServerInput, given, not_imported
 from lakewright.lakekeeper.warehouse.changes import awake
 from lakewright.names.types import NotBlank, ProjectId
@@ -34,7 +34,7 @@ def _current_name(queue: str) -> str:
     return SOFT_DELETION if queue == "tabular_expiration" else queue
 
 
-class TaskQueueConfigArgs(OnServer):
+class TaskQueueConfigArgs(ResourceInputs):
     """What is declared of a queue. `config` is what the server's documentation has, under the server's own keys."""
 
     warehouse_id: Annotated[NotBlank | None, Replace()] = None
@@ -102,11 +102,13 @@ class TaskQueueConfigProvider(LakekeeperProvider[TaskQueueConfigArgs]):
     def title(self, declared: TaskQueueConfigArgs) -> str:
         return f"configuration of queue `{declared.queue}` of {declared.scope} at {declared.server.endpoint}"
 
-    def existing(self, client: Client, new: TaskQueueConfigArgs) -> tuple[str, Found[TaskQueueConfigArgs]] | None:
+    def existing(
+        self, client: Client, new: TaskQueueConfigArgs
+    ) -> tuple[str, ObservedResource[TaskQueueConfigArgs]] | None:
         there = task_queues.get(client, new.scope, new.queue)
-        return (_id_of(new), Found(_observed(there, new))) if there and there.is_set else None
+        return (_id_of(new), ObservedResource(_observed(there, new))) if there and there.is_set else None
 
-    def make(self, client: Client, new: TaskQueueConfigArgs) -> tuple[str, Found[TaskQueueConfigArgs]]:
+    def make(self, client: Client, new: TaskQueueConfigArgs) -> tuple[str, ObservedResource[TaskQueueConfigArgs]]:
         if not new.adopt and (found := self._existing_awake(client, new)) is not None:
             differs = difference.between(found, new)
             if differs:
@@ -114,24 +116,26 @@ class TaskQueueConfigProvider(LakekeeperProvider[TaskQueueConfigArgs]):
                 self.require_ours(client, found, new, Origin.EXISTED, f"with other settings ({what})")
         return _id_of(new), self._set(client, new)
 
-    def find(self, client: Client, known: Known[TaskQueueConfigArgs]) -> Found[TaskQueueConfigArgs] | None:
+    def find(
+        self, client: Client, known: RecordedResource[TaskQueueConfigArgs]
+    ) -> ObservedResource[TaskQueueConfigArgs] | None:
         state = known.declared
         there = task_queues.get(client, state.scope, state.queue)
         if there is not None:
-            return Found(_observed(there, state))
+            return ObservedResource(_observed(there, state))
         if state.warehouse_id and warehouses.get(client, state.warehouse_id):
             warn(f"{self.title(state)} cannot be seen while the warehouse is inactive")
-            return Found(state, hidden_in=state.warehouse_id)
+            return ObservedResource(state, hidden_in=state.warehouse_id)
         return None
 
     @override
     def change(
-        self, client: Client, known: Known[TaskQueueConfigArgs], new: TaskQueueConfigArgs
-    ) -> Found[TaskQueueConfigArgs]:
+        self, client: Client, known: RecordedResource[TaskQueueConfigArgs], new: TaskQueueConfigArgs
+    ) -> ObservedResource[TaskQueueConfigArgs]:
         return self._set(client, new)
 
     @override
-    def remove(self, client: Client, known: Known[TaskQueueConfigArgs]) -> None:
+    def remove(self, client: Client, known: RecordedResource[TaskQueueConfigArgs]) -> None:
         state = known.declared
         tell(f"{self.title(state)} stays as it is: the server has no way to unset it")
 
@@ -140,11 +144,11 @@ class TaskQueueConfigProvider(LakekeeperProvider[TaskQueueConfigArgs]):
             found = self.existing(client, new)
         return found[1].declared if found else None
 
-    def _set(self, client: Client, new: TaskQueueConfigArgs) -> Found[TaskQueueConfigArgs]:
+    def _set(self, client: Client, new: TaskQueueConfigArgs) -> ObservedResource[TaskQueueConfigArgs]:
         with awake(client, new.warehouse_id):
             if not task_queues.put(client, new.scope, new.queue, new.wanted):
                 raise DeletedBehindBack(f"{self.title(new)} cannot be set: {new.scope} is not there.")
-        return Found(new)
+        return ObservedResource(new)
 
 
 def _id_of(declared: TaskQueueConfigArgs) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from lakewright.lakekeeper.api.catalog import namespaces, tabulars
-from lakewright.lakekeeper.api.catalog.namespaces import Listed, Path
+from lakewright.lakekeeper.api.catalog.namespaces import ListedNamespace, Path
 from lakewright.lakekeeper.api.catalog.tabulars import Tabular
 from lakewright.lakekeeper.api.connection.client import Client
 from lakewright.lakekeeper.api.connection.errors import Busy, NotFound, Protected
@@ -18,7 +18,7 @@ NAMED = 10
 class Contents:
     """What was found in a warehouse, or under one of its namespaces."""
 
-    namespaces: list[Listed]
+    namespaces: list[ListedNamespace]
     tabulars: list[Tabular]
 
     @property
@@ -60,7 +60,7 @@ def of_namespace(client: Client, warehouse_id: str, path: Path) -> Contents:
     return _contents(client, warehouse_id, _below(client, warehouse_id, path), path)
 
 
-def _below(client: Client, warehouse_id: str, path: Path) -> list[Listed]:
+def _below(client: Client, warehouse_id: str, path: Path) -> list[ListedNamespace]:
     return [
         one
         for child in namespaces.children(client, warehouse_id, path)
@@ -68,7 +68,7 @@ def _below(client: Client, warehouse_id: str, path: Path) -> list[Listed]:
     ]
 
 
-def _contents(client: Client, warehouse_id: str, found: list[Listed], root: Path | None) -> Contents:
+def _contents(client: Client, warehouse_id: str, found: list[ListedNamespace], root: Path | None) -> Contents:
     paths = [n.path for n in found] + ([root] if root else [])
     held = [one for path in paths for one in tabulars.live(client, warehouse_id, path)]
     dropped = tabulars.dropped(client, warehouse_id)

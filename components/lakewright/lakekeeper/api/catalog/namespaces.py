@@ -16,7 +16,7 @@ SERVER_OWNED = frozenset({"location", "namespace_id", "managed_access"})
 
 
 @dataclass(frozen=True)
-class Listed:
+class ListedNamespace:
     """A namespace in a listing."""
 
     path: Path
@@ -56,9 +56,9 @@ def get(client: Client, warehouse_id: str, path: Path) -> dict[str, Any] | None:
         return None
 
 
-def children(client: Client, warehouse_id: str, parent: Path | None = None) -> list[Listed]:
+def children(client: Client, warehouse_id: str, parent: Path | None = None) -> list[ListedNamespace]:
     """The namespaces one level below another, or the outermost ones."""
-    listed: list[Listed] = []
+    listed: list[ListedNamespace] = []
     params: Params = {"returnUuids": True, "returnProtectionStatus": True}
     if parent:
         params["parent"] = joined(parent)
@@ -66,11 +66,11 @@ def children(client: Client, warehouse_id: str, parent: Path | None = None) -> l
         paths = cast(list[list[str]], page["namespaces"])
         ids = cast(list[str], page.get("namespace-uuids") or [""] * len(paths))
         protection = cast(list[bool | None], page.get("protection-status") or [None] * len(paths))
-        listed += [Listed(tuple(p), i, s) for p, i, s in zip(paths, ids, protection, strict=True)]
+        listed += [ListedNamespace(tuple(p), i, s) for p, i, s in zip(paths, ids, protection, strict=True)]
     return listed
 
 
-def look(client: Client, warehouse_id: str, path: Path) -> Listed | None:
+def look(client: Client, warehouse_id: str, path: Path) -> ListedNamespace | None:
     """A namespace in the list of its level, which all readers of a refresh share; None if it is not in there."""
     parent = path[:-1]
     listed = listings.shared_unless_refused(

@@ -22,7 +22,7 @@ RUN_AGE = 60.0
 """Seconds in which a list is shared by readers that know what their own writes change in it."""
 
 
-class _Answer:
+class _CachedList:
     def __init__(self) -> None:
         self.result: Future[Any] = Future()
         self.came: float | None = None
@@ -35,7 +35,7 @@ class Listings:
     def __init__(self, now: Callable[[], float] = time.monotonic, max_age: float = MAX_AGE) -> None:
         self._now, self._max_age = now, max_age
         self._lock = threading.Lock()
-        self._answers: dict[Hashable, _Answer] = {}
+        self._answers: dict[Hashable, _CachedList] = {}
 
     def shared(self, key: Hashable, fetch: Callable[[], T]) -> T:
         """What `fetch` answers, or answered a moment ago. Its error reaches those who waited, and is not kept."""
@@ -52,13 +52,13 @@ class Listings:
                 answer.result.set_exception(error)
         return answer.result.result()
 
-    def _answer_for(self, key: Hashable) -> tuple[_Answer, bool]:
+    def _answer_for(self, key: Hashable) -> tuple[_CachedList, bool]:
         """The answer to wait for, and whether it is the caller who asks for it."""
         with self._lock:
             answer = self._answers.get(key)
             if answer is not None and (answer.came is None or self._now() - answer.came <= self._max_age):
                 return answer, False
-            answer = self._answers[key] = _Answer()
+            answer = self._answers[key] = _CachedList()
             return answer, True
 
     def forget(self) -> None:

@@ -63,7 +63,7 @@ class Object:
 
 
 @dataclass(frozen=True, order=True)
-class Held:
+class GrantEntry:
     """A privilege of somebody, on an object that is known from elsewhere."""
 
     privilege: str
@@ -75,6 +75,6 @@ class Held:
         return f"{self.privilege} of {self.kind} {self.principal}"
 
 
-def listed(held: frozenset[Held] | set[Held]) -> str:
+def listed(held: frozenset[GrantEntry] | set[GrantEntry]) -> str:
     """As a message names them."""
     return ", ".join(str(one) for one in sorted(held)) or "nothing"

@@ -22,7 +22,7 @@ class UnusableAnswerError(Exception):
     """An answer that is not read to its end. The message says why, after "the answer"."""
 
 
-class Answer(dict[str, Any]):
+class ResponseBody(dict[str, Any]):
     """An object of an answer. A key that is missing is one sentence, not a KeyError."""
 
     __slots__ = ("call",)
@@ -33,10 +33,10 @@ class Answer(dict[str, Any]):
 
 
 def parse_json(call: Call, answer: httpx.Response) -> Any:
-    """Return the JSON of an answer, its objects as `Answer`; None if it is not JSON, or is nested too deeply."""
+    """Return the JSON of an answer, its objects as `ResponseBody`; None if it is not JSON, or is nested too deeply."""
 
-    def read(members: dict[str, Any]) -> Answer:
-        found = Answer(members)
+    def read(members: dict[str, Any]) -> ResponseBody:
+        found = ResponseBody(members)
         found.call = call
         return found
 

@@ -17,7 +17,7 @@ from lakewright.lakekeeper.api.connection.errors import (
     Refused,
 )
 from lakewright.lakekeeper.api.connection.paging import pages, parts
-from lakewright.lakekeeper.api.connection.privileges import RELATIONS, Held, Object
+from lakewright.lakekeeper.api.connection.privileges import RELATIONS, GrantEntry, Object
 from lakewright.lakekeeper.api.management import permissions, projects, roles, tags, warehouses
 
 AT_ONCE = 100
@@ -26,11 +26,11 @@ AT_ONCE = 100
 TRIES = 5
 """So often a change is read and sent again because somebody else changed the same grants meanwhile."""
 
-Plan = Callable[[frozenset[Held]], tuple[set[Held], set[Held]]]
+Plan = Callable[[frozenset[GrantEntry]], tuple[set[GrantEntry], set[GrantEntry]]]
 """From what is held now to what is to be written and what to be deleted."""
 
 
-def held(client: Client, on: Object) -> frozenset[Held] | None:
+def held(client: Client, on: Object) -> frozenset[GrantEntry] | None:
     """All that is held on an object itself; None if the object is not there."""
     try:
         return permissions.held(client, on) if _has_tuples(client, on) else _listed(client, on)
@@ -46,12 +46,12 @@ def held(client: Client, on: Object) -> frozenset[Held] | None:
         return None
 
 
-def look(client: Client, on: Object) -> frozenset[Held] | None:
+def look(client: Client, on: Object) -> frozenset[GrantEntry] | None:
     """As `held`, for a refresh: asked for once by all its readers."""
     return listings.shared((client, "grants", on), lambda: held(client, on))
 
 
-def add(client: Client, on: Object, one: Held) -> None:
+def add(client: Client, on: Object, one: GrantEntry) -> None:
     """Give one privilege. Somebody who has it already keeps it."""
     try:
         _send(client, on, [one], [])
@@ -60,7 +60,7 @@ def add(client: Client, on: Object, one: Held) -> None:
             raise
 
 
-def remove(client: Client, on: Object, one: Held) -> None:
+def remove(client: Client, on: Object, one: GrantEntry) -> None:
     """Take one privilege away. One that is not held, or on an object that is gone, is a success."""
     try:
         _send(client, on, [], [one])
@@ -71,7 +71,7 @@ def remove(client: Client, on: Object, one: Held) -> None:
             raise
 
 
-def converge(client: Client, on: Object, plan: Plan) -> frozenset[Held] | None:
+def converge(client: Client, on: Object, plan: Plan) -> frozenset[GrantEntry] | None:
     """Change what is held as planned, in one transaction of the server where it fits in one.
 
     Returns what is held then; None if the object is not there.
@@ -137,7 +137,7 @@ def _perhaps_none(client: Client) -> str:
     )
 
 
-def _send(client: Client, on: Object, writes: Iterable[Held], deletes: Iterable[Held]) -> None:
+def _send(client: Client, on: Object, writes: Iterable[GrantEntry], deletes: Iterable[GrantEntry]) -> None:
     tuples = _has_tuples(client, on)
     if tuples:
         _check_words(client, on, writes)
@@ -151,7 +151,7 @@ def _send(client: Client, on: Object, writes: Iterable[Held], deletes: Iterable[
             _apply(client, on, written, deleted)
 
 
-def _check_words(client: Client, on: Object, writes: Iterable[Held]) -> None:
+def _check_words(client: Client, on: Object, writes: Iterable[GrantEntry]) -> None:
     """A word that OpenFGA does not know would be answered as a body of the wrong shape."""
     known = client.server().relations(on.kind)
     for one in writes:
@@ -180,15 +180,15 @@ def path(on: Object) -> str:
             return f"{root}/warehouse/{on.warehouse_id}/{on.kind}/{on.object_id}/grants"
 
 
-def _listed(client: Client, on: Object) -> frozenset[Held]:
+def _listed(client: Client, on: Object) -> frozenset[GrantEntry]:
     return frozenset(
-        Held(one["privilege"], *next(iter(one["principal"].items())))
+        GrantEntry(one["privilege"], *next(iter(one["principal"].items())))
         for page in pages(client, path(on), project=on.project_id)
         for one in cast(list[dict[str, Any]], page["grants"])
     )
 
 
-def _apply(client: Client, on: Object, writes: Iterable[Held], deletes: Iterable[Held]) -> None:
+def _apply(client: Client, on: Object, writes: Iterable[GrantEntry], deletes: Iterable[GrantEntry]) -> None:
     body = {"writes": [_entry(one) for one in writes], "deletes": [_entry(one) for one in deletes]}
     try:
         client.call("POST", path(on), project=on.project_id, body=body)
@@ -210,5 +210,5 @@ def _words(client: Client, on: Object) -> list[str]:
     return [str(one["privilege"]["name"]) for one in answer["privileges"]]
 
 
-def _entry(one: Held) -> dict[str, Any]:
+def _entry(one: GrantEntry) -> dict[str, Any]:
     return {"privilege": one.privilege, "principal": {one.kind: one.principal}}

@@ -7,7 +7,7 @@ from urllib.parse import quote
 from lakewright.lakekeeper.api.connection.client import Client
 from lakewright.lakekeeper.api.connection.errors import NotFound, NotGrantable, UnsupportedServer
 from lakewright.lakekeeper.api.connection.paging import pages, parts
-from lakewright.lakekeeper.api.connection.privileges import ASSIGNEE, Held, Object, PrincipalKind
+from lakewright.lakekeeper.api.connection.privileges import ASSIGNEE, GrantEntry, Object, PrincipalKind
 from lakewright.lakekeeper.api.management import grants
 from lakewright.lakekeeper.api.management.roles import ROOT
 
@@ -34,8 +34,8 @@ def change(client: Client, project_id: str, role_id: str, add: Iterable[Member],
     """Add members and remove others. Those who are in, or out, already stay so."""
     added, removed = sorted(add), sorted(remove)
     if _tuples(client):
-        writes = {Held(ASSIGNEE, kind, principal) for kind, principal in added}
-        deletes = {Held(ASSIGNEE, kind, principal) for kind, principal in removed}
+        writes = {GrantEntry(ASSIGNEE, kind, principal) for kind, principal in added}
+        deletes = {GrantEntry(ASSIGNEE, kind, principal) for kind, principal in removed}
         grants.converge(client, _role(project_id, role_id), lambda _: (writes, deletes))
         return
     for batch in parts(added, grants.AT_ONCE):

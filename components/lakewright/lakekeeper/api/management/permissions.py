@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import Any, cast
 
 from lakewright.lakekeeper.api.connection.client import Client
-from lakewright.lakekeeper.api.connection.privileges import Held, Object
+from lakewright.lakekeeper.api.connection.privileges import GrantEntry, Object
 
 ROOT = "/management/v1/permissions"
 
@@ -25,17 +25,17 @@ def path(on: Object) -> str:
             return f"{ROOT}/warehouse/{on.warehouse_id}/{on.kind}/{on.object_id}"
 
 
-def held(client: Client, on: Object) -> frozenset[Held]:
+def held(client: Client, on: Object) -> frozenset[GrantEntry]:
     """What was given on an object itself; nothing that comes from elsewhere."""
     answer = client.json("GET", f"{path(on)}/assignments", project=on.project_id)
     found = cast(list[dict[str, str]], answer["assignments"])
     return frozenset(
-        Held(one["type"], "user", one["user"]) if "user" in one else Held(one["type"], "role", one["role"])
+        GrantEntry(one["type"], "user", one["user"]) if "user" in one else GrantEntry(one["type"], "role", one["role"])
         for one in found
     )
 
 
-def write(client: Client, on: Object, writes: Iterable[Held], deletes: Iterable[Held]) -> None:
+def write(client: Client, on: Object, writes: Iterable[GrantEntry], deletes: Iterable[GrantEntry]) -> None:
     """Add and remove tuples, all or none. Not idempotent: refuses as CONFLICTS says.
 
     Sent again all the same when an answer got lost: a batch that was applied is then refused, not applied twice.
@@ -44,5 +44,5 @@ def write(client: Client, on: Object, writes: Iterable[Held], deletes: Iterable[
     client.call("POST", f"{path(on)}/assignments", project=on.project_id, body=body)
 
 
-def _entry(one: Held) -> dict[str, str]:
+def _entry(one: GrantEntry) -> dict[str, str]:
     return {"type": one.privilege, one.kind: one.principal}

@@ -10,16 +10,16 @@ from lakewright.lakekeeper.api.connection.paging import pages
 
 ROOT = "/management/v1/role"
 
-Found = dict[str, Any]
+RoleResponse = dict[str, Any]
 """A role as the server answers it."""
 
 
-def create(client: Client, project_id: str, body: dict[str, Any]) -> Found:
+def create(client: Client, project_id: str, body: dict[str, Any]) -> RoleResponse:
     """Create a role. `body`: name and perhaps description, provider-id with source-id."""
     return client.json("POST", ROOT, project=project_id, body=body, idempotent=False)
 
 
-def get(client: Client, project_id: str, role_id: str) -> Found | None:
+def get(client: Client, project_id: str, role_id: str) -> RoleResponse | None:
     """A role of a project by id, or None if the project has none such."""
     try:
         return client.json("GET", f"{ROOT}/{role_id}", project=project_id)
@@ -27,16 +27,16 @@ def get(client: Client, project_id: str, role_id: str) -> Found | None:
         return None
 
 
-def all_of(client: Client, project_id: str) -> list[Found]:
+def all_of(client: Client, project_id: str) -> list[RoleResponse]:
     """The roles of a project that we may see."""
     return [role for page in _pages(client, project_id) for role in page]
 
 
-def _pages(client: Client, project_id: str) -> Iterator[list[Found]]:
-    return (cast(list[Found], page["roles"]) for page in pages(client, ROOT, project=project_id))
+def _pages(client: Client, project_id: str) -> Iterator[list[RoleResponse]]:
+    return (cast(list[RoleResponse], page["roles"]) for page in pages(client, ROOT, project=project_id))
 
 
-def look(client: Client, project_id: str, role_id: str) -> Found | None:
+def look(client: Client, project_id: str, role_id: str) -> RoleResponse | None:
     """A role as a refresh sees it: from the list that all its readers share; alone if it is not in there."""
     listed = listings.shared_unless_refused(
         (client, "roles", project_id), lambda: listings.Index(_pages(client, project_id))
@@ -44,13 +44,13 @@ def look(client: Client, project_id: str, role_id: str) -> Found | None:
     return (listed and listed.get(role_id)) or get(client, project_id, role_id)
 
 
-def named(client: Client, project_id: str, name: str) -> Found | None:
+def named(client: Client, project_id: str, name: str) -> RoleResponse | None:
     """The role of a project that has a name; the server does not tell upper from lower case."""
     wanted = name.casefold()
     return next((role for role in all_of(client, project_id) if str(role["name"]).casefold() == wanted), None)
 
 
-def of_source(client: Client, project_id: str, provider_id: str, source_id: str) -> Found | None:
+def of_source(client: Client, project_id: str, provider_id: str, source_id: str) -> RoleResponse | None:
     """The role of a project that stands for a role of an identity provider."""
     source = (provider_id, source_id)
     found = all_of(client, project_id)

@@ -14,7 +14,7 @@ ROOT = "/management/v1/user"
 LISTED_PAGES = 10
 """So many pages of a thousand users are read to spare single reads; a server may have far more users than a stack."""
 
-Found = dict[str, Any]
+UserResponse = dict[str, Any]
 """A user as the server answers it."""
 
 
@@ -22,17 +22,17 @@ def _url(user_id: str) -> str:
     return f"{ROOT}/{quote(user_id, safe='~')}"
 
 
-def create(client: Client, user_id: str, properties: dict[str, Any]) -> Found:
+def create(client: Client, user_id: str, properties: dict[str, Any]) -> UserResponse:
     """Provision a user; one that is there already is refused. `properties`: name, user-type and perhaps email."""
     return client.json("POST", ROOT, body={"id": user_id, **properties}, idempotent=False)
 
 
-def restore(client: Client, user_id: str, properties: dict[str, Any]) -> Found:
+def restore(client: Client, user_id: str, properties: dict[str, Any]) -> UserResponse:
     """Provision a user whose id is taken by a deleted one: the server keeps the row of a user that it deleted."""
     return client.json("POST", ROOT, body={"id": user_id, **properties, "update-if-exists": True})
 
 
-def get(client: Client, user_id: str) -> Found | None:
+def get(client: Client, user_id: str) -> UserResponse | None:
     """A user by id, or None if there is none."""
     try:
         return client.json("GET", _url(user_id))
@@ -40,16 +40,16 @@ def get(client: Client, user_id: str) -> Found | None:
         return None
 
 
-def all_of(client: Client) -> list[Found]:
+def all_of(client: Client) -> list[UserResponse]:
     """The users that we may see."""
     return [user for page in _pages(client) for user in page]
 
 
-def _pages(client: Client, most: int | None = None) -> Iterator[list[Found]]:
-    return (cast(list[Found], page["users"]) for page in pages(client, ROOT, most=most))
+def _pages(client: Client, most: int | None = None) -> Iterator[list[UserResponse]]:
+    return (cast(list[UserResponse], page["users"]) for page in pages(client, ROOT, most=most))
 
 
-def look(client: Client, user_id: str) -> Found | None:
+def look(client: Client, user_id: str) -> UserResponse | None:
     """A user as a refresh sees it: from the list that all its readers share; alone if it is not in there."""
     listed = listings.shared_unless_refused((client, "users"), lambda: listings.Index(_pages(client, LISTED_PAGES)))
     return (listed and listed.get(user_id)) or get(client, user_id)

@@ -9,11 +9,11 @@ from lakewright.lakekeeper.api.connection.errors import NotFound
 
 ROOT = "/management/v1/warehouse"
 
-Found = dict[str, Any]
+WarehouseResponse = dict[str, Any]
 """A warehouse as the server answers it."""
 
 
-def id_of(found: Found) -> str:
+def id_of(found: WarehouseResponse) -> str:
     """Id of a warehouse that the server answered."""
     return str(found.get("warehouse-id") or found["id"])
 
@@ -22,13 +22,13 @@ NAME_TAKEN = frozenset({"WarehouseAlreadyExists", "WarehouseNameAlreadyExists"})
 """Types of the refusals that say: another warehouse of the project has the name, active or not."""
 
 
-def create(client: Client, project_id: str, body: Mapping[str, Any]) -> Found:
+def create(client: Client, project_id: str, body: Mapping[str, Any]) -> WarehouseResponse:
     """Create a warehouse; the server probes its storage."""
     listings.forget_run()
     return client.json("POST", ROOT, project=project_id, body=body, probes=True, idempotent=False)
 
 
-def get(client: Client, warehouse_id: str) -> Found | None:
+def get(client: Client, warehouse_id: str) -> WarehouseResponse | None:
     """A warehouse by id, or None if there is none (or none that we may see)."""
     try:
         return client.json("GET", f"{ROOT}/{warehouse_id}")
@@ -36,14 +36,14 @@ def get(client: Client, warehouse_id: str) -> Found | None:
         return None
 
 
-def all_of(client: Client, project_id: str) -> list[Found]:
+def all_of(client: Client, project_id: str) -> list[WarehouseResponse]:
     """Return the warehouses of a project that we may see; servers before 0.14 list active ones only."""
     every = client.server().lists_inactive_warehouses
     params = {"warehouseStatus": ["active", "inactive"]} if every else None
-    return cast(list[Found], client.json("GET", ROOT, project=project_id, params=params)["warehouses"])
+    return cast(list[WarehouseResponse], client.json("GET", ROOT, project=project_id, params=params)["warehouses"])
 
 
-def look(client: Client, project_id: str, warehouse_id: str) -> Found | None:
+def look(client: Client, project_id: str, warehouse_id: str) -> WarehouseResponse | None:
     """A warehouse as a refresh sees it: from the list that all its readers share; alone if it is not in there."""
     listed = listings.shared_unless_refused(
         (client, "warehouses", project_id),
@@ -52,7 +52,7 @@ def look(client: Client, project_id: str, warehouse_id: str) -> Found | None:
     return (listed or {}).get(warehouse_id) or get(client, warehouse_id)
 
 
-def named(client: Client, project_id: str, name: str) -> Found | None:
+def named(client: Client, project_id: str, name: str) -> WarehouseResponse | None:
     """Return the listed warehouse that has a name, in any case. Before 0.14 an inactive one is not listed."""
     wanted = name.casefold()
     return next((w for w in all_of(client, project_id) if str(w["name"]).casefold() == wanted), None)

@@ -7,12 +7,12 @@ from typing import Annotated, Any, Self
 from pulumi.dynamic import CheckFailure, CheckResult
 from pydantic import AfterValidator, model_validator
 
-from lakewright.lakekeeper.api.connection.privileges import ASSIGNEE, Held
+from lakewright.lakekeeper.api.connection.privileges import ASSIGNEE, GrantEntry
 from lakewright.lakekeeper.api.connection.server import ServerRef
 from lakewright.lakekeeper.grants.model.target import GrantTarget
 from lakewright.lakekeeper.provider import ownership_conflicts as claims
 from lakewright.lakekeeper.provider.inputs import UNKNOWN, Declared, has_unknown, is_unknown
-from lakewright.lakekeeper.provider.ownership_conflicts import Claim, Place
+from lakewright.lakekeeper.provider.ownership_conflicts import Claim, ClaimKey
 from lakewright.names.types import RoleId, UserId
 
 
@@ -32,7 +32,7 @@ def exactly_one(user: str | None, role: str | None) -> None:
         raise ValueError("expected `user` or `role`, and not both")
 
 
-class Entry(Declared):
+class DeclaredGrant(Declared):
     """A privilege of a user (its id) or of a role (its id)."""
 
     privilege: Privilege
@@ -48,21 +48,25 @@ class Entry(Declared):
         return self
 
     @property
-    def held(self) -> Held:
-        return Held(self.privilege, "user", self.user) if self.user else Held(self.privilege, "role", self.role or "")
+    def held(self) -> GrantEntry:
+        return (
+            GrantEntry(self.privilege, "user", self.user)
+            if self.user
+            else GrantEntry(self.privilege, "role", self.role or "")
+        )
 
 
-def entries(held: Iterable[Held]) -> list[Entry]:
+def entries(held: Iterable[GrantEntry]) -> list[DeclaredGrant]:
     """Declared entries of what is held, in their order."""
-    return [Entry.model_validate({"privilege": one.privilege, one.kind: one.principal}) for one in sorted(held)]
+    return [DeclaredGrant.model_validate({"privilege": one.privilege, one.kind: one.principal}) for one in sorted(held)]
 
 
-def place_of(server: ServerRef, on: GrantTarget) -> Place:
+def place_of(server: ServerRef, on: GrantTarget) -> ClaimKey:
     """Where the grants on an object are claimed."""
     return (_endpoint(server), UNKNOWN if has_unknown(on) else str(on))
 
 
-def place_of_members(server: ServerRef, role_id: str) -> Place:
+def place_of_members(server: ServerRef, role_id: str) -> ClaimKey:
     """Where the members of a role are claimed."""
     return (_endpoint(server), UNKNOWN if is_unknown(role_id) else f"role/{role_id}", ASSIGNEE)
 
@@ -71,7 +75,7 @@ def _endpoint(server: ServerRef) -> Any:
     return UNKNOWN if is_unknown(server) else server.endpoint
 
 
-def claimed(result: CheckResult, place: Place, claim: Claim, path: str) -> CheckResult:
+def claimed(result: CheckResult, place: ClaimKey, claim: Claim, path: str) -> CheckResult:
     """A check's result, refused if another resource of the program has the place."""
     if result.failures or has_unknown(list(place)):
         return result
