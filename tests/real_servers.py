@@ -181,18 +181,18 @@ class RealServers:
 
     def clean_up(self) -> list[str]:
         """Remove what this run made. Return a line for each object that could not be removed."""
-        mine = sorted(one for one in projects.all_of(self.client) if self.run in one)
+        mine = sorted(one for one in projects.list_all(self.client) if self.run in one)
         _ = self._unlisted  # Read it once, before the threads need it.
         with ThreadPoolExecutor(
             CLEANERS
         ) as pool:  # A run leaves hundreds of projects, and the server works off purges meanwhile.
             reports = pool.map(lambda one: _try_remove(f"project {one}", lambda: self._remove_project(one)), mine)
         left = [line for report in reports for line in report]
-        for user in users.all_of(self.client):
+        for user in users.list_all(self.client):
             if self.run in str(user["id"]):
                 left += _try_remove(f"user {user['id']}", lambda one=user: users.delete(self.client, str(one["id"])))
         left += _try_remove(f"objects of {self.bucket}", self._empty_bucket)
-        left += [f"project {one} is still there" for one in projects.all_of(self.client) if self.run in one]
+        left += [f"project {one} is still there" for one in projects.list_all(self.client) if self.run in one]
         if self.kubeconfig:
             left += self._remove_kubernetes_namespaces()
         self.client.close()
@@ -205,10 +205,10 @@ class RealServers:
         return {one: str(there["project-id"]) for one, there in found if there}
 
     def _remove_project(self, project_id: str) -> None:
-        found = {warehouses.id_of(one) for one in warehouses.all_of(self.client, project_id)}
+        found = {warehouses.id_of(one) for one in warehouses.list_all(self.client, project_id)}
         for warehouse_id in found | {one for one, project in self._unlisted.items() if project == project_id}:
             self._remove_warehouse(warehouse_id)
-        for role in roles.all_of(self.client, project_id):
+        for role in roles.list_all(self.client, project_id):
             roles.delete(self.client, project_id, str(role["id"]))
         projects.delete(self.client, project_id)
 

@@ -220,13 +220,13 @@ def listing(next_token: Callable[[int], str]) -> Client:
 @pytest.mark.parametrize("next_token", [lambda _: "same", lambda n: "ab"[n % 2]], ids=["same", "alternating"])
 def test_a_list_that_goes_in_circles_ends(next_token: Callable[[int], str]) -> None:
     with pytest.raises(BadAnswer, match=r"GET /management/v1/user at .* names a page again"):
-        users.all_of(listing(next_token))
+        users.list_all(listing(next_token))
 
 
 def test_a_list_with_ever_new_tokens_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(paging, "MOST_PAGES", 40)
     with pytest.raises(BadAnswer, match="has no end after 40 pages"):
-        users.all_of(listing(str))
+        users.list_all(listing(str))
 
 
 ON = Object("project", project_id="p")
@@ -235,14 +235,14 @@ ON = Object("project", project_id="p")
 @pytest.mark.parametrize(
     ("body", "key", "read"),
     [
-        ({}, "projects", projects.all_of),
-        ({"projects": [{}]}, "project-id", projects.all_of),
+        ({}, "projects", projects.list_all),
+        ({"projects": [{}]}, "project-id", projects.list_all),
         ({}, "project-name", lambda c: projects.name_of(c, "p")),
         ({}, "allowed-actions", projects.sees_all),
         ({}, "id", users.ourselves),
-        ({}, "users", users.all_of),
-        ({}, "roles", lambda c: roles.all_of(c, "p")),
-        ({"roles": [{}]}, "name", lambda c: roles.named(c, "p", "r")),
+        ({}, "users", users.list_all),
+        ({}, "roles", lambda c: roles.list_all(c, "p")),
+        ({"roles": [{}]}, "name", lambda c: roles.find_by_name(c, "p", "r")),
         ({}, "managed-access", lambda c: managed_access.of_warehouse(c, "w")),
         ({}, "assignments", lambda c: permissions.held(c, ON)),
         ({"assignments": [{}]}, "type", lambda c: permissions.held(c, ON)),

@@ -93,7 +93,7 @@ def _meant(warehouses: dict[str, WarehouseRef], table: str | None, tabular_id: s
 
     if table is not None:
         name = _name(table)
-        found = undropping.named(_one_of(warehouses, name.warehouse), name)
+        found = undropping.find_by_name(_one_of(warehouses, name.warehouse), name)
     else:
         found = [one for warehouse in warehouses.values() for one in undropping.dropped(warehouse)]
     if tabular_id is None:

@@ -91,7 +91,7 @@ class GrantProvider(LakekeeperProvider[GrantArgs]):
         except Hidden as hidden:
             warn(f"{hidden}")
             return ObservedResource(known.declared, hidden_in=hidden.warehouse_id)
-        held = grants.look(client, on) if on else None
+        held = grants.get_cached(client, on) if on else None
         return ObservedResource(known.declared) if held and known.declared.held in held else None
 
     @override

@@ -105,7 +105,7 @@ class GrantsProvider(LakekeeperProvider[GrantsArgs]):
         except Hidden as hidden:
             warn(f"{hidden}")
             return ObservedResource(state, _computed_of(known.outs), hidden.warehouse_id)
-        there = grants.look(client, on) if on else None
+        there = grants.get_cached(client, on) if on else None
         if on is None or there is None:
             return None
         there = _relevant(there)

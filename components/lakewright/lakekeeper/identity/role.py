@@ -81,7 +81,7 @@ class RoleProvider(LakekeeperProvider[RoleArgs]):
             return str(found["id"]), self._converge(client, found, new)
 
     def find(self, client: Client, known: RecordedResource[RoleArgs]) -> ObservedResource[RoleArgs] | None:
-        found = roles.look(client, known.declared.project_id, known.id)
+        found = roles.get_cached(client, known.declared.project_id, known.id)
         return _observed(found, known.declared) if found else None
 
     @override
@@ -136,7 +136,7 @@ def _create_request(new: RoleArgs) -> dict[str, Any]:
 def _there(client: Client, new: RoleArgs, but_not: str = "") -> roles.RoleResponse | None:
     """The role that has the declared source, else the one that has the name."""
     found = [roles.of_source(client, new.project_id, *new.source)] if new.source else []
-    found.append(roles.named(client, new.project_id, new.name))
+    found.append(roles.find_by_name(client, new.project_id, new.name))
     return next((one for one in found if one and one["id"] != but_not), None)
 
 

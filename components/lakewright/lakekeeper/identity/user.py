@@ -72,7 +72,7 @@ class UserProvider(LakekeeperProvider[UserArgs]):
         return new.user_id, ObservedResource(new)
 
     def find(self, client: Client, known: RecordedResource[UserArgs]) -> ObservedResource[UserArgs] | None:
-        found = users.look(client, known.id)
+        found = users.get_cached(client, known.id)
         return ObservedResource(_observed(found, known.declared)) if found else None
 
     @override

@@ -86,7 +86,7 @@ def get_warehouses(
             f"inactive warehouses are listed by Lakekeeper 0.14 and newer; {client.endpoint} runs"
             f" {client.server().version_text}. Look each of them up by `warehouse_id`."
         )
-    found = [_warehouse(one) for one in warehouses.all_of(client, project_id)]
+    found = [_warehouse(one) for one in warehouses.list_all(client, project_id)]
     wanted = {"active": {True}, "inactive": {False}, "any": {True, False}}[status]
     return sorted((one for one in found if one.active in wanted), key=lambda one: one.name)
 
@@ -106,7 +106,7 @@ def get_warehouse(
         return _warehouse(found)
     if project_id is None or name is None:
         raise InvalidLookUp("a warehouse is looked up by `warehouse_id`, or by `project_id` and `name`")
-    there = warehouses.all_of(client, project_id)
+    there = warehouses.list_all(client, project_id)
     found = next((one for one in there if str(one["name"]).casefold() == name.casefold()), None)
     if found is None:
         missing = NothingFound(

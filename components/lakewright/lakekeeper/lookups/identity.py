@@ -52,7 +52,7 @@ class GrantInfo(LookupResult):
 
 def get_users(*, server: Server, name: str | None = None) -> list[UserInfo]:
     """The users that this identity may see, by id; only those of that name where one is given."""
-    found = [_user(one) for one in users.all_of(reach(server)) if name in {None, one["name"]}]
+    found = [_user(one) for one in users.list_all(reach(server)) if name in {None, one["name"]}]
     return sorted(found, key=lambda one: one.user_id)
 
 
@@ -70,7 +70,7 @@ def get_user(*, server: Server, user_id: str) -> UserInfo:
 
 def get_roles(*, server: Server, project_id: str) -> list[RoleInfo]:
     """The roles of a project that this identity may see, by name."""
-    return sorted((_role(one) for one in roles.all_of(reach(server), project_id)), key=lambda one: one.name)
+    return sorted((_role(one) for one in roles.list_all(reach(server), project_id)), key=lambda one: one.name)
 
 
 def get_role(
@@ -91,7 +91,7 @@ def get_role(
         case (str(), None, None, None):
             found, asked = roles.get(client, project_id, role_id), role_id
         case (None, str(), None, None):
-            found, asked = roles.named(client, project_id, name), f"`{name}`"
+            found, asked = roles.find_by_name(client, project_id, name), f"`{name}`"
         case (None, None, str(), str()):
             found, asked = roles.of_source(client, project_id, provider_id, source_id), f"`{provider_id}~{source_id}`"
         case _:

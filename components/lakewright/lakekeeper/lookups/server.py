@@ -42,7 +42,7 @@ def get_server_info(*, server: Server) -> ServerInfo:
 
 def get_projects(*, server: Server) -> list[ProjectInfo]:
     """The projects that this identity may see, by name. Names are not unique; ids are."""
-    found = projects.all_of(reach(server))
+    found = projects.list_all(reach(server))
     known = [ProjectInfo(project_id=project_id, name=name) for project_id, name in found.items()]
     return sorted(known, key=lambda one: (one.name, one.project_id))
 

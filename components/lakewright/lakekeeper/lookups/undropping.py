@@ -58,7 +58,7 @@ def dropped(warehouse: WarehouseRef) -> list[DroppedTable]:
     return [DroppedTable(warehouse, one) for one in found]
 
 
-def named(warehouse: WarehouseRef, name: QualifiedName) -> list[DroppedTable]:
+def find_by_name(warehouse: WarehouseRef, name: QualifiedName) -> list[DroppedTable]:
     """The dropped tables that had a name, last ones first; at least one. Raises NothingFound."""
     there = dropped(warehouse)
     if found := [one for one in there if one.name.same_as(name)]:

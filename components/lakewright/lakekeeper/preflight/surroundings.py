@@ -54,10 +54,10 @@ def look_around_in_run(client: Client) -> Surroundings:
 def _look_around(client: Client) -> Surroundings:
     found: list[Neighbour] = []
     refused: list[str] = []
-    listed_projects = projects.all_of(client)
+    listed_projects = projects.list_all(client)
     for project_id, name in listed_projects.items():
         try:
-            listed = warehouses.all_of(client, project_id)
+            listed = warehouses.list_all(client, project_id)
         except Refused:
             refused.append(name)
             continue

@@ -46,7 +46,7 @@ class ProjectProvider(LakekeeperProvider[ProjectArgs]):
 
     @override
     def contents(self, client: Client, object_id: str, new: ProjectArgs) -> str:
-        names = sorted(str(one["name"]) for one in warehouses.all_of(client, object_id))
+        names = sorted(str(one["name"]) for one in warehouses.list_all(client, object_id))
         return f"with warehouses: {', '.join(names)}" if names else ""
 
     def make(self, client: Client, new: ProjectArgs) -> tuple[str, ObservedResource[ProjectArgs]]:
@@ -63,7 +63,7 @@ class ProjectProvider(LakekeeperProvider[ProjectArgs]):
         return new.project_id, ObservedResource(new)
 
     def find(self, client: Client, known: RecordedResource[ProjectArgs]) -> ObservedResource[ProjectArgs] | None:
-        name = projects.look(client, known.id)
+        name = projects.get_cached(client, known.id)
         return None if name is None else ObservedResource(known.declared.model_copy(update={"name": name}))
 
     def change(
@@ -101,7 +101,7 @@ def _has_any(client: Client, project_id: str, names: list[str]) -> bool:
     if not names:
         return False
     wanted = {name.casefold() for name in names}
-    return any(str(one["name"]).casefold() in wanted for one in warehouses.all_of(client, project_id))
+    return any(str(one["name"]).casefold() in wanted for one in warehouses.list_all(client, project_id))
 
 
 class Project(Resource, module="lakekeeper", name="Project"):

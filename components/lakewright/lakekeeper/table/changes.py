@@ -57,7 +57,7 @@ def expiry(client: Client, warehouse_id: str, dropped: Tabular) -> str:
 def found_again(client: Client, old: TableArgs, new: TableArgs, table_id: str) -> LoadedTable:
     """The table that the state knows, wherever it is; one that was soft-deleted is brought back."""
     for declared in (old, new):  # its namespace may have been moved a moment ago, and the table with it
-        there = table_finding.named(client, old.warehouse_id, declared.path, declared.name)
+        there = table_finding.find_by_name(client, old.warehouse_id, declared.path, declared.name)
         if there and there.table_id == table_id:
             return there
     lost = None
@@ -81,7 +81,7 @@ def _brought_back(client: Client, old: TableArgs, dropped: Tabular) -> LoadedTab
             f"{where(old)} was dropped and cannot be brought back: another one has its name. Rename or drop"
             " that one, and run `up` again."
         ) from None
-    return table_finding.named(client, old.warehouse_id, dropped.namespace, dropped.name)
+    return table_finding.find_by_name(client, old.warehouse_id, dropped.namespace, dropped.name)
 
 
 def renamed(client: Client, there: LoadedTable, new: TableArgs) -> LoadedTable:
@@ -95,7 +95,7 @@ def renamed(client: Client, there: LoadedTable, new: TableArgs) -> LoadedTable:
         except AlreadyExists:
             raise _name_taken(there, new) from None
         except (Unconfirmed, TooSlow, NotFound) as error:
-            found = looked(lambda: table_finding.named(client, new.warehouse_id, new.path, new.name), error)
+            found = looked(lambda: table_finding.find_by_name(client, new.warehouse_id, new.path, new.name), error)
             if found and found.table_id == there.table_id:
                 return found
             if isinstance(error, NotFound) and _is_refused_name(client, there, new, error):
@@ -114,7 +114,7 @@ def _is_refused_name(client: Client, there: LoadedTable, new: TableArgs, missing
     """
     if missing.kind != "NoSuchTableException":
         return False
-    source = looked(lambda: table_finding.named(client, new.warehouse_id, there.path, there.name), missing)
+    source = looked(lambda: table_finding.find_by_name(client, new.warehouse_id, there.path, there.name), missing)
     return source is not None and source.table_id == there.table_id
 
 
@@ -151,7 +151,7 @@ def committed(
 
 
 def _read_again(client: Client, there: LoadedTable, new: TableArgs, after: LakekeeperError) -> LoadedTable:
-    now = looked(lambda: table_finding.named(client, new.warehouse_id, there.path, there.name), after)
+    now = looked(lambda: table_finding.find_by_name(client, new.warehouse_id, there.path, there.name), after)
     if now is None or now.table_id != there.table_id:
         raise DeletedBehindBack(
             f"{where(new)} ({there.table_id}) was dropped, renamed or made again while it was being changed."

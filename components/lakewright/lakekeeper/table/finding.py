@@ -26,7 +26,7 @@ class LoadedTable:
         return str(self.metadata["table-uuid"])
 
 
-def named(client: Client, warehouse_id: str, path: Path, name: str) -> LoadedTable | None:
+def find_by_name(client: Client, warehouse_id: str, path: Path, name: str) -> LoadedTable | None:
     """The table of a name."""
     metadata = tables.load(client, warehouse_id, path, name)
     return None if metadata is None else LoadedTable(path, name, metadata)
@@ -35,7 +35,7 @@ def named(client: Client, warehouse_id: str, path: Path, name: str) -> LoadedTab
 def elsewhere(client: Client, warehouse_id: str, path: Path, table_id: str) -> LoadedTable | Tabular | None:
     """A table that is not under its name: renamed, or (as a Tabular) soft-deleted. Looks at its namespace first."""
     if found := _listed(client, warehouse_id, path, table_id):
-        return named(client, warehouse_id, found.namespace, found.name)
+        return find_by_name(client, warehouse_id, found.namespace, found.name)
     dropped = next((one for one in tabulars.dropped(client, warehouse_id) if one.tabular_id == table_id), None)
     if dropped:
         return dropped
@@ -43,7 +43,7 @@ def elsewhere(client: Client, warehouse_id: str, path: Path, table_id: str) -> L
     while pending:
         other = pending.pop(0)
         if other != path and (found := _listed(client, warehouse_id, other, table_id)):
-            return named(client, warehouse_id, found.namespace, found.name)
+            return find_by_name(client, warehouse_id, found.namespace, found.name)
         pending += [one.path for one in namespaces.children(client, warehouse_id, other)]
     return None
 

@@ -67,7 +67,7 @@ def _drop(client: Client, state: TableArgs, found: LoadedTable | Tabular) -> Non
 
 
 def _find(client: Client, state: TableArgs, table_id: str) -> LoadedTable | Tabular | None:
-    there = table_finding.named(client, state.warehouse_id, state.path, state.name)
+    there = table_finding.find_by_name(client, state.warehouse_id, state.path, state.name)
     if there and there.table_id == table_id:
         return there
     active = hidden.is_active(client, state.warehouse_id)

@@ -51,7 +51,7 @@ class TableProvider(LakekeeperProvider[TableArgs]):
         return where(declared)
 
     def existing(self, client: Client, new: TableArgs) -> tuple[str, ObservedResource[TableArgs]] | None:
-        there = table_finding.named(client, new.warehouse_id, new.path, new.name)
+        there = table_finding.find_by_name(client, new.warehouse_id, new.path, new.name)
         if there is None:
             return None
         now = observed(there.metadata, new).model_copy(update={"protected": self._protected(client, there, new)})
@@ -78,7 +78,7 @@ class TableProvider(LakekeeperProvider[TableArgs]):
 
     def find(self, client: Client, known: RecordedResource[TableArgs]) -> ObservedResource[TableArgs] | None:
         state, table_id = known.declared, _table_id(known)
-        there = table_finding.named(client, state.warehouse_id, state.path, state.name)
+        there = table_finding.find_by_name(client, state.warehouse_id, state.path, state.name)
         if there is None:
             active = hidden.is_active(client, state.warehouse_id)
             if active is False:
@@ -162,7 +162,7 @@ class TableProvider(LakekeeperProvider[TableArgs]):
         old = known.declared
         if has_unknown(list(new.props().values())):
             return []
-        there = table_finding.named(self.recorded_client(old.server), old.warehouse_id, old.path, old.name)
+        there = table_finding.find_by_name(self.recorded_client(old.server), old.warehouse_id, old.path, old.name)
         if there is None or there.table_id != _table_id(known):
             return []
         return commit(there.metadata, old, new, _ids(known)).problems

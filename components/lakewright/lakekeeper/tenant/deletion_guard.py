@@ -187,11 +187,11 @@ def _strangers(client: Client, project_id: str, ours: list[str], our_roles: list
     """What others made in a project, all of which the server wants gone before the project; nothing of one gone."""
     try:
         found = {
-            "warehouses": [one for one in warehouses.all_of(client, project_id) if warehouses.id_of(one) not in ours]
+            "warehouses": [one for one in warehouses.list_all(client, project_id) if warehouses.id_of(one) not in ours]
         }
         if our_roles is not None:
             known = {name.casefold() for name in our_roles}
-            found["roles"] = [one for one in roles.all_of(client, project_id) if _name(one).casefold() not in known]
+            found["roles"] = [one for one in roles.list_all(client, project_id) if _name(one).casefold() not in known]
     except (NotFound, Forbidden):
         if projects.name_of(client, project_id) is not None:
             raise

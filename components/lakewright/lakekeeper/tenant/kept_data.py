@@ -35,6 +35,6 @@ def is_gone(client: Client, tenant: str, buckets: Mapping[str, OwnBucket], kept:
 
 def _is_on_server(client: Client, tenant: str, name: str) -> bool:
     try:
-        return warehouses.named(client, tenant, name) is not None
+        return warehouses.find_by_name(client, tenant, name) is not None
     except NotFound:
         return False  # the project is gone

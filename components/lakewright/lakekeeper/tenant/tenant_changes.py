@@ -183,7 +183,7 @@ def _rename(name: str, joining: list[str]) -> str:
 
 
 def _tables(client: Client, tenant: str, name: str) -> list[Tabular]:
-    found = warehouses.named(client, tenant, name)
+    found = warehouses.find_by_name(client, tenant, name)
     return warehouse_removal.held(client, warehouses.id_of(found), name) if found else []
 
 

@@ -85,7 +85,7 @@ class Changes:
 
     def _rename(self) -> None:
         new = self.new
-        taken = warehouses.named(self.client, new.project_id, new.name)
+        taken = warehouses.find_by_name(self.client, new.project_id, new.name)
         if taken and warehouses.id_of(taken) != self.warehouse_id:
             raise NotOurs(
                 f"warehouse {self.warehouse_id} at {self.client.endpoint} cannot be named `{new.name}`: warehouse"

@@ -104,7 +104,7 @@ class NamespaceProvider(LakekeeperProvider[NamespaceArgs]):
 
     def find(self, client: Client, known: RecordedResource[NamespaceArgs]) -> ObservedResource[NamespaceArgs] | None:
         state = known.declared
-        listed = namespaces.look(client, state.warehouse_id, state.path)
+        listed = namespaces.get_cached(client, state.warehouse_id, state.path)
         if listed is not None and listed.namespace_id and state.properties is None and state.location is None:
             return self._seen(client, listed.namespace_id, state, listed.protected)
         answer = namespaces.get(client, state.warehouse_id, state.path)

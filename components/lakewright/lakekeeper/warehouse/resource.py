@@ -90,7 +90,7 @@ class WarehouseProvider(LakekeeperProvider[WarehouseArgs]):
 
     def existing(self, client: Client, new: WarehouseArgs) -> tuple[str, ObservedResource[WarehouseArgs]] | None:
         try:
-            found = warehouses.named(client, new.project_id, new.name)
+            found = warehouses.find_by_name(client, new.project_id, new.name)
         except (NotFound, Forbidden):
             if projects.name_of(client, new.project_id) is not None:
                 raise
@@ -115,7 +115,7 @@ class WarehouseProvider(LakekeeperProvider[WarehouseArgs]):
                     any(new.storage.roles),
                     lambda: warehouses.create(client, new.project_id, create_request(new, self.secret)),
                 ),
-                lambda: warehouses.named(client, new.project_id, new.name),
+                lambda: warehouses.find_by_name(client, new.project_id, new.name),
             )
         except AlreadyExists as taken:
             raise unlisted_holder(client, taken) from None
@@ -127,7 +127,7 @@ class WarehouseProvider(LakekeeperProvider[WarehouseArgs]):
             return warehouses.id_of(found), self._converge(client, found, new, resend=existed, fresh_role=existed)
 
     def find(self, client: Client, known: RecordedResource[WarehouseArgs]) -> ObservedResource[WarehouseArgs] | None:
-        found = warehouses.look(client, known.declared.project_id, known.id)
+        found = warehouses.get_cached(client, known.declared.project_id, known.id)
         return self._observed(client, found, known.declared) if found else None
 
     def change(

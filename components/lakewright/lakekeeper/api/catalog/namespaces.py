@@ -70,7 +70,7 @@ def children(client: Client, warehouse_id: str, parent: Path | None = None) -> l
     return listed
 
 
-def look(client: Client, warehouse_id: str, path: Path) -> ListedNamespace | None:
+def get_cached(client: Client, warehouse_id: str, path: Path) -> ListedNamespace | None:
     """A namespace in the list of its level, which all readers of a refresh share; None if it is not in there."""
     parent = path[:-1]
     listed = listings.shared_unless_refused(

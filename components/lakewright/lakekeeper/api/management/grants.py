@@ -46,7 +46,7 @@ def held(client: Client, on: Object) -> frozenset[GrantEntry] | None:
         return None
 
 
-def look(client: Client, on: Object) -> frozenset[GrantEntry] | None:
+def get_cached(client: Client, on: Object) -> frozenset[GrantEntry] | None:
     """As `held`, for a refresh: asked for once by all its readers."""
     return listings.shared((client, "grants", on), lambda: held(client, on))
 

@@ -24,7 +24,7 @@ def create(client: Client, project_id: str, name: str) -> None:
     client.call("POST", f"{ROOT}/project", body=body, idempotent=False)
 
 
-def all_of(client: Client) -> dict[str, str]:
+def list_all(client: Client) -> dict[str, str]:
     """Names of the projects that we may see, by id."""
     listed = cast(list[dict[str, Any]], client.json("GET", f"{ROOT}/project-list")["projects"])
     return {str(one["project-id"]): str(one["project-name"]) for one in listed}
@@ -52,9 +52,9 @@ def sees_all(client: Client) -> bool:
     return any(one.get("action") == "create_project" for one in allowed)
 
 
-def look(client: Client, project_id: str) -> str | None:
+def get_cached(client: Client, project_id: str) -> str | None:
     """Name of a project as a refresh sees it: from the list that all its readers share; alone if it is not in there."""
-    listed = listings.shared_unless_refused((client, "projects"), lambda: all_of(client))
+    listed = listings.shared_unless_refused((client, "projects"), lambda: list_all(client))
     return (listed or {}).get(project_id) or name_of(client, project_id)
 
 

@@ -27,7 +27,7 @@ def get(client: Client, project_id: str, role_id: str) -> RoleResponse | None:
         return None
 
 
-def all_of(client: Client, project_id: str) -> list[RoleResponse]:
+def list_all(client: Client, project_id: str) -> list[RoleResponse]:
     """The roles of a project that we may see."""
     return [role for page in _pages(client, project_id) for role in page]
 
@@ -36,7 +36,7 @@ def _pages(client: Client, project_id: str) -> Iterator[list[RoleResponse]]:
     return (cast(list[RoleResponse], page["roles"]) for page in pages(client, ROOT, project=project_id))
 
 
-def look(client: Client, project_id: str, role_id: str) -> RoleResponse | None:
+def get_cached(client: Client, project_id: str, role_id: str) -> RoleResponse | None:
     """A role as a refresh sees it: from the list that all its readers share; alone if it is not in there."""
     listed = listings.shared_unless_refused(
         (client, "roles", project_id), lambda: listings.Index(_pages(client, project_id))
@@ -44,16 +44,16 @@ def look(client: Client, project_id: str, role_id: str) -> RoleResponse | None:
     return (listed and listed.get(role_id)) or get(client, project_id, role_id)
 
 
-def named(client: Client, project_id: str, name: str) -> RoleResponse | None:
+def find_by_name(client: Client, project_id: str, name: str) -> RoleResponse | None:
     """The role of a project that has a name; the server does not tell upper from lower case."""
     wanted = name.casefold()
-    return next((role for role in all_of(client, project_id) if str(role["name"]).casefold() == wanted), None)
+    return next((role for role in list_all(client, project_id) if str(role["name"]).casefold() == wanted), None)
 
 
 def of_source(client: Client, project_id: str, provider_id: str, source_id: str) -> RoleResponse | None:
     """The role of a project that stands for a role of an identity provider."""
     source = (provider_id, source_id)
-    found = all_of(client, project_id)
+    found = list_all(client, project_id)
     return next((role for role in found if (role.get("provider-id"), role.get("source-id")) == source), None)
 
 

@@ -40,7 +40,7 @@ def get(client: Client, user_id: str) -> UserResponse | None:
         return None
 
 
-def all_of(client: Client) -> list[UserResponse]:
+def list_all(client: Client) -> list[UserResponse]:
     """The users that we may see."""
     return [user for page in _pages(client) for user in page]
 
@@ -49,7 +49,7 @@ def _pages(client: Client, most: int | None = None) -> Iterator[list[UserRespons
     return (cast(list[UserResponse], page["users"]) for page in pages(client, ROOT, most=most))
 
 
-def look(client: Client, user_id: str) -> UserResponse | None:
+def get_cached(client: Client, user_id: str) -> UserResponse | None:
     """A user as a refresh sees it: from the list that all its readers share; alone if it is not in there."""
     listed = listings.shared_unless_refused((client, "users"), lambda: listings.Index(_pages(client, LISTED_PAGES)))
     return (listed and listed.get(user_id)) or get(client, user_id)

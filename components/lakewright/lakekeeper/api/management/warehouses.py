@@ -36,26 +36,26 @@ def get(client: Client, warehouse_id: str) -> WarehouseResponse | None:
         return None
 
 
-def all_of(client: Client, project_id: str) -> list[WarehouseResponse]:
+def list_all(client: Client, project_id: str) -> list[WarehouseResponse]:
     """Return the warehouses of a project that we may see; servers before 0.14 list active ones only."""
     every = client.server().lists_inactive_warehouses
     params = {"warehouseStatus": ["active", "inactive"]} if every else None
     return cast(list[WarehouseResponse], client.json("GET", ROOT, project=project_id, params=params)["warehouses"])
 
 
-def look(client: Client, project_id: str, warehouse_id: str) -> WarehouseResponse | None:
+def get_cached(client: Client, project_id: str, warehouse_id: str) -> WarehouseResponse | None:
     """A warehouse as a refresh sees it: from the list that all its readers share; alone if it is not in there."""
     listed = listings.shared_unless_refused(
         (client, "warehouses", project_id),
-        lambda: {id_of(found): found for found in all_of(client, project_id)},
+        lambda: {id_of(found): found for found in list_all(client, project_id)},
     )
     return (listed or {}).get(warehouse_id) or get(client, warehouse_id)
 
 
-def named(client: Client, project_id: str, name: str) -> WarehouseResponse | None:
+def find_by_name(client: Client, project_id: str, name: str) -> WarehouseResponse | None:
     """Return the listed warehouse that has a name, in any case. Before 0.14 an inactive one is not listed."""
     wanted = name.casefold()
-    return next((w for w in all_of(client, project_id) if str(w["name"]).casefold() == wanted), None)
+    return next((w for w in list_all(client, project_id) if str(w["name"]).casefold() == wanted), None)
 
 
 def change(client: Client, warehouse_id: str, what: str, body: Mapping[str, Any]) -> None:

@@ -202,7 +202,7 @@ def _in_warehouse(client: Client, found: Object) -> Object | None:
 
 def _namespace_id(client: Client, on: OnNamespace) -> str | None:
     path = tuple(namespace_parts(on.namespace))
-    listed = namespaces.look(client, on.warehouse_id, path)
+    listed = namespaces.get_cached(client, on.warehouse_id, path)
     if listed and listed.namespace_id:
         return listed.namespace_id
     found = namespaces.get(client, on.warehouse_id, path)
