@@ -1,4 +1,4 @@
-"""A certificate authority of a test's own, and what it vouches for: 127.0.0.1."""
+"""A certificate authority for one test, and a server certificate for 127.0.0.1."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 
-def make(folder: Path) -> tuple[Path, Path]:
-    """Paths of two PEM files: the authority's certificate, and the server's certificate with its key."""
+def create_certificates(folder: Path) -> tuple[Path, Path]:
+    """Return the paths of two PEM files: the authority's certificate, and the server's certificate with its key."""
     now = datetime.now(UTC)
     authority_key, server_key = (ec.generate_private_key(ec.SECP256R1()) for _ in range(2))
     issuer = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "authority of a test")])

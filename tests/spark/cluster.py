@@ -1,4 +1,4 @@
-"""A standalone Spark cluster on loopback: a master and its workers, each a process and a group of its own."""
+"""A standalone Spark cluster on loopback: a master and workers, each in its own process group."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ SMALL: dict[str, str] = {
     "spark.ui.showConsoleProgress": "false",
     "spark.log.level": "ERROR",
     "spark.cores.max": "2",
-    # Who asks a dead executor for its part of a shuffle hears it in seconds.
+    # A fetch of shuffle data from a dead executor fails within seconds.
     "spark.shuffle.io.retryWait": "500ms",
-    # A job begins when both executors are there, not with the one that came first.
+    # A job starts only when both executors are registered.
     "spark.scheduler.minRegisteredResourcesRatio": "1.0",
     "spark.scheduler.maxRegisteredResourcesWaitingTime": "120s",
 }
-"""What a job on such a cluster is told: small machines, and no host names."""
+"""Spark properties of a job on such a cluster: small machines, and no host names."""
 
 
 @dataclass(frozen=True)
 class Cluster:
-    """Its address, and the process group of each worker, in which its executors are, too."""
+    """The address of the master, and the process group of each worker and its executors."""
 
     master: str
     workers: tuple[int, ...]
@@ -48,11 +48,11 @@ ENCRYPTED: dict[str, str] = {
     "spark.authenticate.secret": "a secret of tests that cluster and driver share",
     "spark.network.crypto.enabled": "true",
 }
-"""What a cluster and its drivers need before secrets go to executors."""
+"""Spark properties that a cluster and its drivers need before secrets go to executors."""
 
 
-def configured(folder: Path, properties: Mapping[str, str]) -> Path:
-    """Write a spark-defaults.conf that nobody else reads; the folder is for SPARK_CONF_DIR."""
+def write_spark_conf(folder: Path, properties: Mapping[str, str]) -> Path:
+    """Write a private spark-defaults.conf; return its folder, for SPARK_CONF_DIR."""
     conf = folder / "conf"
     conf.mkdir(mode=0o700)
     file = conf / "spark-defaults.conf"
@@ -62,12 +62,12 @@ def configured(folder: Path, properties: Mapping[str, str]) -> Path:
 
 
 @contextmanager
-def standalone(folder: Path, workers: int = 2, conf: Path | None = None) -> Iterator[Cluster]:
-    """A cluster whose processes know nothing: no key, no catalog, no jar of Iceberg's. `conf` is its SPARK_CONF_DIR."""
+def standalone_cluster(folder: Path, workers: int = 2, conf: Path | None = None) -> Iterator[Cluster]:
+    """Run a cluster without keys, catalogs and Iceberg jars. `conf` is its SPARK_CONF_DIR."""
     with ExitStack() as stack:
         words = ["org.apache.spark.deploy.master.Master", "--host", "127.0.0.1", "--port", "0", "--webui-port", "0"]
         master, log = _started(stack, words, folder / "master.log", conf)
-        address = _told(master, log, r"Starting Spark master at (spark://\S+)")
+        address = _wait_for_log(master, log, r"Starting Spark master at (spark://\S+)")
         common = ["org.apache.spark.deploy.worker.Worker", "--host", "127.0.0.1", "--port", "0", "--webui-port", "0"]
         common += ["--cores", "1", "--memory", "700m"]
         started = [
@@ -77,12 +77,12 @@ def standalone(folder: Path, workers: int = 2, conf: Path | None = None) -> Iter
             for n in range(workers)
         ]
         for process, log in started:
-            _told(process, log, r"(Successfully registered with master)")
+            _wait_for_log(process, log, r"(Successfully registered with master)")
         yield Cluster(address, tuple(process.pid for process, _ in started))
 
 
-def unprivileged() -> dict[str, str]:
-    """This process's environment without whatever may open a store or a catalog."""
+def environment_without_credentials() -> dict[str, str]:
+    """Return this process's environment without variables that may open a store or a catalog."""
     return {name: value for name, value in os.environ.items() if not name.startswith(("AWS_", "PYICEBERG_", "SPARK_"))}
 
 
@@ -92,21 +92,21 @@ def _started(stack: ExitStack, words: list[str], log: Path, conf: Path | None) -
     environment = {"PATH": os.environ["PATH"], "SPARK_HOME": str(home), **options}
     environment |= {"JAVA_HOME": os.environ["JAVA_HOME"]} if "JAVA_HOME" in os.environ else {}
     environment |= {"SPARK_CONF_DIR": str(conf)} if conf else {}
-    with log.open("wb") as shown:
+    with log.open("wb") as output:
         process = subprocess.Popen(
             [str(home / "bin" / "spark-class"), *words],
             env=environment,
             cwd=log.parent,
-            stdout=shown,
-            stderr=shown,
+            stdout=output,
+            stderr=output,
             start_new_session=True,
         )
     stack.callback(_end, process)
     return process, log
 
 
-def _told(process: subprocess.Popen[bytes], log: Path, pattern: str) -> str:
-    """What the log says there; pytest's time-out ends a wait in vain."""
+def _wait_for_log(process: subprocess.Popen[bytes], log: Path, pattern: str) -> str:
+    """Wait until the log matches and return the first group; pytest's timeout bounds the wait."""
     while process.poll() is None:
         if found := re.search(pattern, log.read_text()):
             return found[1]

@@ -1,4 +1,4 @@
-"""Run as an execution on a cluster: writes and reads on its executors, then kills a worker in the middle of a job.
+"""A script that writes and reads on the executors of a cluster, then kills a worker in the middle of a job.
 
 Arguments: the worker's process group, and the stage in which it dies: `shuffle` or `write`.
 """
@@ -20,18 +20,18 @@ spark = run.spark
 tracker = spark.sparkContext.statusTracker()
 
 
-WHO = f.expr("java_method('java.lang.ProcessHandle', 'current')")
+PROCESS = f.expr("java_method('java.lang.ProcessHandle', 'current')")
 
 
 def executors():
     return len(spark.sparkContext._jsc.sc().statusTracker().getExecutorInfos()) - 1  # the driver is among them
 
 
-told = {"rows": ROWS, "executors_before": executors()}
-told["driver"] = spark._jvm.java.lang.ProcessHandle.current().toString()
-uri = run.write("Computed-1", spark.range(0, 1000, 1, PARTS).select("id", WHO.alias("who")))
-pairs = run.read(uri).select("who", WHO.alias("reader")).distinct().collect()
-told["computed_by"], told["read_by"] = ([pair[n] for pair in pairs] for n in (0, 1))
+report = {"rows": ROWS, "executors_before": executors()}
+report["driver"] = spark._jvm.java.lang.ProcessHandle.current().toString()
+uri = run.write("Computed-1", spark.range(0, 1000, 1, PARTS).select("id", PROCESS.alias("who")))
+pairs = run.read(uri).select("who", PROCESS.alias("reader")).distinct().collect()
+report["computed_by"], report["read_by"] = ([pair[n] for pair in pairs] for n in (0, 1))
 
 
 def kill_in_the_middle():
@@ -42,20 +42,20 @@ def kill_in_the_middle():
                 continue
             if info.numCompletedTasks >= 3 and info.numActiveTasks:
                 os.killpg(worker, signal.SIGKILL)
-                told["killed_after"] = [info.numCompletedTasks, info.numTasks]
+                report["killed_after"] = [info.numCompletedTasks, info.numTasks]
                 return
 
 
 killer = threading.Thread(target=kill_in_the_middle, daemon=True)
 killer.start()
-# A shuffle lies between: what the killed executor had computed is lost with it, and has to be computed again.
+# The shuffle data of the killed executor is lost and must be computed again.
 heavy = spark.range(0, ROWS, 1, PARTS + 1).selectExpr("id", "sha2(repeat(cast(id AS string), 50), 512) AS hash")
 uri = run.write("Survived-1", heavy.repartition(PARTS, "id"))
 killer.join(60)
-told["executors_after"] = executors()
+report["executors_after"] = executors()
 assert run.read(uri).agg(f.count("*"), f.count_distinct("id"), f.sum("id")).collect()[0] == (
     ROWS,
     ROWS,
     ROWS * (ROWS - 1) // 2,
 )
-print(json.dumps(told))
+print(json.dumps(report))

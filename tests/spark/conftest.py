@@ -1,4 +1,4 @@
-"""Warehouses made by hand through the public APIs, so that these tests depend on no other part of the project."""
+"""Warehouses created through the public APIs, so that these tests depend on no other part of the project."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from lakewright_sandbox.runtime.state import Sandbox
 from lakewright_spark.catalog import CatalogConfig
 
-sys.path.insert(0, str(Path(__file__).parent))  # what these tests share beside their fixtures
+sys.path.insert(0, str(Path(__file__).parent))  # shared modules of these tests
 
 from projects import Project, post
 
@@ -20,7 +20,7 @@ from ..real_servers import RealServers
 
 @pytest.fixture(scope="session")
 def project(sandbox: Sandbox, real: RealServers | None) -> Iterator[Project]:
-    """A project on the sandbox, or on the caller's servers, that every test shares."""
+    """Return a project on the sandbox or on the configured servers; all tests share it."""
     if real:
         with real.http() as server:
             yield Project(server, sandbox, real)
@@ -32,5 +32,5 @@ def project(sandbox: Sandbox, real: RealServers | None) -> Iterator[Project]:
 
 @pytest.fixture(scope="session")
 def catalog_config(project: Project) -> CatalogConfig:
-    """A tenant with one warehouse, `results`, that vends credentials, and the namespaces of preset `texera`."""
+    """Return a tenant with the warehouse `results`: vended credentials, and the namespaces of preset `texera`."""
     return project.config(project.warehouse("results"))

@@ -1,4 +1,4 @@
-"""A Postgres server of a test's own, by TCP on 127.0.0.1. It refuses to run as root."""
+"""A Postgres server for one test, over TCP on 127.0.0.1. Postgres refuses to run as root."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import pytest
 
 @contextmanager
 def postgres() -> Iterator[str]:
-    """The address of its database `postgres`; skips the test where Postgres is not installed."""
+    """Run the server; yield the URL of its database `postgres`. Skip the test if Postgres is not installed."""
     control, initdb = shutil.which("pg_ctl"), shutil.which("initdb")
     if control is None or initdb is None:
         pytest.skip("Postgres is not installed: initdb and pg_ctl are not on the PATH")

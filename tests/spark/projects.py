@@ -1,4 +1,4 @@
-"""Projects with warehouses on a sandbox, made through the public APIs alone."""
+"""Projects with warehouses, created through the public APIs of a sandbox or of real servers."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ NAMESPACES = ["operator-port-result", "operator-console-messages", "workflow-run
 
 
 class Project:
-    """A project with a bucket and a role of its own. `server` asks as somebody who may make projects.
+    """A project with its own bucket and role. The identity of `server` may create projects.
 
-    On `real` servers it has a prefix of its own in the caller's bucket, and the caller's key.
+    On `real` servers it has its own prefix in the caller's bucket and uses the caller's key.
     """
 
     def __init__(self, server: httpx.Client, sandbox: Sandbox, real: Any = None) -> None:
@@ -32,7 +32,7 @@ class Project:
         self._post("/management/v1/project", {"project-name": self._bucket, "project-id": self.id})
 
     def warehouse(self, name: str, *, delegation: Delegation = "vended") -> CatalogWarehouse:
-        """Make a warehouse under a prefix of its name, with the namespaces of preset `texera`."""
+        """Create a warehouse under a prefix of its name, with the namespaces of preset `texera`."""
         profile = {
             "type": "s3",
             "bucket": self._bucket,
@@ -48,7 +48,7 @@ class Project:
         else:
             profile |= {"assume-role-arn": self._role, "sts-role-arn": self._role}
             credential = {"type": "s3", "credential-type": "aws-system-identity", "external-id": self._external_id}
-        made = self._post(
+        warehouse_id = self._post(
             "/management/v1/warehouse",
             {
                 "warehouse-name": name,
@@ -59,11 +59,11 @@ class Project:
             },
         )["warehouse-id"]
         for namespace in NAMESPACES:
-            self._post(f"/catalog/v1/{made}/namespaces", {"namespace": [namespace], "properties": {}})
-        return CatalogWarehouse(name=name, id=made, delegation=delegation, namespaces=NAMESPACES)
+            self._post(f"/catalog/v1/{warehouse_id}/namespaces", {"namespace": [namespace], "properties": {}})
+        return CatalogWarehouse(name=name, id=warehouse_id, delegation=delegation, namespaces=NAMESPACES)
 
     def config(self, *warehouses: CatalogWarehouse, **fields: Any) -> CatalogConfig:
-        """The configuration that a stack would write for these warehouses."""
+        """Return the configuration that a stack would write for these warehouses."""
         uri = self.sandbox.lakekeeper.catalog_uri
         if self._real and self._real.token_url:
             fields = {"auth": self._real.auth, **fields}
@@ -72,7 +72,7 @@ class Project:
         )
 
     def grant(self, user: str, privilege: str, warehouse: CatalogWarehouse) -> None:
-        """Give a user a privilege on a warehouse, where grants are enforced."""
+        """Grant a user a privilege on a warehouse."""
         path = f"/management/v1/permissions/warehouse/{warehouse.id}/assignments"
         self._post(path, {"writes": [{"type": privilege, "user": user}]})
 

@@ -1,4 +1,4 @@
-"""What every command says to what it cannot use: one clear error, an exit code by its kind, and nothing changed."""
+"""Invalid input to every command: one clear error, the exit code of its kind, and no change."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from guarded import Gate, serving, token
+from authenticating_proxy import AuthenticatingProxy, serving, token
 from lakewright_sandbox.runtime.state import Sandbox
 from lakewright_spark import cli
 from lakewright_spark.catalog import CatalogConfig
@@ -33,8 +33,8 @@ COMMANDS: dict[str, list[str]] = {
     "runs show": ["runs", "show", "0123abcd"],
     "read": ["read", "vfs:///wid/1/eid/1/runtimestatistics"],
 }
-OF_A_TABLE = sorted(name for name, words in COMMANDS.items() if "bad.input" in words)
-EVERY = pytest.mark.parametrize("command", sorted(COMMANDS))
+TABLE_COMMANDS = sorted(name for name, words in COMMANDS.items() if "bad.input" in words)
+EVERY_COMMAND = pytest.mark.parametrize("command", sorted(COMMANDS))
 
 Refused = Callable[..., str]
 
@@ -46,7 +46,10 @@ def refused(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> Iterator[Refused]:
-    """Runs a command that must end with this code; what it said. The table `bad.input` is the same before and after."""
+    """Return a function that runs a command, expects this exit code and returns the error text.
+
+    The table `bad.input` must be unchanged afterwards.
+    """
     catalog = open_catalog(catalog_config, "results")
     catalog.create_namespace_if_not_exists("bad")
     table = catalog.create_table("bad.input", Schema(NestedField(1, "n", LongType(), required=False)))
@@ -70,7 +73,7 @@ def refused(
     catalog.drop_namespace("bad")
 
 
-@EVERY
+@EVERY_COMMAND
 def test_unknown_warehouse(refused: Refused, command: str) -> None:
     said = refused([*COMMANDS[command], "--warehouse", "sales"], 4)
     assert "has no warehouse 'sales' in this configuration; it has: results" in said
@@ -84,14 +87,14 @@ def test_clean_up_without_registry_or_catalog(
     assert "no catalog configuration at" in refused([*words, f"sqlite:///{tmp_path}/e.db"], 3, config=None)
     assert "s3cr3t" not in refused([*words, "postgresql://me:s3cr3t@127.0.0.1:1/executions"], 10)
     if command == "sweep":
-        enter_ended_execution(catalog_config, f"sqlite:///{tmp_path}/e.db")
+        register_ended_execution(catalog_config, f"sqlite:///{tmp_path}/e.db")
     if command != "list":
         down = catalog_config.model_copy(update={"uri": "http://127.0.0.1:1/catalog"})
         assert "does not answer" in refused([*words, f"sqlite:///{tmp_path}/e.db"], 6, config=down)
 
 
-def enter_ended_execution(config: CatalogConfig, url: str) -> None:
-    """Enter an execution that a sweep is due to remove; a sweep opens no warehouse without one."""
+def register_ended_execution(config: CatalogConfig, url: str) -> None:
+    """Register an execution that a sweep removes; without one, a sweep opens no warehouse."""
     registry, ended = ExecutionRegistry(config.tenant, url), datetime.now(UTC) - timedelta(days=3)
     registry.begin(1, 1, computing_unit=None, warehouse="results", now=ended)
     registry.finish(1, 1, ExecutionStatus.COMPLETED, now=ended)
@@ -99,13 +102,13 @@ def enter_ended_execution(config: CatalogConfig, url: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["input", "", "bad..input", ".input", "bad.`input", "bad.in`put`", "bad.input."])
-@pytest.mark.parametrize("command", OF_A_TABLE)
+@pytest.mark.parametrize("command", TABLE_COMMANDS)
 def test_invalid_table_name(refused: Refused, command: str, name: str) -> None:
     words = [name if word == "bad.input" else word for word in COMMANDS[command]]
     assert "expected NAMESPACE.TABLE, a part with a dot in it in backquotes" in refused(words, 5)
 
 
-@pytest.mark.parametrize("command", OF_A_TABLE)
+@pytest.mark.parametrize("command", TABLE_COMMANDS)
 def test_table_name_with_dots_and_quotes(refused: Refused, command: str) -> None:
     name = "bad.`in.put``; DROP TABLE bad.input`"
     words = [name if word == "bad.input" else word for word in COMMANDS[command]]
@@ -134,7 +137,7 @@ def test_policy_out_of_range(refused: Refused, policy: str, value: str, says: st
     assert says in refused(["policy", "set", "bad.input", policy, value], 11)
 
 
-@EVERY
+@EVERY_COMMAND
 def test_missing_newer_or_invalid_configuration(refused: Refused, command: str, catalog_config: CatalogConfig) -> None:
     words = COMMANDS[command]
     assert "no catalog configuration at" in refused(words, 3, config=None)
@@ -143,7 +146,7 @@ def test_missing_newer_or_invalid_configuration(refused: Refused, command: str, 
     assert "is no catalog configuration" in refused(words, 3, config="not JSON")
 
 
-@EVERY
+@EVERY_COMMAND
 def test_catalog_is_down(refused: Refused, command: str, catalog_config: CatalogConfig) -> None:
     down = catalog_config.model_copy(update={"uri": "http://127.0.0.1:1/catalog"})
     assert "warehouse results of http://127.0.0.1:1/catalog does not answer" in refused(
@@ -151,23 +154,23 @@ def test_catalog_is_down(refused: Refused, command: str, catalog_config: Catalog
     )
 
 
-@EVERY
+@EVERY_COMMAND
 def test_expired_token(
     refused: Refused, command: str, catalog_config: CatalogConfig, sandbox: Sandbox, tmp_path: Path
 ) -> None:
     file = tmp_path / "token"
     file.write_text(ended := token(-60))
-    with serving(Gate(sandbox.lakekeeper.endpoint)) as gate:
+    with serving(AuthenticatingProxy(sandbox.lakekeeper.endpoint)) as proxy:
         auth = TokenFileAuth(kind="token-file", path=str(file))
         said = refused(
-            COMMANDS[command], 7, config=catalog_config.model_copy(update={"uri": gate.catalog_uri, "auth": auth})
+            COMMANDS[command], 7, config=catalog_config.model_copy(update={"uri": proxy.catalog_uri, "auth": auth})
         )
     assert "does not accept this identity" in said
     assert ended not in said
 
 
 def test_machine_without_java(catalog_config: CatalogConfig, refused: Refused, tmp_path: Path) -> None:
-    """In a process of its own: where there is a JVM already, Spark asks for no other."""
+    """The command runs in its own process: where a JVM runs already, Spark starts no other."""
     file = tmp_path / "catalog.json"
     file.write_text(catalog_config.to_json())
     words = ["-m", "lakewright_spark.cli", "job", "statistics", "--table", "bad.input", "--config", str(file)]

@@ -1,4 +1,4 @@
-"""Clean-up: tables first, with their files, then their rows; and both kinds of orphans are found."""
+"""Clean-up drops tables and files first, then registry rows, and finds both kinds of orphans."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import httpx
 import pyarrow as pa
 import pytest
 from click.testing import Result
+from fault_proxy import FaultInjectingProxy
 from lakewright_sandbox.in_process import serving
 from lakewright_sandbox.runtime.state import Sandbox
 from lakewright_spark.catalog import CatalogConfig
@@ -24,7 +25,6 @@ from lakewright_spark.results.reader import ResultReader
 from lakewright_spark.results.schemas import CONSOLE_MESSAGES
 from lakewright_spark.results.tables import ResultTables
 from lakewright_spark.results.writer import ResultWriter
-from storm import Storm
 from typer.testing import CliRunner
 
 NOW = datetime.now(UTC)
@@ -40,7 +40,7 @@ def registry(tmp_path: Path) -> Iterator[ExecutionRegistry]:
 
 @pytest.fixture
 def workflow() -> int:
-    """A workflow of the test's own: all tests share the warehouse."""
+    """Return a unique workflow id: all tests share the warehouse."""
     return uuid.uuid4().int % 10**9
 
 
@@ -49,10 +49,10 @@ def cleaner(catalog_config: CatalogConfig, registry: ExecutionRegistry) -> Clean
     return Cleaner(catalog_config, registry)
 
 
-def ran(
+def create_execution(
     cleaner: Cleaner, workflow: int, execution: int, *, note: bool = True, ended: datetime = NOW
 ) -> ExecutionRecord:
-    """An execution that wrote a result, a console and statistics; `note` is whether it lived to say so."""
+    """Create an execution with a result, a console and statistics; without `note` it dies before it reports them."""
     registry = cleaner.registry
     record = registry.begin(workflow, execution, computing_unit="cu", warehouse="results", now=ended - HOUR)
     for uri in addresses(workflow, execution):
@@ -68,13 +68,13 @@ def addresses(workflow: int, execution: int) -> list[ResultUri]:
     return [run.result(Port("Op-1")), run.console_messages("Op-1"), run.runtime_statistics()]
 
 
-def there(cleaner: Cleaner, workflow: int, execution: int) -> list[ResultKind]:
+def remaining_kinds(cleaner: Cleaner, workflow: int, execution: int) -> list[ResultKind]:
     tables = ResultTables(cleaner.config, "results")
     return [uri.kind for uri in addresses(workflow, execution) if tables.exists(uri)]
 
 
 def test_rows_and_bytes_come_from_the_catalog(cleaner: Cleaner, workflow: int) -> None:
-    record = ran(cleaner, workflow, 1)
+    record = create_execution(cleaner, workflow, 1)
     found = cleaner.registry.find(workflow, 1)
     assert found is not None
     assert {table.uri for table in found.tables} == set(addresses(workflow, 1))
@@ -84,11 +84,11 @@ def test_rows_and_bytes_come_from_the_catalog(cleaner: Cleaner, workflow: int) -
 
 
 def test_new_execution_replaces_results_but_keeps_statistics(cleaner: Cleaner, workflow: int) -> None:
-    ran(cleaner, workflow, 1)
+    create_execution(cleaner, workflow, 1)
     new = cleaner.registry.begin(workflow, 2, computing_unit="cu", warehouse="results")
     swept = cleaner.replace_previous(new, stale_before=NOW - HOUR)
     assert [record.execution for record in swept.executions] == [1]
-    assert there(cleaner, workflow, 1) == [ResultKind.RUNTIME_STATISTICS]
+    assert remaining_kinds(cleaner, workflow, 1) == [ResultKind.RUNTIME_STATISTICS]
     old = cleaner.registry.find(workflow, 1)
     assert old is not None
     assert old.replaced_at
@@ -97,7 +97,7 @@ def test_new_execution_replaces_results_but_keeps_statistics(cleaner: Cleaner, w
 
 
 def test_running_and_other_units_executions_are_not_replaced(cleaner: Cleaner, workflow: int) -> None:
-    ran(cleaner, workflow, 1)
+    create_execution(cleaner, workflow, 1)
     cleaner.registry.begin(workflow, 2, computing_unit="cu", warehouse="results")
     new = cleaner.registry.begin(workflow, 3, computing_unit="cu", warehouse="results")
     assert [r.execution for r in cleaner.replace_previous(new, stale_before=NOW - HOUR).executions] == [1]
@@ -109,40 +109,40 @@ def test_running_and_other_units_executions_are_not_replaced(cleaner: Cleaner, w
 
 
 def test_sweep_drops_tables_of_expired_executions_first(cleaner: Cleaner, workflow: int) -> None:
-    ran(cleaner, workflow, 1, ended=NOW - 25 * HOUR)
-    ran(cleaner, workflow, 2, note=False, ended=NOW - 25 * HOUR)  # killed: its row says nothing of its tables
-    ran(cleaner, workflow, 3)
+    create_execution(cleaner, workflow, 1, ended=NOW - 25 * HOUR)
+    create_execution(cleaner, workflow, 2, note=False, ended=NOW - 25 * HOUR)  # killed: its row lists no tables
+    create_execution(cleaner, workflow, 3)
     dry = Cleaner(cleaner.config, cleaner.registry).sweep(NOW - 24 * HOUR, dry_run=True)
     assert [record.execution for record in dry.executions] == [1, 2]
     assert set(dry.tables) == {*addresses(workflow, 1), *addresses(workflow, 2)}
-    assert len(there(cleaner, workflow, 1)) == 3
+    assert len(remaining_kinds(cleaner, workflow, 1)) == 3
     swept = cleaner.sweep(NOW - 24 * HOUR)
     assert set(swept.tables) == set(dry.tables)
     assert failure(swept) is None
-    assert (there(cleaner, workflow, 1), there(cleaner, workflow, 2)) == ([], [])
-    assert len(there(cleaner, workflow, 3)) == 3
+    assert (remaining_kinds(cleaner, workflow, 1), remaining_kinds(cleaner, workflow, 2)) == ([], [])
+    assert len(remaining_kinds(cleaner, workflow, 3)) == 3
     assert [record.execution for record in cleaner.registry.all()] == [3]
 
 
 def test_sweep_ignores_missing_tables(cleaner: Cleaner, workflow: int) -> None:
-    ran(cleaner, workflow, 1, ended=NOW - 25 * HOUR)
-    ResultTables(cleaner.config, "results").drop(addresses(workflow, 1)[0])  # as after a sweep that was killed
+    create_execution(cleaner, workflow, 1, ended=NOW - 25 * HOUR)
+    ResultTables(cleaner.config, "results").drop(addresses(workflow, 1)[0])  # as after a killed sweep
     assert len(cleaner.sweep(NOW - 24 * HOUR).executions) == 1
-    assert there(cleaner, workflow, 1) == []
+    assert remaining_kinds(cleaner, workflow, 1) == []
 
 
 def test_sweep_keeps_rows_while_the_catalog_is_down(cleaner: Cleaner, workflow: int) -> None:
-    ran(cleaner, workflow, 1, ended=NOW - 25 * HOUR)
+    create_execution(cleaner, workflow, 1, ended=NOW - 25 * HOUR)
     nobody = cleaner.config.model_copy(update={"uri": "http://127.0.0.1:1/catalog"})
     with pytest.raises(CatalogUnreachableError):
         Cleaner(nobody, cleaner.registry).sweep(NOW)
     assert cleaner.registry.find(workflow, 1) is not None
-    assert len(there(cleaner, workflow, 1)) == 3
+    assert len(remaining_kinds(cleaner, workflow, 1)) == 3
 
 
 def test_sweep_reports_a_removed_warehouse_and_keeps_its_rows(cleaner: Cleaner, workflow: int) -> None:
     cleaner.registry.begin(workflow, 1, computing_unit="cu", warehouse="sold", now=NOW - 25 * HOUR)
-    cleaner.registry.wrote(workflow, 1, [cleaner.written_by(ran(cleaner, workflow, 2))[0]])
+    cleaner.registry.wrote(workflow, 1, [cleaner.written_by(create_execution(cleaner, workflow, 2))[0]])
     swept = cleaner.sweep(NOW - 24 * HOUR)
     error = failure(swept)
     assert "execution 1 of workflow" in str(error)
@@ -151,9 +151,9 @@ def test_sweep_reports_a_removed_warehouse_and_keeps_its_rows(cleaner: Cleaner, 
 
 
 def test_tables_without_rows_and_rows_without_tables(cleaner: Cleaner, workflow: int) -> None:
-    ran(cleaner, workflow, 1)
-    ran(cleaner, workflow, 2)
-    ran(cleaner, workflow, 3)
+    create_execution(cleaner, workflow, 1)
+    create_execution(cleaner, workflow, 2)
+    create_execution(cleaner, workflow, 3)
     cleaner.registry.remove(workflow, 1)
     result = addresses(workflow, 2)[0]
     ResultTables(cleaner.config, "results").drop(result)
@@ -172,7 +172,7 @@ def test_tables_without_rows_and_rows_without_tables(cleaner: Cleaner, workflow:
             return "results" if (of, execution) == (workflow, 1) else None
 
         def all(self) -> Iterator[ExecutionRecord]:
-            yield ran(cleaner, workflow, 4)
+            yield create_execution(cleaner, workflow, 4)
             yield ExecutionRecord(workflow, 1, None, "results", None, ExecutionStatus.COMPLETED, NOW, NOW)
 
     assert not [uri for uri in cleaner.orphans([Texera()]).tables if uri.execution.workflow == workflow]
@@ -186,23 +186,23 @@ def test_tables_without_rows_and_rows_without_tables(cleaner: Cleaner, workflow:
 
 
 def test_old_orphan_tables_are_dropped(cleaner: Cleaner, workflow: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    ran(cleaner, workflow, 1)
-    ran(cleaner, workflow, 2)
+    create_execution(cleaner, workflow, 1)
+    create_execution(cleaner, workflow, 2)
     cleaner.registry.remove(workflow, 1)
     orphans = cleaner.orphans()
     mine = [uri for uri in orphans.tables if uri.execution.workflow == workflow]
     monkeypatch.setattr("lakewright_spark.results.cleanup.YOUNGEST_ORPHAN", -HOUR)
     done = cleaner.drop_orphans(type(orphans)(mine, []), younger_stay=-HOUR)
     assert set(done.tables) == set(addresses(workflow, 1))
-    assert there(cleaner, workflow, 1) == []
+    assert remaining_kinds(cleaner, workflow, 1) == []
     assert timedelta(0) < YOUNGEST_ORPHAN
 
 
 def test_empty_registry_reports_no_orphans(
     cleaner: Cleaner, registry: ExecutionRegistry, workflow: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The registry of another machine, made just now, knows none of the results."""
-    ran(cleaner, workflow, 1)
+    """A new registry on another machine knows none of the results."""
+    create_execution(cleaner, workflow, 1)
     empty = ExecutionRegistry(registry.tenant, f"sqlite:///{tmp_path}/empty.db")
     monkeypatch.setattr("lakewright_spark.results.cleanup.YOUNGEST_ORPHAN", -HOUR)
     by_empty = Cleaner(cleaner.config, empty)
@@ -211,11 +211,11 @@ def test_empty_registry_reports_no_orphans(
     with pytest.raises(RegistryError, match="Texera's database knows no execution"):
         cleaner.drop_orphans(cleaner.orphans([empty]), younger_stay=-HOUR, others=[empty])
     empty.close()
-    assert len(there(cleaner, workflow, 1)) == 3
+    assert len(remaining_kinds(cleaner, workflow, 1)) == 3
 
 
 def test_tables_outside_the_configuration_are_not_missing(cleaner: Cleaner, workflow: int) -> None:
-    """A computing unit's configuration has some of the tenant's warehouses; the registry knows runs of all."""
+    """A computing unit's configuration has some of the tenant's warehouses; the registry has runs of all."""
     elsewhere = Execution(workflow, 1, "curated").result(Port("Op-1"))
     cleaner.registry.begin(workflow, 1, computing_unit="cu", warehouse="curated")
     cleaner.registry.wrote(workflow, 1, [WrittenTable(elsewhere, 3)])
@@ -229,7 +229,7 @@ def test_tables_outside_the_configuration_are_not_missing(cleaner: Cleaner, work
 
 @pytest.fixture
 def command_line(cleaner: Cleaner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
-    """`executions orphans --drop` of tables however young; what is typed answers its question."""
+    """Return a function that runs `executions orphans --drop` on tables of any age and types an answer."""
     (tmp_path / "catalog.json").write_text(cleaner.config.model_copy(update={"tenant": "acme"}).to_json())
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
     monkeypatch.setattr("lakewright_spark.results.cleanup.YOUNGEST_ORPHAN", -HOUR)
@@ -245,8 +245,8 @@ def command_line(cleaner: Cleaner, tmp_path: Path, monkeypatch: pytest.MonkeyPat
 def test_dropping_orphans_requires_a_named_registry(
     cleaner: Cleaner, workflow: int, command_line: Callable[..., Result], tmp_path: Path
 ) -> None:
-    ran(cleaner, workflow, 1)
-    ran(cleaner, workflow, 2)
+    create_execution(cleaner, workflow, 1)
+    create_execution(cleaner, workflow, 2)
     cleaner.registry.remove(workflow, 1)
     named = ["--registry", f"sqlite:///{tmp_path}/executions.db"]
     unnamed = command_line("--no-texera", "--yes")
@@ -254,30 +254,30 @@ def test_dropping_orphans_requires_a_named_registry(
     assert "expected the registry in which the tenant's runs are" in str(unnamed.exception)
     empty = command_line("--registry", f"sqlite:///{tmp_path}/empty.db", "--no-texera", "--yes")
     assert isinstance(empty.exception, RegistryError)
-    for words, told in ((["--yes"], "either --texera URL or --no-texera"), (["--no-texera"], "expected --yes")):
+    for words, message in ((["--yes"], "either --texera URL or --no-texera"), (["--no-texera"], "expected --yes")):
         refused = command_line(*named, *words)
         assert refused.exit_code == 2
-        assert told in " ".join(refused.output.replace("│", " ").split())
+        assert message in " ".join(refused.output.replace("│", " ").split())
     declined = command_line(*named, "--no-texera", typed="n\n")
     assert declined.exit_code == 1
-    assert len(there(cleaner, workflow, 1)) == 3
-    while there(cleaner, workflow, 1):  # tables that were written within the last second stay
+    assert len(remaining_kinds(cleaner, workflow, 1)) == 3
+    while remaining_kinds(cleaner, workflow, 1):  # tables written within the last second are kept
         confirmed = command_line(*named, "--no-texera", typed="y\n")
         assert confirmed.exit_code == 0, confirmed.output
-    assert len(there(cleaner, workflow, 2)) == 3
+    assert len(remaining_kinds(cleaner, workflow, 2)) == 3
 
 
 def test_drop_purges_but_keeps_a_new_table_of_that_name(
     catalog_config: CatalogConfig, sandbox: Sandbox, workflow: int
 ) -> None:
-    way = Storm(sandbox.lakekeeper.endpoint)
-    with serving(way) as endpoint:
+    proxy = FaultInjectingProxy(sandbox.lakekeeper.endpoint)
+    with serving(proxy) as endpoint:
         config = catalog_config.model_copy(update={"uri": f"{endpoint}/catalog"})
         writer, uri = ResultWriter(config, "results"), Execution(workflow, 1, "results").result(Port("Again-1"))
         writer.write(uri, pa.table({"n": [1]}))
         writer.tables.drop(uri)
         writer.write(uri, pa.table({"n": [2]}))
-    drops = [line for line in way.lines if line.startswith("DELETE")]
+    drops = [line for line in proxy.lines if line.startswith("DELETE")]
     assert drops
     assert all(line.lower().endswith("?purgerequested=true") for line in drops)
     tasks = f"{sandbox.lakekeeper.endpoint}/management/v1/warehouse/{config.warehouses[0].id}/task/list"

@@ -1,4 +1,4 @@
-"""`lakewright-spark` says in one sentence what it was not given."""
+"""`lakewright-spark` reports missing input in one sentence."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ TWO = CatalogConfig(
 ADDRESS = "vfs:///wid/1/eid/1/runtimestatistics"
 
 
-def told(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *words: str, code: int) -> str:
-    """What a command prints that fails with that exit code: nothing on stdout, no traceback."""
+def error_of(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *words: str, code: int) -> str:
+    """Run a command that must fail with this exit code; return its error text, without traceback or output."""
     monkeypatch.setattr("sys.argv", ["lakewright-spark", *words])
     with pytest.raises(SystemExit) as ended:
         cli.main()
@@ -32,7 +32,7 @@ def told(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *w
 
 
 def test_no_configuration(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    message = told(monkeypatch, capsys, "read", ADDRESS, code=3)
+    message = error_of(monkeypatch, capsys, "read", ADDRESS, code=3)
     assert "no catalog configuration: give --config FILE or set LAKEWRIGHT_CATALOG" in message
 
 
@@ -41,20 +41,22 @@ def test_invalid_configuration_file(
 ) -> None:
     wrong = tmp_path / "catalog.json"
     wrong.write_text('{"version": 2}')
-    assert "is no catalog configuration" in told(monkeypatch, capsys, "read", ADDRESS, "--config", str(wrong), code=3)
+    assert "is no catalog configuration" in error_of(
+        monkeypatch, capsys, "read", ADDRESS, "--config", str(wrong), code=3
+    )
 
 
 def test_several_warehouses_without_a_choice(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("LAKEWRIGHT_CATALOG", TWO.to_json())
-    assert "give --warehouse: raw, curated" in told(monkeypatch, capsys, "read", ADDRESS, code=3)
+    assert "give --warehouse: raw, curated" in error_of(monkeypatch, capsys, "read", ADDRESS, code=3)
 
 
 def test_unknown_warehouse(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setenv("LAKEWRIGHT_CATALOG", TWO.to_json())
     elsewhere = "vfs:///wh/cooked/wid/1/eid/1/runtimestatistics"
-    assert "tenant acme has no warehouse 'cooked'" in told(monkeypatch, capsys, "read", elsewhere, code=4)
+    assert "tenant acme has no warehouse 'cooked'" in error_of(monkeypatch, capsys, "read", elsewhere, code=4)
 
 
 def test_flights_data_is_missing(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Jobs on a standalone cluster: executors in other JVMs have catalog and credentials; a killed worker loses nothing."""
+"""Jobs on a standalone cluster: remote executors get catalog and credentials; a killed worker loses no data."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from certificates import make
-from cluster import ENCRYPTED, SMALL, Cluster, configured, standalone, unprivileged
-from guarded import Gate, serving
+from authenticating_proxy import AuthenticatingProxy, serving
+from certificates import create_certificates
+from cluster import ENCRYPTED, SMALL, Cluster, environment_without_credentials, standalone_cluster, write_spark_conf
 from lakewright_sandbox.runtime.state import Sandbox
 from lakewright_spark.catalog import CatalogConfig
 from lakewright_spark.catalog.auth import ClientCredentialsAuth, TokenAuth
@@ -27,16 +27,16 @@ from lakewright_spark.session import truststore
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 
 FULL_ONLY = pytest.mark.skipif(not os.environ.get("LAKEWRIGHT_FULL"), reason="a second cluster: test-all")
-LIFE = 20
-"""Seconds that a token lives."""
+LIFETIME = 20
+"""Lifetime of a token in seconds."""
 
 SCRIPT = Path(__file__).parent / "cluster_job.py"
 
 
 @pytest.fixture
 def cluster(tmp_path: Path) -> Iterator[Cluster]:
-    with standalone(tmp_path) as standing:
-        yield standing
+    with standalone_cluster(tmp_path) as running:
+        yield running
 
 
 def run(
@@ -49,14 +49,18 @@ def run(
     refused: int = 0,
     **variables: str,
 ) -> str:
-    """Runs it as an execution on the cluster, which is given the configuration and nothing else; what it printed."""
+    """Run a script as an execution on the cluster with nothing but the configuration; return its output."""
     (folder / "catalog.json").write_text(config.to_json())
     command = [sys.executable, "-m", "lakewright_spark.cli", "run", "--config", str(folder / "catalog.json")]
     command += ["--workflow", "8", "--execution", str(execution), "--no-registry", "--master", cluster.master]
     for key, value in SMALL.items():
         command += ["--conf", f"{key}={value}"]
     finished = subprocess.run(
-        [*command, str(script), *words], env=unprivileged() | variables, capture_output=True, text=True, check=False
+        [*command, str(script), *words],
+        env=environment_without_credentials() | variables,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert finished.returncode == refused, finished.stderr[-4000:]
     return " ".join(finished.stderr.split()) if refused else finished.stdout
@@ -67,16 +71,16 @@ def test_remote_executors_survive_a_killed_worker(
     catalog_config: CatalogConfig, cluster: Cluster, tmp_path: Path, stage: str
 ) -> None:
     where = {"config": catalog_config, "cluster": cluster, "folder": tmp_path, "execution": 1}
-    shown = run(SCRIPT, str(cluster.workers[0]), stage, **where)
-    told = json.loads(shown.splitlines()[0])
-    assert len(set(told["computed_by"])) == 2
-    assert len(set(told["read_by"])) == 2
-    assert told["driver"] not in {*told["computed_by"], *told["read_by"]}
-    done, of = told["killed_after"]
-    assert 0 < done < of, "the worker was killed in the middle of the job"
-    assert (told["executors_before"], told["executors_after"]) == (2, 1)
+    output = run(SCRIPT, str(cluster.workers[0]), stage, **where)
+    report = json.loads(output.splitlines()[0])
+    assert len(set(report["computed_by"])) == 2
+    assert len(set(report["read_by"])) == 2
+    assert report["driver"] not in {*report["computed_by"], *report["read_by"]}
+    done, total = report["killed_after"]
+    assert 0 < done < total, "the worker was killed in the middle of the job"
+    assert (report["executors_before"], report["executors_after"]) == (2, 1)
     found = ResultReader(catalog_config).whole(Execution(8, 1, "results").result(Port("Survived-1")))
-    assert sorted(found["id"].to_pylist()) == list(range(told["rows"])), "every row is there, and there once"
+    assert sorted(found["id"].to_pylist()) == list(range(report["rows"])), "every row is there, and there once"
 
 
 LONG = f"""
@@ -85,7 +89,7 @@ from lakewright_spark.run.context import current
 
 run = current()
 uri = run.write("Long-1", run.spark.range(0, 1000, 1, 4))
-until = time.monotonic() + {LIFE} * 1.2
+until = time.monotonic() + {LIFETIME} * 1.2
 while time.monotonic() < until:
     assert run.read(uri).selectExpr("sum(id)").collect()[0][0] == 499500
 print("still here")
@@ -96,22 +100,22 @@ print("still here")
 def test_custom_certificate_authority_and_expiring_tokens(
     catalog_config: CatalogConfig, sandbox: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    authority, certificate = make(tmp_path)
+    authority, certificate = create_certificates(tmp_path)
     (tmp_path / "script.py").write_text(LONG)
     monkeypatch.setenv("JOB_SECRET", "s3cr3t")
-    conf = configured(tmp_path, ENCRYPTED)
+    conf = write_spark_conf(tmp_path, ENCRYPTED)
     with (
-        serving(Gate(sandbox.lakekeeper.endpoint, life=LIFE), certificate) as gate,
-        standalone(tmp_path, conf=conf) as cluster,
+        serving(AuthenticatingProxy(sandbox.lakekeeper.endpoint, life=LIFETIME), certificate) as proxy,
+        standalone_cluster(tmp_path, conf=conf) as cluster,
     ):
         auth = ClientCredentialsAuth(
-            kind="client-credentials", token_url=gate.token_url, client_id="job", client_secret="env:JOB_SECRET"
+            kind="client-credentials", token_url=proxy.token_url, client_id="job", client_secret="env:JOB_SECRET"
         )
         changes = {"ca_bundle": str(authority), "truststore": str(truststore.made_from(authority))}
-        config = catalog_config.model_copy(update={"uri": gate.catalog_uri, "auth": auth, **changes})
+        config = catalog_config.model_copy(update={"uri": proxy.catalog_uri, "auth": auth, **changes})
         where = {"config": config, "cluster": cluster, "folder": tmp_path, "execution": 2}
         assert "still here" in run(tmp_path / "script.py", **where, SPARK_CONF_DIR=str(conf))
-        assert len(set(gate.tokens) - {None}) > 2
+        assert len(set(proxy.tokens) - {None}) > 2
     for log in tmp_path.rglob("std*"):
         assert "s3cr3t" not in log.read_text()
 
@@ -138,20 +142,20 @@ def test_maintenance_on_a_cluster(catalog_config: CatalogConfig, cluster: Cluste
         table.append(pa.table({"n": [number]}, schema=schema))
     (tmp_path / "catalog.json").write_text(catalog_config.to_json())
     (tmp_path / "spark-defaults.conf").write_text("".join(f"{key} {value}\n" for key, value in SMALL.items()))
-    environment = unprivileged() | {"SPARK_CONF_DIR": str(tmp_path)}
+    environment = environment_without_credentials() | {"SPARK_CONF_DIR": str(tmp_path)}
 
-    def told(*words: str) -> dict[str, Any]:
+    def run_command(*words: str) -> dict[str, Any]:
         command = [sys.executable, "-m", "lakewright_spark.cli", *words, "--json"]
         command += ["--config", str(tmp_path / "catalog.json"), "--master", cluster.master]
         done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr[-3000:]
         return json.loads(done.stdout.splitlines()[-1])
 
-    assert told("job", "compaction", "--table", "clustered.small")["rewritten"] == 6
+    assert run_command("job", "compaction", "--table", "clustered.small")["rewritten"] == 6
     table = table.refresh()
     for number in range(6, 12):
         table.append(pa.table({"n": [number]}, schema=schema))
-    found = told("maintain", "--namespace", "clustered", "--parallel", "2")
+    found = run_command("maintain", "--namespace", "clustered", "--parallel", "2")
     assert (found["tables"], found["states"]) == (1, {"SUCCEEDED": 3}), found
     metrics = {run["job"]: run["metrics"] for run in found["runs"]}
     assert sorted(metrics) == ["compaction", "orphan-files", "statistics"]

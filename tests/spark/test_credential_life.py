@@ -1,4 +1,4 @@
-"""A job that is longer than the life of its vended credentials: Iceberg's Java client gets new ones as it goes."""
+"""A job that outlives its vended credentials: Iceberg's Java client refreshes them."""
 
 from __future__ import annotations
 
@@ -17,16 +17,17 @@ from typing import Any
 import boto3
 import httpx
 import pytest
-from guarded import Gate
-from guarded import serving as gated
+from authenticating_proxy import AuthenticatingProxy
+from authenticating_proxy import serving as gated
+from fault_proxy import FaultInjectingProxy
 from lakewright_sandbox.in_process import serving
 from lakewright_sandbox.lakekeeper.app import create_app
 from lakewright_sandbox.lakekeeper.protocol.settings import Settings
-from lakewright_sandbox.lakekeeper.storage.access import Keys, vending
+from lakewright_sandbox.lakekeeper.storage import vending
+from lakewright_sandbox.lakekeeper.storage.access import Keys
 from lakewright_sandbox.runtime.state import Sandbox
 from lakewright_spark.catalog import CatalogConfig, CatalogWarehouse
 from lakewright_spark.catalog.auth import ClientCredentialsAuth
-from storm import Storm
 
 pytestmark = [
     pytest.mark.spark,
@@ -34,15 +35,15 @@ pytestmark = [
     pytest.mark.skipif(not os.environ.get("LAKEWRIGHT_FULL"), reason="as long as credentials live: test-all"),
 ]
 
-LIFE = 25
-"""Seconds that vended credentials live. STS itself gives none that live shorter than a quarter of an hour."""
+LIFETIME = 25
+"""Lifetime of vended credentials in seconds. The minimum of STS itself is 15 minutes."""
 
 SLOW = f"""
 import time
 from lakewright_spark.run.context import current
 
 def slowly(batches):
-    until = time.monotonic() + {LIFE} * 1.3
+    until = time.monotonic() + {LIFETIME} * 1.3
     for batch in batches:
         while time.monotonic() < until:  # one task, and one table that was loaded before it
             pass
@@ -54,13 +55,13 @@ print(run.read(uri).count(), "rows")
 """
 
 
-class MortalStore(Storm):
-    """S3 that takes no credentials past their end, as the catalog told it."""
+class ExpiringCredentialStore(FaultInjectingProxy):
+    """S3 that refuses credentials after the expiry that the catalog gave them."""
 
-    def __init__(self, behind: str) -> None:
-        super().__init__(behind)
-        self.ends: dict[str, float] = {}
-        """Access key -> when it ends (seconds since the epoch)."""
+    def __init__(self, upstream: str) -> None:
+        super().__init__(upstream)
+        self.expiries: dict[str, float] = {}
+        """Expiry by access key, in seconds since the epoch."""
         self.used: list[str] = []
         self.refused = 0
 
@@ -68,9 +69,9 @@ class MortalStore(Storm):
         proof = dict(scope["headers"]).get(b"authorization", b"").decode()
         found = re.search(r"Credential=([^/]+)/", proof)
         key = found[1] if found else ""
-        if key in self.ends:
+        if key in self.expiries:
             self.used.append(key)
-            if time.time() > self.ends[key]:
+            if time.time() > self.expiries[key]:
                 self.refused += 1
                 text = "<Error><Code>ExpiredToken</Code><Message>The provided token has expired.</Message></Error>"
                 return httpx.Response(400, headers={"Content-Type": "application/xml"}, text=text)
@@ -78,46 +79,46 @@ class MortalStore(Storm):
 
 
 @dataclass
-class World:
-    """A catalog that asks for tokens and vends mortal credentials, and their store."""
+class ShortLivedCredentials:
+    """A catalog that requires tokens and vends short-lived credentials, and their store."""
 
     config: CatalogConfig
-    store: MortalStore
-    catalog: Storm
+    store: ExpiringCredentialStore
+    catalog: FaultInjectingProxy
 
 
 @pytest.fixture
-def world(sandbox: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
-    store, issue = MortalStore(sandbox.aws.endpoint), vending.CredentialVendor.issue
+def setup(sandbox: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ShortLivedCredentials]:
+    store, issue = ExpiringCredentialStore(sandbox.aws.endpoint), vending.CredentialVendor.issue
 
-    def mortal(vendor: vending.CredentialVendor, *words: Any) -> Keys:
-        keys = dataclasses.replace(issue(vendor, *words), expires_at=time.time() + LIFE)
-        store.ends[keys.access_key_id] = time.time() + LIFE
+    def issue_short_lived(vendor: vending.CredentialVendor, *words: Any) -> Keys:
+        keys = dataclasses.replace(issue(vendor, *words), expires_at=time.time() + LIFETIME)
+        store.expiries[keys.access_key_id] = time.time() + LIFETIME
         return keys
 
-    monkeypatch.setattr(vending.CredentialVendor, "issue", mortal)
+    monkeypatch.setattr(vending.CredentialVendor, "issue", issue_short_lived)
     monkeypatch.setattr(vending, "SESSION_REUSE_SECONDS", 1)
     monkeypatch.setenv("JOB_SECRET", "s3cr3t")
     app = create_app(Settings(database=f"sqlite:///{tmp_path}/lakekeeper.db"))
-    with serving(app) as server, serving(store) as way_to_store:
-        catalog = Storm(server)
-        with serving(catalog) as way_to_catalog, gated(Gate(way_to_catalog)) as gate:
+    with serving(app) as server, serving(store) as store_url:
+        catalog = FaultInjectingProxy(server)
+        with serving(catalog) as catalog_url, gated(AuthenticatingProxy(catalog_url)) as proxy:
             auth = ClientCredentialsAuth(
-                kind="client-credentials", token_url=gate.token_url, client_id="job", client_secret="env:JOB_SECRET"
+                kind="client-credentials", token_url=proxy.token_url, client_id="job", client_secret="env:JOB_SECRET"
             )
-            project, warehouse = _made(server, way_to_store, sandbox)
+            project, warehouse = _create_warehouse(server, store_url, sandbox)
             config = CatalogConfig(
                 tenant="mortal",
-                uri=gate.catalog_uri,
+                uri=proxy.catalog_uri,
                 project_id=project,
                 auth=auth,
                 warehouses=[CatalogWarehouse(name="results", id=warehouse)],
             )
-            yield World(config, store, catalog)
+            yield ShortLivedCredentials(config, store, catalog)
 
 
-def _made(server: str, store: str, sandbox: Sandbox) -> tuple[str, str]:
-    """A project and a warehouse of it."""
+def _create_warehouse(server: str, store: str, sandbox: Sandbox) -> tuple[str, str]:
+    """Create a project with a warehouse; return both ids."""
     secret, project, bucket = sandbox.admin.secret_access_key.get_secret_value(), str(uuid.uuid4()), uuid.uuid4().hex
     keys = {"aws_access_key_id": sandbox.admin.access_key_id, "aws_secret_access_key": secret}
     boto3.client("s3", endpoint_url=sandbox.aws.endpoint, region_name="us-east-1", **keys).create_bucket(Bucket=bucket)
@@ -138,25 +139,25 @@ def _made(server: str, store: str, sandbox: Sandbox) -> tuple[str, str]:
     return project, warehouse
 
 
-def run(world: World, folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+def run(setup: ShortLivedCredentials, folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
     (folder / "script.py").write_text(SLOW)
-    (folder / "catalog.json").write_text(world.config.to_json())
+    (folder / "catalog.json").write_text(setup.config.to_json())
     command = [sys.executable, "-m", "lakewright_spark.cli", "run", "--config", str(folder / "catalog.json")]
     command += ["--workflow", "9", "--execution", "1", "--no-registry", *words, str(folder / "script.py")]
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
-def test_credentials_are_refreshed(world: World, tmp_path: Path) -> None:
-    done = run(world, tmp_path)
+def test_credentials_are_refreshed(setup: ShortLivedCredentials, tmp_path: Path) -> None:
+    done = run(setup, tmp_path)
     assert done.returncode == 0, done.stderr[-3000:]
     assert "100 rows" in done.stdout
-    asked = [line for line in world.catalog.lines if line.startswith("GET") and "/credentials" in line]
-    assert asked, "the refresh endpoint"
-    assert len(set(world.store.used)) > 2
-    assert world.store.refused == 0, "none was used past its end"
+    asked = [line for line in setup.catalog.lines if line.startswith("GET") and "/credentials" in line]
+    assert asked, "the refresh endpoint was called"
+    assert len(set(setup.store.used)) > 2
+    assert setup.store.refused == 0, "no credential was used after its expiry"
 
 
-def test_job_fails_without_refreshed_credentials(world: World, tmp_path: Path) -> None:
-    done = run(world, tmp_path, "--conf", "spark.sql.catalog.results.client.refresh-credentials-enabled=false")
+def test_job_fails_without_refreshed_credentials(setup: ShortLivedCredentials, tmp_path: Path) -> None:
+    done = run(setup, tmp_path, "--conf", "spark.sql.catalog.results.client.refresh-credentials-enabled=false")
     assert done.returncode == 8
-    assert world.store.refused
+    assert setup.store.refused

@@ -1,4 +1,4 @@
-"""`make demo`, whole: it fails by itself where something it shows is not so."""
+"""`make demo` as a whole; it fails by itself where its claims do not hold."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 @pytest.mark.spark
 @pytest.mark.stand_in("brings up a sandbox of its own")
 def test_demo_succeeds(tmp_path: Path) -> None:
-    # Keys of a real account and plugins for real clouds: nothing in the demo may see or need them.
+    # Keys of a real account and plugins for real clouds: the demo must not use them.
     home = tmp_path / "home"
     for package in ("aws", "kubernetes"):
         install_plugin(home, package)
@@ -28,19 +28,19 @@ def test_demo_succeeds(tmp_path: Path) -> None:
         "LAKEWRIGHT_IVY": str(jars.ivy_home()),
     }
     command = [sys.executable, "-m", "demo", "--dir", str(tmp_path / "demo")]
-    played = subprocess.run(command, cwd=REPOSITORY, env=environment, capture_output=True, text=True, check=False)
-    shown = played.stdout + played.stderr
-    assert played.returncode == 0, shown[-6000:]
-    assert "336,776 flights" in shown
-    assert "The preview names exactly the two changes." in shown
-    assert "What is declared is what is there." in shown
+    finished = subprocess.run(command, cwd=REPOSITORY, env=environment, capture_output=True, text=True, check=False)
+    output = finished.stdout + finished.stderr
+    assert finished.returncode == 0, output[-6000:]
+    assert "336,776 flights" in output
+    assert "The preview names exactly the two changes." in output
+    assert "What is declared is what is there." in output
     for path in (tmp_path / "demo").rglob("*"):
         if path.is_file():
             assert b"never-to-be-used" not in path.read_bytes(), path
 
 
 def install_plugin(home: Path, package: str) -> None:
-    """Put a plugin where the Pulumi CLI installs it, in the version that the SDK asks for; it fails when started."""
+    """Install a plugin that fails when started, in the version that the SDK requires."""
     name = f"pulumi-resource-{package}"
     plugin = home / ".pulumi" / "plugins" / f"resource-{package}-v{metadata.version(f'pulumi-{package}')}" / name
     plugin.parent.mkdir(parents=True)

@@ -1,4 +1,4 @@
-"""The flights job as a person runs it: a process that is given the generated configuration and no key."""
+"""The flights job as a user runs it: in a process with the generated configuration and no key."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def job(config: Path, module: str, *arguments: str) -> subprocess.CompletedProce
 
 @pytest.fixture(scope="module")
 def catalog(sandbox: Sandbox) -> Iterator[FaultyProxy]:
-    """The way to the catalog, which hears what it vends."""
+    """Return a proxy of the catalog that records vended credentials."""
     with way_to(sandbox.lakekeeper.endpoint) as proxy:
         yield proxy
 
@@ -64,7 +64,7 @@ def reader(catalog_config: CatalogConfig, report: dict) -> ResultReader:
 
 
 def test_totals_match_the_source_data(report: dict) -> None:
-    # 336,776 flights of 2013, of which 8,255 never left: the data set's own documentation.
+    # Source: the documentation of the data set, 336,776 flights in 2013, 8,255 of them cancelled.
     assert report["totals"]["flights"] == 336_776
     assert report["totals"]["cancelled"] == 8_255
 

@@ -1,4 +1,4 @@
-"""Results as DataFrames: Spark writes and reads what PyIceberg reads and writes, under whatever name."""
+"""Results as DataFrames: Spark and PyIceberg read each other's results, under any operator id."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from pyspark.sql import SparkSession
 
 pytestmark = pytest.mark.spark
 
-# Parentheses, commas and `=` are in every port's name; dots may be in an operator's.
+# Every port id has parentheses, commas and `=`; operator ids may have dots.
 PORT = Port("Frames.of-a-kind")
 
 
@@ -47,7 +47,7 @@ def test_frames_and_results_convert_both_ways(
     uri = Execution(1, 1, "results").result(PORT)
     frames.write(uri, frames.spark.range(0, 1000, numPartitions=4).withColumnRenamed("id", "number"))
     assert reader.count(uri) == frames.read(uri).count() == 1000
-    # Partitions are files, and their order is the rows' order.
+    # Each partition is one file; rows keep the order of the partitions.
     assert reader.range(uri, 240, 20)["number"].to_pylist() == list(range(240, 260))
     assert reader.table(uri).properties["commit.manifest-merge.enabled"] == "true"
     schema = reader.whole(uri).schema

@@ -1,4 +1,4 @@
-"""Who a job is, as PyIceberg tells the catalog: by client credentials, by a token that others renew; over own TLS."""
+"""How PyIceberg authenticates: by client credentials or by a renewed token file, also with a custom authority."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from certificates import make
-from guarded import Gate, serving, token
+from authenticating_proxy import AuthenticatingProxy, serving, token
+from certificates import create_certificates
 from lakewright_sandbox.runtime.state import Sandbox
 from lakewright_spark.catalog import CatalogConfig
 from lakewright_spark.catalog.auth import ClientCredentialsAuth, TokenFileAuth
@@ -20,18 +20,18 @@ from typer.testing import CliRunner
 
 
 @pytest.fixture
-def gate(sandbox: Sandbox) -> Iterator[Gate]:
-    with serving(Gate(sandbox.lakekeeper.endpoint)) as standing:
-        yield standing
+def proxy(sandbox: Sandbox) -> Iterator[AuthenticatingProxy]:
+    with serving(AuthenticatingProxy(sandbox.lakekeeper.endpoint)) as running:
+        yield running
 
 
-def through(config: CatalogConfig, gate: Gate, **changes: Any) -> CatalogConfig:
-    return config.model_copy(update={"uri": gate.catalog_uri, **changes})
+def with_proxy(config: CatalogConfig, proxy: AuthenticatingProxy, **changes: Any) -> CatalogConfig:
+    return config.model_copy(update={"uri": proxy.catalog_uri, **changes})
 
 
-def credentials(gate: Gate) -> ClientCredentialsAuth:
+def credentials(proxy: AuthenticatingProxy) -> ClientCredentialsAuth:
     return ClientCredentialsAuth(
-        kind="client-credentials", token_url=gate.token_url, client_id="job", client_secret="env:JOB_SECRET"
+        kind="client-credentials", token_url=proxy.token_url, client_id="job", client_secret="env:JOB_SECRET"
     )
 
 
@@ -40,9 +40,11 @@ def names(config: CatalogConfig, catalog: Any) -> list[str]:
         return sorted(name for (name,) in catalog.list_namespaces())
 
 
-def test_token_file_is_read_at_every_request(catalog_config: CatalogConfig, gate: Gate, tmp_path: Path) -> None:
+def test_token_file_is_read_at_every_request(
+    catalog_config: CatalogConfig, proxy: AuthenticatingProxy, tmp_path: Path
+) -> None:
     file = tmp_path / "token"
-    config = through(catalog_config, gate, auth=TokenFileAuth(kind="token-file", path=str(file)))
+    config = with_proxy(catalog_config, proxy, auth=TokenFileAuth(kind="token-file", path=str(file)))
     file.write_text(first := token(60))
     catalog = open_catalog(config, "results")
     assert "operator-port-result" in names(config, catalog)
@@ -51,63 +53,63 @@ def test_token_file_is_read_at_every_request(catalog_config: CatalogConfig, gate
         names(config, catalog)
     file.write_text(last := token(120))
     assert "operator-port-result" in names(config, catalog)
-    assert (gate.tokens[0], gate.tokens[-1]) == (first, last)
+    assert (proxy.tokens[0], proxy.tokens[-1]) == (first, last)
     file.unlink()
     with pytest.raises(IdentityError, match="that exists and holds it"):
         names(config, catalog)
 
 
 def test_client_credentials_renew_the_token_before_it_expires(
-    catalog_config: CatalogConfig, gate: Gate, monkeypatch: pytest.MonkeyPatch
+    catalog_config: CatalogConfig, proxy: AuthenticatingProxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("JOB_SECRET", "s3cr3t")
-    config = through(catalog_config, gate, auth=credentials(gate))
+    config = with_proxy(catalog_config, proxy, auth=credentials(proxy))
     catalog = open_catalog(config, "results")
     names(config, catalog)
-    while_good = len(gate.grants)
+    while_good = len(proxy.grants)
     names(config, catalog)
-    assert len(gate.grants) == while_good
-    gate.life = 60  # from now on tokens end within the minute in which they are renewed
+    assert len(proxy.grants) == while_good
+    proxy.life = 60  # tokens now expire within the minute in which they are renewed
     catalog = open_catalog(config, "results")
-    before = len(gate.grants)
+    before = len(proxy.grants)
     names(config, catalog)
-    assert len(gate.grants) == before + 1
+    assert len(proxy.grants) == before + 1
 
 
 def test_wrong_client_secret_names_endpoint_and_client(
-    catalog_config: CatalogConfig, gate: Gate, monkeypatch: pytest.MonkeyPatch
+    catalog_config: CatalogConfig, proxy: AuthenticatingProxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("JOB_SECRET", "wr0ng")
-    config = through(catalog_config, gate, auth=credentials(gate))
+    config = with_proxy(catalog_config, proxy, auth=credentials(proxy))
     with pytest.raises(IdentityError, match="gave no token to client job: it answered 401") as error:
         open_catalog(config, "results")
     assert "wr0ng" not in str(error.value)
-    assert gate.tokens == []
+    assert proxy.tokens == []
 
 
 def test_custom_certificate_authority(
     catalog_config: CatalogConfig, sandbox: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name in ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"):  # requests lets them win
+    for name in ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"):  # these variables override `verify` in requests
         monkeypatch.delenv(name, raising=False)
-    authority, server = make(tmp_path)
+    authority, server = create_certificates(tmp_path)
     (tmp_path / "token").write_text(token(60))
-    with serving(Gate(sandbox.lakekeeper.endpoint), certificate=server) as gate:
+    with serving(AuthenticatingProxy(sandbox.lakekeeper.endpoint), certificate=server) as proxy:
         auth = TokenFileAuth(kind="token-file", path=str(tmp_path / "token"))
-        config = through(catalog_config, gate, auth=auth, ca_bundle=str(authority))
+        config = with_proxy(catalog_config, proxy, auth=auth, ca_bundle=str(authority))
         assert "operator-port-result" in names(config, open_catalog(config, "results"))
-        stranger = config.model_copy(update={"ca_bundle": None})
+        without_authority = config.model_copy(update={"ca_bundle": None})
         with pytest.raises(CatalogUnreachableError, match=r"does not answer: .*SSL"):
-            open_catalog(stranger, "results")
+            open_catalog(without_authority, "results")
 
 
-def test_catalog_is_down_or_failing(catalog_config: CatalogConfig, gate: Gate) -> None:
-    nobody = catalog_config.model_copy(update={"uri": "http://127.0.0.1:1/catalog"})
+def test_catalog_is_down_or_failing(catalog_config: CatalogConfig, proxy: AuthenticatingProxy) -> None:
+    unreachable = catalog_config.model_copy(update={"uri": "http://127.0.0.1:1/catalog"})
     with pytest.raises(CatalogUnreachableError, match="does not answer: ConnectionError"):
-        open_catalog(nobody, "results")
-    gate.status = 503
+        open_catalog(unreachable, "results")
+    proxy.status = 503
     with pytest.raises(CatalogUnreachableError, match="warehouse results of http"):
-        open_catalog(through(catalog_config, gate), "results")
+        open_catalog(with_proxy(catalog_config, proxy), "results")
 
 
 def test_unknown_warehouse(catalog_config: CatalogConfig) -> None:
@@ -115,15 +117,17 @@ def test_unknown_warehouse(catalog_config: CatalogConfig) -> None:
         open_catalog(catalog_config, "sales")
 
 
-def test_job_that_may_outlive_its_token_is_refused(catalog_config: CatalogConfig, gate: Gate, tmp_path: Path) -> None:
+def test_job_that_may_outlive_its_token_is_refused(
+    catalog_config: CatalogConfig, proxy: AuthenticatingProxy, tmp_path: Path
+) -> None:
     catalog = open_catalog(catalog_config, "results")
     catalog.create_namespace_if_not_exists("guarded")
     catalog.create_table("guarded.rows", pa.schema([pa.field("n", pa.int64())]))
     (tmp_path / "token").write_text(token(300))
-    config = through(catalog_config, gate, auth=TokenFileAuth(kind="token-file", path=str(tmp_path / "token")))
+    config = with_proxy(catalog_config, proxy, auth=TokenFileAuth(kind="token-file", path=str(tmp_path / "token")))
     (tmp_path / "catalog.json").write_text(config.to_json())
     words = ["job", "statistics", "--table", "guarded.rows", "--config", str(tmp_path / "catalog.json")]
-    for deadline, told in (([], "has no deadline"), (["--deadline", "10m"], "give a deadline below")):
+    for deadline, message in (([], "has no deadline"), (["--deadline", "10m"], "give a deadline below")):
         refused = CliRunner().invoke(app, [*words, *deadline])
         assert isinstance(refused.exception, IdentityError)
-        assert told in str(refused.exception)
+        assert message in str(refused.exception)

@@ -1,4 +1,4 @@
-"""Jars come through Spark's own Ivy, into a JVM that neither loads them nor knows the caller's secrets."""
+"""Jars are downloaded by Spark's Ivy, in a JVM that does not load them or know the caller's secrets."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ SETTINGS = """<ivysettings>
 
 @pytest.fixture
 def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder as the only repository, set in `spark-defaults.conf`; returns where the jar is to be."""
+    """Set a folder as the only repository in `spark-defaults.conf`; return the path for the jar."""
     (tmp_path / "ivysettings.xml").write_text(SETTINGS.replace("FOLDER", str(tmp_path / "repository")))
     (tmp_path / "spark-defaults.conf").write_text(f"spark.jars.ivySettings {tmp_path / 'ivysettings.xml'}\n")
     monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
@@ -44,7 +44,7 @@ def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A file with the command line and the environment of each JVM that starts."""
+    """Return a file that records the command line and the environment of each JVM that starts."""
     real = shutil.which("java")
     assert real
     java = tmp_path / "java" / "bin" / "java"

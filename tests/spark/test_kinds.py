@@ -1,4 +1,4 @@
-"""Every kind of catalog holds results: any REST service, and Iceberg's tables in a database; PyIceberg's side of it."""
+"""Results in catalogs of kind `rest` and `jdbc`, through PyIceberg."""
 
 from __future__ import annotations
 
@@ -6,29 +6,29 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from jdbc_catalog import jdbc_catalog_config
 from lakewright_sandbox.runtime.state import Sandbox
 from lakewright_spark.catalog import CatalogConfig, CatalogWarehouse
 from lakewright_spark.result_uris import Execution, Port
 from lakewright_spark.results.reader import ResultReader
 from lakewright_spark.results.writer import ResultWriter
-from store import in_database
 
 ROWS = pa.table({"number": [1, 2, 3]})
 
 
 def test_jdbc_catalog(sandbox: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    config = in_database(sandbox, f"sqlite:///{tmp_path}/catalog.db", monkeypatch)
+    config = jdbc_catalog_config(sandbox, f"sqlite:///{tmp_path}/catalog.db", monkeypatch)
     writer, reader = ResultWriter(config, "texera_iceberg"), ResultReader(config)
     uri = Execution(1, 1).result(Port("Op-1"))
     writer.write(uri, ROWS)
-    writer.write(uri, ROWS)  # drops the first one with its files
+    writer.write(uri, ROWS)  # replaces the first result
     assert reader.whole(uri) == ROWS
     assert list(writer.tables.results()) == [uri.in_warehouse("texera_iceberg")]
     assert writer.tables.drop(uri)
 
 
 def test_rest_catalog(catalog_config: CatalogConfig) -> None:
-    name = f"{catalog_config.project_id}/results"  # what this service calls the warehouse
+    name = f"{catalog_config.project_id}/results"  # the name of the warehouse in this service
     config = CatalogConfig(
         kind="rest",
         tenant="acme",

@@ -1,4 +1,4 @@
-"""Commands of an identity that may use one warehouse of two, on a catalog that enforces grants."""
+"""Commands of an identity that may use only one of two warehouses, on a catalog that enforces grants."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from pathlib import Path
 import httpx
 import pyarrow as pa
 import pytest
+from fault_proxy import FaultInjectingProxy, unavailable
 from lakewright_sandbox import lifecycle
 from lakewright_sandbox.in_process import serving
 from lakewright_sandbox.runtime.state import Sandbox, TokensState
@@ -27,7 +28,6 @@ from lakewright_spark.results.schemas import CONSOLE_MESSAGES
 from lakewright_spark.results.tables import ResultTables
 from lakewright_spark.results.writer import ResultWriter
 from projects import Project, post
-from storm import Storm, refusal
 
 ROWS = pa.table({"id": [1, 2, 3]})
 LONG_AGO = datetime.now(UTC) - timedelta(days=2)
@@ -53,35 +53,35 @@ pytestmark = pytest.mark.stand_in("brings up a sandbox of its own")
 
 
 @pytest.fixture(scope="module")
-def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
-    """A sandbox of its own that enforces grants, as OpenFGA does, and asks for tokens."""
+def guarded_sandbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
+    """Start a sandbox that enforces grants, as OpenFGA does, and requires tokens."""
     directory = tmp_path_factory.mktemp("guarded")
     yield lifecycle.up(directory, authz="openfga")
     lifecycle.down(directory)
 
 
 @pytest.fixture(scope="module")
-def tokens(guarded: Sandbox) -> TokensState:
-    assert guarded.tokens
-    return guarded.tokens
+def tokens(guarded_sandbox: Sandbox) -> TokensState:
+    assert guarded_sandbox.tokens
+    return guarded_sandbox.tokens
 
 
 @pytest.fixture(scope="module")
-def owner(guarded: Sandbox, tokens: TokensState) -> Iterator[httpx.Client]:
-    """Who makes the project and everything in it."""
+def owner(guarded_sandbox: Sandbox, tokens: TokensState) -> Iterator[httpx.Client]:
+    """Return a client with the identity that creates the project and everything in it."""
     form = {"grant_type": "client_credentials", "client_id": tokens.client_id}
     secret = tokens.client_secret_file.read_text()
     answer = httpx.post(tokens.token_url, data={**form, "client_secret": secret}).raise_for_status()
     headers = {"authorization": f"Bearer {answer.json()['access_token']}"}
-    with httpx.Client(base_url=guarded.lakekeeper.endpoint, headers=headers, timeout=60) as server:
+    with httpx.Client(base_url=guarded_sandbox.lakekeeper.endpoint, headers=headers, timeout=60) as server:
         post(server, "/management/v1/bootstrap", {"accept-terms-of-use": True, "is-operator": True})
         yield server
 
 
 @pytest.fixture(scope="module")
-def owned(owner: httpx.Client, guarded: Sandbox, tokens: TokensState) -> CatalogConfig:
-    """The tenant as its owner uses it: `lake`, which jobs may use, and `vault`, which they may not see."""
-    project = Project(owner, guarded)
+def owner_config(owner: httpx.Client, guarded_sandbox: Sandbox, tokens: TokensState) -> CatalogConfig:
+    """Return the owner's configuration: `lake`, which jobs may use, and `vault`, which they must not see."""
+    project = Project(owner, guarded_sandbox)
     lake, vault = project.warehouse("lake"), project.warehouse("vault")
     for privilege in ("create", "modify", "select"):
         project.grant(f"oidc~{tokens.jobs_client_id}", privilege, lake)
@@ -94,9 +94,11 @@ def owned(owner: httpx.Client, guarded: Sandbox, tokens: TokensState) -> Catalog
 
 
 @pytest.fixture
-def config(owned: CatalogConfig, tokens: TokensState) -> CatalogConfig:
-    """The same as jobs use it."""
-    return owned.model_copy(update={"auth": _client(tokens, tokens.jobs_client_id, tokens.jobs_client_secret_file)})
+def config(owner_config: CatalogConfig, tokens: TokensState) -> CatalogConfig:
+    """Return the jobs' configuration of the same tenant."""
+    return owner_config.model_copy(
+        update={"auth": _client(tokens, tokens.jobs_client_id, tokens.jobs_client_secret_file)}
+    )
 
 
 def _client(tokens: TokensState, name: str, secret: Path) -> ClientCredentialsAuth:
@@ -123,7 +125,7 @@ def workflow() -> int:
 
 @pytest.fixture
 def command(config: CatalogConfig, tmp_path: Path) -> Command:
-    """The command line in a process of its own, as the jobs' identity."""
+    """Return a function that runs a command in its own process, with the jobs' identity."""
 
     def run(
         *words: str, config: CatalogConfig = config, options: tuple[str, ...] = ()
@@ -139,8 +141,10 @@ def command(config: CatalogConfig, tmp_path: Path) -> Command:
     return run
 
 
-def ran(config: CatalogConfig, registry: ExecutionRegistry, workflow: int, execution: int, warehouse: str) -> Execution:
-    """An execution of two days ago, with a result in that warehouse."""
+def create_execution(
+    config: CatalogConfig, registry: ExecutionRegistry, workflow: int, execution: int, warehouse: str
+) -> Execution:
+    """Create an execution of two days ago with a result in a warehouse."""
     run = Execution(workflow, execution, warehouse)
     registry.begin(workflow, execution, computing_unit=None, warehouse=warehouse, now=LONG_AGO)
     ResultWriter(config, warehouse).write_rows(run.result(Port("Op-1")), CONSOLE_MESSAGES, [("x",)])
@@ -155,9 +159,11 @@ def has_result(config: CatalogConfig, run: Execution) -> bool:
 
 @pytest.mark.spark
 def test_run_opens_only_its_own_warehouse(
-    owned: CatalogConfig, registry: ExecutionRegistry, workflow: int, command: Command, tmp_path: Path
+    owner_config: CatalogConfig, registry: ExecutionRegistry, workflow: int, command: Command, tmp_path: Path
 ) -> None:
-    seen, unseen = (ran(owned, registry, workflow, n, name) for n, name in ((1, "lake"), (2, "vault")))
+    seen, unseen = (
+        create_execution(owner_config, registry, workflow, n, name) for n, name in ((1, "lake"), (2, "vault"))
+    )
     (tmp_path / "script.py").write_text(SCRIPT)
     which = ["--workflow", str(workflow), "--execution", "3", "--warehouse", "lake"]
     done = command("run", *which, "--json", str(tmp_path / "script.py"))
@@ -165,7 +171,7 @@ def test_run_opens_only_its_own_warehouse(
     result = str(Execution(workflow, 3, "lake").result(Port("Range-1")))
     assert json.loads(done.stdout)["tables"][result]["rows"] == 3
     assert done.stderr.count(UNSEEN) == 1
-    assert (has_result(owned, seen), has_result(owned, unseen)) == (False, True)
+    assert (has_result(owner_config, seen), has_result(owner_config, unseen)) == (False, True)
     left = registry.find(workflow, 2)
     assert left is not None
     assert left.replaced_at is None
@@ -218,59 +224,65 @@ def test_usage_skips_invisible_warehouses(command: Command) -> None:
     done = command("usage", "--json")
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
-    assert [one["warehouse"] for one in found["warehouses"]] == ["lake"]
+    assert [warehouse["warehouse"] for warehouse in found["warehouses"]] == ["lake"]
     assert list(found["left_out"]) == ["vault"]
     assert done.stderr.count(UNSEEN) == 1
 
 
 def test_executions_of_invisible_warehouses_are_kept(
-    owned: CatalogConfig, registry: ExecutionRegistry, workflow: int, command: Command
+    owner_config: CatalogConfig, registry: ExecutionRegistry, workflow: int, command: Command
 ) -> None:
-    seen, unseen = (ran(owned, registry, workflow, n, name) for n, name in ((1, "lake"), (2, "vault")))
+    seen, unseen = (
+        create_execution(owner_config, registry, workflow, n, name) for n, name in ((1, "lake"), (2, "vault"))
+    )
     orphans = command("executions", "orphans", "--json")
     assert orphans.returncode == 0, orphans.stderr
     assert json.loads(orphans.stdout)["rows"] == []
     assert orphans.stderr.count(UNSEEN) == 1
     swept = command("executions", "sweep", "--json")
     assert swept.returncode == 0, swept.stderr
-    assert [one["execution"] for one in json.loads(swept.stdout)["executions"]] == [1]
+    assert [execution["execution"] for execution in json.loads(swept.stdout)["executions"]] == [1]
     assert swept.stderr.count(UNSEEN) == 1
-    assert (has_result(owned, seen), has_result(owned, unseen)) == (False, True)
-    assert [one["execution"] for one in json.loads(command("executions", "list", "--json").stdout)] == [2]
+    assert (has_result(owner_config, seen), has_result(owner_config, unseen)) == (False, True)
+    assert [execution["execution"] for execution in json.loads(command("executions", "list", "--json").stdout)] == [2]
 
 
 @pytest.fixture
-def half_down(owned: CatalogConfig, guarded: Sandbox) -> Iterator[CatalogConfig]:
-    """The tenant as its owner uses it, while every request for `vault` is answered with 503."""
-    storm = Storm(guarded.lakekeeper.endpoint)
-    vault = owned.warehouse("vault")
+def half_down(owner_config: CatalogConfig, guarded_sandbox: Sandbox) -> Iterator[CatalogConfig]:
+    """Return the owner's configuration; the catalog responds with 503 to every request for `vault`."""
+    proxy = FaultInjectingProxy(guarded_sandbox.lakekeeper.endpoint)
+    vault = owner_config.warehouse("vault")
 
-    def strike(line: str, passed_on: Callable[[], httpx.Response]) -> httpx.Response:
-        return refusal() if vault.id in line or line.endswith("vault") else passed_on()
+    def fail_vault(line: str, forward: Callable[[], httpx.Response]) -> httpx.Response:
+        return unavailable() if vault.id in line or line.endswith("vault") else forward()
 
-    with serving(storm) as endpoint, storm.rising(strike):
-        yield owned.model_copy(update={"uri": f"{endpoint}/catalog"})
+    with serving(proxy) as endpoint, proxy.injecting(fail_vault):
+        yield owner_config.model_copy(update={"uri": f"{endpoint}/catalog"})
 
 
 def test_run_succeeds_while_another_warehouse_is_down(
-    half_down: CatalogConfig, owned: CatalogConfig, registry: ExecutionRegistry, command: Command, tmp_path: Path
+    half_down: CatalogConfig, owner_config: CatalogConfig, registry: ExecutionRegistry, command: Command, tmp_path: Path
 ) -> None:
     workflow = uuid.uuid4().int % 10**9
-    seen, struck = (ran(owned, registry, workflow, n, name) for n, name in ((1, "lake"), (2, "vault")))
+    seen, failed = (
+        create_execution(owner_config, registry, workflow, n, name) for n, name in ((1, "lake"), (2, "vault"))
+    )
     (tmp_path / "script.py").write_text(STREAM)
     which = ["--workflow", str(workflow), "--execution", "3", "--warehouse", "lake"]
     done = command("run", *which, str(tmp_path / "script.py"), config=half_down)
     assert done.returncode == 0, done.stderr
     assert "warehouse vault of" in done.stderr
-    assert (has_result(owned, seen), has_result(owned, struck)) == (False, True)
+    assert (has_result(owner_config, seen), has_result(owner_config, failed)) == (False, True)
 
 
 def test_outage_of_one_warehouse_is_reported_at_the_end(
-    half_down: CatalogConfig, owned: CatalogConfig, registry: ExecutionRegistry, workflow: int, command: Command
+    half_down: CatalogConfig, owner_config: CatalogConfig, registry: ExecutionRegistry, workflow: int, command: Command
 ) -> None:
-    seen, struck = (ran(owned, registry, workflow, n, name) for n, name in ((1, "lake"), (2, "vault")))
+    seen, failed = (
+        create_execution(owner_config, registry, workflow, n, name) for n, name in ((1, "lake"), (2, "vault"))
+    )
     usage = command("usage", "--json", config=half_down)
-    assert [one["warehouse"] for one in json.loads(usage.stdout)["warehouses"]] == ["lake"]
+    assert [warehouse["warehouse"] for warehouse in json.loads(usage.stdout)["warehouses"]] == ["lake"]
     maintain = command("maintain", "--json", "--namespace", "none", config=half_down)
     assert list(json.loads(maintain.stdout)["failed"]) == ["vault"]
     runs = command("runs", "list", config=half_down)
@@ -278,4 +290,4 @@ def test_outage_of_one_warehouse_is_reported_at_the_end(
     swept = command("executions", "sweep", config=half_down)
     assert [done.returncode for done in (usage, maintain, runs, orphans, swept)] == [6, 12, 6, 6, 1]
     assert all("warehouse vault of" in done.stderr for done in (usage, maintain, runs, orphans, swept))
-    assert (has_result(owned, seen), has_result(owned, struck)) == (False, True)
+    assert (has_result(owner_config, seen), has_result(owner_config, failed)) == (False, True)

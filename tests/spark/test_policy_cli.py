@@ -1,4 +1,4 @@
-"""`lakewright-spark policy` on a real catalog: shown, set, taken away, and refused before anything changes."""
+"""`lakewright-spark policy` on a real catalog: show, set, unset, and refusals that change nothing."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ PATTERN = PolicyPattern.model_validate({"match": "results.policies.*", "history"
 
 @pytest.fixture
 def config(catalog_config: CatalogConfig, tmp_path: Path) -> Path:
-    """A table `policies.events.v1`, partitioned by day of `ts`, and a pattern that speaks of it."""
+    """Create table `policies.events.v1`, partitioned by day of `ts`, and a pattern that matches it."""
     catalog = open_catalog(catalog_config, "results")
     catalog.create_namespace_if_not_exists("policies")
     catalog.create_table(("policies", "events.v1"), SCHEMA, partition_spec=BY_DAY)
@@ -45,22 +45,22 @@ def policy(config: Path, *arguments: str) -> str:
     return done.stdout
 
 
-def shown(config: Path) -> dict[str, object]:
+def policies_of_table(config: Path) -> dict[str, object]:
     return json.loads(policy(config, "show", "policies.`events.v1`", "--json"))["policies"]
 
 
 def test_table_policy_overrides_pattern_until_unset(config: Path) -> None:
-    assert shown(config) == {"history": {"value": {"versions": 5}, "from": "results.policies.*"}}
+    assert policies_of_table(config) == {"history": {"value": {"versions": 5}, "from": "results.policies.*"}}
     policy(config, "set", "policies.`events.v1`", "history", '{"max_age_days": 2}')
     policy(config, "set", "policies.`events.v1`", "column-tags", '{"email": ["PII"]}')
-    assert shown(config) == {
+    assert policies_of_table(config) == {
         "history": {"value": {"max_age_days": 2}, "from": "the table"},
         "column-tags": {"value": {"email": ["PII"]}, "from": "the table"},
     }
     assert "results.policies.*" not in policy(config, "show", "policies.`events.v1`")
     assert "is unset" in policy(config, "unset", "policies.`events.v1`", "history")
     assert "was not set" in policy(config, "unset", "policies.`events.v1`", "history")
-    assert shown(config)["history"] == {"value": {"versions": 5}, "from": "results.policies.*"}
+    assert policies_of_table(config)["history"] == {"value": {"versions": 5}, "from": "results.policies.*"}
 
 
 @pytest.mark.parametrize(
@@ -75,15 +75,15 @@ def test_table_policy_overrides_pattern_until_unset(config: Path) -> None:
     ],
 )
 def test_invalid_policy_changes_nothing(config: Path, name: str, value: str, expected: str) -> None:
-    before = shown(config)
+    before = policies_of_table(config)
     with pytest.raises(PolicyRefusedError) as caught:
         policy(config, "set", "policies.`events.v1`", name, value)
     assert expected in str(caught.value)
-    assert shown(config) == before
+    assert policies_of_table(config) == before
 
 
 def test_pattern_with_tags_of_missing_columns(catalog_config: CatalogConfig, config: Path) -> None:
-    """A pattern is of tables that are still to come: it is held against each when somebody looks."""
+    """A pattern may apply to future tables, so `policy show` checks it against each table."""
     tags = {"match": "results.policies.*", "column_tags": {"email": ["PII"], "phone": ["HC"]}}
     config.write_text(catalog_config.model_copy(update={"policies": (PolicyPattern.model_validate(tags),)}).to_json())
     found = json.loads(policy(config, "show", "policies.`events.v1`", "--json"))

@@ -1,4 +1,4 @@
-"""What commands print is whole and as it is: for people in narrow terminals, for logs and for other programs."""
+"""Commands print complete, unchanged text: in narrow terminals, in logs and for other programs."""
 
 from __future__ import annotations
 

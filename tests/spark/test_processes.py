@@ -1,4 +1,4 @@
-"""What other users of the machine can see of a session: the command lines of all its processes hold no secret."""
+"""The command lines of a session's processes, which other users can see, contain no secret."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from guarded import Gate, serving, token
+from authenticating_proxy import AuthenticatingProxy, serving, token
 from lakewright_sandbox.runtime.state import Sandbox
 from lakewright_spark.catalog import CatalogConfig
 from lakewright_spark.catalog.auth import CatalogAuth, ClientCredentialsAuth, TokenAuth
@@ -33,7 +33,7 @@ print(run.spark.sql("SHOW NAMESPACES").count() > 0, "namespaces")
 
 @dataclass
 class ProcessLog:
-    """What the processes of this machine were started with, for as long as it was looked at."""
+    """Command lines and environments of the processes of this machine during the test."""
 
     commands: set[bytes] = field(default_factory=set)
     environments: set[bytes] = field(default_factory=set)
@@ -41,7 +41,7 @@ class ProcessLog:
     def look(self) -> None:
         for process in Path("/proc").glob("[0-9]*"):
             for name, found in (("cmdline", self.commands), ("environ", self.environments)):
-                with suppress(OSError):  # it has ended, or is another user's
+                with suppress(OSError):  # the process has ended or belongs to another user
                     found.add((process / name).read_bytes())
 
     def started_java(self) -> bool:
@@ -50,7 +50,7 @@ class ProcessLog:
 
 @contextmanager
 def watched() -> Iterator[ProcessLog]:
-    """Look at all processes again and again until the block ends."""
+    """Record all processes until the block ends."""
     seen, ended = ProcessLog(), threading.Event()
 
     def watch() -> None:
@@ -66,7 +66,7 @@ def watched() -> Iterator[ProcessLog]:
         thread.join()
 
 
-def ran(*words: str, **variables: str) -> str:
+def run_command(*words: str, **variables: str) -> str:
     command = [sys.executable, "-m", "lakewright_spark.cli", *words]
     environment = {name: value for name, value in os.environ.items() if name != "LAKEWRIGHT_REGISTRY"} | variables
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
@@ -74,8 +74,8 @@ def ran(*words: str, **variables: str) -> str:
     return done.stdout + done.stderr
 
 
-def configured(config: CatalogConfig, gate: Gate, auth: CatalogAuth, folder: Path) -> CatalogConfig:
-    guarded = config.model_copy(update={"uri": gate.catalog_uri, "auth": auth})
+def write_files(config: CatalogConfig, proxy: AuthenticatingProxy, auth: CatalogAuth, folder: Path) -> CatalogConfig:
+    guarded = config.model_copy(update={"uri": proxy.catalog_uri, "auth": auth})
     (folder / "catalog.json").write_text(guarded.to_json())
     (folder / "script.py").write_text(SCRIPT)
     return guarded
@@ -83,17 +83,17 @@ def configured(config: CatalogConfig, gate: Gate, auth: CatalogAuth, folder: Pat
 
 def test_run_exposes_no_client_secret(catalog_config: CatalogConfig, sandbox: Sandbox, tmp_path: Path) -> None:
     (tmp_path / "secret").write_text(secret := uuid.uuid4().hex)
-    with serving(Gate(sandbox.lakekeeper.endpoint, secret=secret)) as gate, watched() as seen:
+    with serving(AuthenticatingProxy(sandbox.lakekeeper.endpoint, secret=secret)) as proxy, watched() as seen:
         auth = ClientCredentialsAuth(
             kind="client-credentials",
-            token_url=gate.token_url,
+            token_url=proxy.token_url,
             client_id="job",
             client_secret=f"file:{tmp_path / 'secret'}",
         )
-        configured(catalog_config, gate, auth, tmp_path)
+        write_files(catalog_config, proxy, auth, tmp_path)
         words = ["--config", str(tmp_path / "catalog.json"), "--workflow", "15", "--execution", "1", "--no-registry"]
         own = uuid.uuid4().hex
-        output = ran("run", *words, "--conf", f"spark.my.password={own}", str(tmp_path / "script.py"))
+        output = run_command("run", *words, "--conf", f"spark.my.password={own}", str(tmp_path / "script.py"))
     assert "True namespaces" in output
     assert seen.started_java()
     started = [command for command in seen.commands if b"lakewright_spark.cli" not in command]
@@ -104,22 +104,22 @@ def test_run_exposes_no_client_secret(catalog_config: CatalogConfig, sandbox: Sa
 
 
 def test_maintain_exposes_no_token(catalog_config: CatalogConfig, sandbox: Sandbox, tmp_path: Path) -> None:
-    """The token is in the variable that the caller set, which processes of other users cannot read."""
+    """The token stays in the caller's environment variable, which other users cannot read."""
     bearer = token(3600, jti=uuid.uuid4().hex)
     catalog = open_catalog(catalog_config, "results")
     catalog.create_namespace_if_not_exists("watched")
     rows = pa.table({"n": [1, 2, 3]})
     catalog.create_table("watched.numbers", rows.schema).append(rows)
-    with serving(Gate(sandbox.lakekeeper.endpoint)) as gate, watched() as seen:
+    with serving(AuthenticatingProxy(sandbox.lakekeeper.endpoint)) as proxy, watched() as seen:
         auth = TokenAuth(kind="token", token="env:BEARER")
-        configured(catalog_config, gate, auth, tmp_path)
+        write_files(catalog_config, proxy, auth, tmp_path)
         words = ["--config", str(tmp_path / "catalog.json"), "--namespace", "watched", "--job", "statistics"]
-        output = ran("maintain", *words, BEARER=bearer)
+        output = run_command("maintain", *words, BEARER=bearer)
     assert "1 succeeded" in output
     assert seen.started_java()
     assert not [command for command in seen.commands if bearer.encode() in command]
     for environment in seen.environments:
-        variables = [one for one in environment.split(b"\0") if bearer.encode() in one]
+        variables = [variable for variable in environment.split(b"\0") if bearer.encode() in variable]
         assert not variables or variables == [b"BEARER=" + bearer.encode()]
 
 
@@ -131,19 +131,19 @@ def test_connect_client_exposes_no_client_secret(
     events = tmp_path / "events"
     events.mkdir()
     log = {"spark.eventLog.enabled": "true", "spark.eventLog.compress": "false", "spark.eventLog.dir": events.as_uri()}
-    with serving(Gate(sandbox.lakekeeper.endpoint, secret=secret)) as gate, watched() as seen:
+    with serving(AuthenticatingProxy(sandbox.lakekeeper.endpoint, secret=secret)) as proxy, watched() as seen:
         auth = ClientCredentialsAuth(
             kind="client-credentials",
-            token_url=gate.token_url,
+            token_url=proxy.token_url,
             client_id="job",
             client_secret=f"file:{tmp_path / 'secret'}",
         )
-        config = configured(catalog_config, gate, auth, tmp_path)
+        config = write_files(catalog_config, proxy, auth, tmp_path)
         words = ["run", "--config", str(tmp_path / "catalog.json"), "--workflow", "15", "--no-registry"]
         hidden = {"spark.redaction.regex": config.spark_properties()["spark.redaction.regex"]}
         with connect_server(tmp_path, log | hidden) as address:
             script = str(tmp_path / "script.py")
-            assert "True namespaces" in ran(*words, "--execution", "3", "--remote", address, script)
+            assert "True namespaces" in run_command(*words, "--execution", "3", "--remote", address, script)
     assert not [command for command in seen.commands if secret.encode() in command]
     assert not [environment for environment in seen.environments if secret.encode() in environment]
     logged = "".join(path.read_text() for path in events.rglob("*") if path.is_file())

@@ -1,4 +1,4 @@
-"""Servers that read roles from tokens refuse what names no project: every request of a session does."""
+"""Every request of a session names its project, as servers that read roles from tokens require."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 import pytest
-from guarded import Gate, serving
+from authenticating_proxy import AuthenticatingProxy, serving
 from lakewright_sandbox.runtime.state import Sandbox
 from lakewright_spark.catalog import CatalogConfig
 from lakewright_spark.catalog.auth import ClientCredentialsAuth
@@ -18,39 +18,39 @@ ROWS = pa.table({"id": [1, 2, 3]})
 
 
 @pytest.fixture
-def gate(sandbox: Sandbox) -> Iterator[Gate]:
-    with serving(Gate(sandbox.lakekeeper.endpoint, project_needed=True)) as standing:
-        yield standing
+def proxy(sandbox: Sandbox) -> Iterator[AuthenticatingProxy]:
+    with serving(AuthenticatingProxy(sandbox.lakekeeper.endpoint, requires_project=True)) as running:
+        yield running
 
 
 @pytest.fixture(scope="module")
-def behind(project: Project) -> CatalogConfig:
-    """Two warehouses: `headed` vends credentials, `signed` signs requests."""
+def direct_config(project: Project) -> CatalogConfig:
+    """Return two warehouses: `headed` vends credentials, `signed` signs requests."""
     return project.config(project.warehouse("headed"), project.warehouse("signed", delegation="remote-signing"))
 
 
 @pytest.fixture
-def config(gate: Gate, behind: CatalogConfig, monkeypatch: pytest.MonkeyPatch) -> CatalogConfig:
-    """The same through the gate."""
+def config(proxy: AuthenticatingProxy, direct_config: CatalogConfig, monkeypatch: pytest.MonkeyPatch) -> CatalogConfig:
+    """Return the same configuration, through the proxy."""
     monkeypatch.setenv("JOB_SECRET", "s3cr3t")
     auth = ClientCredentialsAuth(
-        kind="client-credentials", token_url=gate.token_url, client_id="job", client_secret="env:JOB_SECRET"
+        kind="client-credentials", token_url=proxy.token_url, client_id="job", client_secret="env:JOB_SECRET"
     )
-    return behind.model_copy(update={"uri": gate.catalog_uri, "auth": auth})
+    return direct_config.model_copy(update={"uri": proxy.catalog_uri, "auth": auth})
 
 
 @pytest.mark.parametrize("warehouse", ["headed", "signed"])
-def test_pyiceberg_sends_the_project_header(config: CatalogConfig, gate: Gate, warehouse: str) -> None:
+def test_pyiceberg_sends_the_project_header(config: CatalogConfig, proxy: AuthenticatingProxy, warehouse: str) -> None:
     catalog = open_catalog(config, warehouse)
     table = catalog.create_table(("operator-port-result", "rows"), ROWS.schema)
     table.append(ROWS)
     assert table.scan().to_arrow().equals(ROWS)
     catalog.purge_table(("operator-port-result", "rows"))
-    assert any(path.endswith("/sign") for path in gate.paths) == (warehouse == "signed")
+    assert any(path.endswith("/sign") for path in proxy.paths) == (warehouse == "signed")
 
 
 @pytest.mark.spark
-def test_spark_sends_the_project_header(config: CatalogConfig, gate: Gate) -> None:
+def test_spark_sends_the_project_header(config: CatalogConfig, proxy: AuthenticatingProxy) -> None:
     session = spark_session(config, "project-header")
     try:
         for warehouse in ("headed", "signed"):
@@ -61,4 +61,4 @@ def test_spark_sends_the_project_header(config: CatalogConfig, gate: Gate) -> No
             session.sql(f"DROP TABLE {table} PURGE")
     finally:
         session.stop()
-    assert any(path.endswith("/sign") for path in gate.paths)
+    assert any(path.endswith("/sign") for path in proxy.paths)

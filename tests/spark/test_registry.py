@@ -1,4 +1,4 @@
-"""ExecutionRegistry on SQLite and on Postgres, its migrations, and Texera's own tables beside it."""
+"""ExecutionRegistry on SQLite and Postgres, its migrations, and Texera's tables."""
 
 from __future__ import annotations
 
@@ -116,7 +116,10 @@ def test_replaced_and_expired_executions(registry: ExecutionRegistry) -> None:
     assert registry.previous(7, 3, "notebook") == []
     registry.finish(7, 1, ExecutionStatus.COMPLETED, now=NOON + HOUR)
     registry.alive(7, 2, now=NOON + 3 * HOUR)
-    assert [record.execution for record in registry.expired(NOON + 2 * HOUR)] == [1, 3]  # 3 died without a word
+    assert [record.execution for record in registry.expired(NOON + 2 * HOUR)] == [
+        1,
+        3,
+    ]  # 3 died without reporting its end
     assert [record.execution for record in registry.all()] == [1, 2, 3]
 
 
@@ -173,7 +176,7 @@ INSERT INTO {s}operator_port_executions VALUES (42, 'p', 'vfs:///wh/user-3-main/
 
 @pytest.fixture
 def texera(url: str) -> str:
-    """A database with the tables of a Texera, and its address."""
+    """Create Texera's tables in a database; return its URL."""
     engine, schema = database.connect(url), ""
     with engine.begin() as connection:
         if engine.dialect.name == "postgresql":
@@ -194,7 +197,7 @@ def test_texera_executions(texera: str) -> None:
     assert (first.status, first.finished_at, first.warehouse) == (ExecutionStatus.COMPLETED, NOON, None)
     assert [(str(t.uri), t.bytes) for t in first.tables] == [("vfs:///wid/7/eid/41/runtimestatistics", 9)]
     assert (second.status, second.finished_at) == (ExecutionStatus.RUNNING, None)
-    # Of a port there is a result and a state.
+    # A port has a result and a state.
     assert sorted(t.uri.kind.value for t in second.tables) == ["consolemessages", "result", "state"]
     assert executions.warehouse_of(7, 42) == "user-3-main"
     assert executions.warehouse_of(7, 41) is None

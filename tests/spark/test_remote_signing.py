@@ -1,4 +1,4 @@
-"""Orphan removal lists files, and releases of Lakekeeper sign no listing: it is said before anything runs."""
+"""Orphan removal must list files, which releases of Lakekeeper do not sign: it is refused at the start."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from typer.testing import CliRunner
 ROWS = pa.table({"id": [1, 2, 3]})
 
 
-def made(project: Project) -> CatalogConfig:
-    """A configuration with the warehouse `signs`, in which requests are signed, and a table in it."""
+def create_signing_warehouse(project: Project) -> CatalogConfig:
+    """Create a warehouse `signs` with remote signing and a table in it; return the configuration."""
     config = project.config(project.warehouse("signs", delegation="remote-signing"))
     catalog = open_catalog(config, "signs")
     catalog.create_namespace("sales")
@@ -32,12 +32,12 @@ def made(project: Project) -> CatalogConfig:
 
 @pytest.fixture
 def signing(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[CatalogConfig]:
-    """The same on a sandbox that plays a version."""
+    """Return that configuration on a sandbox of a given Lakekeeper version."""
     directory = tmp_path / "sandbox"
     sandbox = lifecycle.bring_up(directory, lifecycle.SandboxOptions(version=request.param)).sandbox
     with httpx.Client(base_url=sandbox.lakekeeper.endpoint, timeout=60) as server:
         post(server, "/management/v1/bootstrap", {"accept-terms-of-use": True})
-        yield made(Project(server, sandbox))
+        yield create_signing_warehouse(Project(server, sandbox))
     lifecycle.down(directory)
 
 

@@ -1,4 +1,4 @@
-"""Results written row by row and read by page, from a cursor on, or whole: all through PyIceberg, without a JVM."""
+"""Results written by row and read by page, after a cursor, or whole, through PyIceberg without a JVM."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def reader(catalog_config: CatalogConfig) -> ResultReader:
     return ResultReader(catalog_config)
 
 
-def by(config: CatalogConfig, interval: CommitInterval) -> ResultWriter:
+def writer_with(config: CatalogConfig, interval: CommitInterval) -> ResultWriter:
     return ResultWriter(config, "results", commit=interval)
 
 
@@ -54,13 +54,13 @@ def numbers(table: pa.Table) -> list[int]:
 
 @pytest.fixture
 def uri(request: pytest.FixtureRequest) -> ResultUri:
-    """An address of the test's own."""
+    """Return a unique address."""
     return Execution(abs(hash(request.node.name)) % 10**9, 1, "results").result(Port("Op-1"))
 
 
 def test_rows_are_read_in_commit_order(catalog_config: CatalogConfig, reader: ResultReader, uri: ResultUri) -> None:
-    by(catalog_config, CommitInterval(rows=3)).write_rows(uri, SCHEMA, iter(ROWS), batch=3)
-    assert len(list(reader.table(uri).scan().plan_files())) == 4  # a file a commit: 3, 3, 3 and 1 rows
+    writer_with(catalog_config, CommitInterval(rows=3)).write_rows(uri, SCHEMA, iter(ROWS), batch=3)
+    assert len(list(reader.table(uri).scan().plan_files())) == 4  # one file per commit: 3, 3, 3 and 1 rows
     assert reader.count(uri) == 10
     assert numbers(reader.whole(uri)) == list(range(10))
     for offset, limit in [(0, 10), (2, 3), (3, 3), (5, 100), (9, 1), (10, 1), (4, 0), (99, 5)]:
@@ -70,23 +70,23 @@ def test_rows_are_read_in_commit_order(catalog_config: CatalogConfig, reader: Re
 def test_commit_intervals(catalog_config: CatalogConfig, reader: ResultReader) -> None:
     def commits(interval: CommitInterval, execution: int) -> int:
         uri = Execution(2, execution).result(Port("Apart-1"))
-        by(catalog_config, interval).write_rows(uri, SCHEMA, ROWS, batch=2)
+        writer_with(catalog_config, interval).write_rows(uri, SCHEMA, ROWS, batch=2)
         return len(reader.table(uri).snapshots())
 
     assert commits(NEVER, 1) == 1
     assert commits(CommitInterval(rows=4, bytes=None, seconds=None), 2) == 3
-    assert commits(CommitInterval(rows=None, bytes=1, seconds=None), 3) == 5  # every batch is more than a byte
+    assert commits(CommitInterval(rows=None, bytes=1, seconds=None), 3) == 5  # every batch is larger than a byte
     assert EVERY_BATCH.rows == 4096
 
 
 def test_rows_are_committed_after_the_interval(
     catalog_config: CatalogConfig, reader: ResultReader, uri: ResultUri
 ) -> None:
-    slow = by(catalog_config, CommitInterval(rows=None, bytes=None, seconds=0.2))
+    slow = writer_with(catalog_config, CommitInterval(rows=None, bytes=None, seconds=0.2))
     with slow.stream(uri, SCHEMA) as stream:
         stream.append(ROWS[0])
         deadline = time.monotonic() + 30
-        while reader.count(uri) == 0:  # nothing else is added, and nothing flushed
+        while reader.count(uri) == 0:  # no other row is added and nothing is flushed
             assert time.monotonic() < deadline
     assert reader.count(uri) == 1
 
@@ -130,7 +130,7 @@ def test_second_write_replaces_or_appends(writer: ResultWriter, reader: ResultRe
     assert reader.whole(uri).to_pylist() == [{"number": 1}, {"number": 2}]
     writer.write_rows(uri, SCHEMA, ROWS[:4])
     assert reader.count(uri) == 4
-    with writer.stream(uri, SCHEMA, reuse=True) as stream:  # a loop's operator
+    with writer.stream(uri, SCHEMA, reuse=True) as stream:  # an operator in a loop
         stream.append_batch(pa.record_batch({"number": [4], "text": ["row 4"]}, schema=SCHEMA))
     assert numbers(reader.whole(uri)) == [0, 1, 2, 3, 4]
 
@@ -138,7 +138,7 @@ def test_second_write_replaces_or_appends(writer: ResultWriter, reader: ResultRe
 def test_readers_see_old_rows_until_the_first_commit(
     catalog_config: CatalogConfig, reader: ResultReader, uri: ResultUri
 ) -> None:
-    writer = by(catalog_config, NEVER)
+    writer = writer_with(catalog_config, NEVER)
     writer.write_rows(uri, SCHEMA, ROWS)
     with writer.stream(uri, pa.schema([("text", pa.string()), ("number", pa.int32())])) as stream:
         assert numbers(reader.whole(uri)) == list(range(10))
@@ -159,7 +159,7 @@ def test_failed_write_keeps_the_old_result(catalog_config: CatalogConfig, reader
         yield ROWS[0]
         raise ZeroDivisionError
 
-    writer = by(catalog_config, NEVER)
+    writer = writer_with(catalog_config, NEVER)
     writer.write_rows(uri, SCHEMA, ROWS)
     with pytest.raises(ZeroDivisionError):
         writer.write_rows(uri, SCHEMA, rows())
@@ -171,7 +171,7 @@ def test_failed_write_keeps_the_old_result(catalog_config: CatalogConfig, reader
 def test_concurrent_replacements_leave_one_result(
     catalog_config: CatalogConfig, reader: ResultReader, uri: ResultUri
 ) -> None:
-    by(catalog_config, NEVER).write_rows(uri, SCHEMA, ROWS)
+    writer_with(catalog_config, NEVER).write_rows(uri, SCHEMA, ROWS)
     ready = threading.Barrier(3)
     failures: list[Exception] = []
 
@@ -179,7 +179,7 @@ def test_concurrent_replacements_leave_one_result(
         table = pa.table({"number": [number] * 4})
         ready.wait()
         try:
-            by(catalog_config, NEVER).write(uri, table)
+            writer_with(catalog_config, NEVER).write(uri, table)
         except LakewrightSparkError as error:
             failures.append(error)
 
@@ -237,7 +237,7 @@ def test_failed_stream_commits_nothing_more(
         raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
-        by(catalog_config, CommitInterval(rows=4)).write_rows(uri, SCHEMA, rows(), batch=2)
+        writer_with(catalog_config, CommitInterval(rows=4)).write_rows(uri, SCHEMA, rows(), batch=2)
     assert reader.count(uri) == 4
 
 
@@ -248,7 +248,7 @@ def test_row_of_wrong_type_fails_the_stream(writer: ResultWriter, reader: Result
 
 
 def test_follower_reads_new_rows(catalog_config: CatalogConfig, reader: ResultReader, uri: ResultUri) -> None:
-    with by(catalog_config, NEVER).stream(uri, SCHEMA) as stream:
+    with writer_with(catalog_config, NEVER).stream(uri, SCHEMA) as stream:
         first = reader.after(uri)
         assert first.rows.num_rows == 0
         stream.extend(ROWS[:3])
@@ -258,18 +258,18 @@ def test_follower_reads_new_rows(catalog_config: CatalogConfig, reader: ResultRe
     assert numbers(second.rows) == [0, 1, 2]
     page = reader.after(uri, second.cursor, limit=4)
     assert numbers(page.rows) == [3, 4, 5, 6]
-    again = Cursor.parse(str(page.cursor))  # as it comes back from a browser
+    again = Cursor.parse(str(page.cursor))  # as a browser returns it
     last = reader.after(uri, again)
     assert numbers(last.rows) == [7, 8, 9]
     assert reader.after(uri, last.cursor).rows.num_rows == 0
-    # Another reader, that has planned nothing yet, goes on from there as well.
+    # A new reader continues from the cursor as well.
     assert numbers(ResultReader(catalog_config).after(uri, again).rows) == [7, 8, 9]
 
 
 def test_cursor_into_rewritten_rows_is_refused(
     catalog_config: CatalogConfig, reader: ResultReader, uri: ResultUri
 ) -> None:
-    writer = by(catalog_config, CommitInterval(rows=2))
+    writer = writer_with(catalog_config, CommitInterval(rows=2))
     writer.write_rows(uri, SCHEMA, ROWS, batch=2)
     cursor = reader.after(uri, limit=5).cursor
     reader.table(uri).overwrite(pa.table({"number": [1], "text": ["x"]}, schema=SCHEMA))
@@ -298,13 +298,13 @@ def test_only_new_manifests_are_read(
         return entries(table, manifests)
 
     monkeypatch.setattr(file_index, "_entries", counted)
-    with by(catalog_config, CommitInterval(rows=1)).stream(uri, SCHEMA, batch=1) as stream:
+    with writer_with(catalog_config, CommitInterval(rows=1)).stream(uri, SCHEMA, batch=1) as stream:
         stream.extend(ROWS)
         stream.flush()
         assert reader.count(uri) == 10
         before = len(read)
         assert reader.count(uri) == 10
-        assert len(read) == before  # the same snapshot: nothing is planned again
+        assert len(read) == before  # same snapshot: no manifest is read again
         stream.append((10, "row 10"))
         stream.flush()
         assert reader.count(uri) == 11
@@ -316,7 +316,7 @@ def test_concurrent_writers_lose_no_rows(catalog_config: CatalogConfig, reader: 
     ResultTables(catalog_config, "results").create_or_load(uri, SCHEMA)
 
     def write(start: int) -> None:
-        with by(catalog_config, CommitInterval(rows=2)).stream(uri, SCHEMA, reuse=True, batch=2) as stream:
+        with writer_with(catalog_config, CommitInterval(rows=2)).stream(uri, SCHEMA, reuse=True, batch=2) as stream:
             stream.extend((number, "x") for number in range(start, start + 8))
 
     threads = [threading.Thread(target=write, args=(start,)) for start in (0, 100)]
@@ -373,9 +373,9 @@ def test_missing_result_and_unreachable_catalog(catalog_config: CatalogConfig, r
     with pytest.raises(NoSuchResultError, match=r"has no vfs:///wid/9/eid/9/runtimestatistics"):
         reader.count(nothing)
     assert ResultTables(catalog_config, "results").drop(nothing) is False
-    nobody = catalog_config.model_copy(update={"uri": "http://127.0.0.1:1/catalog"})
+    unreachable = catalog_config.model_copy(update={"uri": "http://127.0.0.1:1/catalog"})
     with pytest.raises(CatalogUnreachableError):
-        ResultReader(nobody).count(nothing)
+        ResultReader(unreachable).count(nothing)
 
 
 @pytest.mark.parametrize("operator", ["a.b", "x=1", "(x=1)", "größe"])

@@ -1,4 +1,4 @@
-"""`lakewright-spark run`: a script is one execution, refused before it starts or noted to its end. No JVM in here."""
+"""`lakewright-spark run`: a script is one execution, refused before it starts or recorded until it ends. No JVM."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from guarded import token
+from authenticating_proxy import token
 from lakewright_spark import cli
 from lakewright_spark.catalog import CatalogConfig, CatalogWarehouse
 from lakewright_spark.catalog.auth import TokenFileAuth
@@ -45,7 +45,7 @@ print("counted", sys.argv[1])
 
 @dataclass
 class Finished:
-    """How a command ended, and what it showed; lines that were wrapped are one."""
+    """Exit code and output of a command; wrapped error lines are joined."""
 
     code: int
     out: str
@@ -53,10 +53,10 @@ class Finished:
 
 
 class Runner:
-    """Runs scripts against one tenant, with a registry of its own."""
+    """Runs scripts of one tenant with its own registry."""
 
-    def __init__(self, folder: Path, config: CatalogConfig, patch: pytest.MonkeyPatch, shown: Any) -> None:
-        self.folder, self._patch, self._shown = folder, patch, shown
+    def __init__(self, folder: Path, config: CatalogConfig, patch: pytest.MonkeyPatch, capture: Any) -> None:
+        self.folder, self._patch, self._capture = folder, patch, capture
         self.workflow = uuid.uuid4().int % 10**9
         self.database = f"sqlite:///{folder}/executions.db"
         patch.setenv("LAKEWRIGHT_REGISTRY", self.database)
@@ -76,15 +76,15 @@ class Runner:
         return self.command(*self.words(script, *words, **more))
 
     def command(self, *words: str) -> Finished:
-        """The command line in this process, which has everything loaded; scripts have processes of their own."""
+        """Run a command in this process, which has all modules loaded; scripts have their own processes."""
         self._patch.setattr(sys, "argv", ["lakewright-spark", *words])
         with pytest.raises(SystemExit) as ended:
             cli.main()
-        shown = self._shown.readouterr()
+        output = self._capture.readouterr()
         code = ended.value.code
-        return Finished(code if isinstance(code, int) else 0, shown.out, " ".join(shown.err.split()))
+        return Finished(code if isinstance(code, int) else 0, output.out, " ".join(output.err.split()))
 
-    def found(self, execution: int = 1) -> ExecutionRecord | None:
+    def find_record(self, execution: int = 1) -> ExecutionRecord | None:
         registry = ExecutionRegistry(self.config.tenant, self.database)
         try:
             return registry.find(self.workflow, execution)
@@ -101,17 +101,17 @@ def test_script_is_one_execution(runner: Runner) -> None:
     finished = runner(STREAM, "--json", arguments=("3",))
     assert finished.code == 0, finished.err
     run = Execution(runner.workflow, 1, "results")
-    shown, told = finished.out.splitlines()
-    assert shown == "counted 3"
+    printed, report = finished.out.splitlines()
+    assert printed == "counted 3"
     uris = {run.result(Port("Count-1")): 3, run.console_messages("script"): 1, run.runtime_statistics(): 1}
-    assert {uri: table["rows"] for uri, table in json.loads(told)["tables"].items()} == {
+    assert {uri: table["rows"] for uri, table in json.loads(report)["tables"].items()} == {
         str(uri): rows for uri, rows in uris.items()
     }
     reader = ResultReader(runner.config)
     assert reader.whole(run.console_messages("script"))["message"].to_pylist() == ["counted 3"]
     (statistics,) = reader.whole(run.runtime_statistics()).to_pylist()
     assert (statistics["operatorId"], statistics["outputTupleCnt"], statistics["status"]) == ("Count-1", 3, 3)
-    record = runner.found()
+    record = runner.find_record()
     assert record is not None
     assert (record.status, record.warehouse, record.computing_unit) == (
         ExecutionStatus.COMPLETED,
@@ -124,17 +124,17 @@ def test_script_is_one_execution(runner: Runner) -> None:
 def test_next_execution_replaces_the_previous_one(runner: Runner) -> None:
     assert runner(STREAM, arguments=("3",)).code == 0
     assert runner("print('nothing else')", execution=1).code == 0
-    again = runner.found(1)
+    again = runner.find_record(1)
     assert again is not None
     assert [table.uri.kind.value for table in again.tables] == ["consolemessages"]
     assert runner(STREAM, execution=2, arguments=("4",)).code == 0
-    old, new = runner.found(1), runner.found(2)
+    old, new = runner.find_record(1), runner.find_record(2)
     assert old is not None
     assert new is not None
     assert old.replaced_at
     assert old.tables == ()
     assert len(new.tables) == 3
-    # And the commands that look at and clean up what ran:
+    # Commands that list, read and clean up executions:
     config = ("--config", str(runner.folder / "catalog.json"))
     listed = json.loads(runner.command("executions", "list", *config, "--json").out)
     assert [(record["execution"], record["status"]) for record in listed] == [(1, "completed"), (2, "completed")]
@@ -151,7 +151,7 @@ def test_next_execution_replaces_the_previous_one(runner: Runner) -> None:
     dry = json.loads(runner.command("executions", "sweep", *config, "--ttl", "1h", "--dry-run", "--json").out)
     assert uri in dry["tables"]
     assert runner.command("executions", "sweep", *config, "--ttl", "1h").code == 0
-    assert runner.found(2) is None
+    assert runner.find_record(2) is None
     assert "has no vfs:///wh/results" in runner.command("read", uri, *config).err
 
 
@@ -159,7 +159,7 @@ def test_failed_script_is_recorded_with_its_tables(runner: Runner) -> None:
     finished = runner(STREAM + "raise SystemExit(5)\n", arguments=("2",))
     assert finished.code == 8
     assert "ended with exit code 5" in finished.err
-    record = runner.found()
+    record = runner.find_record()
     assert record is not None
     assert record.status is ExecutionStatus.FAILED
     assert "exit code 5" in str(record.error)
@@ -167,7 +167,7 @@ def test_failed_script_is_recorded_with_its_tables(runner: Runner) -> None:
 
 
 def test_deadline_ends_the_run(runner: Runner) -> None:
-    CATALOGS.get(runner.config, "results")  # so that what is short is the script's time
+    CATALOGS.get(runner.config, "results")  # so that only the script's time counts
     script = runner.folder / "script.py"
     script.write_text("import threading; threading.Event().wait()")
     soon = datetime.now(UTC) + timedelta(seconds=2)
@@ -176,7 +176,7 @@ def test_deadline_ends_the_run(runner: Runner) -> None:
     with pytest.raises(DeadlineError, match="was ended at its deadline"):
         Launch(runner.config, facts, script, registry=registry).run()
     registry.close()
-    record = runner.found()
+    record = runner.find_record()
     assert record is not None
     assert record.status is ExecutionStatus.KILLED
 
@@ -193,13 +193,13 @@ def test_sigterm_ends_the_script(runner: Runner) -> None:
     assert "was ended from outside" in errors
     with pytest.raises(ProcessLookupError):
         os.kill(pid, 0)
-    record = runner.found()
+    record = runner.find_record()
     assert record is not None
     assert record.status is ExecutionStatus.KILLED
 
 
 def test_spark_submit(runner: Runner) -> None:
-    """What spark-submit is given is this file with options; here Python stands in, for a script without Spark."""
+    """Run the file that spark-submit gets with Python, since the script needs no Spark."""
     path = runner.folder / "script.py"
     path.write_text(STREAM)
     which = ["--config", str(runner.folder / "catalog.json"), "--workflow", str(runner.workflow), "--execution", "7"]
@@ -229,12 +229,12 @@ NEVER = "raise AssertionError('it ran')"
 
 
 def refused(runner: Runner, code: int, *words: str) -> str:
-    """What a run says that is refused: nothing was started, entered or made."""
+    """Expect a run to be refused without starting anything; return its error text."""
     finished = runner(NEVER, *words)
     assert finished.code == code, finished.err
     assert "Traceback" not in finished.err
     assert "it ran" not in finished.err
-    assert runner.found() is None
+    assert runner.find_record() is None
     return finished.err
 
 

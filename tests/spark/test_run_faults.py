@@ -1,4 +1,4 @@
-"""Runs whose registry or console table fails meanwhile: the script goes on, and what failed is reported at the end."""
+"""Runs whose registry or console table fails: the script continues, and failures are reported at the end."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ from pyiceberg.exceptions import CommitFailedException
 
 WORKFLOW = 31
 
-UNTIL_THERE = """
+WAIT_FOR_FILE = """
 import pathlib, sys
 while not pathlib.Path(sys.argv[1]).exists():
     pass
 print("done")
 """
 
-TALKATIVE = "for number in range(20_000): print('line', number)"
-"""More than a pipe holds: a run that stops reading it never ends."""
+VERBOSE = "for number in range(20_000): print('line', number)"
+"""More output than a pipe buffers: a run that stops reading it never ends."""
 
 
 class FailingRegistry(ExecutionRegistry):
-    """Takes a sign of life after two that it refuses, and the end of a run after one; then `seen` is there."""
+    """Refuses two signs of life and the first end of a run; creates `seen` at the first success."""
 
     seen: Path
     refusals = 0
@@ -56,7 +56,7 @@ class FailingRegistry(ExecutionRegistry):
 
 @dataclass
 class Launched:
-    """A run of a script, and what it said beside the script's own words."""
+    """Runs scripts and records notes about them."""
 
     config: CatalogConfig
     folder: Path
@@ -91,20 +91,20 @@ def test_run_survives_failed_heartbeats(
     launched: Launched, registry: FailingRegistry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(launch, "HEARTBEAT_SECONDS", 0.1)
-    launched.run(UNTIL_THERE, 1, str(registry.seen), registry=registry)
+    launched.run(WAIT_FOR_FILE, 1, str(registry.seen), registry=registry)
     record = registry.find(WORKFLOW, 1)
     assert record is not None
     assert record.status is ExecutionStatus.COMPLETED
     assert launched.notes == ["2 signs of life are not in the registry: registry of a test: it restarts"]
 
 
-def conflicts(monkeypatch: pytest.MonkeyPatch, times: int) -> None:
-    """Let that many commits to the table of console messages meet those of others."""
-    commit, met = TimedRestCatalog.commit_table, []
+def inject_conflicts(monkeypatch: pytest.MonkeyPatch, times: int) -> None:
+    """Let this number of commits to the table of console messages conflict."""
+    commit, conflicts_so_far = TimedRestCatalog.commit_table, []
 
     def commit_table(self: Any, table: Any, *words: Any) -> Any:
-        if table.name()[-1].endswith("consolemessages") and len(met) < times:
-            met.append(table)
+        if table.name()[-1].endswith("consolemessages") and len(conflicts_so_far) < times:
+            conflicts_so_far.append(table)
             raise CommitFailedException("branch main has changed")
         return commit(self, table, *words)
 
@@ -114,16 +114,16 @@ def conflicts(monkeypatch: pytest.MonkeyPatch, times: int) -> None:
 
 @pytest.mark.timeout(120)
 def test_console_commit_is_retried_on_conflict(launched: Launched, monkeypatch: pytest.MonkeyPatch) -> None:
-    conflicts(monkeypatch, times=2)
-    launched.run(TALKATIVE, 2)
+    inject_conflicts(monkeypatch, times=2)
+    launched.run(VERBOSE, 2)
     assert launched.notes == []
     assert launched.lines(2) == 20_000
 
 
 @pytest.mark.timeout(120)
 def test_permanent_conflicts_do_not_block_the_run(launched: Launched, monkeypatch: pytest.MonkeyPatch) -> None:
-    conflicts(monkeypatch, times=10_000)
-    launched.run(TALKATIVE, 3)
+    inject_conflicts(monkeypatch, times=10_000)
+    launched.run(VERBOSE, 3)
     (note,) = launched.notes
     assert note.startswith("console messages: 20000 of 20000 lines are not kept: warehouse results of http")
     assert "others changed" in note
@@ -133,7 +133,7 @@ def test_permanent_conflicts_do_not_block_the_run(launched: Launched, monkeypatc
 def test_script_failure_is_reported_before_console_failure(
     launched: Launched, registry: FailingRegistry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    conflicts(monkeypatch, times=10_000)
+    inject_conflicts(monkeypatch, times=10_000)
     with pytest.raises(ScriptFailedError, match="ended with exit code 3"):
         launched.run("print('last words'); raise SystemExit(3)", 4, registry=registry)
     assert len(launched.notes) == 1

@@ -1,4 +1,4 @@
-"""Spark with Iceberg's own runtime works against the sandbox Lakekeeper unmodified, by each way to reach the files."""
+"""Spark with the unmodified Iceberg runtime works with the sandbox Lakekeeper, for each access delegation."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def server(sandbox: Sandbox) -> Iterator[httpx.Client]:
 
 @pytest.fixture(scope="module")
 def project(sandbox: Sandbox, server: httpx.Client, bucket: str) -> str:
-    """One warehouse for each way: plain keys and vended, plain keys and signed, a role of AWS and vended."""
+    """Create a warehouse for each delegation: keys with vending, keys with signing, an AWS role with vending."""
     project = str(uuid.uuid4())
     server.post("/management/v1/project", json={"project-name": "spark", "project-id": project}).raise_for_status()
     external_id = str(uuid.uuid4())
@@ -84,7 +84,7 @@ def spark(sandbox: Sandbox, project: str) -> Iterator[SparkSession]:
             f"spark.sql.catalog.{name}.warehouse": f"{project}/{name}",
             f"spark.sql.catalog.{name}.header.X-Iceberg-Access-Delegation": delegation,
         }
-    # Signing ends with the table: its files can only be deleted by the catalog. The third catalog keeps the default.
+    # Signing ends with the table, so only the catalog can delete its files. The third catalog keeps the default.
     for name in ("vended", "signed"):
         options[f"spark.sql.catalog.{name}.rest-catalog-purge"] = "true"
     builder = SparkSession.builder.master("local[2]").appName("sandbox-catalog")
@@ -168,7 +168,7 @@ def test_maintenance(spark: SparkSession, sandbox: Sandbox, catalog: str, bucket
     orphan = _location(spark, table).partition(f"{bucket}/")[2] + "/data/orphan.parquet"
     _client(sandbox, "s3").put_object(Bucket=bucket, Key=orphan, Body=b"lost")
     young = spark.sql(f"{call}.remove_orphan_files(table => 'n.maintained', prefix_listing => true)")
-    assert young.collect() == []  # the default spares what is younger than three days; the Action API does not
+    assert young.collect() == []  # the procedure keeps files younger than three days; the Action API does not
     assert [path.rpartition("/")[2] for path in _remove_all_orphans(spark, table)] == ["orphan.parquet"]
     assert _ids(spark, table) == [0, 1, 2, 3, 4, 5]
     spark.sql(f"{call}.compute_table_stats(table => 'n.maintained')")
@@ -222,7 +222,7 @@ def test_replaced_table_keeps_its_history(spark: SparkSession, catalog: str) -> 
 
 
 def test_purge_by_spark_deletes_the_files(spark: SparkSession, sandbox: Sandbox, bucket: str) -> None:
-    """By default Spark drops the table first and then deletes its files, with the credential that it still has."""
+    """By default Spark drops the table first and then deletes its files with its remaining credential."""
     spark.sql("CREATE NAMESPACE IF NOT EXISTS role.n")
     spark.sql("CREATE TABLE role.n.gone AS SELECT 1 AS id")
     place = _location(spark, "role.n.gone").partition(f"{bucket}/")[2]
@@ -233,7 +233,7 @@ def test_purge_by_spark_deletes_the_files(spark: SparkSession, sandbox: Sandbox,
 def test_purge_by_the_catalog_deletes_the_files(
     spark: SparkSession, sandbox: Sandbox, server: httpx.Client, project: str, bucket: str
 ) -> None:
-    """With PURGE at once, without a word of it a little later: the server's default, not Iceberg's."""
+    """PURGE deletes at once; without it the server deletes soon after (its default, not Iceberg's)."""
     spark.sql("CREATE NAMESPACE IF NOT EXISTS vended.n")
     for name, purge in (("asked", "PURGE"), ("unasked", "")):
         spark.sql(f"CREATE TABLE vended.n.{name} AS SELECT 1 AS id")
@@ -248,7 +248,7 @@ def test_credential_is_limited_to_its_table(
 ) -> None:
     spark.sql("CREATE NAMESPACE IF NOT EXISTS role.n")
     spark.sql("CREATE TABLE role.n.mine AS SELECT 1 AS id")
-    warehouse = next(one for one in _warehouses(server, project) if one["name"] == "role")["id"]
+    warehouse = next(found for found in _warehouses(server, project) if found["name"] == "role")["id"]
     loaded = server.get(f"/catalog/v1/{warehouse}/namespaces/n/tables/mine").json()
     config = loaded["config"]
     vended = boto3.client(
@@ -321,7 +321,7 @@ def _warehouses(server: httpx.Client, project: str) -> list[dict[str, Any]]:
 
 
 def _wait_for_purges(server: httpx.Client, project: str) -> None:
-    """The catalog purges in the background; pytest's time-out ends a wait in vain."""
+    """Wait for the catalog's background purge; pytest's timeout bounds the wait."""
     open_states = {"status": ["SCHEDULED", "RUNNING"]}
     for warehouse in _warehouses(server, project):
         while server.post(f"/management/v1/warehouse/{warehouse['id']}/task/list", json=open_states).json()["tasks"]:

@@ -1,4 +1,4 @@
-"""Sessions as scripts get them, each in a process of its own: over own TLS with tokens that end, and on a database."""
+"""Sessions of scripts, each in its own process: custom TLS with expiring tokens, a database, Spark Connect."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ from pathlib import Path
 
 import pyspark
 import pytest
-from certificates import make
-from cluster import SMALL, standalone
+from authenticating_proxy import AuthenticatingProxy, serving
+from certificates import create_certificates
+from cluster import SMALL, standalone_cluster
 from databases import postgres
-from guarded import Gate, serving
+from jdbc_catalog import jdbc_catalog_config
 from lakewright_sandbox.runtime.state import Sandbox
 from lakewright_spark.catalog.auth import ClientCredentialsAuth, PasswordAuth
 from lakewright_spark.catalog.config import ICEBERG_EXTENSIONS, CatalogConfig
@@ -23,14 +24,13 @@ from lakewright_spark.result_uris import Execution, Port
 from lakewright_spark.results.reader import ResultReader
 from lakewright_spark.session import jars
 from lakewright_spark.session.builder import SMALL_JOB
-from test_kinds import in_database
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 
 FULL_ONLY = pytest.mark.skipif(not os.environ.get("LAKEWRIGHT_FULL"), reason="a JVM for each kind of session: test-all")
 
-LIFE = 20
-"""Seconds that a token lives."""
+LIFETIME = 20
+"""Lifetime of a token in seconds."""
 
 LONG = f"""
 import time
@@ -38,8 +38,8 @@ from lakewright_spark.run.context import current
 
 run = current()
 uri = run.write("Numbers-1", run.spark.range(100))
-until = time.monotonic() + {LIFE} * 1.2
-while time.monotonic() < until:  # on with the same session, past the life of its first token
+until = time.monotonic() + {LIFETIME} * 1.2
+while time.monotonic() < until:  # with the same session, after its first token expired
     assert run.read(uri).count() == 100
 print("still here")
 """
@@ -53,7 +53,7 @@ print(run.read(run.write("Numbers-1", run.spark.range(100))).count(), "rows")
 
 
 def run(script: str, config: CatalogConfig, folder: Path, *words: str, **variables: str) -> str:
-    """Runs it as an execution, and gives what it printed and Spark's log of events."""
+    """Run a script as an execution; return its output and Spark's event log."""
     (folder / "script.py").write_text(script)
     (folder / "catalog.json").write_text(config.to_json())
     (folder / "events").mkdir()
@@ -74,18 +74,18 @@ def run(script: str, config: CatalogConfig, folder: Path, *words: str, **variabl
 
 
 def test_session_outlives_its_tokens_over_tls(catalog_config: CatalogConfig, sandbox: Sandbox, tmp_path: Path) -> None:
-    authority, certificate = make(tmp_path)
-    with serving(Gate(sandbox.lakekeeper.endpoint, life=LIFE), certificate) as gate:
+    authority, certificate = create_certificates(tmp_path)
+    with serving(AuthenticatingProxy(sandbox.lakekeeper.endpoint, life=LIFETIME), certificate) as proxy:
         auth = ClientCredentialsAuth(
-            kind="client-credentials", token_url=gate.token_url, client_id="job", client_secret="env:JOB_SECRET"
+            kind="client-credentials", token_url=proxy.token_url, client_id="job", client_secret="env:JOB_SECRET"
         )
-        changes = {"uri": gate.catalog_uri, "auth": auth, "ca_bundle": str(authority)}
+        changes = {"uri": proxy.catalog_uri, "auth": auth, "ca_bundle": str(authority)}
         config = catalog_config.model_copy(update=changes)
-        shown = run(LONG, config, tmp_path, "--warehouse", "results", JOB_SECRET="s3cr3t")
-    assert "still here" in shown
-    assert "s3cr3t" not in shown
-    assert not [token for token in gate.tokens if token and token in shown]
-    assert len({token for token in gate.tokens if token}) > 2
+        output = run(LONG, config, tmp_path, "--warehouse", "results", JOB_SECRET="s3cr3t")
+    assert "still here" in output
+    assert "s3cr3t" not in output
+    assert not [token for token in proxy.tokens if token and token in output]
+    assert len({token for token in proxy.tokens if token}) > 2
     uri = Execution(5, 1, "results").result(Port("Numbers-1"))
     assert ResultReader(catalog_config).count(uri) == 100
 
@@ -96,11 +96,11 @@ def test_jdbc_catalog_of_texera(sandbox: Sandbox, tmp_path: Path, monkeypatch: p
         auth = PasswordAuth(kind="password", user="lakewright", password="env:DB_PASSWORD")
         monkeypatch.setenv("DB_PASSWORD", "p4ssw0rd")
         uri = url.replace("lakewright@", "")
-        config = in_database(sandbox, uri, monkeypatch).model_copy(update={"auth": auth})
-        shown = run(SHORT, config, tmp_path)
-        assert "100 rows" in shown
-        assert "p4ssw0rd" not in shown
-        assert sandbox.admin.secret_access_key.get_secret_value() not in shown
+        config = jdbc_catalog_config(sandbox, uri, monkeypatch).model_copy(update={"auth": auth})
+        output = run(SHORT, config, tmp_path)
+        assert "100 rows" in output
+        assert "p4ssw0rd" not in output
+        assert sandbox.admin.secret_access_key.get_secret_value() not in output
         execution = Execution(5, 1, "texera_iceberg")
         reader = ResultReader(config)
         assert reader.whole(execution.result(Port("Numbers-1")))["id"].to_pylist() == list(range(100))
@@ -118,7 +118,7 @@ print(run.read(run.write("Connected-1", run.spark.range(100))).count(), "rows")
 
 @contextmanager
 def connect_server(folder: Path, more: Mapping[str, str] | None = None) -> Iterator[str]:
-    """What a computing unit runs, with the extensions and jars that are the server's; its address."""
+    """Run a Spark Connect server as a computing unit does; yield its address."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
@@ -132,7 +132,7 @@ def connect_server(folder: Path, more: Mapping[str, str] | None = None) -> Itera
     with (folder / "server.log").open("w") as log:
         server = subprocess.Popen(command, env=environment, stdout=log, stderr=log)
         try:
-            while server.poll() is None:  # pytest's time-out ends a wait in vain
+            while server.poll() is None:  # pytest's timeout bounds the wait
                 with socket.socket() as probe:
                     if probe.connect_ex(("127.0.0.1", port)) == 0:
                         break
@@ -151,7 +151,7 @@ def test_spark_connect_client(catalog_config: CatalogConfig, tmp_path: Path, pla
     with ExitStack() as stack:
         more = {}
         if place == "a cluster":
-            more = SMALL | {"spark.master": stack.enter_context(standalone(tmp_path)).master}
+            more = SMALL | {"spark.master": stack.enter_context(standalone_cluster(tmp_path)).master}
         address = stack.enter_context(connect_server(tmp_path, more))
         command = [sys.executable, "-m", "lakewright_spark.cli", "run", "--config", str(tmp_path / "catalog.json")]
         command += ["--workflow", "6", "--execution", "1", "--no-registry", "--remote", address]

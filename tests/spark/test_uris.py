@@ -1,4 +1,4 @@
-"""Addresses of results, and the tables that they stand for, as Texera writes them."""
+"""Addresses of results and the names of their tables, as Texera writes them."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def test_texera_addresses(uri: ResultUri, address: str, namespace: str, table: s
     ],
 )
 def test_addresses_of_older_releases(rest: str) -> None:
-    """Clean-up still has to find such tables."""
+    """Clean-up must find such tables."""
     uri = ResultUri.parse(f"vfs:///wid/1/eid/1/{rest}")
     assert ResultUri.of_table(uri.table) == uri
     with pytest.raises(BadAddressError):

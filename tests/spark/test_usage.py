@@ -1,4 +1,4 @@
-"""`lakewright-spark usage` on real tables: what it counts is what S3 holds. No JVM in here."""
+"""`lakewright-spark usage` on real tables: the counts match the objects in S3. No JVM."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ STATISTICS = "ops.table_statistics"
 
 @pytest.fixture
 def catalog(catalog_config: CatalogConfig) -> Iterator[Catalog]:
-    """The warehouse's catalog, with namespaces of two levels; the test's tables go after it."""
+    """Return the warehouse's catalog with namespaces of two levels; drop the test's tables afterwards."""
     catalog = open_catalog(catalog_config, "results")
     for name in (*NAMESPACES, "ops"):
         catalog.create_namespace_if_not_exists(name)
-    _drop_statistics(catalog)  # those of other tests
+    _drop_statistics(catalog)  # of other tests
     yield catalog
     _drop_statistics(catalog)
     for name in reversed(NAMESPACES):
@@ -44,7 +44,7 @@ def catalog(catalog_config: CatalogConfig) -> Iterator[Catalog]:
         catalog.drop_namespace(name)
 
 
-def written(catalog: Catalog, name: str, appends: int = 1) -> Table:
+def create_table(catalog: Catalog, name: str, appends: int = 1) -> Table:
     table = catalog.create_table(name, schema=ROWS.schema)
     for _ in range(appends):
         table.append(ROWS)
@@ -52,25 +52,25 @@ def written(catalog: Catalog, name: str, appends: int = 1) -> Table:
 
 
 def files(table: Table) -> dict[str, int]:
-    """Address -> bytes of the data files under the table's location, as S3 lists them."""
+    """Return bytes by address of the data files under the table's location, as S3 lists them."""
     from pyarrow.fs import FileSelector
 
     io = table.io
     place = table.location().removeprefix("s3://")
     found = io.fs_by_scheme("s3", None).get_file_info(FileSelector(f"{place}/data", recursive=True))
-    return {f"s3://{one.path}": one.size for one in found if one.is_file}
+    return {f"s3://{file.path}": file.size for file in found if file.is_file}
 
 
-def measured(config: CatalogConfig, name: str, now: datetime | None = None) -> Any:
+def measure(config: CatalogConfig, name: str, now: datetime | None = None) -> Any:
     (warehouse,) = usage(config, now or datetime.now(UTC)).warehouses
-    return next(one for one in warehouse.tables if one.table.within == tuple(name.split(".")))
+    return next(table for table in warehouse.tables if table.table.within == tuple(name.split(".")))
 
 
 def test_counts_match_the_objects_in_s3(catalog: Catalog, catalog_config: CatalogConfig) -> None:
-    table = written(catalog, "usage.deep.grown", appends=3)
+    table = create_table(catalog, "usage.deep.grown", appends=3)
     before = files(table)
     assert len(before) == 3
-    assert measured(catalog_config, "usage.deep.grown").size == TableSize(
+    assert measure(catalog_config, "usage.deep.grown").size == TableSize(
         bytes_live=sum(before.values()),
         bytes_current=sum(before.values()),
         bytes_reclaimable=0,
@@ -79,33 +79,33 @@ def test_counts_match_the_objects_in_s3(catalog: Catalog, catalog_config: Catalo
     )
     table.overwrite(ROWS.slice(0, 10))
     new = {path: size for path, size in files(table).items() if path not in before}
-    size = measured(catalog_config, "usage.deep.grown").size
+    size = measure(catalog_config, "usage.deep.grown").size
     assert (size.bytes_live, size.files) == (sum(new.values()), 1)
     assert size.bytes_reclaimable == sum(before.values())
 
 
 def test_files_of_tags_are_not_reclaimable(catalog: Catalog, catalog_config: CatalogConfig) -> None:
-    table = written(catalog, "usage.tagged")
+    table = create_table(catalog, "usage.tagged")
     snapshot = table.current_snapshot()
     assert snapshot is not None
     table.manage_snapshots().create_tag(snapshot.snapshot_id, "first").commit()
     kept = sum(files(table).values())
     table.overwrite(ROWS)
-    size = measured(catalog_config, "usage.tagged").size
+    size = measure(catalog_config, "usage.tagged").size
     assert (size.bytes_reclaimable, size.files) == (0, 2)
     assert size.bytes_live == kept + size.bytes_current == sum(files(table).values())
 
 
 def test_table_without_snapshots(catalog: Catalog, catalog_config: CatalogConfig) -> None:
-    written(catalog, "usage.empty", appends=0)
-    assert measured(catalog_config, "usage.empty").size == TableSize()
+    create_table(catalog, "usage.empty", appends=0)
+    assert measure(catalog_config, "usage.empty").size == TableSize()
 
 
 def test_growth_since_the_first_statistics_in_the_window(catalog: Catalog, catalog_config: CatalogConfig) -> None:
-    table = written(catalog, "usage.growing", appends=2)
-    written(catalog, "usage.unknown")
+    table = create_table(catalog, "usage.growing", appends=2)
+    create_table(catalog, "usage.unknown")
     now, uuid = datetime.now(UTC), str(table.metadata.table_uuid)
-    ages = {60: 7, 20: 100, 5: 200}  # days -> bytes
+    ages = {60: 7, 20: 100, 5: 200}  # bytes by days
     at = [now - timedelta(days=days) for days in ages]
     statistics = {
         "table_uuid": pa.array([uuid] * 3),
@@ -116,43 +116,43 @@ def test_growth_since_the_first_statistics_in_the_window(catalog: Catalog, catal
     kept = pa.table(statistics)
     catalog.create_table_if_not_exists(STATISTICS, schema=kept.schema).append(kept)
 
-    found = measured(catalog_config, "usage.growing", now)
+    found = measure(catalog_config, "usage.growing", now)
     assert found.growth.bytes == sum(files(table).values()) - 100
     assert found.growth.since == at[1]
-    assert measured(catalog_config, "usage.unknown", now).growth is None
+    assert measure(catalog_config, "usage.unknown", now).growth is None
     (warehouse,) = usage(catalog_config, now).warehouses
-    here = tuple(one for one in warehouse.tables if one.table.namespace == ("usage",))
-    assert total([replace(warehouse, tables=here)]).growth == found.growth, "of the tables of which statistics tell"
+    here = tuple(table for table in warehouse.tables if table.table.namespace == ("usage",))
+    assert total([replace(warehouse, tables=here)]).growth == found.growth, "only tables with statistics count"
 
 
 def test_views_and_totals_by_owner(catalog: Catalog, catalog_config: CatalogConfig, tmp_path: Path) -> None:
-    written(catalog, "usage.seen")
-    _view(catalog_config, "usage", "seeing")
+    create_table(catalog, "usage.seen")
+    _create_view(catalog_config, "usage", "seeing")
     (results,) = catalog_config.warehouses
     owned = catalog_config.model_copy(update={"warehouses": [results.model_copy(update={"owner": "user:oidc~ann"})]})
     path = tmp_path / "catalog.json"
     path.write_text(owned.to_json())
 
-    told = json.loads(_command("usage", "--json", "--config", str(path)))
-    (warehouse,) = told["warehouses"]
+    report = json.loads(_command("usage", "--json", "--config", str(path)))
+    (warehouse,) = report["warehouses"]
     assert warehouse["owner"] == "user:oidc~ann"
     assert "results.usage.seeing" in warehouse["each_view"]
-    (seen,) = [one for one in warehouse["each_table"] if one["table"] == "results.usage.seen"]
+    (seen,) = [table for table in warehouse["each_table"] if table["table"] == "results.usage.seen"]
     assert seen["files"] == 1
-    summed = sum(one["bytes_live"] for one in warehouse["each_table"])
-    assert told["total"]["bytes_live"] == warehouse["bytes_live"] == summed
-    (owner,) = told["owners"]
+    summed = sum(table["bytes_live"] for table in warehouse["each_table"])
+    assert report["total"]["bytes_live"] == warehouse["bytes_live"] == summed
+    (owner,) = report["owners"]
     assert (owner["owner"], owner["bytes_live"], owner["views"]) == ("user:oidc~ann", summed, warehouse["views"])
 
-    shown = _command("usage", "--tables", "--config", str(path))
-    assert "results.usage.seen" in shown
-    assert "all of user:oidc~ann" in shown
-    assert "tenant spark-tests" in shown
+    output = _command("usage", "--tables", "--config", str(path))
+    assert "results.usage.seen" in output
+    assert "all of user:oidc~ann" in output
+    assert "tenant spark-tests" in output
 
 
 def test_table_with_missing_files(catalog: Catalog, catalog_config: CatalogConfig, tmp_path: Path) -> None:
-    broken = written(catalog, "usage.broken")
-    written(catalog, "usage.sound")
+    broken = create_table(catalog, "usage.broken")
+    create_table(catalog, "usage.sound")
     snapshot = broken.current_snapshot()
     assert snapshot is not None
     broken.io.delete(snapshot.manifest_list)
@@ -163,7 +163,7 @@ def test_table_with_missing_files(catalog: Catalog, catalog_config: CatalogConfi
     assert "results.usage.broken" in str(done.exception)
     (warehouse,) = json.loads(done.stdout)["warehouses"]
     assert list(warehouse["unread"]) == ["results.usage.broken"]
-    assert "results.usage.sound" in {one["table"] for one in warehouse["each_table"]}
+    assert "results.usage.sound" in {table["table"] for table in warehouse["each_table"]}
 
 
 def test_totals_by_owner_over_warehouses() -> None:
@@ -176,7 +176,7 @@ def test_totals_by_owner_over_warehouses() -> None:
     parts = (warehouse("a", "ann", 1, 2), warehouse("b", None, 4), warehouse("c", "ann", 8))
     report = UsageReport("acme", datetime.now(UTC), parts)
 
-    assert {owner: one.files for owner, one in report.owners.items()} == {"ann": 11, None: 4}
+    assert {owner: size.files for owner, size in report.owners.items()} == {"ann": 11, None: 4}
     assert (report.total.files, report.total.tables) == (15, 4)
 
 
@@ -186,8 +186,8 @@ def _command(*words: str) -> str:
     return done.stdout
 
 
-def _view(config: CatalogConfig, namespace: str, name: str) -> None:
-    """PyIceberg makes no views; this is what Spark sends."""
+def _create_view(config: CatalogConfig, namespace: str, name: str) -> None:
+    """Create a view with the request that Spark sends; PyIceberg creates none."""
     (warehouse,) = config.warehouses
     body = {
         "name": name,

@@ -16,6 +16,7 @@ from typing import Any
 import boto3
 import httpx
 import pytest
+from fault_proxy import FaultInjectingProxy
 from lakewright_sandbox.in_process import serving
 from lakewright_sandbox.runtime.state import Sandbox
 from lakewright_spark.catalog import CatalogConfig, CatalogWarehouse
@@ -25,7 +26,6 @@ from lakewright_spark.scheduler.runner import FAIR
 from lakewright_spark.session.builder import spark_session
 from lakewright_spark.table_identifier import TableIdentifier
 from pyspark.sql import SparkSession
-from storm import Storm
 
 from ...real_servers import RealServers
 
@@ -35,11 +35,11 @@ DAY = timedelta(days=1)
 @pytest.fixture(scope="package")
 def tenant(sandbox: Sandbox, catalog_config: CatalogConfig, real: RealServers | None) -> CatalogConfig:
     profile = {"type": "soft", "expiration-seconds": 3600}
-    soft = made_warehouse(sandbox, catalog_config, "soft", sandbox.aws.endpoint, profile, real=real)
+    soft = create_warehouse(sandbox, catalog_config, "soft", sandbox.aws.endpoint, profile, real=real)
     return catalog_config.model_copy(update={"warehouses": [*catalog_config.warehouses, soft]})
 
 
-def made_warehouse(
+def create_warehouse(
     sandbox: Sandbox,
     config: CatalogConfig,
     name: str,
@@ -107,26 +107,26 @@ IMPATIENT = {
 
 
 @dataclass
-class Struck:
+class FaultyWarehouse:
     """A warehouse behind two storms."""
 
-    store: Storm
-    catalog: Storm
+    store: FaultInjectingProxy
+    catalog: FaultInjectingProxy
     config: CatalogConfig
 
 
 @pytest.fixture(scope="package")
-def struck(sandbox: Sandbox, catalog_config: CatalogConfig, spark: SparkSession) -> Iterator[Struck]:
-    store, catalog = Storm(sandbox.aws.endpoint), Storm(sandbox.lakekeeper.endpoint)
+def struck(sandbox: Sandbox, catalog_config: CatalogConfig, spark: SparkSession) -> Iterator[FaultyWarehouse]:
+    store, catalog = FaultInjectingProxy(sandbox.aws.endpoint), FaultInjectingProxy(sandbox.lakekeeper.endpoint)
     with serving(store) as way_to_store, serving(catalog) as way_to_catalog:
-        made = made_warehouse(sandbox, catalog_config, "struck", way_to_store, {"type": "hard"})
+        made = create_warehouse(sandbox, catalog_config, "struck", way_to_store, {"type": "hard"})
         warehouse = made.model_copy(update={"s3": IMPATIENT})
         config = catalog_config.model_copy(update={"uri": f"{way_to_catalog}/catalog", "warehouses": [warehouse]})
         for key, value in config.spark_properties().items():
             if key.startswith("spark.sql.catalog.struck"):
                 spark.conf.set(key, value)
         spark.sql("CREATE NAMESPACE struck.maintained")
-        yield Struck(store, catalog, config)
+        yield FaultyWarehouse(store, catalog, config)
 
 
 @dataclass

@@ -1,4 +1,4 @@
-"""What tests of the scheduler share: a place of one test's own, and jobs that take as long as the test wants."""
+"""What tests of the scheduler share: a scheduled of one test's own, and jobs that take as long as the test wants."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from pyspark.sql import SparkSession
 
 
 @dataclasses.dataclass
-class Place:
+class ScheduledNamespace:
     """Namespaces of one test, and the scheduler on them."""
 
     config: CatalogConfig

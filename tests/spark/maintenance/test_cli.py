@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pyspark
 import pytest
-from guarded import Gate, serving, token
+from authenticating_proxy import AuthenticatingProxy, serving, token
 from lakewright_sandbox.runtime.state import Sandbox
 from lakewright_spark import cli
 from lakewright_spark.catalog import CatalogConfig
@@ -55,10 +55,10 @@ def submitted() -> list[str]:
 @pytest.mark.skipif(not os.environ.get("LAKEWRIGHT_FULL"), reason="a JVM of its own: test-all")
 @pytest.mark.parametrize("way", ["alone", "submitted"])
 def test_job_may_delete_under_soft_deletion(
-    made: Callable[..., Maintained], tenant: CatalogConfig, config: Path, way: str
+    create_table: Callable[..., Maintained], tenant: CatalogConfig, config: Path, way: str
 ) -> None:
     program = submitted() if way == "submitted" else [sys.executable, "-m", "lakewright_spark.cli"]
-    table = made(f"from_the_shell_{way}", "(n int) USING iceberg", "soft")
+    table = create_table(f"from_the_shell_{way}", "(n int) USING iceberg", "soft")
     for number in range(2):
         table.do(f"INSERT OVERWRITE THIS VALUES ({number})")
     arguments = command(config, "snapshot-expiration", "--table", f"maintained.{table.table.name}", "--json")
@@ -77,19 +77,22 @@ def test_job_may_delete_under_soft_deletion(
     assert (row and row.holder) is None, "given back"
 
 
-def test_job_switched_off_starts_no_spark(made: Callable[..., Maintained], config: Path) -> None:
-    made("switched", "(n int) USING iceberg", "soft")
+def test_job_switched_off_starts_no_spark(create_table: Callable[..., Maintained], config: Path) -> None:
+    create_table("switched", "(n int) USING iceberg", "soft")
     done = CliRunner().invoke(app, command(config, "compaction", "--table", "maintained.switched"))
     assert done.stdout == "compaction of soft.maintained.switched: skipped, compaction is switched off\n"
-    made("wid_1_eid_2_runtimestatistics", "(n int) USING iceberg", "soft")
+    create_table("wid_1_eid_2_runtimestatistics", "(n int) USING iceberg", "soft")
     done = CliRunner().invoke(app, command(config, "compaction", "--table", "maintained.wid_1_eid_2_runtimestatistics"))
     assert "skipped, a result of execution 2: no registry says that it has ended" in done.stdout
 
 
 def test_job_of_the_server_is_refused(
-    made: Callable[..., Maintained], config: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    create_table: Callable[..., Maintained],
+    config: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    made("served", "(n int) USING iceberg TBLPROPERTIES ('lakekeeper.history.expire.enabled' = 'true')", "soft")
+    create_table("served", "(n int) USING iceberg TBLPROPERTIES ('lakekeeper.history.expire.enabled' = 'true')", "soft")
     words = command(config, "snapshot-expiration", "--table", "maintained.served")
     monkeypatch.setattr(sys, "argv", ["lakewright-spark", *words])
     with pytest.raises(SystemExit) as ended:
@@ -100,9 +103,9 @@ def test_job_of_the_server_is_refused(
 
 
 def test_job_is_refused_while_maintain_runs(
-    made: Callable[..., Maintained], config: Path, tenant: CatalogConfig
+    create_table: Callable[..., Maintained], config: Path, tenant: CatalogConfig
 ) -> None:
-    made("contested", "(n int) USING iceberg", "soft")
+    create_table("contested", "(n int) USING iceberg", "soft")
     other = lease.Lease(tenant, "soft", open_catalog(tenant, "soft"), "other/1/aa")
     other.take(datetime.now(UTC))
     try:
@@ -120,36 +123,38 @@ def test_unknown_job(config: Path) -> None:
 
 
 @pytest.fixture
-def gate(sandbox: Sandbox, tenant: CatalogConfig, tmp_path: Path) -> Iterator[Gate]:
+def proxy(sandbox: Sandbox, tenant: CatalogConfig, tmp_path: Path) -> Iterator[AuthenticatingProxy]:
     """The catalog asks for a token, which the job has in a file; the configuration says so."""
     (tmp_path / "token").write_text(token(300))
-    with serving(Gate(sandbox.lakekeeper.endpoint)) as standing:
+    with serving(AuthenticatingProxy(sandbox.lakekeeper.endpoint)) as running:
         auth = TokenFileAuth(kind="token-file", path=str(tmp_path / "token"))
-        config = tenant.model_copy(update={"uri": standing.catalog_uri, "auth": auth})
+        config = tenant.model_copy(update={"uri": running.catalog_uri, "auth": auth})
         (tmp_path / "catalog.json").write_text(config.to_json())
-        yield standing
+        yield running
 
 
 @pytest.mark.skipif(not os.environ.get("LAKEWRIGHT_FULL"), reason="JVMs of its own: test-all")
-def test_deadline_before_the_token_expires(made: Callable[..., Maintained], gate: Gate, tmp_path: Path) -> None:
-    made("guarded_too", "(n int) USING iceberg", "soft").do("INSERT INTO THIS VALUES (1)")
+def test_deadline_before_the_token_expires(
+    create_table: Callable[..., Maintained], proxy: AuthenticatingProxy, tmp_path: Path
+) -> None:
+    create_table("guarded_too", "(n int) USING iceberg", "soft").do("INSERT INTO THIS VALUES (1)")
     (first,) = {(tmp_path / "token").read_text()}
     words = command(tmp_path / "catalog.json", "statistics", "--table", "maintained.guarded_too", "--dry-run", "--json")
     program = [sys.executable, "-m", "lakewright_spark.cli", *words, "--deadline"]
     done = subprocess.run([*program, "4m"], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-2000:]
     assert json.loads(done.stdout.splitlines()[-1])["rows"] == 1
-    assert set(gate.tokens) == {first}
-    assert gate.grants == [], "nobody asked for another token"
+    assert set(proxy.tokens) == {first}
+    assert proxy.grants == [], "nobody asked for another token"
     done = subprocess.run([*program, "1s"], capture_output=True, text=True, check=False)
     assert done.returncode == DeadlineError.exit_code
     assert "statistics of soft.maintained.guarded_too was ended" in " ".join(done.stderr.split())
 
 
 def test_restore_is_refused_while_a_runner_works(
-    made: Callable[..., Maintained], config: Path, tenant: CatalogConfig
+    create_table: Callable[..., Maintained], config: Path, tenant: CatalogConfig
 ) -> None:
-    made("restored_by_two", "(n int) USING iceberg", "soft")
+    create_table("restored_by_two", "(n int) USING iceberg", "soft")
     words = ["--table", "maintained.restored_by_two", "--config", str(config), "--warehouse", "soft", "--backup", "any"]
     other = lease.Lease(tenant, "soft", open_catalog(tenant, "soft"), "other/1/aa")
     other.take(datetime.now(UTC))
@@ -162,9 +167,9 @@ def test_restore_is_refused_while_a_runner_works(
 
 @pytest.mark.skipif(not os.environ.get("LAKEWRIGHT_FULL"), reason="a JVM of its own: test-all")
 def test_restore_lists_and_restores_backups(
-    made: Callable[..., Maintained], config: Path, tenant: CatalogConfig
+    create_table: Callable[..., Maintained], config: Path, tenant: CatalogConfig
 ) -> None:
-    table = made("restored_by_hand", "(day string, n int) USING iceberg PARTITIONED BY (day)", "soft")
+    table = create_table("restored_by_hand", "(day string, n int) USING iceberg PARTITIONED BY (day)", "soft")
     table.do("INSERT INTO THIS VALUES ('2020-01-01', 1), ('2099-01-01', 9)")
     table.allow(retention={"keep": 1, "column": "day", "pattern": "", "backup": True})
     name = table.job("retention").manifest.rpartition("/")[2]

@@ -13,11 +13,11 @@ from pathlib import Path
 from random import Random
 
 import pytest
+from fault_proxy import kill_at_request, random_faults
 from lakewright_spark.errors import JobFailedError
-from storm import at_random, killing
 
-from .conftest import DAY, Maintained, Struck
-from .histories import History, Watch
+from .conftest import DAY, FaultyWarehouse, Maintained
+from .table_history import FileComparison, TableHistory
 
 FULL = bool(os.environ.get("LAKEWRIGHT_FULL"))
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(1500 if FULL else 300)]
@@ -27,40 +27,42 @@ JOBS = ["compaction", "snapshot-expiration", "rewrite-manifests", "orphan-files"
 
 
 @pytest.fixture
-def lived(made: Callable[..., Maintained], struck: Struck) -> Callable[[str], tuple[History, Watch]]:
+def aged_table(
+    create_table: Callable[..., Maintained], faulty: FaultyWarehouse
+) -> Callable[[str], tuple[TableHistory, FileComparison]]:
     """A table with all that jobs deal in, a month ago."""
 
-    def live(name: str) -> tuple[History, Watch]:
-        table = made(name, "(n int) USING iceberg", "struck")
+    def live(name: str) -> tuple[TableHistory, FileComparison]:
+        table = create_table(name, "(n int) USING iceberg", "struck")
         table.allow(
             history={"versions": 2},
             orphan_files={"older_than_days": 1},
             staged_files={"older_than_days": 1},
             compaction={"min_input_files": 2},
         )
-        history = History(table, struck.config)
+        history = TableHistory(table, faulty.config)
         for number, step in enumerate(["append", "append", "overwrite", "tag", "branch", "append", "append", "fail"]):
             history.take(step, number)
-        watch = Watch(history)
+        watch = FileComparison(history)
         watch.look()
         return history, watch
 
     return live
 
 
-def rows(history: History) -> dict[str, list[int]]:
+def rows(history: TableHistory) -> dict[str, list[int]]:
     return {ref: history.rows(ref) for ref in history.refs()}
 
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_next_run_finishes_after_random_faults(
-    lived: Callable[[str], tuple[History, Watch]], struck: Struck, seed: int
+    aged_table: Callable[[str], tuple[TableHistory, FileComparison]], faulty: FaultyWarehouse, seed: int
 ) -> None:
-    history, watch = lived(f"stormy_{seed}")
+    history, watch = aged_table(f"stormy_{seed}")
     table, before, random, hits = history.table, rows(history), Random(seed), list[str]()
     for job in [*(JOBS if FULL else ["compaction", "snapshot-expiration", "orphan-files"]), "staged-files"]:
-        store, catalog = at_random(random, 0.15, hits), at_random(random, 0.15, hits)
-        with struck.store.rising(store), struck.catalog.rising(catalog), suppress(JobFailedError):
+        store, catalog = random_faults(random, 0.15, hits), random_faults(random, 0.15, hits)
+        with faulty.store.injecting(store), faulty.catalog.injecting(catalog), suppress(JobFailedError):
             table.job(job)
         watch.compare(job)
         table.job(job)
@@ -81,22 +83,25 @@ if FULL:
 
 @pytest.mark.parametrize("death", DEATHS, ids=lambda death: "-".join(str(part) for part in death if part))
 def test_killed_job_does_no_harm(
-    lived: Callable[[str], tuple[History, Watch]], struck: Struck, tmp_path: Path, death: tuple[str, str, str, int]
+    aged_table: Callable[[str], tuple[TableHistory, FileComparison]],
+    faulty: FaultyWarehouse,
+    tmp_path: Path,
+    death: tuple[str, str, str, int],
 ) -> None:
     job, where, line, nth = death
-    history, watch = lived(f"dying_{uuid.uuid4().hex[:8]}")
+    history, watch = aged_table(f"dying_{uuid.uuid4().hex[:8]}")
     table, before = history.table, rows(history)
     if job == "staged-files":
         table.job("orphan-files")
         table.now += 2 * DAY
-    (tmp_path / "catalog.json").write_text(struck.config.to_json())
-    command = [sys.executable, str(Path(__file__).parent / "dying_job.py"), str(tmp_path / "catalog.json")]
+    (tmp_path / "catalog.json").write_text(faulty.config.to_json())
+    command = [sys.executable, str(Path(__file__).parent / "killed_job.py"), str(tmp_path / "catalog.json")]
     command += [f"maintained.{table.table.name}", table.policy.model_dump_json(), job, table.now.isoformat()]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "begins\n"
-        storm = struck.store if where == "store" else struck.catalog
-        with storm.rising(killing(lambda: os.killpg(process.pid, signal.SIGKILL), nth, line)):
+        storm = faulty.store if where == "store" else faulty.catalog
+        with storm.injecting(kill_at_request(lambda: os.killpg(process.pid, signal.SIGKILL), nth, line)):
             process.wait()
         died = process.stdout.read() == ""
     assert died or line == "", f"no {line} among {storm.lines}"

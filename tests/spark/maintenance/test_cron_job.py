@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from guarded import Gate, serving
+from authenticating_proxy import AuthenticatingProxy, serving
 from lakewright.kubernetes import maintenance_manifests as manifests
 from lakewright.kubernetes.jobs_identity import JobsSecret, PodIdentity
 from lakewright.kubernetes.runtimes import catalog_files
@@ -20,29 +20,29 @@ from lakewright_sandbox.runtime.state import Sandbox
 from lakewright_spark.catalog import CatalogConfig
 from lakewright_spark.catalog.auth import ClientCredentialsAuth
 
-from .conftest import made_warehouse
+from .conftest import create_warehouse
 
 SECRET = JobsSecret(name="lakekeeper-jobs", key="client-secret")
 SECRETS = {"lakekeeper-jobs": {"client-secret": "s3cr3t"}}
 
 
 @pytest.fixture
-def gate(sandbox: Sandbox) -> Iterator[Gate]:
-    with serving(Gate(sandbox.lakekeeper.endpoint)) as standing:
-        yield standing
+def proxy(sandbox: Sandbox) -> Iterator[AuthenticatingProxy]:
+    with serving(AuthenticatingProxy(sandbox.lakekeeper.endpoint)) as running:
+        yield running
 
 
 @pytest.mark.parametrize("reference", ["env:JOBS_SECRET", "file:/var/run/secrets/lakekeeper/secret"])
 def test_rendered_command_succeeds(
-    sandbox: Sandbox, catalog_config: CatalogConfig, gate: Gate, tmp_path: Path, reference: str
+    sandbox: Sandbox, catalog_config: CatalogConfig, proxy: AuthenticatingProxy, tmp_path: Path, reference: str
 ) -> None:
-    warehouse = made_warehouse(
+    warehouse = create_warehouse(
         sandbox, catalog_config, f"cron-{uuid.uuid4().hex[:6]}", sandbox.aws.endpoint, {"type": "hard"}
     )
     auth = ClientCredentialsAuth(
-        kind="client-credentials", token_url=gate.token_url, client_id="job", client_secret=reference
+        kind="client-credentials", token_url=proxy.token_url, client_id="job", client_secret=reference
     )
-    given = {"uri": gate.catalog_uri, "auth": auth, "warehouses": [warehouse]}
+    given = {"uri": proxy.catalog_uri, "auth": auth, "warehouses": [warehouse]}
     catalog = catalog_config.model_copy(update=given)
     tenant = _tenant()
     assert tenant.maintenance
@@ -54,7 +54,7 @@ def test_rendered_command_succeeds(
     done = _run(pod, {rendered[1]["metadata"]["name"]: rendered[1]["data"]}, tmp_path)
     # The warehouse has no tables but maintenance's own, which are not counted: no JVM is started.
     assert (done.returncode, done.stdout) == (0, "0 tables: nothing is due\n"), done.stderr
-    assert gate.grants, "the credential was shown"
+    assert proxy.grants, "the credential was shown"
 
 
 def _tenant() -> TenantSpec:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from fault_proxy import unavailable
 from lakewright_spark.catalog import CatalogConfig
 from lakewright_spark.errors import JobFailedError
 from lakewright_spark.maintenance.table.facts import table_facts
@@ -16,20 +17,19 @@ from lakewright_spark.maintenance.table.iceberg import IcebergTable
 from lakewright_spark.maintenance.table.metadata import Metadata
 from lakewright_spark.policies.model import JOBS
 from lakewright_spark.pyiceberg_client.catalog import open_catalog
-from storm import refusal
 
-from .conftest import DAY, Maintained, Struck
-from .histories import History
+from .conftest import DAY, FaultyWarehouse, Maintained
+from .table_history import TableHistory
 
 pytestmark = pytest.mark.spark
 
 FULL_ONLY = pytest.mark.skipif(not os.environ.get("LAKEWRIGHT_FULL"), reason="ten seconds each: test-all")
-Made = Callable[..., Maintained]
+CreateTable = Callable[..., Maintained]
 
 
 @pytest.mark.parametrize("version", [pytest.param(1, marks=FULL_ONLY), pytest.param(2, marks=FULL_ONLY), 3])
-def test_tables_of_every_format_version(made: Made, version: int) -> None:
-    table = made(
+def test_tables_of_every_format_version(create_table: CreateTable, version: int) -> None:
+    table = create_table(
         f"format_{version}",
         "(file_path string, partition int, pos date) USING iceberg PARTITIONED BY (days(pos), partition) "
         f"TBLPROPERTIES ('format-version'='{version}')",
@@ -59,8 +59,8 @@ def test_tables_of_every_format_version(made: Made, version: int) -> None:
     assert sorted(table.column(f"SELECT {row_ids} FROM THIS")) == before
 
 
-def test_statistics_of_old_partitions_and_staged_files(made: Made) -> None:
-    table = made("repartitioned", "(n int) USING iceberg PARTITIONED BY (n)")
+def test_statistics_of_old_partitions_and_staged_files(create_table: CreateTable) -> None:
+    table = create_table("repartitioned", "(n int) USING iceberg PARTITIONED BY (n)")
     table.do("INSERT INTO THIS VALUES (1), (2)")
     table.do("ALTER TABLE THIS DROP PARTITION FIELD n")
     table.do("INSERT INTO THIS VALUES (3)")
@@ -68,7 +68,7 @@ def test_statistics_of_old_partitions_and_staged_files(made: Made) -> None:
     kept = f"SELECT partition FROM results.ops.partition_statistics WHERE table_name = '{table.table}'"
     assert {json.loads(text).get("n") for text in table.column(kept)} == {1, 2, None}
 
-    staged = made("staged", "(n int) USING iceberg TBLPROPERTIES ('write.wap.enabled'='true')")
+    staged = create_table("staged", "(n int) USING iceberg TBLPROPERTIES ('write.wap.enabled'='true')")
     table.spark.conf.set("spark.wap.id", "audit")
     try:
         staged.do("INSERT INTO THIS VALUES (1)")
@@ -79,21 +79,21 @@ def test_statistics_of_old_partitions_and_staged_files(made: Made) -> None:
     assert found.all_bytes > 0
 
 
-def test_commit_rolled_back_by_another_writer_succeeded(made: Made) -> None:
-    table = made("gone_back", "(n int) USING iceberg")
+def test_commit_rolled_back_by_another_writer_succeeded(create_table: CreateTable) -> None:
+    table = create_table("gone_back", "(n int) USING iceberg")
     for number in range(2):
         table.do(f"INSERT INTO THIS VALUES ({number})")
     opened = IcebergTable.open(table.spark, table.table)
     first = opened.java.currentSnapshot().parentId()
 
-    class Overtaken:
+    class RolledBackRewrite:
         """Manifests rewritten; somebody rolls back before the answer is looked at."""
 
         def __init__(self) -> None:
             one = opened.jvm.com.google.common.base.Functions.constant("all")
             self.change = opened.java.rewriteManifests().clusterBy(one)
 
-        def set(self, key: str, value: str) -> Overtaken:
+        def set(self, key: str, value: str) -> RolledBackRewrite:
             self.change.set(key, value)
             return self
 
@@ -101,11 +101,13 @@ def test_commit_rolled_back_by_another_writer_succeeded(made: Made) -> None:
             self.change.commit()
             opened.java.manageSnapshots().rollbackTo(first).commit()
 
-    assert opened.commit(Overtaken())["manifests-replaced"] == "2"
+    assert opened.commit(RolledBackRewrite())["manifests-replaced"] == "2"
 
 
-def test_backup_contains_all_deleted_rows(made: Made, tenant: CatalogConfig, monkeypatch: pytest.MonkeyPatch) -> None:
-    table = made("logged", "(day string, n int) USING iceberg PARTITIONED BY (day)")
+def test_backup_contains_all_deleted_rows(
+    create_table: CreateTable, tenant: CatalogConfig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = create_table("logged", "(day string, n int) USING iceberg PARTITIONED BY (day)")
     table.do("INSERT INTO THIS VALUES ('2020-01-01', 1)")
     table.allow(retention={"keep": 1, "column": "day", "pattern": "", "backup": True})
     late = pa.table({"day": ["2020-01-02"], "n": pa.array([2], pa.int32())})
@@ -134,30 +136,30 @@ def test_backup_contains_all_deleted_rows(made: Made, tenant: CatalogConfig, mon
     assert {path for path in table.objects() if "/.backup/" in path} == before, "of what was not deleted there is none"
 
 
-def test_files_that_cannot_be_deleted_are_reported(made: Made, struck: Struck) -> None:
-    table = made("undeleted", "(n int) USING iceberg", "struck")
+def test_files_that_cannot_be_deleted_are_reported(create_table: CreateTable, faulty: FaultyWarehouse) -> None:
+    table = create_table("undeleted", "(n int) USING iceberg", "struck")
     for number in range(2):
         table.do(f"INSERT OVERWRITE THIS VALUES ({number})")
-    with struck.store.rising(lambda line, passed_on: refusal() if "?delete" in line else passed_on()):
+    with faulty.store.injecting(lambda line, forward: unavailable() if "?delete" in line else forward()):
         done = table.job("snapshot-expiration")
     assert (done.snapshots, done.data_files, done.files_left) == (1, 0, True)
     assert "some of 3 files could not be deleted" in done.reason
     assert table.job("orphan-files").candidates == 3
 
 
-def test_files_are_kept_if_backups_cannot_be_listed(made: Made, struck: Struck) -> None:
-    table = made("unlisted", "(n int) USING iceberg", "struck")
+def test_files_are_kept_if_backups_cannot_be_listed(create_table: CreateTable, faulty: FaultyWarehouse) -> None:
+    table = create_table("unlisted", "(n int) USING iceberg", "struck")
     for number in range(2):
         table.do(f"INSERT OVERWRITE THIS VALUES ({number})")
     listings: list[str] = []
 
-    def refuse_listings(line: str, passed_on: Callable[[], Any]) -> Any:
+    def refuse_listings(line: str, forward: Callable[[], Any]) -> Any:
         if "list-type=2" not in line:
-            return passed_on()
+            return forward()
         listings.append(line)
-        return refusal()
+        return unavailable()
 
-    with struck.store.rising(refuse_listings):
+    with faulty.store.injecting(refuse_listings):
         done = table.job("snapshot-expiration")
         assert (done.snapshots, done.data_files, done.files_left) == (1, 0, True)
         assert listings
@@ -166,8 +168,8 @@ def test_files_are_kept_if_backups_cannot_be_listed(made: Made, struck: Struck) 
     assert listings == [], "nothing was to expire"
 
 
-def test_properties_are_parsed_as_iceberg_does(made: Made, tenant: CatalogConfig) -> None:
-    table = made("aged", "(n int) USING iceberg TBLPROPERTIES ('history.expire.max-ref-age-ms'='1')")
+def test_properties_are_parsed_as_iceberg_does(create_table: CreateTable, tenant: CatalogConfig) -> None:
+    table = create_table("aged", "(n int) USING iceberg TBLPROPERTIES ('history.expire.max-ref-age-ms'='1')")
     table.do("INSERT INTO THIS VALUES (1)")
     table.do("ALTER TABLE THIS CREATE TAG kept RETAIN 365 DAYS")
     table.do("INSERT INTO THIS VALUES (2)")
@@ -185,8 +187,10 @@ def test_properties_are_parsed_as_iceberg_does(made: Made, tenant: CatalogConfig
     assert table_facts(table.table, other(tenant, table)).keeps_garbage
 
 
-def test_branch_created_meanwhile_keeps_its_snapshots(made: Made, monkeypatch: pytest.MonkeyPatch) -> None:
-    table = made("branched", "(n int) USING iceberg")
+def test_branch_created_meanwhile_keeps_its_snapshots(
+    create_table: CreateTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = create_table("branched", "(n int) USING iceberg")
     for number in range(4):
         table.do(f"INSERT INTO THIS VALUES ({number})")
     line = table.column("SELECT snapshot_id FROM THIS.snapshots ORDER BY committed_at")
@@ -204,12 +208,12 @@ def test_branch_created_meanwhile_keeps_its_snapshots(made: Made, monkeypatch: p
 
 @FULL_ONLY
 def test_files_committed_before_the_deletion_are_kept(
-    made: Made, tenant: CatalogConfig, monkeypatch: pytest.MonkeyPatch
+    create_table: CreateTable, tenant: CatalogConfig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    table = made("late", "(n int) USING iceberg")
+    table = create_table("late", "(n int) USING iceberg")
     table.do("INSERT INTO THIS VALUES (1)")
     table.allow(orphan_files={"older_than_days": 1}, staged_files={"older_than_days": 1})
-    history = History(table, tenant)
+    history = TableHistory(table, tenant)
     history.begin()
     lost = table.lose("lost.parquet")
     assert table.job("orphan-files").new == 2

@@ -15,12 +15,12 @@ from .conftest import DAY, Maintained, denied
 
 pytestmark = pytest.mark.spark
 
-Made = Callable[..., Maintained]
+CreateTable = Callable[..., Maintained]
 
 
 class TestRetention:
-    def test_expired_partitions_are_deleted(self, made: Made) -> None:
-        table = made("events", "(ts timestamp, n int) USING iceberg PARTITIONED BY (days(ts))")
+    def test_expired_partitions_are_deleted(self, create_table: CreateTable) -> None:
+        table = create_table("events", "(ts timestamp, n int) USING iceberg PARTITIONED BY (days(ts))")
         table.do("INSERT INTO THIS SELECT timestamp'2026-01-01 12:00:00' + make_interval(0,0,0,id), id FROM range(5)")
         table.allow(retention={"keep": 2, "column": "ts", "backup": True})
         table.now = table.now.replace(year=2026, month=1, day=5, hour=9)
@@ -46,16 +46,16 @@ class TestRetention:
         data = {path for path in before if "/data/" in path}
         assert data <= left.keys()
 
-    def test_text_column_is_compared_by_pattern(self, made: Made) -> None:
-        table = made("logs", "(day string, n int) USING iceberg PARTITIONED BY (day)")
+    def test_text_column_is_compared_by_pattern(self, create_table: CreateTable) -> None:
+        table = create_table("logs", "(day string, n int) USING iceberg PARTITIONED BY (day)")
         table.do("INSERT INTO THIS VALUES ('20251231', 1), ('20260101', 2), (NULL, 3)")
         table.now = table.now.replace(year=2026, month=2, day=1)
         table.allow(retention={"keep": 1, "unit": "month", "column": "day", "pattern": "yyyyMMdd"})
         assert table.job("retention").rows == 1
         assert sorted(table.column("SELECT n FROM THIS")) == [2, 3]
 
-    def test_file_with_expired_and_current_rows(self, made: Made) -> None:
-        table = made("mixed", "(day string, n int) USING iceberg")
+    def test_file_with_expired_and_current_rows(self, create_table: CreateTable) -> None:
+        table = create_table("mixed", "(day string, n int) USING iceberg")
         table.do("INSERT INTO THIS SELECT /*+ COALESCE(1) */ * FROM VALUES ('2020-01-01', 1), ('2099-01-01', 2)")
         table.allow(retention={"keep": 1, "column": "day", "pattern": ""})
         with pytest.raises(JobFailedError, match=r"1 files hold rows before and after '"):
@@ -67,8 +67,8 @@ class TestRetention:
 
 
 class TestSnapshots:
-    def test_branches_and_tags_never_expire(self, made: Made) -> None:
-        table = made("history", "(n int) USING iceberg")
+    def test_branches_and_tags_never_expire(self, create_table: CreateTable) -> None:
+        table = create_table("history", "(n int) USING iceberg")
         for number in range(4):
             table.do(f"INSERT INTO THIS VALUES ({number})")
             if number == 0:
@@ -92,8 +92,8 @@ class TestSnapshots:
         assert table.column("SELECT n FROM THIS VERSION AS OF 'first'") == [0]
         assert sorted(table.column("SELECT n FROM THIS VERSION AS OF 'work'")) == [0, 1, 2, 3, 9]
 
-    def test_table_property_overrides_policy_age(self, made: Made) -> None:
-        table = made(
+    def test_table_property_overrides_policy_age(self, create_table: CreateTable) -> None:
+        table = create_table(
             "declared", "(n int) USING iceberg TBLPROPERTIES ('history.expire.max-snapshot-age-ms'='2592000000')"
         )
         for number in range(4):
@@ -106,11 +106,11 @@ class TestSnapshots:
         assert len(table.column("SELECT snapshot_id FROM THIS.snapshots")) == 1
 
     @pytest.mark.parametrize("mode", ["copy-on-write", "merge-on-read"])
-    def test_versions_keep_staged_writes(self, made: Made, mode: str) -> None:
+    def test_versions_keep_staged_writes(self, create_table: CreateTable, mode: str) -> None:
         """With delete files Spark's procedure expires, else Iceberg's library in the driver."""
         name = f"audited_{mode[:4]}"
         properties = f"'write.wap.enabled'='true', 'write.delete.mode'='{mode}'"
-        table = made(name, f"(n int) USING iceberg TBLPROPERTIES ({properties})")
+        table = create_table(name, f"(n int) USING iceberg TBLPROPERTIES ({properties})")
         table.do("INSERT INTO THIS SELECT /*+ COALESCE(1) */ id FROM range(3)")
         table.do("DELETE FROM THIS WHERE n = 1")
         table.spark.conf.set("spark.wap.id", "audit")
@@ -126,8 +126,8 @@ class TestSnapshots:
         table.do(f"CALL {table.table.warehouse}.system.publish_changes({table.table.argument}, 'audit')")
         assert sorted(table.column("SELECT n FROM THIS")) == [0, 0, 1, 2, 100]
 
-    def test_delete_files_expire_with_their_snapshots(self, made: Made) -> None:
-        table = made("marked", "(n int) USING iceberg TBLPROPERTIES ('write.delete.mode'='merge-on-read')")
+    def test_delete_files_expire_with_their_snapshots(self, create_table: CreateTable) -> None:
+        table = create_table("marked", "(n int) USING iceberg TBLPROPERTIES ('write.delete.mode'='merge-on-read')")
         table.do("INSERT INTO THIS SELECT /*+ COALESCE(1) */ id FROM range(3)")
         table.do("DELETE FROM THIS WHERE n = 1")
         assert table.job("statistics", dry_run=True).rows == 3
@@ -136,8 +136,8 @@ class TestSnapshots:
         assert (done.snapshots, done.data_files, done.delete_files) == (2, 1, 1)
         assert table.column("SELECT n FROM THIS") == [9]
 
-    def test_soft_deletion_keeps_files_unless_allowed(self, made: Made) -> None:
-        table = made("kept", "(n int) USING iceberg", warehouse="soft")
+    def test_soft_deletion_keeps_files_unless_allowed(self, create_table: CreateTable) -> None:
+        table = create_table("kept", "(n int) USING iceberg", warehouse="soft")
         for number in range(2):
             table.do(f"INSERT OVERWRITE THIS VALUES ({number})")
         before = table.objects()
@@ -156,8 +156,8 @@ class TestSnapshots:
 
 
 class TestOrphans:
-    def test_orphans_are_deleted_after_two_runs(self, made: Made) -> None:
-        table = made("lossy", "AS SELECT 1 AS n")
+    def test_orphans_are_deleted_after_two_runs(self, create_table: CreateTable) -> None:
+        table = create_table("lossy", "AS SELECT 1 AS n")
         lost = table.lose("lost.parquet")
         table.allow(orphan_files={"older_than_days": 1}, staged_files={"older_than_days": 2})
         later, table.now = table.now, table.now - 30 * DAY
@@ -176,8 +176,8 @@ class TestOrphans:
         assert before.keys() - table.objects().keys() == {lost}
         assert table.column("SELECT n FROM THIS") == [1]
 
-    def test_undeletable_files_stay_candidates(self, made: Made) -> None:
-        table = made("denied", "AS SELECT 1 AS n")
+    def test_undeletable_files_stay_candidates(self, create_table: CreateTable) -> None:
+        table = create_table("denied", "AS SELECT 1 AS n")
         names = ["gone.parquet", "kept-1.parquet", "kept-2.parquet"]
         gone, *kept = [table.lose(name) for name in names]
         table.allow(orphan_files={"older_than_days": 1}, staged_files={"older_than_days": 1})
@@ -194,8 +194,8 @@ class TestOrphans:
         assert not table.objects().keys() & {*kept}
         assert table.job("staged-files").deleted == 0, "nothing is a candidate any more"
 
-    def test_orphans_of_replicas_and_tables_without_gc(self, made: Made) -> None:
-        table = made("copied", "AS SELECT 1 AS n")
+    def test_orphans_of_replicas_and_tables_without_gc(self, create_table: CreateTable) -> None:
+        table = create_table("copied", "AS SELECT 1 AS n")
         table.lose("lost.parquet")
         table.allow(orphan_files={"older_than_days": 1}, replica=True)
         table.now += -30 * DAY + 2 * DAY
@@ -216,8 +216,8 @@ class TestLayout:
             {"strategy": "z-order", "columns": ["n", "k"]},
         ],
     )
-    def test_compaction_keeps_every_row(self, made: Made, policy: dict[str, Any]) -> None:
-        table = made("small", "(n int, k int) USING iceberg")
+    def test_compaction_keeps_every_row(self, create_table: CreateTable, policy: dict[str, Any]) -> None:
+        table = create_table("small", "(n int, k int) USING iceberg")
         for number in range(3):
             table.do(f"INSERT INTO THIS VALUES ({9 - number}, 1)")
         table.allow(compaction={"min_input_files": 4, **policy})
@@ -233,8 +233,8 @@ class TestLayout:
         with pytest.raises(PolicyRefusedError, match="no sort order"):
             table.job("compaction")
 
-    def test_manifests_and_statistics(self, made: Made) -> None:
-        table = made("counted", "(n int, k string) USING iceberg PARTITIONED BY (k)")
+    def test_manifests_and_statistics(self, create_table: CreateTable) -> None:
+        table = create_table("counted", "(n int, k string) USING iceberg PARTITIONED BY (k)")
         table.do("INSERT INTO THIS VALUES (1, 'a'), (2, 'b')")
         table.do("INSERT INTO THIS VALUES (3, 'a')")
         assert table.job("rewrite-manifests", dry_run=True).rewritten == 2
@@ -252,7 +252,7 @@ class TestLayout:
         assert operations == ["append", "append", "replace"]
 
 
-def test_missing_table(made: Made) -> None:
-    table = made("there", "AS SELECT 1 AS n")
+def test_missing_table(create_table: CreateTable) -> None:
+    table = create_table("there", "AS SELECT 1 AS n")
     with pytest.raises(NoSuchResultError, match=r"table results.maintained.`no.thing` cannot be opened"):
         table.job("statistics", table=TableIdentifier("results", ("maintained",), "no.thing"))

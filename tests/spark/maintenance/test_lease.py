@@ -12,6 +12,7 @@ from typing import Any
 import httpx
 import pyarrow as pa
 import pytest
+from fault_proxy import FaultInjectingProxy
 from lakewright_sandbox.in_process import serving
 from lakewright_sandbox.runtime.state import Sandbox
 from lakewright_spark.catalog import CatalogConfig
@@ -24,7 +25,6 @@ from lakewright_spark.scheduler.restore import exclusive
 from lakewright_spark.scheduler.supervisor import Control
 from lakewright_spark.scheduler.table_claim import TableClaim
 from lakewright_spark.table_identifier import TableIdentifier
-from storm import Storm
 
 NOW = datetime(2026, 1, 10, 12, tzinfo=UTC)
 SECOND = timedelta(seconds=1)
@@ -159,7 +159,7 @@ class TestHeartbeat:
     """Renewals beside the work, on a catalog that stops to answer."""
 
     def test_blocked_renewal_ends_the_work_in_time(self, sandbox: Sandbox, tenant: CatalogConfig) -> None:
-        life, silent, over = timedelta(seconds=12), Storm(sandbox.lakekeeper.endpoint), threading.Event()
+        life, silent, over = timedelta(seconds=12), FaultInjectingProxy(sandbox.lakekeeper.endpoint), threading.Event()
 
         def hang(line: str, passed_on: Callable[[], httpx.Response]) -> httpx.Response:
             over.wait(60)
@@ -173,7 +173,7 @@ class TestHeartbeat:
                 one.take(datetime.now(UTC))
             first, control = other.expires_at, Control()
             heartbeat = Heartbeat([hung, other], control)
-            with silent.rising(hang):
+            with silent.injecting(hang):
                 heartbeat.start()
                 wait_for(lambda: "results" in control.lost)
                 assert datetime.now(UTC) < hung.expires_at, "while nobody else can have it"

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from jdbc_catalog import jdbc_catalog_config
 from lakewright_sandbox.runtime.state import Sandbox
 from lakewright_spark.catalog import CatalogConfig
 from lakewright_spark.pyiceberg_client.catalog import open_catalog
@@ -18,7 +19,6 @@ from lakewright_spark.scheduler.plan import WarehousePlan, asked_for, plan
 from lakewright_spark.scheduler.table_discovery import Filters
 from lakewright_spark.table_identifier import TableIdentifier
 from pyiceberg.catalog import Catalog
-from store import in_database
 
 ROWS = pa.table({"n": [1, 2, 3]})
 NOW = datetime.now(UTC)
@@ -26,7 +26,7 @@ NOW = datetime.now(UTC)
 
 @pytest.fixture
 def config(sandbox: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> CatalogConfig:
-    return in_database(sandbox, f"sqlite:///{tmp_path}/catalog.db", monkeypatch)
+    return jdbc_catalog_config(sandbox, f"sqlite:///{tmp_path}/catalog.db", monkeypatch)
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ from lakewright_spark.errors import JobFailedError
 from lakewright_spark.policies.model import JOBS, Job
 
 from .conftest import DAY, Maintained
-from .histories import MEANWHILE, STEPS, History, Watch
+from .table_history import MEANWHILE, STEPS, FileComparison, TableHistory
 
 pytestmark = pytest.mark.spark
 
@@ -58,21 +58,27 @@ _with_deletes = example(
 )
 @(_with_deletes if FULL else lambda test: test)
 def test_referenced_files_are_never_changed(
-    made: Callable[..., Maintained], tenant: CatalogConfig, steps: list[str], jobs: list[Job], meanwhile: list[str]
+    create_table: Callable[..., Maintained],
+    tenant: CatalogConfig,
+    steps: list[str],
+    jobs: list[Job],
+    meanwhile: list[str],
 ) -> None:
-    table = made(f"random_{next(_names)}", "(n int) USING iceberg TBLPROPERTIES ('write.delete.mode'='merge-on-read')")
+    table = create_table(
+        f"random_{next(_names)}", "(n int) USING iceberg TBLPROPERTIES ('write.delete.mode'='merge-on-read')"
+    )
     table.allow(
         history={"versions": 2},
         orphan_files={"older_than_days": 1},
         staged_files={"older_than_days": 1},
         compaction={"min_input_files": 2},
     )
-    history = History(table, tenant)
+    history = TableHistory(table, tenant)
     for number, step in enumerate(steps):
         history.take(step, number)
     refs = history.refs()
     rows = {ref: history.rows(ref) for ref in refs}
-    watch = Watch(history)
+    watch = FileComparison(history)
     history.begin()  # so old when jobs begin that it becomes a candidate: it is committed before its time is up
 
     # Files from now on are younger than the floor, those before are older; stores tell ages in whole seconds.

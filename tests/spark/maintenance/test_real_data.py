@@ -84,7 +84,7 @@ MILLIONS = pytest.param(readings, marks=pytest.mark.skipif(not FULL, reason="min
 
 @pytest.mark.parametrize("source", [flights, MILLIONS])
 def test_rows_and_sums_match_the_source_at_every_step(
-    made: Callable[..., Maintained],
+    create_table: Callable[..., Maintained],
     spark: SparkSession,
     tenant: CatalogConfig,
     tmp_path: Path,
@@ -102,7 +102,7 @@ def test_rows_and_sums_match_the_source_at_every_step(
     assert [record.execution for record in replaced.executions] == [1]
     _read_back(ResultReader(config), uri, expected)
 
-    table = made(source.__name__, f"({_columns(data.frame)}) USING iceberg PARTITIONED BY (months(ts))")
+    table = create_table(source.__name__, f"({_columns(data.frame)}) USING iceberg PARTITIONED BY (months(ts))")
     result = ResultFrames(spark, config, "results").read(uri)
     for part in range(PARTS):
         result.where(f"pmod(hash(ts), {PARTS}) = {part}").writeTo(table.sql).append()

@@ -22,7 +22,7 @@ from .conftest import DAY, Maintained, s3
 
 pytestmark = pytest.mark.spark
 
-Made = Callable[..., Maintained]
+CreateTable = Callable[..., Maintained]
 
 
 def delete_by_equality(table: Maintained, column: str, value: int, day: str) -> None:
@@ -47,8 +47,8 @@ def delete_by_equality(table: Maintained, column: str, value: int, day: str) -> 
 
 
 @pytest.mark.parametrize(("version", "kind"), [(2, "position"), (2, "equality"), (3, "vector")])
-def test_restore_brings_back_no_deleted_row(made: Made, version: int, kind: str) -> None:
-    table = made(
+def test_restore_brings_back_no_deleted_row(create_table: CreateTable, version: int, kind: str) -> None:
+    table = create_table(
         f"restored_{kind}",
         "(day string, n int) USING iceberg PARTITIONED BY (day) "
         f"TBLPROPERTIES ('format-version'='{version}', 'write.delete.mode'='merge-on-read')",
@@ -86,7 +86,7 @@ def test_restore_brings_back_no_deleted_row(made: Made, version: int, kind: str)
         restore.restore(table.spark, table.table, name)
 
 
-class Kept:
+class SharedSession:
     """The session of the tests, which a restore does not stop."""
 
     def __init__(self, spark: SparkSession) -> None:
@@ -99,12 +99,12 @@ class Kept:
         """Leave it to the tests."""
 
 
-def test_restore_is_recorded_and_can_be_stopped(made: Made, tenant: CatalogConfig) -> None:
-    table = made("restored_on_record", "(day string, n int) USING iceberg PARTITIONED BY (day)")
+def test_restore_is_recorded_and_can_be_stopped(create_table: CreateTable, tenant: CatalogConfig) -> None:
+    table = create_table("restored_on_record", "(day string, n int) USING iceberg PARTITIONED BY (day)")
     table.do("INSERT INTO THIS VALUES ('2020-01-01', 1), ('2099-01-01', 9)")
     table.allow(retention={"keep": 1, "column": "day", "pattern": "", "backup": True})
     name = table.job("retention").manifest.rpartition("/")[2]
-    spark: Any = Kept(table.spark)
+    spark: Any = SharedSession(table.spark)
 
     def restored(start_spark: Callable[[], Any], control: Control) -> restore.Restored:
         return RestoreRun(tenant, table.table, name, start_spark, control, warn=pytest.fail).run()
@@ -129,8 +129,8 @@ def test_restore_is_recorded_and_can_be_stopped(made: Made, tenant: CatalogConfi
     assert recorded()[-1][0] is RunState.FAILED
 
 
-def test_backup_without_delete_files_is_refused(made: Made) -> None:
-    table = made("restored_before", "(day string, n int) USING iceberg PARTITIONED BY (day)")
+def test_backup_without_delete_files_is_refused(create_table: CreateTable) -> None:
+    table = create_table("restored_before", "(day string, n int) USING iceberg PARTITIONED BY (day)")
     bucket, prefix = table.place
     old = {"file_count": 1, "files": [f"s3://{bucket}/{prefix}data/a.parquet"]}
     s3(table.sandbox).put_object(

@@ -33,43 +33,43 @@ from lakewright_spark.scheduler.table_claim import TableClaim
 from lakewright_spark.table_identifier import TableIdentifier
 from pyspark.sql import SparkSession
 
-from .scheduling import Place, endless
+from .scheduling import ScheduledNamespace, endless
 
 pytestmark = pytest.mark.spark
 
 
 @pytest.fixture
-def place(tenant: CatalogConfig, spark: SparkSession) -> Iterator[Place]:
+def scheduled(tenant: CatalogConfig, spark: SparkSession) -> Iterator[ScheduledNamespace]:
     name = f"sched_{uuid.uuid4().hex[:8]}"
     for namespace in (name, f"{name}.deep"):
         spark.sql(f"CREATE NAMESPACE results.{namespace}")
-    yield Place(tenant.for_warehouses(["results"]), spark, name)
+    yield ScheduledNamespace(tenant.for_warehouses(["results"]), spark, name)
     for namespace in (f"{name}.deep", name):
         for row in spark.sql(f"SHOW TABLES IN results.{namespace}").collect():
             spark.sql(f"DROP TABLE results.{namespace}.{row.tableName}")
         spark.sql(f"DROP NAMESPACE results.{namespace}")
 
 
-def test_due_jobs_run_once_and_are_recorded(place: Place) -> None:
-    place.table("small")
-    place.table("deep.inner", files=1)
+def test_due_jobs_run_once_and_are_recorded(scheduled: ScheduledNamespace) -> None:
+    scheduled.table("small")
+    scheduled.table("deep.inner", files=1)
     seen: list[RunRecord] = []
-    dry = place.maintenance(dry_run=True).run()
+    dry = scheduled.maintenance(dry_run=True).run()
     assert dry.error() is None
     assert {run.state for run in dry.runs.values()} == {RunState.SUCCEEDED}
-    assert place.recorded() == [], "a dry run leaves nothing"
-    outcome = place.maintenance(observers=[seen.append]).run()
+    assert scheduled.recorded() == [], "a dry run leaves nothing"
+    outcome = scheduled.maintenance(observers=[seen.append]).run()
     assert outcome.error() is None
     done = {(run.table.name, run.job) for run in outcome.in_state(RunState.SUCCEEDED)}
     always = {"orphan-files", "statistics"}
     assert done == {("small", job) for job in {*always, "compaction"}} | {("inner", job) for job in always}
-    assert {run.id: run.state for run in place.recorded()} == {run.id: run.state for run in outcome.runs.values()}
+    assert {run.id: run.state for run in scheduled.recorded()} == {run.id: run.state for run in outcome.runs.values()}
     for name in ("small", "inner"):
         began = [run.job for run in seen if run.table.name == name and run.state is RunState.RUNNING]
         assert began == sorted(began, key=JOBS.index), "each table's jobs in their order"
-    compacted = next(run for run in place.recorded() if run.job == "compaction")
+    compacted = next(run for run in scheduled.recorded() if run.job == "compaction")
     assert (compacted.metrics["rewritten"], compacted.metrics["added"]) == (6, 1)
-    again = place.maintenance(clock=lambda: datetime.now(UTC) + timedelta(minutes=1)).run()
+    again = scheduled.maintenance(clock=lambda: datetime.now(UTC) + timedelta(minutes=1)).run()
     assert again.runs == {}, "and nothing of it is due again"
 
 
@@ -83,7 +83,7 @@ def endless_orphan_files(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(jobs, "RUNS", runs)
 
 
-class Clock:
+class JumpingClock:
     """Goes on by itself, and by two hours once a run of this job has begun."""
 
     def __init__(self, job: Job) -> None:
@@ -97,7 +97,7 @@ class Clock:
             self.ahead = timedelta(hours=2)
 
 
-class Stops:
+class ActionAtStart:
     """An observer that does something once a run of this job has begun."""
 
     def __init__(self, job: Job, action: threading.Event | Lease) -> None:
@@ -117,38 +117,40 @@ def states(outcome_runs: dict[str, RunRecord]) -> dict[tuple[str, str], tuple[st
     return {(run.table.name, run.job): (run.state.value, run.reason) for run in outcome_runs.values()}
 
 
-def test_job_past_its_time_limit_is_cancelled(place: Place, endless_orphan_files: None) -> None:
-    place.table("one", files=1)
+def test_job_past_its_time_limit_is_cancelled(scheduled: ScheduledNamespace, endless_orphan_files: None) -> None:
+    scheduled.table("one", files=1)
     limits = Limits(task_timeout=timedelta(seconds=1))
-    outcome = place.maintenance(jobs=TWO, limits=limits).run()
+    outcome = scheduled.maintenance(jobs=TWO, limits=limits).run()
     found = states(outcome.runs)
     assert found["one", "orphan-files"] == ("CANCELLED", "it passed its time-out of 0:00:01")
     assert found["one", "statistics"][0] in {"SUCCEEDED", "CANCELLED"}
     error = outcome.error()
     assert isinstance(error, MaintenanceFailedError)
     assert "orphan-files of results" in str(error)
-    assert states({run.id: run for run in place.recorded()}) == found
+    assert states({run.id: run for run in scheduled.recorded()}) == found
 
 
-def test_deadline_cancels_running_and_skips_queued_jobs(place: Place, endless_orphan_files: None) -> None:
-    place.table("one", files=1)
-    place.table("two", files=1)
-    clock = Clock("orphan-files")
+def test_deadline_cancels_running_and_skips_queued_jobs(
+    scheduled: ScheduledNamespace, endless_orphan_files: None
+) -> None:
+    scheduled.table("one", files=1)
+    scheduled.table("two", files=1)
+    clock = JumpingClock("orphan-files")
     limits = Limits(parallel=1, deadline=datetime.now(UTC) + timedelta(hours=1))
-    outcome = place.maintenance(jobs=TWO, limits=limits, observers=[clock], clock=clock.now).run()
+    outcome = scheduled.maintenance(jobs=TWO, limits=limits, observers=[clock], clock=clock.now).run()
     found = states(outcome.runs)
     assert {state for state, _ in found.values()} == {"CANCELLED"}
     assert found["one", "orphan-files"][1].startswith("the deadline, ")
     assert found["two", "statistics"][1].startswith("not begun: the deadline, ")
     assert isinstance(outcome.error(), DeadlineError)
-    assert {run.state for run in place.recorded()} == {RunState.CANCELLED}
+    assert {run.state for run in scheduled.recorded()} == {RunState.CANCELLED}
 
 
-def test_stop_request_lets_running_jobs_finish(place: Place) -> None:
-    place.table("one", files=1)
+def test_stop_request_lets_running_jobs_finish(scheduled: ScheduledNamespace) -> None:
+    scheduled.table("one", files=1)
     control = Control()
-    told = Stops("orphan-files", control.ended)
-    outcome = place.maintenance(jobs=TWO, control=control, observers=[told]).run()
+    told = ActionAtStart("orphan-files", control.ended)
+    outcome = scheduled.maintenance(jobs=TWO, control=control, observers=[told]).run()
     found = states(outcome.runs)
     assert found["one", "orphan-files"][0] == "SUCCEEDED"
     assert found["one", "statistics"] == ("CANCELLED", "not begun: the process was told to end")
@@ -156,35 +158,37 @@ def test_stop_request_lets_running_jobs_finish(place: Place) -> None:
 
 
 @pytest.mark.parametrize("twice", [False, True])
-def test_second_stop_request_cancels_running_jobs(place: Place, endless_orphan_files: None, twice: bool) -> None:
-    place.table("one", files=1)
+def test_second_stop_request_cancels_running_jobs(
+    scheduled: ScheduledNamespace, endless_orphan_files: None, twice: bool
+) -> None:
+    scheduled.table("one", files=1)
     control = Control()
     if twice:
         control.at_once.set()
-    told = Stops("orphan-files", control.ended)
+    told = ActionAtStart("orphan-files", control.ended)
     limits = Limits(grace=timedelta(hours=1) if twice else timedelta(seconds=1))
-    outcome = place.maintenance(jobs=TWO, control=control, observers=[told], limits=limits).run()
+    outcome = scheduled.maintenance(jobs=TWO, control=control, observers=[told], limits=limits).run()
     assert states(outcome.runs)["one", "orphan-files"] == ("CANCELLED", "the process was told to end")
 
 
-def test_second_runner_is_refused(place: Place) -> None:
-    place.table("one", files=1)
-    other = Lease(place.config, "results", open_catalog(place.config, "results"), "other/1/aa")
+def test_second_runner_is_refused(scheduled: ScheduledNamespace) -> None:
+    scheduled.table("one", files=1)
+    other = Lease(scheduled.config, "results", open_catalog(scheduled.config, "results"), "other/1/aa")
     other.take(datetime.now(UTC))
     try:
         with pytest.raises(LeaseHeldError, match="maintained by other/1/aa"):
-            place.maintenance(jobs=ONE).run()
+            scheduled.maintenance(jobs=ONE).run()
     finally:
         other.release(datetime.now(UTC))
-    assert place.recorded() == []
-    assert place.maintenance(jobs=ONE).run().counts() == {"SUCCEEDED": 1}
+    assert scheduled.recorded() == []
+    assert scheduled.maintenance(jobs=ONE).run().counts() == {"SUCCEEDED": 1}
 
 
-class JobBeside:
+class ParallelJob:
     """A job on table `two` that begins once orphan files of `one` are looked for, which lasts until it has ended."""
 
-    def __init__(self, place: Place) -> None:
-        self.place, self.ended = place, threading.Event()
+    def __init__(self, scheduled: ScheduledNamespace) -> None:
+        self.scheduled, self.ended = scheduled, threading.Event()
         self.counts: dict[str, int] = {}
         self.thread = threading.Thread(target=self._run)
 
@@ -196,20 +200,20 @@ class JobBeside:
         return Metrics(dry_run=dry_run)
 
     def _run(self) -> None:
-        table = TableIdentifier("results", (self.place.name,), "two")
-        plan = asked_for(self.place.config, table, "statistics", registry=None, now=datetime.now(UTC))
+        table = TableIdentifier("results", (self.scheduled.name,), "two")
+        plan = asked_for(self.scheduled.config, table, "statistics", registry=None, now=datetime.now(UTC))
         try:
-            self.counts = self.place.maintenance(asked=WarehousePlan("results", (plan,), {})).run().counts()
+            self.counts = self.scheduled.maintenance(asked=WarehousePlan("results", (plan,), {})).run().counts()
         finally:
             self.ended.set()
 
 
-def test_manual_job_runs_beside_maintain(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    place.table("one", files=1)
-    place.table("two", files=1)
-    beside = JobBeside(place)
+def test_manual_job_runs_beside_maintain(scheduled: ScheduledNamespace, monkeypatch: pytest.MonkeyPatch) -> None:
+    scheduled.table("one", files=1)
+    scheduled.table("two", files=1)
+    beside = ParallelJob(scheduled)
     monkeypatch.setattr(jobs, "RUNS", {**jobs.RUNS, "orphan-files": beside.orphan_files})
-    outcome = place.maintenance(jobs=TWO, limits=Limits(parallel=1)).run()
+    outcome = scheduled.maintenance(jobs=TWO, limits=Limits(parallel=1)).run()
     beside.thread.join()
     assert beside.counts == {"SUCCEEDED": 1}
     assert outcome.error() is None
@@ -221,19 +225,19 @@ def test_manual_job_runs_beside_maintain(place: Place, monkeypatch: pytest.Monke
     }
 
 
-def test_maintain_skips_a_claimed_table(place: Place) -> None:
-    place.table("one", files=1)
-    place.table("two", files=1)
-    catalog = open_catalog(place.config, "results")
-    table = TableIdentifier("results", (place.name,), "two")
+def test_maintain_skips_a_claimed_table(scheduled: ScheduledNamespace) -> None:
+    scheduled.table("one", files=1)
+    scheduled.table("two", files=1)
+    catalog = open_catalog(scheduled.config, "results")
+    table = TableIdentifier("results", (scheduled.name,), "two")
     uuid_of_two = str(catalog.load_table(table.within).metadata.table_uuid)
-    job = TableClaim(place.config, table, uuid_of_two, catalog, "job/1/aa")
+    job = TableClaim(scheduled.config, table, uuid_of_two, catalog, "job/1/aa")
     job.take(datetime.now(UTC))
     try:
-        outcome = place.maintenance(jobs=ONE).run()
-        asked = asked_for(place.config, table, "statistics", registry=None, now=datetime.now(UTC))
+        outcome = scheduled.maintenance(jobs=ONE).run()
+        asked = asked_for(scheduled.config, table, "statistics", registry=None, now=datetime.now(UTC))
         with pytest.raises(LeaseHeldError, match="maintained by job/1/aa"):
-            place.maintenance(asked=WarehousePlan("results", (asked,), {})).run()
+            scheduled.maintenance(asked=WarehousePlan("results", (asked,), {})).run()
     finally:
         job.release(datetime.now(UTC))
     assert outcome.error() is None
@@ -241,43 +245,46 @@ def test_maintain_skips_a_claimed_table(place: Place) -> None:
         ("one", "statistics"): ("SUCCEEDED", ""),
         ("two", "statistics"): ("SKIPPED", "not begun: job/1/aa works on this table"),
     }
-    assert place.maintenance(jobs=ONE, table=re.compile("two")).run().counts() == {"SUCCEEDED": 1}
+    assert scheduled.maintenance(jobs=ONE, table=re.compile("two")).run().counts() == {"SUCCEEDED": 1}
 
 
-def test_runs_of_a_live_job_are_not_closed(place: Place) -> None:
-    place.table("one", files=1)
-    catalog, now = open_catalog(place.config, "results"), datetime.now(UTC)
-    table = TableIdentifier("results", (place.name,), "elsewhere")
-    job = TableClaim(place.config, table, uuid.uuid4().hex, catalog, "job/1/aa")
+def test_runs_of_a_live_job_are_not_closed(scheduled: ScheduledNamespace) -> None:
+    scheduled.table("one", files=1)
+    catalog, now = open_catalog(scheduled.config, "results"), datetime.now(UTC)
+    table = TableIdentifier("results", (scheduled.name,), "elsewhere")
+    job = TableClaim(scheduled.config, table, uuid.uuid4().hex, catalog, "job/1/aa")
     job.take(now)
     run = RunRecord(runner="job/1/aa", table=table, table_uuid=job.uuid, job="statistics", queued_at=now)
     job_runs.append(catalog, [dataclasses.replace(run, state=RunState.RUNNING, started_at=now)], now)
-    place.maintenance(jobs=ONE).run()
-    assert {one.state for one in place.recorded() if one.id == run.id} == {RunState.RUNNING}
+    scheduled.maintenance(jobs=ONE).run()
+    assert {one.state for one in scheduled.recorded() if one.id == run.id} == {RunState.RUNNING}
     job.release(now)
-    place.maintenance(jobs=ONE).run()
-    assert {one.state for one in place.recorded() if one.id == run.id} == {RunState.FAILED}
+    scheduled.maintenance(jobs=ONE).run()
+    assert {one.state for one in scheduled.recorded() if one.id == run.id} == {RunState.FAILED}
 
 
-def test_lost_lease_stops_the_work(place: Place, endless_orphan_files: None) -> None:
-    place.table("one", files=1)
-    other = Lease(place.config, "results", open_catalog(place.config, "results"), "other/1/aa")
-    thief = Stops("orphan-files", other)
+def test_lost_lease_stops_the_work(scheduled: ScheduledNamespace, endless_orphan_files: None) -> None:
+    scheduled.table("one", files=1)
+    other = Lease(scheduled.config, "results", open_catalog(scheduled.config, "results"), "other/1/aa")
+    thief = ActionAtStart("orphan-files", other)
     try:
-        outcome = place.maintenance(jobs=TWO, lease_life=timedelta(seconds=3), observers=[thief]).run()
+        outcome = scheduled.maintenance(jobs=TWO, lease_life=timedelta(seconds=3), observers=[thief]).run()
     finally:
         other.release(datetime.now(UTC))
     found = states(outcome.runs)
     assert found["one", "orphan-files"][0] == "CANCELLED"
     assert "taken by another" in found["one", "orphan-files"][1]
     assert isinstance(outcome.error(), LeaseLostError)
-    assert all(not run.state.ended for run in place.recorded()), "what became of it is the new holder's to say"
-    again = place.maintenance(jobs=ONE).run()
+    assert all(not run.state.ended for run in scheduled.recorded()), "what became of it is the new holder's to say"
+    again = scheduled.maintenance(jobs=ONE).run()
     assert again.counts() == {"SUCCEEDED": 1}
-    assert {run.state for run in place.recorded() if run.job == "orphan-files"} <= {RunState.FAILED, RunState.CANCELLED}
+    assert {run.state for run in scheduled.recorded() if run.job == "orphan-files"} <= {
+        RunState.FAILED,
+        RunState.CANCELLED,
+    }
 
 
-class Meanwhile:
+class ActionAfterPlanning:
     """An observer that changes a table once its first job has begun, and so after everything was planned."""
 
     def __init__(self, action: Callable[[], object]) -> None:
@@ -292,62 +299,64 @@ class Meanwhile:
 LOCK = '{"message": "audit", "since": "2026-01-01T00:00:00Z"}'
 
 
-def test_lock_set_after_planning(place: Place) -> None:
-    sql = place.table("one")
-    lock = Meanwhile(
-        lambda: place.spark.sql(f"ALTER TABLE {sql} SET TBLPROPERTIES ('lakewright.policy.lock' = '{LOCK}')")
+def test_lock_set_after_planning(scheduled: ScheduledNamespace) -> None:
+    sql = scheduled.table("one")
+    lock = ActionAfterPlanning(
+        lambda: scheduled.spark.sql(f"ALTER TABLE {sql} SET TBLPROPERTIES ('lakewright.policy.lock' = '{LOCK}')")
     )
-    outcome = place.maintenance(jobs=("compaction", "statistics"), observers=[lock]).run()
-    found = {run.job: (run.state, run.reason) for run in place.recorded()}
+    outcome = scheduled.maintenance(jobs=("compaction", "statistics"), observers=[lock]).run()
+    found = {run.job: (run.state, run.reason) for run in scheduled.recorded()}
     assert found["compaction"] == (RunState.SKIPPED, "locked since 2026-01-01T00:00:00+00:00: audit")
     assert found["statistics"][0] is RunState.SUCCEEDED, "it changes nothing"
     assert outcome.error() is None
-    assert place.spark.sql(f"SELECT count(*) FROM {sql}.files").collect()[0][0] == 6
+    assert scheduled.spark.sql(f"SELECT count(*) FROM {sql}.files").collect()[0][0] == 6
 
 
-def test_table_replaced_after_planning(place: Place) -> None:
-    sql = place.table("one")
+def test_table_replaced_after_planning(scheduled: ScheduledNamespace) -> None:
+    sql = scheduled.table("one")
 
     def replace() -> None:
-        place.spark.sql(f"ALTER TABLE {sql} RENAME TO {place.name}.first")
-        place.table("one")
+        scheduled.spark.sql(f"ALTER TABLE {sql} RENAME TO {scheduled.name}.first")
+        scheduled.table("one")
 
-    place.maintenance(jobs=("compaction", "statistics"), observers=[Meanwhile(replace)]).run()
-    runs = place.recorded()
+    scheduled.maintenance(jobs=("compaction", "statistics"), observers=[ActionAfterPlanning(replace)]).run()
+    runs = scheduled.recorded()
     assert {run.state for run in runs} == {RunState.SKIPPED}
     assert all(run.reason.startswith("another table has this name by now: expected UUID") for run in runs)
-    assert place.spark.sql(f"SELECT count(*) FROM {sql}.files").collect()[0][0] == 6
+    assert scheduled.spark.sql(f"SELECT count(*) FROM {sql}.files").collect()[0][0] == 6
 
 
-def test_policy_changed_after_planning(place: Place) -> None:
-    sql = place.table("one")
+def test_policy_changed_after_planning(scheduled: ScheduledNamespace) -> None:
+    sql = scheduled.table("one")
     policy = '{"min_input_files": 100}'
-    change = Meanwhile(
-        lambda: place.spark.sql(f"ALTER TABLE {sql} SET TBLPROPERTIES ('lakewright.policy.compaction' = '{policy}')")
+    change = ActionAfterPlanning(
+        lambda: scheduled.spark.sql(
+            f"ALTER TABLE {sql} SET TBLPROPERTIES ('lakewright.policy.compaction' = '{policy}')"
+        )
     )
-    place.maintenance(jobs=("compaction",), observers=[change]).run()
-    (run,) = place.recorded()
+    scheduled.maintenance(jobs=("compaction",), observers=[change]).run()
+    (run,) = scheduled.recorded()
     assert (run.state, run.metrics["rewritten"]) == (RunState.SUCCEEDED, 0)
 
 
-def test_manual_job_is_recorded(place: Place) -> None:
-    place.table("one", files=1)
-    table = TableIdentifier("results", (place.name,), "one")
+def test_manual_job_is_recorded(scheduled: ScheduledNamespace) -> None:
+    scheduled.table("one", files=1)
+    table = TableIdentifier("results", (scheduled.name,), "one")
 
     def asked(job: Job) -> RunRecord:
-        plan = asked_for(place.config, table, job, registry=None, now=datetime.now(UTC))
-        outcome = place.maintenance(asked=WarehousePlan("results", (plan,), {})).run()
+        plan = asked_for(scheduled.config, table, job, registry=None, now=datetime.now(UTC))
+        outcome = scheduled.maintenance(asked=WarehousePlan("results", (plan,), {})).run()
         (run,) = outcome.runs.values()
         return run
 
     first, again = asked("statistics"), asked("statistics")
-    assert {run.id: (run.state, run.metrics) for run in place.recorded()} == {
+    assert {run.id: (run.state, run.metrics) for run in scheduled.recorded()} == {
         run.id: (RunState.SUCCEEDED, run.metrics) for run in (first, again)
     }
     assert first.metrics["rows"] == 1
-    row = read(open_catalog(place.config, "results"))
+    row = read(open_catalog(scheduled.config, "results"))
     assert (row and row.holder) is None, "the lease is given back"
-    place.spark.sql(f"ALTER TABLE {table.sql} SET TBLPROPERTIES ('lakewright.policy.retention' = '{LOPSIDED}')")
+    scheduled.spark.sql(f"ALTER TABLE {table.sql} SET TBLPROPERTIES ('lakewright.policy.retention' = '{LOPSIDED}')")
     refused = asked("retention")
     assert (refused.state, type(refused.error)) == (RunState.FAILED, PolicyRefusedError)
 
@@ -355,45 +364,45 @@ def test_manual_job_is_recorded(place: Place) -> None:
 LOPSIDED = '{"keep": 1, "column": "nothing"}'
 
 
-def test_table_with_invalid_policy_is_skipped(place: Place) -> None:
-    place.table("one", files=1)
-    place.table("odd", files=1, rest="TBLPROPERTIES ('lakewright.policy.history' = '{\"versions\": 0}')")
-    outcome = place.maintenance(jobs=ONE).run()
+def test_table_with_invalid_policy_is_skipped(scheduled: ScheduledNamespace) -> None:
+    scheduled.table("one", files=1)
+    scheduled.table("odd", files=1, rest="TBLPROPERTIES ('lakewright.policy.history' = '{\"versions\": 0}')")
+    outcome = scheduled.maintenance(jobs=ONE).run()
     assert [table.name for table in outcome.problems] == ["odd"]
     assert [run.table.name for run in outcome.in_state(RunState.SUCCEEDED)] == ["one"]
     assert isinstance(outcome.error(), MaintenanceFailedError)
 
 
-def test_unreadable_table_does_not_stop_others(place: Place) -> None:
+def test_unreadable_table_does_not_stop_others(scheduled: ScheduledNamespace) -> None:
     """PyIceberg knows no type `variant`."""
-    place.table("one", files=1)
-    place.spark.sql(
-        f"CREATE TABLE results.{place.name}.odd (v variant) USING iceberg TBLPROPERTIES ('format-version' = '3')"
+    scheduled.table("one", files=1)
+    scheduled.spark.sql(
+        f"CREATE TABLE results.{scheduled.name}.odd (v variant) USING iceberg TBLPROPERTIES ('format-version' = '3')"
     )
-    outcome = place.maintenance(jobs=ONE).run()
+    outcome = scheduled.maintenance(jobs=ONE).run()
     assert [run.table.name for run in outcome.in_state(RunState.SUCCEEDED)] == ["one"]
-    (run,) = [run for run in place.recorded() if run.state is RunState.FAILED]
+    (run,) = [run for run in scheduled.recorded() if run.state is RunState.FAILED]
     assert (run.table.name, run.job) == ("odd", "plan")
     assert "its metadata cannot be read: " in run.reason
     assert isinstance(outcome.error(), MaintenanceFailedError)
 
 
-def test_statistics_of_several_tables_share_commits(place: Place) -> None:
+def test_statistics_of_several_tables_share_commits(scheduled: ScheduledNamespace) -> None:
     """Spark reads what the scheduler commits for its jobs, in the tables that Spark or the scheduler made."""
     for name in ("one", "two", "three"):
-        place.table(name, files=1)
-    place.maintenance(jobs=ONE, table=re.compile("three")).run()
+        scheduled.table(name, files=1)
+    scheduled.maintenance(jobs=ONE, table=re.compile("three")).run()
 
     def commits() -> int:
-        return place.spark.sql("SELECT count(*) FROM results.ops.table_statistics.snapshots").collect()[0][0]
+        return scheduled.spark.sql("SELECT count(*) FROM results.ops.table_statistics.snapshots").collect()[0][0]
 
     before = commits()
-    outcome = place.maintenance(jobs=ONE).run()
+    outcome = scheduled.maintenance(jobs=ONE).run()
     assert outcome.counts() == {"SUCCEEDED": 2}
     for kept in ("table_statistics", "partition_statistics", "commit_statistics"):
-        place.spark.catalog.refreshTable(f"results.ops.{kept}")
-        rows = place.spark.sql(
-            f"SELECT table_name FROM results.ops.{kept} WHERE table_name LIKE 'results.{place.name}.%'"
+        scheduled.spark.catalog.refreshTable(f"results.ops.{kept}")
+        rows = scheduled.spark.sql(
+            f"SELECT table_name FROM results.ops.{kept} WHERE table_name LIKE 'results.{scheduled.name}.%'"
         )
         assert sorted(row[0].rpartition(".")[2] for row in rows.collect()) == ["one", "three", "two"]
     assert commits() == before + 1

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import IO, Any
 
 import pytest
+from fault_proxy import random_faults
 from lakewright_spark.catalog import CatalogConfig
 from lakewright_spark.errors import LakewrightSparkError
 from lakewright_spark.policies.model import CompactionPolicy
@@ -27,11 +28,10 @@ from lakewright_spark.scheduler.lease import read
 from lakewright_spark.scheduler.outcome import Outcome
 from lakewright_spark.scheduler.run_log.records import RunState
 from pyspark.sql import SparkSession
-from storm import at_random
 
-from .conftest import DAY, Maintained, Struck
-from .histories import History, Watch
-from .scheduling import Place
+from .conftest import DAY, FaultyWarehouse, Maintained
+from .scheduling import ScheduledNamespace
+from .table_history import FileComparison, TableHistory
 
 pytestmark = pytest.mark.spark
 
@@ -44,10 +44,10 @@ SHARE = 0.05
 
 
 @pytest.fixture
-def place(tenant: CatalogConfig, spark: SparkSession) -> Iterator[Place]:
+def scheduled(tenant: CatalogConfig, spark: SparkSession) -> Iterator[ScheduledNamespace]:
     name = f"crash_{uuid.uuid4().hex[:8]}"
     spark.sql(f"CREATE NAMESPACE results.{name}")
-    yield Place(tenant.for_warehouses(["results"]), spark, name)
+    yield ScheduledNamespace(tenant.for_warehouses(["results"]), spark, name)
     for row in spark.sql(f"SHOW TABLES IN results.{name}").collect():
         spark.sql(f"DROP TABLE results.{name}.{row.tableName}")
     spark.sql(f"DROP NAMESPACE results.{name}")
@@ -56,11 +56,11 @@ def place(tenant: CatalogConfig, spark: SparkSession) -> Iterator[Place]:
 class Runner:
     """`lakewright-spark maintain` in a process group of its own."""
 
-    def __init__(self, place: Place, folder: Path, *words: str) -> None:
+    def __init__(self, scheduled: ScheduledNamespace, folder: Path, *words: str) -> None:
         config = folder / "catalog.json"
-        config.write_text(place.config.to_json())
+        config.write_text(scheduled.config.to_json())
         program = [sys.executable, "-m", "lakewright_spark.cli", "maintain", "--config", str(config)]
-        program += ["--namespace", place.name, "--lease", "5s", "--parallel", "2", *words]
+        program += ["--namespace", scheduled.name, "--lease", "5s", "--parallel", "2", *words]
         self.process = subprocess.Popen(
             program, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True
         )
@@ -105,106 +105,108 @@ class Runner:
         self.process.wait(60)
 
 
-def await_lease(place: Place) -> None:
+def await_lease(scheduled: ScheduledNamespace) -> None:
     """Returns as soon as the lease has expired."""
-    catalog = open_catalog(place.config, place.warehouse)
+    catalog = open_catalog(scheduled.config, scheduled.warehouse)
     give_up = time.monotonic() + 60
     while (row := read(catalog)) and row.held_against("next", datetime.now(UTC)):
         assert time.monotonic() < give_up, f"the lease of {row.holder} is stuck"
 
 
-def next_run(place: Place, **more: Any) -> Outcome:
+def next_run(scheduled: ScheduledNamespace, **more: Any) -> Outcome:
     """Of whoever comes next, as soon as the lease has expired."""
-    await_lease(place)
-    return place.maintenance(**more).run()
+    await_lease(scheduled)
+    return scheduled.maintenance(**more).run()
 
 
-def rows(place: Place, table: str) -> list[int]:
-    place.spark.catalog.refreshTable(table)
-    return sorted(row.n for row in place.spark.table(table).collect())
+def rows(scheduled: ScheduledNamespace, table: str) -> list[int]:
+    scheduled.spark.catalog.refreshTable(table)
+    return sorted(row.n for row in scheduled.spark.table(table).collect())
 
 
 @pytest.mark.timeout(120 + 120 * KILLS)
-def test_after_a_kill_the_next_run_finishes(place: Place, tmp_path: Path) -> None:
-    tables = [place.table(f"t{number}", files=FILES) for number in range(TABLES)]
+def test_after_a_kill_the_next_run_finishes(scheduled: ScheduledNamespace, tmp_path: Path) -> None:
+    tables = [scheduled.table(f"t{number}", files=FILES) for number in range(TABLES)]
     chance = random.Random(7)
     for _ in range(KILLS):
-        await_lease(place)
-        runner = Runner(place, tmp_path)
+        await_lease(scheduled)
+        runner = Runner(scheduled, tmp_path)
         try:
             runner.done(chance.randrange(1, 4))
         finally:
             runner.end(signal.SIGKILL)
         for table in tables:
-            place.spark.sql(f"INSERT INTO {table} VALUES (-1)")
-    outcome = next_run(place)
+            scheduled.spark.sql(f"INSERT INTO {table} VALUES (-1)")
+    outcome = next_run(scheduled)
     assert outcome.error() is None
-    left = [run for run in place.recorded() if not run.state.ended]
+    left = [run for run in scheduled.recorded() if not run.state.ended]
     assert left == [], "what the dead one left is closed"
-    lost = [run for run in place.recorded() if "died" in run.reason]
+    lost = [run for run in scheduled.recorded() if "died" in run.reason]
     assert lost, "and said to be lost"
     assert {run.state for run in lost} <= {RunState.FAILED, RunState.CANCELLED}
     for table in tables:
-        assert rows(place, table) == [*[-1] * KILLS, *range(FILES)]
+        assert rows(scheduled, table) == [*[-1] * KILLS, *range(FILES)]
         # By the last one, or by one that died before it said so.
-        (files,) = place.spark.sql(f"SELECT count(*) FROM {table}.files").collect()[0]
+        (files,) = scheduled.spark.sql(f"SELECT count(*) FROM {table}.files").collect()[0]
         assert files < CompactionPolicy().min_input_files, "compacted"
 
 
 @pytest.mark.skipif(not FULL, reason="a JVM of its own: test-all")
 @pytest.mark.parametrize("wish", [signal.SIGTERM, signal.SIGINT])
 def test_sigterm_finishes_running_jobs_and_releases_the_lease(
-    place: Place, tmp_path: Path, wish: signal.Signals
+    scheduled: ScheduledNamespace, tmp_path: Path, wish: signal.Signals
 ) -> None:
-    tables = [place.table(f"t{number}", files=FILES) for number in range(TABLES)]
-    runner = Runner(place, tmp_path)
+    tables = [scheduled.table(f"t{number}", files=FILES) for number in range(TABLES)]
+    runner = Runner(scheduled, tmp_path)
     runner.done(1)
     runner.process.send_signal(wish)
     code, said = runner.wait()
     assert (code, "the process was told to end" in said) == (14, True), said
     assert "Traceback" not in said
-    row = read(open_catalog(place.config, "results"))
+    row = read(open_catalog(scheduled.config, "results"))
     assert row is not None
     assert row.holder is None
-    assert {run.state for run in place.recorded()} <= {RunState.SUCCEEDED, RunState.CANCELLED}
-    assert next_run(place).error() is None
+    assert {run.state for run in scheduled.recorded()} <= {RunState.SUCCEEDED, RunState.CANCELLED}
+    assert next_run(scheduled).error() is None
     for table in tables:
-        assert rows(place, table) == list(range(FILES))
+        assert rows(scheduled, table) == list(range(FILES))
 
 
 @pytest.mark.skipif(not FULL, reason="a JVM of its own: test-all")
-def test_death_of_spark_leaves_no_run_open(place: Place, tmp_path: Path) -> None:
-    tables = [place.table(f"t{number}", files=FILES) for number in range(TABLES)]
-    runner = Runner(place, tmp_path)
+def test_death_of_spark_leaves_no_run_open(scheduled: ScheduledNamespace, tmp_path: Path) -> None:
+    tables = [scheduled.table(f"t{number}", files=FILES) for number in range(TABLES)]
+    runner = Runner(scheduled, tmp_path)
     runner.done(1)
     os.kill(runner.spark(), signal.SIGKILL)
     code, said = runner.wait()
     assert (code in {1, 12}, "Traceback" in said) == (True, False), said
-    row = read(open_catalog(place.config, "results"))
+    row = read(open_catalog(scheduled.config, "results"))
     assert row is not None
     assert row.holder is None
-    found = place.recorded()
+    found = scheduled.recorded()
     assert [run for run in found if not run.state.ended] == []
     assert [run for run in found if run.state in {RunState.FAILED, RunState.CANCELLED}]
-    assert place.maintenance().run().error() is None
+    assert scheduled.maintenance().run().error() is None
     for table in tables:
-        assert rows(place, table) == list(range(FILES))
+        assert rows(scheduled, table) == list(range(FILES))
 
 
 @pytest.mark.timeout(1200 if FULL else 240)
 @pytest.mark.parametrize("seed", range(6 if FULL else 1))
-def test_once_a_storm_is_over_the_next_run_finishes(made: Callable[..., Maintained], struck: Struck, seed: int) -> None:
+def test_once_a_storm_is_over_the_next_run_finishes(
+    create_table: Callable[..., Maintained], faulty: FaultyWarehouse, seed: int
+) -> None:
     """The store and the catalog fail for everybody: leases, records, plans and jobs."""
     names = [f"stormy_{seed}_{number}" for number in range(3 if FULL else 1)]
-    watches = [_lived(made, struck, name) for name in names]
+    watches = [_create_aged_table(create_table, faulty, name) for name in names]
     before = [{ref: one.history.rows(ref) for ref in one.history.refs()} for one in watches]
-    place = Place(struck.config, watches[0].history.table.spark, "maintained", "struck")
+    scheduled = ScheduledNamespace(faulty.config, watches[0].history.table.spark, "maintained", "struck")
     only, chance, hits, said = re.compile(rf"stormy_{seed}_.*"), random.Random(seed), list[str](), list[str]()
     now = datetime.now(UTC) + 30 * DAY
     for _ in range(5 if FULL else 1):
-        store, catalog = at_random(chance, SHARE, hits), at_random(chance, SHARE, hits)
-        with struck.store.rising(store), struck.catalog.rising(catalog):
-            struck_one = place.maintenance(table=only, clock=lambda at=now: at, lease_life=LEASE, record_every=0.5)
+        store, catalog = random_faults(chance, SHARE, hits), random_faults(chance, SHARE, hits)
+        with faulty.store.injecting(store), faulty.catalog.injecting(catalog):
+            struck_one = scheduled.maintenance(table=only, clock=lambda at=now: at, lease_life=LEASE, record_every=0.5)
             try:
                 outcome = struck_one.run()
             except LakewrightSparkError as error:
@@ -217,18 +219,18 @@ def test_once_a_storm_is_over_the_next_run_finishes(made: Callable[..., Maintain
     assert hits, "there was a storm"
     assert all(said), "what failed says why"
     for _ in range(3 if FULL else 1):  # what the first makes unreferenced, the second finds, and the third deletes
-        assert next_run(place, table=only, clock=lambda at=now: at).error() is None
+        assert next_run(scheduled, table=only, clock=lambda at=now: at).error() is None
         now += 2 * DAY
-    assert [run for run in place.recorded() if not run.state.ended] == []
+    assert [run for run in scheduled.recorded() if not run.state.ended] == []
     for watch, held in zip(watches, before, strict=True):
         watch.compare("maintain")
         assert {ref: watch.history.rows(ref) for ref in held} == held
         assert not FULL or watch.before.keys() == watch.referred, "what the storm left is gone in the end"
 
 
-def _lived(made: Callable[..., Maintained], struck: Struck, name: str) -> Watch:
+def _create_aged_table(create_table: Callable[..., Maintained], faulty: FaultyWarehouse, name: str) -> FileComparison:
     """A table with all that jobs deal in, and policies of its own."""
-    table = made(name, "(n int) USING iceberg", "struck")
+    table = create_table(name, "(n int) USING iceberg", "struck")
     policies = {
         "history": '{"versions": 2}',
         "orphan-files": '{"older_than_days": 1}',
@@ -236,10 +238,10 @@ def _lived(made: Callable[..., Maintained], struck: Struck, name: str) -> Watch:
         "compaction": '{"min_input_files": 2}',
     }
     for policy, text in policies.items():
-        PolicyTables(struck.config, "struck").set(table.table, policy, text)
-    history = History(table, struck.config)
+        PolicyTables(faulty.config, "struck").set(table.table, policy, text)
+    history = TableHistory(table, faulty.config)
     for number, step in enumerate(["append", "append", "overwrite", "tag", "branch", "append", "append", "fail"]):
         history.take(step, number)
-    watch = Watch(history)
+    watch = FileComparison(history)
     watch.look()
     return watch

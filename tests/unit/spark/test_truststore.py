@@ -12,7 +12,7 @@ from lakewright_spark.errors import ConfigMissingError
 from lakewright_spark.session.truststore import PASSWORD, made_from
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "spark"))
-from certificates import make
+from certificates import create_certificates
 
 pytestmark = pytest.mark.skipif(shutil.which("keytool") is None, reason="needs Java")
 
@@ -27,7 +27,7 @@ def test_truststore_has_java_and_custom_authorities(tmp_path: Path) -> None:
     parts = []
     for name in ("one", "two"):
         (tmp_path / name).mkdir()
-        parts.append(make(tmp_path / name)[0].read_text())
+        parts.append(create_certificates(tmp_path / name)[0].read_text())
     bundle.write_text("\n".join(parts))
     store = made_from(bundle)
     listed = subprocess.run(

@@ -1,4 +1,4 @@
-"""A gate before the sandbox catalog: it asks for tokens, may speak TLS, can be told to fail, and gives tokens."""
+"""A proxy of the sandbox catalog that requires tokens, issues them, and optionally uses TLS or fails."""
 
 from __future__ import annotations
 
@@ -20,23 +20,25 @@ HOP_BY_HOP = {"connection", "content-length", "transfer-encoding", "content-enco
 
 
 def token(seconds: float, **claims: Any) -> str:
-    """A JWT that ends so many seconds from now."""
+    """Return a JWT that expires in this number of seconds."""
     return jwt.encode({"sub": "job", "exp": int(time.time() + seconds), **claims}, KEY, algorithm="HS256")
 
 
-class Gate:
-    """Passes on what carries a token that is good now. `token_url` gives such tokens to client `job` (`secret`)."""
+class AuthenticatingProxy:
+    """Forwards requests with a valid token. `token_url` issues such tokens to client `job` with `secret`."""
 
-    def __init__(self, behind: str, *, life: int = 3600, project_needed: bool = False, secret: str = "s3cr3t") -> None:
-        self.behind, self.life, self.secret = behind, life, secret
-        self.project_needed = project_needed
-        """Refuse requests without `x-project-id`, as a server does with OPENID_ROLES_CLAIM and no default project."""
+    def __init__(
+        self, upstream: str, *, life: int = 3600, requires_project: bool = False, secret: str = "s3cr3t"
+    ) -> None:
+        self.upstream, self.life, self.secret = upstream, life, secret
+        self.requires_project = requires_project
+        """Refuse requests without `x-project-id`, as a server with OPENID_ROLES_CLAIM and no default project does."""
         self.paths: list[str] = []
-        """The paths of the requests for the catalog that were passed on, in their order."""
+        """Paths of the forwarded catalog requests, in order."""
         self.status: int | None = None
-        """Answer everything with this status, as a server in trouble does."""
+        """Respond to every catalog request with this status."""
         self.tokens: list[str | None] = []
-        """The tokens that requests for the catalog carried, in their order."""
+        """Tokens of the catalog requests, in order."""
         self.grants: list[Mapping[str, Any]] = []
         self.http = httpx.Client(timeout=60)
         self.endpoint = ""
@@ -61,14 +63,14 @@ class Gate:
         except jwt.InvalidTokenError as error:
             problem = {"code": 401, "type": "AuthenticationFailed", "message": str(error)}
             return httpx.Response(401, json={"error": problem})
-        if self.project_needed and not headers.get("x-project-id"):
+        if self.requires_project and not headers.get("x-project-id"):
             problem = {"code": 400, "type": "MissingProjectId", "message": f"{method} {path} names no project"}
             return httpx.Response(400, json={"error": problem})
         self.paths.append(path.partition("?")[0])
         kept = {k: v for k, v in headers.items() if k.lower() not in HOP_BY_HOP} | {"Host": headers["Host"]}
         if self.endpoint.startswith("https"):
             kept["X-Forwarded-Proto"] = "https"
-        return self.http.request(method, self.behind + path, headers=kept, content=body)
+        return self.http.request(method, self.upstream + path, headers=kept, content=body)
 
     def _grant(self, headers: Mapping[str, str], body: bytes) -> httpx.Response:
         form = {key: values[0] for key, values in parse_qs(body.decode()).items()}
@@ -81,8 +83,8 @@ class Gate:
 
 
 @contextmanager
-def serving(gate: Gate, certificate: Path | None = None) -> Iterator[Gate]:
-    """The gate on a port of its own; with a certificate (key in the same PEM file) by HTTPS."""
+def serving(proxy: AuthenticatingProxy, certificate: Path | None = None) -> Iterator[AuthenticatingProxy]:
+    """Run the proxy on a free port, over HTTPS with a certificate whose PEM file also has the key."""
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
@@ -93,7 +95,7 @@ def serving(gate: Gate, certificate: Path | None = None) -> Iterator[Gate]:
                 self.close_connection = True
                 return
             body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-            answer = gate.answer(self.command, self.path, self.headers, body)
+            answer = proxy.answer(self.command, self.path, self.headers, body)
             content = b"" if self.command == "HEAD" else answer.content
             self.send_response_only(answer.status_code)
             for key, value in answer.headers.items():
@@ -108,11 +110,11 @@ def serving(gate: Gate, certificate: Path | None = None) -> Iterator[Gate]:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(certificate)
         server.socket = context.wrap_socket(server.socket, server_side=True)
-    gate.endpoint = f"{'https' if certificate else 'http'}://127.0.0.1:{server.server_port}"
+    proxy.endpoint = f"{'https' if certificate else 'http'}://127.0.0.1:{server.server_port}"
     threading.Thread(target=server.serve_forever, daemon=True).start()
     try:
-        yield gate
+        yield proxy
     finally:
         server.shutdown()
         server.server_close()
-        gate.http.close()
+        proxy.http.close()

@@ -1,4 +1,4 @@
-"""A catalog in a database, with a bucket of its own in the sandbox's store."""
+"""A catalog in a database, with its own create_bucket in the sandbox's object store."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from lakewright_spark.catalog import CatalogConfig, CatalogWarehouse
 from lakewright_spark.catalog.auth import S3Keys
 
 
-def bucket(sandbox: Sandbox) -> str:
+def create_bucket(sandbox: Sandbox) -> str:
     name = f"kinds-{uuid.uuid4().hex[:8]}"
     admin = sandbox.admin
     boto3.client(
@@ -24,13 +24,13 @@ def bucket(sandbox: Sandbox) -> str:
     return name
 
 
-def in_database(sandbox: Sandbox, uri: str, monkeypatch: pytest.MonkeyPatch) -> CatalogConfig:
-    """A catalog as Texera has it without a catalog service: a database, and keys of the store by reference."""
+def jdbc_catalog_config(sandbox: Sandbox, uri: str, monkeypatch: pytest.MonkeyPatch) -> CatalogConfig:
+    """Return a configuration as Texera uses it without a catalog service: a database, and references to store keys."""
     monkeypatch.setenv("STORE_USER", sandbox.admin.access_key_id)
     monkeypatch.setenv("STORE_PASSWORD", sandbox.admin.secret_access_key.get_secret_value())
     warehouse = CatalogWarehouse(
         name="texera_iceberg",
-        location=f"s3://{bucket(sandbox)}/warehouse",
+        location=f"s3://{create_bucket(sandbox)}/warehouse",
         s3={
             "s3.endpoint": sandbox.aws.endpoint,
             "s3.region": sandbox.aws.region,

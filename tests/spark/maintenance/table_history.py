@@ -27,7 +27,7 @@ ROWS = pa.schema([pa.field("n", pa.int32())])
 
 
 @dataclass
-class History:
+class TableHistory:
     """A table with a second client, which knows nothing of jobs and of what Spark remembers."""
 
     table: Maintained
@@ -176,10 +176,10 @@ class History:
 
 
 @dataclass
-class Watch:
+class FileComparison:
     """Compares every byte before a job and after it."""
 
-    history: History
+    history: TableHistory
     before: dict[str, str] = field(default_factory=dict)
     referred: set[str] = field(default_factory=set)
 

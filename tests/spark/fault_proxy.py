@@ -1,0 +1,107 @@
+"""A proxy that refuses requests, loses responses, or kills the client at a chosen request."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from random import Random
+
+import httpx
+from starlette.types import Receive, Scope, Send
+
+Fault = Callable[[str, Callable[[], httpx.Response]], httpx.Response]
+"""Return the response to a request, given its line (`POST /bucket/?delete`) and a function that forwards it."""
+
+FRAMING = {b"connection", b"content-length", b"transfer-encoding", b"expect"}
+"""Request headers that do not apply once the body is read; no signature covers them."""
+
+ENCODED = {b"content-length", b"content-encoding", b"transfer-encoding", b"connection"}
+"""Response headers that do not apply once the body is read."""
+
+
+class FaultInjectingProxy:
+    """Forwards every request except while a fault is injected. `lines` are the requests since the last injection."""
+
+    def __init__(self, upstream: str) -> None:
+        self.upstream = upstream.rstrip("/")
+        self.http = httpx.Client(timeout=60, limits=httpx.Limits(max_connections=None), trust_env=False)
+        self.lines: list[str] = []
+        self._fault: Fault | None = None
+        self._lock = threading.Lock()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            return
+        body, more = b"", True
+        while more:
+            message = await receive()
+            body, more = body + message.get("body", b""), message.get("more_body", False)
+        answer = await asyncio.to_thread(self._answer, scope, body)
+        kept = [(k, v) for k, v in answer.headers.raw if k.lower() not in ENCODED or scope["method"] == "HEAD"]
+        await send({"type": "http.response.start", "status": answer.status_code, "headers": kept})
+        await send({"type": "http.response.body", "body": answer.content})
+
+    def _answer(self, scope: Scope, body: bytes) -> httpx.Response:
+        path = scope["raw_path"] + (b"?" + scope["query_string"] if scope["query_string"] else b"")
+        # A signature covers the original headers, including host and encoding.
+        kept = [(k, v) for k, v in scope["headers"] if k not in FRAMING]
+
+        def forward() -> httpx.Response:
+            return self.http.request(scope["method"], self.upstream + path.decode(), headers=kept, content=body)
+
+        line = f"{scope['method']} {path.decode()}"
+        with self._lock:
+            self.lines.append(line)
+            fault = self._fault
+        return fault(line, forward) if fault else forward()
+
+    @contextmanager
+    def injecting(self, fault: Fault) -> Iterator[None]:
+        """Apply a fault to every request until the block ends."""
+        self.lines.clear()
+        self._fault = fault
+        try:
+            yield
+        finally:
+            self._fault = None
+
+
+def unavailable(status: int = 503) -> httpx.Response:
+    """Return the response of an overloaded store or gateway."""
+    text = "<Error><Code>SlowDown</Code><Message>Please reduce your request rate.</Message></Error>"
+    return httpx.Response(status, headers={"Content-Type": "application/xml"}, text=text)
+
+
+def random_faults(random: Random, share: float, hits: list[str]) -> Fault:
+    """Return a fault that refuses this share of requests, half of them after they took effect (lost responses)."""
+    lock = threading.Lock()
+
+    def fault(line: str, forward: Callable[[], httpx.Response]) -> httpx.Response:
+        with lock:
+            is_hit, is_applied = random.random() < share, random.random() < 0.5
+        if not is_hit:
+            return forward()
+        hits.append(line)
+        if is_applied:
+            forward()
+        return unavailable(502 if is_applied else 503)
+
+    return fault
+
+
+def kill_at_request(kill: Callable[[], None], nth: int, line: str = "") -> Fault:
+    """Return a fault that calls `kill` at the nth request whose line contains a text, before it takes effect."""
+    lock, seen = threading.Lock(), [0]
+
+    def fault(asked: str, forward: Callable[[], httpx.Response]) -> httpx.Response:
+        with lock:
+            seen[0] += line in asked
+            due = line in asked and seen[0] >= nth
+        if not due:
+            return forward()
+        kill()
+        return unavailable()
+
+    return fault
