@@ -20,9 +20,10 @@ def run(operation: Operation, on_event: Callable[[EngineEvent], None]) -> Result
 
     Raises EngineError when it cannot begin: an unknown or locked stack, a wrong passphrase, an unsupported option.
     """
-    _prepare_key(operation)
     python = operation.project.python
-    with ForkServer(str(python) if python is not None else sys.executable) as forks:
+    interpreter = str(python) if python is not None else sys.executable
+    with ForkServer(interpreter, operation.project.working_directory) as forks:
+        _prepare_key(operation)
         # Half a second of imports, which reading or editing a stack's state and settings does not need; here they go
         # on beside those of the fork server.
         from lakewright_engine.engine import run as run_operation  # noqa: PLC0415

@@ -11,22 +11,47 @@ import json
 import os
 import socket
 import threading
+import signal
+import sys
+import traceback
 from collections.abc import Mapping
+from contextvars import ContextVar
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self, TextIO
+from typing import IO, Any, Protocol, Self, TextIO
 
 from lakewright_engine.model.errors import ProviderError
+from lakewright_engine.processes import forkserver_host
 from lakewright_engine.processes.child_process import ChildProcess, Line, popen
 
 _HOST = Path(__file__).with_name("forkserver_host.py")
 _START = "import runpy, sys; sys.argv = sys.argv[1:]; runpy.run_path(sys.argv[0], run_name='__main__')"
 
 
+@dataclass(frozen=True)
+class Preloaded:
+    """A process with one thread that has the SDK imported, so that it can fork the server off itself."""
+
+    path: list[str]
+    """`sys.path` of an interpreter that runs no script."""
+    own_descriptors: tuple[int, ...]
+    """Open files that the server must not keep."""
+
+
+preloaded: ContextVar[Preloaded | None] = ContextVar("preloaded", default=None)
+"""Set by a process that imported the SDK ahead."""
+
+
 class ForkServer:
     """One for a run. `start` may be called from any thread."""
 
-    def __init__(self, python: str) -> None:
-        """Begins importing the SDK in the background, with the interpreter `python`."""
+    def __init__(self, python: str, folder: Path) -> None:
+        """Begin importing the SDK in the background.
+
+        Args:
+            python: The interpreter.
+            folder: Where the program runs.
+        """
         ours, theirs = socket.socketpair()
         self._socket = ours
         self._lock = threading.Lock()
@@ -34,10 +59,16 @@ class ForkServer:
         self._pids: list[int] = []
         self._codes: dict[int, int] = {}
         self._gone = ""
+        own = preloaded.get()
+        self.is_own_interpreter = is_own_interpreter(python)
+        """Whether it runs the interpreter of this process, with the same packages."""
         with theirs:
-            # Unbuffered: its forks start no interpreter anew, and a provider says its port on a pipe.
-            command = [python, "-u", "-c", _START, str(_HOST), str(theirs.fileno()), str(os.getpid())]
-            self._process = popen(command, Path.cwd(), dict(os.environ), keep=(theirs.fileno(),))
+            if own and self.is_own_interpreter and threading.active_count() == 1 and not _has_shadows(folder):
+                self._process: _Process = ForkedServer(own, ours, theirs)
+            else:
+                # Unbuffered: its forks start no interpreter anew, and a provider says its port on a pipe.
+                command = [python, "-u", "-c", _START, str(_HOST), str(theirs.fileno()), str(os.getpid())]
+                self._process = popen(command, Path.cwd(), dict(os.environ), keep=(theirs.fileno(),))
         threading.Thread(target=self._listen, daemon=True, name="fork-server").start()
 
     def __enter__(self) -> Self:
@@ -95,6 +126,63 @@ class ForkServer:
         with self._changed:
             self._gone = errors.strip().rsplit("\n", 1)[-1] or "the process that starts others has ended"
             self._changed.notify_all()
+
+
+class _Process(Protocol):
+    """What is needed of the server's process."""
+
+    @property
+    def stderr(self) -> IO[str] | None: ...
+
+    def kill(self) -> None: ...
+
+    def wait(self) -> int: ...
+
+
+class ForkedServer:
+    """The server as a fork of this process."""
+
+    def __init__(self, own: Preloaded, ours: socket.socket, theirs: socket.socket) -> None:
+        parent = os.getpid()
+        error_read, error_write = os.pipe()
+        self._pid = os.fork()
+        if self._pid == 0:
+            try:
+                os.setsid()
+                nothing = os.open(os.devnull, os.O_RDWR)
+                for target, source in enumerate((nothing, nothing, error_write)):
+                    os.dup2(source, target)
+                for descriptor in (nothing, error_read, error_write, ours.fileno(), *own.own_descriptors):
+                    os.close(descriptor)
+                sys.path[:] = own.path
+                forkserver_host.reopen_output()
+                forkserver_host.main(theirs.fileno(), parent)
+                os._exit(0)
+            except BaseException:  # noqa: BLE001 - the end of a process: whatever it was is shown
+                traceback.print_exc()
+            finally:
+                os._exit(1)
+        os.close(error_write)
+        self.stderr = os.fdopen(error_read, errors="replace")
+
+    def kill(self) -> None:
+        """End the process at once."""
+        os.kill(self._pid, signal.SIGKILL)
+
+    def wait(self) -> int:
+        """Wait for the end of the process; return its wait status."""
+        return os.waitpid(self._pid, 0)[1]
+
+
+def is_own_interpreter(python: str) -> bool:
+    """Return whether an interpreter is the one of this process, with the same packages."""
+    return Path(python).parent.parent.resolve() == Path(sys.prefix).resolve()
+
+
+def _has_shadows(folder: Path) -> bool:
+    """Return whether a program's folder has modules that it could not import where others of that name are imported."""
+    loaded = {name.partition(".")[0] for name in sys.modules} - {"__main__"}
+    return any(name.partition(".")[0] in loaded for name in os.listdir(folder))
 
 
 class ForkedChild(ChildProcess):

@@ -11,6 +11,7 @@ import contextlib
 import ctypes
 import gc
 import importlib
+import io
 import json
 import os
 import runpy
@@ -51,6 +52,16 @@ def main(descriptor: int, parent: int) -> None:
             for one in descriptors:
                 os.close(one)
             requests.sendall(json.dumps({"pid": pid}).encode() + b"\n")
+
+
+def reopen_output() -> None:
+    """Make standard output and error those of an interpreter that was started with `-u`."""
+    for name, descriptor in (("stdout", 1), ("stderr", 2)):
+        raw = io.FileIO(descriptor, "w", closefd=False)
+        like = getattr(sys, name)
+        stream = io.TextIOWrapper(raw, like.encoding, like.errors, newline="\n", write_through=True)
+        setattr(sys, name, stream)
+        setattr(sys, f"__{name}__", stream)
 
 
 def _wake(_number: int, _frame: object) -> None:
@@ -145,11 +156,12 @@ def _execute(request: dict[str, Any]) -> int:
     sys.path.insert(0, request["cwd"])
     try:
         if "module" in request:
-            # Errors that a provider expects show as one line.
-            if request["env"].get("LAKEWRIGHT_DEBUG", "") in ("", "0"):
-                sys.tracebacklimit = 0
             sys.argv = [request["module"], *request["arguments"]]
-            _serve_at(request["address"])
+            if "address" in request:
+                # Errors that a provider expects show as one line.
+                if request["env"].get("LAKEWRIGHT_DEBUG", "") in ("", "0"):
+                    sys.tracebacklimit = 0
+                _serve_at(request["address"])
             runpy.run_module(request["module"], run_name="__main__", alter_sys=True)
         else:
             sys.argv = [request["script"], *request["arguments"]]

@@ -6,7 +6,6 @@ import importlib.util
 import ipaddress
 import json
 import os
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,9 +24,10 @@ _SANDBOX_PACKAGES = ("aws", "kubernetes")
 class Plugin:
     """A plugin that the engine can start."""
 
-    command: list[str]
     binary: Path | None = None
     """The installed file; None for the sandbox's providers."""
+    module: str = ""
+    """The module that the sandbox's provider is; it runs in this interpreter."""
 
 
 def find_plugin(package: str, inputs: Properties, *, in_sandbox: bool) -> Plugin:
@@ -43,13 +43,13 @@ def find_plugin(package: str, inputs: Properties, *, in_sandbox: bool) -> Plugin
         ProviderError: nothing is installed, and the sandbox has no provider for that package and configuration.
     """
     from_sandbox = package in _SANDBOX_PACKAGES and importlib.util.find_spec(_SANDBOX) is not None
-    sandbox = Plugin([sys.executable, "-m", f"{_SANDBOX}.providers", package])
+    sandbox = Plugin(module=f"{_SANDBOX}.providers")
     if from_sandbox and in_sandbox and not _reaches_cluster(package, inputs) and not _why_not_sandbox(package, inputs):
         return sandbox
     version = inputs.get("version")
     binary = _installed_plugin(package, version if isinstance(version, str) else "")
     if binary is not None:
-        return Plugin([str(binary)], binary)
+        return Plugin(binary)
     if not from_sandbox:
         raise ProviderError(
             f"no provider for the package {package!r}: install its plugin "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -165,12 +166,16 @@ class Registry:
         if plugin is None:
             request: dict[str, Any] = {"module": "pulumi.dynamic", "arguments": [engine], "address": address}
             return self._forks.start(request, self._program, env, self._output, name)
-        # As with the CLI, what an installed plugin prints is for its authors: users read what it logs.
-        on_line = self._output if plugin.binary is None or self._verbose else _ignore
-        listen = ["--address", address] if address else []
-        return StartedProcess(
-            parent_bound_command([*plugin.command, *listen, engine]), self._program, env, on_line, name
-        )
+        if plugin.binary is not None:
+            # As with the CLI, what an installed plugin prints is for its authors: users read what it logs.
+            on_line = self._output if self._verbose else _ignore
+            return StartedProcess(parent_bound_command([str(plugin.binary), engine]), self._program, env, on_line, name)
+        arguments = [package, "--address", address, engine]
+        if self._forks.is_own_interpreter:
+            request = {"module": plugin.module, "arguments": arguments}
+            return self._forks.start(request, self._program, env, self._output, name)
+        command = parent_bound_command([sys.executable, "-m", plugin.module, *arguments])
+        return StartedProcess(command, self._program, env, self._output, name)
 
     def _environment(self) -> dict[str, str]:
         return {**os.environ, **self.environment, "PULUMI_PROJECT": self._project, "PYTHONUNBUFFERED": "1"}

@@ -1,0 +1,154 @@
+"""Run a command in the project's warm process, as if it ran here: same output, exit code and signals."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import sys
+
+from lakewright.warm.address import Address, find_address, own_environment
+from lakewright.warm.messages import peer_user, receive, receive_all, send
+
+ENTRY = "lakewright.cli.app:run"
+"""What the warm process calls for a command."""
+
+_ANSWER_SECONDS = 3.0
+_PASSED_ON = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_STANDARD = (0, 1, 2)
+
+
+class Client:
+    """A command that may run in a warm process."""
+
+    def __init__(self, arguments: list[str], address: Address) -> None:
+        self._arguments = arguments
+        self._address = address
+        self._process = -1
+        """A descriptor of the process that runs the command."""
+
+    @classmethod
+    def for_command(cls, arguments: list[str]) -> Client | None:
+        """Return the client of a command; None for a command that always runs by itself."""
+        address = find_address(arguments)
+        if address is None or signal.pthread_sigmask(signal.SIG_BLOCK, []):
+            return None
+        return cls(arguments, address)
+
+    def run(self) -> int | None:
+        """Run the command in the warm process and return its exit code; None where it must run here."""
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
+            connection.settimeout(_ANSWER_SECONDS)
+            try:
+                connection.connect(self._address.socket)
+                if peer_user(connection) != os.geteuid():
+                    return None
+                ready, _ = receive(connection)
+            except FileNotFoundError:
+                return None
+            except OSError as error:
+                return _report_absence(str(error))
+            if ready is None:
+                return _report_absence("it ended")
+            if "pid" not in ready:  # it ends because its code is out of date
+                return None
+            connection.settimeout(None)
+            return self._hand_over(connection, ready["pid"])
+
+    def start_process(self) -> None:
+        """Start a warm process for the next command, unless one is running."""
+        import subprocess  # noqa: PLC0415 - slow to load, and loaded where a command has run here
+
+        if not os.path.isdir(self._address.root):  # noqa: PTH112
+            return
+        command = [sys.executable, "-P", "-m", "lakewright.warm.process", self._address.base, self._address.root, ENTRY]
+        descriptor = os.open(self._address.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        with os.fdopen(descriptor, "wb") as log:
+            process = subprocess.Popen(
+                command,
+                cwd="/",
+                env=own_environment(),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+        process.returncode = 0  # it outlives this process
+
+    def _hand_over(self, connection: socket.socket, pid: int) -> int | None:
+        try:
+            self._process = os.pidfd_open(pid)
+            request = self._request()
+        except OSError:
+            return None
+        before = {number: signal.getsignal(number) for number in (*_PASSED_ON, signal.SIGTSTP, signal.SIGCONT)}
+        try:
+            for number in _PASSED_ON:
+                if number is not signal.SIGHUP or before[number] is not signal.SIG_IGN:
+                    signal.signal(number, self._pass_on)
+            signal.signal(signal.SIGTSTP, self._stop)
+            signal.signal(signal.SIGCONT, self._pass_on)
+            send(connection, request, _STANDARD)
+            return self._wait(connection)
+        except OSError as error:  # before the command began: it has not been received as a whole
+            return _report_absence(str(error))
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+            os.close(self._process)
+
+    def _request(self) -> dict[str, object]:
+        for descriptor in _STANDARD:
+            os.fstat(descriptor)  # a closed one cannot be handed over
+        umask = os.umask(0o077)
+        os.umask(umask)
+        return {
+            "arguments": self._arguments,
+            "name": sys.argv[0],
+            "path": sys.path,
+            "folder": os.getcwd(),  # noqa: PTH109
+            "environment": dict(os.environ),
+            "umask": umask,
+            "unbuffered": sys.stdout.write_through,
+            "ignored": [number for number in range(1, signal.NSIG) if _is_ignored(number)],
+        }
+
+    def _wait(self, connection: socket.socket) -> int | None:
+        has_started = False
+        for message in receive_all(connection):
+            if "declined" in message:
+                return None
+            has_started = True
+            if "exit" in message:
+                return message["exit"]
+            if "signal" in message:
+                signal.signal(message["signal"], signal.SIG_DFL)
+                os.kill(os.getpid(), message["signal"])
+        if not has_started:
+            return _report_absence("it ended")
+        print("error: the process that ran this command was ended from outside; run the command again", file=sys.stderr)
+        return 1
+
+    def _pass_on(self, number: int, _frame: object) -> None:
+        try:
+            signal.pidfd_send_signal(self._process, number)
+        except ProcessLookupError:
+            pass
+
+    def _stop(self, _number: int, _frame: object) -> None:
+        """Stop both, as Ctrl-Z does; SIGCONT continues both."""
+        self._pass_on(signal.SIGSTOP, None)
+        os.kill(os.getpid(), signal.SIGSTOP)
+
+
+def _is_ignored(number: int) -> bool:
+    try:
+        return signal.getsignal(number) is signal.SIG_IGN
+    except ValueError:
+        return False
+
+
+def _report_absence(reason: str) -> None:
+    print(f"note: the warm process of this project does not answer ({reason}); continuing without it", file=sys.stderr)
+
+

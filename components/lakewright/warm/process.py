@@ -1,0 +1,242 @@
+"""The warm process: `python -P -m lakewright.warm.process BASE ROOT ENTRY`. It waits, and forks a child per command.
+
+A command's environment, words and open files reach only the child, so nothing of a caller stays here. It ends after
+some idle time, when a file that it imported changed, and when its socket or the project is removed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import gc
+import os
+import select
+import signal
+import socket
+import sys
+import time
+import traceback
+from pathlib import Path
+from typing import Any, NoReturn
+
+from lakewright.warm.address import IDLE, Address
+from lakewright.warm.freshness import Freshness
+from lakewright.warm.messages import peer_user, send
+from lakewright.warm.operation import run_operation
+from lakewright.warm.preload import FIRST, ImportReports, Preloader, is_single_threaded, read_names, write_names
+
+IDLE_SECONDS = 900
+MAX_PROCESSES = 4
+"""Warm processes of one user. The one that was used longest ago ends when there are more."""
+
+_TICK_SECONDS = 2
+_QUIET_SECONDS = 0.3
+"""Pause after a command before its modules are imported here, in seconds: the next one may follow at once."""
+
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+class WarmProcess:
+    """Listens for commands of one user in one project."""
+
+    def __init__(self, address: Address, entry: str, lock: int) -> None:
+        self._address = address
+        self._entry = entry
+        self._lock = lock
+        self._idle_seconds = float(os.environ.get(IDLE) or IDLE_SECONDS)
+        self._path = [*sys.path]
+        self._variables = dict(os.environ)
+        self._freshness = Freshness(time.time())
+        self._preloader = Preloader()
+        self._learned = dict.fromkeys(read_names(Path(address.modules)))
+        self._to_import: list[str] = []
+        self._children: dict[int, tuple[int, socket.socket]] = {}
+        """Descriptor of a connection -> process that serves it, and the connection."""
+        self._used = time.monotonic()
+        self._end = ""
+        """Why it ends; empty while it goes on."""
+
+    def serve(self) -> None:
+        """Import everything, then serve commands until there is a reason to end."""
+        for name in (*FIRST, *self._learned):
+            self._preloader.load(name)
+        self._settle()
+        self._reports, reports = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        finders: list[Any] = sys.meta_path
+        finders.insert(0, ImportReports(reports))
+        self._woken, self._wake = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        signal.set_wakeup_fd(self._wake, warn_on_full_buffer=False)
+        signal.signal(signal.SIGCHLD, lambda _number, _frame: None)
+        for number in _SIGNALS:
+            signal.signal(number, self._end_by_signal)
+        self._listener = _listen(self._address.socket)
+        own = _inode(self._address.socket)
+        _end_surplus(Path(self._address.socket))
+        print(f"ready with {len(sys.modules)} modules", flush=True)
+        while not self._end:
+            self._turn()
+            if not self._end and _inode(self._address.socket) != own:
+                self._end = "its socket was removed"
+        self._listener.close()
+        if _inode(self._address.socket) == own:
+            Path(self._address.socket).unlink(missing_ok=True)
+        print(f"ended: {self._end}", flush=True)
+        while self._children:
+            self._turn()
+
+    def _turn(self) -> None:
+        """Wait until something happens, and handle it."""
+        poll = select.poll()
+        poll.register(self._reports, select.POLLIN)
+        poll.register(self._woken, select.POLLIN)
+        if not self._end:
+            poll.register(self._listener, select.POLLIN)
+        for descriptor in self._children:
+            poll.register(descriptor, 0)  # hanging up is always reported
+        is_learning = bool(self._to_import) and not self._children
+        events = dict(poll.poll((_QUIET_SECONDS if is_learning else _TICK_SECONDS) * 1000))
+        if self._woken in events:
+            os.read(self._woken, 4096)
+        self._reap()
+        for descriptor in events.keys() & self._children.keys():
+            # The command was killed, and so is what runs for it.
+            os.kill(self._children[descriptor][0], signal.SIGKILL)
+        if self._reports in events:
+            self._to_import += os.read(self._reports, 65536).decode(errors="replace").split()
+        if self._end:
+            return
+        if self._listener.fileno() in events:
+            self._accept()
+        elif not events and is_learning:
+            self._learn()
+        elif not events and not self._children:
+            self._end = self._reason_to_end()
+
+    def _accept(self) -> None:
+        connection, _ = self._listener.accept()
+        with connection:
+            if peer_user(connection) != os.geteuid():
+                return
+            self._used = time.monotonic()
+            if change := self._freshness.find_change():
+                self._end = f"{change} changed"
+                with contextlib.suppress(OSError):
+                    send(connection, {"ends": self._end})
+                return
+            os.utime(self._address.socket)
+            self._fork(connection)
+
+    def _fork(self, connection: socket.socket) -> None:
+        # A signal for the child waits until the child has the caller's way to handle it.
+        signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
+        try:
+            pid = os.fork()
+            if pid == 0:
+                self._become_operation(connection)
+        finally:
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
+        kept = connection.dup()
+        self._children[kept.fileno()] = pid, kept
+
+    def _become_operation(self, connection: socket.socket) -> NoReturn:
+        try:
+            signal.set_wakeup_fd(-1)
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            for descriptor in (self._reports, self._woken, self._wake, self._lock):
+                os.close(descriptor)
+            self._listener.close()
+            for _, other in self._children.values():
+                other.close()
+            variables = {name: self._variables.get(name) for name in self._preloader.variables}
+            run_operation(connection, variables, self._entry, self._path)
+        except BaseException:  # noqa: BLE001 - the end of a process: whatever it was is in the log
+            traceback.print_exc()
+        finally:
+            os._exit(1)
+
+    def _reap(self) -> None:
+        """Forget children that have ended. One that was killed could not say so to its caller."""
+        for descriptor, (pid, connection) in [*self._children.items()]:
+            ended, status = os.waitpid(pid, os.WNOHANG)
+            if not ended:
+                continue
+            if os.WIFSIGNALED(status):
+                with contextlib.suppress(OSError):
+                    send(connection, {"signal": os.WTERMSIG(status)})
+            connection.close()
+            del self._children[descriptor]
+            self._used = time.monotonic()
+
+    def _learn(self) -> None:
+        """Import modules that commands have imported, for so long that a command hardly waits."""
+        until = time.monotonic() + _QUIET_SECONDS
+        while self._to_import and time.monotonic() < until:
+            name = self._to_import.pop(0)
+            if self._preloader.load(name):
+                self._learned[name] = None
+        if not self._to_import:
+            write_names(Path(self._address.modules), self._learned)
+            self._settle()
+
+    def _settle(self) -> None:
+        """Note the files of new modules, and keep them out of garbage collections: children share their memory."""
+        self._freshness.take()
+        gc.collect()
+        gc.freeze()
+        if not is_single_threaded():
+            self._end = "an imported module started a thread"
+
+    def _reason_to_end(self) -> str:
+        if time.monotonic() - self._used > self._idle_seconds:
+            return "no command came"
+        if not Path(self._address.root).is_dir():
+            return "the project was removed"
+        return ""
+
+    def _end_by_signal(self, number: int, _frame: object) -> None:
+        self._end = signal.Signals(number).name
+
+
+def _listen(file: str) -> socket.socket:
+    Path(file).unlink(missing_ok=True)
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    listener.bind(file)
+    listener.listen(64)
+    listener.setblocking(False)
+    return listener
+
+
+def _inode(file: str) -> int:
+    try:
+        return os.stat(file).st_ino  # noqa: PTH116
+    except OSError:
+        return -1
+
+
+def _end_surplus(own: Path) -> None:
+    """Remove the sockets that were used longest ago, which ends their processes."""
+    others: list[tuple[float, Path]] = []
+    for file in own.parent.glob("*.socket"):
+        with contextlib.suppress(OSError):
+            others.append((file.stat().st_mtime, file))
+    for _, file in sorted(others, reverse=True)[MAX_PROCESSES:]:
+        if file != own:
+            file.unlink(missing_ok=True)
+
+
+def main() -> None:
+    """Serve, unless another process already does at the same address."""
+    base, root, entry = sys.argv[1:]
+    address = Address(*os.path.split(base), root)
+    lock = os.open(address.lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return
+    os.umask(0o077)
+    os.truncate(address.log, 0)
+    WarmProcess(address, entry, lock).serve()
+
+
+if __name__ == "__main__":
+    main()
