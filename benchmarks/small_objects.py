@@ -32,7 +32,10 @@ def measure(ground: Ground) -> list[Row]:
             theirs.append(_run_cli(ground, program))
     reference = _least(theirs) if theirs else RECORDED
     note = f"the Pulumi CLI in turns, least of {ROUNDS}" if theirs else "reference recorded on another machine"
-    return [Row(f"300 objects: {verb}", seconds, reference[verb], TARGET, note=note) for verb, seconds in _least(ours).items()]
+    return [
+        Row(f"300 objects: {verb}", seconds, reference[verb], TARGET, note=note)
+        for verb, seconds in _least(ours).items()
+    ]
 
 
 def _run_embedded(ground: Ground, program: Path) -> Times:

@@ -8,13 +8,14 @@ import sys
 import traceback
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points, version
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, Any
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
 from lakewright.cli.errors import told
 from lakewright.cli.json_errors import JsonVerb
+from lakewright.warm import address
 
 COMMANDS = {
     "preview": ("lakewright.cli.commands.operations:preview", "Show what an update would change."),
@@ -66,13 +67,32 @@ def load_command(name: str) -> Any:
     place = COMMANDS[name][0] if name in COMMANDS else _plugged_in()[name].value
     module, _, attribute = place.partition(":")
     found: Any = getattr(import_module(module), attribute)
+    is_operation = place.startswith("lakewright.cli.commands.operations:")
     if not isinstance(found, typer.Typer):
         app = typer.Typer(add_completion=False)
-        app.command(name, cls=JsonVerb if place.startswith("lakewright.cli.commands.operations:") else None)(found)
+        app.command(name, cls=JsonVerb if is_operation else None)(found)
         found = app
     command = typer.main.get_command(found)
     command.name = name
+    if is_operation:
+        command.params += _warm_options()
     return command
+
+
+def _warm_options() -> list[Any]:
+    """Return the options that the command line reads before it loads a command."""
+
+    def options(
+        *,
+        no_warm: Annotated[
+            bool,
+            typer.Option(address.OPTION, expose_value=False, help="Neither use nor start the project's warm process."),
+        ] = False,
+    ) -> None: ...
+
+    app = typer.Typer(add_completion=False)
+    app.command()(options)
+    return typer.main.get_command(app).params
 
 
 def _plugged_in() -> dict[str, EntryPoint]:
@@ -103,7 +123,7 @@ def root(
     """One stack a tenant: from its S3 storage through a Lakekeeper warehouse to its Spark compute."""
 
 
-def run(arguments: list[str] | None = None) -> NoReturn:
+def run(arguments: list[str] | None = None) -> None:
     """Run the command line in this process and end it. An expected error is one message without a traceback."""
     gc.set_threshold(50_000, 20, 20)  # a short life, most of it imports: hardly anything is ever garbage
     command = typer.main.get_command(app)

@@ -3,8 +3,6 @@
 Imported at every start of `lakewright`, so it stays with what Python has loaded already or loads in a millisecond.
 """
 
-# ruff: noqa: PTH - pathlib takes longer to import than everything here
-
 from __future__ import annotations
 
 import hashlib
@@ -33,6 +31,13 @@ class Address:
     """The files of one warm process."""
 
     def __init__(self, folder: str, name: str, root: str) -> None:
+        """Name the files.
+
+        Args:
+            folder: The user's folder of sockets.
+            name: What the files begin with.
+            root: The project's folder.
+        """
         self.root = root
         """The project's folder."""
         base = os.path.join(folder, name)
@@ -127,7 +132,6 @@ def _key(root: str) -> str:
         sys.prefix,
         sys.version,
         tuple(sys.flags),
-        sys._xoptions,
         sys.warnoptions,
         sys.path[1:],
         environment,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import socket
@@ -22,6 +23,7 @@ class Client:
     """A command that may run in a warm process."""
 
     def __init__(self, arguments: list[str], address: Address) -> None:
+        """Take the words of a command and the address of its warm process."""
         self._arguments = arguments
         self._address = address
         self._process = -1
@@ -109,7 +111,7 @@ class Client:
             "folder": os.getcwd(),  # noqa: PTH109
             "environment": dict(os.environ),
             "umask": umask,
-            "unbuffered": sys.stdout.write_through,
+            "unbuffered": bool(getattr(sys.stdout, "write_through", False)),
             "ignored": [number for number in range(1, signal.NSIG) if _is_ignored(number)],
         }
 
@@ -130,10 +132,8 @@ class Client:
         return 1
 
     def _pass_on(self, number: int, _frame: object) -> None:
-        try:
+        with contextlib.suppress(ProcessLookupError):
             signal.pidfd_send_signal(self._process, number)
-        except ProcessLookupError:
-            pass
 
     def _stop(self, _number: int, _frame: object) -> None:
         """Stop both, as Ctrl-Z does; SIGCONT continues both."""
@@ -150,5 +150,3 @@ def _is_ignored(number: int) -> bool:
 
 def _report_absence(reason: str) -> None:
     print(f"note: the warm process of this project does not answer ({reason}); continuing without it", file=sys.stderr)
-
-

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import importlib
-import importlib.util
 import os
 import re
 import sys
@@ -67,6 +66,7 @@ class Preloader:
     """Imports modules, and keeps the names of the environment variables that were read meanwhile."""
 
     def __init__(self) -> None:
+        """Find out which packages may be imported ahead."""
         self.variables: set[str] = set()
         self._packages = importable_packages()
 
@@ -104,6 +104,7 @@ class ImportReports:
     """Finds no module: it reports the name of each one that a forked child imports, through a pipe."""
 
     def __init__(self, descriptor: int) -> None:
+        """Report to the pipe `descriptor`, but not what this very process imports."""
         self._descriptor = descriptor
         self._own = os.getpid()
 

@@ -40,6 +40,13 @@ class WarmProcess:
     """Listens for commands of one user in one project."""
 
     def __init__(self, address: Address, entry: str, lock: int) -> None:
+        """Prepare to serve.
+
+        Args:
+            address: Where to listen.
+            entry: The function that runs a command, `module:name`.
+            lock: Descriptor of the lock file that keeps a second process away.
+        """
         self._address = address
         self._entry = entry
         self._lock = lock

@@ -9,10 +9,10 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import socket
-import threading
 import signal
+import socket
 import sys
+import threading
 import traceback
 from collections.abc import Mapping
 from contextvars import ContextVar
@@ -182,7 +182,7 @@ def is_own_interpreter(python: str) -> bool:
 def _has_shadows(folder: Path) -> bool:
     """Return whether a program's folder has modules that it could not import where others of that name are imported."""
     loaded = {name.partition(".")[0] for name in sys.modules} - {"__main__"}
-    return any(name.partition(".")[0] in loaded for name in os.listdir(folder))
+    return any(entry.name.partition(".")[0] in loaded for entry in folder.iterdir())
 
 
 class ForkedChild(ChildProcess):
