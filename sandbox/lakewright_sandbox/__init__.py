@@ -1,1 +1,1 @@
-"""The sandbox: a laptop's stand-in for the cloud, for tests and the demo. Nothing in production imports it."""
+"""The sandbox: local stand-ins for the cloud, for tests and the demo. No production code imports it."""

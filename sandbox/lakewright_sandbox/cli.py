@@ -1,4 +1,4 @@
-"""`lakewright sandbox up | status | down`."""
+"""The commands `lakewright sandbox up`, `status` and `down`."""
 
 import json
 from pathlib import Path
@@ -14,10 +14,10 @@ from lakewright_sandbox.runtime.errors import SandboxError
 from lakewright_sandbox.runtime.state import Authz, Sandbox
 
 app = typer.Typer(
-    name="sandbox", add_completion=False, help="A laptop's stand-in for the cloud: S3, IAM, STS and a Lakekeeper."
+    name="sandbox", add_completion=False, help="Local stand-ins for the cloud: S3, IAM, STS and a Lakekeeper."
 )
 
-Dir = Annotated[Path, typer.Option("--dir", help="Where the sandbox keeps its data, keys and logs.")]
+Dir = Annotated[Path, typer.Option("--dir", help="Directory of the sandbox's data, keys and logs.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object, with the admin keys.")]
 
 
@@ -30,87 +30,88 @@ def up(
         str | None,
         typer.Option(
             envvar=DATABASE_VARIABLE,
-            help="SQLAlchemy URL for the catalog, such as postgresql+psycopg://…; kept. A password in it is safe in the"
-            " variable alone, or in PGPASSWORD or PGPASSFILE: everybody sees a command line.",
+            help="SQLAlchemy URL for the catalog, such as postgresql+psycopg://…; kept. Pass a password in the"
+            " variable, PGPASSWORD or PGPASSFILE: other users can see a command line.",
         ),
     ] = None,
     authz: Annotated[
         Authz | None,
-        typer.Option(help="Whether the catalog enforces grants (openfga), with tokens, or not (allowall); kept."),
+        typer.Option(help="Whether the catalog enforces grants (openfga, with tokens) or not (allowall); kept."),
     ] = None,
     auth: Annotated[
         lifecycle.Auth | None,
-        typer.Option(help="Whether the catalog asks for tokens of the sandbox's own identity provider; kept."),
+        typer.Option(help="Whether the catalog requires tokens of the sandbox's own identity provider; kept."),
     ] = None,
     version: Annotated[
         Version | None,
-        typer.Option(help="Lakekeeper version that the catalog plays (default: the newest release); kept."),
+        typer.Option(help="Lakekeeper version that the catalog emulates (default: the newest release); kept."),
     ] = None,
 ) -> None:
-    """Start the sandbox, or what is missing of it, and wait until it is healthy."""
+    """Start the sandbox, or those of its processes that do not run, and wait until it is healthy."""
     try:
         result = lifecycle.bring_up(
             directory, lifecycle.SandboxOptions(database=database, authz=authz, auth=auth, version=version)
         )
     except SandboxError as error:
-        raise _failed(error) from None
+        raise _fail(error) from None
     sandbox = result.sandbox
     if as_json:
         typer.echo(json.dumps(_with_keys(sandbox), indent=2))
         return
     if not result.started:
-        typer.echo(f"The sandbox in {sandbox.dir} is running already.")
+        typer.echo(f"The sandbox in {sandbox.dir} is already running.")
     elif "aws" not in result.started or "lakekeeper" not in result.started:
-        typer.echo(f"Restarted the {' and '.join(result.started)} half of the sandbox in {sandbox.dir}.")
+        typer.echo(f"Restarted {' and '.join(result.started)} of the sandbox in {sandbox.dir}.")
     else:
         typer.echo(f"The sandbox in {sandbox.dir} is up.")
-    _show_endpoints(sandbox)
+    _print_endpoints(sandbox)
 
 
 @app.command()
-def status(directory: Dir = lifecycle.DEFAULT_DIR, as_json: Json = False) -> None:
-    """Tell whether the sandbox is up. Exit code 0 if all of it is, 3 if not, 1 if there is none."""
+def status(directory: Dir = lifecycle.DEFAULT_DIR, *, as_json: Json = False) -> None:
+    """Report whether the sandbox is running. Exit code 0 if all of it is, 3 if not, 1 if there is none."""
     try:
-        found = lifecycle.status(directory)
+        current = lifecycle.status(directory)
     except SandboxError as error:
-        raise _failed(error) from None
-    sandbox = found.sandbox
+        raise _fail(error) from None
+    sandbox = current.sandbox
     if as_json:
-        running = {"aws": found.aws_running, "lakekeeper": found.lakekeeper_running}
-        running |= {"tokens": found.tokens_running} if sandbox.tokens else {}
+        running = {"aws": current.aws_running, "lakekeeper": current.lakekeeper_running}
+        running |= {"tokens": current.tokens_running} if sandbox.tokens else {}
         typer.echo(json.dumps(_with_keys(sandbox) | {"running": running}, indent=2))
     else:
-        typer.echo(f"AWS         {_word(found.aws_running)}  {sandbox.aws.endpoint}")
-        typer.echo(f"Lakekeeper  {_word(found.lakekeeper_running)}  {sandbox.lakekeeper.endpoint}")
+        typer.echo(f"AWS         {_describe_state(running=current.aws_running)}  {sandbox.aws.endpoint}")
+        typer.echo(f"Lakekeeper  {_describe_state(running=current.lakekeeper_running)}  {sandbox.lakekeeper.endpoint}")
         if sandbox.tokens:
-            typer.echo(f"Tokens      {_word(found.tokens_running)}  {sandbox.tokens.issuer}")
-        if found.aws_running:
+            typer.echo(f"Tokens      {_describe_state(running=current.tokens_running)}  {sandbox.tokens.issuer}")
+        if current.aws_running:
             typer.echo(
                 "Buckets, objects and roles live as long as the AWS process: "
                 f"since {sandbox.aws.started_at:%F %T} UTC. The catalog and the keys stay over a restart."
             )
-        if not found.running:
+        if not current.running:
             typer.echo(f"Start it with `lakewright sandbox up --dir {sandbox.dir}`.")
-    if not found.running:
+    if not current.running:
         raise typer.Exit(3)
 
 
 @app.command()
 def down(
     directory: Dir = lifecycle.DEFAULT_DIR,
-    purge: Annotated[bool, typer.Option("--purge", help="Remove the catalog's data and the keys too.")] = False,
+    *,
+    purge: Annotated[bool, typer.Option("--purge", help="Remove the catalog's data and the keys, too.")] = False,
 ) -> None:
-    """Stop the sandbox's processes. The catalog's data stay, buckets and roles end with the AWS process."""
+    """Stop the sandbox's processes. The catalog's data stay; buckets and roles end with the AWS process."""
     try:
-        stopped = lifecycle.down(directory, purge)
+        stopped = lifecycle.down(directory, purge=purge)
     except SandboxError as error:
-        raise _failed(error) from None
+        raise _fail(error) from None
     typer.echo(f"Stopped: {', '.join(stopped)}." if stopped else "Nothing of the sandbox was running.")
     if purge:
         typer.echo("Its data and keys are removed.")
 
 
-def _show_endpoints(sandbox: Sandbox) -> None:
+def _print_endpoints(sandbox: Sandbox) -> None:
     typer.echo(f"  Lakekeeper   {sandbox.lakekeeper.endpoint}")
     typer.echo(f"  AWS          {sandbox.aws.endpoint}  (S3, IAM, STS; region {sandbox.aws.region})")
     if sandbox.tokens:
@@ -128,10 +129,10 @@ def _with_keys(sandbox: Sandbox) -> dict[str, Any]:
     }
 
 
-def _word(running: bool) -> str:
+def _describe_state(*, running: bool) -> str:
     return "running" if running else "stopped"
 
 
-def _failed(error: SandboxError) -> typer.Exit:
+def _fail(error: SandboxError) -> typer.Exit:
     Console(stderr=True).print(str(error), markup=False, highlight=False, soft_wrap=True)
     return typer.Exit(1)

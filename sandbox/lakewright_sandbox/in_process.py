@@ -1,4 +1,4 @@
-"""A server in a thread of this process, over real HTTP: starts in milliseconds, for tests and benchmarks."""
+"""Serve an ASGI application from a thread of this process over HTTP, for tests and benchmarks."""
 
 from __future__ import annotations
 
@@ -18,7 +18,19 @@ _START_SECONDS = 30
 
 @contextmanager
 def serving(app: ASGIApp, *, certificate: Path | None = None, key: Path | None = None) -> Generator[str, None, None]:
-    """The endpoint, on a free loopback port, as long as the block runs; over TLS with a certificate and its key."""
+    """Serve an application while the block runs.
+
+    Args:
+        app: The application.
+        certificate: Certificate to serve TLS with.
+        key: Private key of the certificate.
+
+    Yields:
+        The endpoint, on a free loopback port.
+
+    Raises:
+        ProcessFailedError: The server did not start.
+    """
     config = uvicorn.Config(
         app,
         host="127.0.0.1",

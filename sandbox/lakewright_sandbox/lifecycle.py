@@ -1,4 +1,4 @@
-"""A sandbox's life: up (idempotent, mends a half that died), status, down. One directory, one sandbox."""
+"""Start, inspect and stop a sandbox. A directory holds one sandbox; starting is idempotent and restarts what died."""
 
 import contextlib
 import fcntl
@@ -21,37 +21,37 @@ from lakewright_sandbox.services import CatalogOptions, ServiceName
 DEFAULT_DIR = Path(".sandbox")
 
 Auth = Literal["none", "oauth2"]
-"""Whether the catalog asks nobody who they are, or for tokens of the sandbox's own identity provider."""
+"""Whether the catalog takes anonymous calls, or requires tokens of the sandbox's own identity provider."""
 
 
 class SandboxStatus(BaseModel):
-    """A sandbox and which of its halves answer."""
+    """A sandbox and which of its processes answer."""
 
     sandbox: Sandbox
     aws_running: bool
     lakekeeper_running: bool
     tokens_running: bool = True
-    """True as well where there is no identity provider."""
+    """True if there is no identity provider."""
 
     @property
     def running(self) -> bool:
-        """Whether all of it is up."""
+        """Return whether all processes answer."""
         return self.aws_running and self.tokens_running and self.lakekeeper_running
 
 
 class StartResult(BaseModel):
-    """What `up` did: the sandbox, and the halves it had to start (none if everything was running)."""
+    """The sandbox and the processes that had to be started, none if everything ran."""
 
     sandbox: Sandbox
     started: list[ServiceName]
 
 
 class SandboxOptions(BaseModel, frozen=True):
-    """What somebody may ask of a sandbox; each is kept for the next time, and None is what was asked for last.
+    """Options of a sandbox. Each is kept for the next start; None means the option of the last start.
 
-    `database` is a SQLAlchemy URL for the catalog, by default a SQLite file in the directory. With `authz="openfga"` it
-    enforces grants, by default everybody may do everything; with `auth="oauth2"` it asks for tokens. `version` is the
-    Lakekeeper version that it plays.
+    `database` is a SQLAlchemy URL for the catalog, by default a SQLite file in the directory. The catalog enforces
+    grants with `authz="openfga"`, by default every caller may do everything; it requires tokens with `auth="oauth2"`.
+    `version` is the Lakekeeper version that it emulates.
     """
 
     database: str | None = None
@@ -63,35 +63,38 @@ class SandboxOptions(BaseModel, frozen=True):
 def up(
     directory: Path = DEFAULT_DIR, database: str | None = None, authz: Authz | None = None, auth: Auth | None = None
 ) -> Sandbox:
-    """Brings the sandbox of that directory up, as `Wishes` say; what runs already is left alone.
+    """Start the sandbox of a directory with some options of `SandboxOptions`; what runs already stays.
 
-    Raises ProcessFailedError (with the end of the log), SandboxStateError or CredentialsFileError.
+    Raises:
+        ProcessFailedError: A process did not start; the message has the end of its log.
+        SandboxStateError: The state file cannot be read.
+        CredentialsFileError: The credentials file cannot be used.
     """
     return bring_up(directory, SandboxOptions(database=database, authz=authz, auth=auth)).sandbox
 
 
-def bring_up(directory: Path = DEFAULT_DIR, wishes: SandboxOptions | None = None) -> StartResult:
-    """As `up`, and tells what had to be started."""
-    wishes = wishes or SandboxOptions()
+def bring_up(directory: Path = DEFAULT_DIR, options: SandboxOptions | None = None) -> StartResult:
+    """Start the sandbox as `up` does, and report which processes had to be started."""
+    options = options or SandboxOptions()
     layout = Layout(directory)
     layout.root.mkdir(mode=0o700, parents=True, exist_ok=True)
     if layout.state.exists():
-        layout.root.chmod(0o700)  # an earlier release left it open
+        layout.root.chmod(0o700)  # an earlier release left it readable by others
     with _lock(layout):
         known = state.read(layout)
         load_or_create(layout.credentials)
-        chosen = wishes.database or state.read_database_url(layout)
+        chosen = options.database or state.read_database_url(layout)
         other_database = chosen != state.read_database_url(layout)
         before = known.lakekeeper if known else None
         how = CatalogOptions(
             chosen,
-            wishes.authz or (before.authz if before else "allowall"),
-            wishes.version or (before.version if before else RELEASED),
+            options.authz or (before.authz if before else "allowall"),
+            options.version or (before.version if before else RELEASED),
         )
-        wanted = _wanted_auth(wishes.auth, known, how.authz)
+        wanted = _choose_auth(options.auth, known, how.authz)
         started: list[ServiceName] = []
         waits: list[Callable[[], None]] = []
-        # If one half does not come up, the other one that was started for it is stopped again.
+        # If one process does not start, stop those that were started for it.
         with contextlib.ExitStack() as undo:
             if known and services.aws_answers(known, layout):
                 aws = known.aws
@@ -127,7 +130,7 @@ def bring_up(directory: Path = DEFAULT_DIR, wishes: SandboxOptions | None = None
                 tokens=tokens,
                 credentials_file=layout.credentials,
             )
-            # Written before the wait: if this process is killed in it, the next `up` knows what there is to take over.
+            # Written before the wait: if this process is killed during it, the next `up` finds what was started.
             undo.callback(_restore, layout, known)
             state.write(layout, sandbox)
             for wait in waits:
@@ -140,19 +143,19 @@ def bring_up(directory: Path = DEFAULT_DIR, wishes: SandboxOptions | None = None
         return StartResult(sandbox=sandbox, started=started)
 
 
-def _wanted_auth(asked: Auth | None, known: Sandbox | None, authz: Authz) -> Auth:
-    """Where grants are enforced, somebody must be somebody: then tokens are asked for unasked."""
+def _choose_auth(asked: Auth | None, known: Sandbox | None, authz: Authz) -> Auth:
+    """Return the authentication mode; enforced grants require tokens."""
     if authz == "openfga" and asked == "none":
         raise SandboxOptionsError(
-            "A catalog that enforces grants must know who asks, and without tokens nobody could do anything in it: "
-            "leave out `--auth none`, or add `--authz allowall`."
+            "A catalog that enforces grants needs tokens to identify its callers. "
+            "Leave out `--auth none`, or add `--authz allowall`."
         )
     before = known is not None and known.tokens is not None
     return asked or ("oauth2" if before or authz == "openfga" else "none")
 
 
 def status(directory: Path = DEFAULT_DIR) -> SandboxStatus:
-    """How the sandbox is. Raises SandboxMissingError where there is none."""
+    """Return the status of a sandbox. Raises SandboxMissingError if there is none."""
     layout = Layout(directory)
     sandbox = _existing(layout)
     return SandboxStatus(
@@ -163,11 +166,13 @@ def status(directory: Path = DEFAULT_DIR) -> SandboxStatus:
     )
 
 
-def down(directory: Path = DEFAULT_DIR, purge: bool = False) -> list[ServiceName]:
-    """Stops the sandbox's processes and nothing else; returns the halves that were running.
+def down(directory: Path = DEFAULT_DIR, *, purge: bool = False) -> list[ServiceName]:
+    """Stop the sandbox's processes. Return those that ran.
 
-    The catalog's data and the keys stay for the next `up`; `purge` removes them, with everything else the sandbox made.
-    Raises SandboxMissingError where there is no sandbox.
+    The catalog's data and the keys stay for the next `up` unless `purge` is set.
+
+    Raises:
+        SandboxMissingError: There is no sandbox.
     """
     layout = Layout(directory)
     _existing(layout)
@@ -193,7 +198,7 @@ def _existing(layout: Layout) -> Sandbox:
 
 @contextlib.contextmanager
 def _lock(layout: Layout) -> Generator[None, None, None]:
-    """One `up` or `down` at a time; the others wait. The system drops the lock with its process."""
+    """Allow one `up` or `down` at a time; others wait. The system releases the lock when its process ends."""
     with layout.lock.open("a") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield
@@ -218,4 +223,4 @@ def _purge(layout: Layout) -> None:
     for folder in (layout.logs, layout.clients):
         shutil.rmtree(folder, ignore_errors=True)
     with contextlib.suppress(OSError):
-        layout.root.rmdir()  # stays if somebody else keeps files in it
+        layout.root.rmdir()  # stays if there are other files in it

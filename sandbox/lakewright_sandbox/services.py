@@ -1,4 +1,4 @@
-"""The processes that make up a sandbox: how each is recognised, started, waited for and stopped."""
+"""The processes of a sandbox: how each is recognised, started, awaited and stopped."""
 
 import contextlib
 import functools
@@ -32,11 +32,13 @@ _START_SECONDS = 60
 ServiceName = Literal["aws", "tokens", "lakekeeper"]
 
 _State = TypeVar("_State")
-Starting = tuple[_State, Callable[[], None]]  # a half that was started, and what waits until it is healthy
+Starting = tuple[
+    _State, Callable[[], None]
+]  # the state of a started process, and a function that waits until it is healthy
 
 
 class CatalogOptions(NamedTuple):
-    """How the catalog is to be started."""
+    """Options to start the catalog with."""
 
     database: str
     authz: Authz
@@ -44,14 +46,14 @@ class CatalogOptions(NamedTuple):
 
 
 def aws_answers(sandbox: Sandbox, layout: Layout) -> bool:
-    """Whether the process that plays AWS is up."""
+    """Return whether the process that emulates AWS runs and answers."""
     return processes.is_ours(sandbox.aws.pid, AWS_MODULE, layout.credentials) and processes.healthy(
         f"{sandbox.aws.endpoint}/moto-api/", _answers_ok
     )
 
 
 def tokens_answer(sandbox: Sandbox, layout: Layout) -> bool:
-    """Whether the identity provider is up, or none is wanted."""
+    """Return whether the identity provider answers; True if there is none."""
     if sandbox.tokens is None:
         return True
     return processes.is_ours(sandbox.tokens.pid, TOKENS_MODULE, layout.clients) and processes.healthy(
@@ -60,14 +62,14 @@ def tokens_answer(sandbox: Sandbox, layout: Layout) -> bool:
 
 
 def lakekeeper_answers(sandbox: Sandbox, layout: Layout) -> bool:
-    """Whether the catalog is up."""
+    """Return whether the catalog runs and answers."""
     return processes.is_ours(sandbox.lakekeeper.pid, LAKEKEEPER_MODULE, layout.credentials) and processes.healthy(
         f"{sandbox.lakekeeper.endpoint}/health", reports_ok
     )
 
 
 def stop_all(sandbox: Sandbox, layout: Layout) -> list[ServiceName]:
-    """Stops what runs; the catalog first: it must not see its storage go away."""
+    """Stop all processes, the catalog first because it depends on its storage. Return those that ran."""
     stopped: list[ServiceName] = []
     if processes.stop(sandbox.lakekeeper.pid, LAKEKEEPER_MODULE, layout.credentials):
         stopped.append("lakekeeper")
@@ -79,7 +81,7 @@ def stop_all(sandbox: Sandbox, layout: Layout) -> list[ServiceName]:
 
 
 def stop_tokens(sandbox: Sandbox, layout: Layout) -> bool:
-    """Stops the identity provider, if there is one."""
+    """Stop the identity provider. Return whether it ran."""
     return sandbox.tokens is not None and processes.stop(sandbox.tokens.pid, TOKENS_MODULE, layout.clients)
 
 
@@ -88,14 +90,14 @@ def _answers_ok(response: httpx.Response) -> bool:
 
 
 def reports_ok(response: httpx.Response) -> bool:
-    """Whether an answer of `/health` says that all is well: old servers answer 200 with an error in the body."""
+    """Return whether a response of `/health` reports success: old servers answer 200 with an error in the body."""
     return response.is_success and response.json().get("health") == "ok"
 
 
 def start_aws(layout: Layout, known: Sandbox | None, undo: contextlib.ExitStack) -> Starting[AwsState]:
-    """Starts what plays AWS."""
+    """Start the process that emulates AWS."""
     if known:
-        processes.stop(known.aws.pid, AWS_MODULE, layout.credentials)  # it may hang rather than be gone
+        processes.stop(known.aws.pid, AWS_MODULE, layout.credentials)  # it may hang rather than have ended
     port = processes.free_port(urlsplit(known.aws.endpoint).port if known else None)
     endpoint = f"http://127.0.0.1:{port}"
     arguments = ["--port", str(port), "--credentials-file", str(layout.credentials)]
@@ -121,7 +123,7 @@ def start_aws(layout: Layout, known: Sandbox | None, undo: contextlib.ExitStack)
 
 
 def start_tokens(layout: Layout, known: Sandbox | None, undo: contextlib.ExitStack) -> Starting[TokensState]:
-    """Starts the identity provider."""
+    """Start the identity provider."""
     before = known.tokens if known else None
     if known:
         stop_tokens(known, layout)
@@ -167,7 +169,7 @@ def start_lakekeeper(
     how: CatalogOptions,
     undo: contextlib.ExitStack,
 ) -> Starting[LakekeeperState]:
-    """Starts the catalog, which checks tokens where there is an identity provider."""
+    """Start the catalog. It requires tokens if there is an identity provider."""
     if known:
         processes.stop(known.lakekeeper.pid, LAKEKEEPER_MODULE, layout.credentials)
     port = processes.free_port(urlsplit(known.lakekeeper.endpoint).port if known else None)
@@ -211,8 +213,8 @@ def _start(
     undo: contextlib.ExitStack,
     more: Mapping[str, str] = MappingProxyType({}),
 ) -> subprocess.Popen[bytes]:
-    """Starts a process that is known by `mark`, a path of this sandbox alone among its arguments."""
-    # The keys of whoever starts the sandbox are not its business: nothing in it may ever reach a real account.
+    """Start a process that is recognised by `mark`, a path of this sandbox among its arguments."""
+    # Drop the user's own AWS settings: nothing in a sandbox may ever reach a real account.
     environment = {key: value for key, value in os.environ.items() if not key.startswith(("AWS_", "MOTO_"))}
     environment |= more
     process = processes.start(module, arguments, layout.log(name), environment)

@@ -1,4 +1,4 @@
-"""`python -m lakewright_sandbox.aws --port P --credentials-file F`: serves S3, IAM and STS until it is stopped."""
+"""Serve S3, IAM, STS and KMS: `python -m lakewright_sandbox.aws --port P --credentials-file F`."""
 
 import argparse
 from pathlib import Path
@@ -12,10 +12,13 @@ from lakewright_sandbox.runtime.errors import CredentialsFileError
 
 
 def main() -> None:
+    """Serve until SIGTERM or SIGINT."""
     parser = argparse.ArgumentParser(prog="python -m lakewright_sandbox.aws", description=__doc__)
     parser.add_argument("--port", type=int, required=True)
     parser.add_argument("--host", default="127.0.0.1", help="a loopback address")
-    parser.add_argument("--credentials-file", type=Path, required=True, help="made with random keys if it is missing")
+    parser.add_argument(
+        "--credentials-file", type=Path, required=True, help="created with random keys if it is missing"
+    )
     arguments = parser.parse_args()
     try:
         require_loopback(arguments.host)

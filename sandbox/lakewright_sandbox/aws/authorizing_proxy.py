@@ -1,8 +1,8 @@
-"""The gate in front of moto: who is asking, may they, and only then moto.
+"""A proxy in front of moto that authenticates and authorizes every request.
 
-Every request is authenticated and decided here, in one place, by the policies as AWS documents them. Moto, whose own
-access control knows neither session policies nor most conditions, then does what was allowed. `0` posted to
-`/moto-api/reset-auth`, which switches enforcement on in plain moto, changes nothing: here it is always on.
+It decides by the policies as AWS documents them. Moto, whose own access control supports neither session policies nor
+most conditions, then executes what was allowed. POSTing `0` to `/moto-api/reset-auth`, which enables enforcement in
+plain moto, changes nothing: here it is always enabled.
 """
 
 import io
@@ -34,19 +34,21 @@ _NAMESPACES = {"iam": iam_actions.NAMESPACE, "sts": sts.NAMESPACE}
 
 
 class AuthorizingProxy:
-    """A WSGI app around moto's."""
+    """A WSGI application around moto's."""
 
     def __init__(self, moto: WsgiApp, clock: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
+        """Wrap moto's application; `clock` returns the current time."""
         self._moto = moto
         self._clock = clock
         self._directory = Directory()
         self._sts = sts.Sts(self._directory)
-        # Moto's stores are plain dictionaries that must not change while another request walks through them.
+        # Moto's stores are plain dictionaries that must not change while another request iterates over them.
         self._lock = threading.Lock()
 
     def __call__(self, environ: dict[str, Any], start_response: StartResponse) -> Iterable[bytes]:
+        """Answer one WSGI request."""
         request = from_environ(environ)
-        environ.pop("HTTP_X_MOTO_ACCOUNT_ID", None)  # nobody chooses another account
+        environ.pop("HTTP_X_MOTO_ACCOUNT_ID", None)  # requests must not choose another account
         with self._lock:
             status, headers, body = self._answer(request, environ)
         if request.method == "HEAD":
@@ -108,12 +110,12 @@ class AuthorizingProxy:
         rights = identity.rights if identity else IdentityPolicies()
         context = s3_context(request, signed, self._clock())
         if request.method == "OPTIONS":
-            return self._forward(environ)  # a browser's preflight: unsigned by design, tells the CORS rules alone
+            return self._forward(environ)  # a browser's preflight: unsigned by design, returns the CORS rules alone
         if s3_actions.is_delete_objects(request):
             return self._delete_objects(request, environ, caller, rights, context)
         actions = s3_actions.list_actions(request)
         if actions[0].bucket not in (None, *s3().buckets) and actions[0].action != "s3:CreateBucket":
-            return self._forward(environ)  # that a bucket is not there, S3 tells everybody
+            return self._forward(environ)  # S3 reports a missing bucket to every caller
         region = signed.region if signed else "us-east-1"
         for step in actions:
             self._require(caller, rights, step, context)
@@ -123,14 +125,16 @@ class AuthorizingProxy:
             _check_bucket_policy(request.body, str(actions[0].bucket))
         answer = self._forward(environ)
         if answer[0] == 404 and actions[0].key is not None and actions[0].action.startswith("s3:GetObject"):
-            self._may_know(caller, rights, actions[0], context)
+            self._check_may_see_missing(caller, rights, actions[0], context)
         return answer
 
-    def _may_know(self, caller: Caller, rights: IdentityPolicies, step: s3_actions.S3Action, context: Context) -> None:
-        """To those who may not list it, S3 does not tell that an object is not there: they get AccessDenied.
+    def _check_may_see_missing(
+        self, caller: Caller, rights: IdentityPolicies, step: s3_actions.S3Action, context: Context
+    ) -> None:
+        """Raise AccessDenied for a missing object unless the caller may list it, as S3 does.
 
-        AWS does not document what `s3:prefix` is in that check. Here it is the key: who may list what begins with it,
-        as vended credentials may within their table, may know.
+        AWS does not document the value of `s3:prefix` in that check. Here it is the key: a caller who may list what
+        begins with it sees the 404, as vended credentials do within their table.
         """
         if step.bucket in s3().buckets:
             listing = s3_actions.S3Action("s3:ListBucket", step.bucket)
@@ -148,17 +152,17 @@ class AuthorizingProxy:
                 return error.message
             return None
 
-        divided = DeleteObjects(request.body, refusal)
-        if divided.nothing_left:
-            return 200, [_XML], divided.answer()
-        body = divided.allowed_body()
+        delete_request = DeleteObjects(request.body, refusal)
+        if delete_request.nothing_left:
+            return 200, [_XML], delete_request.merge_response()
+        body = delete_request.allowed_body()
         status, headers, answer = self._forward(
             environ | {"wsgi.input": io.BytesIO(body), "CONTENT_LENGTH": str(len(body))}
         )
         if status != 200:
             return status, headers, answer
         kept = [(name, value) for name, value in headers if name.lower() != "content-length"]
-        return status, kept, divided.answer(answer)
+        return status, kept, delete_request.merge_response(answer)
 
     def _require(self, caller: Caller, rights: IdentityPolicies, step: s3_actions.S3Action, context: Context) -> None:
         self._allow(caller, rights, Request(step.action, step.resource, context), _bucket_policy(step.bucket))
@@ -180,7 +184,7 @@ class AuthorizingProxy:
         iam_actions.check_documents(parameters)
 
     def _moto_api(self, request: HttpRequest, environ: dict[str, Any]) -> Answer:
-        # The page is the mark of a sandbox. The rest of moto's own API shows or forgets everything, unasked who calls.
+        # The page identifies a sandbox. The rest of moto's own API exposes or deletes everything without any check.
         if request.method == "GET" and request.raw_path.rstrip("/") == "/moto-api":
             return self._forward(environ)
         if request.raw_path == "/moto-api/reset-auth" and request.method == "POST" and request.body.strip() == b"0":

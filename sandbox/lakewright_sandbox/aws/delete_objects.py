@@ -1,4 +1,4 @@
-"""DeleteObjects, where every object is decided by itself: refused ones become errors in the answer."""
+"""DeleteObjects: authorize each object separately; refused ones become errors in the response."""
 
 from collections.abc import Callable
 from xml.etree import ElementTree
@@ -11,10 +11,18 @@ _CLOSING = b"</DeleteResult>"
 
 
 class DeleteObjects:
-    """The request's body, divided by a decision on each object."""
+    """A request body, split into allowed and refused objects."""
 
     def __init__(self, body: bytes, refusal: Callable[[str, str], str | None]) -> None:
-        """`refusal(action, key)` is None, or the message that says why the object may not be deleted."""
+        """Parse the body.
+
+        Args:
+            body: XML of the request.
+            refusal: Called with an action and a key; returns why the object may not be deleted, None if it may.
+
+        Raises:
+            AwsError: The body is not well-formed.
+        """
         if b"<!DOCTYPE" in body:
             raise AwsError("MalformedXML", "The XML you provided was not well-formed.")
         try:
@@ -28,24 +36,24 @@ class DeleteObjects:
             message = refusal("s3:DeleteObject" if version is None else "s3:DeleteObjectVersion", key)
             if message is not None:
                 self._root.remove(item)
-                named = f"<VersionId>{escape(version)}</VersionId>" if version is not None else ""
+                version_element = f"<VersionId>{escape(version)}</VersionId>" if version is not None else ""
                 self._errors.append(
-                    f"<Error><Key>{escape(key)}</Key>{named}<Code>AccessDenied</Code>"
+                    f"<Error><Key>{escape(key)}</Key>{version_element}<Code>AccessDenied</Code>"
                     f"<Message>{escape(message)}</Message></Error>"
                 )
 
     @property
     def nothing_left(self) -> bool:
-        """Whether no object may be deleted."""
+        """Return whether all objects were refused."""
         return bool(self._errors) and not any(_name(element) == "Object" for element in self._root)
 
     def allowed_body(self) -> bytes:
-        """The request with the allowed objects only."""
+        """Return the request body with the allowed objects alone."""
         ElementTree.register_namespace("", _NAMESPACE)
         return ElementTree.tostring(self._root, xml_declaration=True, encoding="utf-8")
 
-    def answer(self, body: bytes | None = None) -> bytes:
-        """The answer to the allowed part (None: there was none) with the refused objects put in."""
+    def merge_response(self, body: bytes | None = None) -> bytes:
+        """Return the response of the allowed part, None if there was none, with the refused objects added."""
         errors = "".join(self._errors).encode()
         if body is None or _CLOSING not in body:
             start = f'<?xml version="1.0" encoding="UTF-8"?>\n<DeleteResult xmlns="{_NAMESPACE}">'

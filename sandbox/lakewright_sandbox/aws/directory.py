@@ -1,4 +1,4 @@
-"""Who an access key belongs to, and which policies go with it: users and roles of moto's IAM, sessions of our STS."""
+"""Look up the owner of an access key and its policies: users and roles of moto's IAM, sessions of the sandbox's STS."""
 
 import secrets
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ ANONYMOUS = Caller("anonymous")
 
 @dataclass(frozen=True)
 class Identity:
-    """An access key's owner: who they are, what they may do, and what their requests are signed with."""
+    """The owner of an access key, its policies, and the secret that signs its requests."""
 
     caller: Caller
     rights: IdentityPolicies
@@ -31,7 +31,7 @@ class Identity:
 
 @dataclass(frozen=True)
 class Session:
-    """Temporary credentials: of a role, or (with a name of a user instead) of that user themselves."""
+    """Temporary credentials of a role, or of a user if `user_name` is set."""
 
     key: IamAccessKey
     token: str
@@ -47,31 +47,33 @@ class Session:
 
 
 class Sessions:
-    """The sessions handed out; they end with the process, as everything of moto's does."""
+    """The open sessions. They end with the process, as all of moto's data do."""
 
     def __init__(self) -> None:
+        """Start without sessions."""
         self._by_key: dict[str, Session] = {}
 
     def open(self, **details: Any) -> Session:
-        """A new session with random keys."""
+        """Return a new session with random keys."""
         key = new_access_key("ASIA")
         session = Session(key=key, token=secrets.token_urlsafe(192), **details)
         self._by_key[key.access_key_id] = session
         return session
 
     def get(self, access_key_id: str) -> Session | None:
-        """The session of that key."""
+        """Return the session of an access key."""
         return self._by_key.get(access_key_id)
 
 
 class Directory:
-    """Looks identities up at the moment of the request: a changed policy counts from the next request on."""
+    """Look up identities at each request, so that a changed policy takes effect at once."""
 
     def __init__(self) -> None:
+        """Start without sessions."""
         self.sessions = Sessions()
 
     def identify(self, access_key_id: str, token: str | None, now: datetime) -> Identity:
-        """The identity of an access key. Raises AwsError: unknown key, wrong or expired token."""
+        """Return the identity of an access key. Raises AwsError for an unknown key and for a wrong or expired token."""
         session = self.sessions.get(access_key_id)
         if session is not None:
             if token is None or not secrets.compare_digest(token.encode(), session.token.encode()):
@@ -91,12 +93,12 @@ class Directory:
 
 
 def find_role(arn: str) -> Role | None:
-    """The role with that ARN."""
+    """Return the role with an ARN."""
     return next((role for role in iam().roles.values() if role.arn == arn), None)
 
 
 def managed_policy(arn: str) -> Policy | None:
-    """The default version of a managed policy."""
+    """Return the default version of a managed policy."""
     policy = iam().managed_policies.get(arn)
     return _default_version(policy) if policy else None
 

@@ -1,15 +1,14 @@
-"""Errors that a client sees, in the shapes of S3, of the query services (IAM, STS) and of KMS.
+"""Errors as clients see them, in the formats of S3, of the query services (IAM, STS) and of KMS.
 
-AwsError
-├── AccessDeniedError
-└── InvalidTokenError, ExpiredTokenError, ...   by code, see `_S3_NAMES`
+AwsError                    any error code
+└── AwsAccessDeniedError    code AccessDenied
 """
 
 import json
 import uuid
 from xml.sax.saxutils import escape
 
-# What the query services call by one name, S3 calls by another, at times with another status.
+# S3's code and status for errors that have another code in the query services.
 _S3_NAMES = {
     "InvalidClientTokenId": ("InvalidAccessKeyId", 403),
     "ExpiredToken": ("ExpiredToken", 400),
@@ -21,9 +20,10 @@ _QUERY_NAMES = {"InvalidToken": "InvalidClientTokenId", "RequestTimeTooSkewed": 
 
 
 class AwsError(Exception):
-    """An answer that is an error: code, message and HTTP status."""
+    """An error response: code, message and HTTP status."""
 
     def __init__(self, code: str, message: str, status: int = 400) -> None:
+        """Set code, message and HTTP status."""
         super().__init__(message)
         self.code = code
         self.message = message
@@ -31,14 +31,15 @@ class AwsError(Exception):
 
 
 class AwsAccessDeniedError(AwsError):
-    """The identity is known and may not do this."""
+    """The identity is known and lacks the permission."""
 
     def __init__(self, message: str) -> None:
+        """Set the message."""
         super().__init__("AccessDenied", message, 403)
 
 
 def s3_error(error: AwsError, resource: str) -> tuple[int, str]:
-    """Status and body as S3 answers."""
+    """Return status and body of an error in S3's format."""
     code, status = _S3_NAMES.get(error.code, (error.code, error.status))
     return status, (
         '<?xml version="1.0" encoding="UTF-8"?>\n'
@@ -48,7 +49,7 @@ def s3_error(error: AwsError, resource: str) -> tuple[int, str]:
 
 
 def query_error(error: AwsError, namespace: str) -> tuple[int, str]:
-    """Status and body as IAM and STS answer."""
+    """Return status and body of an error in the format of IAM and STS."""
     code = _QUERY_NAMES.get(error.code, error.code)
     return error.status, (
         f'<ErrorResponse xmlns="{namespace}"><Error><Type>Sender</Type><Code>{code}</Code>'
@@ -57,6 +58,6 @@ def query_error(error: AwsError, namespace: str) -> tuple[int, str]:
 
 
 def json_error(error: AwsError) -> tuple[int, str]:
-    """Status and body as KMS answers."""
+    """Return status and body of an error in KMS's format."""
     code = "AccessDeniedException" if error.code == "AccessDenied" else error.code
     return 400, json.dumps({"__type": code, "message": error.message})

@@ -1,4 +1,4 @@
-"""A request as it came over the wire, before anybody interprets it."""
+"""An HTTP request as received, not yet interpreted."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -19,19 +19,19 @@ class HttpRequest:
 
     @cached_property
     def query(self) -> dict[str, str]:
-        """The query's decoded parameters. A plus sign is one: S3 does not take it for a space."""
+        """Return the decoded query parameters. A plus sign stays one: S3 does not decode it as a space."""
         pairs = (pair.partition("=") for pair in self.raw_query.split("&") if pair)
         return {unquote(name): unquote(value) for name, _, value in pairs}
 
     @cached_property
     def parameters(self) -> dict[str, str]:
-        """The parameters of a query-service call: those of the body, or those of the URL."""
+        """Return the parameters of a query-service call, from the body or the URL."""
         form = parse_qsl(self.body.decode("utf-8", "replace"), keep_blank_values=True)
         return dict(form) if self.method == "POST" else dict(parse_qsl(self.raw_query, keep_blank_values=True))
 
 
 def from_environ(environ: dict[str, Any]) -> HttpRequest:
-    """Reads a WSGI request, and rewinds its body for whoever reads it next."""
+    """Read a WSGI request, and rewind its body for the next reader."""
     stream = environ["wsgi.input"]
     body = stream.read()
     stream.seek(0)

@@ -1,4 +1,4 @@
-"""What an IAM request asks for: its action's resource, and the policy documents in it."""
+"""The resource that an IAM request is about, and checks of its policy documents."""
 
 import re
 
@@ -24,7 +24,7 @@ _DOCUMENTS: tuple[tuple[str, str, PolicyKind], ...] = (
 
 
 def resource(parameters: dict[str, str]) -> str:
-    """The ARN that the call is about; `*` for calls about none in particular, such as listing."""
+    """Return the ARN that a call is about; `*` for calls such as listing that are about no single object."""
     if parameters.get("PolicyArn") and "RoleName" not in parameters and "UserName" not in parameters:
         return parameters["PolicyArn"]
     for name, kind in _KINDS:
@@ -37,10 +37,10 @@ def resource(parameters: dict[str, str]) -> str:
 
 
 def check_documents(parameters: dict[str, str]) -> None:
-    """Raises AwsError for a malformed policy, before it is stored where it would be met at every decision."""
+    """Check policy documents before they are stored. Raises AwsError for a malformed one."""
     action = parameters.get("Action", "")
     if "PermissionsBoundary" in parameters and not action.endswith(("Role", "RolePermissionsBoundary")):
-        raise AwsError("InvalidInput", "The sandbox knows permissions boundaries of roles only, not of users.")
+        raise AwsError("InvalidInput", "The sandbox supports permissions boundaries of roles only, not of users.")
     for parameter, wanted, kind in _DOCUMENTS:
         if parameter in parameters and wanted in ("", action):
             try:
@@ -55,7 +55,7 @@ def check_documents(parameters: dict[str, str]) -> None:
 
 
 def require_known_principals(entries: set[str]) -> None:
-    """Raises AwsError for a principal of this account that is not there: AWS looks them up when a policy is stored."""
+    """Raise AwsError for a principal of this account that does not exist: AWS checks them when a policy is stored."""
     own = re.compile(rf"arn:aws:iam::{ACCOUNT_ID}:(user|role)/(.+)")
     for entry in sorted(entries):
         found = own.fullmatch(entry)

@@ -1,4 +1,4 @@
-"""The identities a fresh sandbox has: `admin`, who may do everything, and `lakekeeper`, who may only assume roles."""
+"""The initial identities: `admin`, who may do everything, and `lakekeeper`, who may only assume roles."""
 
 import json
 
@@ -25,7 +25,7 @@ _POLICIES = {
 
 
 def create_initial_identities(keys: dict[str, IamAccessKey]) -> None:
-    """Makes both users with the kept keys: moto forgets with its process, the credentials file does not."""
+    """Create both users with the keys of the credentials file, since moto's data end with its process."""
     backend = iam()
     for name, policy in _POLICIES.items():
         backend.create_user(region_name="us-east-1", user_name=name)

@@ -1,6 +1,6 @@
-"""What KMS has to allow: calls to KMS itself, and what S3 does there for who reads and writes encrypted objects.
+"""The KMS permissions that a request needs: calls to KMS itself, and S3's use of keys for encrypted objects.
 
-Keys have KMS's default policy, which leaves everything to the policies of the account's identities.
+Keys have KMS's default policy, which leaves all decisions to the identities' policies.
 """
 
 import json
@@ -19,14 +19,18 @@ _BUCKET_KEY = "x-amz-server-side-encryption-bucket-key-enabled"
 
 
 def parse_call(request: HttpRequest, region: str) -> tuple[str, str]:
-    """Action and resource of a call to KMS. Raises AwsError for what is no call to it, and for other key policies."""
+    """Return action and resource of a call to KMS.
+
+    Raises:
+        AwsError: It is not a call to KMS, or it sets another key policy than the default.
+    """
     _, is_kms, operation = request.headers.get("x-amz-target", "").partition(_SERVICE)
     try:
         parameters = json.loads(request.body or b"{}")
     except ValueError:
         parameters = None
     if not is_kms or not isinstance(parameters, dict):
-        raise AwsError("UnknownOperationException", "This is no call to KMS.")
+        raise AwsError("UnknownOperationException", "This is not a call to KMS.")
     if operation == "PutKeyPolicy" or parameters.get("Policy"):
         raise AwsError("UnsupportedOperationException", "The sandbox's KMS keys have the default policy only.")
     named = parameters.get("KeyId") or parameters.get("TargetKeyId") or parameters.get("AliasName")
@@ -34,7 +38,7 @@ def parse_call(request: HttpRequest, region: str) -> tuple[str, str]:
 
 
 def arn(key: str, region: str) -> str:
-    """The ARN of a key that is named by id, ARN or alias."""
+    """Return the ARN of a key that is named by id, ARN or alias."""
     name = key.partition(":alias/")[2] or key.removeprefix("alias/")
     target = kms(region).get_key_id_from_alias(f"alias/{name}") if name != key else None
     if target is None and key.startswith("arn:"):
@@ -44,16 +48,16 @@ def arn(key: str, region: str) -> str:
 
 @dataclass(frozen=True)
 class KeyUse:
-    """What S3 does with a key for whoever reads or writes an object."""
+    """S3's use of a key for a caller who reads or writes an object."""
 
     action: str
     key: str
     context: dict[str, list[str]]
-    """The condition keys that come with S3's call to KMS."""
+    """Condition keys of S3's call to KMS."""
 
 
 def _via_s3(bucket: str, key: str, region: str, bucket_key: object) -> dict[str, list[str]]:
-    """With a bucket key the encryption context is the bucket, and else the object."""
+    """Return the condition keys: with a bucket key the encryption context is the bucket, otherwise the object."""
     is_bucket = str(bucket_key).lower() == "true"
     return {
         "kms:viaservice": [f"s3.{region}.amazonaws.com"],
@@ -62,7 +66,7 @@ def _via_s3(bucket: str, key: str, region: str, bucket_key: object) -> dict[str,
 
 
 def list_key_uses(step: S3Action, request: HttpRequest, region: str) -> list[KeyUse]:
-    """Actions and keys that a step on an object needs beyond S3's own, as S3 documents for SSE-KMS."""
+    """Return the key uses that an action on an object needs beyond S3's own, as S3 documents for SSE-KMS."""
     bucket = s3().buckets.get(step.bucket or "")
     if bucket is None or step.bucket is None or step.key is None:
         return []

@@ -1,11 +1,11 @@
-"""Moto as one WSGI app for one account, with its own access checks out of the way: the gate in front of it decides."""
+"""Moto as one WSGI application for one account, without its own access checks: the proxy in front of it decides."""
 
 import os
 
 from lakewright_sandbox.aws import ACCOUNT_ID
 
-# Moto reads these when it is first imported. One account, path-style buckets alone: gate and moto must never
-# disagree about which account and which bucket a request is for.
+# Moto reads these when it is first imported. One account and path-style buckets alone: proxy and moto must always
+# agree about the account and the bucket of a request.
 os.environ["MOTO_ACCOUNT_ID"] = ACCOUNT_ID
 os.environ["S3_IGNORE_SUBDOMAIN_BUCKETNAME"] = "true"
 os.environ["MOTO_ALLOW_NONEXISTENT_REGION"] = "true"
@@ -20,17 +20,17 @@ from lakewright_sandbox.aws.server import WsgiApp
 
 
 def create_app() -> WsgiApp:
-    """Moto's dispatcher. Must be behind the gate: by itself it lets everybody do everything."""
+    """Return moto's dispatcher. It must be behind the proxy: by itself it allows everything."""
 
     # Moto evaluates bucket policies in its object operations, without principals and conditions: a policy that denies
-    # insecure transport would deny everything. The gate has decided by the time moto sees a request.
+    # insecure transport would deny everything. The proxy has decided by the time moto sees a request.
     def permitted(_self: FakeBucket, _action: str, _resource: str) -> PermissionResult:
         return PermissionResult.PERMITTED
 
     FakeBucket.get_permission = permitted  # type: ignore[method-assign]
 
-    # Moto disposes of all versions of a key when its bucket's versioning is suspended, but forgot that delete markers
-    # are among them, and have no content to dispose of.
+    # Moto disposes of all versions of a key when its bucket's versioning is suspended, delete markers included, which
+    # lack the method because they have no content.
     def nothing(_self: FakeDeleteMarker) -> None:
         return None
 
@@ -39,15 +39,15 @@ def create_app() -> WsgiApp:
 
 
 def iam() -> IAMBackend:
-    """The account's users, roles and policies."""
+    """Return the account's users, roles and policies."""
     return iam_backends[ACCOUNT_ID]["aws"]
 
 
 def s3() -> S3Backend:
-    """The account's buckets."""
+    """Return the account's buckets."""
     return s3_backends[ACCOUNT_ID]["aws"]
 
 
 def kms(region: str) -> KmsBackend:
-    """A region's encryption keys."""
+    """Return the encryption keys of a region."""
     return kms_backends[ACCOUNT_ID][region]

@@ -1,4 +1,4 @@
-"""The condition keys that come with a request, as the policies of S3, IAM and STS may use them."""
+"""The condition keys of a request for the policies of S3, IAM and STS."""
 
 from datetime import datetime
 
@@ -11,10 +11,10 @@ _LIST_KEYS = ("prefix", "delimiter", "max-keys")
 
 
 def request_context(request: HttpRequest, signature: Signature | None, now: datetime) -> dict[str, list[str]]:
-    """The global keys.
+    """Return the global condition keys.
 
-    `aws:SecureTransport` is true: the sandbox listens on loopback only, and what never leaves the machine counts as
-    secure transport here, so that policies that deny plain HTTP can be used as they are.
+    `aws:SecureTransport` is true: the sandbox listens on loopback only, so that policies that deny plain HTTP can be
+    used unchanged.
     """
     context = {
         "aws:securetransport": ["true"],
@@ -33,7 +33,7 @@ def request_context(request: HttpRequest, signature: Signature | None, now: date
 
 
 def s3_context(request: HttpRequest, signature: Signature | None, now: datetime) -> Context:
-    """The global keys and those of S3. A parameter that the request does not have is absent, not empty."""
+    """Return the global condition keys and S3's. A parameter that the request lacks is absent, not empty."""
     context = request_context(request, signature, now)
     context["s3:resourceaccount"] = [ACCOUNT_ID]
     if signature is not None:

@@ -1,6 +1,6 @@
-"""What an S3 request asks for: the actions and resources that have to be allowed for it.
+"""The actions and resources that must be allowed for an S3 request.
 
-Names per "Actions, resources, and condition keys for Amazon S3" of the Service Authorization Reference.
+Names follow "Actions, resources, and condition keys for Amazon S3" of the Service Authorization Reference.
 """
 
 import re
@@ -10,7 +10,7 @@ from urllib.parse import unquote
 from lakewright_sandbox.aws.errors import AwsError
 from lakewright_sandbox.aws.http import HttpRequest
 
-# Sub-resource -> what to call the setting, of those with one get and one put action (delete needs the put one).
+# Setting by sub-resource, for settings with one get and one put action (delete needs the put action).
 _BUCKET_SETTINGS = {
     "accelerate": "AccelerateConfiguration",
     "acl": "BucketAcl",
@@ -56,7 +56,7 @@ _BUCKET_NAME = re.compile(r"[A-Za-z0-9._-]{3,255}")
 
 @dataclass(frozen=True)
 class S3Action:
-    """One thing that must be allowed: an action on an object (or, without key, on a bucket)."""
+    """An action on an object or, without a key, on a bucket."""
 
     action: str
     bucket: str | None
@@ -64,14 +64,14 @@ class S3Action:
 
     @property
     def resource(self) -> str:
-        """Its ARN."""
+        """Return the ARN."""
         if self.bucket is None:
             return "*"
         return f"arn:aws:s3:::{self.bucket}" + (f"/{self.key}" if self.key is not None else "")
 
 
 def parse_target(request: HttpRequest) -> tuple[str | None, str | None]:
-    """Bucket and key of a path-style request; moto is set up to read the path in the same way."""
+    """Return bucket and key of a path-style request; moto is configured to parse the path alike."""
     bucket, slash, key = unquote(request.raw_path).removeprefix("/").partition("/")
     if not bucket:
         if slash:
@@ -83,9 +83,10 @@ def parse_target(request: HttpRequest) -> tuple[str | None, str | None]:
 
 
 def list_actions(request: HttpRequest) -> list[S3Action]:
-    """Everything that must be allowed for this request (for DeleteObjects see `is_delete_objects`).
+    """Return all actions that must be allowed for a request (for DeleteObjects see `is_delete_objects`).
 
-    Raises AwsError for what no action is known for: nothing reaches moto unchecked.
+    Raises:
+        AwsError: No action is known for the request, so that nothing reaches moto unchecked.
     """
     bucket, key = parse_target(request)
     if bucket is None:
@@ -99,20 +100,20 @@ def list_actions(request: HttpRequest) -> list[S3Action]:
 
 
 def is_delete_objects(request: HttpRequest) -> bool:
-    """Whether it deletes many objects by name: each of them is decided by itself, the request as such is not."""
+    """Return whether the request deletes many objects, each of which is authorized separately."""
     bucket, key = parse_target(request)
     return bucket is not None and key is None and request.method == "POST" and _subresource(request) == "delete"
 
 
 def versioned(action: str, request: HttpRequest) -> str:
-    """The action's form for a request that names a version."""
+    """Return the action's form for a request that names a version."""
     return _VERSIONED.get(action, action) if "versionId" in request.query else action
 
 
 def _subresource(request: HttpRequest) -> str | None:
     present = sorted(_SUBRESOURCES & set(request.query))
     if len(present) > 1:
-        # Which of them would be acted upon? S3 does not guess either.
+        # The request is ambiguous, and S3 refuses it too.
         raise AwsError("InvalidArgument", f"Conflicting query string parameters: {', '.join(present)}")
     return present[0] if present else None
 

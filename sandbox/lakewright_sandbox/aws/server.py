@@ -1,7 +1,7 @@
 """The HTTP server in front of moto: HTTP/1.1 with keep-alive, on loopback only.
 
-Moto's own development server closes the connection after every request, which costs a client that makes hundreds of
-small ones most of its time. uvicorn keeps connections; this adapter turns its ASGI calls into the WSGI ones of moto.
+Moto's own development server closes the connection after every request, which slows clients down that send hundreds of
+small ones. uvicorn keeps connections; this adapter turns its ASGI calls into moto's WSGI calls.
 """
 
 import asyncio
@@ -23,13 +23,15 @@ _THREADS = 16
 
 
 class AsgiAdapter:
-    """Runs a WSGI app under ASGI: the whole body is read first, the app then runs in a thread."""
+    """Run a WSGI application under ASGI: read the whole body, then call the application in a thread."""
 
     def __init__(self, app: WsgiApp) -> None:
+        """Wrap a WSGI application."""
         self._app = app
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="aws")
 
     async def __call__(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
+        """Answer one ASGI request."""
         if scope["type"] != "http":
             return
         body = io.BytesIO()
@@ -92,9 +94,9 @@ def _environ(scope: dict[str, Any], body: io.BytesIO) -> dict[str, Any]:
     for raw_name, raw_value in scope["headers"]:
         name, value = raw_name.decode("latin-1"), raw_value.decode("latin-1")
         if name in ("content-length", "transfer-encoding", "expect"):
-            continue  # the body is here, whole
+            continue  # the whole body has been read
         if "_" in name:
-            # WSGI cannot tell `_` from `-`: only user metadata may have it, and moto wants to know its spelling.
+            # WSGI does not distinguish `_` from `-`: only user metadata may have it, and moto needs its spelling.
             if not name.startswith("x-amz-meta-"):
                 continue
             preserved["HTTP_" + name.upper().replace("-", "_")] = name
@@ -106,13 +108,13 @@ def _environ(scope: dict[str, Any], body: io.BytesIO) -> dict[str, Any]:
 
 
 def require_loopback(host: str) -> None:
-    """Raises ValueError for an address that other machines can reach: a sandbox is for its own machine alone."""
+    """Raise ValueError for an address that other machines can reach."""
     if host != "localhost" and not ipaddress.ip_address(host).is_loopback:
         raise ValueError(f"--host {host}: the sandbox binds to loopback addresses only, such as 127.0.0.1.")
 
 
 def create_server(app: WsgiApp, host: str, port: int) -> uvicorn.Server:
-    """A server whose `run` serves until the process is told to stop, or `should_exit` is set."""
+    """Return a server whose `run` serves until the process is stopped or `should_exit` is set."""
     require_loopback(host)
     config = uvicorn.Config(
         AsgiAdapter(app),  # type: ignore[arg-type]

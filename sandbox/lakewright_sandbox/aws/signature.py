@@ -1,7 +1,7 @@
-"""Signature Version 4, in headers and in presigned URLs: reading it and checking it.
+"""Signature Version 4 in headers and presigned URLs: parse and verify.
 
-Per "Signature Version 4 for API requests" of the IAM User Guide and "Authenticating requests" of the S3 API. The
-signatures of single chunks in a signed stream are not checked, the request's own is.
+Follows "Signature Version 4 for API requests" of the IAM User Guide and "Authenticating requests" of the S3 API. The
+signatures of single chunks in a signed stream are not verified, the request's own is.
 """
 
 import hashlib
@@ -22,13 +22,13 @@ _AUTHORIZATION = re.compile(
     r"SignedHeaders=(?P<headers>[^,\s]+)\s*,\s*Signature=(?P<signature>[0-9a-f]+)\s*"
 )
 _SHA256 = re.compile(r"[0-9a-f]{64}")
-# Sent beside a signature without changing what is done: the first is part of what is signed anyway.
+# Headers that do not change the request's effect; the first is part of the signed content anyway.
 _NEED_NOT_BE_SIGNED = {"x-amz-content-sha256", "x-amz-date", "x-amz-user-agent"}
 
 
 @dataclass(frozen=True)
 class Signature:
-    """What a request says about who signed it, and how."""
+    """The signature of a request, with its signer and scope."""
 
     access_key_id: str
     day: str
@@ -42,12 +42,12 @@ class Signature:
 
     @property
     def presigned(self) -> bool:
-        """Whether the signature is in the URL."""
+        """Return whether the signature is in the URL."""
         return self.valid_for is not None
 
 
 def read(request: HttpRequest) -> Signature | None:
-    """The request's signature; None for an anonymous request. Raises AwsError for one that cannot be read."""
+    """Return the request's signature, None for an anonymous request. Raises AwsError for a malformed one."""
     authorization = request.headers.get("authorization")
     if authorization is None:
         return _from_query(request)
@@ -117,7 +117,7 @@ def _signature(
 
 
 def check(request: HttpRequest, signature: Signature, secret_access_key: str, now: datetime) -> None:
-    """Raises AwsError unless the holder of the secret signed this very request, not too long ago."""
+    """Raise AwsError unless the holder of the secret signed this very request and the signature is current."""
     if signature.valid_for is not None:
         if now > signature.signed_at + signature.valid_for:
             raise AwsAccessDeniedError("Request has expired")

@@ -1,6 +1,6 @@
 """STS: AssumeRole with trust policies, external ids, session policies and tags; GetCallerIdentity; GetSessionToken.
 
-AssumeRole without a RoleArn is what S3-compatible stores such as MinIO offer: a session of the calling user themselves,
+AssumeRole without a RoleArn is an extension of S3-compatible stores such as MinIO: a session of the calling user,
 limited by the session policy.
 """
 
@@ -29,9 +29,10 @@ _EXTERNAL_ID = re.compile(r"[\w+=,.@:/-]{2,1224}")
 
 
 class Sts:
-    """Answers the calls; sessions go to the directory."""
+    """Answer STS calls; sessions are kept in the directory."""
 
     def __init__(self, directory: Directory) -> None:
+        """Keep sessions in a directory."""
         self._directory = directory
         self._calls: dict[str, Callable[[Identity, dict[str, str], Context, datetime], str]] = {
             "AssumeRole": self._assume_role,
@@ -40,7 +41,7 @@ class Sts:
         }
 
     def answer(self, identity: Identity, parameters: dict[str, str], context: Context, now: datetime) -> str:
-        """The XML body of a call's answer. Raises AwsError."""
+        """Return the XML body of a call's response. Raises AwsError."""
         action = parameters.get("Action", "")
         call = self._calls.get(action)
         if call is None:
@@ -55,7 +56,7 @@ class Sts:
     def _get_caller_identity(
         self, identity: Identity, _parameters: dict[str, str], _context: Context, _now: datetime
     ) -> str:
-        # Needs no permission, and cannot be denied.
+        # Needs no permission and cannot be denied.
         caller = identity.caller
         user_id = caller.context["aws:userid"][0]
         return f"<Arn>{escape(caller.arn)}</Arn><UserId>{escape(user_id)}</UserId><Account>{ACCOUNT_ID}</Account>"
@@ -72,22 +73,22 @@ class Sts:
         policies = _session_policies(parameters)
         if not parameters.get("RoleArn"):
             return self._assume_own_role(identity, parameters, policies, now)
-        asked = _AssumeRole(parameters)
-        role = find_role(asked.role_arn)
-        asked.authorize(identity, role, context)
-        assert role is not None  # authorize refuses a role that is not there
+        request = _AssumeRole(parameters)
+        role = find_role(request.role_arn)
+        request.authorize(identity, role, context)
+        assert role is not None  # authorize refuses a missing role
         seconds = _duration(parameters, int(role.max_session_duration or 3600), 3600, chained=identity.temporary)
         inherited = self._transitive_tags(identity)
         session = self._directory.sessions.open(
             expires_at=now + timedelta(seconds=seconds),
             issued_at=now,
-            name=asked.session_name,
+            name=request.session_name,
             role_arn=role.arn,
             user_name=None,
             policies=policies,
-            tags=inherited | asked.tags,
-            transitive_tags=frozenset(inherited) | asked.transitive_tags,
-            source_identity=asked.source_identity,
+            tags=inherited | request.tags,
+            transitive_tags=frozenset(inherited) | request.transitive_tags,
+            source_identity=request.source_identity,
         )
         arn = f"arn:aws:sts::{ACCOUNT_ID}:assumed-role/{role.name}/{session.name}"
         return (
@@ -129,7 +130,7 @@ class Sts:
 
 
 class _AssumeRole:
-    """The parameters of an AssumeRole for a role, checked one by one."""
+    """The validated parameters of an AssumeRole call for a role."""
 
     def __init__(self, parameters: dict[str, str]) -> None:
         self.role_arn = parameters["RoleArn"]
@@ -138,7 +139,7 @@ class _AssumeRole:
             raise _invalid("roleSessionName", self.session_name, _SESSION_NAME.pattern)
         self.external_id = parameters.get("ExternalId")
         if self.external_id is not None and not _EXTERNAL_ID.fullmatch(self.external_id):
-            # The value is not repeated: to its owner it may be a secret.
+            # Leave out the value: its owner may treat it as a secret.
             raise _invalid("externalId", "...", _EXTERNAL_ID.pattern)
         names = _members(parameters, "Tags", "Key")
         self.tags = dict(zip(names, _members(parameters, "Tags", "Value"), strict=True))
@@ -146,7 +147,7 @@ class _AssumeRole:
         self.source_identity = parameters.get("SourceIdentity")
 
     def authorize(self, identity: Identity, role: Role | None, context: Context) -> None:
-        """Raises AccessDeniedError unless trust policy and caller's policies agree on everything that is asked for."""
+        """Raise AwsAccessDeniedError unless the trust policy and the caller's policies allow everything requested."""
         own: dict[str, list[str]] = {"sts:rolesessionname": [self.session_name]}
         if self.external_id is not None:
             own["sts:externalid"] = [self.external_id]
@@ -165,7 +166,7 @@ class _AssumeRole:
             request = Request(action, self.role_arn, {**context, **own})
             decision = decide(identity.caller, identity.rights, request, trust, trust_needed=True)
             if not decision.allowed:
-                # STS does not tell why: neither whether the role is there nor what its trust policy asks for.
+                # STS gives no reason: neither whether the role exists nor what its trust policy requires.
                 raise AwsAccessDeniedError(
                     f"User: {identity.caller.arn} is not authorized to perform: {action} on resource: {self.role_arn}"
                 )

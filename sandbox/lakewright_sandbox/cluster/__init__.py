@@ -1,1 +1,1 @@
-"""A stand-in for a Kubernetes API server: keeps objects, and tracks who owns which field of them."""
+"""An emulated Kubernetes API server: keeps objects, and tracks the owners of their fields."""

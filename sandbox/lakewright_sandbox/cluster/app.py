@@ -1,4 +1,4 @@
-"""The API of the stand-in over HTTP, as far as a Pulumi plugin, `kubectl scale` and `lakewright doctor` use it."""
+"""The Kubernetes API over HTTP, as far as a Pulumi plugin, `kubectl scale` and `lakewright doctor` use it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from .patches import json_patched, merge_patched
 from .status import ApiStatusError, manager_required
 
 PLATFORM = "lakewright-sandbox"
-"""What `/version` says of the platform: nobody's real cluster."""
+"""The platform in `/version`, which no real cluster has."""
 _VERSION = {"major": "1", "minor": "36", "gitVersion": "v1.36.2", "platform": PLATFORM}
 _PATCHES: dict[str, Callable[[Json, Any], Json]] = {
     "application/json-patch+json": json_patched,
@@ -35,13 +35,14 @@ _PATCHES: dict[str, Callable[[Json, Any], Json]] = {
 
 
 class SandboxCluster:
-    """A cluster: its objects, and the key that signs its service accounts' tokens."""
+    """A cluster: its objects, and the key that signs the tokens of its service accounts."""
 
     def __init__(self) -> None:
+        """Start with the default namespaces and a new key."""
         self.objects, self.key = Objects(), SigningKey()
 
     def app(self) -> Starlette:
-        """Return the API."""
+        """Return the API as an ASGI application."""
         every = ["GET", "POST", "PUT", "PATCH", "DELETE"]
         routes = [Route("/version", self._version), Route(DISCOVERY, self._discovery), Route(KEYS, self._keys)]
         for prefix in ("/api/{version}", "/apis/{group}/{version}"):
@@ -88,16 +89,16 @@ class _Call:
             answers = {("token", "POST"): self._token, ("scale", method): self._scale}
             answer = answers.get((self._subresource, method), _unknown_subresource)
         elif method == "GET" and not self._name:
-            answer = self._listed
+            answer = self._list
         else:
             answer = getattr(self, f"_{method.lower()}")
-        told = answer()
-        return JSONResponse(told, 201 if self._made else 200)
+        body = answer()
+        return JSONResponse(body, 201 if self._made else 200)
 
     def _get(self) -> Json:
         return self._objects.get(self._kind, self._namespace, self._name)
 
-    def _listed(self) -> Json:
+    def _list(self) -> Json:
         items = self._objects.items(self._kind, self._namespace)
         return {"apiVersion": self._kind.api_version, "kind": f"{self._kind.kind}List", "items": items}
 
@@ -105,12 +106,12 @@ class _Call:
         return self._objects.create(self._kind, self._namespace, self._body, self._manager, dry_run=self._dry_run)
 
     def _put(self) -> Json:
-        return self._changed(lambda _live: self._body)
+        return self._change(lambda _live: self._body)
 
     def _delete(self) -> Json:
         return self._objects.delete(self._kind, self._namespace, self._name)
 
-    def _changed(self, made: Callable[[Json], Json], kind_of_change: str = "") -> Json:
+    def _change(self, made: Callable[[Json], Json], kind_of_change: str = "") -> Json:
         where = (self._namespace, self._name)
         return self._objects.change(
             self._kind, where, made, self._manager, subresource=kind_of_change, dry_run=self._dry_run
@@ -128,14 +129,14 @@ class _Call:
             )
         if media not in _PATCHES:
             raise ApiStatusError(415, f"the body of the request was in an unknown format: {media}")
-        return self._changed(lambda live: _PATCHES[media](live, self._body))
+        return self._change(lambda live: _PATCHES[media](live, self._body))
 
     def _scale(self) -> Json:
         if self._request.method == "GET":
             live = self._objects.get(self._kind, self._namespace, self._name)
         else:
             wanted = int(self._body["spec"]["replicas"])
-            live = self._changed(lambda live: merge_patched(live, {"spec": {"replicas": wanted}}), "scale")
+            live = self._change(lambda live: merge_patched(live, {"spec": {"replicas": wanted}}), "scale")
         metadata = {key: live["metadata"][key] for key in ("name", "namespace", "resourceVersion", "uid")}
         spec = {"replicas": live["spec"].get("replicas", 1)}
         return {"apiVersion": "autoscaling/v1", "kind": "Scale", "metadata": metadata, "spec": spec}
@@ -144,7 +145,7 @@ class _Call:
         live = self._objects.get(self._kind, self._namespace, self._name)
         issuer, spec = request_issuer(self._request), cast(Json, self._body.get("spec") or {})
         account = ServiceAccount(self._namespace, self._name, live["metadata"]["uid"])
-        # An API server whose audiences are not set takes its issuer for its own.
+        # An API server without configured audiences uses its issuer as audience.
         claims = account.claims(issuer, issuer) | ({"aud": spec["audiences"]} if spec.get("audiences") else {})
         status = {"token": self._key.sign(claims), "expirationTimestamp": "2099-01-01T00:00:00Z"}
         return {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": spec, "status": status}
@@ -155,7 +156,7 @@ def _unknown_subresource() -> Json:
 
 
 def kubeconfig(endpoint: str, context: str = "sandbox") -> str:
-    """Return a kubeconfig for the stand-in at an endpoint."""
+    """Return a kubeconfig for the cluster at an endpoint."""
     document = {
         "apiVersion": "v1",
         "kind": "Config",

@@ -10,7 +10,7 @@ from .schema import DEFAULTS, Path, is_atomic, is_set, list_keys
 
 Json = dict[str, Any]
 PRESENT = object()
-"""Stands for an item of a list that has fields of its own."""
+"""Value of a list item that has fields of its own."""
 
 _NEVER_OWNED = (
     ("f:apiVersion",),
@@ -31,7 +31,7 @@ _NEVER_OWNED = (
 )
 
 
-def values_of(manifest: Json) -> dict[Path, Any]:
+def values_by_path(manifest: Json) -> dict[Path, Any]:
     """Return the value at each path that can be owned."""
     found: dict[Path, Any] = {}
     _collect(manifest, (), found)

@@ -1,4 +1,4 @@
-"""The kinds of object that the stand-in knows, by the name of their collection."""
+"""The kinds of objects that the cluster supports, by the name of their collection."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class ObjectKind:
-    """A kind of object: where it is served, and what of it never changes."""
+    """A kind of object: where it is served, and which fields never change."""
 
     api_version: str
     kind: str
@@ -18,11 +18,12 @@ class ObjectKind:
 
     @property
     def group(self) -> str:
+        """Return the API group, empty for core kinds."""
         return self.api_version.rpartition("/")[0]
 
     @property
     def resource(self) -> str:
-        """How messages name the collection: `deployments.apps`."""
+        """Return the collection's name in messages: `deployments.apps`."""
         return f"{self.plural}.{self.group}" if self.group else self.plural
 
 
@@ -42,6 +43,6 @@ _OTHERS = (
 KINDS = {(kind.api_version, kind.plural): kind for kind in (*_CORE, *_OTHERS)}
 
 
-def kind_named(api_version: str, kind: str) -> ObjectKind | None:
-    """Return a kind by what a manifest calls it."""
-    return next((one for one in KINDS.values() if (one.api_version, one.kind) == (api_version, kind)), None)
+def find_kind(api_version: str, kind: str) -> ObjectKind | None:
+    """Return a kind by the API version and kind of a manifest."""
+    return next((known for known in KINDS.values() if (known.api_version, known.kind) == (api_version, kind)), None)

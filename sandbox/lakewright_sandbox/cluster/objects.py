@@ -1,4 +1,4 @@
-"""The objects of a cluster, in memory, each with its owners; every change makes a new resource version.
+"""The objects of a cluster, in memory, with the owners of their fields. Every change makes a new resource version.
 
 The API server's defaults (`imagePullPolicy`, `strategy` and such) are not filled in: no manifest of a stack sends them.
 """
@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from typing import Any, cast
 
 from . import status
-from .fields import Json, values_of
+from .fields import Json, values_by_path
 from .kinds import KINDS, ObjectKind
 from .ownership import ApplyConflictError, Owner, applied, updated
 from .schema import Path
@@ -22,9 +22,10 @@ Key = tuple[str, str, str]
 
 
 class Objects:
-    """Keeps objects by kind, namespace and name."""
+    """Objects by kind, namespace and name."""
 
     def __init__(self) -> None:
+        """Create the namespaces that every cluster has."""
         self._lock = threading.RLock()
         self._kept: dict[Key, Json] = {}
         self._version = 0
@@ -38,18 +39,18 @@ class Objects:
     def get(self, kind: ObjectKind, namespace: str, name: str) -> Json:
         """Return an object. Raises 404."""
         with self._lock:
-            return copy.deepcopy(self._there(kind, namespace, name))
+            return copy.deepcopy(self._require(kind, namespace, name))
 
     def has(self, kind: ObjectKind, namespace: str, name: str) -> bool:
-        """Whether there is such an object."""
+        """Return whether an object exists."""
         with self._lock:
             return (kind.resource, namespace, name) in self._kept
 
     def items(self, kind: ObjectKind, namespace: str) -> list[Json]:
         """Return the objects of a kind, in one namespace or in all."""
         with self._lock:
-            found = [(key, one) for key, one in self._kept.items() if key[0] == kind.resource]
-            return copy.deepcopy([one for key, one in found if namespace in ("", key[1])])
+            found = [(key, live) for key, live in self._kept.items() if key[0] == kind.resource]
+            return copy.deepcopy([live for key, live in found if namespace in ("", key[1])])
 
     def create(self, kind: ObjectKind, namespace: str, manifest: Json, manager: str, *, dry_run: bool = False) -> Json:
         """Create an object. Raises 404 for its namespace, 409 where it exists."""
@@ -89,7 +90,7 @@ class Objects:
     ) -> Json:
         """Change an object at (namespace, name) by an update or a patch. Raises 404 and 409."""
         with self._lock:
-            live = self._there(kind, *where)
+            live = self._require(kind, *where)
             new = made(copy.deepcopy(live))
             if new["metadata"].get("resourceVersion") not in (None, live["metadata"]["resourceVersion"]):
                 raise status.changed_meanwhile(kind, where[1])
@@ -98,15 +99,15 @@ class Objects:
             return self._keep(kind, where[0], live, new, dry_run=dry_run)
 
     def delete(self, kind: ObjectKind, namespace: str, name: str) -> Json:
-        """Delete an object, and with a namespace all that is in it. Raises 404."""
+        """Delete an object, and with a namespace everything in it. Raises 404."""
         with self._lock:
-            gone = self._there(kind, namespace, name)
+            gone = self._require(kind, namespace, name)
             del self._kept[kind.resource, namespace, name]
             if kind.kind == "Namespace":
-                self._kept = {key: one for key, one in self._kept.items() if key[1] != name}
+                self._kept = {key: live for key, live in self._kept.items() if key[1] != name}
             return gone
 
-    def _there(self, kind: ObjectKind, namespace: str, name: str) -> Json:
+    def _require(self, kind: ObjectKind, namespace: str, name: str) -> Json:
         if (found := self._kept.get((kind.resource, namespace, name))) is None:
             raise status.not_found(kind, name)
         return found
@@ -138,7 +139,9 @@ class Objects:
 
 
 def _spec(manifest: Json) -> dict[Path, Any]:
-    return {path: value for path, value in values_of(manifest).items() if path[0] not in ("f:metadata", "f:status")}
+    return {
+        path: value for path, value in values_by_path(manifest).items() if path[0] not in ("f:metadata", "f:status")
+    }
 
 
 def _updater(kind: ObjectKind, manager: str, subresource: str = "") -> Owner:

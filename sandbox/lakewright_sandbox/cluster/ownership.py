@@ -1,6 +1,6 @@
-"""Who owns which field of an object: what apply, create and update do to it and to its `managedFields`.
+"""Field ownership: the effects of apply, create and update on an object and its `managedFields`.
 
-After the rules of Kubernetes' server-side apply (sigs.k8s.io/structured-merge-diff). Pure functions over manifests.
+Follows the rules of Kubernetes' server-side apply (sigs.k8s.io/structured-merge-diff). Pure functions over manifests.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
-from .fields import Json, decode, encode, item_part, path_text, values_of
+from .fields import Json, decode, encode, item_part, path_text, values_by_path
 from .schema import Path, is_atomic, is_set, list_keys
 
 
@@ -28,30 +28,32 @@ class Owner:
 
     @property
     def key(self) -> tuple[str, ...]:
-        """What tells owners apart; an applier is the same one in every version of the API."""
+        """Return what distinguishes owners; an applier is the same in every version of the API."""
         version = "" if self.operation == "Apply" else self.api_version
         return (self.manager, self.operation, version, self.subresource)
 
     @property
     def entry(self) -> Json:
-        """The owner as `managedFields` has it."""
+        """Return the owner as a `managedFields` entry."""
         entry: Json = {"manager": self.manager, "operation": self.operation, "apiVersion": self.api_version}
         entry |= {"time": self.time, "fieldsType": "FieldsV1", "fieldsV1": encode(self.fields)}
         return entry | ({"subresource": self.subresource} if self.subresource else {})
 
     def __str__(self) -> str:
-        told = f'"{self.manager}"'
-        told += f' with subresource "{self.subresource}"' if self.subresource else ""
-        return f"{told} using {self.api_version}" if self.operation == "Update" else told
+        """Return the owner in the API's words."""
+        text = f'"{self.manager}"'
+        text += f' with subresource "{self.subresource}"' if self.subresource else ""
+        return f"{text} using {self.api_version}" if self.operation == "Update" else text
 
 
 class ApplyConflictError(Exception):
-    """An apply would change fields that others own; the API's own words."""
+    """An apply would change fields that others own; the message is the API's."""
 
     def __init__(self, conflicts: list[tuple[Owner, Path]]) -> None:
+        """Set the conflicting owners and fields."""
         self.causes = [
             {"reason": "FieldManagerConflict", "message": f"conflict with {owner}", "field": path_text(path)}
-            for owner, path in sorted(conflicts, key=lambda one: path_text(one[1]))
+            for owner, path in sorted(conflicts, key=lambda conflict: path_text(conflict[1]))
         ]
         super().__init__(_conflict_message(conflicts))
 
@@ -67,7 +69,7 @@ def _conflict_message(conflicts: list[tuple[Owner, Path]]) -> str:
     return f"Apply failed with {len(conflicts)} conflicts: " + "\n".join(lines)
 
 
-def owners_of(live: Json) -> list[Owner]:
+def field_owners(live: Json) -> list[Owner]:
     """Return the owners of an object's fields."""
     return [
         Owner(
@@ -83,17 +85,21 @@ def owners_of(live: Json) -> list[Owner]:
 
 
 def applied(live: Json | None, config: Json, applier: Owner, *, force: bool) -> Json:
-    """Return an object after an apply. Raises ApplyConflictError where others own what would change, unless forced."""
+    """Return an object after an apply.
+
+    Raises:
+        ApplyConflictError: Others own fields that would change, and `force` is not set.
+    """
     before = live or {key: config[key] for key in ("apiVersion", "kind")} | {"metadata": {}}
     merged = _merged(before, config, ())
-    wanted, changed = frozenset(values_of(config)), _changed(before, merged)
-    mine = next((owner for owner in owners_of(before) if owner.key == applier.key), None)
-    others = [owner for owner in owners_of(before) if owner.key != applier.key]
+    wanted, changed = frozenset(values_by_path(config)), _changed(before, merged)
+    mine = next((owner for owner in field_owners(before) if owner.key == applier.key), None)
+    others = [owner for owner in field_owners(before) if owner.key != applier.key]
     conflicts = [(owner, path) for owner in others for path in sorted(owner.fields & changed)]
     if conflicts and not force:
         raise ApplyConflictError(conflicts)
     others = [replace(owner, fields=owner.fields - changed) for owner in others]
-    # An item goes as a whole, so outer paths come first; what stays of it keeps the key that names it.
+    # List items are removed as a whole, so outer paths come first; an item that remains keeps its key.
     for path in sorted(mine.fields - wanted if mine else (), key=len):
         if not _is_key(path) and not any(kept[: len(path)] == path for owner in others for kept in owner.fields):
             _remove(merged, path)
@@ -103,12 +109,12 @@ def applied(live: Json | None, config: Json, applier: Owner, *, force: bool) -> 
 
 
 def updated(live: Json | None, new: Json, updater: Owner) -> Json:
-    """Return an object after a create, an update or a patch: the updater owns what it changed, and nobody else does."""
+    """Return an object after a create, an update or a patch: the updater becomes the only owner of what it changed."""
     before = live or {}
     made = copy.deepcopy(new)
     changed = _changed(before, made)
-    gone = values_of(before).keys() - values_of(made).keys()
-    owners = [replace(owner, fields=owner.fields - changed - gone) for owner in owners_of(before)]
+    gone = values_by_path(before).keys() - values_by_path(made).keys()
+    owners = [replace(owner, fields=owner.fields - changed - gone) for owner in field_owners(before)]
     mine = next((owner for owner in owners if owner.key == updater.key), None)
     kept = [owner for owner in owners if owner is not mine]
     if not changed and mine:
@@ -117,8 +123,8 @@ def updated(live: Json | None, new: Json, updater: Owner) -> Json:
 
 
 def _changed(before: Json, after: Json) -> frozenset[Path]:
-    old, missing = values_of(before), object()
-    return frozenset(path for path, value in values_of(after).items() if old.get(path, missing) != value)
+    old, missing = values_by_path(before), object()
+    return frozenset(path for path, value in values_by_path(after).items() if old.get(path, missing) != value)
 
 
 def _owned(manifest: Json, owners: Iterable[Owner]) -> Json:
@@ -132,9 +138,12 @@ def _merged(live: Any, config: Any, path: Path) -> Any:
         inner = {key: _merged(old.get(key), new[key], (*path, f"f:{key}")) for key in new}
         return copy.deepcopy(old) | inner
     if isinstance(live, list) and isinstance(config, list) and list_keys(path):
-        there = {item_part(path, item): item for item in cast(list[Json], live)}
+        existing = {item_part(path, item): item for item in cast(list[Json], live)}
         wanted = {item_part(path, item): item for item in cast(list[Json], config)}
-        return [_merged(there.get(part), wanted.get(part, there.get(part)), (*path, part)) for part in there | wanted]
+        return [
+            _merged(existing.get(part), wanted.get(part, existing.get(part)), (*path, part))
+            for part in existing | wanted
+        ]
     if isinstance(live, list) and isinstance(config, list) and is_set(path):
         return list(dict.fromkeys([*cast(list[Any], live), *cast(list[Any], config)]))
     return copy.deepcopy(config)
@@ -147,11 +156,11 @@ def _is_key(path: Path) -> bool:
 
 
 def _remove(manifest: Any, path: Path) -> None:
-    """Take a field out, and what held nothing else."""
+    """Remove a field, and parents that are empty without it."""
     trail: list[tuple[Any, Any]] = []
     node: Any = manifest
     for at, part in enumerate(path):
-        key = _key_of(node, path[:at], part)
+        key = _find_key(node, path[:at], part)
         if key is None:
             return
         trail.append((node, key))
@@ -164,12 +173,12 @@ def _remove(manifest: Any, path: Path) -> None:
         del outer[inner]
 
 
-def _key_of(node: Any, path: Path, part: str) -> Any:
+def _find_key(node: Any, path: Path, part: str) -> Any:
     kind, _, name = part.partition(":")
     if isinstance(node, dict):
         return name if kind == "f" and name in node else None
     if not isinstance(node, list):
         return None
     items = cast(list[Any], node)
-    same = (part == item_part(path, one) if kind == "k" else part == f'v:"{one}"' for one in items)
-    return next((index for index, is_it in enumerate(same) if is_it), None)
+    matches = (part == item_part(path, item) if kind == "k" else part == f'v:"{item}"' for item in items)
+    return next((index for index, is_match in enumerate(matches) if is_match), None)

@@ -1,4 +1,4 @@
-"""Patches that replace what they name: JSON merge patches (RFC 7396) and, as far as needed, JSON patches (RFC 6902)."""
+"""Patches: JSON merge patches (RFC 7396) and, as far as needed, JSON patches (RFC 6902)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from .status import ApiStatusError
 
 
 def merge_patched(live: Any, patch: Any) -> Any:
-    """Return a document with a merge patch; null takes a key out."""
+    """Return a document after a merge patch; null removes a key."""
     if not isinstance(patch, dict):
         return patch
     made = dict(cast(Json, live)) if isinstance(live, dict) else {}
@@ -22,7 +22,7 @@ def merge_patched(live: Any, patch: Any) -> Any:
 
 
 def json_patched(live: Json, patch: list[Json]) -> Json:
-    """Return a document with `add`, `replace` and `remove` of keys, in their order."""
+    """Return a document after `add`, `replace` and `remove` of keys, in order."""
     for operation in patch:
         *above, last = [part.replace("~1", "/").replace("~0", "~") for part in operation["path"].split("/")[1:]]
         node: Any = live

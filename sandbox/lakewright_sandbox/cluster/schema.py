@@ -1,13 +1,13 @@
-"""How Kubernetes merges an object: which lists have keys, and which values are replaced as a whole.
+"""Merge rules of Kubernetes objects: which lists have keys, and which values are replaced as a whole.
 
 From the `x-kubernetes-list-type`, `-list-map-keys` and `-map-type` extensions of the API's OpenAPI document, for the
-kinds that a tenant's stack makes.
+kinds of a tenant's stack.
 """
 
 from __future__ import annotations
 
 Path = tuple[str, ...]
-"""Where a field is, its parts written as in `fieldsV1`: `f:NAME`, `k:{"KEY":VALUE}` or `v:VALUE`."""
+"""Path of a field, with parts as in `fieldsV1`: `f:NAME`, `k:{"KEY":VALUE}` or `v:VALUE`."""
 
 _KEYS: dict[str, tuple[str, ...]] = {
     "f:conditions": ("type",),
@@ -34,24 +34,24 @@ _ATOMIC = {
     "f:selector",
 }
 DEFAULTS = {"protocol": "TCP"}
-"""Values of list keys that a manifest may leave out."""
+"""Defaults of list keys that a manifest may omit."""
 
 
 def list_keys(path: Path) -> tuple[str, ...] | None:
-    """Return the keys that tell a list's items apart; nothing for a list that is replaced as a whole."""
+    """Return the keys that identify a list's items, None for a list that is replaced as a whole."""
     if path[-1] != "f:ports":
         return _KEYS.get(path[-1])
     if path == ("f:spec", "f:ports"):
         return ("port", "protocol")
-    of_container = len(path) > 2 and path[-3] in ("f:containers", "f:initContainers")
-    return ("containerPort", "protocol") if of_container else None
+    is_of_container = len(path) > 2 and path[-3] in ("f:containers", "f:initContainers")
+    return ("containerPort", "protocol") if is_of_container else None
 
 
 def is_set(path: Path) -> bool:
-    """Whether a list holds each value once, owned one by one."""
+    """Return whether a list holds unique values that are owned separately."""
     return path == ("f:metadata", "f:finalizers")
 
 
 def is_atomic(path: Path) -> bool:
-    """Whether an object within the manifest is replaced, and owned, as a whole."""
+    """Return whether a nested object is replaced and owned as a whole."""
     return bool(path) and path[-1] in _ATOMIC

@@ -1,4 +1,4 @@
-"""Who makes a request, and what a Principal element in a policy says about them.
+"""The caller of a request, and how Principal elements of a policy match it.
 
 Rules from the IAM User Guide, "AWS JSON policy elements: Principal" and "NotPrincipal".
 """
@@ -11,53 +11,54 @@ from lakewright_sandbox.policies.patterns import Context
 
 
 class PrincipalMatch(IntEnum):
-    """How closely a Principal element names the caller: it decides which other policies still limit what is granted."""
+    """How closely a Principal element names the caller, which decides what other policies still limit an Allow."""
 
     NONE = 0
-    ACCOUNT = 1  # the account: leaves the decision to the identity's own policies
-    IDENTITY = 2  # the role or user as such: still limited by session policies and, for a role, its boundary
-    DIRECT = 3  # this very session, or everybody: limited by nothing but an explicit deny
+    ACCOUNT = 1  # the account: the identity's own policies decide
+    IDENTITY = 2  # the role or user: session policies and a role's boundary still limit it
+    DIRECT = 3  # this very session, or `*`: only an explicit deny limits it
 
 
 @dataclass(frozen=True)
 class Caller:
-    """An authenticated identity, or nobody (`anonymous`)."""
+    """An authenticated identity, or an `anonymous` caller."""
 
     kind: Literal["user", "role", "anonymous"]
     account: str = ""
     arn: str = "anonymous"  # a user's ARN, or the session's (arn:aws:sts::...:assumed-role/ROLE/SESSION)
     identity_arn: str = ""  # a user's ARN, or the role's (arn:aws:iam::...:role/PATH/ROLE)
     unique_id: str = ""  # AIDA... or AROA...
-    context: Context = field(default_factory=dict)  # the keys that come with the identity
+    context: Context = field(default_factory=dict)  # condition keys of the identity
 
     @property
     def root_arn(self) -> str:
-        """The ARN that stands for the caller's whole account."""
+        """Return the ARN that stands for the caller's whole account."""
         return f"arn:aws:iam::{self.account}:root"
 
 
 @dataclass(frozen=True)
 class Principals:
-    """A Principal or NotPrincipal element. Service, Federated and CanonicalUser never are one of our callers."""
+    """A Principal or NotPrincipal element. Service, Federated and CanonicalUser entries match no caller here."""
 
     aws: tuple[str, ...]
     services: tuple[str, ...] = ()
     negated: bool = False
 
-    def grant(self, caller: Caller) -> PrincipalMatch:
-        """How an Allow with this element names the caller."""
-        closest = max((_grant(entry, caller) for entry in self.aws), default=PrincipalMatch.NONE)
+    def match(self, caller: Caller) -> PrincipalMatch:
+        """Return how closely an Allow with this element names the caller."""
+        closest = max((_match(entry, caller) for entry in self.aws), default=PrincipalMatch.NONE)
         if not self.negated:
             return closest
         return PrincipalMatch.NONE if closest is not PrincipalMatch.NONE else PrincipalMatch.DIRECT
 
     def denies(self, caller: Caller) -> bool:
-        """Whether a Deny with this element is about the caller.
+        """Return whether a Deny with this element applies to the caller.
 
-        NotPrincipal excepts a caller only if all that they are is listed: account and user, or account, role, session.
+        NotPrincipal excludes a caller only if it lists all parts of the caller: account and user, or account, role and
+        session.
         """
         if not self.negated:
-            return self.grant(caller) is not PrincipalMatch.NONE
+            return self.match(caller) is not PrincipalMatch.NONE
         if "*" in self.aws:
             return False
         listed = set(self.aws)
@@ -65,7 +66,7 @@ class Principals:
         return not (account and caller.identity_arn in listed and caller.arn in listed)
 
 
-def _grant(entry: str, caller: Caller) -> PrincipalMatch:
+def _match(entry: str, caller: Caller) -> PrincipalMatch:
     if entry == "*":
         return PrincipalMatch.DIRECT
     if caller.kind == "anonymous":

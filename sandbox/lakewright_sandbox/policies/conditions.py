@@ -1,7 +1,7 @@
 """The Condition element: operators, `...IfExists`, `ForAnyValue:`, `ForAllValues:` and `Null`.
 
 Rules from the IAM User Guide, "IAM JSON policy elements: Condition operators" and "Multivalued context keys". An absent
-key does not match; a negated operator asks for no match and is therefore true for an absent key.
+key does not match; a negated operator requires no match and is therefore true for an absent key.
 """
 
 import base64
@@ -21,7 +21,7 @@ Match = Callable[[str, str, Context | None], bool]
 
 
 class UnknownOperatorError(ValueError):
-    """A condition operator that AWS does not have."""
+    """AWS has no such condition operator."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Condition:
     if_exists: bool
 
     def holds(self, context: Context, *, variables: bool) -> bool:
-        """Whether the request satisfies it. `variables`: whether the policy's version knows policy variables."""
+        """Return whether the request satisfies the condition; `variables` enables policy variables."""
         actual = context.get(self.key.lower())
         if self.operator == "null":
             return any((not actual) == (value.lower() == "true") for value in self.values)
@@ -46,7 +46,7 @@ class Condition:
             return any(match(expected, value, known) for expected in self.values) != negated
 
         if not actual:
-            # "If the key is not present ... the values do not match"; ForAllValues is true of no value at all.
+            # "If the key is not present ... the values do not match"; ForAllValues is true without values.
             if self.quantifier == "ForAnyValue":
                 return self.if_exists
             return self.if_exists or self.quantifier == "ForAllValues" or negated
@@ -58,7 +58,7 @@ class Condition:
 
 
 def parse_condition(operator: str, key: str, values: Sequence[str]) -> Condition:
-    """One entry of a Condition element. Raises UnknownOperatorError."""
+    """Return the condition of one entry of a Condition element. Raises UnknownOperatorError."""
     rest = operator
     quantifier: Quantifier | None = None
     for candidate in ("ForAnyValue", "ForAllValues"):
@@ -73,7 +73,7 @@ def parse_condition(operator: str, key: str, values: Sequence[str]) -> Condition
 
 
 def all_hold(conditions: Iterable[Condition], context: Context, *, variables: bool) -> bool:
-    """Conditions of a statement must hold together; the values of one of them are alternatives."""
+    """Return whether all conditions of a statement hold; the values of one condition are alternatives."""
     return all(condition.holds(context, variables=variables) for condition in conditions)
 
 
@@ -91,7 +91,7 @@ def _string_like(expected: str, value: str, context: Context | None) -> bool:
 
 
 def _arn_like(expected: str, value: str, context: Context | None) -> bool:
-    # "*" alone stands for any ARN; anything that is no ARN at all never matches an ARN operator.
+    # "*" alone stands for any ARN; a value that is not an ARN never matches an ARN operator.
     return value.count(":") >= 5 and arn_matches(expected, value, context)
 
 
@@ -131,7 +131,7 @@ def _number(text: str) -> float:
 
 
 def _instant(text: str) -> float:
-    """Seconds since 1970 of an ISO 8601 date (UTC where it names no zone) or of a number that is one already."""
+    """Return the seconds since 1970 of an ISO 8601 date (UTC without a zone) or of a number."""
     try:
         return _number(text)
     except ValueError:
@@ -147,7 +147,7 @@ _COMPARISONS: dict[str, Callable[[float, float], bool]] = {
     "greaterthanequals": lambda value, expected: value >= expected,
 }
 
-# lower-case name -> (comparison, whether the operator asks for no match)
+# comparison by lower-case name, and whether the operator is negated
 _OPERATORS: dict[str, tuple[Match, bool]] = {
     "stringequals": (_string_equals, False),
     "stringnotequals": (_string_equals, True),

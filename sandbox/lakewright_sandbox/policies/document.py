@@ -1,4 +1,4 @@
-"""Policy documents: from JSON to statements, refusing what AWS refuses as malformed."""
+"""Parse policy documents from JSON to statements, and refuse what AWS refuses as malformed."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -20,12 +20,12 @@ _STATEMENT_KEYS = {
 
 
 class MalformedPolicyError(ValueError):
-    """A document that is not a policy; the message says which part of it."""
+    """The document is not a policy; the message names the faulty part."""
 
 
 @dataclass(frozen=True)
 class Statement:
-    """One statement, in the form evaluation wants it."""
+    """One statement, prepared for evaluation."""
 
     effect: Literal["Allow", "Deny"]
     actions: tuple[str, ...]
@@ -37,7 +37,7 @@ class Statement:
     variables: bool
 
     def covers(self, action: str, resource: str, context: Context) -> bool:
-        """Whether it is about this action on this resource under these conditions, whoever asks."""
+        """Return whether it applies to an action on a resource under these conditions, for any caller."""
         known = context if self.variables else None
         return (
             any(action_matches(pattern, action) for pattern in self.actions) != self.not_action
@@ -55,9 +55,14 @@ class Policy:
 
 @lru_cache(maxsize=1024)
 def parse(document: str, kind: PolicyKind) -> Policy:
-    """Parses a policy of that kind: `identity` (also session policies and boundaries), `resource` or `trust`.
+    """Return the parsed policy.
 
-    Raises MalformedPolicyError.
+    Args:
+        document: JSON text.
+        kind: `identity` (session policies and boundaries too), `resource` or `trust`.
+
+    Raises:
+        MalformedPolicyError: The document is not a policy of that kind.
     """
     try:
         content = json.loads(document)
@@ -142,7 +147,7 @@ def _principals(item: Mapping[str, Any], kind: PolicyKind) -> Principals | None:
         raise MalformedPolicyError(f'Invalid principal in policy: "{sorted(unknown)[0]}".')
     aws = _strings(value.get("AWS", []), "AWS")
     for entry in aws:
-        # No wildcards but the one for everybody: AWS refuses `arn:aws:iam::1:role/*`.
+        # `*` alone is the only wildcard: AWS refuses `arn:aws:iam::1:role/*`.
         if entry != "*" and ("*" in entry or "?" in entry):
             raise MalformedPolicyError(f'Invalid principal in policy: "AWS":"{entry}".')
     return Principals(aws, _strings(value.get("Service", []), "Service"), negated)

@@ -1,9 +1,9 @@
-"""The decision: may this caller do this action on this resource?
+"""Decide whether a caller may do an action on a resource.
 
-Follows the IAM User Guide, "Policy evaluation logic", for one account: an explicit deny in any policy wins; a resource
-policy that names a session or everybody decides alone; one that names a role is still limited by session policies and
-the boundary; one that names the account leaves it to the identity's policies; what identity policies allow is cut down
-by the permissions boundary and by session policies. A user whom a resource policy names is not limited by a boundary.
+Follows the IAM User Guide, "Policy evaluation logic", for one account: an explicit deny in any policy wins. A resource
+policy that names a session or `*` decides alone; for one that names a role, session policies and the boundary still
+apply; one that names the account leaves the decision to the identity's policies. Permissions boundary and session
+policies limit what identity policies allow. A boundary does not limit a user whom a resource policy names.
 """
 
 from collections.abc import Iterator, Sequence
@@ -16,7 +16,7 @@ from lakewright_sandbox.policies.patterns import Context
 
 @dataclass(frozen=True)
 class IdentityPolicies:
-    """The policies that go with an identity. No `boundary` or `session` (None) limits nothing."""
+    """The policies of an identity. A `boundary` or `session` of None limits nothing."""
 
     identity: tuple[Policy, ...] = ()
     boundary: Policy | None = None
@@ -25,7 +25,7 @@ class IdentityPolicies:
 
 @dataclass(frozen=True)
 class Request:
-    """One action on one resource. Context keys are in lower case; the caller's own are added by `decide`."""
+    """One action on one resource. Context keys are in lower case; `decide` adds the caller's own."""
 
     action: str
     resource: str
@@ -34,7 +34,7 @@ class Request:
 
 @dataclass(frozen=True)
 class PolicyDecision:
-    """Whether it is allowed, and if not why, worded as AWS words it."""
+    """Whether the request is allowed; if not, the reason in AWS's words."""
 
     allowed: bool
     message: str = ""
@@ -48,9 +48,17 @@ def decide(
     *,
     trust_needed: bool = False,
 ) -> PolicyDecision:
-    """Evaluates everything that applies.
+    """Evaluate all policies that apply.
 
-    `trust_needed`: the resource policy must agree as well, as a role's trust policy must.
+    Args:
+        caller: The caller.
+        rights: The caller's policies.
+        request: The requested action.
+        resource_policy: The policy of the resource.
+        trust_needed: Whether the resource policy must allow the request too, as a role's trust policy must.
+
+    Returns:
+        The decision.
     """
     asked = Request(request.action, request.resource, {**request.context, **caller.context})
     on_resource = list(_covering([resource_policy] if resource_policy else [], asked))
@@ -58,10 +66,11 @@ def decide(
         caller, rights, asked, on_resource, trust_needed=trust_needed
     )
     if refusal is None:
-        return PolicyDecision(True)
+        return PolicyDecision(allowed=True)
     return PolicyDecision(
-        False,
-        f'User: {caller.arn} is not authorized to perform: {asked.action} on resource: "{asked.resource}" {refusal}',
+        allowed=False,
+        message=f"User: {caller.arn} is not authorized to perform: {asked.action} "
+        f'on resource: "{asked.resource}" {refusal}',
     )
 
 
@@ -80,7 +89,7 @@ def _missing_allow(
     caller: Caller, rights: IdentityPolicies, asked: Request, on_resource: Sequence[Statement], *, trust_needed: bool
 ) -> str | None:
     grant = max(
-        (s.principals.grant(caller) for s in on_resource if s.effect == "Allow" and s.principals),
+        (s.principals.match(caller) for s in on_resource if s.effect == "Allow" and s.principals),
         default=PrincipalMatch.NONE,
     )
     if grant is PrincipalMatch.NONE and (trust_needed or caller.kind == "anonymous"):

@@ -1,4 +1,4 @@
-"""Wildcards, policy variables and ARNs: how a pattern in a policy is compared with a value of a request.
+"""Match patterns of policies against values of requests: wildcards, policy variables and ARNs.
 
 Rules from the IAM User Guide, "IAM JSON policy elements: Resource", "... Action" and "... Variables and tags".
 """
@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
-# What is known of a request: lower-case key -> values. An absent key is not in it.
+# Values of a request by lower-case condition key; absent keys are left out.
 Context = Mapping[str, Sequence[str]]
 
 # ${key} or ${key, 'default'}
@@ -17,22 +17,22 @@ _ARN_FIELDS = 6
 
 
 class AbsentVariableError(Exception):
-    """A pattern names a variable that the request does not have and gives no default: it matches nothing."""
+    """The pattern has a variable without default that the request lacks; it matches nothing."""
 
 
 @lru_cache(maxsize=4096)
-def _regex(pattern: str, ignore_case: bool) -> re.Pattern[str]:
+def _regex(pattern: str, *, ignore_case: bool) -> re.Pattern[str]:
     translated = "".join(".*" if c == "*" else "." if c == "?" else re.escape(c) for c in pattern)
     return re.compile(translated, re.DOTALL | (re.IGNORECASE if ignore_case else 0))
 
 
 def matches(pattern: str, value: str, *, ignore_case: bool = False) -> bool:
-    """Whether the value is what the pattern says: `*` is any characters or none, `?` exactly one."""
-    return _regex(pattern, ignore_case).fullmatch(value) is not None
+    """Return whether a value matches a pattern: `*` is any number of characters, `?` exactly one."""
+    return _regex(pattern, ignore_case=ignore_case).fullmatch(value) is not None
 
 
 def action_matches(pattern: str, action: str) -> bool:
-    """Actions are compared without regard to case; the service's name takes no wildcard of its own except in `*`."""
+    """Return whether an action matches a pattern, ignoring case; `*` alone may stand for the service's name."""
     if pattern == "*":
         return True
     pattern_service, _, pattern_name = pattern.partition(":")
@@ -41,7 +41,7 @@ def action_matches(pattern: str, action: str) -> bool:
 
 
 def _split(pattern: str, context: Context | None) -> list[tuple[str, bool]]:
-    """The pattern as pieces (text, whether its wildcards count): what a variable brings in is taken literally."""
+    """Return the pattern as pieces of text, each with whether its wildcards count; a variable's value has none."""
     if context is None or "${" not in pattern:
         return [(pattern, True)]
     pieces: list[tuple[str, bool]] = []
@@ -66,19 +66,19 @@ def _split(pattern: str, context: Context | None) -> list[tuple[str, bool]]:
 
 
 def variable_pattern_matches(pattern: str, value: str, context: Context | None, *, ignore_case: bool = False) -> bool:
-    """As `matches`, after putting the request's values in the place of policy variables. `None`: no variables known."""
+    """Return whether a value matches a pattern whose policy variables are replaced; without context there are none."""
     try:
         pieces = _split(pattern, context)
     except AbsentVariableError:
         return False
     if len(pieces) == 1:
         return matches(pattern, value, ignore_case=ignore_case)
-    translated = "".join(_regex(text, False).pattern if wild else re.escape(text) for text, wild in pieces)
+    translated = "".join(_regex(text, ignore_case=False).pattern if wild else re.escape(text) for text, wild in pieces)
     return re.fullmatch(translated, value, re.DOTALL | (re.IGNORECASE if ignore_case else 0)) is not None
 
 
 def expand(pattern: str, context: Context | None) -> str | None:
-    """The pattern's text with variables replaced, wildcards not interpreted; None if a variable is absent."""
+    """Return the pattern with variables replaced and wildcards kept as text, None if a variable is absent."""
     try:
         return "".join(text for text, _ in _split(pattern, context))
     except AbsentVariableError:
@@ -86,9 +86,9 @@ def expand(pattern: str, context: Context | None) -> str | None:
 
 
 def arn_matches(pattern: str, value: str, context: Context | None = None) -> bool:
-    """Compares the six fields of an ARN one by one; a shorter pattern is completed with `*`, as AWS completes it.
+    """Return whether an ARN matches a pattern, field by field; missing fields of a pattern count as `*`, as in AWS.
 
-    Field by field a wildcard cannot swallow a colon, except in the last field, which may hold colons itself.
+    A wildcard does not match across colons, except in the last field, which may contain colons.
     """
     if pattern == "*":
         return True
@@ -101,7 +101,7 @@ def arn_matches(pattern: str, value: str, context: Context | None = None) -> boo
 
 
 def _split_arn(pattern: str) -> list[str]:
-    """Splits at colons, but not at those inside `${...}`: `${aws:username}` is one piece of a field."""
+    """Split at colons, but not at those inside `${...}`: `${aws:username}` is one piece of a field."""
     fields, depth, start = [], 0, 0
     for position, character in enumerate(pattern):
         if pattern.startswith("${", position):

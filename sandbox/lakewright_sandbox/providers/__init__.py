@@ -1,1 +1,1 @@
-"""Pulumi provider servers for `aws` and `kubernetes`, for machines where the real plugins are not installed."""
+"""Pulumi provider servers for `aws` and `kubernetes` that talk to a sandbox alone."""

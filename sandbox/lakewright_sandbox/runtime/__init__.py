@@ -1,1 +1,1 @@
-"""What the sandbox's processes share: errors, access keys, the state file, starting and stopping."""
+"""State and processes of a sandbox: errors, access keys, the state file, starting and stopping of processes."""

@@ -1,4 +1,4 @@
-"""The sandbox's keys: an AWS shared-credentials file with profiles `admin` and `lakekeeper`, made once per sandbox."""
+"""The sandbox's access keys: an AWS shared-credentials file with the profiles `admin` and `lakekeeper`."""
 
 import configparser
 import os
@@ -24,15 +24,16 @@ class IamAccessKey(BaseModel, frozen=True):
 
 
 def new_access_key(prefix: str = "AKIA") -> IamAccessKey:
-    """A random key pair in AWS's shape: 20 characters, and 40."""
+    """Return a random key pair in AWS's shape: an id of 20 characters and a secret of 40."""
     key_id = prefix + "".join(secrets.choice(_KEY_ID_ALPHABET) for _ in range(20 - len(prefix)))
     return IamAccessKey(access_key_id=key_id, secret_access_key=SecretStr(secrets.token_urlsafe(30)))
 
 
 def load_or_create(path: Path) -> dict[str, IamAccessKey]:
-    """The keys of every profile. A file that is not there is made, readable by its owner alone.
+    """Return the keys of every profile; create the file if it is missing, readable by its owner alone.
 
-    Raises CredentialsFileError when it is there and a profile or one of its keys is not.
+    Raises:
+        CredentialsFileError: The file lacks a profile or one of its keys.
     """
     try:
         return load(path)
@@ -42,7 +43,12 @@ def load_or_create(path: Path) -> dict[str, IamAccessKey]:
 
 
 def load(path: Path) -> dict[str, IamAccessKey]:
-    """The keys in the file. Raises FileNotFoundError or CredentialsFileError."""
+    """Return the keys in the file.
+
+    Raises:
+        FileNotFoundError: There is no such file.
+        CredentialsFileError: The file lacks a profile or one of its keys.
+    """
     parser = configparser.RawConfigParser()
     try:
         parser.read_string(path.read_text())

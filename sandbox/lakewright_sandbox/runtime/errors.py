@@ -1,20 +1,20 @@
-"""The sandbox's own errors, all of them below `SandboxError`.
+"""Errors of the sandbox itself.
 
 SandboxError
-├── CredentialsFileError   the credentials file is there but cannot be used
-├── SandboxStateError           sandbox.json cannot be read
-├── SandboxMissingError          no sandbox in that directory
-├── SandboxOptionsError          what was asked for does not go together
-└── ProcessFailedError           a process of the sandbox did not come up
+├── CredentialsFileError    the credentials file exists but cannot be used
+├── SandboxStateError       sandbox.json cannot be read
+├── SandboxMissingError     there is no sandbox in that directory
+├── SandboxOptionsError     the requested options contradict each other
+└── ProcessFailedError      a process of the sandbox did not start or stop
 """
 
 
 class SandboxError(Exception):
-    """Something about the sandbox itself; the message names it and what to do."""
+    """Base of the sandbox's errors. The message names the problem and what to do."""
 
 
 class CredentialsFileError(SandboxError):
-    """The credentials file is there but has not the profiles it should have."""
+    """The credentials file exists but lacks a profile or a key."""
 
 
 class SandboxStateError(SandboxError):
@@ -22,12 +22,12 @@ class SandboxStateError(SandboxError):
 
 
 class SandboxMissingError(SandboxError):
-    """There is no sandbox in that directory."""
+    """There is no sandbox in the directory."""
 
 
 class SandboxOptionsError(SandboxError):
-    """What was asked for does not go together."""
+    """The requested options contradict each other."""
 
 
 class ProcessFailedError(SandboxError):
-    """A process of the sandbox ended, or did not become healthy in time."""
+    """A process of the sandbox ended, did not become healthy in time, or did not stop."""

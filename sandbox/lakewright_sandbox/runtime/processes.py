@@ -1,4 +1,4 @@
-"""Starting, recognising, waiting for and stopping the sandbox's own processes, and no others."""
+"""Start, recognise, await and stop the sandbox's own processes, and no others."""
 
 import contextlib
 import os
@@ -22,15 +22,15 @@ _TAIL_LINES = 15
 
 
 def free_port(preferred: int | None = None) -> int:
-    """The preferred loopback port if nobody listens on it, else another one that is free.
+    """Return the preferred loopback port if it is free, else a random free one.
 
-    Below the range from which systems give ports to outgoing connections: one of those could take it before we do.
+    Ports are taken below the ephemeral range, from which the system could assign one to an outgoing connection.
     """
     candidates = [preferred] if preferred else []
     candidates += [_PORTS.start + secrets.randbelow(len(_PORTS)) for _ in range(50)]
     for port in candidates:
         with contextlib.suppress(OSError), socket.socket() as probe:
-            # Connections of the last run may linger: without this their port would count as taken for a minute.
+            # Without this, lingering connections of the last run would keep the port taken for a minute.
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             probe.bind(("127.0.0.1", port))
             return port
@@ -38,7 +38,7 @@ def free_port(preferred: int | None = None) -> int:
 
 
 def command_line(pid: int) -> list[str]:
-    """The arguments that a process was started with; empty if there is none (any more)."""
+    """Return the arguments that a process was started with, empty if it does not run."""
     proc = Path(f"/proc/{pid}")
     if proc.parent.joinpath("self").exists():
         try:
@@ -52,13 +52,13 @@ def command_line(pid: int) -> list[str]:
 
 
 def is_ours(pid: int, module: str, credentials_file: Path) -> bool:
-    """Whether that process is this sandbox's: a pid alone may have been given to somebody else by now."""
+    """Return whether a process belongs to this sandbox: by now, another process may have the pid."""
     arguments = command_line(pid)
     return module in arguments and str(credentials_file) in arguments
 
 
 def start(module: str, arguments: list[str], log: Path, environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
-    """Starts `python -m module` in a session of its own, so that it outlives its terminal; output goes to the log."""
+    """Start `python -m module` in a session of its own, so that it outlives its terminal; output goes to the log."""
     log.parent.mkdir(parents=True, exist_ok=True)
     if log.exists():
         log.replace(log.with_suffix(".previous.log"))
@@ -74,7 +74,7 @@ def start(module: str, arguments: list[str], log: Path, environment: Mapping[str
 
 
 def healthy(url: str, accept: Callable[[httpx.Response], bool]) -> bool:
-    """Whether the address answers, and as it should."""
+    """Return whether a URL answers with an accepted response."""
     try:
         return accept(httpx.get(url, timeout=2, trust_env=False))
     except httpx.HTTPError:
@@ -90,7 +90,11 @@ def wait_until_healthy(
     log: Path,
     seconds: float,
 ) -> None:
-    """Returns when it answers. Raises ProcessFailedError, with the log's end, when it ends or takes too long."""
+    """Wait until a process answers at its URL.
+
+    Raises:
+        ProcessFailedError: It ended or took too long; the message has the end of its log.
+    """
     deadline = time.monotonic() + seconds
     while not healthy(url, accept):
         code = process.poll()
@@ -104,13 +108,13 @@ def wait_until_healthy(
 
 
 def tail(log: Path) -> str:
-    """The end of a log, as the second half of an error message."""
+    """Return the end of a log for an error message."""
     lines = log.read_text(errors="replace").splitlines()[-_TAIL_LINES:] if log.exists() else []
     return f" The end of {log}:\n" + "\n".join(f"  {line}" for line in lines) if lines else f" {log} is empty."
 
 
 def stop(pid: int, module: str, credentials_file: Path) -> bool:
-    """Stops the process if it is ours: asks, and after a while insists. Returns whether there was one to stop."""
+    """Stop a process of this sandbox, by SIGTERM and then by SIGKILL. Return whether it ran."""
     if not is_ours(pid, module, credentials_file):
         return False
     for ask, patience in ((signal.SIGTERM, _STOP_SECONDS), (signal.SIGKILL, _STOP_SECONDS)):
@@ -123,4 +127,4 @@ def stop(pid: int, module: str, credentials_file: Path) -> bool:
             if not is_ours(pid, module, credentials_file):
                 return True
             time.sleep(_POLL_SECONDS)
-    raise ProcessFailedError(f"Process {pid} ({module}) does not end, not even killed. Look at it with `ps -p {pid}`.")
+    raise ProcessFailedError(f"Process {pid} ({module}) did not end after SIGKILL. Inspect it with `ps -p {pid}`.")

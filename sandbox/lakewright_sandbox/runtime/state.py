@@ -1,4 +1,4 @@
-"""What is known of a sandbox between runs: `DIR/sandbox.json`, and the paths beside it."""
+"""The state of a sandbox between runs: `DIR/sandbox.json` and the files beside it."""
 
 import os
 from datetime import datetime
@@ -15,7 +15,7 @@ Authz = Literal["allowall", "openfga"]
 
 
 class LakekeeperState(BaseModel):
-    """The catalog's process: how it was asked to treat grants, and the version that it plays."""
+    """The catalog's process, its authorization mode, and the Lakekeeper version that it emulates."""
 
     endpoint: str
     catalog_uri: str
@@ -26,7 +26,7 @@ class LakekeeperState(BaseModel):
 
 
 class AwsState(BaseModel):
-    """The process that plays AWS. `started_at` (UTC) is also how far back its data go: they live in the process."""
+    """The process that emulates AWS. Its data live in the process, so they are as old as `started_at` (UTC)."""
 
     endpoint: str
     region: str
@@ -37,7 +37,7 @@ class AwsState(BaseModel):
 
 
 class TokensState(BaseModel):
-    """The identity provider's process, and its two clients: who declares, and what runs. Secrets are in the files."""
+    """The identity provider's process and its two clients, one for the stack and one for jobs. Secrets are in files."""
 
     issuer: str
     token_url: str
@@ -51,9 +51,9 @@ class TokensState(BaseModel):
 
 
 class Sandbox(BaseModel):
-    """A sandbox that was brought up. No secrets: the keys are in `credentials_file`.
+    """A started sandbox. It holds no secrets: the keys are in `credentials_file`.
 
-    `tokens` is there where the catalog checks who calls.
+    `tokens` is set if the catalog authenticates its callers.
     """
 
     version: int = 1
@@ -66,14 +66,15 @@ class Sandbox(BaseModel):
 
     @property
     def admin(self) -> IamAccessKey:
-        """The key pair of the full-access user."""
+        """Return the key pair of the user with full access."""
         return load(self.credentials_file)[ADMIN]
 
 
 class Layout:
-    """Where a sandbox keeps what."""
+    """Paths of a sandbox's files."""
 
     def __init__(self, directory: Path) -> None:
+        """Set the paths below a directory."""
         self.root = directory.expanduser().resolve()
         self.state = self.root / "sandbox.json"
         self.lock = self.root / "lock"
@@ -84,12 +85,12 @@ class Layout:
         self.database_url = self.root / "database-url"
 
     def log(self, name: str) -> Path:
-        """The log of the process with that name."""
+        """Return the log file of a process."""
         return self.logs / f"{name}.log"
 
 
 def read(layout: Layout) -> Sandbox | None:
-    """The sandbox's state, None where there is none. Raises SandboxStateError."""
+    """Return the sandbox's state, None if there is no sandbox. Raises SandboxStateError."""
     try:
         return Sandbox.model_validate_json(layout.state.read_text())
     except FileNotFoundError:
@@ -102,12 +103,12 @@ def read(layout: Layout) -> Sandbox | None:
 
 
 def write(layout: Layout, sandbox: Sandbox) -> None:
-    """Keeps the sandbox's state."""
+    """Save the sandbox's state."""
     _replace(layout.state, sandbox.model_dump_json(indent=2, exclude_none=True) + "\n")
 
 
 def read_database_url(layout: Layout) -> str:
-    """The catalog's database; a SQLite file in the sandbox unless another one was chosen."""
+    """Return the URL of the catalog's database: a SQLite file of the sandbox unless another was chosen."""
     try:
         return layout.database_url.read_text().strip()
     except FileNotFoundError:
@@ -115,12 +116,12 @@ def read_database_url(layout: Layout) -> str:
 
 
 def write_database_url(layout: Layout, url: str) -> None:
-    """Keeps a chosen database; in a file of its own, since it may have a password in it."""
+    """Save the URL of a chosen database, in a separate file because it may contain a password."""
     _replace(layout.database_url, url + "\n")
 
 
 def _replace(path: Path, text: str) -> None:
-    # At once: a reader never sees half of it.
+    # Replace the file in one step, so that no reader sees a partial one.
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
         file.write(text)

@@ -1,4 +1,4 @@
-"""`python -m lakewright_sandbox.tokens`: runs the identity provider in the foreground until it is told to stop."""
+"""Run the identity provider in the foreground: `python -m lakewright_sandbox.tokens`."""
 
 from __future__ import annotations
 
@@ -13,11 +13,13 @@ from .keys import SigningKey
 
 
 def main() -> None:
-    """Serves until SIGTERM or SIGINT; prints nothing but warnings and errors."""
+    """Serve until SIGTERM or SIGINT; print warnings and errors alone."""
     parser = argparse.ArgumentParser(prog="lakewright_sandbox.tokens", description="A sandbox identity provider")
     parser.add_argument("--port", type=int, required=True)
-    parser.add_argument("--clients", type=Path, required=True, help="folder with the clients' secrets, made if missing")
-    parser.add_argument("--lifetime-seconds", type=float, default=3600, help="of the tokens it gives out")
+    parser.add_argument(
+        "--clients", type=Path, required=True, help="folder of the clients' secrets, created if missing"
+    )
+    parser.add_argument("--lifetime-seconds", type=float, default=3600, help="lifetime of issued tokens")
     arguments = parser.parse_args()
     key = SigningKey.load_or_create(arguments.clients / "signing-key.pem")
     provider = IdentityProvider(load_or_create(arguments.clients), key, arguments.lifetime_seconds)

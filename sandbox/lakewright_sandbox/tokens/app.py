@@ -1,4 +1,4 @@
-"""The identity provider's endpoints: discovery, the public keys, and tokens for client credentials (RFC 6749, 4.4)."""
+"""Endpoints of the identity provider: discovery, public keys, and tokens for client credentials (RFC 6749, 4.4)."""
 
 from __future__ import annotations
 
@@ -25,9 +25,10 @@ KEYS = "/keys"
 
 
 class TokenRequestError(Exception):
-    """A refusal in OAuth2's words. The description never repeats a secret."""
+    """An OAuth2 error response. The description never contains a secret."""
 
     def __init__(self, code: str, description: str, status: int = 400) -> None:
+        """Set the OAuth2 error code, the description and the HTTP status."""
         super().__init__(description)
         self.code, self.description, self.status = code, description, status
 
@@ -40,13 +41,14 @@ async def _answer_refusal(_request: Request, refused: Exception) -> Response:
 
 @dataclass
 class IdentityProvider:
-    """Signs tokens for its clients. `lifetime` in seconds is read at each token, so that a test may change it."""
+    """Issue signed tokens to clients. `lifetime` in seconds is read for each token, so that tests can change it."""
 
     clients: Mapping[str, OAuthClient]
     key: SigningKey
     lifetime: float = 3600
 
     def app(self) -> Starlette:
+        """Return the ASGI application."""
         return Starlette(
             routes=[
                 Route("/health", self._health),
@@ -58,7 +60,7 @@ class IdentityProvider:
         )
 
     def claims(self, issuer: str, client: OAuthClient, audience: str, scope: str) -> dict[str, Any]:
-        """What a token for that client says, from now on."""
+        """Return the claims of a token that is issued to a client now."""
         now = time.time()
         return {
             "iss": issuer,
@@ -96,8 +98,8 @@ class IdentityProvider:
         try:
             form = {key: values[-1] for key, values in parse_qs((await request.body()).decode()).items()}
         except UnicodeDecodeError:
-            raise TokenRequestError("invalid_request", "the body is no form") from None
-        client = self._authenticated(form, request.headers.get("authorization", ""))
+            raise TokenRequestError("invalid_request", "the body is not a form") from None
+        client = self._authenticate(form, request.headers.get("authorization", ""))
         if form.get("grant_type") != "client_credentials":
             raise TokenRequestError("unsupported_grant_type", "only client_credentials is supported")
         scope = _allowed_scope(client, form.get("scope"))
@@ -108,8 +110,8 @@ class IdentityProvider:
         body = {"access_token": token, "token_type": "Bearer", "expires_in": int(self.lifetime), "scope": scope}
         return JSONResponse(body, headers={"cache-control": "no-store"})
 
-    def _authenticated(self, form: Mapping[str, str], header: str) -> OAuthClient:
-        """The client by the header (HTTP Basic) or the form."""
+    def _authenticate(self, form: Mapping[str, str], header: str) -> OAuthClient:
+        """Return the client that the header (HTTP Basic) or the form authenticates."""
         client_id, secret = form.get("client_id", ""), form.get("client_secret", "")
         scheme, _, encoded = header.partition(" ")
         if scheme.lower() == "basic":
@@ -125,12 +127,12 @@ class IdentityProvider:
 
 
 def request_issuer(request: Request) -> str:
-    """The address under which the client came."""
+    """Return the issuer, which is the address that the client called."""
     return f"{request.url.scheme}://{request.url.netloc}"
 
 
-def _allowed_scope(client: OAuthClient, asked: str | None) -> str:
-    scopes = asked.split() if asked else list(client.scopes)
+def _allowed_scope(client: OAuthClient, requested: str | None) -> str:
+    scopes = requested.split() if requested else list(client.scopes)
     if refused := [scope for scope in scopes if scope not in client.scopes]:
         raise TokenRequestError("invalid_scope", f"client {client.client_id} may not have the scope {refused[0]}")
     return " ".join(scopes)

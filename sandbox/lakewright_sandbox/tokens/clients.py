@@ -1,4 +1,4 @@
-"""The clients that the identity provider knows: one file with the secret of each, readable by its owner alone."""
+"""The identity provider's clients. A file each holds the secret, readable by its owner alone."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from lakewright_sandbox.runtime.errors import CredentialsFileError
 STACK = "stack"
 JOBS = "jobs"
 NAMES = (STACK, JOBS)
-"""Who declares, and what runs; a file of each, so that `file:PATH` is a reference to its secret."""
+"""The clients of the stack and of jobs. Each has a file, so that `file:PATH` is a reference to its secret."""
 
 
 @dataclass(frozen=True)
 class OAuthClient:
-    """A client: what it may ask tokens for. The first audience is that of tokens which name none."""
+    """A client and what it may request tokens for. The first audience is the default."""
 
     client_id: str
     secret: str
@@ -26,14 +26,14 @@ class OAuthClient:
     scopes: tuple[str, ...] = ("lakekeeper",)
 
     def has_secret(self, secret: str) -> bool:
+        """Return whether a secret is the client's."""
         return hmac.compare_digest(self.secret.encode(), secret.encode())
 
 
 def load_or_create(folder: Path) -> dict[str, OAuthClient]:
-    """The clients by id. A secret that is not there is made. Raises CredentialsFileError for one that is empty."""
+    """Return the clients by id; create missing secrets. Raises CredentialsFileError for an empty file."""
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    found = [OAuthClient(name, _secret(folder / name)) for name in NAMES]
-    return {one.client_id: one for one in found}
+    return {name: OAuthClient(name, _secret(folder / name)) for name in NAMES}
 
 
 def _secret(file: Path) -> str:

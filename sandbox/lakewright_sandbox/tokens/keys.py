@@ -1,4 +1,4 @@
-"""The key that tokens are signed with, kept in a file over restarts, and its public half as a JWK set."""
+"""The key that signs tokens, kept in a file, and its public half as a JWK set."""
 
 from __future__ import annotations
 
@@ -24,9 +24,10 @@ ALGORITHM = "ES256"
 
 
 class SigningKey:
-    """An elliptic-curve key (P-256), named by a digest of its public half."""
+    """An elliptic-curve key (P-256). Its id is a digest of its public half."""
 
     def __init__(self, private: ec.EllipticCurvePrivateKey | None = None) -> None:
+        """Use a private key, by default a new one."""
         self._private = private or ec.generate_private_key(ec.SECP256R1())
         public = self._private.public_key()
         self.id = hashlib.sha256(public.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)).hexdigest()[:16]
@@ -34,7 +35,7 @@ class SigningKey:
 
     @classmethod
     def load_or_create(cls, file: Path) -> SigningKey:
-        """The key in the file; made where there is none. Raises CredentialsFileError where it is no such key."""
+        """Return the key in a file; create it if it is missing. Raises CredentialsFileError for any other content."""
         try:
             found = load_pem_private_key(file.read_bytes(), password=None)
         except FileNotFoundError:
@@ -44,10 +45,11 @@ class SigningKey:
         except (ValueError, TypeError) as error:
             raise _unusable(file, type(error).__name__) from None
         if not isinstance(found, ec.EllipticCurvePrivateKey):
-            raise _unusable(file, "a key of another kind")
+            raise _unusable(file, "another type of key")
         return cls(found)
 
     def write(self, file: Path) -> None:
+        """Write the private key to a file, readable by its owner alone."""
         file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         text = self._private.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
         temporary = file.with_name(f".{file.name}.{os.getpid()}")
@@ -56,9 +58,11 @@ class SigningKey:
         temporary.replace(file)
 
     def sign(self, claims: dict[str, Any]) -> str:
+        """Return a signed JWT with these claims."""
         return jwt.encode(claims, self._private, algorithm=ALGORITHM, headers={"kid": self.id})
 
     def public_set(self) -> dict[str, Any]:
+        """Return the public key as a JWK set."""
         return {"keys": [self._jwk | {"kid": self.id, "use": "sig", "alg": ALGORITHM}]}
 
 

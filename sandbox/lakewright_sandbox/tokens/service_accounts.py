@@ -1,4 +1,4 @@
-"""Tokens of Kubernetes service accounts, as a cluster projects them into pods: a cluster is an issuer, too."""
+"""Tokens of Kubernetes service accounts, as a cluster projects them into pods."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class ServiceAccount:
-    """A service account; one that is deleted and made again has another uid."""
+    """A service account. One that was deleted and created again has another uid."""
 
     namespace: str
     name: str
@@ -18,10 +18,11 @@ class ServiceAccount:
 
     @property
     def username(self) -> str:
+        """Return the name that Kubernetes uses as the token's subject."""
         return f"system:serviceaccount:{self.namespace}:{self.name}"
 
     def claims(self, issuer: str, audience: str, lifetime: float = 3600) -> dict[str, Any]:
-        """What its token says, from now on for so many seconds."""
+        """Return the claims of a token that is valid from now for `lifetime` seconds."""
         now = time.time()
         return {
             "iss": issuer,

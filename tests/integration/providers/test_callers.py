@@ -29,7 +29,7 @@ with grpc.insecure_channel(f"127.0.0.1:{sys.argv[2]}", [("grpc.enable_http_proxy
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="needs root, to become another user")
-@pytest.mark.skipif(not callers.can_tell(), reason="this system does not say whose a connection is")
+@pytest.mark.skipif(not callers.lists_connections(), reason="this system does not say whose a connection is")
 def test_attached_provider_refuses_other_users() -> None:
     command = [sys.executable, "-m", "lakewright_sandbox.providers", "kubernetes"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as provider:

@@ -246,5 +246,5 @@ def test_a_real_cluster_is_refused_with_the_plugin(
         request = provider_pb2.CheckRequest(urn="u", news=to_struct({"kubeconfig": str(file)}))
         (failure,) = connect(kubernetes_port).stub.CheckConfig(request).failures
 
-    assert "is no sandbox's" in failure.reason
+    assert "is not a sandbox's" in failure.reason
     assert "pulumi plugin install resource kubernetes" in failure.reason

@@ -84,6 +84,6 @@ def test_a_catalog_that_enforces_grants_asks_for_tokens_too_and_that_is_kept(
 
     refused = sandbox_command("up", "--dir", str(directory), "--auth", "none")
     assert refused.returncode == 1
-    assert "leave out `--auth none`, or add `--authz allowall`" in refused.stderr
+    assert "Leave out `--auth none`, or add `--authz allowall`" in refused.stderr
     state = up("--auth", "none", "--authz", "allowall")
     assert httpx.get(f"{state['lakekeeper']['endpoint']}/management/v1/info").json()["authz-backend"] == "allow-all"

@@ -69,7 +69,7 @@ def test_up_status_down(directory: Path, sandbox_command: Run) -> None:
     directory.chmod(0o755)
 
     again = sandbox_command("up", "--dir", str(directory))
-    assert "running already" in again.stdout
+    assert "is already running" in again.stdout
     assert stat.S_IMODE(directory.stat().st_mode) == 0o700, "one of an earlier release is closed to others, too"
     status = sandbox_command("status", "--dir", str(directory))
     assert status.returncode == 0
@@ -117,7 +117,7 @@ def test_a_half_that_crashed_is_restarted_and_the_other_left_alone(
     assert json.loads(status.stdout)["running"][half] is False
 
     again = sandbox_command("up", "--dir", str(directory))
-    assert f"Restarted the {half} half" in again.stdout
+    assert f"Restarted {half} of the sandbox" in again.stdout
     after = up(sandbox_command, directory)
     other = {"aws": "lakekeeper", "lakekeeper": "aws"}[half]
     assert after[other] == before[other]

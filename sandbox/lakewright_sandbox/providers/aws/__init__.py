@@ -1,1 +1,1 @@
-"""The `aws` provider: S3 buckets, IAM roles and the functions that tenants use, by boto3, towards a sandbox only."""
+"""The `aws` provider: S3 buckets, IAM roles, KMS keys and functions that tenants use, by boto3, for a sandbox only."""

@@ -1,4 +1,4 @@
-"""A configured `aws` provider: the same check, diff and bookkeeping for every kind of resource."""
+"""A configured `aws` provider: check, diff and bookkeeping are the same for every kind of resource."""
 # ruff: noqa: ARG002  Every kind and every instance gets the same parameters.
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from lakewright_sandbox.providers.aws.resources.bucket_settings import (
     BucketPublicAccessBlock,
     BucketVersioning,
 )
-from lakewright_sandbox.providers.aws.resources.calls import doing, having_made, making
+from lakewright_sandbox.providers.aws.resources.calls import after_creating, creating, describing_errors
 from lakewright_sandbox.providers.aws.resources.connection import AwsConnection
 from lakewright_sandbox.providers.aws.resources.key import KmsAlias, KmsKey
 from lakewright_sandbox.providers.aws.resources.kind import ResourceKind
@@ -25,7 +25,7 @@ from lakewright_sandbox.providers.protocol.errors import SandboxProviderError, U
 from lakewright_sandbox.providers.protocol.properties import (
     UNKNOWN,
     Properties,
-    holds_unknown,
+    contains_unknown,
     mark_secrets,
     without_internal,
 )
@@ -51,38 +51,39 @@ KINDS: dict[str, ResourceKind] = {
 
 @dataclass(frozen=True)
 class Account:
-    """Resources in one sandbox; `connection` is None in a preview that does not know yet where that will be."""
+    """Resources in one sandbox; `connection` is None in a preview that does not know the endpoint yet."""
 
     connection: AwsConnection | None
     plain_text_warning: str | None = None
 
     def check(
         self,
-        of: ResourceRef,
+        resource: ResourceRef,
         olds: Properties,
         news: Properties,
         seed: bytes,
     ) -> tuple[Properties, list[CheckFailure]]:
-        """Refuse properties that this provider does not manage, and names left for it to choose."""
-        kind, inputs = _kind(of), without_internal(news)
+        """Refuse properties that this provider does not manage, and missing required ones."""
+        kind, inputs = _kind(resource), without_internal(news)
         failures = [
-            CheckFailure(name, f"the sandbox's aws provider has no `{name}` for {of.type}; {_INSTALL}")
+            CheckFailure(name, f"the sandbox's aws provider has no `{name}` for {resource.type}; {_INSTALL}")
             for name in sorted(inputs.keys() - kind.properties.keys())
         ]
         failures += [
             CheckFailure(
-                name, f"{of.type} needs `{name}`: the sandbox's aws provider chooses no names and no defaults for it"
+                name,
+                f"{resource.type} needs `{name}`: the sandbox's aws provider chooses no names and no defaults for it",
             )
             for name, declared in kind.properties.items()
             if declared.required and inputs.get(name) in (None, "")
         ]
-        if not failures and not holds_unknown(inputs):
+        if not failures and not contains_unknown(inputs):
             failures = [CheckFailure(name, reason) for name, reason in sorted(kind.problems(inputs).items())]
         return inputs, failures
 
-    def diff(self, of: ResourceRef, olds: Properties, news: Properties, old_inputs: Properties) -> Difference:
-        """Compare the state with what is declared, property by property, as AWS would."""
-        kind = _kind(of)
+    def diff(self, resource: ResourceRef, olds: Properties, news: Properties, old_inputs: Properties) -> Difference:
+        """Compare the state with the declared inputs, property by property, as AWS would."""
+        kind = _kind(resource)
         changes: dict[str, Change] = {}
         replaces: set[str] = set()
         for name, declared in kind.properties.items():
@@ -92,58 +93,58 @@ class Account:
             found = declared.changes(name, live, wanted)
             changes |= found
             replaces |= found.keys() if declared.replaces else set()
-        # Every object here has a name of its own, so the new one has to wait for the old one to go.
-        same_object = holds_unknown(news) or kind.id_of(news) == of.id
+        # Every object has an explicit name, so the old one must be deleted before the new one is created.
+        same_object = contains_unknown(news) or kind.id_of(news) == resource.id
         return Difference(changes, frozenset(replaces), bool(replaces) and same_object)
 
-    def preview_create(self, of: ResourceRef, inputs: Properties) -> Properties:
-        """What a preview shows: the inputs, and as unknown what AWS will choose."""
-        return dict.fromkeys(_kind(of).computed_outputs, UNKNOWN) | inputs
+    def preview_create(self, resource: ResourceRef, inputs: Properties) -> Properties:
+        """Return the inputs, and the properties that AWS will choose as unknown."""
+        return dict.fromkeys(_kind(resource).computed_outputs, UNKNOWN) | inputs
 
-    def create(self, of: ResourceRef, inputs: Properties) -> tuple[str, Properties]:
-        """Make the object and read it back; PerhapsMadeError where it may exist although that failed."""
-        kind, aws = _kind(of), self._connection()
+    def create(self, resource: ResourceRef, inputs: Properties) -> tuple[str, Properties]:
+        """Create the object and read it back. Raises MaybeCreatedError if it may exist although that failed."""
+        kind, aws = _kind(resource), self._connection()
         made = kind.id_of(inputs)
-        with making(f"creating the {kind.title} {made}".rstrip(), aws.endpoint_of(kind.service)):
+        with creating(f"creating the {kind.title} {made}".rstrip(), aws.endpoint_of(kind.service)):
             made = kind.create(aws, inputs) or made
-        with having_made(f"reading the {kind.title} {made} back", aws.endpoint_of(kind.service)):
+        with after_creating(f"reading the {kind.title} {made} back", aws.endpoint_of(kind.service)):
             return made, self._state(kind, made, inputs)
 
-    def read(self, of: ResourceRef, olds: Properties, old_inputs: Properties) -> ReadResult | None:
-        """The object as it is; without an id, the one that the inputs name."""
-        kind, aws = _kind(of), self._connection()
-        sought = of.id or kind.id_of(old_inputs)
+    def read(self, resource: ResourceRef, olds: Properties, old_inputs: Properties) -> ReadResult | None:
+        """Return the live object; without an id, the one that the inputs name."""
+        kind, aws = _kind(resource), self._connection()
+        sought = resource.id or kind.id_of(old_inputs)
         known = without_internal(old_inputs) | without_internal(olds)
-        with doing(f"reading the {kind.title} {sought}", aws.endpoint_of(kind.service)):
+        with describing_errors(f"reading the {kind.title} {sought}", aws.endpoint_of(kind.service)):
             live = kind.read(aws, sought, known)
         if live is None:
             return None
         outputs = _settled(kind, live, known)
-        return ReadResult(sought, outputs, _inputs_of(kind, outputs, without_internal(old_inputs)))
+        return ReadResult(sought, outputs, _to_inputs(kind, outputs, without_internal(old_inputs)))
 
-    def preview_update(self, of: ResourceRef, olds: Properties, news: Properties) -> Properties:
-        """What a preview shows: the state with the new inputs over it."""
-        shown = without_internal(olds) | news
-        if "tagsAll" in shown:
-            shown["tagsAll"] = news.get("tags") or {}
-        return {key: value for key, value in shown.items() if key in news or key not in _kind(of).properties} | {
+    def preview_update(self, resource: ResourceRef, olds: Properties, news: Properties) -> Properties:
+        """Return the state with the new inputs."""
+        state = without_internal(olds) | news
+        if "tagsAll" in state:
+            state["tagsAll"] = news.get("tags") or {}
+        return {key: value for key, value in state.items() if key in news or key not in _kind(resource).properties} | {
             key: olds[key]
-            for key, declared in _kind(of).properties.items()
+            for key, declared in _kind(resource).properties.items()
             if key not in news and key in olds and declared.computed
         }
 
-    def update(self, of: ResourceRef, olds: Properties, news: Properties) -> Properties:
-        """Change the object and read it back."""
-        kind, aws = _kind(of), self._connection()
-        with doing(f"updating the {kind.title} {of.id}", aws.endpoint_of(kind.service)):
-            kind.update(aws, of.id, without_internal(olds), news)
-        return self._state(kind, of.id, news | {"region": olds["region"]} if "region" in olds else news)
+    def update(self, resource: ResourceRef, olds: Properties, news: Properties) -> Properties:
+        """Update the object and read it back."""
+        kind, aws = _kind(resource), self._connection()
+        with describing_errors(f"updating the {kind.title} {resource.id}", aws.endpoint_of(kind.service)):
+            kind.update(aws, resource.id, without_internal(olds), news)
+        return self._state(kind, resource.id, news | {"region": olds["region"]} if "region" in olds else news)
 
-    def delete(self, of: ResourceRef, olds: Properties) -> None:
-        """Delete the object, if it is still there."""
-        kind, aws = _kind(of), self._connection()
-        with doing(f"deleting the {kind.title} {of.id}", aws.endpoint_of(kind.service)):
-            kind.delete(aws, of.id, without_internal(olds))
+    def delete(self, resource: ResourceRef, olds: Properties) -> None:
+        """Delete the object if it exists."""
+        kind, aws = _kind(resource), self._connection()
+        with describing_errors(f"deleting the {kind.title} {resource.id}", aws.endpoint_of(kind.service)):
+            kind.delete(aws, resource.id, without_internal(olds))
 
     def invoke(self, token: str, args: Properties) -> Properties:
         """Call one of the functions."""
@@ -151,8 +152,8 @@ class Account:
             raise UnsupportedError(f"the sandbox's aws provider has no function {token}; {_INSTALL}")
         return FUNCTIONS[token](self._connection(), args)
 
-    def secrets_of(self, properties: Properties, raw_inputs: Properties) -> Properties:
-        """Properties are secret where the inputs were."""
+    def mark_secrets(self, properties: Properties, raw_inputs: Properties) -> Properties:
+        """Mark properties secret as the inputs are."""
         return mark_secrets(properties, raw_inputs)
 
     def _connection(self) -> AwsConnection:
@@ -164,7 +165,7 @@ class Account:
 
     def _state(self, kind: ResourceKind, resource_id: str, inputs: Properties) -> Properties:
         aws = self._connection()
-        with doing(f"reading the {kind.title} {resource_id} back", aws.endpoint_of(kind.service)):
+        with describing_errors(f"reading the {kind.title} {resource_id} back", aws.endpoint_of(kind.service)):
             live = kind.read(aws, resource_id, inputs)
         if live is None:
             raise SandboxProviderError(
@@ -176,14 +177,14 @@ class Account:
 _INSTALL = "the real one does: `pulumi plugin install resource aws`"
 
 
-def _kind(of: ResourceRef) -> ResourceKind:
-    if of.type not in KINDS:
-        raise UnsupportedError(f"the sandbox's aws provider has no {of.type}; {_INSTALL}")
-    return KINDS[of.type]
+def _kind(resource: ResourceRef) -> ResourceKind:
+    if resource.type not in KINDS:
+        raise UnsupportedError(f"the sandbox's aws provider has no {resource.type}; {_INSTALL}")
+    return KINDS[resource.type]
 
 
 def _settled(kind: ResourceKind, live: Properties, known: Properties) -> Properties:
-    """The live state, in the words of what was known where AWS takes both as the same."""
+    """Return the live state, with known spellings where AWS takes both as equal."""
     return live | {
         name: known[name]
         for name, declared in kind.properties.items()
@@ -191,8 +192,8 @@ def _settled(kind: ResourceKind, live: Properties, known: Properties) -> Propert
     }
 
 
-def _inputs_of(kind: ResourceKind, outputs: Properties, old_inputs: Properties) -> Properties:
-    """The inputs that say what the outputs say: what was declared, and what is not as it would be by default."""
+def _to_inputs(kind: ResourceKind, outputs: Properties, old_inputs: Properties) -> Properties:
+    """Return the inputs that produce the outputs: the declared ones, and those that differ from their default."""
     inputs: Properties = {}
     for name, declared in kind.properties.items():
         value = outputs.get(name)

@@ -1,18 +1,18 @@
-"""The aws functions that a program may call: who calls, where, and policy documents."""
+"""The functions of the aws provider: caller identity, region, partition and policy documents."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from lakewright_sandbox.providers.aws.resources.calls import doing
+from lakewright_sandbox.providers.aws.resources.calls import describing_errors
 from lakewright_sandbox.providers.aws.resources.connection import AwsConnection
 from lakewright_sandbox.providers.aws.resources.policies import policy_document
 from lakewright_sandbox.providers.protocol.properties import Properties
 
 
 def caller_identity(aws: AwsConnection, args: Properties) -> Properties:
-    """`aws.get_caller_identity`: whose keys these are."""
-    with doing("asking who the caller is", aws.endpoint_of("sts")):
+    """Return the result of `aws.get_caller_identity`."""
+    with describing_errors("asking who the caller is", aws.endpoint_of("sts")):
         answer = aws.client("sts").get_caller_identity()
     return args | {
         "accountId": answer["Account"],
@@ -23,18 +23,18 @@ def caller_identity(aws: AwsConnection, args: Properties) -> Properties:
 
 
 def region(aws: AwsConnection, args: Properties) -> Properties:
-    """`aws.get_region`: the region in use."""
+    """Return the result of `aws.get_region`: the requested region, by default the provider's."""
     name = args.get("region") or args.get("name") or aws.region
     return {"description": name, "endpoint": f"ec2.{name}.amazonaws.com", "id": name, "name": name, "region": name}
 
 
 def partition(aws: AwsConnection, args: Properties) -> Properties:  # noqa: ARG001
-    """`aws.get_partition`: a sandbox is always in the standard one."""
+    """Return the result of `aws.get_partition`: a sandbox is in the standard one."""
     return {"dnsSuffix": "amazonaws.com", "id": "aws", "partition": "aws", "reverseDnsPrefix": "com.amazonaws"}
 
 
 def document(aws: AwsConnection, args: Properties) -> Properties:  # noqa: ARG001
-    """`aws.iam.get_policy_document`: a policy document from its parts."""
+    """Return the result of `aws.iam.get_policy_document`."""
     return policy_document(args)
 
 

@@ -1,4 +1,4 @@
-"""The `aws` provider package: what it is called, its configuration, and the instance that it makes."""
+"""The `aws` provider package: its name, its configuration, and how instances are created."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _SUPPORTED = {
     "s3UsePathStyle",
     "secretKey",
     "sharedCredentialsFiles",
-    # A sandbox has nothing to validate these against: to skip it is what happens anyway.
+    # A sandbox has nothing to validate these against, so they are always skipped.
     "skipCredentialsValidation",
     "skipMetadataApiCheck",
     "skipRegionValidation",
@@ -35,7 +35,7 @@ class AwsPackage:
     replacing_config: frozenset[str] = frozenset()
 
     def check_config(self, config: Properties) -> list[CheckFailure]:
-        """Refuse configuration that only the real provider understands."""
+        """Refuse configuration that only the real provider supports."""
         return [
             CheckFailure(
                 key,
@@ -47,5 +47,5 @@ class AwsPackage:
         ]
 
     def configure(self, config: Properties) -> Account:
-        """An instance that talks to the configured sandbox."""
+        """Return an instance that talks to the configured sandbox."""
         return Account(connect(config))

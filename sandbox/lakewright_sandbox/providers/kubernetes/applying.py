@@ -1,7 +1,7 @@
-"""A configured `kubernetes` provider towards the sandbox's cluster: server-side apply, as the real plugin does it.
+"""A configured `kubernetes` provider for the sandbox's cluster, with server-side apply as in the real plugin.
 
-After pulumi-kubernetes 4.34: creates are POSTs, updates are applies under a field manager of the resource's own,
-previews are dry runs, a refresh compares what the inputs speak of with what is there.
+Follows pulumi-kubernetes 4.34: creates are POSTs, updates are applies under a field manager of the resource, previews
+are dry runs, and a refresh compares the fields of the inputs with the live object.
 """
 # ruff: noqa: ARG002  The methods' parameters are those that every provider instance gets.
 
@@ -11,13 +11,13 @@ from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any
 
-from lakewright_sandbox.cluster.ownership import Owner, owners_of
+from lakewright_sandbox.cluster.ownership import Owner, field_owners
 from lakewright_sandbox.providers.kubernetes.connection import ClusterConnection, RefusedByClusterError
 from lakewright_sandbox.providers.kubernetes.manifests import Manifest
-from lakewright_sandbox.providers.kubernetes.rendering import Rendering, named, object_id
+from lakewright_sandbox.providers.kubernetes.rendering import Rendering, manifest_from_id, object_id
 from lakewright_sandbox.providers.protocol.difference import Difference
 from lakewright_sandbox.providers.protocol.errors import SandboxProviderError
-from lakewright_sandbox.providers.protocol.properties import Properties, holds_unknown, without_internal
+from lakewright_sandbox.providers.protocol.properties import Properties, contains_unknown, without_internal
 from lakewright_sandbox.providers.protocol.servicer import ReadResult, ResourceRef
 
 _FORCE = "pulumi.com/patchForce"
@@ -32,62 +32,62 @@ _TAKEN_OVER = {
     ("before-first-apply", "Update", ""),
     *((manager, "Update", "") for manager in _OWN_UPDATES),
 }
-"""Owners whose fields an update takes over without a conflict. `kubectl scale` is another one, by its subresource."""
+"""Owners whose fields an update takes over without a conflict. `kubectl scale` has another subresource."""
 
 
 @dataclass(frozen=True)
 class Applying(Rendering):
-    """Applies objects to a cluster; with `force`, whoever else owns their fields."""
+    """Apply objects to a cluster; with `force`, also over fields of other owners."""
 
     connection: ClusterConnection | None = None
     force: bool = False
     plain_text_warning: str | None = None
 
-    def diff(self, of: ResourceRef, olds: Properties, news: Properties, old_inputs: Properties) -> Difference:
-        """Compare what is there, as far as the old inputs speak of it, with what is wanted."""
+    def diff(self, resource: ResourceRef, olds: Properties, news: Properties, old_inputs: Properties) -> Difference:
+        """Compare the live fields that the old inputs set with the new inputs."""
         live = pruned(without_internal(olds), olds.get("__inputs") or old_inputs)
-        return super().diff(of, {"__inputs": live}, news, old_inputs)
+        return super().diff(resource, {"__inputs": live}, news, old_inputs)
 
-    def preview_create(self, of: ResourceRef, inputs: Properties) -> Properties:
-        """Dry-run a create; what is there already, or whose namespace is still to come, shows as its inputs."""
-        if holds_unknown(inputs):
+    def preview_create(self, resource: ResourceRef, inputs: Properties) -> Properties:
+        """Dry-run a create; return the inputs if the object exists or its namespace does not exist yet."""
+        if contains_unknown(inputs):
             return inputs
         try:
-            return self._kept(inputs, self._cluster.create(inputs, dry_run=True), {})
+            return self._state_of(inputs, self._cluster.create(inputs, dry_run=True), {})
         except RefusedByClusterError as refused:
             if refused.reason in ("AlreadyExists", "NotFound"):
                 return inputs
             raise
 
-    def create(self, of: ResourceRef, inputs: Properties) -> tuple[str, Properties]:
-        """Create an object; one that exists is refused."""
+    def create(self, resource: ResourceRef, inputs: Properties) -> tuple[str, Properties]:
+        """Create an object. Raises SandboxProviderError if it exists."""
         try:
             live = self._cluster.create(inputs, dry_run=False)
         except RefusedByClusterError as refused:
             raise SandboxProviderError(
-                f'resource "{of.urn}" was not successfully created by the Kubernetes API server: {refused}'
+                f'resource "{resource.urn}" was not successfully created by the Kubernetes API server: {refused}'
             ) from refused
-        return object_id(live), self._kept(inputs, live, {})
+        return object_id(live), self._state_of(inputs, live, {})
 
-    def read(self, of: ResourceRef, olds: Properties, old_inputs: Properties) -> ReadResult | None:
-        """Read an object, and what the inputs speak of as it is there."""
-        wanted = old_inputs or named(of)
+    def read(self, resource: ResourceRef, olds: Properties, old_inputs: Properties) -> ReadResult | None:
+        """Return the live object, with the live values of the fields that the inputs set."""
+        wanted = old_inputs or manifest_from_id(resource)
         live = self._cluster.get(wanted)
         if live is None:
             return None
         inputs = pruned(live, old_inputs) if old_inputs else _without_read_only(live)
-        return ReadResult(of.id or object_id(live), self._kept(inputs, live, olds), inputs)
+        return ReadResult(resource.id or object_id(live), self._state_of(inputs, live, olds), inputs)
 
-    def preview_update(self, of: ResourceRef, olds: Properties, news: Properties) -> Properties:
-        """Dry-run an update: conflicts fail the preview already."""
-        return news if holds_unknown(news) else self._applied(of, olds, news, dry_run=True)
+    def preview_update(self, resource: ResourceRef, olds: Properties, news: Properties) -> Properties:
+        """Dry-run an update, so that conflicts already fail the preview."""
+        return news if contains_unknown(news) else self._applied(resource, olds, news, dry_run=True)
 
-    def update(self, of: ResourceRef, olds: Properties, news: Properties) -> Properties:
-        """Apply an object."""
-        return self._applied(of, olds, news, dry_run=False)
+    def update(self, resource: ResourceRef, olds: Properties, news: Properties) -> Properties:
+        """Apply the new inputs."""
+        return self._applied(resource, olds, news, dry_run=False)
 
-    def delete(self, of: ResourceRef, olds: Properties) -> None:
-        """Delete an object."""
+    def delete(self, resource: ResourceRef, olds: Properties) -> None:
+        """Delete the object if it exists."""
         self._cluster.delete(without_internal(olds))
 
     @property
@@ -96,10 +96,12 @@ class Applying(Rendering):
             raise SandboxProviderError("the cluster is not known yet, so nothing can be applied to it")
         return self.connection
 
-    def _applied(self, of: ResourceRef, olds: Properties, news: Properties, *, dry_run: bool) -> Properties:
+    def _applied(self, resource: ResourceRef, olds: Properties, news: Properties, *, dry_run: bool) -> Properties:
         live = self._cluster.get(news)
         if live is None:
-            raise SandboxProviderError(f'update of resource "{of.urn}" failed: {news["metadata"]["name"]} not found')
+            raise SandboxProviderError(
+                f'update of resource "{resource.urn}" failed: {news["metadata"]["name"]} not found'
+            )
         state = self._state(news, olds)
         manager = state["__fieldManager"]
         force = self._forces(news, live, dry_run=dry_run)
@@ -111,19 +113,19 @@ class Applying(Rendering):
             raise SandboxProviderError(
                 _conflict(manager, refused) if refused.reason == "Conflict" else str(refused)
             ) from None
-        return self._kept(news, made, olds)
+        return self._state_of(news, made, olds)
 
     def _forces(self, news: Manifest, live: Manifest, *, dry_run: bool) -> bool:
         annotations = news["metadata"].get("annotations") or {}
-        if self.force or str(annotations.get(_FORCE, "")).lower() == "true" or not owners_of(live):
+        if self.force or str(annotations.get(_FORCE, "")).lower() == "true" or not field_owners(live):
             return True
-        created = (owner.operation == "Update" and owner.manager in _OWN_UPDATES for owner in owners_of(live))
+        created = (owner.operation == "Update" and owner.manager in _OWN_UPDATES for owner in field_owners(live))
         return dry_run and any(created)
 
     def _take_over(self, live: Manifest, manager: str) -> None:
-        """Make the resource's own manager the owner of what earlier creates and plain `kubectl apply`s own."""
+        """Give the resource's field manager the fields of earlier creates and plain `kubectl apply`."""
         entries: list[Properties] = live["metadata"]["managedFields"]
-        owners = owners_of(live)
+        owners = field_owners(live)
         taken = [owner for owner in owners if (owner.manager, owner.operation, owner.subresource) in _TAKEN_OVER]
         if not taken:
             return
@@ -133,17 +135,17 @@ class Applying(Rendering):
         rest = [entry for entry, owner in zip(entries, owners, strict=True) if owner not in taken and owner != mine]
         self._cluster.set_managed_fields(live, [*rest, own.entry])
 
-    def _kept(self, inputs: Properties, live: Manifest, olds: Properties) -> Properties:
-        """What the state keeps: the live object, and the inputs beside it."""
+    def _state_of(self, inputs: Properties, live: Manifest, olds: Properties) -> Properties:
+        """Return the state: the live object, and the inputs beside it."""
         return live | {key: value for key, value in self._state(inputs, olds).items() if key.startswith("__")}
 
 
 def pruned(live: Any, wanted: Any) -> Any:
-    """Return what is there of what a manifest speaks of; what others added beside it is not shown."""
+    """Return the part of a live object that a manifest sets."""
     if isinstance(live, dict) and isinstance(wanted, dict):
         return {key: pruned(live[key], wanted[key]) for key in wanted if key in live}
     if isinstance(live, list) and isinstance(wanted, list):
-        return [pruned(item, wish) for item, wish in zip(live, wanted, strict=False)]
+        return [pruned(item, wanted_item) for item, wanted_item in zip(live, wanted, strict=False)]
     return deepcopy(live)
 
 

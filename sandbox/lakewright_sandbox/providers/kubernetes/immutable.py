@@ -1,4 +1,4 @@
-"""Which fields of a Kubernetes object cannot change in place, and which kinds live outside namespaces.
+"""Which fields of a Kubernetes object force a replacement, and which kinds have no namespace.
 
 From the Kubernetes API's own update validation and the real provider's documented replacement rules.
 """
@@ -59,12 +59,12 @@ _CLUSTER_SCOPED = {
 
 
 def is_namespaced(kind: str) -> bool:
-    """Whether objects of a kind live in a namespace; a custom kind is taken to."""
+    """Return whether objects of a kind are in a namespace; custom kinds are."""
     return kind not in _CLUSTER_SCOPED
 
 
 def forces_replacement(path: str, manifest: Manifest, mutable: frozenset[str]) -> bool:
-    """Whether a change at `path` needs a new object; `mutable` names the kinds whose data may change in place."""
+    """Return whether a change at `path` needs a new object; `mutable` names the kinds with changeable data."""
     group, _, _ = manifest["apiVersion"].rpartition("/")
     kind = manifest["kind"]
     fixed = _IDENTITY + _BY_KIND.get((group, kind), ())

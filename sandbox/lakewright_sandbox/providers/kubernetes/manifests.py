@@ -1,4 +1,4 @@
-"""Manifests as files: where each object is rendered to, and how it is written.
+"""Manifests as files: their paths and their format.
 
 Names and layout are those of the real provider: `0-crd/` for custom resource definitions, `1-manifest/` for the rest,
 `<apiVersion>-<kind>-<namespace or default>-<name>.yaml`, block style with sorted keys, readable by the owner only.
@@ -19,8 +19,8 @@ from lakewright_sandbox.providers.protocol.errors import SandboxProviderError
 Manifest = dict[str, Any]
 
 
-def path_of(manifest: Manifest, directory: Path) -> Path:
-    """The file that an object is rendered to."""
+def manifest_path(manifest: Manifest, directory: Path) -> Path:
+    """Return the file that an object is rendered to."""
     metadata = manifest["metadata"]
     version = manifest["apiVersion"].replace("/", "_").replace(":", "_")
     namespace = metadata.get("namespace") or "default"
@@ -29,8 +29,8 @@ def path_of(manifest: Manifest, directory: Path) -> Path:
     return directory / ("0-crd" if is_definition else "1-manifest") / file
 
 
-def text_of(manifest: Manifest) -> str:
-    """The object as YAML, quoted and ordered as the real provider's library does it."""
+def to_yaml(manifest: Manifest) -> str:
+    """Return an object as YAML, quoted and ordered as the real provider's library does it."""
     return yaml.dump(
         _ordered(manifest),
         Dumper=_Dumper,
@@ -42,10 +42,10 @@ def text_of(manifest: Manifest) -> str:
 
 
 class _Dumper(yaml.SafeDumper):
-    """Quotes as Go's YAML library: double where a plain string would be read as something else, single by need."""
+    """Quote as Go's YAML library does: double quotes where a plain string would be read as another type."""
 
 
-# What YAML libraries read as a boolean or a number although PyYAML's own rules do not.
+# Strings that other YAML libraries, unlike PyYAML, read as booleans or numbers.
 _AMBIGUOUS = re.compile(r"[yYnN]|[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?|0o[0-7]+")
 
 
@@ -71,21 +71,21 @@ def _ordered(value: Any) -> Any:
 
 
 def _natural(key: str) -> list[tuple[int, int, str]]:
-    """A key's place: punctuation before numbers by value before letters, as Go's YAML library sorts."""
+    """Return a key's sort position: punctuation, then numbers by value, then letters, as in Go's YAML library."""
     parts = re.findall(r"[0-9]+|.", key, flags=re.DOTALL)
     return [(1, 0, p) if p.isalpha() else (0, int(p), p) if p.isdecimal() else (0, 0, p) for p in parts]
 
 
 def write(manifest: Manifest, directory: Path) -> Path:
-    """Render the object; a reader sees the old file or the new one, never half of it."""
-    target = path_of(manifest, directory)
+    """Render an object to its file, replacing it in one step. Return the file."""
+    target = manifest_path(manifest, directory)
     try:
         for folder in ("0-crd", "1-manifest"):
             (directory / folder).mkdir(mode=0o700, parents=True, exist_ok=True)
         handle, name = tempfile.mkstemp(prefix=".", suffix=".tmp", dir=target.parent)
         try:
             with os.fdopen(handle, "w", encoding="utf-8") as file:
-                file.write(text_of(manifest))
+                file.write(to_yaml(manifest))
             Path(name).replace(target)
         except BaseException:
             Path(name).unlink(missing_ok=True)
@@ -96,7 +96,7 @@ def write(manifest: Manifest, directory: Path) -> Path:
 
 
 def remove(path: Path) -> None:
-    """Remove a rendered file; one that is gone already is as good as removed."""
+    """Remove a rendered file if it exists."""
     try:
         path.unlink(missing_ok=True)
     except OSError as error:
@@ -104,7 +104,7 @@ def remove(path: Path) -> None:
 
 
 def load(path: Path) -> Manifest | None:
-    """The object in a rendered file, or None where there is no such file."""
+    """Return the object in a rendered file, None if there is no such file."""
     try:
         return yaml.safe_load(path.read_text(encoding="utf-8"))
     except FileNotFoundError:

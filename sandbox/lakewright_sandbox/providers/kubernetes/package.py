@@ -1,4 +1,4 @@
-"""The `kubernetes` provider package: what it is called, its configuration, and the instance that it makes."""
+"""The `kubernetes` provider package: its name, its configuration, and how instances are created."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from lakewright_sandbox.providers.kubernetes.applying import Applying
 from lakewright_sandbox.providers.kubernetes.connection import ClusterConnection
 from lakewright_sandbox.providers.kubernetes.rendering import Rendering
 from lakewright_sandbox.providers.protocol.errors import SandboxProviderError, UnsupportedError
-from lakewright_sandbox.providers.protocol.properties import UNKNOWN, Properties, holds_unknown
+from lakewright_sandbox.providers.protocol.properties import UNKNOWN, Properties, contains_unknown
 from lakewright_sandbox.providers.protocol.servicer import CheckFailure
 
 # The real provider's version whose rendering this one follows.
@@ -23,7 +23,7 @@ _SUPPORTED = {
     "enablePatchForce",
     "enableSecretMutable",
     "enableServerSideApply",
-    # The SDK fills it in from the program's KUBECONFIG. It means nothing where manifests are rendered.
+    # The SDK sets it from the program's KUBECONFIG. It is unused where manifests are rendered.
     "kubeconfig",
     "namespace",
     "renderYamlToDirectory",
@@ -42,13 +42,13 @@ class KubernetesPackage:
     replacing_config = frozenset({"renderYamlToDirectory"})
 
     def check_config(self, config: Properties) -> list[CheckFailure]:
-        """Refuse what only the real provider can do."""
+        """Refuse configuration that only the real provider supports."""
         failures = [
             CheckFailure(key, f"the sandbox's kubernetes provider has no `{key}`; leave it out, or {_INSTALL}")
             for key in sorted(config.keys() - _SUPPORTED)
             if not key.startswith("__")
         ]
-        if not config.get("renderYamlToDirectory") and not holds_unknown(config):
+        if not config.get("renderYamlToDirectory") and not contains_unknown(config):
             try:
                 ClusterConnection.open(config)
             except SandboxProviderError as error:
@@ -56,7 +56,7 @@ class KubernetesPackage:
         return failures
 
     def configure(self, config: Properties) -> Rendering:
-        """An instance that renders into the configured directory, or applies to the sandbox's cluster."""
+        """Return an instance that renders into the configured directory, or applies to the sandbox's cluster."""
         directory = config.get("renderYamlToDirectory")
         if config.get("enableServerSideApply") == "false":
             raise UnsupportedError(
@@ -74,7 +74,7 @@ class KubernetesPackage:
         if not directory:
             return self._applying(config, frozenset(mutable))
         return Rendering(
-            # A directory that another resource will name is unknown in a preview, where nothing is written.
+            # A directory that is another resource's output is unknown in a preview, where nothing is written.
             directory=Path(directory) if directory != UNKNOWN else None,
             namespace=config.get("namespace") or None,
             always=str(config.get("alwaysRender", "false")).lower() == "true",
@@ -84,7 +84,7 @@ class KubernetesPackage:
 
     def _applying(self, config: Properties, mutable: frozenset[str]) -> Applying:
         try:
-            connection = None if holds_unknown(config) else ClusterConnection.open(config)
+            connection = None if contains_unknown(config) else ClusterConnection.open(config)
         except SandboxProviderError as error:
             raise UnsupportedError(_needs_directory(error)) from error
         return Applying(

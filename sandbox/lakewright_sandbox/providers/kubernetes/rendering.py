@@ -1,7 +1,7 @@
-"""A configured `kubernetes` provider: objects of any kind, rendered into one directory.
+"""A configured `kubernetes` provider that renders objects of any kind into one directory.
 
-As in the real provider's rendering mode, the state is the truth: Read answers what was rendered last, and a file that
-somebody removed or edited is no drift (`alwaysRender` writes every file again at each update).
+As in the real provider's rendering mode, the state is the truth: Read returns what was rendered last, and a file that
+was removed or edited is not drift (`alwaysRender` writes every file again at each update).
 """
 # ruff: noqa: ARG002  The methods' parameters are those that every provider instance gets.
 
@@ -23,7 +23,7 @@ from lakewright_sandbox.providers.protocol.errors import SandboxProviderError, U
 from lakewright_sandbox.providers.protocol.properties import (
     UNKNOWN,
     Properties,
-    holds_unknown,
+    contains_unknown,
     mark_secrets,
     without_internal,
 )
@@ -44,7 +44,7 @@ _READ_ONLY = (
 
 @dataclass(frozen=True)
 class Rendering:
-    """Renders objects into `directory`; `namespace` is where objects without one go."""
+    """Render objects into `directory`; objects without a namespace go to `namespace`."""
 
     directory: Path | None
     namespace: str | None
@@ -54,10 +54,10 @@ class Rendering:
     plain_text_warning: str | None = "rendered YAML will contain a secret value in plaintext"
 
     def check(
-        self, of: ResourceRef, olds: Properties, news: Properties, seed: bytes
+        self, resource: ResourceRef, olds: Properties, news: Properties, seed: bytes
     ) -> tuple[Properties, list[CheckFailure]]:
-        """Name what has no name, put it into the default namespace, and refuse what cannot be rendered."""
-        _refuse_unsupported(of)
+        """Name unnamed objects, set the default namespace, and refuse what cannot be rendered."""
+        _refuse_unsupported(resource)
         inputs = _normalised(news)
         metadata = inputs.setdefault("metadata", {})
         if not isinstance(metadata, dict):
@@ -68,14 +68,14 @@ class Rendering:
                 return inputs, [CheckFailure("metadata.generateName", reason)]
             old = olds.get("metadata", {})
             kept = old.get("name") if _is_autonamed(olds) else None
-            metadata["name"] = kept or f"{of.name}-{_suffix(seed)}"
+            metadata["name"] = kept or f"{resource.name}-{_suffix(seed)}"
             metadata.setdefault("annotations", {})[_AUTONAMED] = "true"
-        if self.namespace and not metadata.get("namespace") and is_namespaced(_kind(of)):
+        if self.namespace and not metadata.get("namespace") and is_namespaced(_kind(resource)):
             metadata["namespace"] = self.namespace
         return inputs, []
 
-    def diff(self, of: ResourceRef, olds: Properties, news: Properties, old_inputs: Properties) -> Difference:
-        """Compare what was rendered with what is wanted."""
+    def diff(self, resource: ResourceRef, olds: Properties, news: Properties, old_inputs: Properties) -> Difference:
+        """Compare the rendered object with the new inputs."""
         old = _comparable(olds.get("__inputs") or old_inputs or without_internal(olds))
         new = _comparable(news)
         changes: dict[str, Change] = compare(old, new)
@@ -87,53 +87,53 @@ class Rendering:
         )
         return Difference(changes, replaces, bool(replaces) and same_place and not _is_autonamed(news))
 
-    def preview_create(self, of: ResourceRef, inputs: Properties) -> Properties:
-        """What a preview shows: the inputs."""
+    def preview_create(self, resource: ResourceRef, inputs: Properties) -> Properties:
+        """Return the inputs."""
         return inputs
 
-    def create(self, of: ResourceRef, inputs: Properties) -> tuple[str, Properties]:
+    def create(self, resource: ResourceRef, inputs: Properties) -> tuple[str, Properties]:
         """Render a new object."""
         manifests.write(inputs, self._directory())
         return object_id(inputs), self._state(inputs, {})
 
-    def read(self, of: ResourceRef, olds: Properties, old_inputs: Properties) -> ReadResult | None:
-        """What was rendered last; without a state (an import, a create that was killed), what stands in the file."""
-        if of.id and olds:
-            return ReadResult(of.id, olds, old_inputs)
-        wanted = old_inputs or named(of)
-        rendered = manifests.load(manifests.path_of(wanted, self._directory()))
+    def read(self, resource: ResourceRef, olds: Properties, old_inputs: Properties) -> ReadResult | None:
+        """Return what was rendered last; without a state (an import, a killed create), the content of the file."""
+        if resource.id and olds:
+            return ReadResult(resource.id, olds, old_inputs)
+        wanted = old_inputs or manifest_from_id(resource)
+        rendered = manifests.load(manifests.manifest_path(wanted, self._directory()))
         if rendered is None:
             return None
         return ReadResult(object_id(rendered), self._state(rendered, olds), rendered)
 
-    def preview_update(self, of: ResourceRef, olds: Properties, news: Properties) -> Properties:
-        """What a preview shows: the new inputs, beside what the state keeps of its own."""
-        return news if holds_unknown(news) else self._state(news, olds)
+    def preview_update(self, resource: ResourceRef, olds: Properties, news: Properties) -> Properties:
+        """Return the new inputs with the provider's own state."""
+        return news if contains_unknown(news) else self._state(news, olds)
 
-    def update(self, of: ResourceRef, olds: Properties, news: Properties) -> Properties:
-        """Render the object again; a file whose name depended on what changed does not stay behind."""
+    def update(self, resource: ResourceRef, olds: Properties, news: Properties) -> Properties:
+        """Render the object again, and remove its old file if the path changed."""
         written = manifests.write(news, self._directory())
-        before = manifests.path_of(without_internal(olds), self._directory())
+        before = manifests.manifest_path(without_internal(olds), self._directory())
         if before != written:
             manifests.remove(before)
         return self._state(news, olds)
 
-    def delete(self, of: ResourceRef, olds: Properties) -> None:
+    def delete(self, resource: ResourceRef, olds: Properties) -> None:
         """Remove the object's file."""
-        manifests.remove(manifests.path_of(without_internal(olds), self._directory()))
+        manifests.remove(manifests.manifest_path(without_internal(olds), self._directory()))
 
     def invoke(self, token: str, args: Properties) -> Properties:
-        """Refused: Helm charts, kustomizations and YAML files are the real provider's."""
-        raise UnsupportedError(_only_real(f"the function {token}"))
+        """Refuse functions: the real provider alone supports Helm charts, kustomizations and YAML files."""
+        raise UnsupportedError(_only_real_provider(f"the function {token}"))
 
-    def secrets_of(self, properties: Properties, raw_inputs: Properties) -> Properties:
-        """Properties, and the inputs kept beside them, are secret where the inputs were; `data` as `stringData` was."""
+    def mark_secrets(self, properties: Properties, raw_inputs: Properties) -> Properties:
+        """Mark properties and their kept inputs secret as the inputs are, and `data` as `stringData` is."""
         marked = mark_secrets(properties, raw_inputs)
         given = raw_inputs.get("stringData")
         if isinstance(given, dict) and isinstance(data := marked.get("data"), dict):
             marked["data"] = mark_secrets({"data": data}, {"data": given})["data"]
         if isinstance(inputs := properties.get("__inputs"), dict):
-            marked["__inputs"] = self.secrets_of(inputs, raw_inputs)
+            marked["__inputs"] = self.mark_secrets(inputs, raw_inputs)
         return marked
 
     def _directory(self) -> Path:
@@ -142,35 +142,35 @@ class Rendering:
         return self.directory
 
     def _state(self, inputs: Properties, olds: Properties) -> Properties:
-        named = inputs["metadata"].get("annotations", {}).get(_FIELD_MANAGER)
+        annotated_manager = inputs["metadata"].get("annotations", {}).get(_FIELD_MANAGER)
         return inputs | {
             "__inputs": inputs,
             "__initialApiVersion": olds.get("__initialApiVersion") or inputs["apiVersion"],
-            "__fieldManager": named or olds.get("__fieldManager") or self.field_manager(),
+            "__fieldManager": annotated_manager or olds.get("__fieldManager") or self.field_manager(),
         }
 
 
-def _refuse_unsupported(of: ResourceRef) -> None:
-    kind = _kind(of)
-    if of.type.startswith("kubernetes:helm.sh") or ":yaml/" in of.type or kind.endswith(("List", "Patch")):
-        raise UnsupportedError(_only_real(f"the type {of.type}"))
+def _refuse_unsupported(resource: ResourceRef) -> None:
+    kind = _kind(resource)
+    if resource.type.startswith("kubernetes:helm.sh") or ":yaml/" in resource.type or kind.endswith(("List", "Patch")):
+        raise UnsupportedError(_only_real_provider(f"the type {resource.type}"))
 
 
-def _only_real(what: str) -> str:
+def _only_real_provider(what: str) -> str:
     return (
         f"the sandbox's kubernetes provider does not support {what}; run `pulumi plugin install resource kubernetes` "
         "and use the real one"
     )
 
 
-def _kind(of: ResourceRef) -> str:
-    return of.type.rsplit(":", 1)[-1]
+def _kind(resource: ResourceRef) -> str:
+    return resource.type.rsplit(":", 1)[-1]
 
 
-def named(of: ResourceRef) -> Properties:
-    """The part of a manifest that a type and an id tell: enough to find its file."""
-    _, version, kind = of.type.split(":")
-    namespace, _, name = of.id.rpartition("/")
+def manifest_from_id(resource: ResourceRef) -> Properties:
+    """Return the part of a manifest that type and id contain, enough to find its file."""
+    _, version, kind = resource.type.split(":")
+    namespace, _, name = resource.id.rpartition("/")
     return {
         "apiVersion": version.removeprefix("core/"),
         "kind": kind,
@@ -179,6 +179,7 @@ def named(of: ResourceRef) -> Properties:
 
 
 def object_id(manifest: Properties) -> str:
+    """Return the id of an object: its name, after its namespace if it has one."""
     metadata = manifest["metadata"]
     return f"{metadata['namespace']}/{metadata['name']}" if metadata.get("namespace") else metadata["name"]
 
@@ -194,13 +195,13 @@ def _is_autonamed(manifest: Properties) -> bool:
 
 
 def _normalised(news: Properties) -> Properties:
-    """The inputs as the API server would take them: no read-only metadata, a Secret's `stringData` in its `data`."""
+    """Return inputs as the API server would: no read-only metadata, and a Secret's `stringData` in its `data`."""
     inputs = deepcopy(without_internal(news))
     if isinstance(metadata := inputs.get("metadata"), dict):
         for key in _READ_ONLY:
             metadata.pop(key, None)
     is_secret = inputs.get("kind") == "Secret" and inputs.get("apiVersion") == "v1"
-    if is_secret and isinstance(inputs.get("stringData"), dict) and not holds_unknown(inputs):
+    if is_secret and isinstance(inputs.get("stringData"), dict) and not contains_unknown(inputs):
         plain: dict[str, Any] = inputs["stringData"]
         encoded = {key: base64.b64encode(str(value).encode()).decode() for key, value in plain.items()}
         inputs["data"] = inputs.get("data", {}) | encoded
@@ -208,7 +209,7 @@ def _normalised(news: Properties) -> Properties:
 
 
 def _comparable(manifest: Properties) -> Properties:
-    """The manifest with its namespace as Kubernetes understands it: none said is `default`, or none at all."""
+    """Return a manifest with its effective namespace: `default` if none is set, none for cluster-wide kinds."""
     canonical = _normalised(manifest)
     metadata = canonical.setdefault("metadata", {})
     if isinstance(metadata, dict):

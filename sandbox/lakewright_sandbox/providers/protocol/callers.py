@@ -1,4 +1,4 @@
-"""Whose process calls: a port of the loopback interface takes calls of every user of the machine."""
+"""Identify the user of a calling process: users of the machine share its loopback interface."""
 
 from __future__ import annotations
 
@@ -13,21 +13,22 @@ import grpc
 
 _TABLES = (Path("/proc/net/tcp"), Path("/proc/net/tcp6"))
 _MAPPED = "0000000000000000FFFF0000"
-"""What precedes an IPv4 address in the table of IPv6 connections."""
+"""Prefix of IPv4 addresses in the table of IPv6 connections."""
 _ESTABLISHED = "01"
-"""The only state in which the table has the user for certain: the sockets of ended connections count as root's."""
+"""The only state with a reliable user: the sockets of ended connections belong to root."""
 
 
 class SameUserOnly(grpc.ServerInterceptor):
     """Refuse calls from processes of other users.
 
-    The user is looked up at every call: the port of a closed connection may soon be another user's. Where the system
-    does not list its connections, as outside of Linux, calls of every local user are taken.
+    The user is looked up at every call: the port of a closed connection may soon be another user's. On systems that do
+    not list their connections (other than Linux), calls of every local user are accepted.
     """
 
     def __init__(self) -> None:
+        """Start without a port."""
         self.port = 0
-        """The port that is served, once it is known."""
+        """The served port, set when it is known."""
 
     def intercept_service(self, continuation: Callable[[Any], Any], handler_call_details: Any) -> Any:
         """Wrap the handler of a call."""
@@ -37,7 +38,7 @@ class SameUserOnly(grpc.ServerInterceptor):
         serve = handler.unary_unary
 
         def checked(request: Any, context: grpc.ServicerContext) -> Any:
-            if can_tell() and caller_uid(context.peer(), self.port) != os.getuid():
+            if lists_connections() and caller_uid(context.peer(), self.port) != os.getuid():
                 context.abort(grpc.StatusCode.PERMISSION_DENIED, "only the user who started this provider may call it")
             return serve(request, context)
 
@@ -48,8 +49,8 @@ class SameUserOnly(grpc.ServerInterceptor):
         )
 
 
-def can_tell() -> bool:
-    """Return whether this system says whose a connection is."""
+def lists_connections() -> bool:
+    """Return whether this system lists the users of connections."""
     return _TABLES[0].exists()
 
 

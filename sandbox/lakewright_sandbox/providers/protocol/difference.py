@@ -1,4 +1,4 @@
-"""What changed between two property trees: paths in Pulumi's notation, each with what happened there."""
+"""Compare two property trees: changes by path in Pulumi's notation."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ _MISSING = object()
 
 @dataclass(frozen=True)
 class Difference:
-    """The answer of a diff: changes by path, the paths that force a replacement, and its order."""
+    """The result of a diff: changes by path, the paths that force a replacement, and its order."""
 
     changes: dict[str, Change] = field(default_factory=dict)
     replaces: frozenset[str] = frozenset()
     delete_before_replace: bool = False
 
     def without(self, ignored: list[str]) -> Difference:
-        """The difference less the paths at or under an ignored one."""
+        """Return the difference without paths at or below an ignored path."""
         kept: dict[str, Change] = {
             path: change for path, change in self.changes.items() if not any(under(path, i) for i in ignored)
         }
@@ -29,12 +29,12 @@ class Difference:
 
 
 def under(path: str, ancestor: str) -> bool:
-    """Whether `path` is `ancestor` or lies within it."""
+    """Return whether `path` is `ancestor` or lies below it."""
     return path == ancestor or (path.startswith(ancestor) and path[len(ancestor)] in ".[")
 
 
 def compare(old: Any, new: Any, path: str = "") -> dict[str, Change]:
-    """Changes from `old` to `new` by path, as deep as both sides have the same shape."""
+    """Return the changes from `old` to `new` by path, as deep as both sides have the same shape."""
     if old is _MISSING:
         return {path: "add"}
     if new is _MISSING:

@@ -1,26 +1,26 @@
-"""What can go wrong in a provider server.
+"""Errors of a provider server.
 
-ProviderError                a sentence for the person who runs the stack
-├── UnsupportedError         the real provider knows it, this one does not: says which plugin does
+SandboxProviderError         a message for the user of the stack
+├── UnsupportedError         only the real provider supports it; names the plugin to install
 ├── NotASandboxError         the configured endpoint is not a running sandbox
 ├── NotConfiguredError       a call came before Configure on its connection
-├── RefusedError             AWS answered with an error code
-└── PerhapsMadeError         a create ended without an answer: the object may exist
+├── AwsCallError             AWS answered with an error code
+└── MaybeCreatedError        a create ended without a response: the object may exist
 """
 
 from __future__ import annotations
 
 
 class SandboxProviderError(Exception):
-    """A sentence for the person who runs the stack; it reaches them as it is."""
+    """Base of the providers' errors. The user of the stack reads the message unchanged."""
 
 
 class UnsupportedError(SandboxProviderError):
-    """Something that only the real provider can do, refused by name."""
+    """Only the real provider supports it."""
 
 
 class NotASandboxError(SandboxProviderError):
-    """The provider would talk to something that is not a running sandbox."""
+    """The configured endpoint is not a running sandbox."""
 
 
 class NotConfiguredError(SandboxProviderError):
@@ -28,12 +28,13 @@ class NotConfiguredError(SandboxProviderError):
 
 
 class MaybeCreatedError(SandboxProviderError):
-    """A create whose object may exist although the call failed; the engine has to look for it before it makes one."""
+    """A create failed although its object may exist; the engine must look for it before it creates one."""
 
 
 class AwsCallError(SandboxProviderError):
     """AWS refused a call; `code` is its error code."""
 
     def __init__(self, code: str, sentence: str) -> None:
+        """Set the error code and the message."""
         super().__init__(sentence)
         self.code = code

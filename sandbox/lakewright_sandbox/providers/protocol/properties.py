@@ -1,7 +1,7 @@
-"""Pulumi properties on the wire: protobuf structs to plain values and back, with secrets and unknowns.
+"""Pulumi properties on the wire: convert protobuf structs to plain values and back, with secrets and unknowns.
 
-A secret or an asset is an object with a signature key; an unknown value of a preview is one fixed string. Plain
-values keep these forms, so nothing is lost on the way through; `reveal` takes the secrets' wrapping off.
+A secret or an asset is an object with a signature key; an unknown value of a preview is one fixed string. Plain values
+keep these forms; `reveal` unwraps secrets.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ UNKNOWN: str = rpc.UNKNOWN
 
 
 def from_struct(struct: struct_pb2.Struct) -> Properties:
-    """The plain form of a struct; integral numbers become ints, as they were before the wire made them doubles."""
+    """Return the plain form of a struct, with integers that the wire made doubles as ints again."""
     return _with_ints(json_format.MessageToDict(struct))
 
 
@@ -30,12 +30,12 @@ def _with_ints(value: Any) -> Any:
 
 
 def to_struct(properties: Properties) -> struct_pb2.Struct:
-    """The wire form of plain properties."""
+    """Return the wire form of plain properties."""
     return json_format.ParseDict(properties, struct_pb2.Struct())
 
 
 def reveal(value: Any) -> Any:
-    """The value without the wrapping of secrets, at every depth."""
+    """Return a value with secrets unwrapped at every depth."""
     if rpc.is_rpc_secret(value):
         return reveal(rpc.unwrap_rpc_secret(value))
     if isinstance(value, dict):
@@ -45,38 +45,38 @@ def reveal(value: Any) -> Any:
     return value
 
 
-def holds_secret(value: Any) -> bool:
-    """Whether a secret stands anywhere in the value."""
+def contains_secret(value: Any) -> bool:
+    """Return whether a value contains a secret."""
     if rpc.is_rpc_secret(value):
         return True
     if isinstance(value, dict):
-        return any(holds_secret(item) for item in value.values())
-    return isinstance(value, list) and any(holds_secret(item) for item in value)
+        return any(contains_secret(item) for item in value.values())
+    return isinstance(value, list) and any(contains_secret(item) for item in value)
 
 
-def holds_unknown(value: Any) -> bool:
-    """Whether an unknown stands anywhere in the value."""
+def contains_unknown(value: Any) -> bool:
+    """Return whether a value contains an unknown."""
     if isinstance(value, dict):
-        return any(holds_unknown(item) for item in value.values())
+        return any(contains_unknown(item) for item in value.values())
     if isinstance(value, list):
-        return any(holds_unknown(item) for item in value)
+        return any(contains_unknown(item) for item in value)
     return value == UNKNOWN
 
 
 def mark_secrets(outputs: Properties, inputs: Properties) -> Properties:
-    """Mark outputs secret as the inputs of the same names are: key by key within objects, else the whole value."""
+    """Return outputs marked secret like the inputs of the same name: by key within objects, otherwise as a whole."""
     marked: Properties = {}
     for key, value in outputs.items():
         given = inputs.get(key)
         if isinstance(given, dict) and isinstance(value, dict) and not rpc.is_rpc_secret(given):
             marked[key] = mark_secrets(value, given)
         else:
-            marked[key] = rpc.wrap_rpc_secret(value) if holds_secret(given) else value
+            marked[key] = rpc.wrap_rpc_secret(value) if contains_secret(given) else value
     return marked
 
 
 def without_internal(value: Any) -> Any:
-    """The value without the `__` keys that the real bridge keeps in states, at every depth."""
+    """Return a value without the `__` keys that the real bridge keeps in states, at every depth."""
     if isinstance(value, dict):
         return {key: without_internal(item) for key, item in value.items() if not key.startswith("__")}
     if isinstance(value, list):

@@ -1,7 +1,7 @@
-"""The gRPC side that every provider here shares: Pulumi's ResourceProvider service over a `Package`.
+"""Pulumi's ResourceProvider service over gRPC for any `ProviderPackage`.
 
-One server serves several provider instances, each on a connection of its own, so what Configure was told is kept by
-connection. Cancel ends one instance; the server lives on until its process ends.
+One server serves several provider instances, each on its own connection, so the configuration is kept by connection.
+Cancel ends one instance; the server runs until its process ends.
 """
 # ruff: noqa: N802, ARG002  The methods' names and parameters are Pulumi's.
 
@@ -23,8 +23,8 @@ from lakewright_sandbox.providers.protocol.difference import Difference, compare
 from lakewright_sandbox.providers.protocol.errors import MaybeCreatedError, NotConfiguredError, SandboxProviderError
 from lakewright_sandbox.providers.protocol.properties import (
     Properties,
+    contains_secret,
     from_struct,
-    holds_secret,
     reveal,
     to_struct,
     without_internal,
@@ -46,7 +46,7 @@ _KINDS = {
 
 @dataclass(frozen=True)
 class CheckFailure:
-    """An input that was refused, and why."""
+    """A refused input and the reason."""
 
     property: str
     reason: str
@@ -62,13 +62,13 @@ class ResourceRef:
 
     @property
     def name(self) -> str:
-        """The name that the program gave the resource."""
+        """Return the name that the program gave the resource."""
         return self.urn.rsplit("::", 1)[-1]
 
 
 @dataclass(frozen=True)
 class ReadResult:
-    """What Read found: the object's id, its state, and the inputs that would make it so."""
+    """The result of Read: the object's id, its state, and the inputs that produce that state."""
 
     id: str
     outputs: Properties
@@ -79,40 +79,76 @@ class Instance(Protocol):
     """A configured provider. Properties arrive without secret wrapping; unknowns are `UNKNOWN`."""
 
     @property
-    def plain_text_warning(self) -> str | None: ...
+    def plain_text_warning(self) -> str | None:
+        """Return the warning for resources whose inputs contain a secret."""
+        ...
 
     def check(
-        self, of: ResourceRef, olds: Properties, news: Properties, seed: bytes
-    ) -> tuple[Properties, list[CheckFailure]]: ...
-    def diff(self, of: ResourceRef, olds: Properties, news: Properties, old_inputs: Properties) -> Difference: ...
-    def preview_create(self, of: ResourceRef, inputs: Properties) -> Properties: ...
-    def create(self, of: ResourceRef, inputs: Properties) -> tuple[str, Properties]: ...
-    def read(self, of: ResourceRef, olds: Properties, old_inputs: Properties) -> ReadResult | None: ...
-    def preview_update(self, of: ResourceRef, olds: Properties, news: Properties) -> Properties: ...
-    def update(self, of: ResourceRef, olds: Properties, news: Properties) -> Properties: ...
-    def delete(self, of: ResourceRef, olds: Properties) -> None: ...
-    def invoke(self, token: str, args: Properties) -> Properties: ...
-    def secrets_of(self, properties: Properties, raw_inputs: Properties) -> Properties: ...
+        self, resource: ResourceRef, olds: Properties, news: Properties, seed: bytes
+    ) -> tuple[Properties, list[CheckFailure]]:
+        """Return normalized inputs, and failures for refused ones."""
+        ...
+
+    def diff(self, resource: ResourceRef, olds: Properties, news: Properties, old_inputs: Properties) -> Difference:
+        """Return the difference between the state and new inputs."""
+        ...
+
+    def preview_create(self, resource: ResourceRef, inputs: Properties) -> Properties:
+        """Return the expected state of a create; unknown where it is not known yet."""
+        ...
+
+    def create(self, resource: ResourceRef, inputs: Properties) -> tuple[str, Properties]:
+        """Create the object; return its id and state."""
+        ...
+
+    def read(self, resource: ResourceRef, olds: Properties, old_inputs: Properties) -> ReadResult | None:
+        """Return the live object, None if it does not exist."""
+        ...
+
+    def preview_update(self, resource: ResourceRef, olds: Properties, news: Properties) -> Properties:
+        """Return the expected state of an update."""
+        ...
+
+    def update(self, resource: ResourceRef, olds: Properties, news: Properties) -> Properties:
+        """Update the object; return its state."""
+        ...
+
+    def delete(self, resource: ResourceRef, olds: Properties) -> None:
+        """Delete the object if it exists."""
+        ...
+
+    def invoke(self, token: str, args: Properties) -> Properties:
+        """Call a function of the provider."""
+        ...
+
+    def mark_secrets(self, properties: Properties, raw_inputs: Properties) -> Properties:
+        """Return properties marked secret as the inputs are."""
+        ...
 
 
 class ProviderPackage(Protocol):
-    """A provider package: what it is called, what its configuration may be, and how an instance is made."""
+    """A provider package: its name, its configuration, and how instances are created."""
 
     name: str
     version: str
     replacing_config: frozenset[str]
 
-    def check_config(self, config: Properties) -> list[CheckFailure]: ...
-    def configure(self, config: Properties) -> Instance: ...
+    def check_config(self, config: Properties) -> list[CheckFailure]:
+        """Return failures for refused configuration."""
+        ...
+
+    def configure(self, config: Properties) -> Instance:
+        """Return a provider instance for a configuration."""
+        ...
 
 
 Call = TypeVar("Call", bound=Callable[..., Any])
 
 
-def _sentences(call: Call) -> Call:
-    """Let a ProviderError end the call as its sentence; anything else is a bug and keeps its traceback on stderr.
+def _as_grpc_errors(call: Call) -> Call:
+    """Let a SandboxProviderError end the call with its message; any other error keeps its traceback on stderr.
 
-    DEADLINE_EXCEEDED tells the engine that the object may exist, so that it keeps the create in mind as pending.
+    DEADLINE_EXCEEDED tells the engine that the object may exist, so that it keeps the create as pending.
     """
 
     @functools.wraps(call)
@@ -133,6 +169,7 @@ class Servicer(provider_pb2_grpc.ResourceProviderServicer):
     """Pulumi's ResourceProvider service over one package."""
 
     def __init__(self, package: ProviderPackage) -> None:
+        """Serve a package."""
         self._package = package
         self._instances: dict[str, Instance] = {}
         self._engines: dict[str, str] = {}
@@ -147,35 +184,42 @@ class Servicer(provider_pb2_grpc.ResourceProviderServicer):
         return instance
 
     def Handshake(self, request: Any, context: grpc.ServicerContext) -> provider_pb2.ProviderHandshakeResponse:
+        """Store the engine's address."""
         self._engines[context.peer()] = request.engine_address
         return provider_pb2.ProviderHandshakeResponse(accept_secrets=True)
 
     def Attach(self, request: Any, context: grpc.ServicerContext) -> empty_pb2.Empty:
+        """Store the address of the engine that attaches to a running provider."""
         self._engines[context.peer()] = request.address
         return empty_pb2.Empty()
 
     def GetPluginInfo(self, request: Any, context: grpc.ServicerContext) -> plugin_pb2.PluginInfo:
+        """Return the provider's version."""
         return plugin_pb2.PluginInfo(version=self._package.version)
 
     def GetSchema(self, request: Any, context: grpc.ServicerContext) -> provider_pb2.GetSchemaResponse:
+        """Return a schema with the package's name and version alone."""
         schema = {"name": self._package.name, "version": self._package.version}
         return provider_pb2.GetSchemaResponse(schema=json.dumps(schema))
 
-    @_sentences
+    @_as_grpc_errors
     def CheckConfig(self, request: Any, context: grpc.ServicerContext) -> provider_pb2.CheckResponse:
+        """Validate the provider's configuration."""
         failures = self._package.check_config(reveal(from_struct(request.news)))
         return provider_pb2.CheckResponse(inputs=request.news, failures=_failures(failures))
 
-    @_sentences
+    @_as_grpc_errors
     def DiffConfig(self, request: Any, context: grpc.ServicerContext) -> provider_pb2.DiffResponse:
+        """Compare two configurations of the provider."""
         old, new = (without_internal(reveal(from_struct(side))) for side in (request.olds, request.news))
         changes = compare(old, new)
-        # Which version of an SDK made the state says nothing about what the provider points at.
+        # The version of the SDK that wrote the state does not change the provider's target.
         changes.pop("version", None)
         return _diff_response(Difference(changes, self._package.replacing_config & changes.keys()))
 
-    @_sentences
+    @_as_grpc_errors
     def Configure(self, request: Any, context: grpc.ServicerContext) -> provider_pb2.ConfigureResponse:
+        """Create the provider instance of this connection."""
         config = without_internal(reveal(from_struct(request.args)))
         prefix = f"{self._package.name}:config:"
         for key, value in request.variables.items():
@@ -183,83 +227,99 @@ class Servicer(provider_pb2_grpc.ResourceProviderServicer):
         self._instances[context.peer()] = self._package.configure(config)
         return provider_pb2.ConfigureResponse(acceptSecrets=True, supportsPreview=True)
 
-    @_sentences
+    @_as_grpc_errors
     def Check(self, request: Any, context: grpc.ServicerContext) -> provider_pb2.CheckResponse:
+        """Validate and normalize the inputs of a resource."""
         raw = from_struct(request.news)
-        instance, of = self._instance(context), _subject(request)
-        inputs, failures = instance.check(of, reveal(from_struct(request.olds)), reveal(raw), request.randomSeed)
-        if instance.plain_text_warning and holds_secret(raw):
-            self._warn(context, of, instance.plain_text_warning)
+        instance, resource = self._instance(context), _subject(request)
+        inputs, failures = instance.check(resource, reveal(from_struct(request.olds)), reveal(raw), request.randomSeed)
+        if instance.plain_text_warning and contains_secret(raw):
+            self._warn(context, resource, instance.plain_text_warning)
         return provider_pb2.CheckResponse(
-            inputs=to_struct(instance.secrets_of(inputs, raw)), failures=_failures(failures)
+            inputs=to_struct(instance.mark_secrets(inputs, raw)), failures=_failures(failures)
         )
 
-    @_sentences
+    @_as_grpc_errors
     def Diff(self, request: Any, context: grpc.ServicerContext) -> provider_pb2.DiffResponse:
+        """Compare the state of a resource with new inputs."""
         olds, news, old_inputs = (reveal(from_struct(p)) for p in (request.olds, request.news, request.old_inputs))
         difference = self._instance(context).diff(_subject(request), olds, news, old_inputs)
         return _diff_response(difference.without(list(request.ignoreChanges)))
 
-    @_sentences
+    @_as_grpc_errors
     def Create(self, request: Any, context: grpc.ServicerContext) -> provider_pb2.CreateResponse:
-        raw, of, instance = from_struct(request.properties), _subject(request), self._instance(context)
+        """Create a resource, or preview that."""
+        raw, resource, instance = from_struct(request.properties), _subject(request), self._instance(context)
         if request.preview:
-            made, outputs = "", instance.preview_create(of, reveal(raw))
+            made, outputs = "", instance.preview_create(resource, reveal(raw))
         else:
-            made, outputs = instance.create(of, reveal(raw))
-        return provider_pb2.CreateResponse(id=made, properties=to_struct(instance.secrets_of(outputs, raw)))
+            made, outputs = instance.create(resource, reveal(raw))
+        return provider_pb2.CreateResponse(id=made, properties=to_struct(instance.mark_secrets(outputs, raw)))
 
-    @_sentences
+    @_as_grpc_errors
     def Read(self, request: Any, context: grpc.ServicerContext) -> provider_pb2.ReadResponse:
+        """Read the live state of a resource."""
         raw, instance = from_struct(request.inputs), self._instance(context)
         found = instance.read(_subject(request), reveal(from_struct(request.properties)), reveal(raw))
         if found is None:
             return provider_pb2.ReadResponse()
         return provider_pb2.ReadResponse(
             id=found.id,
-            properties=to_struct(instance.secrets_of(found.outputs, raw)),
-            inputs=to_struct(instance.secrets_of(found.inputs, raw)),
+            properties=to_struct(instance.mark_secrets(found.outputs, raw)),
+            inputs=to_struct(instance.mark_secrets(found.inputs, raw)),
         )
 
-    @_sentences
+    @_as_grpc_errors
     def Update(self, request: Any, context: grpc.ServicerContext) -> provider_pb2.UpdateResponse:
+        """Update a resource, or preview that."""
         raw, olds, instance = from_struct(request.news), reveal(from_struct(request.olds)), self._instance(context)
         change = instance.preview_update if request.preview else instance.update
         outputs = change(_subject(request), olds, reveal(raw))
-        return provider_pb2.UpdateResponse(properties=to_struct(instance.secrets_of(outputs, raw)))
+        return provider_pb2.UpdateResponse(properties=to_struct(instance.mark_secrets(outputs, raw)))
 
-    @_sentences
+    @_as_grpc_errors
     def Delete(self, request: Any, context: grpc.ServicerContext) -> empty_pb2.Empty:
+        """Delete a resource."""
         self._instance(context).delete(_subject(request), reveal(from_struct(request.properties)))
         return empty_pb2.Empty()
 
-    @_sentences
+    @_as_grpc_errors
     def Invoke(self, request: Any, context: grpc.ServicerContext) -> provider_pb2.InvokeResponse:
+        """Call a function."""
         answer = self._instance(context).invoke(request.tok, reveal(from_struct(request.args)))
         response = provider_pb2.InvokeResponse()
-        # The field is called `return`, which Python can spell neither as an argument nor as an attribute.
+        # The field is called `return`, which is a keyword in Python.
         getattr(response, "return").CopyFrom(to_struct(answer))
         return response
 
     def Cancel(self, request: Any, context: grpc.ServicerContext) -> empty_pb2.Empty:
+        """Forget the provider instance of this connection."""
         self._instances.pop(context.peer(), None)
         self._engines.pop(context.peer(), None)
         return empty_pb2.Empty()
 
-    def _warn(self, context: grpc.ServicerContext, of: ResourceRef, message: str) -> None:
-        """Show a warning on the resource, where the engine said how to reach it."""
+    def _warn(self, context: grpc.ServicerContext, resource: ResourceRef, message: str) -> None:
+        """Log a warning about the resource to the engine, if its address is known."""
         if not (address := self._engines.get(context.peer())):
             return
         with grpc.insecure_channel(address) as channel:
-            request = engine_pb2.LogRequest(severity=engine_pb2.WARNING, message=message, urn=of.urn)
+            request = engine_pb2.LogRequest(severity=engine_pb2.WARNING, message=message, urn=resource.urn)
             engine_pb2_grpc.EngineStub(channel).Log(request, timeout=5)
 
 
 def serve(package: ProviderPackage, port: int = 0, address: str = "") -> tuple[grpc.Server, int]:
-    """Start a server on a port of the loopback interface, for calls of this user alone, or at another gRPC address.
+    """Start a server on a loopback port for calls of this user alone, or at another gRPC address.
+
+    Args:
+        package: The provider to serve.
+        port: The port, 0 for a free one.
+        address: A gRPC address instead of a port.
 
     Returns:
         The server and its port.
+
+    Raises:
+        SandboxProviderError: It cannot listen there.
     """
     same_user = SameUserOnly()
     interceptors: list[grpc.ServerInterceptor] = [] if address else [same_user]

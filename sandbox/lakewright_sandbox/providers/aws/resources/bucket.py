@@ -1,12 +1,18 @@
-"""`aws.s3.Bucket`: made with its tags or not at all; emptied of every version first where `forceDestroy` says so."""
+"""`aws.s3.Bucket`: created with its tags or not at all; `forceDestroy` deletes all object versions first."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from botocore.exceptions import ClientError
+from typing_extensions import override
 
-from lakewright_sandbox.providers.aws.resources.calls import code_of, doing, having_made, tolerating
+from lakewright_sandbox.providers.aws.resources.calls import (
+    after_creating,
+    describing_errors,
+    error_code,
+    ignoring_codes,
+)
 from lakewright_sandbox.providers.aws.resources.connection import AwsConnection
 from lakewright_sandbox.providers.aws.resources.kind import (
     REGION,
@@ -31,13 +37,13 @@ _HOSTED_ZONES = {
     "us-west-1": "Z2F56UZL2M1ACD",
     "us-west-2": "Z3BJ6K6RIION7M",
 }
-# us-east-1 cannot be named as a location, and making one's own bucket again succeeds there, without a word.
+# us-east-1 cannot be named as a location, and creating an existing bucket of the same owner succeeds there.
 _FIRST_REGION = "us-east-1"
 GONE = ("404", "NoSuchBucket", "NotFound")
 
 
 class Bucket(ResourceKind):
-    """An S3 bucket by itself; what is set on it are resources of their own."""
+    """An S3 bucket without its settings, which are separate resources."""
 
     token = "aws:s3/bucket:Bucket"  # noqa: S105
     title = "bucket"
@@ -57,13 +63,15 @@ class Bucket(ResourceKind):
         "tagsAll",
     )
 
+    @override
     def id_of(self, inputs: Properties) -> str:
         return inputs["bucket"]
 
+    @override
     def create(self, aws: AwsConnection, inputs: Properties) -> None:
         name, region = inputs["bucket"], inputs.get("region") or aws.region
         s3 = aws.client("s3", region)
-        with doing(f"looking for the bucket {name} before creating it", aws.endpoint_of("s3")):
+        with describing_errors(f"looking for the bucket {name} before creating it", aws.endpoint_of("s3")):
             taken = region == _FIRST_REGION and _exists(s3, name)
         if taken:
             raise AwsCallError(
@@ -73,21 +81,22 @@ class Bucket(ResourceKind):
             )
         where = {} if region == _FIRST_REGION else {"CreateBucketConfiguration": {"LocationConstraint": region}}
         aws.client("s3", region, once=True).create_bucket(Bucket=name, **where)
-        with having_made(f"tagging the bucket {name}", aws.endpoint_of("s3")):
+        with after_creating(f"tagging the bucket {name}", aws.endpoint_of("s3")):
             refusal = _tags_refused(s3, name, inputs.get("tags"))
         if refusal:
             raise refusal
 
+    @override
     def read(self, aws: AwsConnection, resource_id: str, olds: Properties) -> Properties | None:
         s3 = aws.client("s3", olds.get("region"))
         try:
             head = s3.head_bucket(Bucket=resource_id)
         except ClientError as error:
-            if code_of(error) in GONE:
+            if error_code(error) in GONE:
                 return None
             raise
         tags: dict[str, str] = {}
-        with tolerating("NoSuchTagSet"):
+        with ignoring_codes("NoSuchTagSet"):
             tags = tags_from_aws(s3.get_bucket_tagging(Bucket=resource_id)["TagSet"])
         region = head.get("BucketRegion") or olds.get("region") or aws.region
         outputs: Properties = {
@@ -105,23 +114,25 @@ class Bucket(ResourceKind):
             outputs["hostedZoneId"] = _HOSTED_ZONES[region]
         return outputs
 
+    @override
     def update(self, aws: AwsConnection, resource_id: str, olds: Properties, news: Properties) -> None:
         _tag(aws.client("s3", olds.get("region")), resource_id, news.get("tags"), olds.get("tags"))
 
+    @override
     def delete(self, aws: AwsConnection, resource_id: str, olds: Properties) -> None:
         s3 = aws.client("s3", olds.get("region"))
-        with tolerating(*GONE):
+        with ignoring_codes(*GONE):
             if olds.get("forceDestroy"):
                 _empty(s3, resource_id)
             s3.delete_bucket(Bucket=resource_id)
 
 
 def _exists(s3: Any, name: str) -> bool:
-    """Whether the bucket is there and ours; a bucket of somebody else is left to CreateBucket to refuse."""
+    """Return whether the bucket exists in this account; CreateBucket refuses one of another account."""
     try:
         s3.head_bucket(Bucket=name)
     except ClientError as error:
-        if code_of(error) in (*GONE, "403"):
+        if error_code(error) in (*GONE, "403"):
             return False
         raise
     return True
@@ -135,7 +146,7 @@ def _tag(s3: Any, name: str, tags: Properties | None, before: Properties | None)
 
 
 def _tags_refused(s3: Any, name: str, tags: Properties | None) -> ClientError | None:
-    """Tag a new bucket; where AWS refuses that, delete the bucket again and answer the refusal."""
+    """Tag a new bucket. If AWS refuses that, delete the bucket again and return the error."""
     try:
         _tag(s3, name, tags, {})
     except ClientError as error:
@@ -145,7 +156,7 @@ def _tags_refused(s3: Any, name: str, tags: Properties | None) -> ClientError | 
 
 
 def _empty(s3: Any, name: str) -> None:
-    """Delete every object, in all its versions, and every delete marker."""
+    """Delete all object versions and delete markers."""
     for page in s3.get_paginator("list_object_versions").paginate(Bucket=name):
         listed = [*page.get("Versions", []), *page.get("DeleteMarkers", [])]
         if not listed:

@@ -1,10 +1,11 @@
-"""`aws.s3.BucketLifecycleConfiguration`: rules about old objects, between Pulumi's names and S3's."""
-# ruff: noqa: ARG002  Every kind and every instance gets the same parameters.
+"""`aws.s3.BucketLifecycleConfiguration`: convert rules between Pulumi's names and S3's."""
 
 from __future__ import annotations
 
 import datetime
 from typing import Any
+
+from typing_extensions import override
 
 from lakewright_sandbox.providers.aws.resources.bucket_settings import BucketSetting
 from lakewright_sandbox.providers.aws.resources.kind import (
@@ -19,7 +20,7 @@ from lakewright_sandbox.providers.protocol.properties import Properties
 
 
 class BucketLifecycle(BucketSetting):
-    """When objects, old versions and unfinished uploads go."""
+    """When objects, old versions and unfinished uploads expire."""
 
     token = "aws:s3/bucketLifecycleConfiguration:BucketLifecycleConfiguration"  # noqa: S105
     title = "lifecycle of bucket"
@@ -31,14 +32,17 @@ class BucketLifecycle(BucketSetting):
     }
     computed_outputs = ("region",)
 
+    @override
     def put(self, s3: Any, bucket: str, inputs: Properties) -> None:
         rules = [_to_s3(pruned(rule)) for rule in inputs["rules"]]
         s3.put_bucket_lifecycle_configuration(Bucket=bucket, LifecycleConfiguration={"Rules": rules})
 
+    @override
     def get(self, s3: Any, bucket: str) -> Properties:
         rules = s3.get_bucket_lifecycle_configuration(Bucket=bucket)["Rules"]
         return {"rules": [pruned(_from_s3(rule)) for rule in rules]}
 
+    @override
     def unset(self, s3: Any, bucket: str, olds: Properties) -> None:
         s3.delete_bucket_lifecycle(Bucket=bucket)
 
@@ -46,7 +50,7 @@ class BucketLifecycle(BucketSetting):
 def _to_s3(rule: Properties) -> Properties:
     written = _renamed_to_s3(rule)
     if "Prefix" not in written:
-        # S3 wants to be told what a rule is for; without a filter it is for every object.
+        # S3 requires a filter; this one selects every object.
         written["Filter"] = written.get("Filter") or {"Prefix": ""}
     return written
 

@@ -1,56 +1,64 @@
-"""What is set on a bucket, each a resource of its own: versioning, encryption, public access, ownership, policy."""
-# ruff: noqa: ARG002  Every kind and every instance gets the same parameters.
+"""Settings of a bucket as separate resources: versioning, encryption, public access, ownership, policy."""
 
 from __future__ import annotations
 
 from typing import Any, ClassVar
 
 from botocore.exceptions import ClientError
+from typing_extensions import override
 
 from lakewright_sandbox.providers.aws.resources.bucket import GONE
-from lakewright_sandbox.providers.aws.resources.calls import code_of, tolerating
+from lakewright_sandbox.providers.aws.resources.calls import error_code, ignoring_codes
 from lakewright_sandbox.providers.aws.resources.connection import AwsConnection
 from lakewright_sandbox.providers.aws.resources.kind import POLICY, REGION, ResourceKind, ResourceProperty
 from lakewright_sandbox.providers.protocol.properties import Properties
 
 
 class BucketSetting(ResourceKind):
-    """One setting of a bucket: put as a whole, gone with `absent` or with the bucket; its id is the bucket's name."""
+    """One setting of a bucket, written as a whole. Its id is the bucket's name.
+
+    `absent` is the error code of a bucket without the setting.
+    """
 
     absent: ClassVar[str]
 
     def put(self, s3: Any, bucket: str, inputs: Properties) -> None:
-        """Set it."""
+        """Write the setting."""
         raise NotImplementedError
 
     def get(self, s3: Any, bucket: str) -> Properties:
-        """How it is set."""
+        """Return the setting as outputs."""
         raise NotImplementedError
 
     def unset(self, s3: Any, bucket: str, olds: Properties) -> None:
-        """Take it away."""
+        """Remove the setting."""
         raise NotImplementedError
 
+    @override
     def id_of(self, inputs: Properties) -> str:
         return inputs["bucket"]
 
+    @override
     def create(self, aws: AwsConnection, inputs: Properties) -> None:
         self.put(aws.client("s3", inputs.get("region")), inputs["bucket"], inputs)
 
+    @override
     def read(self, aws: AwsConnection, resource_id: str, olds: Properties) -> Properties | None:
         try:
             live = self.get(aws.client("s3", olds.get("region")), resource_id)
         except ClientError as error:
-            if code_of(error) in (self.absent, *GONE):
+            if error_code(error) in (self.absent, *GONE):
                 return None
             raise
         return {"bucket": resource_id, "region": olds.get("region") or aws.region} | live
 
+    @override
     def update(self, aws: AwsConnection, resource_id: str, olds: Properties, news: Properties) -> None:
         self.put(aws.client("s3", olds.get("region")), resource_id, news)
 
+    @override
     def delete(self, aws: AwsConnection, resource_id: str, olds: Properties) -> None:
-        with tolerating(self.absent, *GONE):
+        with ignoring_codes(self.absent, *GONE):
             self.unset(aws.client("s3", olds.get("region")), resource_id, olds)
 
 
@@ -66,29 +74,33 @@ class BucketVersioning(BucketSetting):
     properties = {"bucket": _BUCKET, "region": REGION, "versioningConfiguration": ResourceProperty(required=True)}
     computed_outputs = ("region",)
 
+    @override
     def problems(self, inputs: Properties) -> dict[str, str]:
         wanted = inputs["versioningConfiguration"]
         if isinstance(wanted, dict) and "status" in wanted and not wanted.get("mfaDelete"):
             return {}
         return {"versioningConfiguration": "versioningConfiguration takes `status` alone: Enabled, Suspended, Disabled"}
 
+    @override
     def put(self, s3: Any, bucket: str, inputs: Properties) -> None:
         status = inputs["versioningConfiguration"]["status"]
-        # A bucket that never was versioned is the only one that is Disabled; AWS has no call to make it so.
+        # Only a bucket that was never versioned is Disabled; AWS has no call for it.
         if status != "Disabled":
             s3.put_bucket_versioning(Bucket=bucket, VersioningConfiguration={"Status": status})
 
+    @override
     def get(self, s3: Any, bucket: str) -> Properties:
         status = s3.get_bucket_versioning(Bucket=bucket).get("Status") or "Disabled"
         return {"versioningConfiguration": {"mfaDelete": "", "status": status}}
 
+    @override
     def unset(self, s3: Any, bucket: str, olds: Properties) -> None:
         if olds["versioningConfiguration"]["status"] == "Enabled":
             s3.put_bucket_versioning(Bucket=bucket, VersioningConfiguration={"Status": "Suspended"})
 
 
 class BucketEncryption(BucketSetting):
-    """How a bucket encrypts what is written to it."""
+    """Default encryption of a bucket's objects."""
 
     token = "aws:s3/bucketServerSideEncryptionConfiguration:BucketServerSideEncryptionConfiguration"  # noqa: S105
     title = "encryption of bucket"
@@ -96,6 +108,7 @@ class BucketEncryption(BucketSetting):
     properties = {"bucket": _BUCKET, "region": REGION, "rules": ResourceProperty(required=True)}
     computed_outputs = ("region",)
 
+    @override
     def put(self, s3: Any, bucket: str, inputs: Properties) -> None:
         rules: list[Properties] = []
         for rule in inputs["rules"]:
@@ -107,10 +120,12 @@ class BucketEncryption(BucketSetting):
             rules.append(written)
         s3.put_bucket_encryption(Bucket=bucket, ServerSideEncryptionConfiguration={"Rules": rules})
 
+    @override
     def get(self, s3: Any, bucket: str) -> Properties:
         rules = s3.get_bucket_encryption(Bucket=bucket)["ServerSideEncryptionConfiguration"]["Rules"]
         return {"rules": [_encryption_rule(rule) for rule in rules]}
 
+    @override
     def unset(self, s3: Any, bucket: str, olds: Properties) -> None:
         s3.delete_bucket_encryption(Bucket=bucket)
 
@@ -127,7 +142,7 @@ def _encryption_rule(rule: Properties) -> Properties:
 
 
 class BucketPublicAccessBlock(BucketSetting):
-    """What keeps a bucket from being opened to the public."""
+    """Switches that block public access to a bucket."""
 
     token = "aws:s3/bucketPublicAccessBlock:BucketPublicAccessBlock"  # noqa: S105
     title = "public access block of bucket"
@@ -138,20 +153,23 @@ class BucketPublicAccessBlock(BucketSetting):
     }
     computed_outputs = ("region",)
 
+    @override
     def put(self, s3: Any, bucket: str, inputs: Properties) -> None:
         wanted = {switch[0].upper() + switch[1:]: bool(inputs.get(switch)) for switch in self.switches}
         s3.put_public_access_block(Bucket=bucket, PublicAccessBlockConfiguration=wanted)
 
+    @override
     def get(self, s3: Any, bucket: str) -> Properties:
         live = s3.get_public_access_block(Bucket=bucket)["PublicAccessBlockConfiguration"]
         return {switch: bool(live.get(switch[0].upper() + switch[1:])) for switch in self.switches}
 
+    @override
     def unset(self, s3: Any, bucket: str, olds: Properties) -> None:
         s3.delete_public_access_block(Bucket=bucket)
 
 
 class BucketOwnershipControls(BucketSetting):
-    """Who owns what is written to a bucket."""
+    """Ownership of the objects that are written to a bucket."""
 
     token = "aws:s3/bucketOwnershipControls:BucketOwnershipControls"  # noqa: S105
     title = "ownership controls of bucket"
@@ -159,20 +177,23 @@ class BucketOwnershipControls(BucketSetting):
     properties = {"bucket": _BUCKET, "region": REGION, "rule": ResourceProperty(required=True)}
     computed_outputs = ("region",)
 
+    @override
     def put(self, s3: Any, bucket: str, inputs: Properties) -> None:
         rules = [{"ObjectOwnership": inputs["rule"]["objectOwnership"]}]
         s3.put_bucket_ownership_controls(Bucket=bucket, OwnershipControls={"Rules": rules})
 
+    @override
     def get(self, s3: Any, bucket: str) -> Properties:
         rules = s3.get_bucket_ownership_controls(Bucket=bucket)["OwnershipControls"]["Rules"]
         return {"rule": {"objectOwnership": rules[0]["ObjectOwnership"]}}
 
+    @override
     def unset(self, s3: Any, bucket: str, olds: Properties) -> None:
         s3.delete_bucket_ownership_controls(Bucket=bucket)
 
 
 class BucketPolicy(BucketSetting):
-    """Who may do what in a bucket."""
+    """The policy of a bucket."""
 
     token = "aws:s3/bucketPolicy:BucketPolicy"  # noqa: S105
     title = "policy of bucket"
@@ -180,11 +201,14 @@ class BucketPolicy(BucketSetting):
     properties = {"bucket": _BUCKET, "policy": POLICY, "region": REGION}
     computed_outputs = ("region",)
 
+    @override
     def put(self, s3: Any, bucket: str, inputs: Properties) -> None:
         s3.put_bucket_policy(Bucket=bucket, Policy=inputs["policy"])
 
+    @override
     def get(self, s3: Any, bucket: str) -> Properties:
         return {"policy": s3.get_bucket_policy(Bucket=bucket)["Policy"]}
 
+    @override
     def unset(self, s3: Any, bucket: str, olds: Properties) -> None:
         s3.delete_bucket_policy(Bucket=bucket)

@@ -1,4 +1,4 @@
-"""AWS's errors as sentences: what was being done to what, the code, and what helps."""
+"""Turn AWS's errors into messages: the operation, the endpoint, the error code and what to do."""
 
 from __future__ import annotations
 
@@ -28,20 +28,25 @@ _HELP = {
     "SignatureDoesNotMatch": "the provider's secret key does not belong to its access key",
 }
 _LOOKED_UP = "it may exist although this failed: the next `up` looks for it"
-# A connection came about, but no whole answer; botocore's ConnectionError says that none came about.
+# The connection succeeded but the response is incomplete; botocore's ConnectionError means it failed.
 _UNANSWERED = (exceptions.HTTPClientError, ResponseParserError)
 
 
 @contextmanager
-def doing(what: str, endpoint: str) -> Iterator[None]:
-    """Turn what botocore raises while doing `what` ("creating the bucket x") at an endpoint into a ProviderError."""
+def describing_errors(what: str, endpoint: str) -> Iterator[None]:
+    """Raise botocore's errors as SandboxProviderError.
+
+    Args:
+        what: The operation, such as "creating the bucket x".
+        endpoint: The endpoint that was called.
+    """
     try:
         yield
     except exceptions.ClientError as error:
-        code = code_of(error)
-        said = error.response.get("Error", {}).get("Message") or "no message"
+        code = error_code(error)
+        detail = error.response.get("Error", {}).get("Message") or "no message"
         advice = f"; {_HELP[code]}" if code in _HELP else ""
-        raise AwsCallError(code, f"{what}: AWS at {endpoint} answered {code}: {said.rstrip('.')}{advice}") from error
+        raise AwsCallError(code, f"{what}: AWS at {endpoint} answered {code}: {detail.rstrip('.')}{advice}") from error
     except exceptions.NoCredentialsError as error:
         raise SandboxProviderError(
             f"{what}: the aws provider has no credentials; set `accessKey` and `secretKey`, `profile`, or "
@@ -56,9 +61,9 @@ def doing(what: str, endpoint: str) -> Iterator[None]:
 
 
 @contextmanager
-def making(what: str, endpoint: str) -> Iterator[None]:
-    """As `doing`, for the call that makes an object: one that was sent and got no answer may have made it."""
-    with doing(what, endpoint):
+def creating(what: str, endpoint: str) -> Iterator[None]:
+    """Raise errors as `describing_errors` does; a sent create without response raises MaybeCreatedError."""
+    with describing_errors(what, endpoint):
         try:
             yield
         except _UNANSWERED as error:
@@ -66,10 +71,10 @@ def making(what: str, endpoint: str) -> Iterator[None]:
 
 
 @contextmanager
-def having_made(what: str, endpoint: str) -> Iterator[None]:
-    """As `doing`, for what follows the call that made an object: whatever fails here, the object may be there."""
+def after_creating(what: str, endpoint: str) -> Iterator[None]:
+    """Raise errors of calls that follow a create as MaybeCreatedError: the object may exist."""
     try:
-        with doing(what, endpoint):
+        with describing_errors(what, endpoint):
             yield
     except SandboxProviderError as error:
         raise MaybeCreatedError(f"{error}; {_LOOKED_UP}") from error
@@ -83,15 +88,15 @@ def _unanswered(what: str, endpoint: str, error: Exception) -> str:
 
 
 @contextmanager
-def tolerating(*codes: str) -> Iterator[None]:
-    """Let an object that is gone already count as done: these error codes pass."""
+def ignoring_codes(*codes: str) -> Iterator[None]:
+    """Ignore these error codes, such as those of a deleted object."""
     try:
         yield
     except exceptions.ClientError as error:
-        if code_of(error) not in codes:
+        if error_code(error) not in codes:
             raise
 
 
-def code_of(error: exceptions.ClientError) -> str:
-    """The error code that AWS answered; for a HEAD request, which has no body, the HTTP status."""
+def error_code(error: exceptions.ClientError) -> str:
+    """Return AWS's error code; for a HEAD request, which has no body, the HTTP status."""
     return error.response.get("Error", {}).get("Code", "Unknown")

@@ -1,4 +1,4 @@
-"""The way to a sandbox's AWS: where it is, who calls, and the proof that it is a sandbox and no real account."""
+"""The connection to a sandbox's AWS: endpoints, credentials, and the check that it is a sandbox."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from lakewright_sandbox.providers.protocol.errors import NotASandboxError, Sandb
 from lakewright_sandbox.providers.protocol.properties import UNKNOWN, Properties
 
 ANSWER_WITHIN = "LAKEWRIGHT_ANSWER_WITHIN"
-"""Names how many seconds S3, IAM or STS may take over an answer."""
+"""Environment variable with the timeout of a response of S3, IAM or STS in seconds."""
 
 _SERVICES = ("s3", "iam", "sts")
-_BESIDE = {"kms": "s3"}  # one sandbox has them all; few programs name this one
+_BESIDE = {"kms": "s3"}  # one sandbox serves them all; few programs set this endpoint
 _LOOPBACK = {"127.0.0.1", "localhost", "::1"}
 _INSTALL = (
     "the sandbox's aws provider only talks to a running sandbox; to reach a real account, install the real one: "
@@ -32,7 +32,7 @@ _INSTALL = (
 
 @dataclass
 class AwsConnection:
-    """boto3 clients towards one sandbox, made when first used."""
+    """boto3 clients of one sandbox, created at first use."""
 
     region: str
     endpoints: dict[str, str]
@@ -41,9 +41,12 @@ class AwsConnection:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def client(self, service: str, region: str | None = None, *, once: bool = False) -> Any:
-        """The client of a service, in a region (else the provider's); with `once`, one that never tries again.
+        """Return the client of a service.
 
-        Making something that must not exist yet is tried once: a second try runs into what the first one made.
+        Args:
+            service: The service.
+            region: Its region, by default the provider's.
+            once: Never retry. Creates need that: a retry would meet what the first attempt created.
         """
         at = (service, region or self.region, once)
         with self._lock:
@@ -57,7 +60,7 @@ class AwsConnection:
             return self._clients[at]
 
     def endpoint_of(self, service: str) -> str:
-        """Where a service's calls go."""
+        """Return the endpoint of a service."""
         return self.endpoints[service]
 
 
@@ -72,9 +75,10 @@ def _client_config(attempts: int) -> botocore.config.Config:
 
 
 def connect(config: Properties) -> AwsConnection | None:
-    """A connection as the provider's configuration and the AWS_* environment say; None while a part is unknown.
+    """Return a connection for the provider's configuration and the AWS_* environment, None while a part is unknown.
 
-    Raises NotASandboxError for an endpoint that is missing, not on loopback, or not answering as a sandbox does.
+    Raises:
+        NotASandboxError: The endpoint is missing, not on loopback, or not a sandbox.
     """
     if UNKNOWN in config.values():
         return None
@@ -90,7 +94,7 @@ def connect(config: Properties) -> AwsConnection | None:
 
 
 def structured(config: Properties, key: str) -> Any:
-    """A structured configuration value: the SDK sends it as JSON text. None where it is not set."""
+    """Return a structured configuration value, which the SDK sends as JSON text; None if it is not set."""
     value = config.get(key)
     if not isinstance(value, str) or value == UNKNOWN:
         return value
@@ -121,7 +125,7 @@ def _prove_sandbox(endpoint: str) -> None:
     if urlsplit(endpoint).hostname not in _LOOPBACK:
         raise NotASandboxError(f"the aws endpoint {endpoint} is not on this machine; {_INSTALL}")
     try:
-        # Whatever proxy the environment names is for the world outside, not for loopback.
+        # Ignore proxies of the environment: they are not for loopback.
         answer = httpx.get(f"{endpoint.rstrip('/')}/moto-api/", timeout=10, trust_env=False, follow_redirects=True)
     except httpx.HTTPError as error:
         raise NotASandboxError(
@@ -153,7 +157,7 @@ def _session(config: Properties) -> boto3.Session:
 
 
 def _session_from_file(files: list[str], profile: str) -> boto3.Session:
-    """A session with a profile's keys from explicit files, which botocore only takes from the environment."""
+    """Return a session with a profile's keys from explicit files, which botocore supports in the environment only."""
     for file in reversed(files):
         try:
             found = botocore.configloader.raw_config_parse(file)

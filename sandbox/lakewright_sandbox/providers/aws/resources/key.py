@@ -1,11 +1,11 @@
 """`aws.kms.Key` and `aws.kms.Alias`: an encryption key, and a name for it."""
-# ruff: noqa: ARG002  Every kind and every instance gets the same parameters.
 
 from __future__ import annotations
 
 from botocore.exceptions import ClientError
+from typing_extensions import override
 
-from lakewright_sandbox.providers.aws.resources.calls import code_of, tolerating
+from lakewright_sandbox.providers.aws.resources.calls import error_code, ignoring_codes
 from lakewright_sandbox.providers.aws.resources.connection import AwsConnection
 from lakewright_sandbox.providers.aws.resources.kind import REGION, ResourceKind, ResourceProperty
 from lakewright_sandbox.providers.protocol.properties import Properties
@@ -15,7 +15,7 @@ _WINDOW_DAYS = 30
 
 
 class KmsKey(ResourceKind):
-    """A KMS key. Its id is chosen by AWS; deleting it only schedules its end."""
+    """A KMS key. AWS chooses its id; deleting it schedules its deletion."""
 
     token = "aws:kms/key:Key"  # noqa: S105
     title = "KMS key"
@@ -29,9 +29,11 @@ class KmsKey(ResourceKind):
     }
     computed_outputs = ("arn", "customerMasterKeySpec", "keyId", "keyUsage", "multiRegion", "policy", "tagsAll")
 
+    @override
     def id_of(self, inputs: Properties) -> str:
         return ""
 
+    @override
     def create(self, aws: AwsConnection, inputs: Properties) -> str:
         kms = aws.client("kms", inputs.get("region"), once=True)
         tags = _to_aws(inputs.get("tags") or {})
@@ -44,6 +46,7 @@ class KmsKey(ResourceKind):
             kms.disable_key(KeyId=made)
         return made
 
+    @override
     def read(self, aws: AwsConnection, resource_id: str, olds: Properties) -> Properties | None:
         kms = aws.client("kms", olds.get("region"))
         if not resource_id:
@@ -51,7 +54,7 @@ class KmsKey(ResourceKind):
         try:
             key = kms.describe_key(KeyId=resource_id)["KeyMetadata"]
         except ClientError as error:
-            if code_of(error) == _GONE:
+            if error_code(error) == _GONE:
                 return None
             raise
         if key["KeyState"] == "PendingDeletion":
@@ -73,6 +76,7 @@ class KmsKey(ResourceKind):
             "tagsAll": tags,
         }
 
+    @override
     def update(self, aws: AwsConnection, resource_id: str, olds: Properties, news: Properties) -> None:
         kms = aws.client("kms", olds.get("region"))
         if news.get("description") is not None:
@@ -87,9 +91,10 @@ class KmsKey(ResourceKind):
         if news.get("tags"):
             kms.tag_resource(KeyId=resource_id, Tags=_to_aws(news["tags"]))
 
+    @override
     def delete(self, aws: AwsConnection, resource_id: str, olds: Properties) -> None:
         days = olds.get("deletionWindowInDays") or _WINDOW_DAYS
-        with tolerating(_GONE, "KMSInvalidStateException"):
+        with ignoring_codes(_GONE, "KMSInvalidStateException"):
             aws.client("kms", olds.get("region")).schedule_key_deletion(KeyId=resource_id, PendingWindowInDays=days)
 
 
@@ -105,13 +110,16 @@ class KmsAlias(ResourceKind):
     }
     computed_outputs = ("arn", "targetKeyArn")
 
+    @override
     def id_of(self, inputs: Properties) -> str:
         return inputs["name"]
 
+    @override
     def create(self, aws: AwsConnection, inputs: Properties) -> None:
         kms = aws.client("kms", inputs.get("region"), once=True)
         kms.create_alias(AliasName=inputs["name"], TargetKeyId=inputs["targetKeyId"])
 
+    @override
     def read(self, aws: AwsConnection, resource_id: str, olds: Properties) -> Properties | None:
         pages = aws.client("kms", olds.get("region")).get_paginator("list_aliases").paginate()
         found = (alias for page in pages for alias in page["Aliases"] if alias["AliasName"] == resource_id)
@@ -127,12 +135,14 @@ class KmsAlias(ResourceKind):
             "targetKeyId": alias["TargetKeyId"],
         }
 
+    @override
     def update(self, aws: AwsConnection, resource_id: str, olds: Properties, news: Properties) -> None:
         kms = aws.client("kms", olds.get("region"))
         kms.update_alias(AliasName=resource_id, TargetKeyId=news["targetKeyId"])
 
+    @override
     def delete(self, aws: AwsConnection, resource_id: str, olds: Properties) -> None:
-        with tolerating(_GONE):
+        with ignoring_codes(_GONE):
             aws.client("kms", olds.get("region")).delete_alias(AliasName=resource_id)
 
 

@@ -1,4 +1,4 @@
-"""What a kind of AWS resource is to this provider: its properties, and how the four calls on it are made."""
+"""A kind of AWS resource: its properties, and its create, read, update and delete."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from lakewright_sandbox.providers.protocol.properties import UNKNOWN, Properties
 
 
 def pruned(value: Any) -> Any:
-    """The value without what says nothing: AWS answers absent, empty, zero and false alike."""
+    """Return a value without empty parts: AWS answers absent, empty, zero and false alike."""
     if isinstance(value, dict):
         kept = {key: pruned(item) for key, item in value.items()}
         return {key: item for key, item in kept.items() if item not in (None, "", 0, [], {})}
@@ -27,9 +27,9 @@ def pruned(value: Any) -> Any:
 class ResourceProperty:
     """A property that a program may declare.
 
-    `default` is what AWS has where nothing is declared; with `computed`, nothing declared is never a difference.
-    `form` brings declared and live values to what can be compared; items of a list with an `identity` are told apart
-    by that key, and their order means nothing.
+    `default` is AWS's value if nothing is declared; with `computed`, an undeclared property never differs. `form`
+    converts declared and live values to comparable ones. List items with an `identity` are matched by that key, in any
+    order.
     """
 
     replaces: bool = False
@@ -39,20 +39,20 @@ class ResourceProperty:
     form: Callable[[Any], Any] = pruned
     identity: str | None = None
 
-    def equal(self, one: Any, other: Any) -> bool:
-        """Whether AWS takes the two as the same."""
-        return not self.changes("", one, other)
+    def equal(self, live: Any, wanted: Any) -> bool:
+        """Return whether AWS takes two values as equal."""
+        return not self.changes("", live, wanted)
 
     def changes(self, name: str, live: Any, wanted: Any) -> dict[str, Change]:
-        """What changes from the live value to the wanted one, by path under `name`."""
-        one, other = self.form(live), self.form(wanted)
+        """Return the changes from the live value to the wanted one, by path below `name`."""
+        live_form, wanted_form = self.form(live), self.form(wanted)
         if self.form is canonical:
-            return {} if one == other else {name: "update"}
-        if bool(one) != bool(other) and not isinstance(live, bool):
-            return {name: "add" if other else "delete"}
-        if self.identity and isinstance(one, list) and isinstance(other, list):
-            return _by_identity(name, self.identity, one, other)
-        return compare(one, other, name)
+            return {} if live_form == wanted_form else {name: "update"}
+        if bool(live_form) != bool(wanted_form) and not isinstance(live, bool):
+            return {name: "add" if wanted_form else "delete"}
+        if self.identity and isinstance(live_form, list) and isinstance(wanted_form, list):
+            return _by_identity(name, self.identity, live_form, wanted_form)
+        return compare(live_form, wanted_form, name)
 
 
 def _by_identity(name: str, identity: str, live: list[Any], wanted: list[Any]) -> dict[str, Change]:
@@ -81,33 +81,33 @@ class ResourceKind:
 
     @property
     def service(self) -> str:
-        """The AWS service that is called for it."""
+        """Return the AWS service that is called for it."""
         return self.token.split(":")[1].split("/")[0]
 
     def id_of(self, inputs: Properties) -> str:
-        """The id that the object with these inputs has; empty where AWS chooses it."""
+        """Return the id of the object with these inputs, empty if AWS chooses it."""
         raise NotImplementedError
 
     def create(self, aws: AwsConnection, inputs: Properties) -> str | None:
-        """Make the object; where AWS refuses, nothing stays behind. The id, where AWS chooses it."""
+        """Create the object, or nothing if AWS refuses. Return the id if AWS chooses it."""
         raise NotImplementedError
 
     def read(self, aws: AwsConnection, resource_id: str, olds: Properties) -> Properties | None:
-        """The object as it is, or None where it is gone. `olds` tells what AWS does not keep."""
+        """Return the live object, None if it does not exist; `olds` has what AWS does not store."""
         raise NotImplementedError
 
     def update(self, aws: AwsConnection, resource_id: str, olds: Properties, news: Properties) -> None:
-        """Make the object as the new inputs say."""
+        """Update the object to new inputs."""
         raise NotImplementedError
 
     def delete(self, aws: AwsConnection, resource_id: str, olds: Properties) -> None:
-        """Delete the object; one that is gone already is deleted."""
+        """Delete the object if it exists."""
         raise NotImplementedError
 
     def problems(self, inputs: Properties) -> dict[str, str]:
-        """What is wrong with inputs beyond names and presence: reasons by property."""
+        """Return reasons by property for invalid inputs, beyond names and presence."""
         return {
-            name: f"{name} is no JSON document; give a policy document"
+            name: f"{name} is not a JSON document; set it to a policy document"
             for name, declared in self.properties.items()
             if declared.form is canonical
             and inputs.get(name) not in (None, UNKNOWN)
@@ -116,15 +116,15 @@ class ResourceKind:
 
 
 def tags_to_aws(tags: Properties | None) -> list[dict[str, str]]:
-    """Tags as AWS takes them."""
+    """Return tags in AWS's format."""
     return [{"Key": key, "Value": str(value)} for key, value in sorted((tags or {}).items())]
 
 
 def tags_from_aws(tags: list[dict[str, str]]) -> dict[str, str]:
-    """Tags as a program declares them."""
+    """Return tags as a program declares them."""
     return {tag["Key"]: tag["Value"] for tag in tags}
 
 
 def timestamp(moment: datetime.datetime) -> str:
-    """A moment as the real provider writes it: RFC 3339 in UTC, whole seconds."""
+    """Return a time in the real provider's format: RFC 3339 in UTC, whole seconds."""
     return moment.astimezone(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

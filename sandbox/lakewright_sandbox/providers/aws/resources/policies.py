@@ -1,4 +1,4 @@
-"""Policy documents: when two mean the same, and what `getPolicyDocument` makes."""
+"""Policy documents: canonical forms for comparison, and the result of `getPolicyDocument`."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ _VERSION = "2012-10-17"
 
 
 def canonical(document: Any) -> Any:
-    """A form that is equal for documents that AWS takes as equal: order and single-item lists do not matter.
+    """Return a form that is equal for documents that AWS takes as equal, whatever the order and single-item lists.
 
-    What is no JSON object is its own form.
+    A value that is not a JSON object is returned unchanged.
     """
     if isinstance(document, str):
         try:
@@ -24,7 +24,7 @@ def canonical(document: Any) -> Any:
             return document
     if not isinstance(document, dict):
         return document
-    statements = [_statement(statement) for statement in _listed(document.get("Statement", []))]
+    statements = [_statement(statement) for statement in _as_list(document.get("Statement", []))]
     return document | {"Statement": sorted(statements, key=_text)}
 
 
@@ -34,15 +34,15 @@ def _statement(statement: Any) -> Any:
     form = dict(statement)
     for key in ("Action", "NotAction", "Resource", "NotResource"):
         if key in form:
-            form[key] = sorted(set(_listed(form[key])))
+            form[key] = sorted(set(_as_list(form[key])))
     for key in ("Principal", "NotPrincipal"):
         if key in form:
             named = {"AWS": "*"} if form[key] == "*" else form[key]
-            form[key] = {kind: sorted(set(_listed(names))) for kind, names in named.items()}
+            form[key] = {kind: sorted(set(_as_list(names))) for kind, names in named.items()}
     conditions = form.pop("Condition", None) or {}
     if conditions:
         form["Condition"] = {
-            test: {key: sorted(_condition_value(v) for v in _listed(values)) for key, values in tests.items()}
+            test: {key: sorted(_condition_value(v) for v in _as_list(values)) for key, values in tests.items()}
             for test, tests in conditions.items()
         }
     if not form.get("Sid"):
@@ -54,7 +54,7 @@ def _condition_value(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _listed(value: Any) -> list[Any]:
+def _as_list(value: Any) -> list[Any]:
     return value if isinstance(value, list) else [value]
 
 
@@ -63,9 +63,9 @@ def _text(value: Any) -> str:
 
 
 def policy_document(args: Properties) -> Properties:
-    """The answer of `aws:iam/getPolicyDocument`: a document from statements, laid over sources and under overrides.
+    """Return the result of `aws:iam/getPolicyDocument`: statements, added to sources, with overrides applied.
 
-    Statements with a sid replace earlier ones of the same sid in overrides, and must be unique among sources.
+    A sid must be unique among sources and statements; an override replaces the statement with the same sid.
     """
     sources = list(args.get("sourcePolicyDocuments") or [])
     overrides = list(args.get("overridePolicyDocuments") or [])
@@ -73,15 +73,15 @@ def policy_document(args: Properties) -> Properties:
     own = [_rendered(statement, version) for statement in args.get("statements") or []]
     statements: list[Properties] = []
     seen: set[str] = set()
-    for statement in [s for text in sources for s in _statements_of(text)] + own:
+    for statement in [s for text in sources for s in _parse_statements(text)] + own:
         sid = statement.get("Sid", "")
         if sid and sid in seen:
             raise SandboxProviderError(
-                f"getPolicyDocument: the sid {sid!r} stands twice; sids of one document are unique"
+                f"getPolicyDocument: the sid {sid!r} occurs twice; sids of one document must be unique"
             )
         seen.add(sid)
         statements.append(statement)
-    for statement in [s for text in overrides for s in _statements_of(text)]:
+    for statement in [s for text in overrides for s in _parse_statements(text)]:
         sid = statement.get("Sid", "")
         places = [index for index, existing in enumerate(statements) if sid and existing.get("Sid") == sid]
         if places:
@@ -101,13 +101,13 @@ def policy_document(args: Properties) -> Properties:
     }
 
 
-def _statements_of(text: str) -> list[Properties]:
+def _parse_statements(text: str) -> list[Properties]:
     try:
         document = json.loads(text)
-        return list(_listed(document.get("Statement", [])))
+        return list(_as_list(document.get("Statement", [])))
     except (ValueError, AttributeError) as error:
         raise SandboxProviderError(
-            f"getPolicyDocument: a source or override document is no policy document: {error}"
+            f"getPolicyDocument: a source or override document is not a policy document: {error}"
         ) from error
 
 
@@ -128,7 +128,7 @@ def _rendered(statement: Properties, version: str) -> Properties:
     for condition in statement.get("conditions") or []:
         tests = conditions.setdefault(condition["test"], {})
         variable = condition["variable"]
-        values = [*_listed(tests.get(variable, [])), *condition["values"]]
+        values = [*_as_list(tests.get(variable, [])), *condition["values"]]
         tests[variable] = _collapsed(values, version)
     if conditions:
         form["Condition"] = conditions
@@ -145,7 +145,7 @@ def _principals(principals: list[Properties], version: str) -> Any:
 
 
 def _collapsed(values: list[str], version: str) -> Any:
-    """As the real function writes lists: policy variables spelt `&{...}` become `${...}`, one item stands alone."""
+    """Return a list as the real function writes it: `&{...}` becomes `${...}`, a single item is not a list."""
     spelt = [value.replace("&{", "${") if version == _VERSION else value for value in map(str, values)]
     unique = sorted(set(spelt), reverse=True)
     return unique[0] if len(unique) == 1 else unique

@@ -1,5 +1,4 @@
-"""`aws.iam.Role` and `aws.iam.RolePolicy`: who may become somebody, and what that somebody may do."""
-# ruff: noqa: ARG002  Every kind and every instance gets the same parameters.
+"""`aws.iam.Role` and `aws.iam.RolePolicy`: a role with its trust policy, and its inline policies."""
 
 from __future__ import annotations
 
@@ -8,8 +7,9 @@ from typing import Any
 from urllib.parse import unquote
 
 from botocore.exceptions import ClientError
+from typing_extensions import override
 
-from lakewright_sandbox.providers.aws.resources.calls import code_of, tolerating
+from lakewright_sandbox.providers.aws.resources.calls import error_code, ignoring_codes
 from lakewright_sandbox.providers.aws.resources.connection import AwsConnection
 from lakewright_sandbox.providers.aws.resources.kind import (
     POLICY,
@@ -41,9 +41,11 @@ class IamRole(ResourceKind):
     }
     computed_outputs = ("arn", "createDate", "tagsAll", "uniqueId")
 
+    @override
     def id_of(self, inputs: Properties) -> str:
         return inputs["name"]
 
+    @override
     def create(self, aws: AwsConnection, inputs: Properties) -> None:
         optional = {
             "Description": inputs.get("description"),
@@ -58,11 +60,12 @@ class IamRole(ResourceKind):
             **{key: value for key, value in optional.items() if value},
         )
 
+    @override
     def read(self, aws: AwsConnection, resource_id: str, olds: Properties) -> Properties | None:
         try:
             role = aws.client("iam").get_role(RoleName=resource_id)["Role"]
         except ClientError as error:
-            if code_of(error) == _GONE:
+            if error_code(error) == _GONE:
                 return None
             raise
         tags = tags_from_aws(role.get("Tags", []))
@@ -81,6 +84,7 @@ class IamRole(ResourceKind):
             "uniqueId": role["RoleId"],
         }
 
+    @override
     def update(self, aws: AwsConnection, resource_id: str, olds: Properties, news: Properties) -> None:
         iam = aws.client("iam")
         changed = {
@@ -106,9 +110,10 @@ class IamRole(ResourceKind):
             if news.get("tags"):
                 iam.tag_role(RoleName=resource_id, Tags=tags_to_aws(news["tags"]))
 
+    @override
     def delete(self, aws: AwsConnection, resource_id: str, olds: Properties) -> None:
         iam = aws.client("iam")
-        with tolerating(_GONE):
+        with ignoring_codes(_GONE):
             if olds.get("forceDetachPolicies"):
                 _detach_all(iam, resource_id)
             iam.delete_role(RoleName=resource_id)
@@ -124,7 +129,7 @@ def _detach_all(iam: Any, role: str) -> None:
 
 
 class IamRolePolicy(ResourceKind):
-    """A policy within a role. Its id is `role:name`."""
+    """An inline policy of a role. Its id is `role:name`."""
 
     token = "aws:iam/rolePolicy:RolePolicy"  # noqa: S105
     title = "role policy"
@@ -134,33 +139,38 @@ class IamRolePolicy(ResourceKind):
         "role": ResourceProperty(replaces=True, required=True),
     }
 
+    @override
     def id_of(self, inputs: Properties) -> str:
         return f"{inputs['role']}:{inputs['name']}"
 
+    @override
     def create(self, aws: AwsConnection, inputs: Properties) -> None:
         aws.client("iam").put_role_policy(
             RoleName=inputs["role"], PolicyName=inputs["name"], PolicyDocument=inputs["policy"]
         )
 
+    @override
     def read(self, aws: AwsConnection, resource_id: str, olds: Properties) -> Properties | None:
         role, _, name = resource_id.partition(":")
         try:
             policy = aws.client("iam").get_role_policy(RoleName=role, PolicyName=name)
         except ClientError as error:
-            if code_of(error) == _GONE:
+            if error_code(error) == _GONE:
                 return None
             raise
         return {"name": name, "policy": _document(policy["PolicyDocument"]), "role": role}
 
+    @override
     def update(self, aws: AwsConnection, resource_id: str, olds: Properties, news: Properties) -> None:
         self.create(aws, news)
 
+    @override
     def delete(self, aws: AwsConnection, resource_id: str, olds: Properties) -> None:
         role, _, name = resource_id.partition(":")
-        with tolerating(_GONE):
+        with ignoring_codes(_GONE):
             aws.client("iam").delete_role_policy(RoleName=role, PolicyName=name)
 
 
 def _document(document: Any) -> str:
-    """A policy as text; botocore parses what IAM sends encoded, but leaves alone what is no JSON."""
+    """Return a policy as text; botocore parses the encoded JSON that IAM sends."""
     return unquote(document) if isinstance(document, str) else json.dumps(document, separators=(",", ":"))
