@@ -37,11 +37,11 @@ STAND_IN_ONLY = {
     "guarded_endpoint": "plays users by their names",
     "granting": "plays users by their names",
     "servers": "plays every version",
-    "attached": "attaches the sandbox's providers",
+    "attached_providers": "attaches the sandbox's providers",
     "struck": "strikes the ways to the servers",
     "openfga": "plays users by their names",
     "fault_server": "has the stand-in play faults at every call",
-    "way_to": "puts faults between the engine and the sandbox",
+    "proxy_to": "puts faults between the engine and the sandbox",
 }
 """Fixtures that real servers cannot provide, and why."""
 

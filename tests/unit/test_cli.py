@@ -1,4 +1,4 @@
-"""The command line as such: fast to start, one message for an error, and no traceback."""
+"""The command line: fast start, one message for an error, and no traceback."""
 
 import io
 import json
@@ -24,7 +24,7 @@ class Done:
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A project, the working directory."""
+    """A project that is the working directory."""
     (tmp_path / "Pulumi.yaml").write_text("name: conf\nruntime: python\n")
     (tmp_path / "__main__.py").write_text("import pulumi\npulumi.export('answer', 42)\n")
     monkeypatch.chdir(tmp_path)
@@ -38,7 +38,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def lakewright(
     folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> Callable[..., Done]:
-    """Calls the command line in the folder."""
+    """Return a function that calls the command line in the folder."""
 
     def call(*arguments: str, stdin: str = "", **environment: str) -> Done:
         with monkeypatch.context() as patch:
@@ -54,7 +54,7 @@ def lakewright(
 
 
 @pytest.mark.parametrize("command", ["", "up", "stack", "config"])
-def test_help_loads_nothing_heavy(command: str) -> None:
+def test_help_imports_nothing_heavy(command: str) -> None:
     script = f"""
 import sys
 from lakewright.cli import main
@@ -68,13 +68,13 @@ except SystemExit as end:
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_help_lists_the_commands_of_other_packages_too(lakewright: Callable[..., Done]) -> None:
+def test_help_lists_commands_of_other_packages(lakewright: Callable[..., Done]) -> None:
     text = lakewright("--help").stdout
     for name in ("preview", "up", "refresh", "destroy", "stack", "config", "new", "spec", "doctor", "sandbox"):
         assert f" {name} " in text
 
 
-def test_the_life_of_a_stack(folder: Path, lakewright: Callable[..., Done]) -> None:
+def test_stack_from_init_to_removal(folder: Path, lakewright: Callable[..., Done]) -> None:
     assert lakewright("stack", "init", "dev").stdout == "Created stack 'dev'\n"
     assert "encryptionsalt" in (folder / "Pulumi.dev.yaml").read_text()
     assert lakewright("stack", "ls").stdout.splitlines()[1].split()[0] == "dev"
@@ -128,7 +128,7 @@ def test_json_is_one_object_for_every_failure(
     assert any(told in message for message in found["messages"])
 
 
-def test_json_needs_a_yes_and_says_so_in_json(lakewright: Callable[..., Done]) -> None:
+def test_json_without_yes_is_an_error_in_json(lakewright: Callable[..., Done]) -> None:
     lakewright("stack", "init", "--stack", "dev")
     failed = lakewright("up", "--stack", "dev", "--json")
     assert json.loads(failed.stdout)["exit"] == failed.returncode == 2
@@ -170,7 +170,7 @@ def test_config_is_set_read_and_removed(folder: Path, lakewright: Callable[..., 
         (["refresh", "--stack", "dev", "--yes", "--exclude-dependents"], {}, 2, "needs an --exclude"),
     ],
 )
-def test_errors_are_one_message(
+def test_each_error_is_one_message(
     lakewright: Callable[..., Done], arguments: list[str], environment: dict[str, str], exit_code: int, message: str
 ) -> None:
     lakewright("stack", "init", "--stack", "dev")
@@ -184,7 +184,7 @@ def test_errors_are_one_message(
     assert len(told) == 1
 
 
-def test_a_damaged_state_is_named_and_debug_shows_where(folder: Path, lakewright: Callable[..., Done]) -> None:
+def test_damaged_state_is_named_and_debug_shows_where(folder: Path, lakewright: Callable[..., Done]) -> None:
     lakewright("stack", "init", "--stack", "dev")
     file = folder / "state" / ".pulumi" / "stacks" / "conf" / "dev.json"
     file.write_text("{")
@@ -196,7 +196,7 @@ def test_a_damaged_state_is_named_and_debug_shows_where(folder: Path, lakewright
     assert "Traceback" in debugged.stderr
 
 
-def test_a_stack_that_somebody_changes_says_who(folder: Path, lakewright: Callable[..., Done]) -> None:
+def test_locked_stack_names_the_lock_holder(folder: Path, lakewright: Callable[..., Done]) -> None:
     lakewright("stack", "init", "--stack", "dev")
     locks = folder / "state" / ".pulumi" / "locks" / "organization" / "conf" / "dev"
     locks.mkdir(parents=True)
@@ -210,7 +210,7 @@ def test_a_stack_that_somebody_changes_says_who(folder: Path, lakewright: Callab
     assert lakewright("up", "--stack", "dev", "--yes", "--engine", "embedded").returncode == 0
 
 
-def test_relative_paths_start_at_the_folder_given_with_c(
+def test_relative_paths_start_at_the_folder_of_c(
     folder: Path, lakewright: Callable[..., Done], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (folder / "elsewhere").mkdir()
@@ -221,7 +221,7 @@ def test_relative_paths_start_at_the_folder_given_with_c(
     assert (missing.returncode, missing.stderr) == (1, "error: -C nowhere: No such file or directory\n")
 
 
-def test_without_yes_a_terminal_is_shown_the_preview_and_asked(
+def test_terminal_without_yes_gets_preview_and_prompt(
     lakewright: Callable[..., Done], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lakewright("stack", "init", "dev")
@@ -235,7 +235,7 @@ def test_without_yes_a_terminal_is_shown_the_preview_and_asked(
 
 
 @pytest.mark.parametrize("program", ["lakewright", "lakewright-spark"])
-def test_the_version_is_the_installed_one(program: str) -> None:
+def test_version_is_the_installed_one(program: str) -> None:
     done = subprocess.run([program, "--version"], capture_output=True, text=True, check=True)
     assert done.stdout == f"{program} {version(program)}\n"
 

@@ -1,4 +1,4 @@
-"""Which engine `auto` takes, and why it says so."""
+"""The engine that `auto` chooses, and the reason that it reports."""
 
 from pathlib import Path
 
@@ -35,13 +35,13 @@ def install(folder: Path, *names: str) -> None:
         (folder / name).chmod(0o755)
 
 
-def test_without_the_cli_the_embedded_engine_runs(path: Path, project: PulumiProject) -> None:
+def test_embedded_engine_runs_without_the_cli(path: Path, project: PulumiProject) -> None:
     assert told(choose("auto", project, "dev")) == "Engine: embedded (the Pulumi CLI is not on the PATH)"
     install(path, "pulumi")
     assert "pulumi-language-python" in choose("auto", project, "dev").reason
 
 
-def test_the_cli_runs_what_it_has_the_plugins_for(path: Path, project: PulumiProject, tmp_path: Path) -> None:
+def test_cli_runs_programs_whose_plugins_it_has(path: Path, project: PulumiProject, tmp_path: Path) -> None:
     install(path, "pulumi", "pulumi-language-python")
     assert choose("auto", project, "dev").name == "pulumi"
     (tmp_path / "__main__.py").write_text("import pulumi_aws as aws\n")
@@ -50,7 +50,7 @@ def test_the_cli_runs_what_it_has_the_plugins_for(path: Path, project: PulumiPro
     assert choose("auto", project, "dev").reason == "it is on the PATH and has the plugins for aws"
 
 
-def test_what_a_package_depends_on_is_needed_too(
+def test_plugins_of_dependencies_are_needed_too(
     path: Path, project: PulumiProject, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     install(path, "pulumi", "pulumi-language-python")
@@ -73,8 +73,8 @@ def test_providers_in_the_state_are_needed(path: Path, project: PulumiProject, t
     assert plugins.needed(project, "dev") == {"gcp"}
 
 
-def test_a_sandbox_keeps_to_its_own_providers(path: Path, project: PulumiProject, tmp_path: Path) -> None:
-    """The CLI has plugins for everything, yet towards a sandbox its own providers are used."""
+def test_sandbox_uses_its_own_providers(path: Path, project: PulumiProject, tmp_path: Path) -> None:
+    """The CLI has plugins for everything, but a sandbox needs its own providers."""
     install(path, "pulumi", "pulumi-language-python", "pulumi-resource-aws")
     (tmp_path / "__main__.py").write_text("import pulumi_aws as aws\n")
     (tmp_path / "Pulumi.dev.yaml").write_text("config: {lakewright:tenant: {environment: laptop}}\n")

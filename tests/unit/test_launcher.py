@@ -1,4 +1,4 @@
-"""The traceback of the Pulumi CLI's Python launcher is left out, and nothing else is."""
+"""The traceback of the Pulumi CLI's Python launcher is left out, and nothing else."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def diagnostic(line: str, severity: str = "info#err") -> EngineEvent:
 
 
 def passed_on(*lines: str) -> list[str]:
-    """Return the lines that are left of what the launcher printed."""
+    """Return the lines that remain of the launcher's output."""
     seen: list[EngineEvent] = []
     tracebacks = LauncherTracebacks(seen.append)
     for line in lines:

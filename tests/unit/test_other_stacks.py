@@ -1,4 +1,4 @@
-"""Which stack is named as the owner of a tenant, where the provider refuses to take it over."""
+"""The stack that is named as a tenant's owner where the provider refuses to adopt the tenant."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SPEC = """config:
 
 
 class RefusingEngine:
-    """An engine whose provider refuses to take over the tenant."""
+    """An engine whose provider refuses to adopt the tenant."""
 
     def run(self, _operation: Operation, _on_event: Callable[..., None]) -> Result:
         return Result(1, messages=[f"error: project acme exists already, {NOT_OURS[0]}."])

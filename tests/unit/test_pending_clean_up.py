@@ -1,4 +1,4 @@
-"""Interrupted creations in the Pulumi CLI's state: removed once they are carried out, by no preview."""
+"""Interrupted creations in the Pulumi CLI's state are removed once they are completed, but not by a preview."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PENDING = {"resource": RESOURCE, "type": "creating"}
 
 @dataclass
 class RecordedStack:
-    """A stack whose exported states are given, the last one for ever; it keeps what is imported."""
+    """A stack whose exported states are given, the last one repeatedly; it keeps what is imported."""
 
     states: list[dict[str, Any]]
     imported: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
@@ -44,26 +44,26 @@ def pending_after(stack: RecordedStack) -> list[Any]:
     return stack.imported[0]["pending_operations"]
 
 
-def test_carried_out_creation_is_removed() -> None:
+def test_completed_creation_is_removed() -> None:
     stack = RecordedStack([state(made=False), state(made=True)])
     run(stack)
     assert pending_after(stack) == []
 
 
-def test_carried_out_creation_is_removed_after_a_failure() -> None:
+def test_completed_creation_is_removed_after_a_failure() -> None:
     stack = RecordedStack([state(made=False), state(made=True)])
     with pytest.raises(RuntimeError, match="the run failed"):
         run(stack, fails=True)
     assert pending_after(stack) == []
 
 
-def test_carried_out_creation_is_removed_by_destroy() -> None:
+def test_completed_creation_is_removed_by_destroy() -> None:
     stack = RecordedStack([state(made=True), state(made=False)])
     run(stack)
     assert pending_after(stack) == []
 
 
-def test_creation_that_is_still_open_stays() -> None:
+def test_incomplete_creation_stays() -> None:
     stack = RecordedStack([state(made=False)])
     run(stack)
     assert not stack.imported

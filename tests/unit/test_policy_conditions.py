@@ -1,4 +1,4 @@
-"""The Condition element, operator by operator, and what an absent key means for each."""
+"""The Condition element, operator by operator, with present and absent keys."""
 
 import pytest
 from hypothesis import given
@@ -52,7 +52,7 @@ def holds(operator: str, expected: list[str], actual: list[str] | None) -> bool:
         ("ArnLike", ["*"], ["not an arn"], False),
     ],
 )
-def test_a_present_key(operator: str, expected: list[str], actual: list[str], result: bool) -> None:
+def test_present_key(operator: str, expected: list[str], actual: list[str], result: bool) -> None:
     assert holds(operator, expected, actual) is result
 
 
@@ -66,7 +66,7 @@ def test_a_present_key(operator: str, expected: list[str], actual: list[str], re
         ("Bool", False),
         ("IpAddress", False),
         ("ArnLike", False),
-        ("StringNotEquals", True),  # asks for no match, and there is none
+        ("StringNotEquals", True),  # No match is requested, and there is none.
         ("StringNotLike", True),
         ("NotIpAddress", True),
         ("ArnNotEquals", True),
@@ -77,7 +77,7 @@ def test_a_present_key(operator: str, expected: list[str], actual: list[str], re
         ("ForAnyValue:StringNotEquals", False),
     ],
 )
-def test_an_absent_key(operator: str, result: bool) -> None:
+def test_absent_key(operator: str, result: bool) -> None:
     assert holds(operator, ["1"], None) is result
 
 
@@ -99,7 +99,7 @@ def test_keys_with_several_values(operator: str, actual: list[str], result: bool
     assert holds(operator, ["a", "b"], actual) is result
 
 
-def test_null_asks_whether_a_key_is_absent() -> None:
+def test_null_checks_whether_a_key_is_absent() -> None:
     assert holds("Null", ["true"], None)
     assert not holds("Null", ["true"], ["x"])
     assert holds("Null", ["false"], ["x"])
@@ -134,9 +134,7 @@ NEGATIONS = [
     st.lists(st.sampled_from(["a", "A", "a*", "1", "1.0", "127.0.0.1", "arn:aws:s3:::b"]), min_size=1),
     st.none() | st.sampled_from(["a", "ab", "1", "127.0.0.1", "arn:aws:s3:::b"]).map(lambda value: [value]),
 )
-def test_a_negated_operator_is_the_opposite(
-    pair: tuple[str, str], expected: list[str], actual: list[str] | None
-) -> None:
+def test_negated_operator_is_the_opposite(pair: tuple[str, str], expected: list[str], actual: list[str] | None) -> None:
     assert holds(pair[0], expected, actual) is not holds(pair[1], expected, actual)
 
 

@@ -1,4 +1,4 @@
-"""Policy documents: which are policies, and what is said about those that are not."""
+"""Policy documents: which are valid, and the messages about those that are not."""
 
 import json
 from typing import Any
@@ -27,7 +27,7 @@ def document(statement: Any, **more: Any) -> str:
         ("identity", {**ALLOW, "Condition": {"Bool": {"aws:SecureTransport": True}}}),
     ],
 )
-def test_policies(kind: PolicyKind, statement: Any) -> None:
+def test_valid_policies(kind: PolicyKind, statement: Any) -> None:
     assert parse(document(statement), kind).statements
 
 
@@ -56,6 +56,6 @@ def test_policies(kind: PolicyKind, statement: Any) -> None:
         ("trust", document({**TRUST, "Resource": "*"}), "prohibited field Resource"),
     ],
 )
-def test_what_is_no_policy(kind: PolicyKind, text: str, says: str) -> None:
+def test_invalid_policies(kind: PolicyKind, text: str, says: str) -> None:
     with pytest.raises(MalformedPolicyError, match=says):
         parse(text, kind)

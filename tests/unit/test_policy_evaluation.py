@@ -1,4 +1,4 @@
-"""Decisions, against AWS's documented evaluation logic: each test is one rule of it."""
+"""Decisions by AWS's documented evaluation logic: each test covers one rule."""
 
 import json
 from typing import Any
@@ -71,10 +71,10 @@ class TestIdentityPolicies:
             "because no identity-based policy allows the s3:GetObject action"
         )
 
-    def test_an_allow_in_one_of_several_is_enough(self) -> None:
+    def test_one_allow_is_enough(self) -> None:
         assert get(USER, IdentityPolicies((NOTHING, ALL))).allowed
 
-    def test_an_explicit_deny_wins_over_every_allow(self) -> None:
+    def test_explicit_deny_overrides_every_allow(self) -> None:
         decision = get(USER, IdentityPolicies((ALL, DENY_ALL)), on_bucket({"AWS": USER_ARN}))
         assert not decision.allowed
         assert decision.message.endswith("with an explicit deny in an identity-based policy")
@@ -97,25 +97,25 @@ class TestIdentityPolicies:
             (allow(Condition={"StringEquals": {"aws:username": "ann"}, "Null": {"aws:absent": "true"}}), True),
         ],
     )
-    def test_elements_of_a_statement_must_all_hold(self, statement: dict[str, Any], allowed: bool) -> None:
+    def test_all_elements_of_a_statement_must_match(self, statement: dict[str, Any], allowed: bool) -> None:
         assert get(USER, IdentityPolicies((identity(statement),))).allowed is allowed
 
-    def test_a_deny_whose_condition_does_not_hold_denies_nothing(self) -> None:
+    def test_deny_with_unmet_condition_denies_nothing(self) -> None:
         insecure = deny(Condition={"Bool": {"aws:SecureTransport": "false"}})
         assert get(USER, IdentityPolicies((ALL, identity(insecure))), aws__SecureTransport=["true"]).allowed
         assert not get(USER, IdentityPolicies((ALL, identity(insecure))), aws__SecureTransport=["false"]).allowed
-        assert get(USER, IdentityPolicies((ALL, identity(insecure)))).allowed  # an absent key does not match
+        assert get(USER, IdentityPolicies((ALL, identity(insecure)))).allowed  # An absent key does not match.
 
-    def test_a_deny_unless_tagged_holds_for_the_untagged(self) -> None:
+    def test_deny_unless_tagged_applies_to_the_untagged(self) -> None:
         untagged = deny(Condition={"StringNotEquals": {"aws:PrincipalTag/team": "data"}})
         assert not get(USER, IdentityPolicies((ALL, identity(untagged)))).allowed
 
 
 class TestPermissionsBoundary:
-    def test_it_grants_nothing(self) -> None:
+    def test_boundary_grants_nothing(self) -> None:
         assert not get(SESSION, IdentityPolicies((), boundary=ALL)).allowed
 
-    def test_it_limits_what_identity_policies_allow(self) -> None:
+    def test_boundary_limits_identity_policies(self) -> None:
         decision = get(SESSION, IdentityPolicies((ALL,), boundary=NOTHING))
         assert not decision.allowed
         assert "no permissions boundary allows" in decision.message
@@ -123,31 +123,31 @@ class TestPermissionsBoundary:
     def test_both_must_allow(self) -> None:
         assert get(SESSION, IdentityPolicies((ALL,), boundary=ALL)).allowed
 
-    def test_its_deny_is_a_deny(self) -> None:
+    def test_deny_of_the_boundary_is_a_deny(self) -> None:
         assert not get(SESSION, IdentityPolicies((ALL,), boundary=identity(allow(), deny("s3:*")))).allowed
 
 
 class TestSessionPolicies:
-    def test_they_grant_nothing(self) -> None:
+    def test_session_policies_grant_nothing(self) -> None:
         assert not get(SESSION, IdentityPolicies((NOTHING,), session=(ALL,))).allowed
 
-    def test_they_limit_what_the_role_may(self) -> None:
+    def test_session_policies_limit_the_role(self) -> None:
         decision = get(
             SESSION, IdentityPolicies((ALL,), session=(identity(allow("s3:GetObject", "arn:aws:s3:::bucket/b/*")),))
         )
         assert not decision.allowed
         assert "no session policy allows" in decision.message
 
-    def test_the_intersection_is_allowed(self) -> None:
+    def test_intersection_is_allowed(self) -> None:
         assert get(SESSION, IdentityPolicies((ALL,), session=(identity(allow("s3:GetObject", OBJECT)),))).allowed
 
-    def test_several_are_united_before_they_limit(self) -> None:
+    def test_session_policies_are_united_before_they_limit(self) -> None:
         assert get(SESSION, IdentityPolicies((ALL,), session=(NOTHING, identity(allow("s3:GetObject"))))).allowed
 
-    def test_a_deny_in_one_wins(self) -> None:
+    def test_deny_in_one_session_policy_is_final(self) -> None:
         assert not get(SESSION, IdentityPolicies((ALL,), session=(ALL, DENY_ALL))).allowed
 
-    def test_without_one_the_role_is_not_limited(self) -> None:
+    def test_role_without_session_policy_is_not_limited(self) -> None:
         assert get(SESSION, IdentityPolicies((ALL,))).allowed
 
     def test_all_three_limits_at_once(self) -> None:
@@ -156,7 +156,7 @@ class TestSessionPolicies:
 
 
 class TestResourcePolicies:
-    def test_naming_a_user_is_enough_by_itself(self) -> None:
+    def test_naming_a_user_is_enough(self) -> None:
         assert get(USER, IdentityPolicies(), on_bucket({"AWS": USER_ARN})).allowed
         assert get(USER, IdentityPolicies(), on_bucket({"AWS": "AIDAUSER"})).allowed
 
@@ -175,17 +175,18 @@ class TestResourcePolicies:
         rights = IdentityPolicies((), boundary=NOTHING, session=(NOTHING,))
         assert get(SESSION, rights, on_bucket({"AWS": SESSION_ARN})).allowed
 
-    def test_everybody_with_the_roles_arn_as_condition_is_like_naming_the_session(self) -> None:
+    def test_role_arn_condition_works_like_naming_the_session(self) -> None:
+        """The principal is everybody, and the condition has the role's ARN."""
         policy = on_bucket("*", Condition={"ArnEquals": {"aws:PrincipalArn": ROLE_ARN}})
         assert get(SESSION, IdentityPolicies((), session=(NOTHING,)), policy).allowed
         assert not get(USER, IdentityPolicies(), policy).allowed
 
-    def test_naming_the_account_leaves_it_to_identity_policies(self) -> None:
+    def test_naming_the_account_needs_identity_policies(self) -> None:
         for principal in (ROOT_ARN, ACCOUNT):
             assert not get(USER, IdentityPolicies(), on_bucket({"AWS": principal})).allowed
             assert get(USER, IdentityPolicies((ALL,)), on_bucket({"AWS": principal})).allowed
 
-    def test_naming_somebody_else_grants_nothing(self) -> None:
+    def test_naming_another_user_grants_nothing(self) -> None:
         for principal in ({"AWS": f"{USER_ARN}a"}, {"AWS": "999999999999"}, {"Service": "s3.amazonaws.com"}):
             assert not get(USER, IdentityPolicies(), on_bucket(principal)).allowed
 
@@ -194,22 +195,24 @@ class TestResourcePolicies:
         assert not get(SESSION, IdentityPolicies(), on_bucket({"AWS": other})).allowed
 
     @pytest.mark.parametrize("principal", [USER_ARN, ROOT_ARN, ACCOUNT, "*"])
-    def test_a_deny_reaches_everybody_it_names(self, principal: str) -> None:
+    def test_deny_applies_to_everybody_it_names(self, principal: str) -> None:
         decision = get(USER, IdentityPolicies((ALL,)), on_bucket({"AWS": principal}, "Deny"))
         assert not decision.allowed
         assert decision.message.endswith("with an explicit deny in a resource-based policy")
 
-    def test_a_deny_of_the_role_reaches_its_sessions(self) -> None:
+    def test_deny_of_the_role_applies_to_its_sessions(self) -> None:
         assert not get(SESSION, IdentityPolicies((ALL,)), on_bucket({"AWS": ROLE_ARN}, "Deny")).allowed
         assert not get(SESSION, IdentityPolicies((ALL,)), on_bucket({"AWS": SESSION_ARN}, "Deny")).allowed
 
-    def test_a_deny_of_somebody_else_does_not(self) -> None:
+    def test_deny_of_another_user_does_not_apply(self) -> None:
         assert get(USER, IdentityPolicies((ALL,)), on_bucket({"AWS": ROLE_ARN}, "Deny")).allowed
 
     def test_identity_policies_alone_are_enough(self) -> None:
         assert get(USER, IdentityPolicies((ALL,)), on_bucket({"AWS": ROLE_ARN})).allowed
 
-    def test_not_principal_excepts_only_who_is_listed_in_all_their_forms(self) -> None:
+    def test_not_principal_needs_all_forms_of_an_exception(self) -> None:
+        """Only a principal that is listed in all its forms is excepted."""
+
         def policy(*listed: str) -> Policy:
             return on_bucket({"AWS": list(listed)}, "Deny", element="NotPrincipal")
 
@@ -221,15 +224,15 @@ class TestResourcePolicies:
 
 
 class TestAnonymous:
-    def test_nobody_may_do_nothing(self) -> None:
+    def test_anonymous_requests_are_denied(self) -> None:
         assert not get(NOBODY, IdentityPolicies()).allowed
         assert not get(NOBODY, IdentityPolicies(), on_bucket({"AWS": ROOT_ARN})).allowed
 
-    def test_everybody_includes_nobody(self) -> None:
+    def test_everybody_includes_anonymous_requests(self) -> None:
         assert get(NOBODY, IdentityPolicies(), on_bucket("*")).allowed
         assert get(NOBODY, IdentityPolicies(), on_bucket({"AWS": "*"})).allowed
 
-    def test_a_condition_on_who_it_is_excludes_nobody(self) -> None:
+    def test_condition_on_the_caller_excludes_anonymous_requests(self) -> None:
         policy = on_bucket("*", Condition={"StringEquals": {"aws:PrincipalAccount": ACCOUNT}})
         assert not get(NOBODY, IdentityPolicies(), policy).allowed
 
@@ -237,43 +240,44 @@ class TestAnonymous:
 class TestTrust:
     MAY_ASSUME = IdentityPolicies((identity(allow("sts:AssumeRole")),))
 
-    def test_the_callers_permission_alone_is_not_enough(self) -> None:
+    def test_the_callers_permission_is_not_enough(self) -> None:
         assert not assume(USER, self.MAY_ASSUME, None).allowed
         assert not assume(USER, self.MAY_ASSUME, trust({"AWS": SESSION_ARN})).allowed
 
-    def test_naming_the_user_directly_is_enough(self) -> None:
+    def test_naming_the_user_is_enough(self) -> None:
         assert assume(USER, IdentityPolicies(), trust({"AWS": USER_ARN})).allowed
 
     @pytest.mark.parametrize("principal", [ROOT_ARN, ACCOUNT])
-    def test_naming_the_account_needs_the_callers_permission_too(self, principal: str) -> None:
+    def test_naming_the_account_needs_the_callers_permission(self, principal: str) -> None:
         assert not assume(USER, IdentityPolicies(), trust({"AWS": principal})).allowed
         assert assume(USER, self.MAY_ASSUME, trust({"AWS": principal})).allowed
 
-    def test_an_explicit_deny_of_the_caller_wins(self) -> None:
+    def test_explicit_deny_of_the_caller_is_final(self) -> None:
         assert not assume(USER, IdentityPolicies((DENY_ALL,)), trust({"AWS": USER_ARN})).allowed
 
-    def test_a_service_is_not_a_user(self) -> None:
+    def test_service_is_not_a_user(self) -> None:
         assert not assume(USER, self.MAY_ASSUME, trust({"Service": "ec2.amazonaws.com"})).allowed
 
-    def test_the_external_id_must_be_there_and_equal(self) -> None:
+    def test_external_id_must_be_present_and_equal(self) -> None:
         policy = trust({"AWS": USER_ARN}, Condition={"StringEquals": {"sts:ExternalId": "right"}})
         assert assume(USER, self.MAY_ASSUME, policy, sts__ExternalId=["right"]).allowed
         assert not assume(USER, self.MAY_ASSUME, policy, sts__ExternalId=["wrong"]).allowed
         assert not assume(USER, self.MAY_ASSUME, policy).allowed
 
-    def test_a_session_with_a_narrow_policy_cannot_assume_further(self) -> None:
+    def test_session_with_a_narrow_policy_cannot_assume_a_role(self) -> None:
         rights = IdentityPolicies((ALL,), session=(identity(allow("s3:*")),))
         assert not assume(SESSION, rights, trust({"AWS": ROOT_ARN})).allowed
         assert not assume(SESSION, rights, trust({"AWS": ROLE_ARN})).allowed
 
 
 class TestOwnSessions:
-    """A user's own session, as S3-compatible stores give it out: never more than its session policy."""
+    """A user's own session, as S3-compatible stores issue it: limited to its session policy."""
 
-    def test_limited_even_where_a_resource_policy_names_the_user_or_everybody(self) -> None:
+    def test_resource_policies_do_not_lift_the_limit(self) -> None:
+        """The session policy limits even where a resource policy names the user or everybody."""
         rights = IdentityPolicies((ALL,), session=(NOTHING,))
         assert not get(USER, rights, on_bucket({"AWS": USER_ARN})).allowed
         assert not get(USER, rights, on_bucket("*")).allowed
 
-    def test_the_intersection_is_allowed(self) -> None:
+    def test_intersection_is_allowed(self) -> None:
         assert get(USER, IdentityPolicies((ALL,), session=(identity(allow("s3:GetObject", OBJECT)),))).allowed

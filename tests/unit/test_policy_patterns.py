@@ -30,20 +30,20 @@ def test_wildcards(pattern: str, value: str, expected: bool) -> None:
 
 
 @given(TEXT)
-def test_a_text_without_wildcards_matches_itself_alone(text: str) -> None:
+def test_text_without_wildcards_matches_only_itself(text: str) -> None:
     literal = text.replace("*", "x").replace("?", "y")
     assert matches(literal, literal)
     assert not matches(literal, literal + "z")
 
 
 @given(TEXT, TEXT, TEXT)
-def test_a_star_is_any_characters_or_none(before: str, anything: str, after: str) -> None:
+def test_star_is_any_characters_or_none(before: str, anything: str, after: str) -> None:
     literal_before, literal_after = (re.sub(r"[*?]", "x", text) for text in (before, after))
     assert matches(f"{literal_before}*{literal_after}", literal_before + anything + literal_after)
 
 
 @given(TEXT, TEXT)
-def test_agrees_with_a_slow_matcher_that_is_easy_to_believe(pattern: str, value: str) -> None:
+def test_matcher_agrees_with_a_simple_one(pattern: str, value: str) -> None:
     def slow(p: str, v: str) -> bool:
         if not p:
             return not v
@@ -66,7 +66,7 @@ def test_agrees_with_a_slow_matcher_that_is_easy_to_believe(pattern: str, value:
         ("s3:GetObject", "s3:GetObjectVersion", False),
     ],
 )
-def test_actions_ignore_case_and_know_their_service(pattern: str, action: str, expected: bool) -> None:
+def test_actions_ignore_case_and_match_their_service(pattern: str, action: str, expected: bool) -> None:
     assert action_matches(pattern, action) is expected
 
 
@@ -80,8 +80,8 @@ def test_actions_ignore_case_and_know_their_service(pattern: str, action: str, e
         ("arn:aws:s3:::Bucket/*", "arn:aws:s3:::bucket/key", False),
         ("arn:aws:iam::123456789012:role/*", "arn:aws:iam::999999999999:role/a", False),
         ("arn:aws:iam::*:role/a", "arn:aws:iam::123456789012:role/a", True),
-        ("arn:*:a", "arn:aws:iam::123456789012:a", False),  # a wildcard stays within its field
-        ("arn:aws:s3", "arn:aws:s3:::bucket", True),  # what is missing is completed with wildcards
+        ("arn:*:a", "arn:aws:iam::123456789012:a", False),  # A wildcard stays within its field.
+        ("arn:aws:s3", "arn:aws:s3:::bucket", True),  # Missing fields are completed with wildcards.
     ],
 )
 def test_arns_are_compared_field_by_field(pattern: str, arn: str, expected: bool) -> None:
@@ -94,14 +94,14 @@ def test_arns_are_compared_field_by_field(pattern: str, arn: str, expected: bool
         ("home/${aws:username}/*", "home/ann/file", True),
         ("home/${aws:username}/*", "home/bob/file", False),
         ("home/${AWS:UserName}/*", "home/ann/file", True),
-        ("home/${aws:principaltag/team}/*", "home//file", False),  # an absent variable matches nothing
+        ("home/${aws:principaltag/team}/*", "home//file", False),  # An absent variable matches nothing.
         ("home/${aws:principaltag/team, 'none'}/*", "home/none/file", True),
         ("${*}", "*", True),
         ("${*}", "anything", False),
         ("${?}${$}", "?$", True),
         ("${s3:prefix}", "a*", True),
-        ("${s3:prefix}", "abc", False),  # a star that comes from the request is no wildcard
-        ("${many}", "x", False),  # a key with several values is no variable
+        ("${s3:prefix}", "abc", False),  # A star that comes from the request is no wildcard.
+        ("${many}", "x", False),  # A key with several values is no variable.
     ],
 )
 def test_variables(pattern: str, value: str, expected: bool) -> None:
@@ -109,7 +109,7 @@ def test_variables(pattern: str, value: str, expected: bool) -> None:
     assert variable_pattern_matches(pattern, value, context) is expected
 
 
-def test_a_variable_with_a_colon_stays_in_its_field_of_an_arn() -> None:
+def test_variable_with_a_colon_stays_in_its_arn_field() -> None:
     context = {"aws:username": ["ann"]}
     assert arn_matches("arn:aws:s3:::bucket/${aws:username}/*", "arn:aws:s3:::bucket/ann/x", context)
     assert not arn_matches("arn:aws:s3:::bucket/${aws:username}/*", "arn:aws:s3:::bucket/bob/x", context)

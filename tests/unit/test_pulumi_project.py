@@ -10,8 +10,8 @@ from lakewright_engine.project.project import PulumiProject
 REPOSITORY = Path(__file__).parents[2]
 
 
-def test_virtualenv_is_the_same_seen_from_both_folders() -> None:
-    """The CLI resolves it from the folder of Pulumi.yaml, and for dynamic providers from the program's."""
+def test_virtualenv_is_the_same_from_both_folders() -> None:
+    """The CLI resolves it from the folder of Pulumi.yaml, and for dynamic providers from the folder of the program."""
     for file in (*REPOSITORY.glob("Pulumi.yaml"), *REPOSITORY.glob("infra/*/Pulumi.yaml")):
         project = PulumiProject.load(file.parent)
         settings = yaml.safe_load(project.file.read_text())["runtime"]

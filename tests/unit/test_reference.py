@@ -1,4 +1,4 @@
-"""The reference documentation: it is what `make docs` makes, it tells all, and its examples are good declarations."""
+"""The reference documentation is up to date and complete, and its examples are valid."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def reference() -> Any:
     return module
 
 
-def test_it_is_what_the_models_say(reference: Any) -> None:
+def test_reference_is_up_to_date(reference: Any) -> None:
     kept = {page.name: page.read_text() for page in (ROOT / "docs" / "reference").glob("*.md")}
     assert kept == reference.pages(), "run `make docs`"
 
@@ -73,7 +73,7 @@ def test_every_property_is_explained(reference: Any) -> None:
     ] == []
 
 
-def test_examples_declare_what_their_providers_take() -> None:
+def test_examples_are_valid_declarations() -> None:
     examples = [str(example) for example in EXAMPLES]
     done = subprocess.run(
         [sys.executable, "-c", DECLARED, *examples], capture_output=True, text=True, check=False, cwd=ROOT

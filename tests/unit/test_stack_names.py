@@ -1,4 +1,4 @@
-"""Every command refuses names that no stack can have: they would lead out of the folders of stacks."""
+"""Every command refuses impossible stack names, which would lead out of the folders of stacks."""
 
 from __future__ import annotations
 
@@ -47,13 +47,13 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     backup = tmp_path / "state" / ".pulumi" / "backups" / "conf" / "dev" / "dev.1.json"
     backup.parent.mkdir(parents=True)
     backup.write_text("{}")
-    # What made `rm` go on: the state of a stack named `..` would be this file.
+    # The state of a stack named `..` would be this file, and let `rm` continue.
     (tmp_path / "state" / ".pulumi" / "stacks" / "conf" / "...json").write_text('{"version": 3, "checkpoint": {}}')
     return tmp_path
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
-def test_names_that_lead_elsewhere_are_refused(
+def test_impossible_stack_names_are_refused(
     folder: Path, capsys: pytest.CaptureFixture[str], command: list[str]
 ) -> None:
     before = sorted(path for path in folder.rglob("*") if "__pycache__" not in path.parts)

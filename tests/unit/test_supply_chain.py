@@ -19,7 +19,7 @@ PACKAGES = ("components", "engine", "sandbox", "spark")
 
 
 def pinned(lock: Path) -> dict[str, str]:
-    """Return the versions in a lock; every one has a hash."""
+    """Return the versions in a lock; each must have a hash."""
     found: dict[str, str] = {}
     for block in re.split(r"\n(?=[A-Za-z])", lock.read_text()):
         match = re.match(r"([A-Za-z0-9._-]+)(?:\[[^]]*\])?==([^ ;]+)", block)
@@ -35,22 +35,22 @@ def test_every_locked_package_has_a_hash(lock: Path) -> None:
     assert "index" not in lock.read_text()
 
 
-def test_the_build_back_ends_are_those_of_the_lock() -> None:
+def test_build_back_ends_match_the_lock() -> None:
     locked = pinned(REPOSITORY / "requirements-build.lock")
     for package in PACKAGES:
         build = tomllib.loads((REPOSITORY / package / "pyproject.toml").read_text())["build-system"]
         assert build["requires"] == [f"hatchling=={locked['hatchling']}"]
 
 
-def test_setup_checks_what_it_builds_with() -> None:
+def test_setup_checks_its_build_tools() -> None:
     installs = [line for line in (REPOSITORY / "scripts" / "setup.sh").read_text().splitlines() if " pip " in line]
 
     assert len(installs) == 2
     assert all("--build-constraints requirements-build.lock" in line for line in installs)
 
 
-def test_another_uv_than_the_pinned_one_is_refused(tmp_path: Path) -> None:
-    """A wheel of the right name and version, and of other content, as a registry might serve it."""
+def test_wrong_uv_is_refused(tmp_path: Path) -> None:
+    """A wheel with the right name and version and other content, as a registry might serve it."""
     (tmp_path / "scripts").mkdir()
     shutil.copy(REPOSITORY / "scripts" / "uv.sh", tmp_path / "scripts")
     shutil.copy(REPOSITORY / "requirements-uv.lock", tmp_path)
@@ -76,7 +76,7 @@ def test_another_uv_than_the_pinned_one_is_refused(tmp_path: Path) -> None:
     assert (tmp_path / ".uv" / "bin" / "python").exists(), "a download that failed is no reason to remove it"
 
 
-def test_what_setup_installs_is_not_committed() -> None:
+def test_installed_files_of_setup_are_not_committed() -> None:
     ignored = (REPOSITORY / ".gitignore").read_text().splitlines()
 
     assert {".venv/", ".uv/"} <= set(ignored)

@@ -1,4 +1,4 @@
-"""`lakewright doctor` shows Lakekeeper a pod's token, and says which audience to set where it is refused."""
+"""`lakewright doctor` sends a pod's token to Lakekeeper, and names the audience to set where it is refused."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Diagnose = Callable[..., Finding]
 
 @pytest.fixture
 def diagnose(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Diagnose]:
-    """The doctor's finding for a server that takes these audiences, and an environment that asks for one of them."""
+    """Return the doctor's finding for a server with these audiences and an environment that requests one of them."""
     with ExitStack() as stack:
         cluster = stack.enter_context(serving(SandboxCluster().app()))
         (tmp_path / "kubeconfig").write_text(kubeconfig(cluster))
@@ -52,14 +52,14 @@ def diagnose(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Diagno
     ],
     ids=["default", "named", "cluster's own"],
 )
-def test_an_audience_that_fits_is_fine(diagnose: Diagnose, audiences: tuple[str, ...], environment: Any) -> None:
+def test_matching_audience_is_fine(diagnose: Diagnose, audiences: tuple[str, ...], environment: Any) -> None:
     finding = diagnose(audiences, **environment)
 
     assert finding.state == "ok", finding
     assert "system:serviceaccount:default:default" in finding.found
 
 
-def test_a_server_without_audiences_is_found(diagnose: Diagnose) -> None:
+def test_server_without_audiences_is_found(diagnose: Diagnose) -> None:
     finding = diagnose(())
 
     assert finding.state == "missing"
@@ -69,7 +69,7 @@ def test_a_server_without_audiences_is_found(diagnose: Diagnose) -> None:
     assert "LAKEKEEPER__KUBERNETES_AUTHENTICATION_AUDIENCE=lakekeeper on the server" in finding.mend
 
 
-def test_an_environment_without_the_servers_audience_is_found(diagnose: Diagnose) -> None:
+def test_environment_without_the_servers_audience_is_found(diagnose: Diagnose) -> None:
     finding = diagnose(("lakekeeper",), jobs_token_audience=None)
 
     assert (finding.state, finding.mend) == (
@@ -78,7 +78,7 @@ def test_an_environment_without_the_servers_audience_is_found(diagnose: Diagnose
     )
 
 
-def test_a_server_that_knows_another_cluster_is_found(diagnose: Diagnose) -> None:
+def test_server_that_trusts_another_cluster_is_found(diagnose: Diagnose) -> None:
     with serving(SandboxCluster().app()) as elsewhere:
         finding = diagnose(("lakekeeper",), issuer=elsewhere)
 
@@ -86,5 +86,5 @@ def test_a_server_that_knows_another_cluster_is_found(diagnose: Diagnose) -> Non
     assert "LAKEKEEPER__ENABLE_KUBERNETES_AUTHENTICATION=true" in finding.mend
 
 
-def test_pods_without_such_tokens_are_not_asked_about() -> None:
+def test_pods_without_service_account_tokens_are_skipped() -> None:
     assert pod_tokens(Environment.model_validate({"lakekeeper": {"endpoint": "https://l.example"}}), "n") == []

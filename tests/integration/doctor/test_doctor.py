@@ -1,4 +1,4 @@
-"""`lakewright doctor` tells what is there and what is missing, and ends with 1 when something is."""
+"""`lakewright doctor` reports what exists and what is missing, and exits with 1 if something is missing."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def _environment(folder: Path, text: str) -> Environment:
     return Environment.load(file, environ={})
 
 
-def test_a_running_sandbox_lacks_nothing(sandbox: Sandbox, tmp_path: Path) -> None:
+def test_running_sandbox_lacks_nothing(sandbox: Sandbox, tmp_path: Path) -> None:
     environment = _environment(tmp_path, f"sandbox: {sandbox.dir}\n")
 
     findings = {finding.subject: finding for finding in look_at_surroundings(environment, buckets=[])}
@@ -38,7 +38,7 @@ def test_a_running_sandbox_lacks_nothing(sandbox: Sandbox, tmp_path: Path) -> No
     assert findings["S3 identity"].found.startswith("arn:aws:iam::123456789012:user/admin")
 
 
-def test_a_bucket_that_is_not_there_is_missing_by_name(sandbox: Sandbox, tmp_path: Path) -> None:
+def test_missing_bucket_is_named(sandbox: Sandbox, tmp_path: Path) -> None:
     environment = _environment(tmp_path, f"sandbox: {sandbox.dir}\n")
 
     bucket = look_at_surroundings(environment, buckets=["nobody-made-this"])[2]
@@ -58,7 +58,7 @@ def _set_keys(monkeypatch: pytest.MonkeyPatch, sandbox: Sandbox) -> None:
     monkeypatch.setenv("STORE_SECRET", sandbox.admin.secret_access_key.get_secret_value())
 
 
-def test_a_store_is_asked_with_the_keys_that_it_names(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_store_is_asked_with_the_keys_of_its_spec(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
     _set_keys(monkeypatch, sandbox)
     there = f"store-{uuid4().hex}"
     boto3.client(
@@ -76,14 +76,14 @@ def test_a_store_is_asked_with_the_keys_that_it_names(sandbox: Sandbox, monkeypa
     assert (refused.state, "another" in refused.found) == ("missing", False)
 
 
-def test_a_store_whose_key_cannot_be_read_is_missing_by_its_reference(sandbox: Sandbox) -> None:
+def test_unreadable_store_key_is_named_by_its_reference(sandbox: Sandbox) -> None:
     unread = surroundings.store(_store(sandbox, "whichever"))
 
     assert unread.state == "missing"
     assert "env:STORE_KEY" in unread.found
 
 
-def test_the_command_asks_a_tenants_store_and_names_its_endpoint(
+def test_command_checks_a_tenants_store_by_its_endpoint(
     sandbox: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     _set_keys(monkeypatch, sandbox)
@@ -118,7 +118,7 @@ def test_the_command_asks_a_tenants_store_and_names_its_endpoint(
     assert "http://127.0.0.1:9" in findings["bucket closed"]["found"]
 
 
-def test_servers_that_do_not_answer_are_named_with_their_endpoint(tmp_path: Path) -> None:
+def test_unreachable_servers_are_named_with_their_endpoint(tmp_path: Path) -> None:
     environment = _environment(
         tmp_path,
         "lakekeeper: {endpoint: 'http://127.0.0.1:9'}\n"
@@ -134,7 +134,7 @@ def test_servers_that_do_not_answer_are_named_with_their_endpoint(tmp_path: Path
     assert "http://127.0.0.1:9" in findings[1].found
 
 
-def test_without_java_the_machine_is_not_ready(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_missing_java_is_reported(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
 
     java = machine.java()
@@ -143,7 +143,7 @@ def test_without_java_the_machine_is_not_ready(monkeypatch: pytest.MonkeyPatch, 
     assert "openjdk-17" in java.mend
 
 
-def test_an_old_java_is_missing_too(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_old_java_is_reported(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     old = tmp_path / "java"
     old.write_text("#!/bin/sh\necho 'openjdk version \"11.0.2\"' >&2\n")
     old.chmod(0o755)
@@ -154,7 +154,7 @@ def test_an_old_java_is_missing_too(monkeypatch: pytest.MonkeyPatch, tmp_path: P
     assert (java.state, java.found) == ("missing", 'openjdk version "11.0.2"')
 
 
-def test_the_command_prints_one_object_and_ends_with_1_when_something_is_missing(
+def test_json_is_one_object_and_missing_things_exit_with_1(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
@@ -171,7 +171,7 @@ def test_the_command_prints_one_object_and_ends_with_1_when_something_is_missing
 def test_no_secret_goes_to_a_store_that_is_not_allowed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A spec names a host of its choice and the deployer's own secret as a key's id, which clients send as it is."""
+    """A spec names a host of its choice and the deployer's own secret as a key id, which clients send unencrypted."""
     monkeypatch.setenv("LAKEWRIGHT_CLIENT_SECRET", "the-deployers-secret")
     monkeypatch.chdir(tmp_path)
     heard: list[str] = []

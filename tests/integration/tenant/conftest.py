@@ -1,4 +1,4 @@
-"""Tenants of a test's own: each in a project folder of its own, with a state of its own, on the worker's sandbox."""
+"""Tenants of one test, each with its own project folder and state, on the worker's sandbox."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ class Tenant:
     spec: dict[str, Any]
     environ: dict[str, str] = field(default_factory=dict)
     said: list[str] = field(default_factory=list)
-    """Everything that the commands printed."""
+    """Output of all commands."""
     real: RealServers | None = None
-    """The caller's servers, under `make test-real`."""
+    """The user's servers, under `make test-real`."""
 
     @property
     def name(self) -> str:
@@ -51,7 +51,7 @@ class Tenant:
         return self.spec["storage"]["main"]["bucket"]
 
     def write(self) -> None:
-        """Write the spec as the stack's file; the salt, if there is one, stays."""
+        """Write the spec as the stack's file; keep its encryption salt."""
         if self.real:
             stores = self.spec["storage"].values()
             if any(one["backend"] != "s3" or not one.keys() <= self.real.store.keys() for one in stores):
@@ -62,7 +62,7 @@ class Tenant:
         file.write_text(yaml.safe_dump(document, sort_keys=False))
 
     def run(self, *words: str) -> subprocess.CompletedProcess[str]:
-        """A command on the stack, whatever comes of it."""
+        """Run a command on the stack and return its process, also after a failure."""
         env = {
             **os.environ,
             "PULUMI_BACKEND_URL": (self.folder / "state").as_uri(),
@@ -80,24 +80,24 @@ class Tenant:
         self.said += [done.stdout, done.stderr]
         return done
 
-    def told(self, *words: str) -> str:
-        """What a command that must succeed prints."""
+    def output(self, *words: str) -> str:
+        """Return the output of a command that must succeed."""
         done = self.run(*words)
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
 
     def verb(self, *words: str) -> dict[str, Any]:
-        """The result of one of the four verbs on the embedded engine, which must succeed."""
-        return json.loads(self.told(*words, "--engine", "embedded", "--json"))
+        """Return the result of one of the four verbs on the embedded engine, which must succeed."""
+        return json.loads(self.output(*words, "--engine", "embedded", "--json"))
 
     def up(self, *words: str) -> dict[str, Any]:
         return self.verb("up", "--yes", *words)
 
     def catalog_config(self) -> CatalogConfig:
-        return CatalogConfig.from_json(self.told("config", "--format", "json"))
+        return CatalogConfig.from_json(self.output("config", "--format", "json"))
 
     def catalog(self, warehouse: str) -> Catalog:
-        """PyIceberg with the generated configuration, and nothing else."""
+        """Return a PyIceberg catalog with the generated configuration and no other setting."""
         return load_catalog(warehouse, **self.catalog_config().pyiceberg(warehouse))
 
 
@@ -106,7 +106,7 @@ MakeTenant = Callable[..., Tenant]
 
 @pytest.fixture
 def make_tenant(tmp_path: Path, sandbox: Sandbox, real: RealServers | None) -> MakeTenant:
-    """Make a tenant with a warehouse `executions` and a namespace `results`, or with what is given instead."""
+    """Make a tenant with a warehouse `executions` and a namespace `results`, or with the given spec."""
 
     def make(**changes: Any) -> Tenant:
         name = f"{real.run}-{uuid4().hex[:6]}" if real else f"t{uuid4().hex[:10]}"
@@ -131,14 +131,14 @@ def make_tenant(tmp_path: Path, sandbox: Sandbox, real: RealServers | None) -> M
         }
         tenant = Tenant(folder, sandbox, spec | changes, real=real)
         tenant.write()
-        tenant.told("stack", "init")
+        tenant.output("stack", "init")
         return tenant
 
     return make
 
 
 @pytest.fixture
-def attached(tmp_path: Path) -> Iterator[dict[str, str]]:
+def attached_providers(tmp_path: Path) -> Iterator[dict[str, str]]:
     """Return settings under which the CLI finds the sandbox's providers."""
     with _provider("aws") as aws, _provider("kubernetes") as kubernetes:
         yield {
@@ -163,13 +163,13 @@ def _port(provider: subprocess.Popen[str]) -> str:
 
 @pytest.fixture
 def lakekeeper(sandbox: Sandbox, real: RealServers | None) -> Any:
-    """Plain HTTP to the sandbox's Lakekeeper."""
+    """HTTP client of the sandbox's Lakekeeper."""
     with real.http() if real else httpx.Client(base_url=sandbox.lakekeeper.endpoint, timeout=60) as client:
         yield client
 
 
 def aws_client(sandbox: Sandbox, service: str, key: IamAccessKey | dict[str, str] | None = None) -> Any:
-    """boto3 towards the sandbox, as its admin or with the given keys, in one try."""
+    """Return an AWS client of the sandbox, with the admin's or the given keys and without retries."""
     match key:
         case None:
             pair = {
@@ -191,7 +191,7 @@ def aws_client(sandbox: Sandbox, service: str, key: IamAccessKey | dict[str, str
 
 @pytest.fixture
 def aws(sandbox: Sandbox, real: RealServers | None) -> Callable[..., Any]:
-    """`aws("s3")`, or `aws("s3", keys)`: a client towards the sandbox."""
+    """A function that returns AWS clients of the sandbox: `aws("s3")`, or `aws("s3", keys)`."""
     if real:
         return real.aws
 

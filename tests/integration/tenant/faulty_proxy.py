@@ -1,4 +1,4 @@
-"""A way to a server that listens, and can be made slow or made to refuse: all but what a fault picks is passed on."""
+"""A proxy that can delay or refuse the requests that a fault selects, and passes on the rest."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ VENDED = ("s3.access-key-id", "s3.secret-access-key", "s3.session-token")
 
 @dataclass
 class Fault:
-    """What happens to requests whose line (`PUT /bucket/key`) starts with `line`."""
+    """A fault of requests whose line (`PUT /bucket/key`) starts with `line`."""
 
     line: str
     status: int = 0
-    """Refused with this; without it, held until the fault is over: the caller's time-out comes first."""
+    """Status of the refusal. Without it, requests are held until the fault ends: the client times out first."""
     body: str = ""
     applied: bool = False
-    """Whether the server gets the request first, so that only its answer is held."""
+    """Whether the server gets the request first, so that only its response is held."""
     hits: list[str] = field(default_factory=list[str])
     over: threading.Event = field(default_factory=threading.Event)
 
 
 class FaultyProxy(http.server.ThreadingHTTPServer):
-    """Passes everything on to `target`, while no fault says otherwise."""
+    """Passes everything on to `target` unless a fault selects it."""
 
     daemon_threads = True
 
@@ -42,19 +42,19 @@ class FaultyProxy(http.server.ThreadingHTTPServer):
         self.http = httpx.Client(timeout=60, trust_env=False)
         self.fault: Fault | None = None
         self.told: list[Any] = []
-        """What the target answered in JSON."""
+        """JSON responses of the target."""
 
     @property
     def endpoint(self) -> str:
         return f"http://127.0.0.1:{self.server_port}"
 
     def vended(self) -> set[str]:
-        """The keys and tokens that table loads brought along."""
+        """Return the keys and tokens in the responses to table loads."""
         return {value for answer in self.told for value in _vended(answer)}
 
     @contextmanager
     def faulty(self, line: str, status: int = 0, body: str = "", *, applied: bool = False) -> Iterator[Fault]:
-        """With this fault, for as long as the block lasts."""
+        """Inject this fault within the block."""
         self.fault = fault = Fault(line, status, body, applied)
         try:
             yield fault
@@ -64,8 +64,8 @@ class FaultyProxy(http.server.ThreadingHTTPServer):
 
 
 @contextmanager
-def way_to(target: str) -> Iterator[FaultyProxy]:
-    """A proxy in front of a server, for as long as the block lasts."""
+def proxy_to(target: str) -> Iterator[FaultyProxy]:
+    """Run a proxy in front of a server within the block."""
     with FaultyProxy(target) as proxy, proxy.http:
         threading.Thread(target=proxy.serve_forever, daemon=True).start()
         yield proxy
@@ -87,7 +87,7 @@ class _Forward(http.server.BaseHTTPRequestHandler):
             if fault.status:
                 self._answer(fault.status, [("Content-Type", _type_of(fault.body))], fault.body.encode())
             else:
-                fault.over.wait()  # nobody waits for the answer any more: hang up
+                fault.over.wait()  # The client has given up: close the connection.
             return
         answer = self._forward(content)
         if "json" in answer.headers.get("content-type", "") and answer.content:
@@ -99,7 +99,7 @@ class _Forward(http.server.BaseHTTPRequestHandler):
         return self.server.http.request(
             self.command,
             self.server.target + self.path,
-            # A signature covers the headers as they were sent, the host with them.
+            # A signature covers the headers as they were sent, including the host.
             headers=[(name, value) for name, value in self.headers.items() if name.lower() not in HOP_BY_HOP],
             content=content,
         )
@@ -116,7 +116,7 @@ class _Forward(http.server.BaseHTTPRequestHandler):
             self.wfile.write(content)
 
     def log_message(self, *_: Any) -> None:
-        """Nothing: tests read `hits`."""
+        """Log nothing: tests read `hits`."""
 
 
 def _vended(answer: Any) -> Iterator[str]:

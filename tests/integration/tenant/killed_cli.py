@@ -1,7 +1,7 @@
-"""Runs `lakewright`, and kills it hard at a call to a provider: before it leaves, or after it took effect.
+"""Run `lakewright` and kill it at a provider call: before the call is sent, or after it took effect.
 
-`python killed_cli.py before|after LOG WORD...`: of the calls that can change something, the first that is not yet in
-LOG is written there and killed, so that runs with one LOG walk through all of them. Nothing of the product is replaced:
+`python killed_cli.py before|after LOG WORD...` writes the first changing call that is not yet in LOG to LOG, and
+kills the process there. Repeated runs with one LOG go through all calls. Nothing of the product is replaced:
 the calls go where they always go.
 """
 
@@ -30,7 +30,7 @@ class Killer:
 
     def watch(self, name: str, call: Callable[..., Any]) -> Callable[..., Any]:
         def watched(provider: Provider, state: ResourceState, *more: Any) -> Any:
-            if more and more[-1] is True:  # a preview changes nothing
+            if more and more[-1] is True:  # A preview changes nothing.
                 return call(provider, state, *more)
             new = self._is_new(f"{name} {state.urn}")
             if new and self._moment == "before":

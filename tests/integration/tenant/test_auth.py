@@ -1,4 +1,4 @@
-"""A tenant whose catalog asks for tokens: the stack lives its whole life with a client of the identity provider."""
+"""A tenant whose catalog requires tokens, from the first `up` to `destroy`, with a client of the identity provider."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .conftest import MakeTenant
 
 @pytest.fixture
 def sandbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
-    """One of this test's own, in place of the shared one that asks for no tokens."""
+    """A sandbox of this test only, which requires tokens."""
     directory = tmp_path_factory.mktemp("guarded")
     yield lifecycle.up(directory, auth="oauth2")
     lifecycle.down(directory, purge=True)

@@ -1,4 +1,4 @@
-"""The commands around a tenant: write a new one, check specs, print what a job reads."""
+"""Commands around a tenant: make a new spec, validate specs, print a job's configuration."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from lakewright_spark.catalog import CatalogConfig
 pytestmark = pytest.mark.timeout(300)
 
 
-def test_a_new_tenant_is_valid_and_never_overwrites_one(make_tenant: Callable[..., Any]) -> None:
+def test_new_tenant_is_valid_and_never_overwrites(make_tenant: Callable[..., Any]) -> None:
     tenant = make_tenant()
     words = ("new", "acme", "--owner", "data@acme.example", "--preset", "texera", "--computing-unit", "texera")
 
@@ -41,7 +41,7 @@ def test_a_new_tenant_is_valid_and_never_overwrites_one(make_tenant: Callable[..
         ),
     ],
 )
-def test_a_new_tenant_may_bring_its_storage(make_tenant: Callable[..., Any], words: list[str], backend: str) -> None:
+def test_new_tenant_may_bring_its_storage(make_tenant: Callable[..., Any], words: list[str], backend: str) -> None:
     tenant = make_tenant()
 
     done = _run(tenant, "new", "acme", "--owner", "acme", *words)
@@ -50,7 +50,7 @@ def test_a_new_tenant_may_bring_its_storage(make_tenant: Callable[..., Any], wor
     assert read_stack_file(tenant.folder / "tenants" / "Pulumi.acme.yaml").storage["main"].backend == backend
 
 
-def test_a_new_tenant_that_would_not_be_valid_is_not_written(make_tenant: Callable[..., Any]) -> None:
+def test_invalid_new_tenant_is_not_written(make_tenant: Callable[..., Any]) -> None:
     tenant = make_tenant()
 
     done = _run(tenant, "new", "acme", "--owner", "acme", "--backend", "ftp", "--warehouse", "a b")
@@ -61,14 +61,14 @@ def test_a_new_tenant_that_would_not_be_valid_is_not_written(make_tenant: Callab
     assert not (tenant.folder / "tenants" / "Pulumi.acme.yaml").exists()
 
 
-def test_without_an_owner_and_nobody_to_ask_it_says_so(make_tenant: Callable[..., Any]) -> None:
+def test_new_without_owner_and_terminal_is_an_error(make_tenant: Callable[..., Any]) -> None:
     done = _run(make_tenant(), "new", "acme")
 
     assert done.returncode == 2
     assert "owner" in done.stderr
 
 
-def test_validate_tells_every_mistake_of_every_file(make_tenant: Callable[..., Any]) -> None:
+def test_validate_reports_every_mistake_of_every_file(make_tenant: Callable[..., Any]) -> None:
     tenant = make_tenant(colour="blue")
     (tenant.folder / "tenants" / "Pulumi.broken.yaml").write_text("config: [")
 
@@ -84,26 +84,27 @@ def test_schema_prints_a_json_schema(make_tenant: Callable[..., Any]) -> None:
     assert "TenantSpec" in json.loads(_run(make_tenant(), "spec", "schema").stdout)["$defs"]
 
 
-def test_a_jobs_configuration_comes_from_the_outputs_in_four_forms(make_tenant: Callable[..., Any]) -> None:
+def test_job_configuration_in_four_forms(make_tenant: Callable[..., Any]) -> None:
+    """It comes from the stack's outputs."""
     tenant = make_tenant()
     before = tenant.run("config", "--format", "json")
     outputs = tenant.up()["outputs"]
 
     assert before.returncode == 2
     assert "lakewright up" in before.stderr
-    config = CatalogConfig.from_json(tenant.told("config", "--format", "json"))
+    config = CatalogConfig.from_json(tenant.output("config", "--format", "json"))
     assert config.model_dump(mode="json") == outputs["catalog_config"]
-    lines = tenant.told("config", "--format", "spark").splitlines()
+    lines = tenant.output("config", "--format", "spark").splitlines()
     assert dict(line.split(" ", 1) for line in lines) == config.spark_properties()
-    assert tenant.told("config", "--format", "pyiceberg").strip() == config.pyiceberg_yaml().strip()
-    script = tenant.told("config", "--format", "env") + '\necho "$PYICEBERG_CATALOG__EXECUTIONS__WAREHOUSE"'
+    assert tenant.output("config", "--format", "pyiceberg").strip() == config.pyiceberg_yaml().strip()
+    script = tenant.output("config", "--format", "env") + '\necho "$PYICEBERG_CATALOG__EXECUTIONS__WAREHOUSE"'
     echoed = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=True).stdout
     assert echoed.strip() == f"{tenant.name}/executions"
     assert tenant.run("config", "--format", "toml").returncode == 2
 
 
 def _run(tenant: Any, *words: str) -> subprocess.CompletedProcess[str]:
-    """A command that is not about the tenant's stack."""
+    """Run a command that is not about the tenant's stack."""
     command = [str(Path(sys.executable).with_name("lakewright")), *words]
     return subprocess.run(
         command, cwd=tenant.folder, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL

@@ -1,4 +1,4 @@
-"""What destroying a tenant does to its data: `protect` refuses, `retain` keeps, `purge` removes."""
+"""Destroying a tenant with data: `protect` refuses, `retain` keeps, `purge` removes."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from ...real_servers import RealServers
 pytestmark = pytest.mark.timeout(300)
 
 
-def with_a_table(make_tenant: Callable[..., Any], **warehouse: Any) -> Any:
-    """A tenant that was declared, with one table in it that has three rows."""
+def tenant_with_table(make_tenant: Callable[..., Any], **warehouse: Any) -> Any:
+    """Return a deployed tenant with one table that has three rows."""
     tenant = make_tenant(warehouses=[{"name": "executions", "namespaces": ["results"], **warehouse}])
     tenant.up()
     table = tenant.catalog("executions").create_table("results.flights", schema=pa.schema([("n", pa.int64())]))
@@ -22,8 +22,8 @@ def with_a_table(make_tenant: Callable[..., Any], **warehouse: Any) -> Any:
     return tenant
 
 
-def test_protect_refuses_before_anything_is_touched_and_names_the_tables(make_tenant: Callable[..., Any]) -> None:
-    tenant = with_a_table(make_tenant, deletion="protect")
+def test_protect_refuses_first_and_names_the_tables(make_tenant: Callable[..., Any]) -> None:
+    tenant = tenant_with_table(make_tenant, deletion="protect")
 
     done = tenant.run("destroy", "--yes", "--engine", "embedded")
 
@@ -35,8 +35,8 @@ def test_protect_refuses_before_anything_is_touched_and_names_the_tables(make_te
     assert tenant.catalog("executions").load_table("results.flights").scan().to_arrow().num_rows == 3
 
 
-def test_protect_counts_tables_that_can_still_be_brought_back(make_tenant: Callable[..., Any]) -> None:
-    tenant = with_a_table(make_tenant, deletion="protect", soft_delete_days=7)
+def test_protect_counts_soft_deleted_tables(make_tenant: Callable[..., Any]) -> None:
+    tenant = tenant_with_table(make_tenant, deletion="protect", soft_delete_days=7)
     tenant.catalog("executions").drop_table("results.flights")
 
     done = tenant.run("destroy", "--yes", "--engine", "embedded")
@@ -46,24 +46,24 @@ def test_protect_counts_tables_that_can_still_be_brought_back(make_tenant: Calla
 
 
 @pytest.mark.parametrize("soft_delete_days", [None, 7])
-def test_purge_leaves_nothing_in_the_catalog_and_nothing_in_s3(
+def test_purge_leaves_nothing_in_catalog_and_s3(
     make_tenant: Callable[..., Any],
     aws: Callable[..., Any],
     lakekeeper: Any,
     real: RealServers | None,
     soft_delete_days: int | None,
 ) -> None:
-    tenant = with_a_table(make_tenant, deletion="purge", soft_delete_days=soft_delete_days)
+    tenant = tenant_with_table(make_tenant, deletion="purge", soft_delete_days=soft_delete_days)
     second = tenant.catalog("executions").create_table("results.second", schema=pa.schema([("n", pa.int64())]))
     tenant.catalog("executions").drop_table("results.second")
-    # Whoever drops a table without purging it keeps its files, which no catalog knows any more.
+    # Dropping a table without a purge leaves files that no catalog knows.
     kept = None if soft_delete_days else second.location().partition(f"{tenant.bucket}/")[2]
 
     tenant.verb("destroy", "--yes")
 
     projects = lakekeeper.get("/management/v1/project-list").json()["projects"]
     assert tenant.name not in [project["project-id"] for project in projects]
-    if real:  # a bucket that the stack did not make stays
+    if real:  # The stack did not make this bucket, so it stays.
         objects = aws("s3").list_objects_v2(Bucket=tenant.bucket).get("Contents", [])
         mine = [one["Key"] for one in objects if tenant.name in one["Key"]]
         assert not [key for key in mine if not (kept and key.startswith(f"{kept}/"))]
@@ -74,7 +74,7 @@ def test_purge_leaves_nothing_in_the_catalog_and_nothing_in_s3(
 
 
 def test_retain_keeps_the_data_readable(make_tenant: Callable[..., Any]) -> None:
-    tenant = with_a_table(make_tenant, deletion="retain")
+    tenant = tenant_with_table(make_tenant, deletion="retain")
     catalog = tenant.catalog("executions")
 
     tenant.verb("destroy", "--yes")
@@ -84,8 +84,8 @@ def test_retain_keeps_the_data_readable(make_tenant: Callable[..., Any]) -> None
     assert "exists already, and this stack did not make it" in preview.stdout + preview.stderr
 
 
-def test_a_changed_deletion_counts_from_the_next_up_on(make_tenant: Callable[..., Any]) -> None:
-    tenant = with_a_table(make_tenant, deletion="protect")
+def test_changed_deletion_counts_after_the_next_up(make_tenant: Callable[..., Any]) -> None:
+    tenant = tenant_with_table(make_tenant, deletion="protect")
     tenant.spec["warehouses"][0]["deletion"] = "purge"
     tenant.write()
 
@@ -95,10 +95,10 @@ def test_a_changed_deletion_counts_from_the_next_up_on(make_tenant: Callable[...
 
 
 @pytest.mark.stand_in("looks into the bucket that the stack makes")
-def test_protect_of_a_tenant_without_tables_refuses_before_anything_is_touched(
+def test_protect_without_tables_refuses_because_of_files(
     make_tenant: Callable[..., Any], aws: Callable[..., Any]
 ) -> None:
-    """What is in a bucket is data as well, whoever put it there. `purge` removes what is under its warehouse."""
+    """Any file in a bucket is data. `purge` removes the files below its warehouse."""
     tenant = make_tenant(warehouses=[{"name": "executions", "namespaces": ["results"], "deletion": "protect"}])
     tenant.up()
     version = aws("s3").put_object(Bucket=tenant.bucket, Key="by-hand.csv", Body=b"n\n1\n")["VersionId"]
@@ -123,7 +123,7 @@ def test_protect_of_a_tenant_without_tables_refuses_before_anything_is_touched(
 
 
 @pytest.mark.stand_in("looks into the bucket that the stack makes")
-def test_protect_of_a_tenant_that_holds_nothing_destroys_it_whole(
+def test_protect_of_an_empty_tenant_destroys_everything(
     make_tenant: Callable[..., Any], aws: Callable[..., Any], lakekeeper: Any
 ) -> None:
     """Old versions of the objects with which Lakekeeper validates a storage profile are not data."""

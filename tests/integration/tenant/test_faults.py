@@ -1,4 +1,4 @@
-"""A Lakekeeper or S3 that is slow or refuses in the middle of an `up`: one sentence says so, and the next goes on."""
+"""A slow or refusing Lakekeeper or S3 during an `up`: one sentence reports it, and the next `up` continues."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.timeout(300)
 
 SLOW_ANSWER = {"LAKEWRIGHT_ANSWER_WITHIN": "5"}
 SLOW_STORAGE = {"LAKEWRIGHT_VALIDATION_WITHIN": "5"}
-"""Seconds: short, and yet enough for what is not slow."""
+"""Seconds: a short timeout that is still enough for what is not slow."""
 
 COMPLETE = {"Bucket", "Role", "Project", "Warehouse", "Namespace", "DeletionGuard"}
 
@@ -36,7 +36,7 @@ FULL = bool(os.environ.get("LAKEWRIGHT_FULL"))
 
 @dataclass(frozen=True)
 class Case:
-    """Which requests go wrong, how, what is said of it, and what is in the state by then."""
+    """The requests that fail, how they fail, the expected message, and the expected state after the failure."""
 
     server: str
     line: str
@@ -89,10 +89,10 @@ CASES = {
 
 
 @pytest.fixture
-def way_to() -> Iterator[Callable[[str], FaultyProxy]]:
-    """`way_to(target)`: a proxy in front of a server."""
-    with ExitStack() as open_ways:
-        yield lambda target: open_ways.enter_context(faulty_proxy.way_to(target))
+def proxy_to() -> Iterator[Callable[[str], FaultyProxy]]:
+    """A function that starts a proxy in front of a server: `proxy_to(target)`."""
+    with ExitStack() as stack:
+        yield lambda target: stack.enter_context(faulty_proxy.proxy_to(target))
 
 
 def environment(tenant: Tenant, server: str, text: str) -> None:
@@ -100,14 +100,14 @@ def environment(tenant: Tenant, server: str, text: str) -> None:
     file.write_text(f"sandbox: {tenant.sandbox.dir}\n{server}: {{{text}}}\n")
 
 
-def held(tenant: Tenant) -> set[str]:
-    """The kinds of resources in the stack's state."""
-    state = json.loads(tenant.told("stack", "export"))
+def recorded_kinds(tenant: Tenant) -> set[str]:
+    """Return the kinds of resources in the stack's state."""
+    state = json.loads(tenant.output("stack", "export"))
     return {one["type"].rsplit(":", 1)[-1] for one in state["deployment"].get("resources") or []}
 
 
 def failed_up(tenant: Tenant) -> str:
-    """What an `up` says that fails, without ado."""
+    """Return the message of an `up` that fails, without the surrounding output."""
     done = tenant.run("up", "--yes", "--engine", "embedded")
     said = done.stdout + done.stderr
     assert done.returncode == 1, said
@@ -119,11 +119,11 @@ SHORT = ("Lakekeeper is slow with a namespace", "S3 is slow with the bucket")
 
 
 @pytest.mark.parametrize("case", [pytest.param(CASES[name], id=name) for name in (CASES if FULL else SHORT)])
-def test_what_fails_half_way_is_told_and_the_next_up_goes_on(
-    make_tenant: MakeTenant, way_to: Callable[[str], FaultyProxy], case: Case
+def test_failed_up_is_reported_and_the_next_one_continues(
+    make_tenant: MakeTenant, proxy_to: Callable[[str], FaultyProxy], case: Case
 ) -> None:
     tenant = make_tenant()
-    proxy = way_to(tenant.sandbox.aws.endpoint if case.server == "aws" else tenant.sandbox.lakekeeper.endpoint)
+    proxy = proxy_to(tenant.sandbox.aws.endpoint if case.server == "aws" else tenant.sandbox.lakekeeper.endpoint)
     environment(tenant, case.server, f"endpoint: '{proxy.endpoint}'")
     names = {
         "endpoint": proxy.endpoint,
@@ -138,14 +138,14 @@ def test_what_fails_half_way_is_told_and_the_next_up_goes_on(
     tenant.environ = {}
     assert case.says.format(**names) in said
     assert fault.hits
-    made = held(tenant)
+    made = recorded_kinds(tenant)
     assert case.made <= made
     assert "DeletionGuard" not in made
     assert tenant.up()["changes"].get("same"), "what was made is made no second time"
-    assert held(tenant) >= COMPLETE
+    assert recorded_kinds(tenant) >= COMPLETE
 
 
-def test_keys_that_may_do_nothing_are_told_and_the_next_up_goes_on_when_they_may(
+def test_keys_without_rights_are_reported_until_they_have_them(
     make_tenant: MakeTenant, aws: Callable[..., Any], tmp_path: Path
 ) -> None:
     tenant = make_tenant()
@@ -160,24 +160,24 @@ def test_keys_that_may_do_nothing_are_told_and_the_next_up_goes_on_when_they_may
     said = failed_up(tenant)
 
     assert f"the bucket {tenant.bucket}: AWS at {tenant.sandbox.aws.endpoint} answered AccessDenied" in said
-    assert "Project" in held(tenant)
+    assert "Project" in recorded_kinds(tenant)
     everything = {"Version": "2012-10-17", "Statement": {"Effect": "Allow", "Action": "*", "Resource": "*"}}
     aws("iam").put_user_policy(UserName=tenant.name, PolicyName="all", PolicyDocument=json.dumps(everything))
     assert tenant.up()["changes"].get("same")
-    assert held(tenant) >= COMPLETE
+    assert recorded_kinds(tenant) >= COMPLETE
 
 
-def test_a_destroy_after_half_an_up_loses_no_data(
-    make_tenant: MakeTenant, aws: Callable[..., Any], way_to: Callable[[str], FaultyProxy]
+def test_destroy_after_half_an_up_loses_no_data(
+    make_tenant: MakeTenant, aws: Callable[..., Any], proxy_to: Callable[[str], FaultyProxy]
 ) -> None:
-    """There is no guard yet; the bucket refuses by itself, keeps its settings, and the next `up` makes all of it."""
+    """There is no guard yet. The bucket itself refuses and keeps its settings, and the next `up` completes it."""
     tenant = make_tenant(warehouses=[{"name": "executions", "namespaces": ["results"], "deletion": "protect"}])
-    proxy = way_to(tenant.sandbox.lakekeeper.endpoint)
+    proxy = proxy_to(tenant.sandbox.lakekeeper.endpoint)
     environment(tenant, "lakekeeper", f"endpoint: '{proxy.endpoint}'")
     with proxy.faulty("POST /catalog/v1/", 403, NOT_ALLOWED):
         said = failed_up(tenant)
     assert f"/namespaces at {proxy.endpoint} answered 403 NamespaceActionForbidden: not you" in said
-    assert "Warehouse" in held(tenant)
+    assert "Warehouse" in recorded_kinds(tenant)
     aws("s3").put_object(Bucket=tenant.bucket, Key="by-hand.csv", Body=b"n\n1\n")
 
     done = tenant.run("destroy", "--yes", "--engine", "embedded")
@@ -189,5 +189,5 @@ def test_a_destroy_after_half_an_up_loses_no_data(
     assert aws("s3").get_bucket_versioning(Bucket=tenant.bucket)["Status"] == "Enabled"
     assert aws("s3").get_public_access_block(Bucket=tenant.bucket)
     tenant.up()
-    assert held(tenant) >= COMPLETE
+    assert recorded_kinds(tenant) >= COMPLETE
     assert aws("s3").get_object(Bucket=tenant.bucket, Key="by-hand.csv")["Body"].read() == b"n\n1\n"

@@ -1,4 +1,4 @@
-"""The repository as a new user gets it: cloned, set up, and driven by plain `pulumi` commands."""
+"""The repository as a new user gets it: cloned, set up, and used with plain `pulumi` commands."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ Pulumi = Callable[..., str]
 
 
 @pytest.fixture
-def pulumi(tmp_path: Path, sandbox: Sandbox, attached: dict[str, str]) -> Pulumi:
+def pulumi(tmp_path: Path, sandbox: Sandbox, attached_providers: dict[str, str]) -> Pulumi:
     """Return a function that runs the Pulumi CLI in a fresh clone and returns its output."""
     clone = tmp_path / "clone"
     subprocess.run(["git", "clone", "--quiet", REPOSITORY, clone], check=True)
     # `make setup` would install the same packages into `.venv` once more.
     (clone / ".venv").symlink_to(sys.prefix)
-    env = os.environ | attached
+    env = os.environ | attached_providers
     env |= {
         "LAKEWRIGHT_SANDBOX": str(sandbox.dir),
         "PULUMI_BACKEND_URL": tmp_path.as_uri(),

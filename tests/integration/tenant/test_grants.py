@@ -1,4 +1,4 @@
-"""A tenant's grants, and whose its upkeep is, on a server that has all that: given, watched, gone with the tenant."""
+"""A tenant's grants and the owner of its maintenance, on a server that enforces grants."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ MAINTENANCE = {
 
 
 class TokensAsNames:
-    """Takes a bearer token for the user's name: that tokens are checked is the question of other tests."""
+    """Takes a bearer token for the user's name. Other tests cover the checking of tokens."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -49,7 +49,7 @@ class TokensAsNames:
 
 @pytest.fixture
 def openfga(sandbox: Sandbox, tmp_path: Path) -> Iterator[httpx.Client]:
-    """Its operator's client to a server that enforces grants, on the sandbox's storage."""
+    """The operator's client of a server that enforces grants, on the sandbox's storage."""
     settings = Settings(
         database=f"sqlite:///{tmp_path / 'lakekeeper.db'}",
         aws_endpoint=sandbox.aws.endpoint,
@@ -66,7 +66,9 @@ def openfga(sandbox: Sandbox, tmp_path: Path) -> Iterator[httpx.Client]:
             yield client
 
 
-def test_grants_live_with_their_tenant(make_tenant: Any, openfga: httpx.Client, sandbox: Sandbox) -> None:
+def test_grants_are_deployed_and_destroyed_with_the_tenant(
+    make_tenant: Any, openfga: httpx.Client, sandbox: Sandbox
+) -> None:
     tables = [{"name": "executions.results.runs", "columns": [{"name": "id", "type": "long"}]}]
     owned = {"name": "executions", "namespaces": ["results"], "deletion": "purge", "owner": "user:oidc~ann"}
     tenant = make_tenant(grants=GRANTS, tables=tables, warehouses=[owned], maintenance=MAINTENANCE)
@@ -98,7 +100,7 @@ def test_grants_live_with_their_tenant(make_tenant: Any, openfga: httpx.Client, 
         with pytest.raises(WarehouseRefusedError, match="who has no grant to write there"):
             warehouse_of_run(jobs_know, submitter, "executions")
 
-    # Whose the snapshots are is told to both: to the server, and to jobs.
+    # Both the server and the jobs get the owner of snapshots.
     queues = f"/management/v1/warehouse/{made['outputs']['warehouse_ids']['executions']}/task-queue"
     expiry, orphans = (openfga.get(f"{queues}/{name}/config").json() for name in QUEUES)
     assert expiry["queue-config"]["enable-expire-snapshots"] is True

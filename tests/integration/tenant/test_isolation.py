@@ -1,4 +1,4 @@
-"""Two tenants in one sandbox: what one is given opens nothing of the other's."""
+"""Two tenants in one sandbox: credentials of one give no access to the other."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ class Place:
     key: str
 
 
-def place_of(tenant: Any, warehouse: str, table: str) -> Place:
-    """Make a table with a row, and say where it lies."""
+def location_of_table(tenant: Any, warehouse: str, table: str) -> Place:
+    """Make a table with a row, and return its location."""
     made = tenant.catalog(warehouse).create_table(f"results.{table}", schema=pa.schema([("n", pa.int64())]))
     made.append(pa.table({"n": [1]}))
     bucket, _, directory = made.location().removeprefix("s3://").partition("/")
     return Place(bucket, directory, made.metadata_location.removeprefix(f"s3://{bucket}/"))
 
 
-def vended(tenant: Any, warehouse: str, table: str) -> dict[str, str]:
-    """The keys that loading the table answers with, as any client of the catalog gets them."""
+def vended_keys(tenant: Any, warehouse: str, table: str) -> dict[str, str]:
+    """Return the keys in the response to a table load, as any client of the catalog gets them."""
     config = tenant.catalog_config().warehouse(warehouse)
     answer = httpx.get(
         f"{tenant.sandbox.lakekeeper.catalog_uri}/v1/{config.id}/namespaces/results/tables/{table}",
@@ -56,7 +56,7 @@ def vended(tenant: Any, warehouse: str, table: str) -> dict[str, str]:
 
 
 def calls(s3: Any, own: Place, at: Place) -> Iterator[tuple[str, Callable[[], Any]]]:
-    """Every kind of call on objects and listings at a place; copies start at the caller's own place."""
+    """Return every kind of call on objects and listings at a location. Copies start at the caller's own location."""
     target = {"Bucket": at.bucket, "Key": at.key}
     new = {"Bucket": at.bucket, "Key": f"{at.directory}/data/stolen"}
     yield "GetObject", lambda: s3.get_object(**target)
@@ -96,7 +96,7 @@ def deleted_objects(s3: Any, at: Place) -> None:
 
 
 def allowed(s3: Any, own: Place, at: Place) -> list[str]:
-    """The calls that were not denied. Any other refusal counts as allowed: it came from behind the check."""
+    """Return the calls that were not denied. Any other error counts as allowed: it comes after the access check."""
     passed: list[str] = []
     for name, call in calls(s3, own, at):
         try:
@@ -108,19 +108,17 @@ def allowed(s3: Any, own: Place, at: Place) -> list[str]:
     return passed
 
 
-def test_vended_keys_open_their_table_and_nothing_else(
-    make_tenant: Callable[..., Any], aws: Callable[..., Any]
-) -> None:
+def test_vended_keys_give_access_to_their_table_only(make_tenant: Callable[..., Any], aws: Callable[..., Any]) -> None:
     a, b = make_tenant(warehouses=WAREHOUSES), make_tenant(warehouses=WAREHOUSES)
     a.up()
     b.up()
-    own = place_of(a, "one", "mine")
+    own = location_of_table(a, "one", "mine")
     forbidden = {
-        "the other tenant's table": place_of(b, "one", "theirs"),
-        "another table of the same warehouse": place_of(a, "one", "other"),
-        "another warehouse on the same bucket": place_of(a, "two", "elsewhere"),
+        "the other tenant's table": location_of_table(b, "one", "theirs"),
+        "another table of the same warehouse": location_of_table(a, "one", "other"),
+        "another warehouse on the same bucket": location_of_table(a, "two", "elsewhere"),
     }
-    s3 = aws("s3", vended(a, "one", "mine"))
+    s3 = aws("s3", vended_keys(a, "one", "mine"))
 
     for what, place in forbidden.items():
         assert allowed(s3, own, place) == [], what
@@ -136,7 +134,7 @@ def test_vended_keys_open_their_table_and_nothing_else(
 
 
 def external_id(tenant: Any, warehouse: str, monkeypatch: pytest.MonkeyPatch) -> str:
-    """The external id, out of the stack's state with its passphrase."""
+    """Return the external id from the stack's state, decrypted with its passphrase."""
     monkeypatch.setenv("PULUMI_CONFIG_PASSPHRASE", "correct horse battery staple")
     monkeypatch.setenv("PULUMI_BACKEND_URL", (tenant.folder / "state").as_uri())
     project = PulumiProject.load(tenant.folder)
@@ -150,13 +148,18 @@ def external_id(tenant: Any, warehouse: str, monkeypatch: pytest.MonkeyPatch) ->
 
 
 @pytest.mark.stand_in("makes roles in IAM")
-def test_a_role_reaches_its_own_prefix_alone_and_only_with_its_external_id(
+def test_role_gives_access_to_its_prefix_with_external_id(
     make_tenant: Callable[..., Any], aws: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """The role cannot be assumed without the external id, and reaches its own prefix only."""
     a, b = make_tenant(warehouses=WAREHOUSES), make_tenant(warehouses=WAREHOUSES)
     role = a.up()["outputs"]["role_arns"]["one"]
     b.up()
-    own, theirs, beside = place_of(a, "one", "mine"), place_of(b, "one", "theirs"), place_of(a, "two", "elsewhere")
+    own, theirs, beside = (
+        location_of_table(a, "one", "mine"),
+        location_of_table(b, "one", "theirs"),
+        location_of_table(a, "two", "elsewhere"),
+    )
     secret = external_id(a, "one", monkeypatch)
     others = external_id(b, "one", monkeypatch)
     catalog = aws("sts", load(a.sandbox.credentials_file)["lakekeeper"])
@@ -166,7 +169,9 @@ def test_a_role_reaches_its_own_prefix_alone_and_only_with_its_external_id(
         with pytest.raises(ClientError, match="AccessDenied"):
             catalog.assume_role(**session, **attempt)
     with pytest.raises(ClientError, match="AccessDenied"):
-        aws("sts").assume_role(**session, ExternalId=secret)  # the id alone is not enough: it takes the catalog
+        aws("sts").assume_role(
+            **session, ExternalId=secret
+        )  # The external id alone is not enough: only the catalog may assume the role.
 
     keys = catalog.assume_role(**session, ExternalId=secret)["Credentials"]
     s3 = aws(

@@ -1,4 +1,4 @@
-"""What a bucket and its key hold stays as long as the spec's words for it say, however the spec changes."""
+"""A bucket's data and its key stay as long as the spec's `deletion` says, through all changes of the spec."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PURGED = {"name": "purged", "namespaces": ["results"], "deletion": "purge"}
 
 
 def fill(tenant: Any, warehouse: str) -> Any:
-    """A table with three rows in a warehouse; the catalog to read it with."""
+    """Make a table with three rows in a warehouse; return the catalog that reads it."""
     catalog = tenant.catalog(warehouse)
     catalog.create_table("results.flights", schema=ROWS.schema).append(ROWS)
     return catalog
@@ -30,7 +30,7 @@ def read(catalog: Any) -> list[int]:
 
 
 def keys(aws: Callable[..., Any], bucket: str, prefix: str = "") -> list[str]:
-    """Keys of all versions and delete markers."""
+    """Return the keys of all versions and delete markers."""
     page = aws("s3").list_object_versions(Bucket=bucket, Prefix=prefix)
     return [one["Key"] for one in [*page.get("Versions", []), *page.get("DeleteMarkers", [])]]
 
@@ -44,7 +44,7 @@ def declare(tenant: Any, *warehouses: dict[str, Any]) -> None:
     tenant.write()
 
 
-def test_retained_data_outlives_its_place_in_the_spec(
+def test_retained_data_outlives_its_storage_in_the_spec(
     make_tenant: Callable[..., Any], aws: Callable[..., Any], lakekeeper: Any, real: RealServers | None
 ) -> None:
     tenant = make_tenant(warehouses=[KEPT, PURGED])
@@ -58,7 +58,7 @@ def test_retained_data_outlives_its_place_in_the_spec(
 
     assert read(catalog) == [1, 2, 3]
     assert keys(aws, tenant.bucket, f"{tenant.name}/purged/") == []
-    if not real:  # settings of AWS buckets, which other stores lack
+    if not real:  # Settings of AWS buckets, which other stores lack.
         assert aws("s3").get_public_access_block(Bucket=tenant.bucket)
     projects = lakekeeper.get("/management/v1/project-list").json()["projects"]
     assert tenant.name in [project["project-id"] for project in projects]
@@ -67,7 +67,7 @@ def test_retained_data_outlives_its_place_in_the_spec(
 def test_retained_data_outlives_a_return_without_adopt(
     make_tenant: Callable[..., Any], aws: Callable[..., Any]
 ) -> None:
-    """The warehouse joins the spec again, is refused since it exists, and leaves again."""
+    """The warehouse returns to the spec, is refused since it exists, and leaves again."""
     tenant = make_tenant(warehouses=[KEPT, PURGED])
     tenant.up()
     catalog = fill(tenant, "kept")
@@ -86,10 +86,10 @@ def test_retained_data_outlives_a_return_without_adopt(
     assert tenant.bucket in buckets(aws)
 
 
-def test_retained_warehouse_is_taken_back_and_purged(
+def test_retained_warehouse_is_adopted_and_purged(
     make_tenant: Callable[..., Any], aws: Callable[..., Any], lakekeeper: Any
 ) -> None:
-    """Its own `deletion` counts again once it was taken over: nothing is left of the tenant."""
+    """Its own `deletion` counts again once it was adopted: nothing is left of the tenant."""
     tenant = make_tenant(warehouses=[KEPT, PURGED])
     tenant.up()
     fill(tenant, "kept")
@@ -111,9 +111,7 @@ def test_retained_warehouse_is_taken_back_and_purged(
     assert tenant.name not in [project["project-id"] for project in projects]
 
 
-def test_a_purged_warehouse_leaves_no_old_version_behind(
-    make_tenant: Callable[..., Any], aws: Callable[..., Any]
-) -> None:
+def test_purged_warehouse_leaves_no_old_version(make_tenant: Callable[..., Any], aws: Callable[..., Any]) -> None:
     tenant = make_tenant(warehouses=[KEPT, PURGED])
     tenant.up()
     catalog = fill(tenant, "kept")
@@ -127,10 +125,10 @@ def test_a_purged_warehouse_leaves_no_old_version_behind(
 
 
 @pytest.mark.stand_in("looks into the bucket that the stack makes")
-def test_destroy_refuses_what_no_purged_warehouse_holds(
+def test_destroy_refuses_data_outside_purged_warehouses(
     make_tenant: Callable[..., Any], aws: Callable[..., Any]
 ) -> None:
-    """Such as files of a warehouse that was protected once, of which the state knows nothing."""
+    """Such as files of a warehouse that was protected once, which the state does not have."""
     tenant = make_tenant(warehouses=[PURGED])
     tenant.up()
     catalog = fill(tenant, "purged")
@@ -156,15 +154,15 @@ def encrypt(tenant: Any, kms: str) -> None:
 
 
 def key_state(aws: Callable[..., Any], bucket: str) -> str:
-    """Return the state of the key that was made for a bucket; there is one, ever."""
+    """Return the state of the only key that was ever made for a bucket."""
     kms = aws("kms")
     described = [kms.describe_key(KeyId=one["KeyId"])["KeyMetadata"] for one in kms.list_keys()["Keys"]]
     (state,) = [one["KeyState"] for one in described if one["Description"] == f"Encrypts bucket {bucket}"]
     return state
 
 
-def test_an_own_key_stays_as_long_as_objects_need_it(make_tenant: Callable[..., Any], aws: Callable[..., Any]) -> None:
-    """Also old versions of the catalog's probes, which are all that is there once the table's files are gone."""
+def test_own_key_stays_while_objects_need_it(make_tenant: Callable[..., Any], aws: Callable[..., Any]) -> None:
+    """Old versions of the catalog's probe objects count, which remain after the table's files are gone."""
     tenant = make_tenant(warehouses=[PURGED | {"deletion": "protect"}])
     encrypt(tenant, "own")
     tenant.up()
@@ -188,7 +186,7 @@ def test_an_own_key_stays_as_long_as_objects_need_it(make_tenant: Callable[..., 
     assert key_state(aws, tenant.bucket) == "PendingDeletion"
 
 
-def test_a_key_goes_with_its_bucket_and_stays_with_retained_data(
+def test_key_goes_with_its_bucket_and_stays_with_its_data(
     make_tenant: Callable[..., Any], aws: Callable[..., Any]
 ) -> None:
     purged = make_tenant(warehouses=[PURGED])
@@ -211,7 +209,9 @@ def test_a_key_goes_with_its_bucket_and_stays_with_retained_data(
     assert read(catalog) == [1, 2, 3]
 
 
-def test_another_bucket_does_not_end_the_earlier_key(make_tenant: Callable[..., Any], aws: Callable[..., Any]) -> None:
+def test_another_bucket_does_not_delete_the_earlier_key(
+    make_tenant: Callable[..., Any], aws: Callable[..., Any]
+) -> None:
     """The storage's first bucket holds retained data, and `destroy` removes the second one."""
     tenant = make_tenant(warehouses=[KEPT, PURGED])
     encrypt(tenant, "own")
@@ -233,8 +233,8 @@ def test_another_bucket_does_not_end_the_earlier_key(make_tenant: Callable[..., 
 
 
 def as_earlier_version(tenant: Any) -> None:
-    """Make the state what an earlier version left: the key under the bucket's name alone, and no record."""
-    exported = json.loads(tenant.told("stack", "export"))
+    """Rewrite the state as an earlier version left it: the key under the bucket's name alone, and no record."""
+    exported = json.loads(tenant.output("stack", "export"))
     text = json.dumps(exported["deployment"]["resources"])
     resources = json.loads(text.replace(f"::{tenant.name}-main-{tenant.bucket}", f"::{tenant.name}-main"))
     new = ("TenantRecord", "BucketRemoval", "KeyRemoval")
@@ -249,7 +249,7 @@ def as_earlier_version(tenant: Any) -> None:
     exported["deployment"]["resources"] = kept
     file = tenant.folder / "earlier.json"
     file.write_text(json.dumps(exported))
-    tenant.told("stack", "import", "--file", str(file))
+    tenant.output("stack", "import", "--file", str(file))
 
 
 def test_first_up_after_the_upgrade_keeps_the_key(make_tenant: Callable[..., Any], aws: Callable[..., Any]) -> None:
@@ -270,8 +270,10 @@ def test_first_up_after_the_upgrade_keeps_the_key(make_tenant: Callable[..., Any
     assert read(catalog) == [1, 2, 3]
 
 
-def test_key_of_an_earlier_version_is_taken_over(make_tenant: Callable[..., Any], aws: Callable[..., Any]) -> None:
-    """Its resource has another name since each bucket has a key of its own; `aliases` say so."""
+def test_key_of_an_earlier_version_is_renamed_in_the_state(
+    make_tenant: Callable[..., Any], aws: Callable[..., Any]
+) -> None:
+    """Its resource has another name since each bucket has its own key; `aliases` link the names."""
     tenant = make_tenant(warehouses=[PURGED])
     encrypt(tenant, "own")
     tenant.up()

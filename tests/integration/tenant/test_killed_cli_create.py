@@ -1,4 +1,4 @@
-"""A killed `up` on the Pulumi CLI: `lakewright up` recognises what it created by the pending operation in the state."""
+"""A killed `up` on the Pulumi CLI: `lakewright up` finds what it created by the pending operation in the state."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ CREATE = "POST /management/v1/warehouse "
 
 
 @pytest.fixture
-def tenant(make_tenant: MakeTenant, attached: dict[str, str]) -> Tenant:
+def tenant(make_tenant: MakeTenant, attached_providers: dict[str, str]) -> Tenant:
     tenant = make_tenant()
-    tenant.environ = attached
+    tenant.environ = attached_providers
     return tenant
 
 
 @pytest.fixture
 def proxy(tenant: Tenant) -> Iterator[FaultyProxy]:
-    """A way to Lakekeeper that can hold an answer back."""
-    with faulty_proxy.way_to(tenant.sandbox.lakekeeper.endpoint) as proxy:
+    """A proxy to Lakekeeper that can hold a response."""
+    with faulty_proxy.proxy_to(tenant.sandbox.lakekeeper.endpoint) as proxy:
         (tenant.folder / "environments" / "sandbox.yaml").write_text(
             f"sandbox: {tenant.sandbox.dir}\nlakekeeper: {{endpoint: '{proxy.endpoint}'}}\n"
         )
@@ -45,7 +45,7 @@ def environ(tenant: Tenant) -> dict[str, str]:
 
 
 def kill_during_create(tenant: Tenant, proxy: FaultyProxy) -> None:
-    """Kill `up` with all its processes after the server made the warehouse and before anybody was told."""
+    """Kill `up` with all its processes after the server made the warehouse and before the engine got the response."""
     with proxy.faulty(CREATE, applied=True) as fault:
         words = [LAKEWRIGHT, "up", "--yes", "--engine", "pulumi", "--stack", tenant.name]
         log = (tenant.folder / "killed.log").open("w")
@@ -53,14 +53,14 @@ def kill_during_create(tenant: Tenant, proxy: FaultyProxy) -> None:
         while not fault.hits:
             assert up.poll() is None, (tenant.folder / "killed.log").read_text()
             time.sleep(0.05)
-        for pid in family(up.pid):
+        for pid in process_tree(up.pid):
             os.kill(pid, signal.SIGKILL)
         up.wait()
         log.close()
 
 
-def family(pid: int) -> list[int]:
-    """A process and its descendants, parents first."""
+def process_tree(pid: int) -> list[int]:
+    """Return a process and its descendants, parents first."""
     parents: dict[int, list[int]] = {}
     for stat in Path("/proc").glob("[0-9]*/stat"):
         try:
@@ -75,14 +75,14 @@ def family(pid: int) -> list[int]:
 
 
 def pending(tenant: Tenant) -> list[str]:
-    deployment: dict[str, Any] = json.loads(tenant.told("stack", "export"))["deployment"]
+    deployment: dict[str, Any] = json.loads(tenant.output("stack", "export"))["deployment"]
     operations = deployment.get("pending_operations") or []
     return [one["resource"]["type"].rpartition(":")[2] for one in operations if one["type"] == "creating"]
 
 
 def test_killed_create_is_recovered_on_the_cli(tenant: Tenant, proxy: FaultyProxy) -> None:
     kill_during_create(tenant, proxy)
-    tenant.told("stack", "cancel", "--yes")
+    tenant.output("stack", "cancel", "--yes")
     assert "Warehouse" in pending(tenant)
 
     plain = subprocess.run(
@@ -99,9 +99,9 @@ def test_killed_create_is_recovered_on_the_cli(tenant: Tenant, proxy: FaultyProx
     assert "`adopt=True`" in said
     assert "run `lakewright up`" in said
 
-    tenant.told("up", "--yes", "--engine", "pulumi")
+    tenant.output("up", "--yes", "--engine", "pulumi")
 
     assert pending(tenant) == [], "it must not let the stack take over what another one makes later"
-    tenant.told("preview", "--refresh", "--expect-no-changes", "--engine", "pulumi")
+    tenant.output("preview", "--refresh", "--expect-no-changes", "--engine", "pulumi")
     tenant.verb("preview", "--refresh", "--expect-no-changes")
     tenant.verb("destroy", "--yes")

@@ -1,4 +1,4 @@
-"""`kill -9` of `up` at each of its calls to a provider: the next `up` finishes, and nothing is there twice."""
+"""`kill -9` of `up` at each of its provider calls: the next `up` finishes, and nothing exists twice."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from .conftest import PASSPHRASE, MakeTenant, Tenant
 
 DRIVER = Path(__file__).with_name("killed_cli.py")
 MOST_CALLS = 60
-"""A bound for the walk, far above what the tenant below needs."""
+"""A bound for the number of runs, far above what the tenant below needs."""
 
 
 def _up_killed_once_more(tenant: Tenant, moment: str, parallel: int) -> subprocess.CompletedProcess[str]:
-    """Killed at the first call at which no run before it was."""
+    """Kill `up` at the first provider call at which no earlier run was killed."""
     log = tenant.folder / "calls.log"
     up = ("up", "--stack", tenant.name, "--engine", "embedded", "--yes", "--parallel", str(parallel))
     state = {"PULUMI_BACKEND_URL": (tenant.folder / "state").as_uri(), "PULUMI_CONFIG_PASSPHRASE": PASSPHRASE}
@@ -36,11 +36,14 @@ def _up_killed_once_more(tenant: Tenant, moment: str, parallel: int) -> subproce
 
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize(("moment", "parallel"), [("after", 1), ("before", 16)])
-def test_an_up_that_is_killed_at_every_call_still_comes_to_its_end(
+def test_up_killed_at_every_call_finishes_in_the_end(
     make_tenant: MakeTenant, moment: str, parallel: int, aws: Callable[..., Any], lakekeeper: httpx.Client
 ) -> None:
-    """A call that took effect and was killed before it could say so must be found done by the next `up`, or be made
-    again without a second object; a call that was killed before it left is made by the next."""
+    """No object is made twice.
+
+    The next `up` must find what a call did before the kill, or repeat the call without making a second object. It makes
+    the calls that were killed before they were sent.
+    """
     unit = {"name": "notebook", "runtime": "spark", "size": {"cpu": "1", "memory": "1Gi"}, "warehouse": "executions"}
     tenant = make_tenant(computing_units=[unit])
 
@@ -63,8 +66,8 @@ def test_an_up_that_is_killed_at_every_call_still_comes_to_its_end(
 
 
 @pytest.mark.timeout(600)
-def test_bucket_of_a_killed_up_goes_with_destroy(make_tenant: MakeTenant, aws: Callable[..., Any]) -> None:
-    """Killed before the call after the one that made it: its `BucketRemoval` is not there yet."""
+def test_bucket_of_a_killed_up_is_removed_by_destroy(make_tenant: MakeTenant, aws: Callable[..., Any]) -> None:
+    """The kill comes before the call after the bucket's creation: its `BucketRemoval` does not exist yet."""
     tenant = make_tenant()
 
     def has_bucket() -> bool:
@@ -72,7 +75,7 @@ def test_bucket_of_a_killed_up_goes_with_destroy(make_tenant: MakeTenant, aws: C
 
     while not has_bucket():
         assert _up_killed_once_more(tenant, "before", 1).returncode < 0
-    assert "BucketRemoval" not in tenant.told("stack", "export")
+    assert "BucketRemoval" not in tenant.output("stack", "export")
 
     tenant.verb("destroy", "--yes")
 

@@ -1,4 +1,4 @@
-"""A tenant's life on the embedded engine: declared, unchanged, drifted, healed, purged."""
+"""A tenant on the embedded engine: deployed, unchanged, drifted, restored, purged."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ UNITS = [
 ]
 
 
-def changed(result: dict[str, Any]) -> set[tuple[str, str, str]]:
-    """Of a run's result, what it would change: operation, kind and name."""
+def changes_of(result: dict[str, Any]) -> set[tuple[str, str, str]]:
+    """Return the changes in a run's result: operation, kind and name."""
     return {
         (step["op"], step["type"].rsplit(":", 1)[-1], step["name"])
         for step in result["steps"]
@@ -29,9 +29,7 @@ def changed(result: dict[str, Any]) -> set[tuple[str, str, str]]:
     }
 
 
-def test_a_tenant_is_declared_used_and_found_unchanged(
-    make_tenant: Callable[..., Any], aws: Callable[..., Any]
-) -> None:
+def test_tenant_is_deployed_used_and_unchanged(make_tenant: Callable[..., Any], aws: Callable[..., Any]) -> None:
     tenant = make_tenant(computing_units=UNITS)
 
     outputs = tenant.up()["outputs"]
@@ -46,11 +44,11 @@ def test_a_tenant_is_declared_used_and_found_unchanged(
     listed = aws("s3").list_objects_v2(Bucket=tenant.bucket, Prefix=tenant.name)["Contents"]
     assert {entry["Key"].split("/")[0] for entry in listed} == {tenant.name}
 
-    assert changed(tenant.up()) == set()
-    assert changed(tenant.verb("preview", "--refresh", "--expect-no-changes")) == set()
+    assert changes_of(tenant.up()) == set()
+    assert changes_of(tenant.verb("preview", "--refresh", "--expect-no-changes")) == set()
 
 
-def test_the_bucket_is_private_versioned_encrypted_and_tidied(
+def test_bucket_is_private_versioned_encrypted_and_tidied(
     make_tenant: Callable[..., Any], aws: Callable[..., Any]
 ) -> None:
     tenant = make_tenant()
@@ -70,7 +68,7 @@ def test_the_bucket_is_private_versioned_encrypted_and_tidied(
     assert rules["old-versions"]["NoncurrentVersionExpiration"]["NoncurrentDays"] == 9
 
 
-def test_drift_is_named_exactly_and_healed(make_tenant: Callable[..., Any], lakekeeper: Any) -> None:
+def test_drift_is_reported_exactly_and_restored(make_tenant: Callable[..., Any], lakekeeper: Any) -> None:
     tenant = make_tenant(
         warehouses=[
             {"name": "executions", "namespaces": ["results", "logs"], "soft_delete_days": 7, "deletion": "purge"}
@@ -83,7 +81,7 @@ def test_drift_is_named_exactly_and_healed(make_tenant: Callable[..., Any], lake
 
     preview = tenant.verb("preview", "--refresh")
 
-    assert changed(preview) == {
+    assert changes_of(preview) == {
         ("update", "Warehouse", f"{tenant.name}-executions"),
         ("create", "Namespace", f"{tenant.name}-executions-logs"),
     }
@@ -91,10 +89,10 @@ def test_drift_is_named_exactly_and_healed(make_tenant: Callable[..., Any], lake
     assert drifted["keys"] == ["delete_profile"]
     assert tenant.run("preview", "--refresh", "--expect-no-changes", "--engine", "embedded").returncode == 7
     tenant.up("--refresh")
-    assert changed(tenant.verb("preview", "--refresh", "--expect-no-changes")) == set()
+    assert changes_of(tenant.verb("preview", "--refresh", "--expect-no-changes")) == set()
 
 
-def test_units_are_rendered_each_with_what_it_may_use(make_tenant: Callable[..., Any]) -> None:
+def test_each_unit_is_rendered_with_its_own_access(make_tenant: Callable[..., Any]) -> None:
     tenant = make_tenant(computing_units=UNITS, maintenance={"schedule": "0 2 * * *", "jobs": ["statistics"]})
     if tenant.real and tenant.real.kubeconfig:
         leave_out("reads manifests, which are written where there is no cluster")
@@ -131,7 +129,7 @@ def test_units_are_rendered_each_with_what_it_may_use(make_tenant: Callable[...,
         assert identity in rendered["ConfigMap", name]["data"]["catalog.json"]
 
 
-def test_a_changed_spec_changes_what_it_says_and_nothing_else(make_tenant: Callable[..., Any]) -> None:
+def test_changed_spec_changes_only_what_it_declares(make_tenant: Callable[..., Any]) -> None:
     tenant = make_tenant()
     before = tenant.up()["outputs"]
     tenant.spec["warehouses"][0] |= {"soft_delete_days": 3, "namespaces": ["results", "sales.daily"]}
@@ -139,7 +137,7 @@ def test_a_changed_spec_changes_what_it_says_and_nothing_else(make_tenant: Calla
 
     result = tenant.up()
 
-    assert changed(result) == {
+    assert changes_of(result) == {
         ("update", "Warehouse", f"{tenant.name}-executions"),
         ("create", "Namespace", f"{tenant.name}-executions-sales"),
         ("create", "Namespace", f"{tenant.name}-executions-sales.daily"),

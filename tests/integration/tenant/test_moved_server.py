@@ -1,4 +1,4 @@
-"""The endpoint becomes another Lakekeeper: every verb refuses, and the tables on the first one stay alive."""
+"""The endpoint becomes another Lakekeeper: every verb refuses, and the tables on the first one stay."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ def other_server(tmp_path: Path) -> Iterator[str]:
         yield endpoint
 
 
-def said_by(tenant: Tenant, *words: str) -> str:
-    """What a command says that must fail."""
+def error_of(tenant: Tenant, *words: str) -> str:
+    """Return the message of a command that must fail."""
     done = tenant.run(*words, "--engine", "embedded")
     assert done.returncode != 0, done.stdout
     assert "Traceback" not in done.stdout + done.stderr
@@ -40,7 +40,7 @@ def test_moved_server_is_refused_by_every_verb(
     make_tenant: MakeTenant, other_server: str, aws: Callable[..., Any]
 ) -> None:
     tenant = make_tenant(warehouses=[{"name": "executions", "namespaces": ["results"], "deletion": "protect"}])
-    with faulty_proxy.way_to(tenant.sandbox.lakekeeper.endpoint) as proxy:
+    with faulty_proxy.proxy_to(tenant.sandbox.lakekeeper.endpoint) as proxy:
         (tenant.folder / "environments" / "sandbox.yaml").write_text(
             f"sandbox: {tenant.sandbox.dir}\nlakekeeper: {{endpoint: '{proxy.endpoint}'}}\n"
         )
@@ -50,13 +50,13 @@ def test_moved_server_is_refused_by_every_verb(
         first, proxy.target = proxy.target, other_server
 
         for words in (("refresh", "--yes"), ("preview", "--refresh"), ("up", "--yes", "--refresh")):
-            assert "expected the Lakekeeper with server id" in said_by(tenant, *words)
-        refusal = said_by(tenant, "destroy", "--yes")
+            assert "expected the Lakekeeper with server id" in error_of(tenant, *words)
+        refusal = error_of(tenant, "destroy", "--yes")
         assert "Nothing was changed" in refusal
         assert "LAKEWRIGHT_ACCEPT_SERVER_ID=" in refusal
         tenant.spec["warehouses"][0]["protected"] = True
         tenant.write()
-        assert "expected the Lakekeeper with server id" in said_by(tenant, "up", "--yes")
+        assert "expected the Lakekeeper with server id" in error_of(tenant, "up", "--yes")
 
         proxy.target = first
         del tenant.spec["warehouses"][0]["protected"]
@@ -73,5 +73,5 @@ def test_moved_endpoint_in_the_environment_is_refused(make_tenant: MakeTenant, o
         f"sandbox: {tenant.sandbox.dir}\nlakekeeper: {{endpoint: '{other_server}'}}\n"
     )
 
-    assert "expected the Lakekeeper with server id" in said_by(tenant, "preview")
-    assert "expected the Lakekeeper with server id" in said_by(tenant, "up", "--yes")
+    assert "expected the Lakekeeper with server id" in error_of(tenant, "preview")
+    assert "expected the Lakekeeper with server id" in error_of(tenant, "up", "--yes")

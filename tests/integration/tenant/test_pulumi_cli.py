@@ -1,4 +1,4 @@
-"""The same tenant on the Pulumi CLI, with the sandbox's providers attached; the embedded engine goes on from there."""
+"""The same tenant on the Pulumi CLI, with the sandbox's providers attached, then on the embedded engine."""
 
 from __future__ import annotations
 
@@ -11,43 +11,43 @@ import pytest
 pytestmark = [pytest.mark.pulumi_cli, pytest.mark.timeout(600)]
 
 
-def test_a_tenant_lives_on_the_cli_and_goes_on_in_the_embedded_engine(
-    make_tenant: Callable[..., Any], attached: dict[str, str]
+def test_tenant_on_the_cli_continues_on_the_embedded_engine(
+    make_tenant: Callable[..., Any], attached_providers: dict[str, str]
 ) -> None:
     tenant = make_tenant(computing_units=[{"name": "notebook", "runtime": "spark", "warehouse": "executions"}])
-    tenant.environ = attached
+    tenant.environ = attached_providers
     pulumi = ("--engine", "pulumi")
 
-    tenant.told("up", "--yes", *pulumi)
-    tenant.told("up", "--yes", "--expect-no-changes", *pulumi)
-    tenant.told("preview", "--refresh", "--expect-no-changes", *pulumi)
+    tenant.output("up", "--yes", *pulumi)
+    tenant.output("up", "--yes", "--expect-no-changes", *pulumi)
+    tenant.output("preview", "--refresh", "--expect-no-changes", *pulumi)
     tenant.up("--expect-no-changes")
     tenant.verb("preview", "--refresh", "--expect-no-changes")
-    tenant.told("preview", "--refresh", "--expect-no-changes", *pulumi)
+    tenant.output("preview", "--refresh", "--expect-no-changes", *pulumi)
     assert tenant.catalog("executions").list_namespaces() == [("results",)]
-    tenant.told("destroy", "--yes", *pulumi)
+    tenant.output("destroy", "--yes", *pulumi)
 
 
-def test_the_deletion_guard_stops_the_cli_too(make_tenant: Callable[..., Any], attached: dict[str, str]) -> None:
+def test_deletion_guard_stops_the_cli_too(make_tenant: Callable[..., Any], attached_providers: dict[str, str]) -> None:
     tenant = make_tenant(warehouses=[{"name": "executions", "namespaces": ["results"], "deletion": "protect"}])
-    tenant.environ = attached
-    tenant.told("up", "--yes", "--engine", "pulumi")
+    tenant.environ = attached_providers
+    tenant.output("up", "--yes", "--engine", "pulumi")
     tenant.catalog("executions").create_table("results.flights", schema=pa.schema([("n", pa.int64())]))
 
     done = tenant.run("destroy", "--yes", "--engine", "pulumi")
 
     assert done.returncode != 0
     assert "flights" in done.stdout + done.stderr
-    tenant.told("preview", "--refresh", "--expect-no-changes", "--engine", "pulumi")
+    tenant.output("preview", "--refresh", "--expect-no-changes", "--engine", "pulumi")
 
 
-def test_the_cli_refuses_in_a_preview_that_a_full_warehouse_leaves(
-    make_tenant: Callable[..., Any], attached: dict[str, str]
+def test_cli_preview_refuses_to_drop_a_full_warehouse(
+    make_tenant: Callable[..., Any], attached_providers: dict[str, str]
 ) -> None:
     protected = {"name": "executions", "namespaces": ["results"], "deletion": "protect"}
     tenant = make_tenant(warehouses=[protected])
-    tenant.environ = attached
-    tenant.told("up", "--yes", "--engine", "pulumi")
+    tenant.environ = attached_providers
+    tenant.output("up", "--yes", "--engine", "pulumi")
     tenant.catalog("executions").create_table("results.flights", schema=pa.schema([("n", pa.int64())]))
     tenant.spec["warehouses"] = [protected | {"name": "curated"}]
     tenant.write()
@@ -59,25 +59,25 @@ def test_the_cli_refuses_in_a_preview_that_a_full_warehouse_leaves(
 
     tenant.spec["warehouses"] = [protected | {"name": "curated", "renamed_from": "executions"}]
     tenant.write()
-    tenant.told("up", "--yes", "--engine", "pulumi")
+    tenant.output("up", "--yes", "--engine", "pulumi")
     assert tenant.catalog("curated").list_tables("results") == [("results", "flights")]
     del tenant.spec["warehouses"][0]["renamed_from"]
     tenant.write()
-    tenant.told("preview", "--refresh", "--expect-no-changes", "--engine", "pulumi")
+    tenant.output("preview", "--refresh", "--expect-no-changes", "--engine", "pulumi")
 
 
-def test_the_cli_keeps_retained_data_and_its_key(
-    make_tenant: Callable[..., Any], attached: dict[str, str], aws: Callable[..., Any]
+def test_cli_keeps_retained_data_and_its_key(
+    make_tenant: Callable[..., Any], attached_providers: dict[str, str], aws: Callable[..., Any]
 ) -> None:
     kept = {"name": "kept", "namespaces": ["results"], "deletion": "retain"}
     purged = {"name": "purged", "namespaces": ["results"], "deletion": "purge"}
     tenant = make_tenant(warehouses=[kept, purged])
-    tenant.environ = attached
+    tenant.environ = attached_providers
     storage = {"backend": "aws", "bucket": tenant.bucket, "encryption": {"kms": "own"}}
     tenant.spec["storage"] = {"main": storage}
     tenant.write()
-    tenant.told("preview", "--engine", "pulumi")
-    tenant.told("up", "--yes", "--engine", "pulumi")
+    tenant.output("preview", "--engine", "pulumi")
+    tenant.output("up", "--yes", "--engine", "pulumi")
     catalog = tenant.catalog("kept")
     rows = pa.table({"n": [1, 2, 3]})
     catalog.create_table("results.flights", schema=rows.schema).append(rows)
@@ -87,8 +87,8 @@ def test_the_cli_keeps_retained_data_and_its_key(
     refused = tenant.run("preview", "--engine", "pulumi")
     tenant.spec["storage"] = {"main": storage}
     tenant.write()
-    tenant.told("up", "--yes", "--engine", "pulumi")
-    tenant.told("destroy", "--yes", "--engine", "pulumi")
+    tenant.output("up", "--yes", "--engine", "pulumi")
+    tenant.output("destroy", "--yes", "--engine", "pulumi")
 
     assert "KeyInUse" in refused.stdout + refused.stderr
     assert catalog.load_table("results.flights").scan().to_arrow()["n"].to_pylist() == [1, 2, 3]

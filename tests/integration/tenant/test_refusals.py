@@ -1,4 +1,4 @@
-"""What cannot work is told in a sentence: a bad spec before any call, servers that are not there by their address."""
+"""Reports of what cannot work: an invalid spec before any call, and unreachable servers by their address."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ENGINES = ["embedded", pytest.param("pulumi", marks=pytest.mark.pulumi_cli)]
 
 @dataclass
 class Listener:
-    """A server on loopback that notes who called, and answers everybody the same."""
+    """A server on loopback that records its requests and answers all of them alike."""
 
     endpoint: str
     requests: list[str] = field(default_factory=list)
@@ -27,7 +27,7 @@ class Listener:
 
 @pytest.fixture
 def refusing() -> Iterator[Listener]:
-    """A server that refuses every request, as a Lakekeeper does that does not know the caller."""
+    """A server that refuses every request, as a Lakekeeper does that does not know the client."""
     body = json.dumps({"error": {"message": "no", "type": "MissingAuthorizationHeader", "code": 401, "stack": []}})
 
     class Refuse(BaseHTTPRequestHandler):
@@ -41,7 +41,7 @@ def refusing() -> Iterator[Listener]:
         do_POST = do_PUT = do_DELETE = do_HEAD = do_GET  # noqa: N815
 
         def log_message(self, *_: Any) -> None:
-            """Nothing: the test reads `requests`."""
+            """Log nothing: the test reads `requests`."""
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Refuse)
     listener = Listener(f"http://127.0.0.1:{server.server_port}")
@@ -52,7 +52,7 @@ def refusing() -> Iterator[Listener]:
 
 @pytest.fixture
 def closed_port() -> str:
-    """An address that nobody listens at."""
+    """An address without a listener."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         return f"http://127.0.0.1:{free.getsockname()[1]}"
@@ -65,15 +65,15 @@ def environment(tenant: Any, text: str) -> None:
     (tenant.folder / "environments" / "sandbox.yaml").write_text(text)
 
 
-def held(tenant: Any) -> set[str]:
-    """The kinds of resources in the stack's state."""
-    state = json.loads(tenant.told("stack", "export"))
+def recorded_kinds(tenant: Any) -> set[str]:
+    """Return the kinds of resources in the stack's state."""
+    state = json.loads(tenant.output("stack", "export"))
     return {one["type"].rsplit(":", 1)[-1] for one in state["deployment"].get("resources") or []}
 
 
 @pytest.mark.parametrize("engine", ENGINES)
 @CHANGED_ENVIRONMENT
-def test_a_bad_spec_is_told_in_full_before_any_call(
+def test_invalid_spec_is_reported_in_full_before_any_call(
     make_tenant: Callable[..., Any], refusing: Listener, engine: str
 ) -> None:
     tenant = make_tenant(
@@ -105,10 +105,10 @@ def test_a_bad_spec_is_told_in_full_before_any_call(
         assert path in said
     assert "Traceback" not in said
     assert refusing.requests == []
-    assert held(tenant) <= {"Stack"}
+    assert recorded_kinds(tenant) <= {"Stack"}
 
 
-def test_without_its_environment_a_stack_says_which_there_are(make_tenant: Callable[..., Any]) -> None:
+def test_missing_environment_lists_the_existing_ones(make_tenant: Callable[..., Any]) -> None:
     tenant = make_tenant(environment="production")
 
     done = tenant.run("up", "--yes", "--engine", "embedded")
@@ -134,17 +134,15 @@ def test_missing_lakekeeper_is_named_before_anything_is_made(
     assert done.returncode == 1
     assert closed_port in said
     assert "Traceback" not in said
-    assert not held(tenant) & {"Bucket", "Role", "Project"}
+    assert not recorded_kinds(tenant) & {"Bucket", "Role", "Project"}
     assert tenant.bucket not in [one["Name"] for one in aws("s3").list_buckets()["Buckets"]]
     environment(tenant, f"sandbox: {tenant.sandbox.dir}\n")
     tenant.up()
-    assert {"Bucket", "Warehouse", "DeletionGuard"} <= held(tenant)
+    assert {"Bucket", "Warehouse", "DeletionGuard"} <= recorded_kinds(tenant)
 
 
 @CHANGED_ENVIRONMENT
-def test_a_lakekeeper_that_refuses_is_named_with_its_reason(
-    make_tenant: Callable[..., Any], refusing: Listener
-) -> None:
+def test_refusing_lakekeeper_is_named_with_its_reason(make_tenant: Callable[..., Any], refusing: Listener) -> None:
     tenant = make_tenant()
     environment(tenant, f"sandbox: {tenant.sandbox.dir}\nlakekeeper: {{endpoint: '{refusing.endpoint}'}}\n")
 
@@ -159,9 +157,7 @@ def test_a_lakekeeper_that_refuses_is_named_with_its_reason(
 
 
 @CHANGED_ENVIRONMENT
-def test_an_s3_that_is_not_there_is_named_and_the_next_up_goes_on(
-    make_tenant: Callable[..., Any], closed_port: str
-) -> None:
+def test_missing_s3_is_named_and_the_next_up_continues(make_tenant: Callable[..., Any], closed_port: str) -> None:
     tenant = make_tenant()
     environment(tenant, f"sandbox: {tenant.sandbox.dir}\naws: {{endpoint: '{closed_port}'}}\n")
 
@@ -173,4 +169,4 @@ def test_an_s3_that_is_not_there_is_named_and_the_next_up_goes_on(
     assert "Traceback" not in said
     environment(tenant, f"sandbox: {tenant.sandbox.dir}\n")
     tenant.up()
-    assert "DeletionGuard" in held(tenant)
+    assert "DeletionGuard" in recorded_kinds(tenant)

@@ -1,4 +1,4 @@
-"""Warehouses that are renamed keep their data, and none with tables leaves the spec by mistake."""
+"""Renamed warehouses keep their data, and none with tables leaves the spec by mistake."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from .test_life import changed
+from .test_life import changes_of
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -26,7 +26,7 @@ def read(tenant: Any, warehouse: str) -> list[int]:
 
 
 def rename(tenant: Any, old: str, new: str, *, said: bool = True) -> None:
-    """Rename the only warehouse of a spec, everywhere that it is named."""
+    """Rename the only warehouse of a spec wherever the spec names it."""
     warehouse = tenant.spec["warehouses"][0] | {"name": new, "renamed_from": old}
     tenant.spec["warehouses"] = [warehouse if said else {k: v for k, v in warehouse.items() if k != "renamed_from"}]
     for unit in tenant.spec.get("computing_units", []):
@@ -37,7 +37,7 @@ def rename(tenant: Any, old: str, new: str, *, said: bool = True) -> None:
 
 
 def refusal(tenant: Any, *words: str) -> str:
-    """What a command says that must be refused."""
+    """Return the message of a command that must be refused."""
     done = tenant.run(*words, "--engine", "embedded")
     assert done.returncode != 0, done.stdout
     assert "Traceback" not in done.stdout + done.stderr
@@ -45,21 +45,21 @@ def refusal(tenant: Any, *words: str) -> str:
 
 
 def resources(tenant: Any) -> dict[str, Any]:
-    """Inputs of what the state has, by URN."""
-    deployment = json.loads(tenant.told("stack", "export"))["deployment"]
+    """Return the inputs of the resources in the state, by URN."""
+    deployment = json.loads(tenant.output("stack", "export"))["deployment"]
     # The provider of dynamic resources holds the stack's configuration.
     return {one["urn"]: one.get("inputs") for one in deployment["resources"] if ":providers:" not in one["urn"]}
 
 
 def protected(make_tenant: Callable[..., Any], deletion: str = "protect", **more: Any) -> Any:
-    """A tenant that was declared, with a table of a job's in its warehouse `executions`."""
+    """A deployed tenant with a job's table in its warehouse `executions`."""
     tenant = make_tenant(warehouses=[{"name": "executions", "namespaces": ["results"], "deletion": deletion}], **more)
     tenant.up()
     fill(tenant, "executions")
     return tenant
 
 
-def test_a_renamed_warehouse_stays_the_same_with_all_in_it(make_tenant: Callable[..., Any], lakekeeper: Any) -> None:
+def test_renamed_warehouse_keeps_its_contents(make_tenant: Callable[..., Any], lakekeeper: Any) -> None:
     tenant = protected(
         make_tenant,
         tables=[dict(ORDERS)],
@@ -71,9 +71,9 @@ def test_a_renamed_warehouse_stays_the_same_with_all_in_it(make_tenant: Callable
     previewed = tenant.verb("preview")
     after = tenant.up()["outputs"]
 
-    # Kubernetes' own provider replaces a ConfigMap whose data changes.
-    assert {operation for operation, kind, _ in changed(previewed) if kind != "ConfigMap"} == {"update"}
-    assert ("update", "Warehouse", f"{tenant.name}-curated") in changed(previewed)
+    # The Kubernetes provider replaces a ConfigMap whose data changes.
+    assert {operation for operation, kind, _ in changes_of(previewed) if kind != "ConfigMap"} == {"update"}
+    assert ("update", "Warehouse", f"{tenant.name}-curated") in changes_of(previewed)
     assert after["warehouse_ids"]["curated"] == before["warehouse_ids"]["executions"]
     makes_roles = tenant.spec["storage"]["main"]["backend"] == "aws"
     assert ("curated" in after["role_arns"]) == makes_roles
@@ -83,15 +83,15 @@ def test_a_renamed_warehouse_stays_the_same_with_all_in_it(make_tenant: Callable
     assert found["storage-profile"]["key-prefix"] == f"{tenant.name}/executions"
     del tenant.spec["warehouses"][0]["renamed_from"]
     tenant.write()
-    assert changed(tenant.verb("preview", "--refresh", "--expect-no-changes")) == set()
+    assert changes_of(tenant.verb("preview", "--refresh", "--expect-no-changes")) == set()
     rename(tenant, "curated", "published")
     published = tenant.up()["outputs"]["role_arns"]
     assert ("published" in published) == makes_roles
     assert published.get("published") == before["role_arns"].get("executions")
-    assert changed(tenant.verb("preview", "--refresh", "--expect-no-changes")) == set()
+    assert changes_of(tenant.verb("preview", "--refresh", "--expect-no-changes")) == set()
 
 
-def test_a_protected_warehouse_does_not_leave_the_spec(make_tenant: Callable[..., Any]) -> None:
+def test_protected_warehouse_cannot_leave_the_spec(make_tenant: Callable[..., Any]) -> None:
     unit = {"name": "notebook", "runtime": "spark", "warehouse": "executions"}
     tenant = protected(make_tenant, computing_units=[unit])
     spec = tenant.spec["warehouses"]
@@ -107,10 +107,10 @@ def test_a_protected_warehouse_does_not_leave_the_spec(make_tenant: Callable[...
     assert resources(tenant) == before
     tenant.spec |= {"warehouses": spec, "computing_units": [unit | {"warehouse": "executions"}]}
     tenant.write()
-    assert changed(tenant.verb("preview", "--refresh", "--expect-no-changes")) == set()
+    assert changes_of(tenant.verb("preview", "--refresh", "--expect-no-changes")) == set()
 
 
-def test_a_purged_warehouse_is_dropped_by_its_name_alone(make_tenant: Callable[..., Any]) -> None:
+def test_purged_warehouse_is_dropped_alone(make_tenant: Callable[..., Any]) -> None:
     tenant = protected(make_tenant, deletion="purge")
     rename(tenant, "executions", "curated", said=False)
 
@@ -124,8 +124,8 @@ def test_a_purged_warehouse_is_dropped_by_its_name_alone(make_tenant: Callable[.
     assert list(tenant.up()["outputs"]["warehouse_ids"]) == ["curated"]
 
 
-def test_a_jam_of_two_names_is_left_by_the_documented_steps(make_tenant: Callable[..., Any]) -> None:
-    """What a rename without `renamed_from` left before it was refused: the new name beside the old one, empty."""
+def test_documented_steps_resolve_a_rename_conflict(make_tenant: Callable[..., Any]) -> None:
+    """A refused rename without `renamed_from` left the new name, empty, beside the old one."""
     tenant = protected(make_tenant)
     (old,) = tenant.spec["warehouses"]
     tenant.spec["warehouses"] = [old, old | {"name": "curated"}]
@@ -145,8 +145,8 @@ def test_a_jam_of_two_names_is_left_by_the_documented_steps(make_tenant: Callabl
     assert read(tenant, "curated") == [1, 2, 3]
 
 
-def test_a_rename_that_ended_half_way_is_gone_on_with(make_tenant: Callable[..., Any], lakekeeper: Any) -> None:
-    """The server has the new name, and the state still the old one."""
+def test_half_finished_rename_is_continued(make_tenant: Callable[..., Any], lakekeeper: Any) -> None:
+    """The server has the new name, and the state still has the old one."""
     tenant = protected(make_tenant)
     warehouse = tenant.verb("preview")["outputs"]["warehouse_ids"]["executions"]
     lakekeeper.post(f"/management/v1/warehouse/{warehouse}/rename", json={"new-name": "curated"}).raise_for_status()
@@ -155,4 +155,4 @@ def test_a_rename_that_ended_half_way_is_gone_on_with(make_tenant: Callable[...,
     assert tenant.up()["outputs"]["warehouse_ids"] == {"curated": warehouse}
 
     assert read(tenant, "curated") == [1, 2, 3]
-    assert changed(tenant.verb("preview", "--refresh", "--expect-no-changes")) == set()
+    assert changes_of(tenant.verb("preview", "--refresh", "--expect-no-changes")) == set()

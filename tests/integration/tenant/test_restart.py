@@ -1,4 +1,4 @@
-"""A sandbox's S3 and IAM live as long as their process: after a restart the stack shows the loss, and heals it."""
+"""A restart of the sandbox empties its S3 and IAM: the stack reports the loss and restores it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from lakewright_sandbox import lifecycle
 pytestmark = [pytest.mark.timeout(300), pytest.mark.stand_in("restarts a sandbox")]
 
 
-def test_what_a_restart_lost_is_named_and_made_again(make_tenant: Callable[..., Any], tmp_path: Path) -> None:
+def test_restart_losses_are_reported_and_restored(make_tenant: Callable[..., Any], tmp_path: Path) -> None:
     folder = tmp_path / "own-sandbox"
     lifecycle.up(folder)
     try:

@@ -1,4 +1,4 @@
-"""A second stack that declares another stack's tenant takes nothing over, and its `destroy` deletes nothing of it."""
+"""A second stack that declares another stack's tenant adopts nothing, and its `destroy` deletes nothing of it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 
 from .conftest import LAKEWRIGHT, MakeTenant, Tenant
-from .test_storage import bring
+from .test_storage import make_bucket_and_role
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -37,7 +37,7 @@ class CopiedStack(Tenant):
 def protected_tenant(make_tenant: MakeTenant, aws: Callable[..., Any]) -> Tenant:
     """A protected tenant on a bucket that outlives it, with a table that has three rows."""
     tenant = make_tenant(warehouses=PROTECTED)
-    bring(tenant, aws, "acme-0815")
+    make_bucket_and_role(tenant, aws, "acme-0815")
     return tenant
 
 
@@ -48,14 +48,14 @@ def with_rows(tenant: Tenant) -> Tenant:
 
 
 def copy_to_other_project(tenant: Tenant, folder: Path, deletion: str = "purge", **changes: Any) -> CopiedStack:
-    """Copy the stack's file to a project of its own, with another `deletion`."""
+    """Copy the stack's file to another project, with another `deletion`."""
     shutil.copytree(tenant.folder, folder, symlinks=True, ignore=shutil.ignore_patterns("state", "tenants"))
     (folder / "state").mkdir()
     (folder / "tenants").mkdir()
     warehouses = [{**one, "deletion": deletion} for one in tenant.spec["warehouses"]]
     copy = CopiedStack(folder, tenant.sandbox, tenant.spec | {"warehouses": warehouses} | changes, tenant.environ)
     copy.write()
-    copy.told("stack", "init")
+    copy.output("stack", "init")
     return copy
 
 
@@ -64,7 +64,7 @@ def copy_beside(tenant: Tenant) -> CopiedStack:
     warehouses = [{**one, "deletion": "purge"} for one in tenant.spec["warehouses"]]
     copy = CopiedStack(tenant.folder, tenant.sandbox, tenant.spec | {"warehouses": warehouses}, tenant.environ)
     copy.write()
-    copy.told("stack", "init")
+    copy.output("stack", "init")
     return copy
 
 
@@ -77,8 +77,8 @@ def rows_of(tenant: Tenant) -> list[int]:
     return tenant.catalog("executions").load_table("results.flights").scan().to_arrow()["n"].to_pylist()
 
 
-def assert_takes_nothing(tenant: Tenant, copy: Tenant, *engine: str) -> None:
-    """`preview` and `up` of the copy are refused, and its `destroy` leaves the tenant as it is."""
+def assert_adopts_nothing(tenant: Tenant, copy: Tenant, *engine: str) -> None:
+    """Check that `preview` and `up` of the copy are refused, and that its `destroy` leaves the tenant as it is."""
     preview = copy.run("preview", *engine)
     assert preview.returncode != 0, "the preview refuses what `up` refuses"
     assert "`adopt: true`" in preview.stdout + preview.stderr
@@ -86,31 +86,31 @@ def assert_takes_nothing(tenant: Tenant, copy: Tenant, *engine: str) -> None:
     assert up.returncode != 0
     assert f"project {tenant.name} at" in up.stdout + up.stderr
     assert "exists already" in up.stdout + up.stderr
-    copy.told("destroy", "--yes", *engine)
+    copy.output("destroy", "--yes", *engine)
     assert rows_of(tenant) == [1, 2, 3]
     tenant.verb("preview", "--refresh", "--expect-no-changes")
 
 
-def test_copied_stack_takes_over_nothing(make_tenant: MakeTenant, aws: Callable[..., Any], tmp_path: Path) -> None:
-    """The seen attack: a stack file copied with `deletion: purge`, `up`, `destroy`."""
+def test_copied_stack_adopts_nothing(make_tenant: MakeTenant, aws: Callable[..., Any], tmp_path: Path) -> None:
+    """A real incident: a stack file copied with `deletion: purge`, then `up` and `destroy`."""
     tenant = protected_tenant(make_tenant, aws)
     tenant.up()
     with_rows(tenant)
 
-    assert_takes_nothing(tenant, copy_to_other_project(tenant, tmp_path / "other"), *EMBEDDED)
+    assert_adopts_nothing(tenant, copy_to_other_project(tenant, tmp_path / "other"), *EMBEDDED)
 
 
 @pytest.mark.pulumi_cli
 @pytest.mark.timeout(900)
-def test_copied_stack_takes_over_nothing_on_the_cli(
-    make_tenant: MakeTenant, aws: Callable[..., Any], tmp_path: Path, attached: dict[str, str]
+def test_copied_stack_adopts_nothing_on_the_cli(
+    make_tenant: MakeTenant, aws: Callable[..., Any], tmp_path: Path, attached_providers: dict[str, str]
 ) -> None:
     tenant = protected_tenant(make_tenant, aws)
     tenant.up()
     with_rows(tenant)
-    tenant.environ = attached
+    tenant.environ = attached_providers
 
-    assert_takes_nothing(tenant, copy_to_other_project(tenant, tmp_path / "other"), "--engine", "pulumi")
+    assert_adopts_nothing(tenant, copy_to_other_project(tenant, tmp_path / "other"), "--engine", "pulumi")
 
 
 def test_stack_files_with_one_tenant_are_refused(make_tenant: MakeTenant, aws: Callable[..., Any]) -> None:
@@ -137,7 +137,7 @@ def test_environments_with_one_server_share_the_tenant(make_tenant: MakeTenant, 
         assert f"Pulumi.{tenant.name}.yaml declares tenant `{tenant.name}` too; its environment" in done.stderr
 
 
-def test_the_stack_that_has_the_tenant_is_named(make_tenant: MakeTenant, aws: Callable[..., Any]) -> None:
+def test_stack_that_has_the_tenant_is_named(make_tenant: MakeTenant, aws: Callable[..., Any]) -> None:
     """Its file is gone, and its state is in the same backend."""
     tenant = protected_tenant(make_tenant, aws)
     tenant.up()
@@ -151,7 +151,7 @@ def test_the_stack_that_has_the_tenant_is_named(make_tenant: MakeTenant, aws: Ca
     assert f"tenant `{tenant.spec['name']}` is in the state of stack `{tenant.name}`" in said
 
 
-def test_refused_stack_makes_nothing_at_all(make_tenant: MakeTenant, aws: Callable[..., Any], tmp_path: Path) -> None:
+def test_refused_stack_makes_nothing(make_tenant: MakeTenant, aws: Callable[..., Any], tmp_path: Path) -> None:
     """The project is refused first: no bucket, key, role or Kubernetes namespace is made or changed.
 
     `Bootstrap` only reads a server that is set up. `ExternalId` and `TenantRecord` are in the state alone: destroying
@@ -169,13 +169,13 @@ def test_refused_stack_makes_nothing_at_all(make_tenant: MakeTenant, aws: Callab
 
     assert len(aws("kms").list_keys()["Keys"]) == keys
     assert f"{tenant.name}-2" not in [one["Name"] for one in aws("s3").list_buckets()["Buckets"]]
-    assert held(copy) <= {"Bootstrap", "ExternalId", "TenantRecord"}
-    copy.told("destroy", "--yes", *EMBEDDED)
+    assert recorded_kinds(copy) <= {"Bootstrap", "ExternalId", "TenantRecord"}
+    copy.output("destroy", "--yes", *EMBEDDED)
     tenant.verb("preview", "--refresh", "--expect-no-changes")
 
 
-def held(tenant: Tenant) -> set[str]:
-    """The kinds of objects in the stack's state; neither components nor providers."""
-    resources = json.loads(tenant.told("stack", "export"))["deployment"].get("resources") or []
+def recorded_kinds(tenant: Tenant) -> set[str]:
+    """Return the kinds of objects in the stack's state, without components and providers."""
+    resources = json.loads(tenant.output("stack", "export"))["deployment"].get("resources") or []
     objects = [one["type"] for one in resources if one["custom"] and not one["type"].startswith("pulumi:")]
     return {one.rsplit(":", 1)[-1] for one in objects}

@@ -1,4 +1,4 @@
-"""No secret that a tenant is given, or that is made for it, is found in anything that a stack leaves behind."""
+"""No secret that a tenant is given, or that is made for it, is in any file or output of a stack."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from lakewright_engine.project.project import PulumiProject
 from lakewright_sandbox.runtime.credentials import load
 from lakewright_sandbox.runtime.state import Sandbox
 
-from .faulty_proxy import VENDED, FaultyProxy, way_to
+from .faulty_proxy import VENDED, FaultyProxy, proxy_to
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -25,7 +25,7 @@ PASSPHRASE = "correct horse battery staple"
 
 
 class TokenEndpoint(ThreadingHTTPServer):
-    """An identity provider, as far as client credentials need one: knows one secret, gives out one token."""
+    """An identity provider for client credentials: it knows one secret and issues one token."""
 
     def __init__(self, secret: str, token: str) -> None:
         super().__init__(("127.0.0.1", 0), _GiveToken)
@@ -47,7 +47,7 @@ class _GiveToken(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, *_: Any) -> None:
-        """Nothing: the test reads `given`."""
+        """Log nothing: the test reads `given`."""
 
 
 @pytest.fixture
@@ -60,20 +60,21 @@ def identity_provider() -> Iterator[TokenEndpoint]:
 
 @pytest.fixture
 def catalog(sandbox: Sandbox) -> Iterator[FaultyProxy]:
-    """The way to the catalog, which hears what it vends."""
-    with way_to(sandbox.lakekeeper.endpoint) as proxy:
+    """A proxy to the catalog that records the vended credentials."""
+    with proxy_to(sandbox.lakekeeper.endpoint) as proxy:
         yield proxy
 
 
-def test_no_secret_is_found_in_what_a_stack_leaves(
+def test_stack_leaves_no_secret_behind(
     make_tenant: Callable[..., Any],
     aws: Callable[..., Any],
     identity_provider: TokenEndpoint,
     catalog: FaultyProxy,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """One warehouse with a role and an external id, one with a key by reference: to a variable, and to the stack's
-    encrypted configuration. The stack proves who it is by client credentials."""
+    """One warehouse has a role and an external id. One has a key by reference: to a variable, and to the stack's
+    encrypted configuration. The stack authenticates with client credentials.
+    """
     tenant = make_tenant()
     (tenant.folder / "environments" / "sandbox.yaml").write_text(
         f"sandbox: {tenant.sandbox.dir}\n"
@@ -115,14 +116,14 @@ def test_no_secret_is_found_in_what_a_stack_leaves(
     ]
     tenant.spec["computing_units"] = [{"name": "workflows", "runtime": "texera", "warehouses": "all"}]
     tenant.write()
-    tenant.told("config", "set", "store_secret", admin.secret_access_key.get_secret_value(), "--secret")
+    tenant.output("config", "set", "store_secret", admin.secret_access_key.get_secret_value(), "--secret")
     tenant.up()
-    tenant.told("up", "--yes", "--diff", "--engine", "embedded")
-    tenant.told("preview", "--refresh", "--diff", "--engine", "embedded")
-    tenant.told("stack", "output", "--json")
-    tenant.told("stack", "export")
+    tenant.output("up", "--yes", "--diff", "--engine", "embedded")
+    tenant.output("preview", "--refresh", "--diff", "--engine", "embedded")
+    tenant.output("stack", "output", "--json")
+    tenant.output("stack", "export")
     for form in ("json", "spark", "pyiceberg", "env"):
-        tenant.told("config", "--format", form)
+        tenant.output("config", "--format", form)
     tenant.catalog("executions").create_table("results.flights", schema=pa.schema([("n", pa.int64())]))
     tenant.catalog("executions").load_table("results.flights").append(pa.table({"n": [1, 2, 3]}))
     assert identity_provider.given, "the stack asked for a token"

@@ -1,4 +1,4 @@
-"""Storage that the stack does not make: a bucket and role of the tenant's own, and an S3-compatible store."""
+"""Storage that the stack does not make: the tenant's bucket and role, and an S3-compatible store."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ pytestmark = pytest.mark.timeout(300)
 ROWS = pa.table({"n": [1, 2, 3]})
 
 
-def bring(tenant: Any, aws: Callable[..., Any], external_id: str) -> str:
-    """A bucket of the tenant's own and a role to it that demands an external id; the role's ARN."""
+def make_bucket_and_role(tenant: Any, aws: Callable[..., Any], external_id: str) -> str:
+    """Make a bucket of the tenant and a role for it that requires an external id; return the role's name."""
     bucket = f"{tenant.name}-own"
     aws("s3").create_bucket(Bucket=bucket)
     iam = aws("iam")
@@ -43,9 +43,9 @@ def write_and_read(tenant: Any) -> list[int]:
     return table.scan().to_arrow()["n"].to_pylist()
 
 
-def test_a_tenant_brings_its_bucket_and_role(make_tenant: Callable[..., Any], aws: Callable[..., Any]) -> None:
+def test_tenant_brings_its_bucket_and_role(make_tenant: Callable[..., Any], aws: Callable[..., Any]) -> None:
     tenant = make_tenant()
-    bucket = bring(tenant, aws, "acme-0815")
+    bucket = make_bucket_and_role(tenant, aws, "acme-0815")
 
     steps = tenant.up()["steps"]
 
@@ -55,31 +55,27 @@ def test_a_tenant_brings_its_bucket_and_role(make_tenant: Callable[..., Any], aw
     assert bucket in [one["Name"] for one in aws("s3").list_buckets()["Buckets"]]
 
 
-def test_an_external_id_may_come_from_the_stacks_configuration(
-    make_tenant: Callable[..., Any], aws: Callable[..., Any]
-) -> None:
+def test_external_id_from_the_stack_configuration(make_tenant: Callable[..., Any], aws: Callable[..., Any]) -> None:
     tenant = make_tenant()
-    bring(tenant, aws, "acme-from-config")
+    make_bucket_and_role(tenant, aws, "acme-from-config")
     tenant.spec["storage"]["main"]["external_id"] = "config:own_external_id"
     tenant.write()
-    tenant.told("config", "set", "own_external_id", "acme-from-config", "--secret")
+    tenant.output("config", "set", "own_external_id", "acme-from-config", "--secret")
 
     tenant.up()
 
     assert write_and_read(tenant) == [1, 2, 3]
 
 
-def test_without_an_external_id_one_is_made_for_the_role_to_demand(
-    make_tenant: Callable[..., Any], aws: Callable[..., Any]
-) -> None:
+def test_external_id_is_made_for_the_role_to_require(make_tenant: Callable[..., Any], aws: Callable[..., Any]) -> None:
     tenant = make_tenant()
-    role = bring(tenant, aws, "nobody-knows-yet")
+    role = make_bucket_and_role(tenant, aws, "nobody-knows-yet")
     del tenant.spec["storage"]["main"]["external_id"]
     tenant.write()
     tenant.environ = {"LAKEWRIGHT_ROLE_PROPAGATION": "0"}
 
     failed = tenant.run("up", "--yes", "--engine", "embedded")
-    made = json.loads(tenant.told("external-ids", "--json"))[f"{tenant.name}-executions"]
+    made = json.loads(tenant.output("external-ids", "--json"))[f"{tenant.name}-executions"]
     trust = json.dumps(trust_policy(tenant.sandbox.aws.catalog_principal_arn, made))
     aws("iam").update_assume_role_policy(RoleName=role, PolicyDocument=trust)
     tenant.up()
@@ -89,7 +85,7 @@ def test_without_an_external_id_one_is_made_for_the_role_to_demand(
     assert write_and_read(tenant) == [1, 2, 3]
 
 
-def test_a_store_with_keys_by_reference_signs_each_request(
+def test_store_with_keys_by_reference_signs_each_request(
     make_tenant: Callable[..., Any], aws: Callable[..., Any], lakekeeper: Any
 ) -> None:
     tenant = make_tenant(
@@ -124,10 +120,8 @@ def test_a_store_with_keys_by_reference_signs_each_request(
     tenant.verb("preview", "--refresh", "--expect-no-changes")
 
 
-def test_a_tenants_data_is_encrypted_with_a_key_of_its_own(
-    make_tenant: Callable[..., Any], aws: Callable[..., Any]
-) -> None:
-    """Role and vended credentials are cut so that they reach the key: the sandbox asks for its rights as S3 does."""
+def test_tenant_data_is_encrypted_with_its_own_key(make_tenant: Callable[..., Any], aws: Callable[..., Any]) -> None:
+    """Role and vended credentials have rights on the key: the sandbox checks them as S3 does."""
     tenant = make_tenant()
     tenant.spec["storage"] = {"main": {"backend": "aws", "bucket": tenant.bucket, "encryption": {"kms": "own"}}}
     tenant.write()

@@ -1,4 +1,4 @@
-"""Tables of a tenant's spec: made, written to, dropped by mistake and brought back, evolved in place, renamed."""
+"""Tables of a tenant's spec: created, written to, restored after a drop, evolved in place, renamed."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from .test_life import changed
+from .test_life import changes_of
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -21,9 +21,7 @@ ORDERS: dict[str, Any] = {
 ROWS = pa.schema([pa.field("id", pa.int32(), nullable=False), pa.field("note", pa.string())])
 
 
-def test_a_declared_table_comes_back_when_dropped_and_evolves_under_its_data(
-    make_tenant: Callable[..., Any], lakekeeper: Any
-) -> None:
+def test_declared_table_is_restored_and_evolves(make_tenant: Callable[..., Any], lakekeeper: Any) -> None:
     soft = {"name": "executions", "namespaces": ["results"], "deletion": "purge", "soft_delete_days": 7}
     tenant = make_tenant(warehouses=[soft], tables=[ORDERS])
     warehouse = tenant.up()["outputs"]["warehouse_ids"]["executions"]
@@ -32,7 +30,7 @@ def test_a_declared_table_comes_back_when_dropped_and_evolves_under_its_data(
     catalog.load_table("results.orders").append(rows)
 
     lakekeeper.delete(f"/catalog/v1/{warehouse}/namespaces/results/tables/orders").raise_for_status()
-    assert "Brought back table executions.results.orders" in tenant.told("undrop", "executions.results.ORDERS")
+    assert "Brought back table executions.results.orders" in tenant.output("undrop", "executions.results.ORDERS")
 
     tenant.spec["tables"] = [ORDERS | {"columns": [{"name": "id", "type": "string", "required": True}]}]
     tenant.write()
@@ -45,7 +43,7 @@ def test_a_declared_table_comes_back_when_dropped_and_evolves_under_its_data(
     evolved = ORDERS | {"name": "executions.results.purchases", "renamed_from": ORDERS["name"], "columns": columns}
     tenant.spec["tables"] = [evolved]
     tenant.write()
-    assert changed(tenant.up()) == {("update", "Table", f"{tenant.name}-executions.results.purchases")}
+    assert changes_of(tenant.up()) == {("update", "Table", f"{tenant.name}-executions.results.purchases")}
     there = catalog.load_table("results.purchases").scan().to_arrow().to_pylist()
     assert there == [{"id": 1, "note": "first", "price": None}]
-    assert changed(tenant.verb("preview", "--refresh", "--expect-no-changes")) == set()
+    assert changes_of(tenant.verb("preview", "--refresh", "--expect-no-changes")) == set()

@@ -1,4 +1,4 @@
-"""A tenant that `deletion: retain` left is taken back by an `up` with `adopt`, and lives on as if it had never gone."""
+"""A tenant that `deletion: retain` left is adopted by an `up` with `adopt`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TABLE = {"name": "executions.results.declared", "columns": [{"name": "id", "type
 
 
 def retained(make_tenant: MakeTenant) -> Tenant:
-    """A tenant whose stack was destroyed with `deletion: retain`: its data is there, its state is empty."""
+    """A tenant whose stack was destroyed with `deletion: retain`: its data exists, its state is empty."""
     tenant = make_tenant(
         storage={"main": {"backend": "aws", "bucket": "PLACEHOLDER", "encryption": {"kms": "own"}}},
         warehouses=[{"name": "executions", "namespaces": ["results"], "deletion": "retain"}],
@@ -32,7 +32,7 @@ def retained(make_tenant: MakeTenant) -> Tenant:
     return tenant
 
 
-def assert_taken_back(tenant: Tenant, aws: Callable[..., Any], keys: int) -> None:
+def assert_adopted(tenant: Tenant, aws: Callable[..., Any], keys: int) -> None:
     tenant.verb("preview", "--refresh", "--expect-no-changes")
     flights = tenant.catalog("executions").load_table("results.flights")
     assert flights.scan().to_arrow()["n"].to_pylist() == [1, 2, 3]
@@ -41,7 +41,7 @@ def assert_taken_back(tenant: Tenant, aws: Callable[..., Any], keys: int) -> Non
     assert len([one for one in aws("iam").list_roles()["Roles"] if tenant.name in one["RoleName"]]) == 1
 
 
-def test_retained_tenant_is_taken_back(make_tenant: MakeTenant, aws: Callable[..., Any]) -> None:
+def test_retained_tenant_is_adopted(make_tenant: MakeTenant, aws: Callable[..., Any]) -> None:
     tenant = retained(make_tenant)
     keys = len(aws("kms").list_keys()["Keys"])
     assert tenant.run("up", "--yes", "--engine", "embedded").returncode != 0, "nothing is taken over without a word"
@@ -55,13 +55,13 @@ def test_retained_tenant_is_taken_back(make_tenant: MakeTenant, aws: Callable[..
     assert {"import", "update"} == {one["op"] for one in steps if one["type"] == "aws:s3/bucket:Bucket"}
     del tenant.spec["adopt"]
     tenant.write()
-    assert_taken_back(tenant, aws, keys)
+    assert_adopted(tenant, aws, keys)
 
 
-def test_failing_tries_leave_no_keys(
+def test_failed_attempts_leave_no_keys(
     make_tenant: MakeTenant, aws: Callable[..., Any], lakekeeper: httpx.Client
 ) -> None:
-    """Something else is in the way, so that each `up` fails; the stack is destroyed in between."""
+    """A conflict makes each `up` fail; the stack is destroyed in between."""
     tenant = retained(make_tenant)
     keys = len(aws("kms").list_keys()["Keys"])
     tenant.spec["adopt"] = True
@@ -76,20 +76,20 @@ def test_failing_tries_leave_no_keys(
     tenant.spec["tables"][0]["columns"] = columns
     tenant.write()
     tenant.up()
-    assert_taken_back(tenant, aws, keys)
+    assert_adopted(tenant, aws, keys)
 
 
 @pytest.mark.pulumi_cli
 @pytest.mark.timeout(900)
-def test_retained_tenant_is_taken_back_on_the_cli(
-    make_tenant: MakeTenant, aws: Callable[..., Any], attached: dict[str, str]
+def test_retained_tenant_is_adopted_on_the_cli(
+    make_tenant: MakeTenant, aws: Callable[..., Any], attached_providers: dict[str, str]
 ) -> None:
     tenant = retained(make_tenant)
     keys = len(aws("kms").list_keys()["Keys"])
-    tenant.environ = attached
+    tenant.environ = attached_providers
     tenant.spec["adopt"] = True
     tenant.write()
 
-    tenant.told("up", "--yes", "--engine", "pulumi")
+    tenant.output("up", "--yes", "--engine", "pulumi")
 
-    assert_taken_back(tenant, aws, keys)
+    assert_adopted(tenant, aws, keys)

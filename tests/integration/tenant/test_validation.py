@@ -1,4 +1,4 @@
-"""`lakewright preview --validate`: what would be in a tenant's way, told before anything is made."""
+"""`lakewright preview --validate` reports what would stop a tenant before anything is made."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ def validation(tenant: Tenant) -> tuple[int, dict[str, Any]]:
     return done.returncode, {check["name"]: check for check in report["checks"]} | {"messages": printed["messages"]}
 
 
-@pytest.mark.since("0.14")  # older servers have no dry run
-def test_a_tenant_is_validated_before_and_after_it_is_made(make_tenant: MakeTenant) -> None:
+@pytest.mark.since("0.14")  # Older servers have no dry run.
+def test_tenant_is_validated_before_and_after_its_creation(make_tenant: MakeTenant) -> None:
     tenant = make_tenant()
     code, checks = validation(tenant)
     assert code == 0
@@ -33,13 +33,13 @@ def test_a_tenant_is_validated_before_and_after_it_is_made(make_tenant: MakeTena
     assert checks["server: vended-credentials-scope-enforced"]["status"] == "passed"
 
 
-def test_what_is_in_the_way_fails_the_preview_and_is_named(make_tenant: MakeTenant) -> None:
+def test_conflicts_fail_the_preview_by_name(make_tenant: MakeTenant) -> None:
     first = make_tenant()
     first.up()
     second = make_tenant()
     second.spec["storage"]["main"]["bucket"] = first.bucket
     second.spec["warehouses"][0]["key_prefix"] = f"{first.name}/executions/below"
-    # A purged warehouse at such a place is refused before anything is validated.
+    # A purged warehouse at such a place is refused before the validation.
     second.spec["warehouses"][0]["deletion"] = "protect"
     second.write()
 

@@ -1,4 +1,4 @@
-"""Policy documents: exactly the rights that the catalog needs, and nothing that a linter would object to."""
+"""Policy documents: exactly the rights that the catalog needs, without findings of a linter."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _findings(policy: dict[str, Any]) -> list[str]:
 
 
 def _linter() -> Any:
-    """Parliament, which asks `pkg_resources` for two files of its own; setuptools no longer has that module."""
+    """Return Parliament's findings. It needs `pkg_resources`, which setuptools no longer has, for two of its files."""
     places = ModuleType("pkg_resources")
     spec = find_spec("parliament")
     assert spec is not None
@@ -41,18 +41,18 @@ def _linter() -> Any:
 
 
 @pytest.mark.parametrize("key", [None, KEY])
-def test_a_linter_finds_nothing_in_the_rights(key: str | None) -> None:
+def test_linter_finds_nothing_in_the_rights(key: str | None) -> None:
     assert _findings(access_policy("acme-lakehouse", "acme/executions", key, region=REGION)) == []
 
 
-def test_the_linter_would_notice_a_right_on_the_wrong_resource() -> None:
+def test_linter_finds_a_right_on_the_wrong_resource() -> None:
     policy = access_policy("acme-lakehouse", "acme/executions", region=REGION)
     policy["Statement"][0]["Resource"] = "arn:aws:s3:::acme-lakehouse"
 
     assert _findings(policy)
 
 
-def test_the_rights_are_on_the_prefix_alone() -> None:
+def test_rights_are_limited_to_the_prefix() -> None:
     policy = access_policy("acme-lakehouse", "executions", region=REGION)
 
     statements = {statement["Sid"]: statement for statement in policy["Statement"]}
@@ -69,13 +69,13 @@ def test_the_rights_are_on_the_prefix_alone() -> None:
     assert statements["WarehouseListing"]["Condition"] == {"StringLike": {"s3:prefix": "executions/*"}}
 
 
-def test_a_key_is_used_only_to_read_and_write() -> None:
+def test_key_is_used_only_to_read_and_write() -> None:
     rights = access_policy("acme-lakehouse", "executions", KEY, region=REGION)["Statement"][-1]
 
     assert (rights["Action"], rights["Resource"]) == (["kms:Decrypt", "kms:GenerateDataKey"], KEY)
 
 
-def test_a_key_is_used_through_s3_for_the_prefix_alone() -> None:
+def test_key_is_used_through_s3_for_the_prefix_only() -> None:
     rights = access_policy("acme-lakehouse", "executions", KEY, region=REGION)["Statement"][-1]
 
     assert rights["Condition"] == {
@@ -123,13 +123,13 @@ def test_only_the_catalog_with_the_external_id_is_trusted() -> None:
     assert statement["Condition"] == {"StringEquals": {"sts:ExternalId": "11111111-2222"}}
 
 
-def test_session_tags_need_a_right_of_their_own() -> None:
+def test_session_tags_need_their_own_right() -> None:
     actions = [s["Action"] for s in trust_policy(CATALOG, "x" * 8, session_tags=True)["Statement"]]
 
     assert actions == ["sts:AssumeRole", "sts:TagSession"]
 
 
-def test_nobody_comes_without_tls() -> None:
+def test_access_without_tls_is_denied() -> None:
     (statement,) = tls_only_policy("acme-lakehouse", REGION)["Statement"]
 
     assert (statement["Effect"], statement["Principal"], statement["Action"]) == ("Deny", "*", "s3:*")

@@ -40,13 +40,11 @@ def test_spark_gets_a_named_catalog_for_each_warehouse() -> None:
     assert "spark.sql.defaultCatalog" not in properties
 
 
-def test_a_single_warehouse_is_the_default_catalog() -> None:
+def test_single_warehouse_is_the_default_catalog() -> None:
     assert CONFIG.for_warehouses(["curated"]).spark_properties()["spark.sql.defaultCatalog"] == "curated"
 
 
-def test_pyiceberg_reads_the_same_from_its_file_and_from_its_variables(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_pyiceberg_reads_the_same_from_file_and_variables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / ".pyiceberg.yaml").write_text(CONFIG.pyiceberg_yaml())
     monkeypatch.setenv("PYICEBERG_HOME", str(tmp_path))
     from_file = Config().get_catalog_config("executions")
@@ -61,9 +59,8 @@ def test_pyiceberg_reads_the_same_from_its_file_and_from_its_variables(
     assert from_variables == {key.lower(): value for key, value in from_file.items()}
 
 
-def test_pyiceberg_finds_names_with_a_hyphen_in_its_variables_and_none_that_it_would_rename(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_pyiceberg_variables_with_hyphens_in_names(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Names that PyIceberg would change are refused."""
     monkeypatch.setenv("PYICEBERG_HOME", str(tmp_path))
     names = ["raw-data", "clean_data"]
     config = CONFIG.model_copy(update={"warehouses": [CatalogWarehouse(name=name, id="1") for name in names]})
@@ -79,7 +76,7 @@ def test_pyiceberg_finds_names_with_a_hyphen_in_its_variables_and_none_that_it_w
     assert (Config().get_catalog_config("clean_data") or {})["warehouse"] == "acme/clean_data"
 
 
-def test_it_survives_a_file(tmp_path: Path) -> None:
+def test_configuration_survives_a_file(tmp_path: Path) -> None:
     file = tmp_path / "catalog.json"
     file.write_text(CONFIG.to_json())
 
@@ -87,29 +84,29 @@ def test_it_survives_a_file(tmp_path: Path) -> None:
     assert yaml.safe_load(CONFIG.pyiceberg_yaml())["catalog"]["curated"]["type"] == "rest"
 
 
-def test_an_unknown_warehouse_is_named_with_those_that_there_are() -> None:
+def test_unknown_warehouse_lists_the_existing_ones() -> None:
     with pytest.raises(KeyError, match="executions, curated"):
         CONFIG.for_warehouses(["sales"])
 
 
 @pytest.mark.parametrize("option", ["s3.access-key-id", "s3.secret-access-key", "s3.session-token", "token"])
-def test_a_secret_option_is_refused(option: str) -> None:
+def test_secret_option_is_refused(option: str) -> None:
     with pytest.raises(ValidationError, match="no secrets"):
         CatalogWarehouse(name="w", id="1", s3={option: "x"})
 
 
 @pytest.mark.parametrize("uri", ["https://me:secret@host/catalog", "https://host/catalog?token=x", "ftp://host"])
-def test_an_address_with_a_secret_in_it_is_refused(uri: str) -> None:
+def test_address_with_a_secret_is_refused(uri: str) -> None:
     with pytest.raises(ValidationError, match="expected an http"):
         CatalogConfig(tenant="a", uri=uri, project_id="a", warehouses=[])
 
 
-def test_a_newer_version_is_refused() -> None:
+def test_newer_version_is_refused() -> None:
     with pytest.raises(ValidationError):
         CatalogConfig.from_json(CONFIG.to_json().replace('"version": 1', '"version": 2'))
 
 
-def test_a_jobs_credential_is_read_when_the_job_starts(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_job_credential_is_read_when_the_job_starts(monkeypatch: pytest.MonkeyPatch) -> None:
     auth = ClientCredentialsAuth(
         kind="client-credentials",
         token_url="https://idp.example/token",

@@ -1,4 +1,4 @@
-"""A spec and its environment are read together, and every mistake of both is in one answer."""
+"""A spec and its environment are read together, and every mistake of both is in one report."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ARN = "arn:aws:iam::123456789012:role/lakekeeper"
 
 
 def small(**changes: Any) -> dict[str, Any]:
-    """The smallest spec, with other values."""
+    """Return the smallest spec, with other values."""
     spec: dict[str, Any] = {
         "version": 1,
         "environment": "here",
@@ -39,7 +39,7 @@ def mistakes(folder: Path, spec: Any, environment: str) -> list[str]:
     return [problem.path for problem in caught.value.problems]
 
 
-def test_what_the_spec_and_the_environment_lack_is_told_together(tmp_path: Path) -> None:
+def test_mistakes_of_spec_and_environment_are_one_report(tmp_path: Path) -> None:
     found = mistakes(tmp_path, small(colour="blue", maintenance={"schedule": "2 o'clock"}), BARE)
 
     assert found == [
@@ -57,7 +57,7 @@ def test_mistakes_of_the_environment_come_with_its_file(tmp_path: Path) -> None:
     assert found == ["colour", str(tmp_path / "here.yaml")]
 
 
-def test_a_name_that_is_no_environment_is_told_once(tmp_path: Path) -> None:
+def test_unknown_environment_is_reported_once(tmp_path: Path) -> None:
     assert mistakes(tmp_path, small(environment="../here"), BARE) == ["environment"]
 
 
@@ -113,9 +113,7 @@ def test_images_have_a_digest_outside_trials(
         (f"{{maintenance_image: '{DIGEST}'}}", None, None),
     ],
 )
-def test_the_image_of_maintenance_has_a_digest(
-    kubernetes: str, image: str | None, path: str | None, tmp_path: Path
-) -> None:
+def test_maintenance_image_has_a_digest(kubernetes: str, image: str | None, path: str | None, tmp_path: Path) -> None:
     maintenance = {"schedule": "0 2 * * *"} | ({"image": image} if image else {})
     environment = f"{ROLES}kubernetes: {kubernetes}\n"
     if path is None:
@@ -124,15 +122,15 @@ def test_the_image_of_maintenance_has_a_digest(
         assert mistakes(tmp_path, small(maintenance=maintenance), environment) == [path]
 
 
-def test_no_default_image_is_the_latest_one() -> None:
+def test_no_default_image_is_tagged_latest() -> None:
     assert not [image for image in TRIAL_IMAGES.values() if image.endswith(":latest") or ":" not in image]
 
 
-def test_no_spec_at_all_is_one_mistake(tmp_path: Path) -> None:
+def test_missing_spec_is_one_mistake(tmp_path: Path) -> None:
     assert mistakes(tmp_path, None, BARE) == [""]
 
 
-def test_a_store_of_its_own_needs_neither_region_nor_role(tmp_path: Path) -> None:
+def test_own_store_needs_neither_region_nor_role(tmp_path: Path) -> None:
     keys = {"access_key_id": "env:STORE_KEY", "secret_access_key": "env:STORE_SECRET"}
     store = {"backend": "s3", "bucket": "store", "endpoint": "http://store:9000/", "credential": keys}
 
@@ -144,7 +142,7 @@ def test_a_store_of_its_own_needs_neither_region_nor_role(tmp_path: Path) -> Non
     assert environment.lakekeeper.endpoint == "https://lakekeeper.example"
 
 
-def test_a_region_of_the_stack_is_enough(tmp_path: Path) -> None:
+def test_region_of_the_stack_is_enough(tmp_path: Path) -> None:
     environment = f"lakekeeper: {{endpoint: 'https://lakekeeper.example', principal_arn: '{ARN}'}}\n"
 
     assert read(tmp_path, small(), environment, region="eu-west-1")[0].name == "acme"

@@ -1,4 +1,4 @@
-"""Environments: read from a file, filled in by a sandbox, refused with every mistake."""
+"""Environments: read from a file, completed from a sandbox, refused with every mistake."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ def _sandbox(folder: Path) -> Path:
     return folder
 
 
-def test_the_production_example_is_valid() -> None:
+def test_production_example_is_valid() -> None:
     environment = Environment.load(REPOSITORY / "environments" / "production.yaml", environ={})
 
     assert environment.lakekeeper.catalog == "https://lakekeeper.platform.example/catalog"
     assert mistake(environment.kubernetes.image("spark"), trial=False) is None
 
 
-def test_a_sandbox_says_where_everything_is(tmp_path: Path) -> None:
+def test_sandbox_provides_all_addresses(tmp_path: Path) -> None:
     sandbox = _sandbox(tmp_path / "sb")
     file = tmp_path / "here.yaml"
     file.write_text("sandbox: sb\nkubernetes: {clients_namespace: jobs}\n")
@@ -56,14 +56,14 @@ def test_a_sandbox_says_where_everything_is(tmp_path: Path) -> None:
     ("written", "audience"),
     [("", "lakekeeper"), (", jobs_token_audience: prod", "prod"), (", jobs_token_audience:", None)],
 )
-def test_the_audience_of_pods_tokens_is_a_setting(written: str, audience: str | None, tmp_path: Path) -> None:
+def test_audience_of_pod_tokens_is_a_setting(written: str, audience: str | None, tmp_path: Path) -> None:
     file = tmp_path / "here.yaml"
     file.write_text(f"lakekeeper: {{endpoint: 'https://catalog.example'{written}}}\n")
 
     assert Environment.load(file, environ={}).pod_identity.audience == audience
 
 
-def test_an_empty_audience_is_refused_with_its_path(tmp_path: Path) -> None:
+def test_empty_audience_is_refused_with_its_path(tmp_path: Path) -> None:
     file = tmp_path / "here.yaml"
     file.write_text("lakekeeper: {endpoint: 'https://catalog.example', jobs_token_audience: ''}\n")
 
@@ -71,13 +71,13 @@ def test_an_empty_audience_is_refused_with_its_path(tmp_path: Path) -> None:
         Environment.load(file, environ={})
 
 
-def test_the_published_environment_schema_is_the_models() -> None:
+def test_published_environment_schema_is_up_to_date() -> None:
     published = REPOSITORY / "docs" / "schema" / "environment.schema.json"
 
     assert published.read_text(encoding="utf-8") == environment_schema_text(), "run `make schema`"
 
 
-def test_a_path_of_jobs_is_not_one_of_this_machine(tmp_path: Path) -> None:
+def test_path_of_jobs_is_not_a_path_of_this_machine(tmp_path: Path) -> None:
     file = tmp_path / "here.yaml"
     text = (
         "lakekeeper: {{endpoint: https://catalog.example, jobs_ca_bundle: {path}, jobs_truststore: /etc/trust.p12}}\n"
@@ -90,7 +90,7 @@ def test_a_path_of_jobs_is_not_one_of_this_machine(tmp_path: Path) -> None:
         Environment.load(file, environ={})
 
 
-def test_the_variable_names_another_sandbox(tmp_path: Path) -> None:
+def test_sandbox_variable_selects_another_sandbox(tmp_path: Path) -> None:
     other = _sandbox(tmp_path / "other")
     file = tmp_path / "here.yaml"
     file.write_text("sandbox: nowhere\n")
@@ -98,7 +98,7 @@ def test_the_variable_names_another_sandbox(tmp_path: Path) -> None:
     assert Environment.load(file, environ={"LAKEWRIGHT_SANDBOX": str(other)}).sandbox == other
 
 
-def test_the_variable_leaves_a_production_environment_alone(tmp_path: Path) -> None:
+def test_sandbox_variable_leaves_production_alone(tmp_path: Path) -> None:
     other = _sandbox(tmp_path / "other")
     production = REPOSITORY / "environments" / "production.yaml"
 
@@ -111,9 +111,8 @@ def test_the_variable_leaves_a_production_environment_alone(tmp_path: Path) -> N
     assert environment.kubernetes.render_to is None
 
 
-def test_the_variable_starts_at_the_projects_root_wherever_the_program_runs(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_sandbox_variable_is_relative_to_the_project_root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It does not matter where the program runs."""
     chosen = _sandbox(tmp_path / "chosen")
     for folder in (tmp_path / "environments", tmp_path / "infra" / "tenant"):
         folder.mkdir(parents=True)
@@ -124,7 +123,7 @@ def test_the_variable_starts_at_the_projects_root_wherever_the_program_runs(
     assert Environment.load(file, environ={"LAKEWRIGHT_SANDBOX": "chosen"}).sandbox == chosen
 
 
-def test_without_a_sandbox_one_is_told_how_to_start_it(tmp_path: Path) -> None:
+def test_missing_sandbox_says_how_to_start_it(tmp_path: Path) -> None:
     file = tmp_path / "here.yaml"
     file.write_text("sandbox: sb\n")
 
@@ -132,7 +131,7 @@ def test_without_a_sandbox_one_is_told_how_to_start_it(tmp_path: Path) -> None:
         Environment.load(file, environ={})
 
 
-def test_a_missing_environment_names_those_that_there_are(tmp_path: Path) -> None:
+def test_missing_environment_lists_the_existing_ones(tmp_path: Path) -> None:
     (tmp_path / "staging.yaml").write_text("")
 
     with pytest.raises(SpecError, match="has: staging"):
@@ -164,7 +163,7 @@ def test_all_mistakes_at_once_and_no_secret_repeated(tmp_path: Path) -> None:
         ("{kind: token, token: 'file:token'}", "a folder of its own in the pod"),
     ],
 )
-def test_a_secret_for_jobs_goes_where_they_look_for_it(tmp_path: Path, jobs_auth: str, told: str | None) -> None:
+def test_job_secrets_go_where_jobs_read_them(tmp_path: Path, jobs_auth: str, told: str | None) -> None:
     file = tmp_path / "here.yaml"
     file.write_text(
         f"lakekeeper: {{endpoint: https://catalog.example, jobs_auth: {jobs_auth}}}\n"

@@ -1,4 +1,4 @@
-"""Hosts of endpoints in every spelling that a resolver takes."""
+"""Hosts of endpoints in every spelling that a resolver accepts."""
 
 from __future__ import annotations
 
@@ -100,5 +100,5 @@ def test_loopback_in_every_spelling(host: str) -> None:
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "10.0.0.1", "minio", "localhost.example", "lakekeeper.platform.svc"])
-def test_what_is_no_loopback(host: str) -> None:
+def test_hosts_that_are_not_loopback(host: str) -> None:
     assert not is_loopback(host)

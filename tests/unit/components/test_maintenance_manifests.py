@@ -1,4 +1,4 @@
-"""The manifests of a tenant's maintenance: restricted, one run at a time, without a key, with a token that lasts."""
+"""Manifests of a tenant's maintenance: restricted, one run at a time, without keys, with a long-lived token."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def _pod(spec: dict[str, Any]) -> dict[str, Any]:
     return spec["jobTemplate"]["spec"]["template"]["spec"]
 
 
-def test_one_run_at_a_time_at_its_time() -> None:
+def test_one_run_at_a_time_on_schedule() -> None:
     spec = _spec(deadline="90m")
 
     assert (spec["schedule"], spec["timeZone"], spec["concurrencyPolicy"]) == ("0 2 * * *", "Etc/UTC", "Forbid")
@@ -57,7 +57,7 @@ def test_one_run_at_a_time_at_its_time() -> None:
     assert _pod(spec)["restartPolicy"] == "Never"
 
 
-def test_the_run_is_told_what_the_spec_says() -> None:
+def test_run_has_the_settings_of_the_spec() -> None:
     (container,) = _pod(_spec(parallel=8, jobs=["retention", "compaction"]))["containers"]
 
     assert container["command"] == ["lakewright-spark", "maintain"]
@@ -65,7 +65,7 @@ def test_the_run_is_told_what_the_spec_says() -> None:
     assert " ".join(container["args"]) == told
 
 
-def test_the_pod_keeps_the_restricted_standard() -> None:
+def test_pod_meets_the_restricted_standard() -> None:
     pod = _pod(_spec(size={"cpu": 4, "memory": "8Gi"}))
     (container,) = pod["containers"]
 
@@ -79,7 +79,7 @@ def test_the_pod_keeps_the_restricted_standard() -> None:
 
 
 def test_no_key_and_no_database_setting_reaches_the_jobs() -> None:
-    # The pattern of what Spark hides in its log names such settings, and has none.
+    # The redaction pattern of Spark's log names such settings and contains none.
     hidden = CATALOG.spark_properties()["spark.redaction.regex"]
     files = {name: text.replace(hidden, "") for name, text in catalog_files(CATALOG).items()}
     text = json.dumps([_spec(), files]).lower()
@@ -88,8 +88,8 @@ def test_no_key_and_no_database_setting_reaches_the_jobs() -> None:
         assert word not in text, word
 
 
-def test_the_token_outlives_the_run() -> None:
-    """Spark takes one token for the whole run, and refuses to start if it would not last until the deadline."""
+def test_token_outlives_the_run() -> None:
+    """Spark takes one token for the whole run, and refuses to start if it would expire before the deadline."""
     path = "/var/run/secrets/lakekeeper/token"
     pod = _pod(_spec(CATALOG.model_copy(update={"auth": TokenFileAuth(kind="token-file", path=path)}), deadline="2h"))
 
@@ -98,7 +98,7 @@ def test_the_token_outlives_the_run() -> None:
     assert token == {"audience": "lakekeeper", "expirationSeconds": 2 * 3600 + 600, "path": "token"}
 
 
-def test_nobody_reaches_the_jobs_and_they_reach_little() -> None:
+def test_network_of_the_jobs_is_limited() -> None:
     tenant, _ = _tenant()
     policy = maintenance_manifests.network_policy(tenant, ["https://10.1.2.3:9000"])["spec"]
 
@@ -110,7 +110,7 @@ def test_nobody_reaches_the_jobs_and_they_reach_little() -> None:
 
 
 @pytest.mark.parametrize(("audience", "written"), [("prod", {"audience": "prod"}), (None, {})])
-def test_a_cron_jobs_token_has_the_environments_audience(audience: str | None, written: dict[str, str]) -> None:
+def test_cron_job_token_has_the_environments_audience(audience: str | None, written: dict[str, str]) -> None:
     auth = TokenFileAuth(kind="token-file", path="/var/run/secrets/lakekeeper/token")
     tenant, maintenance = _tenant(deadline="2h")
     catalog, identity = CATALOG.model_copy(update={"auth": auth}), PodIdentity(audience=audience)

@@ -1,4 +1,4 @@
-"""A computing unit's manifests: restricted, closed but for a few ways, without a key or a database setting."""
+"""Manifests of a computing unit: restricted, closed but for a few ports, without keys or database settings."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def _pod(unit: ComputingUnitSpec, catalog: CatalogConfig = CATALOG) -> dict[str,
 
 
 @pytest.mark.parametrize("unit", [SPARK, TEXERA], ids=lambda unit: unit.runtime)
-def test_pods_keep_the_restricted_standard(unit: ComputingUnitSpec) -> None:
+def test_pods_meet_the_restricted_standard(unit: ComputingUnitSpec) -> None:
     pod = _pod(unit)
     (container,) = pod["containers"]
 
@@ -78,7 +78,7 @@ def test_pods_keep_the_restricted_standard(unit: ComputingUnitSpec) -> None:
 @pytest.mark.parametrize("unit", [SPARK, TEXERA], ids=lambda unit: unit.runtime)
 def test_no_s3_key_and_no_database_setting_reaches_a_unit(unit: ComputingUnitSpec) -> None:
     names = set(environment(unit.runtime, CATALOG))
-    # The pattern of what Spark hides in its log names such settings, and has none.
+    # The redaction pattern of Spark's log names such settings and contains none.
     hidden = CATALOG.spark_properties()["spark.redaction.regex"]
     files = {name: text.replace(hidden, "") for name, text in catalog_files(CATALOG).items()}
     text = json.dumps([_pod(unit), files]).lower()
@@ -88,7 +88,7 @@ def test_no_s3_key_and_no_database_setting_reaches_a_unit(unit: ComputingUnitSpe
         assert word not in text, word
 
 
-def test_the_size_is_what_the_unit_gets() -> None:
+def test_unit_gets_its_size() -> None:
     (container,) = _pod(SPARK)["containers"]
 
     assert container["resources"]["limits"] == {"cpu": "2", "memory": "8Gi", "ephemeral-storage": "10Gi"}
@@ -96,7 +96,7 @@ def test_the_size_is_what_the_unit_gets() -> None:
     assert shm["emptyDir"] == {"medium": "Memory", "sizeLimit": "1Gi"}
 
 
-def test_texera_finds_the_catalog_under_its_own_names() -> None:
+def test_texera_reads_the_catalog_under_its_own_names() -> None:
     bound = environment("texera", CATALOG.for_warehouses(["curated"]))
     free = environment("texera", CATALOG)
 
@@ -107,7 +107,7 @@ def test_texera_finds_the_catalog_under_its_own_names() -> None:
     assert free["STORAGE_ICEBERG_TABLE_RESULT_NAMESPACE"] == "operator-port-result"
 
 
-def test_a_unit_reads_the_catalog_from_files() -> None:
+def test_unit_reads_the_catalog_from_files() -> None:
     files = catalog_files(CATALOG.for_warehouses(["curated"]))
 
     assert CatalogConfig.from_json(files["catalog.json"]).warehouses[0].name == "curated"
@@ -115,7 +115,7 @@ def test_a_unit_reads_the_catalog_from_files() -> None:
     assert "curated" in files[".pyiceberg.yaml"]
 
 
-def test_a_unit_trusts_the_authorities_of_its_platform() -> None:
+def test_unit_trusts_the_authorities_of_its_platform() -> None:
     own = CATALOG.model_copy(update={"ca_bundle": "/etc/trust.pem", "truststore": "/etc/trust.p12"})
 
     assert environment("texera", own)["REQUESTS_CA_BUNDLE"] == "/etc/trust.pem"
@@ -125,7 +125,7 @@ def test_a_unit_trusts_the_authorities_of_its_platform() -> None:
         assert expected in catalog_files(own)["spark.properties"]
 
 
-def test_another_catalog_restarts_the_pod() -> None:
+def test_changed_catalog_restarts_the_pod() -> None:
     def annotations(catalog: CatalogConfig) -> Any:
         spec = manifests.deployment_spec(TENANT, SPARK, catalog, "image")
         return spec["template"]["metadata"]["annotations"]
@@ -134,7 +134,7 @@ def test_another_catalog_restarts_the_pod() -> None:
     assert annotations(CATALOG) != annotations(CATALOG.for_warehouses(["curated"]))
 
 
-def test_a_token_for_the_catalog_is_for_nothing_else() -> None:
+def test_catalog_token_has_no_other_audience() -> None:
     path = "/var/run/secrets/lakekeeper/token"
     pod = _pod(SPARK, CATALOG.model_copy(update={"auth": TokenFileAuth(kind="token-file", path=path)}))
 
@@ -146,7 +146,7 @@ def test_a_token_for_the_catalog_is_for_nothing_else() -> None:
 
 
 @pytest.mark.parametrize(("audience", "written"), [("prod", {"audience": "prod"}), (None, {})])
-def test_a_units_token_has_the_environments_audience(audience: str | None, written: dict[str, str]) -> None:
+def test_unit_token_has_the_environments_audience(audience: str | None, written: dict[str, str]) -> None:
     """Without an audience the cluster issues a token for its own API, which any Lakekeeper in it accepts."""
     auth = TokenFileAuth(kind="token-file", path="/var/run/secrets/lakekeeper/token")
     catalog, identity = CATALOG.model_copy(update={"auth": auth}), PodIdentity(audience=audience)
@@ -158,14 +158,14 @@ def test_a_units_token_has_the_environments_audience(audience: str | None, writt
     assert token == {**written, "expirationSeconds": 3600, "path": "token"}
 
 
-def test_the_tenants_namespace_is_closed() -> None:
+def test_tenant_namespace_is_closed() -> None:
     deny = manifests.deny_all(TENANT)["spec"]
 
     assert deny == {"podSelector": {}, "policyTypes": ["Ingress", "Egress"]}
     assert manifests.namespace(TENANT)["metadata"]["labels"]["pod-security.kubernetes.io/enforce"] == "restricted"
 
 
-def test_a_unit_has_the_few_ways_that_it_needs() -> None:
+def test_unit_has_the_few_network_paths_that_it_needs() -> None:
     policy = manifests.network_policy(
         TENANT, TEXERA, ["http://lakekeeper.platform.svc.cluster.local:8181/catalog", "https://10.1.2.3:9000"], "texera"
     )["spec"]
@@ -181,7 +181,8 @@ def test_a_unit_has_the_few_ways_that_it_needs() -> None:
     assert store["ports"][0]["port"] == 9000
 
 
-def test_a_name_outside_the_cluster_never_opens_the_way_to_the_nodes_identity() -> None:
+def test_outside_names_never_open_the_metadata_service() -> None:
+    """A name outside the cluster opens no way to the identity of the node."""
     rule = network.way_out("https://s3.us-west-2.amazonaws.com")
 
     assert rule["ports"] == [{"protocol": "TCP", "port": 443}]
@@ -189,7 +190,8 @@ def test_a_name_outside_the_cluster_never_opens_the_way_to_the_nodes_identity() 
 
 
 @pytest.mark.parametrize("unit", [SPARK, TEXERA], ids=lambda unit: unit.runtime)
-def test_a_secret_of_the_clusters_reaches_the_unit_and_its_value_nobody_else(unit: ComputingUnitSpec) -> None:
+def test_cluster_secret_reaches_the_unit_only(unit: ComputingUnitSpec) -> None:
+    """No manifest contains its value."""
     secret = JobsSecret(name="lakekeeper-jobs", key="client-secret")
 
     def pod(reference: str, given: JobsSecret | None = secret) -> dict[str, Any]:

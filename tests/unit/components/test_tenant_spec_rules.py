@@ -1,4 +1,4 @@
-"""What a spec may name: references to secrets and stores, as the environment lists them."""
+"""References to secrets and stores that a spec may use, as the environment lists them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ LAKEKEEPER = {
 
 
 def spec(endpoint: str = "https://store.example", key: str = "config:store_key", **store: Any) -> dict[str, Any]:
-    """A tenant with a warehouse on an S3-compatible store."""
+    """Return a tenant with a warehouse on an S3-compatible store."""
     credential = {"access_key_id": key, "secret_access_key": "config:store_secret"}
     place = {"backend": "s3", "bucket": "store", "endpoint": endpoint, "credential": credential} | store
     return {
@@ -39,9 +39,9 @@ def spec(endpoint: str = "https://store.example", key: str = "config:store_key",
     }
 
 
-def refused(folder: Path, document: dict[str, Any], **environment: Any) -> dict[str, str]:
-    """Each mistake of a declaration: its path, and what was expected."""
-    # Every JSON document is one in YAML.
+def find_mistakes(folder: Path, document: dict[str, Any], **environment: Any) -> dict[str, str]:
+    """Return the mistakes of a declaration: path, and what was expected."""
+    # Every JSON document is also YAML.
     (folder / "here.yaml").write_text(json.dumps({"lakekeeper": LAKEKEEPER} | environment))
     try:
         read_declaration(document, source="stack", environments=folder, environ={}, region=None)
@@ -54,19 +54,19 @@ def found(rules: TenantSpecRules, document: dict[str, Any]) -> list[str]:
     return [problem.path for problem in RuleCheck(rules, "here", [OWN]).problems(document)]
 
 
-def test_the_deployers_secret_does_not_go_to_a_host_of_the_spec(tmp_path: Path) -> None:
-    mistakes = refused(tmp_path, spec("https://evil.example", OWN))
+def test_deployers_secret_does_not_go_to_a_host_of_the_spec(tmp_path: Path) -> None:
+    mistakes = find_mistakes(tmp_path, spec("https://evil.example", OWN))
 
     assert set(mistakes) == {"storage.main.endpoint", "storage.main.credential.access_key_id"}
     assert "`tenant_specs.endpoints`" in mistakes["storage.main.endpoint"]
     assert "environment here itself uses" in mistakes["storage.main.credential.access_key_id"]
 
 
-def test_only_the_stacks_configuration_by_default(tmp_path: Path) -> None:
+def test_only_the_stack_configuration_by_default(tmp_path: Path) -> None:
     listed = {"endpoints": ["https://store.example"]}
 
-    assert refused(tmp_path, spec(), tenant_specs=listed) == {}
-    mistakes = refused(tmp_path, spec(key="env:HOME"), tenant_specs=listed)
+    assert find_mistakes(tmp_path, spec(), tenant_specs=listed) == {}
+    mistakes = find_mistakes(tmp_path, spec(key="env:HOME"), tenant_specs=listed)
     assert list(mistakes) == ["storage.main.credential.access_key_id"]
     assert "allows (`config:`), found `env:HOME`" in mistakes["storage.main.credential.access_key_id"]
 
@@ -119,7 +119,7 @@ def test_references_by_prefix(prefix: str, reference: str, allowed: bool) -> Non
         ),
     ],
 )
-def test_the_environments_own_secret_in_other_words(own: str, reference: str) -> None:
+def test_environments_own_secret_in_another_spelling(own: str, reference: str) -> None:
     everything = ["env:", "file:", "vault:", "config:", "config:lakewright:", "aws-secretsmanager:"]
     rules = TenantSpecRules(references=everything, endpoints=["https://store.example"])
 
@@ -128,7 +128,7 @@ def test_the_environments_own_secret_in_other_words(own: str, reference: str) ->
     assert "itself uses" in problem.expected
 
 
-def test_files_of_the_environment_are_its_own(tmp_path: Path) -> None:
+def test_files_of_the_environment_are_reserved(tmp_path: Path) -> None:
     """Token files and AWS's credentials are named by path, without a reference."""
     own = {"auth": {"kind": "token-file", "path": "/run/token"}, "jobs_auth": {"kind": "token-file", "path": "/jobs"}}
     server = {"endpoint": "https://lakekeeper.example"} | own
@@ -140,7 +140,7 @@ def test_files_of_the_environment_are_its_own(tmp_path: Path) -> None:
     assert references == {"file:/run/token", "file:/jobs", f"file:{tmp_path / 'credentials'}"}
 
 
-def test_an_external_id_is_a_reference_too() -> None:
+def test_external_id_is_a_reference_too() -> None:
     document = spec() | {"storage": {"own": {"backend": "existing", "external_id": "config:aws:secretKey"}}}
 
     assert found(TenantSpecRules(), document) == ["storage.own.external_id"]
@@ -197,7 +197,7 @@ def test_endpoints_by_pattern(pattern: str, endpoint: str, allowed: bool) -> Non
         "\uff11\uff16\uff19.254.169.254",
     ],
 )
-def test_metadata_services_are_refused_by_the_spec(host: str) -> None:
+def test_spec_may_not_name_metadata_services(host: str) -> None:
     document = spec(f"http://{host}/", sts_endpoint=f"http://{host}/sts")
 
     with pytest.raises(SpecError) as caught:
@@ -218,12 +218,12 @@ def test_metadata_services_are_refused_by_the_spec(host: str) -> None:
         ("references", "file:/run/../etc/"),
     ],
 )
-def test_rules_that_make_no_sense_are_refused(field: str, value: str) -> None:
+def test_invalid_rules_are_refused(field: str, value: str) -> None:
     with pytest.raises(ValidationError):
         TenantSpecRules.model_validate({field: [value]})
 
 
-def test_a_sandbox_says_what_its_specs_may_name(tmp_path: Path) -> None:
+def test_sandbox_lists_what_its_specs_may_name(tmp_path: Path) -> None:
     (tmp_path / "sb").mkdir()
     state = {
         "lakekeeper": {"endpoint": "http://127.0.0.1:1", "catalog_uri": "http://127.0.0.1:1/catalog"},

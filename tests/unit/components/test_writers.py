@@ -1,4 +1,4 @@
-"""Whose runs write to a warehouse, by its owner and the tenant's grants, as the catalog configuration tells jobs."""
+"""The principals whose runs write to a warehouse, by its owner and grants, as jobs read them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from lakewright.spec.warehouse_writers import writers
 
 
 def tenant(owner: str | None, *grants: tuple[str, str, dict[str, Any]]) -> TenantSpec:
-    """A tenant whose warehouse `anns` has this owner, with grants (to, privilege, on)."""
+    """Return a tenant whose warehouse `anns` has this owner, with grants (to, privilege, on)."""
     return parse_spec(
         {
             "version": 1,
@@ -39,22 +39,22 @@ RESULTS = {"warehouse": "anns", "namespace": "results"}
         ([(BEN, "create", PROJECT), (BEN, "modify", HERE)], (BEN,)),
         ([("role:ops", "data_admin", PROJECT), (BEN, "project_admin", PROJECT)], ("role:ops", BEN)),
         ([(ANN, "ownership", HERE)], ()),
-        # Not enough to make the tables that a run writes, or not here.
+        # Not enough to make the tables that a run writes, or elsewhere.
         ([(BEN, "modify", HERE)], ()),
         ([(BEN, "create", HERE), (BEN, "select", HERE)], ()),
         ([(BEN, "ownership", ELSEWHERE), (BEN, "ownership", RESULTS), (BEN, "security_admin", PROJECT)], ()),
     ],
 )
-def test_who_writes_beside_the_owner(grants: list[tuple[str, str, dict[str, Any]]], expected: tuple[str, ...]) -> None:
+def test_writers_beside_the_owner(grants: list[tuple[str, str, dict[str, Any]]], expected: tuple[str, ...]) -> None:
     spec = tenant(ANN, *grants)
     assert writers(spec, spec.warehouses[0]) == expected
 
 
-def test_a_warehouse_without_an_owner_needs_no_list() -> None:
+def test_warehouse_without_an_owner_needs_no_list() -> None:
     spec = tenant(None, (BEN, "ownership", HERE))
     assert writers(spec, spec.warehouses[0]) == ()
 
 
-def test_an_owner_is_written_as_in_grants() -> None:
+def test_owner_is_written_as_in_grants() -> None:
     with pytest.raises(SpecError, match=r"warehouses.0.owner: expected `user:IDP~SUBJECT` or `role:NAME`"):
         tenant("ann")

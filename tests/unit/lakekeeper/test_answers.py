@@ -1,4 +1,4 @@
-"""Answers that no Lakekeeper gives: endless, huge, slow, deep, incomplete. Each ends in one sentence."""
+"""Invalid responses: endless, huge, slow, deep or incomplete ones. Each ends in one sentence."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def sending(body: bytes, status: int = 200, **headers: str) -> Handle:
 
 
 def bomb(mebibytes: int) -> bytes:
-    """Zeros, compressed about a thousandfold."""
+    """Return zeros, compressed about a thousandfold."""
     packer = zlib.compressobj(9, zlib.DEFLATED, 16 + zlib.MAX_WBITS)
     zeros = bytes(MEBIBYTE)
     return b"".join(packer.compress(zeros) for _ in range(mebibytes)) + packer.flush()
@@ -82,8 +82,8 @@ def client(endpoint: str, **more: Any) -> Client:
 
 
 @pytest.mark.parametrize("status", [200, 500])
-def test_a_compressed_bomb_costs_no_more_than_the_limit(status: int) -> None:
-    """298 KiB that become 300 MiB cost 614 MiB before."""
+def test_compression_bomb_costs_no_more_than_the_limit(status: int) -> None:
+    """298 KiB that become 300 MiB cost 614 MiB before the limit."""
     packed = bomb(300)
     with server(sending(packed, status, Content_Encoding="gzip")) as endpoint:
         asked = client(endpoint)
@@ -99,15 +99,15 @@ def test_a_compressed_bomb_costs_no_more_than_the_limit(status: int) -> None:
     assert "GET /x at" in str(caught.value)
 
 
-def test_the_limit_is_a_setting(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_size_limit_is_a_setting(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LAKEWRIGHT_ANSWER_LIMIT", "0.5")
     body = json.dumps({"text": "x" * MEBIBYTE}).encode()
     with server(sending(body)) as endpoint, pytest.raises(BadAnswer, match=r"larger than 0.5 MiB"):
         client(endpoint).json("GET", "/x")
 
 
-def test_a_compressed_answer_is_read() -> None:
-    """Lakekeeper compresses what it answers where that is accepted."""
+def test_compressed_response_is_read() -> None:
+    """Lakekeeper compresses responses where the client accepts it."""
     halves = gzip.compress(b'{"ok":') + gzip.compress(b" true}")
     with server(sending(halves, Content_Encoding="gzip")) as endpoint:
         assert client(endpoint).json("GET", "/x") == {"ok": True}
@@ -121,12 +121,12 @@ def test_a_compressed_answer_is_read() -> None:
         (b"\x0b\x05\x80", "br", "encoded as 'br', which was not asked for"),
     ],
 )
-def test_encodings_that_cannot_be_read(body: bytes, encoding: str, says: str) -> None:
+def test_unreadable_encodings(body: bytes, encoding: str, says: str) -> None:
     with server(sending(body, Content_Encoding=encoding)) as endpoint, pytest.raises(BadAnswer, match=says):
         client(endpoint).json("GET", "/x")
 
 
-def test_a_dripping_body_has_one_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_slow_body_has_one_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LAKEWRIGHT_ANSWER_WITHIN", "0.3")
     gone = threading.Event()
 
@@ -146,7 +146,7 @@ def test_a_dripping_body_has_one_deadline(monkeypatch: pytest.MonkeyPatch) -> No
 @pytest.mark.parametrize(
     "dripped", [b"HTTP/1.1 200 OK\r\nX-Slow: ", b"HTTP/1.1 100 Continue\r\n\r\n"], ids=["header", "1xx"]
 )
-def test_dripping_headers_have_the_same_deadline(dripped: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_slow_headers_have_the_same_deadline(dripped: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LAKEWRIGHT_ANSWER_WITHIN", "0.3")
     ended = threading.Event()
 
@@ -166,7 +166,7 @@ def test_dripping_headers_have_the_same_deadline(dripped: bytes, monkeypatch: py
 
 @pytest.mark.parametrize("status", [200, 418])
 @pytest.mark.parametrize("body", [b"[" * 200_000, b'{"a":' * 200_000, b'{"a": 1' + b"0" * 5000 + b"}", b"\xff\xfe"])
-def test_json_that_cannot_be_read_is_one_sentence(body: bytes, status: int) -> None:
+def test_unreadable_json_is_one_sentence(body: bytes, status: int) -> None:
     script = Script(httpx.Response(status, content=body))
     with pytest.raises(Refused) as caught:
         script.client().json("GET", "/x")
@@ -207,8 +207,8 @@ def test_no_retry_after_ends_or_delays_a_call(value: str, monkeypatch: pytest.Mo
     assert 0 <= waits[0] <= 10
 
 
-def listing(next_token: Callable[[int], str]) -> Client:
-    """A server whose lists have always another page."""
+def endless_pages(next_token: Callable[[int], str]) -> Client:
+    """Return the endpoint of a server whose lists always have another page."""
     count = iter(range(1_000_000))
 
     def answer(_: httpx.Request) -> httpx.Response:
@@ -218,15 +218,15 @@ def listing(next_token: Callable[[int], str]) -> Client:
 
 
 @pytest.mark.parametrize("next_token", [lambda _: "same", lambda n: "ab"[n % 2]], ids=["same", "alternating"])
-def test_a_list_that_goes_in_circles_ends(next_token: Callable[[int], str]) -> None:
+def test_list_with_repeating_tokens_ends(next_token: Callable[[int], str]) -> None:
     with pytest.raises(BadAnswer, match=r"GET /management/v1/user at .* names a page again"):
-        users.list_all(listing(next_token))
+        users.list_all(endless_pages(next_token))
 
 
-def test_a_list_with_ever_new_tokens_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_list_with_ever_new_tokens_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(paging, "MOST_PAGES", 40)
     with pytest.raises(BadAnswer, match="has no end after 40 pages"):
-        users.list_all(listing(str))
+        users.list_all(endless_pages(str))
 
 
 ON = Object("project", project_id="p")
@@ -250,7 +250,7 @@ ON = Object("project", project_id="p")
         ({}, "id", lambda c: warehouses.id_of(c.json("GET", "/x"))),
     ],
 )
-def test_a_missing_key_is_one_sentence(body: Any, key: str, read: Callable[[Client], Any]) -> None:
+def test_missing_key_is_one_sentence(body: Any, key: str, read: Callable[[Client], Any]) -> None:
     script = Script(httpx.Response(200, json=body))
     with pytest.raises(BadAnswer) as caught:
         read(script.client())
@@ -270,7 +270,7 @@ CREDENTIALS = {"kind": "client-credentials", "client_id": "c", "client_secret": 
         ("https://lakekeeper.example", CREDENTIALS | {"token_url": "http://idp.example/token"}),
     ],
 )
-def test_secrets_go_nowhere_without_tls(endpoint: str, auth: dict[str, str]) -> None:
+def test_secrets_are_not_sent_without_tls(endpoint: str, auth: dict[str, str]) -> None:
     resolved: list[str] = []
     with pytest.raises(InsecureEndpoint, match=r"without TLS\. Use `https://`, or set `allow_plain_http: true`"):
         Client(ServerRef.model_validate({"endpoint": endpoint, "auth": auth}), lambda it: resolved.append(it) or "x")
@@ -280,24 +280,24 @@ def test_secrets_go_nowhere_without_tls(endpoint: str, auth: dict[str, str]) -> 
 
 
 @pytest.mark.parametrize("endpoint", ["http://127.0.0.1:8181", "http://localhost:8181", "http://[::1]:8181"])
-def test_this_machine_needs_no_tls(endpoint: str) -> None:
+def test_loopback_needs_no_tls(endpoint: str) -> None:
     Client(ServerRef.model_validate({"endpoint": endpoint, "auth": TOKEN}), str).close()
 
 
-def test_a_token_endpoint_is_bounded_too() -> None:
+def test_token_endpoint_responses_are_limited_too() -> None:
     with server(sending(bomb(3), Content_Encoding="gzip")) as idp:
         auth = CREDENTIALS | {"token_url": f"{idp}/token"}
         with pytest.raises(NotAuthenticated, match=r"token endpoint .* is larger than 1 MiB"):
             client("http://127.0.0.1:9", auth=auth).json("GET", "/x")
 
 
-def test_a_401_before_another_token_is_bounded_too(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_401_before_a_new_token_is_limited_too(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LAKEWRIGHT_ANSWER_LIMIT", "1")
     with server(sending(bomb(3), 401, Content_Encoding="gzip")) as endpoint, pytest.raises(LakekeeperError) as caught:
         client(endpoint, auth=TOKEN).json("GET", "/x")
     assert "is larger than 1 MiB" in str(caught.value)
 
 
-def test_a_refusal_keeps_its_words() -> None:
+def test_refusal_keeps_its_message() -> None:
     with pytest.raises(Refused, match="409 Odd: because"):
         Script(refusal(409, "Odd", "because")).client().json("GET", "/x")

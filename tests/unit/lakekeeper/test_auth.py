@@ -25,7 +25,7 @@ SETTINGS = ClientCredentialsAuth(
 
 
 class IdentityProvider:
-    """Gives out tokens named t1, t2, ... that live 100 s."""
+    """Issues tokens named t1, t2, ... that are valid for 100 s."""
 
     def __init__(self, answer: httpx.Response | None = None) -> None:
         self._answer = answer
@@ -42,8 +42,8 @@ class IdentityProvider:
         return ClientCredentials(SETTINGS, lambda _: "s3cret", http, now=lambda: self.time)
 
 
-def answers_to(tokens: Tokens, accepted: str) -> tuple[int, list[str]]:
-    """Status of a call with these tokens to a server that accepts one of them, and the tokens it saw."""
+def call_with_tokens(tokens: Tokens, accepted: str) -> tuple[int, list[str]]:
+    """Return the status of a call to a server that accepts one of these tokens, and the tokens that it received."""
     seen: list[str] = []
 
     def serve(request: httpx.Request) -> httpx.Response:
@@ -54,7 +54,7 @@ def answers_to(tokens: Tokens, accepted: str) -> tuple[int, list[str]]:
     return http.get("https://lake.test/x").status_code, seen
 
 
-def test_the_grant_is_that_of_the_rfc() -> None:
+def test_token_request_follows_the_rfc() -> None:
     provider = IdentityProvider()
     assert provider.tokens().current() == "t1"
     assert provider.forms == [
@@ -68,7 +68,7 @@ def test_the_grant_is_that_of_the_rfc() -> None:
     ]
 
 
-def test_a_token_is_kept_and_renewed_before_it_ends() -> None:
+def test_token_is_kept_and_renewed_before_it_ends() -> None:
     provider = IdentityProvider()
     tokens = provider.tokens()
     assert [tokens.current(), tokens.current()] == ["t1", "t1"]
@@ -78,7 +78,7 @@ def test_a_token_is_kept_and_renewed_before_it_ends() -> None:
     assert tokens.current() == "t2"
 
 
-def test_many_threads_ask_for_one_token() -> None:
+def test_many_threads_request_one_token() -> None:
     provider = IdentityProvider()
     tokens = provider.tokens()
     gate = threading.Barrier(8)
@@ -97,9 +97,9 @@ def test_many_threads_ask_for_one_token() -> None:
     assert len(provider.forms) == 1
 
 
-def test_a_rejected_token_is_renewed_once() -> None:
-    assert answers_to(IdentityProvider().tokens(), "t2") == (200, ["Bearer t1", "Bearer t2"])
-    assert answers_to(IdentityProvider().tokens(), "never") == (401, ["Bearer t1", "Bearer t2"])
+def test_rejected_token_is_renewed_once() -> None:
+    assert call_with_tokens(IdentityProvider().tokens(), "t2") == (200, ["Bearer t1", "Bearer t2"])
+    assert call_with_tokens(IdentityProvider().tokens(), "never") == (401, ["Bearer t1", "Bearer t2"])
 
 
 def test_two_rejections_of_one_token_renew_it_once() -> None:
@@ -118,7 +118,7 @@ def test_two_rejections_of_one_token_renew_it_once() -> None:
     ],
     ids=["refused", "no token", "no JSON"],
 )
-def test_no_token_is_one_sentence_without_the_secret(answer: httpx.Response) -> None:
+def test_missing_token_is_one_sentence_without_the_secret(answer: httpx.Response) -> None:
     with pytest.raises(
         NotAuthenticated, match=r"https://idp\.test/token gave no token to client lakewright"
     ) as refused:
@@ -126,7 +126,7 @@ def test_no_token_is_one_sentence_without_the_secret(answer: httpx.Response) -> 
     assert "s3cret" not in str(refused.value)
 
 
-def test_a_token_file_is_read_at_each_use(tmp_path: Path) -> None:
+def test_token_file_is_read_at_each_use(tmp_path: Path) -> None:
     file = tmp_path / "token"
     file.write_text("one\n")
     tokens = TokenFile(str(file))
@@ -138,9 +138,12 @@ def test_a_token_file_is_read_at_each_use(tmp_path: Path) -> None:
         tokens.current()
 
 
-def test_a_fixed_token_is_looked_up_again_when_rejected() -> None:
+def test_fixed_token_is_resolved_again_when_rejected() -> None:
     values = iter(["old", "new"])
-    assert answers_to(FixedToken("env:TOKEN", lambda _: next(values)), "new") == (200, ["Bearer old", "Bearer new"])
+    assert call_with_tokens(FixedToken("env:TOKEN", lambda _: next(values)), "new") == (
+        200,
+        ["Bearer old", "Bearer new"],
+    )
 
 
 @pytest.mark.parametrize(
@@ -151,22 +154,22 @@ def test_a_fixed_token_is_looked_up_again_when_rejected() -> None:
     ],
     ids=["token", "client secret"],
 )
-def test_a_server_reference_takes_no_secret_itself(auth: dict[str, Any]) -> None:
+def test_server_refuses_a_secret_instead_of_a_reference(auth: dict[str, Any]) -> None:
     with pytest.raises(ValidationError, match="must be a reference to a secret"):
         ServerRef.model_validate({"endpoint": "https://lake.test", "auth": auth})
 
 
-def test_the_end_of_a_line_is_no_part_of_a_token() -> None:
-    assert answers_to(FixedToken("env:TOKEN", lambda _: "good\n"), "good") == (200, ["Bearer good"])
+def test_newline_is_no_part_of_a_token() -> None:
+    assert call_with_tokens(FixedToken("env:TOKEN", lambda _: "good\n"), "good") == (200, ["Bearer good"])
 
 
-def test_a_token_url_is_kept_to_the_letter() -> None:
+def test_token_url_is_kept_unchanged() -> None:
     for url in ("https://idp.test/application/o/token/", "https://idp.test/oauth2/token?p=B2C_1"):
         assert SETTINGS.model_validate({**SETTINGS.model_dump(), "token_url": url}).token_url == url
 
 
 @pytest.mark.parametrize("token", ["", "s3cret\nsecond", "s3cret value", "s3cr\u00e9t"])
-def test_what_no_header_can_hold_is_no_token_and_is_not_shown(token: str) -> None:
+def test_token_that_fits_no_header_is_refused_and_not_shown(token: str) -> None:
     with pytest.raises(NotAuthenticated, match=r"the token .*Check what `auth`") as refused:
-        answers_to(FixedToken("env:TOKEN", lambda _: token), "never")
+        call_with_tokens(FixedToken("env:TOKEN", lambda _: token), "never")
     assert "s3cr" not in str(refused.value)

@@ -1,4 +1,4 @@
-"""The way to a server: what is tried again, what never is, what a failure reads like. Faults are in the transport."""
+"""The HTTP client: what it retries, what it never retries, and its messages. The transport injects the faults."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ QUICK = RetryPolicy(attempts=4, first_wait=0.001, longest_wait=0.002)
 
 
 class Script:
-    """A server that answers what it is told, one answer a call; the last one again and again."""
+    """A server with given responses, one for each call; it repeats the last one."""
 
     def __init__(self, *answers: Answer) -> None:
         self._answers = list(answers)
@@ -49,7 +49,7 @@ def refusal(status: int, kind: str = "", message: str = "no", headers: dict[str,
 
 
 def projects_named(server: ServerRef, *projects: str | None) -> list[str | None]:
-    """Return the project that each request names; the client is asked for each of `projects`."""
+    """Return the project that each request names, for one request of each of `projects`."""
     script = Script(httpx.Response(200, json={"ok": True}))
     client = Client(server, str, retry=QUICK, transport=httpx.MockTransport(script))
     for project in projects:
@@ -57,7 +57,7 @@ def projects_named(server: ServerRef, *projects: str | None) -> list[str | None]
     return [one.headers.get("x-project-id") for one in script.requests]
 
 
-def test_a_request_names_its_own_project_else_the_servers() -> None:
+def test_request_names_its_own_project_or_the_servers() -> None:
     address = "http://lake.test:8181"
     assert projects_named(ServerRef(endpoint=address), None, "acme") == [None, "acme"]
     assert projects_named(ServerRef(endpoint=address, project_id="main"), None, "acme") == ["main", "acme"]
@@ -84,7 +84,7 @@ OK = httpx.Response(200, json={"ok": True})
     ],
     ids=str,
 )
-def test_a_passing_fault_is_no_error_for_what_may_be_repeated(fault: Answer) -> None:
+def test_temporary_fault_of_a_repeatable_call_is_retried(fault: Answer) -> None:
     script = Script(fault, fault, OK)
     assert script.client().json("GET", "/x") == {"ok": True}
     assert len(script.requests) == 3
@@ -100,7 +100,7 @@ def test_a_passing_fault_is_no_error_for_what_may_be_repeated(fault: Answer) -> 
     ],
     ids=str,
 )
-def test_a_create_is_repeated_when_nothing_was_applied(fault: Answer) -> None:
+def test_create_is_retried_when_nothing_was_applied(fault: Answer) -> None:
     script = Script(fault, OK)
     assert script.client().json("POST", "/x", body={}, idempotent=False) == {"ok": True}
 
@@ -118,14 +118,14 @@ def test_a_create_is_repeated_when_nothing_was_applied(fault: Answer) -> None:
     ],
     ids=str,
 )
-def test_a_create_that_may_have_been_applied_is_never_sent_again(fault: Answer, error: type[LakekeeperError]) -> None:
+def test_create_that_may_be_applied_is_never_sent_again(fault: Answer, error: type[LakekeeperError]) -> None:
     script = Script(fault, OK)
     with pytest.raises(error):
         script.client().call("POST", "/x", body={}, idempotent=False)
     assert len(script.requests) == 1
 
 
-def test_the_servers_own_waiting_time_is_kept_to(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_retry_after_of_the_server_is_respected(monkeypatch: pytest.MonkeyPatch) -> None:
     waits: list[float] = []
     monkeypatch.setattr("tenacity.nap.time.sleep", waits.append)
     script = Script(refusal(503, "MaintenanceModeError", headers={"retry-after": "2"}), refusal(429), OK)
@@ -149,13 +149,13 @@ def test_the_servers_own_waiting_time_is_kept_to(monkeypatch: pytest.MonkeyPatch
         (httpx.Response(500, html="<html>"), Refused, "500: no reason given"),
     ],
 )
-def test_a_refusal_names_call_endpoint_and_reason(answer: httpx.Response, error: type[Refused], says: str) -> None:
+def test_refusal_names_call_endpoint_and_reason(answer: httpx.Response, error: type[Refused], says: str) -> None:
     with pytest.raises(error) as refused:
         Script(answer).client().call("GET", "/management/v1/thing")
     assert str(refused.value) == f"GET /management/v1/thing at http://lake.test:8181 answered {says}"
 
 
-def test_nobody_there_is_one_sentence_with_the_way_out() -> None:
+def test_unreachable_server_is_one_sentence_with_advice() -> None:
     with pytest.raises(Unreachable) as unreachable:
         Script(httpx.ConnectError("Connection refused")).client().call("GET", "/x")
     assert str(unreachable.value) == (
@@ -164,36 +164,37 @@ def test_nobody_there_is_one_sentence_with_the_way_out() -> None:
     )
 
 
-def test_a_slow_server_is_waited_for_once() -> None:
+def test_slow_server_is_waited_for_once() -> None:
     script = Script(httpx.ReadTimeout("slow"))
     with pytest.raises(TooSlow, match=r"GET /x at http://lake.test:8181 did not answer within 35 s"):
         script.client().call("GET", "/x")
     assert len(script.requests) == 1
 
 
-def test_something_else_that_answers_there_is_told_from_a_server() -> None:
+def test_response_of_another_service_is_recognised() -> None:
     with pytest.raises(Refused, match=r"without a JSON object. Is this a Lakekeeper server"):
         Script(httpx.Response(200, html="<html>welcome")).client().server()
 
 
-def test_an_address_with_too_much_path_is_told_from_a_server() -> None:
+def test_endpoint_with_too_much_path_is_recognised() -> None:
     with pytest.raises(NoSuchPath, match=r"Is this a Lakekeeper server\? `endpoint` is its address without"):
         Script(httpx.Response(404)).client().server()
 
 
-def test_a_redirection_says_where_to_but_not_what_for() -> None:
+def test_redirect_names_its_target_without_the_query() -> None:
     to_log_in = httpx.Response(302, headers={"location": "https://lake.test/login?state=s3cret"})
     with pytest.raises(Refused, match=r"302: it leads to https://lake\.test\. If .* `endpoint`$") as refused:
         Script(to_log_in).client().server()
     assert "s3cret" not in str(refused.value)
 
 
-def test_401_says_where_to_look() -> None:
+def test_401_says_what_to_check() -> None:
     with pytest.raises(NotAuthenticated, match=r"401 MissingAuthorizationHeader: .*Check `auth`"):
         Script(refusal(401, "MissingAuthorizationHeader")).client().call("GET", "/x")
 
 
-def test_lists_and_booleans_in_a_query_are_written_as_the_server_reads_them() -> None:
+def test_lists_and_booleans_in_a_query() -> None:
+    """They are written as the server reads them."""
     script = Script(OK)
     script.client().json("GET", "/x", params={"warehouseStatus": ["active", "inactive"], "force": True}, project="p")
     sent = script.requests[0]
@@ -201,7 +202,7 @@ def test_lists_and_booleans_in_a_query_are_written_as_the_server_reads_them() ->
     assert sent.headers["x-project-id"] == "p"
 
 
-def test_what_a_server_is_is_asked_once() -> None:
+def test_server_info_is_read_once() -> None:
     script = Script(httpx.Response(200, json={"version": "0.13.3", "bootstrapped": True}))
     client = script.client()
     assert client.server() is client.server()

@@ -1,4 +1,4 @@
-"""Secrets by reference: where each kind is read, what is refused, and how a change shows without keeping the secret."""
+"""Secrets by reference: where each kind is read, what is refused, and fingerprints that show changes."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def vault(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("vault")
-def test_from_vault_in_both_versions_of_its_store() -> None:
+def test_vault_with_both_versions_of_its_store() -> None:
     assert resolve("vault:kv/lake#key") == "one"
     assert resolve("vault:secret/data/lake#key") == "two"
 
@@ -88,7 +88,7 @@ def test_from_vault_in_both_versions_of_its_store() -> None:
         ("vault:html#key", "did not answer in JSON"),
     ],
 )
-def test_what_vault_does_not_have(reference: str, says: str) -> None:
+def test_missing_vault_values(reference: str, says: str) -> None:
     with pytest.raises(UnresolvedCredential, match=says):
         resolve(reference)
 
@@ -130,7 +130,7 @@ def test_from_secrets_manager(monkeypatch: pytest.MonkeyPatch) -> None:
         "pw:x",
     ],
 )
-def test_anything_else_is_refused_and_not_repeated(value: str) -> None:
+def test_other_references_are_refused_and_not_repeated(value: str) -> None:
     with pytest.raises(ValidationError) as refused:
         REFERENCE.validate_python(value)
     assert value not in str(refused.value.errors(include_input=False, include_url=False, include_context=False))
@@ -146,14 +146,14 @@ def test_anything_else_is_refused_and_not_repeated(value: str) -> None:
         "aws-secretsmanager:arn:aws:secretsmanager:r:1:secret:x",
     ],
 )
-def test_each_kind_of_reference_is_taken(value: str) -> None:
+def test_each_kind_of_reference_is_accepted(value: str) -> None:
     assert REFERENCE.validate_python(value) == value
 
 
-def test_a_fingerprint_shows_a_change_and_nothing_else() -> None:
+def test_fingerprint_shows_a_change_and_nothing_else() -> None:
     recorded = fingerprint(["id", "s3cret"])
     assert still_matches(["id", "s3cret"], recorded)
     assert not still_matches(["id", "other"], recorded)
-    assert not still_matches(["ids", "3cret"], recorded)  # where one ends and the next begins matters
-    assert fingerprint(["id", "s3cret"]) != recorded  # a salt of its own each time
+    assert not still_matches(["ids", "3cret"], recorded)  # The boundary between two values matters.
+    assert fingerprint(["id", "s3cret"]) != recorded  # Each fingerprint has its own salt.
     assert "s3cret" not in recorded

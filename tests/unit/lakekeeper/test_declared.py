@@ -1,4 +1,4 @@
-"""Declarations: values as before the engine, unknowns pass, all mistakes are found, differences mean something."""
+"""Declarations: values as before the engine, unknown values pass, all mistakes are found, and each change's effect."""
 
 from __future__ import annotations
 
@@ -44,7 +44,8 @@ def failures(**changes: Any) -> dict[str, str]:
     return {one.property: one.reason for one in result.failures}
 
 
-def test_floats_that_were_integers_and_missing_values_are_no_change() -> None:
+def test_floats_and_missing_values_are_no_change() -> None:
+    """Engines send integers as floats and leave out None."""
     typed = WarehouseArgs.parse(DECLARED | {"delete_profile": {"type": "soft", "expiration_seconds": 60}})
     wired = WarehouseArgs.parse(
         DECLARED
@@ -54,7 +55,7 @@ def test_floats_that_were_integers_and_missing_values_are_no_change() -> None:
     assert WarehouseArgs.parse(typed.props()) == typed
 
 
-def test_what_the_server_would_normalise_is_normal_already() -> None:
+def test_declarations_are_normalised_as_by_the_server() -> None:
     declared = WarehouseArgs.parse(
         with_storage(key_prefix="/a/b/ ", endpoint="HTTPS://S3.Example.com:443", flavor="minio", sts_role_arn="")
     )
@@ -66,7 +67,7 @@ def test_what_the_server_would_normalise_is_normal_already() -> None:
     assert listed.allowed_format_versions == [2, 3]
 
 
-def test_every_mistake_is_found_at_once_with_its_property() -> None:
+def test_all_mistakes_are_found_with_their_properties() -> None:
     found = failures(
         name="a/b",
         storage={"bucket": "Bad_Bucket", "key_prefix": "x/../y", "nonsense": 1, "sts_token_validity_seconds": 5},
@@ -113,11 +114,11 @@ def test_every_mistake_is_found_at_once_with_its_property() -> None:
         (with_storage(endpoint="s3.test"), "storage.endpoint", "looks like `https://host:port`"),
     ],
 )
-def test_what_does_not_go_together_says_so(changes: dict[str, Any], property_: str, says: str) -> None:
+def test_conflicting_properties_are_reported(changes: dict[str, Any], property_: str, says: str) -> None:
     assert says in failures(**changes)[property_]
 
 
-def test_unknowns_pass_wherever_they_are() -> None:
+def test_unknown_values_pass_everywhere() -> None:
     unknown = with_storage(bucket=UNKNOWN, assume_role_arn=UNKNOWN, sts_session_tags={"tenant": UNKNOWN}) | {
         "project_id": UNKNOWN,
         "credential": {"type": "aws-system-identity", "external_id": UNKNOWN},
@@ -131,7 +132,7 @@ def test_unknowns_pass_wherever_they_are() -> None:
     assert result.inputs["storage"]["region"] == "us-east-1"
 
 
-def test_mistakes_beside_unknowns_are_found_all_the_same() -> None:
+def test_mistakes_beside_unknown_values_are_found() -> None:
     found = failures(storage={"bucket": UNKNOWN, "region": "us-east-1", "sts_enabled": False, "flavor": "gold"})
     assert found.keys() == {"storage.flavor"}
 
@@ -171,11 +172,11 @@ def differences(old: dict[str, Any], new: dict[str, Any]) -> dict[str, object]:
         ),
     ],
 )
-def test_what_a_change_of_a_property_means(new: dict[str, Any], path: str, mark: object) -> None:
+def test_effect_of_each_changed_property(new: dict[str, Any], path: str, mark: object) -> None:
     assert differences(DECLARED, new) == {path: mark}
 
 
-def test_what_is_left_to_the_server_or_matters_once_is_no_change() -> None:
+def test_properties_left_to_the_server_are_no_change() -> None:
     assert differences(DECLARED | {"allowed_format_versions": [2]}, DECLARED) == {}
     assert differences(DECLARED | {"adopt": True}, DECLARED) == {}
 
@@ -197,7 +198,7 @@ def test_what_is_left_to_the_server_or_matters_once_is_no_change() -> None:
         WarehouseProvider,
     ],
 )
-def test_providers_are_stored_as_no_more_than_their_name(provider: type[ResourceProvider]) -> None:
+def test_providers_are_stored_by_name_only(provider: type[ResourceProvider]) -> None:
     """Module path and class name are in every stack's state: a rename needs a shim under the old name."""
     stored = base64.b64decode(serialize_provider(provider()))
     assert len(stored) < 150

@@ -1,4 +1,4 @@
-"""Every type of error that a server is known to answer with: the class it becomes, and whether the call is repeated."""
+"""Every error type of the server: the exception class, and whether the call is repeated."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ PASSING = [
 @pytest.mark.parametrize(
     ("status", "kind", "error"), [(status, kind, error) for status, error, kinds in ROWS.values() for kind in kinds]
 )
-def test_a_refusal_is_final_and_of_its_class(status: int, kind: str, error: type[LakekeeperError]) -> None:
+def test_refusal_is_final_and_of_its_class(status: int, kind: str, error: type[LakekeeperError]) -> None:
     script = Script(refusal(status, kind), OK)
     with pytest.raises(LakekeeperError, match=f"answered {status} {kind}: no") as refused:
         script.client().call("DELETE", "/x")
@@ -125,7 +125,7 @@ def test_a_refusal_is_final_and_of_its_class(status: int, kind: str, error: type
 
 
 @pytest.mark.parametrize(("status", "kind", "error"), PASSING)
-def test_what_passes_is_repeated_and_told_if_it_does_not(status: int, kind: str, error: type[LakekeeperError]) -> None:
+def test_temporary_error_is_retried_and_then_reported(status: int, kind: str, error: type[LakekeeperError]) -> None:
     script = Script(refusal(status, kind), refusal(status, kind), OK)
     assert script.client().json("PUT", "/x") == {"ok": True}
     with pytest.raises(LakekeeperError, match=f"answered {status} {kind}: no") as refused:

@@ -1,4 +1,4 @@
-"""Grants without a server: paths, words by version, what resources of one run claim."""
+"""Grants without a server: paths, privileges by version, and claims of the resources of one run."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ OBJECTS = [
     ),
     ids=lambda one: one.kind if isinstance(one, Object) else None,
 )
-def test_the_path_of_an_objects_tuples(on: Object, expected: str) -> None:
+def test_path_of_an_objects_tuples(on: Object, expected: str) -> None:
     assert permissions.path(on) == f"/management/v1/permissions/{expected}"
 
 
@@ -70,7 +70,7 @@ def test_the_path_of_an_objects_tuples(on: Object, expected: str) -> None:
     ),
     ids=lambda one: one.kind if isinstance(one, Object) else None,
 )
-def test_the_path_of_an_objects_grants(on: Object, expected: str) -> None:
+def test_path_of_an_objects_grants(on: Object, expected: str) -> None:
     assert grants.path(on) == f"/management/v1/{expected}/grants"
 
 
@@ -89,14 +89,14 @@ def test_the_path_of_an_objects_grants(on: Object, expected: str) -> None:
         ("role", "assignee", "0.11.0"),
     ],
 )
-def test_each_relation_is_known_from_its_version_on(kind: Any, word: str, since: str) -> None:
+def test_relations_are_known_from_their_version_on(kind: Any, word: str, since: str) -> None:
     versions = ["0.11.0", "0.12.0", "0.13.0", "0.14.0"]
     known = [version for version in versions if word in server_of("x", {"version": version}).relations(kind)]
     assert known == versions[versions.index(since) :]
 
 
 def client(answers: list[tuple[int, Any]], asked: list[Any]) -> Client:
-    """Of a server with OpenFGA that answers in this order."""
+    """Return a client of a server with OpenFGA that gives these responses in order."""
     info = {"version": "0.13.3", "authz-backend": "openfga"}
 
     def answer(request: httpx.Request) -> httpx.Response:
@@ -118,7 +118,7 @@ def held(*some: GrantEntry) -> tuple[int, Any]:
     return 200, {"assignments": [{"type": one.privilege, one.kind: one.principal} for one in some]}
 
 
-def test_a_rejected_batch_is_read_and_sent_again_without_what_is_done() -> None:
+def test_rejected_batch_is_read_and_sent_without_duplicates() -> None:
     asked: list[Any] = []
     bob = GrantEntry("describe", "role", "r")
     answers = [held(), error("TupleAlreadyExistsError", 409), held(ANN), (204, None)]
@@ -130,25 +130,25 @@ def test_a_rejected_batch_is_read_and_sent_again_without_what_is_done() -> None:
     ]
 
 
-def test_nothing_is_sent_when_nothing_differs() -> None:
+def test_equal_grants_send_nothing() -> None:
     asked: list[Any] = []
     grants.converge(client([held(ANN)], asked), WAREHOUSE, lambda _: ({ANN}, {GrantEntry("modify", "user", "oidc~x")}))
     assert [method for method, _ in asked] == ["GET"]
 
 
-def test_to_give_what_is_there_and_take_what_is_not_are_successes() -> None:
+def test_repeated_grants_and_revokes_are_successes() -> None:
     grants.add(client([error("TupleAlreadyExistsError", 409)], []), WAREHOUSE, ANN)
     grants.remove(client([error("TupleNotFoundError", 404)], []), WAREHOUSE, ANN)
 
 
-def test_a_gateways_404_is_no_word_on_grants_under_openfga() -> None:
-    """Under another authorizer it is how a server without grants is known; OpenFGA always has their paths."""
+def test_gateway_404_is_not_absence_under_openfga() -> None:
+    """Under another authorizer it means a server without grants. OpenFGA always has their paths."""
     for call in (lambda on: grants.held(on, WAREHOUSE), lambda on: grants.remove(on, WAREHOUSE, ANN)):
         with pytest.raises(NoSuchPath, match=r"/warehouse/w/assignments at http://lake\.test answered 404"):
             call(client([(404, "not here")], []))
 
 
-def test_may_not_grant_is_told_from_not_authenticated() -> None:
+def test_missing_grant_right_differs_from_missing_token() -> None:
     with pytest.raises(Forbidden, match="manage_grants"):
         grants.add(
             client([error("Unauthorized", 401), (404, None)] * 2, []),

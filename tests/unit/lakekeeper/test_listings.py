@@ -1,4 +1,4 @@
-"""Shared lists: one call for all who ask at about the same time, none for those who ask after a write or later."""
+"""Shared lists: one call for concurrent readers, and a new call after a write or a moment."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Clock:
         return self.now
 
 
-def test_readers_that_come_while_a_list_is_under_way_share_it() -> None:
+def test_concurrent_readers_share_a_list() -> None:
     shared, calls, go = Listings(), [], threading.Event()
 
     def fetch() -> str:
@@ -35,7 +35,7 @@ def test_readers_that_come_while_a_list_is_under_way_share_it() -> None:
     assert len(calls) == 1
 
 
-def test_a_list_is_shared_for_a_moment_and_then_asked_for_again() -> None:
+def test_list_is_shared_for_a_moment_and_then_read_again() -> None:
     clock = Clock()
     shared, answers = Listings(clock), iter(["first", "second"])
     assert shared.shared("key", lambda: next(answers)) == "first"
@@ -45,7 +45,7 @@ def test_a_list_is_shared_for_a_moment_and_then_asked_for_again() -> None:
     assert shared.shared("key", lambda: next(answers)) == "second"
 
 
-def test_the_age_of_a_list_counts_from_its_answer() -> None:
+def test_age_of_a_list_counts_from_its_response() -> None:
     clock = Clock()
     shared, answers = Listings(clock), iter(["first", "second"])
 
@@ -57,14 +57,14 @@ def test_the_age_of_a_list_counts_from_its_answer() -> None:
     assert shared.shared("key", slow) == "first"
 
 
-def test_a_write_has_all_of_them_asked_for_again() -> None:
+def test_write_invalidates_all_lists() -> None:
     shared, answers = Listings(), iter(["before", "after"])
     assert shared.shared("key", lambda: next(answers)) == "before"
     shared.forget()
     assert shared.shared("key", lambda: next(answers)) == "after"
 
 
-def test_a_list_that_a_write_overtook_is_for_those_alone_who_waited_for_it() -> None:
+def test_list_overtaken_by_a_write_serves_its_waiters_only() -> None:
     shared = Listings()
 
     def overtaken() -> str:
@@ -75,13 +75,13 @@ def test_a_list_that_a_write_overtook_is_for_those_alone_who_waited_for_it() -> 
     assert shared.shared("key", lambda: "after") == "after"
 
 
-def test_lists_of_different_keys_are_different() -> None:
+def test_lists_of_different_keys_are_separate() -> None:
     shared = Listings()
     assert shared.shared(("a", 1), lambda: "one") == "one"
     assert shared.shared(("a", 2), lambda: "two") == "two"
 
 
-def test_an_error_is_raised_and_not_kept() -> None:
+def test_error_is_raised_and_not_kept() -> None:
     shared = Listings()
 
     def fails() -> str:
@@ -92,7 +92,7 @@ def test_an_error_is_raised_and_not_kept() -> None:
     assert shared.shared("key", lambda: "list") == "list"
 
 
-def test_a_refused_list_is_refused_once_for_all() -> None:
+def test_refused_list_is_refused_once_for_all_readers() -> None:
     listings.forget()
     calls: list[int] = []
 
@@ -105,7 +105,7 @@ def test_a_refused_list_is_refused_once_for_all() -> None:
     assert len(calls) == 1
 
 
-def test_a_list_that_does_not_come_is_an_error_and_no_absence() -> None:
+def test_list_that_times_out_is_an_error() -> None:
     listings.forget()
 
     def slow() -> str:
@@ -115,7 +115,7 @@ def test_a_list_that_does_not_come_is_an_error_and_no_absence() -> None:
         listings.shared_unless_refused("slow", slow)
 
 
-def test_an_index_reads_as_many_pages_as_somebody_needs() -> None:
+def test_index_reads_only_the_needed_pages() -> None:
     read: list[str] = []
 
     def pages() -> Iterator[list[dict[str, str]]]:
@@ -132,7 +132,7 @@ def test_an_index_reads_as_many_pages_as_somebody_needs() -> None:
     assert read == ["a", "b", ""]
 
 
-def test_an_index_that_is_refused_in_the_middle_knows_what_it_has_read() -> None:
+def test_index_refused_half_way_keeps_what_it_has_read() -> None:
     def pages() -> Iterator[list[dict[str, str]]]:
         yield [{"id": "a"}]
         raise Refused("no more")
@@ -143,7 +143,7 @@ def test_an_index_that_is_refused_in_the_middle_knows_what_it_has_read() -> None
     assert index.get("b") is None
 
 
-def test_an_index_whose_first_page_is_refused_is_refused() -> None:
+def test_index_refused_at_its_first_page_is_refused() -> None:
     def pages() -> Iterator[list[dict[str, str]]]:
         raise Refused("no")
         yield []

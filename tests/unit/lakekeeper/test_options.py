@@ -1,4 +1,4 @@
-"""The options of resources: an import is refused in words, since Pulumi would fail on it without any."""
+"""Resource options: an import is refused with a message, since Pulumi would fail without one."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from pulumi.dynamic import Resource
 NAMES = sorted(
     name
     for name in lakekeeper.__all__
-    if name != "ExternalId"  # there is nothing outside the state to import
+    if name != "ExternalId"  # There is nothing outside the state to import.
     and issubclass(getattr(lakekeeper, name) if name[0].isupper() else object, Resource)
 )
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_an_import_is_refused_with_the_way_out(name: str) -> None:
+def test_import_is_refused_with_the_alternative(name: str) -> None:
     resource: Any = getattr(lakekeeper, name)
     required = {
         key: "x"

@@ -1,4 +1,4 @@
-"""Lists in pages: followed by their token alone, to an empty last page too."""
+"""Lists in pages: read until a page has no token, even if pages are empty."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def listed(script: Script, path: str = CATALOG) -> list[list[str]]:
 @pytest.mark.parametrize(
     "last", [{}, {"next_page_token": None}, {"next_page_token": ""}], ids=["absent", "null", "empty"]
 )
-def test_a_page_without_a_token_is_the_last_one(last: dict[str, str | None]) -> None:
+def test_page_without_a_token_is_the_last_one(last: dict[str, str | None]) -> None:
     script = Script(page("a", next_page_token="MQ"), page("b", **last))
     assert listed(script) == [["a"], ["b"]]
     assert [dict(one.url.params) for one in script.requests] == [
@@ -43,12 +43,12 @@ def test_management_lists_get_no_empty_page_token() -> None:
     ]
 
 
-def test_a_short_or_empty_page_with_a_token_is_not_the_end() -> None:
+def test_short_or_empty_page_with_a_token_is_not_the_end() -> None:
     script = Script(page("a", next_page_token="1"), page(next_page_token="2"), page("b", next_page_token="3"), page())
     assert listed(script) == [["a"], [], ["b"], []]
 
 
-def test_a_token_that_the_server_does_not_know_is_an_error() -> None:
+def test_unknown_page_token_is_an_error() -> None:
     script = Script(page("a", next_page_token="1"), refusal(400, "InvalidPaginationToken"))
     with pytest.raises(Refused, match="InvalidPaginationToken"):
         listed(script)

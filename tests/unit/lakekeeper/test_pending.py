@@ -1,4 +1,4 @@
-"""The hand-over of interrupted creations holds for one stack."""
+"""Reported interrupted creations count for their own stack only."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_creations_of_another_stack_are_refused(
 
 
 @pytest.mark.usefixtures("running")
-def test_creations_of_the_own_stack_are_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_creations_of_the_own_stack_are_accepted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     report(tmp_path, monkeypatch, "mine", "lake")
     assert not_imported(None) is None
     monkeypatch.setenv(pending.FILE, str(tmp_path / "gone.json"))

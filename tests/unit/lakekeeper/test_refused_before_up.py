@@ -1,4 +1,4 @@
-"""Rules of released servers that are refused when a declaration is checked, before anything is called."""
+"""Rules of released servers that are checked with a declaration, before any call."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_gcs_bucket_name_that_lakekeeper_refuses(bucket: str) -> None:
 
 
 @pytest.mark.parametrize("bucket", ["my.lake.1", "x" * 63, "1lake", "10.0.0"])
-def test_gcs_bucket_name_that_lakekeeper_takes(bucket: str) -> None:
+def test_gcs_bucket_name_that_lakekeeper_accepts(bucket: str) -> None:
     assert failures(warehouse("gcs", bucket=bucket)) == {}
 
 
@@ -87,20 +87,20 @@ def test_dollar_in_a_key_prefix_of_a_spec() -> None:
         parse_spec(spec, "spec")
 
 
-def test_a_recorded_key_prefix_with_a_dollar_is_still_read() -> None:
+def test_recorded_key_prefix_with_a_dollar_is_still_read() -> None:
     """A state that an earlier release wrote loads."""
     assert WarehouseArgs.from_state(warehouse("s3", key_prefix="a/$b")).storage.key_prefix == "a/$b"  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize("missing", GOOGLE_KEY_FIELDS)
-def test_google_key_without_one_of_its_fields(missing: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_google_key_that_lacks_a_field(missing: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GOOGLE_KEY", json.dumps({key: value for key, value in KEY.items() if key != missing}))
     found = failures(warehouse("gcs", {"type": "service-account-key", "key": "env:GOOGLE_KEY"}))
     assert f"found none in {missing}. " in found["credential.key"]
     assert "hidden" not in str(found)
 
 
-def test_google_key_that_is_whole_or_cannot_be_read_here(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_google_key_that_is_complete_or_unreadable_here(monkeypatch: pytest.MonkeyPatch) -> None:
     props = warehouse("gcs", {"type": "service-account-key", "key": "env:GOOGLE_KEY"})
     monkeypatch.delenv("GOOGLE_KEY", raising=False)
     assert failures(props) == {}
@@ -109,17 +109,17 @@ def test_google_key_that_is_whole_or_cannot_be_read_here(monkeypatch: pytest.Mon
 
 
 @pytest.mark.parametrize("kind", ["ObjectHasRelations", "ObjectUsedInRelation"])
-def test_relations_left_in_openfga_are_said_to_be_left(kind: str) -> None:
+def test_relations_left_in_openfga_are_reported(kind: str) -> None:
     with pytest.raises(Refused, match=f"409 {kind}: no. OpenFGA still holds relations of an object with that id"):
         Script(refusal(409, kind)).client().call("POST", "/x")
 
 
-def test_a_request_without_a_project_says_where_to_name_one() -> None:
+def test_request_without_a_project_says_where_to_name_one() -> None:
     with pytest.raises(Refused, match=r"400 MissingProjectId: no\. .* set `project_id` of the server's settings"):
         Script(refusal(400, "MissingProjectId")).client().call("GET", "/x")
 
 
-def test_transaction_that_failed_is_sent_again_even_for_a_create() -> None:
+def test_failed_transaction_is_retried_even_for_a_create() -> None:
     script = Script(refusal(409, "TransactionFailed"), refusal(201))
     script.client().call("POST", "/x", body={}, idempotent=False)
     assert len(script.requests) == 2
@@ -145,13 +145,13 @@ REFUSED = "IO error at `s3://b/p/metadata/test`: S3 write failed: The request si
         (412, "InitializeClientError", "Could not initialize storage client", False),
     ],
 )
-def test_refusals_that_may_pass_while_a_role_is_new(status: int, kind: str, message: str, passing: bool) -> None:
+def test_refusals_that_a_new_role_may_cause(status: int, kind: str, message: str, passing: bool) -> None:
     with pytest.raises(LakekeeperError) as refused:
         Script(refusal(status, kind, message)).client().call("POST", "/x", idempotent=False)
     assert is_not_yet(refused.value) is passing
 
 
-def test_a_put_without_an_answer_is_not_waited_for_without_a_role() -> None:
+def test_lost_put_without_a_role_is_not_retried() -> None:
     script = Script(refusal(400, "Unexpected", UNANSWERED))
     with pytest.raises(Refused, match="cannot assume `assume_role_arn`"):
         patiently(False, lambda: script.client().call("POST", "/x", idempotent=False))

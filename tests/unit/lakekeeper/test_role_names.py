@@ -1,4 +1,4 @@
-"""Names of roles within IAM's limit: of a warehouse's first name, which only the record knows after a rename."""
+"""Role names within IAM's limit: they contain a warehouse's first name, which only the record has after a rename."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def recorded(olds: dict[str, Any], name: str, renamed_from: str | None = None, b
     return checked.inputs
 
 
-def test_a_second_rename_keeps_the_role_of_the_first_name() -> None:
+def test_second_rename_keeps_the_role_of_the_first_name() -> None:
     first = recorded({}, "short")
     second = recorded(first, LONG, renamed_from="short")
     third = recorded(second, "other", renamed_from=LONG)
@@ -48,11 +48,11 @@ def test_a_second_rename_keeps_the_role_of_the_first_name() -> None:
     parse_spec(spec_of({"name": "other", "renamed_from": LONG}), "spec")
 
 
-def test_a_first_name_that_iam_refuses_is_refused() -> None:
+def test_first_name_that_iam_refuses_is_refused() -> None:
     """A stack without a record takes `renamed_from` for the first name."""
     with pytest.raises(RemovalRefused, match="with 74 characters; IAM allows 64"):
         recorded({}, "other", renamed_from=LONG)
 
 
-def test_a_warehouse_without_a_role_of_the_stack_may_have_it() -> None:
+def test_first_name_is_free_without_a_role_of_the_stack() -> None:
     recorded({}, "other", renamed_from=LONG, bucket="own")

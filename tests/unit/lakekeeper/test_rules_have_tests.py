@@ -1,4 +1,4 @@
-"""Which test is about which rule of the server's API: each is there under its name."""
+"""Tests for each rule of the server's API: every named test exists."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ UPDATES = {
         f"{PROVIDER}server_rules::test_before_0_12_no_region_changes_in_place",
     ],
     "the type of storage never changes": [f"{UNIT}storage_requests::test_another_kind_of_storage_replaces"],
-    "what of ADLS and GCS never changes": [f"{UNIT}storage_requests::test_what_is_replaced_and_what_is_updated"],
+    "what of ADLS and GCS never changes": [f"{UNIT}storage_requests::test_replaced_and_updated_storage_properties"],
     "everything else changes in place": [
         f"{SERVER}warehouse_rules::test_what_changes_in_place",
         f"{PROVIDER}warehouse::test_storage_settings_change_in_place",
@@ -68,7 +68,7 @@ PERMISSIONS = {
     "the path and relations of each kind of object": [
         f"{SERVER}permissions_api::test_every_relation_is_written_read_and_deleted",
         f"{SERVER}permissions_api::test_a_relation_that_the_kind_has_not",
-        f"{UNIT}grants::test_the_path_of_an_objects_tuples",
+        f"{UNIT}grants::test_path_of_an_objects_tuples",
         f"{PROVIDER}grant::test_grant_is_created_read_and_deleted",
     ],
     "direct ones, all at once, filtered by relation": [
@@ -85,7 +85,7 @@ PERMISSIONS = {
     "what is there, or is not, rejects the batch": [
         f"{SERVER}permissions_api::test_a_tuple_that_is_there_rejects_the_whole_batch",
         f"{SERVER}permissions_api::test_a_tuple_that_is_not_there_rejects_the_whole_batch",
-        f"{UNIT}grants::test_a_rejected_batch_is_read_and_sent_again_without_what_is_done",
+        f"{UNIT}grants::test_rejected_batch_is_read_and_sent_without_duplicates",
         f"{PROVIDER}openfga::test_concurrent_change_is_read_again",
     ],
     "who may not grant is answered 401": [
@@ -119,8 +119,8 @@ PERMISSIONS = {
 
 ERRORS = {
     "each type, by situation": [
-        f"{UNIT}error_types::test_a_refusal_is_final_and_of_its_class",
-        f"{UNIT}error_types::test_what_passes_is_repeated_and_told_if_it_does_not",
+        f"{UNIT}error_types::test_refusal_is_final_and_of_its_class",
+        f"{UNIT}error_types::test_temporary_error_is_retried_and_then_reported",
     ],
     "a rename onto a taken name": [f"{PROVIDER}server_rules::test_rename_onto_a_taken_name_is_refused_early"],
     "an overlap": [f"{PROVIDER}server_answers::test_overlap_with_another_warehouse_is_reported"],
@@ -131,9 +131,9 @@ ERRORS = {
         f"{PROVIDER}rights::test_project_403_means_gone_to_who_sees_every_project",
     ],
     "pages": [
-        f"{UNIT}paging::test_a_page_without_a_token_is_the_last_one",
-        f"{UNIT}paging::test_a_short_or_empty_page_with_a_token_is_not_the_end",
-        f"{UNIT}paging::test_a_token_that_the_server_does_not_know_is_an_error",
+        f"{UNIT}paging::test_page_without_a_token_is_the_last_one",
+        f"{UNIT}paging::test_short_or_empty_page_with_a_token_is_not_the_end",
+        f"{UNIT}paging::test_unknown_page_token_is_an_error",
         f"{SERVER}tables::test_listings_come_in_pages",
     ],
 }
@@ -180,7 +180,7 @@ VERSIONS = {
     ],
     "relations": [
         f"{SERVER}authz_versions::test_relations_and_actions_for_tags_came_with_0_14",
-        f"{UNIT}grants::test_each_relation_is_known_from_its_version_on",
+        f"{UNIT}grants::test_relations_are_known_from_their_version_on",
         f"{PROVIDER}identity_versions::test_newer_privilege_is_refused_by_name",
     ],
     "tags and generic tables": [
@@ -244,6 +244,6 @@ def names_in(file: str) -> frozenset[str]:
     return frozenset(node.name for node in tree.body if isinstance(node, ast.FunctionDef))
 
 
-def test_each_rule_has_the_tests_that_are_said_to_be_about_it() -> None:
+def test_each_rule_has_its_tests() -> None:
     missing = [(rule, test) for rule, test in ALL if test.partition("::")[2] not in names_in(test.partition("::")[0])]
     assert missing == []

@@ -1,6 +1,6 @@
-"""What is sent of each kind of storage and credential, held against the server's own OpenAPI description.
+"""Requests for each kind of storage and credential, checked against the server's OpenAPI description.
 
-`openapi-storage.json` has those schemas of Lakekeeper's management API (Apache-2.0) that storage is about.
+`openapi-storage.json` has the storage schemas of Lakekeeper's management API (Apache-2.0).
 """
 
 from __future__ import annotations
@@ -71,22 +71,22 @@ def of_kind(kind: str) -> WarehouseArgs:
 
 
 def problems(schema: str, body: dict[str, Any]) -> list[str]:
-    """What the description says against a body, and the keys that it does not have."""
+    """Return the mistakes of a body by the description, and the keys that the description lacks."""
     root = {"$ref": f"#/components/schemas/{schema}", "components": {"schemas": SCHEMAS}}
     return [error.message for error in Draft202012Validator(root).iter_errors(body)]
 
 
-def known_by_its_newer_name(body: dict[str, Any]) -> dict[str, Any]:
-    """The description has the newer spelling of access keys alone, which servers before 0.12 do not take."""
+def has_newer_name(body: dict[str, Any]) -> dict[str, Any]:
+    """The description has only the newer spelling of access keys, which servers before 0.12 do not take."""
     credential = {key.removeprefix("aws-"): value for key, value in body["storage-credential"].items()}
     return body | {"storage-credential": credential}
 
 
 @pytest.mark.parametrize("kind", CREDENTIALS)
-def test_each_credential_is_sent_as_the_description_has_it(kind: str) -> None:
-    create = known_by_its_newer_name(create_request(of_kind(kind), SECRETS.__getitem__))
+def test_each_credential_matches_the_description(kind: str) -> None:
+    create = has_newer_name(create_request(of_kind(kind), SECRETS.__getitem__))
     assert problems("CreateWarehouseRequest", create) == []
-    update = known_by_its_newer_name(storage_request(of_kind(kind), SECRETS.__getitem__))
+    update = has_newer_name(storage_request(of_kind(kind), SECRETS.__getitem__))
     assert problems("UpdateWarehouseStorageRequest", update) == []
     rotation = {"new-storage-credential": update["storage-credential"]}
     assert problems("UpdateWarehouseCredentialRequest", rotation) == []
@@ -97,7 +97,7 @@ def test_each_credential_is_sent_as_the_description_has_it(kind: str) -> None:
     [("AdlsProfile", ADLS_FULL), ("GcsProfile", GCS_FULL), ("S3Profile", STORAGE["s3"] | {"sts_endpoint": "http://x"})],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_every_property_of_a_profile_has_its_key_in_the_description(schema: str, storage: dict[str, Any]) -> None:
+def test_every_profile_property_is_in_the_description(schema: str, storage: dict[str, Any]) -> None:
     family = {"AdlsProfile": "client-credentials", "GcsProfile": "service-account-key", "S3Profile": "access-key"}
     profile = declared(storage, {"type": family[schema], **CREDENTIALS[family[schema]][1]}).storage
     keys = {name.replace("_", "-") for name in type(profile).model_fields} - {"type"}
@@ -107,7 +107,8 @@ def test_every_property_of_a_profile_has_its_key_in_the_description(schema: str,
     assert sent.keys() - {"type"} <= keys
 
 
-def test_an_access_key_is_sent_in_the_spelling_of_every_version_and_an_r2_key_without_prefix() -> None:
+def test_access_key_in_the_spelling_of_every_version() -> None:
+    """An R2 key has no prefix in any version."""
     assert credential_request(of_kind("access-key").credential, SECRETS.__getitem__) == {  # type: ignore[arg-type]
         "type": "s3",
         "credential-type": "access-key",
@@ -125,7 +126,7 @@ def test_an_access_key_is_sent_in_the_spelling_of_every_version_and_an_r2_key_wi
     }
 
 
-def test_a_service_accounts_key_is_the_json_that_google_gives_out() -> None:
+def test_service_account_key_is_googles_json() -> None:
     sent = credential_request(of_kind("service-account-key").credential, SECRETS.__getitem__)  # type: ignore[arg-type]
     assert sent["key"] == GOOGLE_KEY
     key = GoogleServiceAccount(type="service-account-key", key="env:KEY")
@@ -135,8 +136,8 @@ def test_a_service_accounts_key_is_the_json_that_google_gives_out() -> None:
 
 
 @pytest.mark.parametrize("kind", ["adls", "gcs"])
-def test_what_a_server_fills_in_is_no_difference(kind: str) -> None:
-    """As it answers: defaults in full, explicit nulls, prefix without slashes."""
+def test_server_defaults_are_no_difference(kind: str) -> None:
+    """The server's profile has all defaults, explicit nulls, and a prefix without slashes."""
     answers = {
         "adls": {
             "type": "adls",
@@ -156,7 +157,7 @@ def test_what_a_server_fills_in_is_no_difference(kind: str) -> None:
     assert profile_observed(answers[kind], wanted) == wanted
 
 
-def test_an_address_of_azure_that_is_the_default_is_not_sent() -> None:
+def test_default_azure_address_is_not_sent() -> None:
     spelled_out = STORAGE["adls"] | {
         "host": "dfs.core.windows.net",
         "authority_host": "https://login.microsoftonline.com",
@@ -184,7 +185,7 @@ def test_an_address_of_azure_that_is_the_default_is_not_sent() -> None:
     ],
     ids=lambda value: next(iter(value)) if isinstance(value, dict) else "",
 )
-def test_what_is_replaced_and_what_is_updated(kind: str, change: dict[str, Any], mark: object) -> None:
+def test_replaced_and_updated_storage_properties(kind: str, change: dict[str, Any], mark: object) -> None:
     credential = {"type": _identity(kind)}
     before, after = declared(STORAGE[kind], credential), declared(STORAGE[kind] | change, credential)
     found = {one.path: one.mark for one in difference.between(before, after)}
@@ -207,7 +208,7 @@ def test_another_kind_of_storage_replaces() -> None:
         ("s3", "cloudflare-r2", "Cloudflare R2 needs `endpoint`, `flavor` `s3-compat`"),
     ],
 )
-def test_a_credential_that_is_not_for_the_storage(storage: str, credential: str | None, says: str) -> None:
+def test_credential_of_another_storage_is_refused(storage: str, credential: str | None, says: str) -> None:
     props: dict[str, Any] = {
         "server": {"endpoint": "https://lake.test"},
         "project_id": "tenant",
@@ -220,7 +221,7 @@ def test_a_credential_that_is_not_for_the_storage(storage: str, credential: str 
     assert says in failure.reason
 
 
-def test_unknown_parts_of_any_storage_pass() -> None:
+def test_unknown_values_of_any_storage_pass() -> None:
     for storage in (STORAGE["adls"] | {"filesystem": UNKNOWN}, STORAGE["gcs"] | {"bucket": UNKNOWN}, UNKNOWN):
         props = {"server": {"endpoint": "https://lake.test"}, "project_id": "tenant", "name": "main"}
         assert WarehouseProvider().check({}, props | {"storage": storage, "credential": UNKNOWN}).failures == []

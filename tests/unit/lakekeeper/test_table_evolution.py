@@ -1,4 +1,4 @@
-"""What leads a table to its declaration in place, and what is refused, with the reason."""
+"""Table evolution: the commits that change a table in place, and the changes that are refused, with reasons."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ ORDERS: list[Props] = [
 
 
 def declared(columns: list[Props] = ORDERS, **others: Any) -> TableArgs:
-    """A table as a program declares it."""
+    """Return a declared table."""
     server = {"endpoint": "http://lakekeeper"}
     return TableArgs.parse(
         {"server": server, "warehouse_id": "w", "namespace": "sales", "name": "orders", "columns": columns, **others}
@@ -31,7 +31,7 @@ def declared(columns: list[Props] = ORDERS, **others: Any) -> TableArgs:
 
 
 def made(table: TableArgs, version: int = 2) -> Props:
-    """Metadata of the table as a server makes it."""
+    """Return the metadata of the table as a server makes it."""
     body = create_request(table)
     schema = {**body["schema"], "schema-id": 0}
     fields = body.get("partition-spec", {}).get("fields", [])
@@ -58,8 +58,8 @@ def from_to(old: TableArgs, new: TableArgs, metadata: Props | None = None) -> Co
     return commit(metadata, old, new, ids_by_path(metadata["schemas"][-1]))
 
 
-def changed(position: int, **changes: Any) -> list[Props]:
-    """The columns, one of them changed."""
+def with_changed_column(position: int, **changes: Any) -> list[Props]:
+    """Return the columns, one of them changed."""
     columns = [dict(one) for one in ORDERS]
     columns[position] |= changes
     return columns
@@ -69,7 +69,7 @@ def schema_of(done: Commit) -> Props:
     return next(one["schema"] for one in done.updates if one["action"] == "add-schema")
 
 
-def test_a_table_as_declared_needs_no_commit_and_is_seen_as_declared() -> None:
+def test_unchanged_table_needs_no_commit() -> None:
     table = declared(
         identifier=["id"],
         partition_by=["days(day)", "bucket(16, id) as shard"],
@@ -86,19 +86,22 @@ def test_a_table_as_declared_needs_no_commit_and_is_seen_as_declared() -> None:
     ("columns", "change"),
     [
         ([*ORDERS, {"name": "note", "type": "string"}], "note: added"),
-        (changed(0, required=False), "id: optional"),
-        (changed(2, type="decimal(20,2)"), "amount: decimal(12,2) -> decimal(20,2)"),
-        (changed(2, doc="in cents"), "amount: its description"),
-        (changed(2, doc=None), "amount: its description"),
-        (changed(1, name="date", renamed_from="day"), "day: renamed to date"),
+        (with_changed_column(0, required=False), "id: optional"),
+        (with_changed_column(2, type="decimal(20,2)"), "amount: decimal(12,2) -> decimal(20,2)"),
+        (with_changed_column(2, doc="in cents"), "amount: its description"),
+        (with_changed_column(2, doc=None), "amount: its description"),
+        (with_changed_column(1, name="date", renamed_from="day"), "day: renamed to date"),
         ([ORDERS[1], ORDERS[0], *ORDERS[2:]], "columns: in another order"),
-        (changed(3, type="list<struct<sku: string, count: long>>"), "lines.element.count: int -> long"),
-        (changed(3, type="list<struct<sku: string, count: int, gift: boolean>>"), "lines.element.gift: added"),
-        (changed(4, type="map<string, long>"), "tags.value: int -> long"),
+        (with_changed_column(3, type="list<struct<sku: string, count: long>>"), "lines.element.count: int -> long"),
+        (
+            with_changed_column(3, type="list<struct<sku: string, count: int, gift: boolean>>"),
+            "lines.element.gift: added",
+        ),
+        (with_changed_column(4, type="map<string, long>"), "tags.value: int -> long"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_what_keeps_the_data_readable_is_one_commit(columns: list[Props], change: str) -> None:
+def test_safe_changes_are_one_commit(columns: list[Props], change: str) -> None:
     old, new = declared(), declared(columns)
 
     done = from_to(old, new)
@@ -112,10 +115,13 @@ def test_what_keeps_the_data_readable_is_one_commit(columns: list[Props], change
     assert observed(after, new).columns == new.columns
 
 
-def test_ids_of_columns_never_change_and_new_ones_were_never_used() -> None:
+def test_column_ids_are_stable_and_new_ones_unused() -> None:
     old = declared()
     before = ids_by_path(made(old)["schemas"][0])
-    columns = [{"name": "note", "type": "struct<a: int, b: list<int>>"}, *changed(1, name="date", renamed_from="day")]
+    columns = [
+        {"name": "note", "type": "struct<a: int, b: list<int>>"},
+        *with_changed_column(1, name="date", renamed_from="day"),
+    ]
 
     after = ids_by_path(schema_of(from_to(old, declared(columns))))
 
@@ -128,38 +134,41 @@ def test_ids_of_columns_never_change_and_new_ones_were_never_used() -> None:
 @pytest.mark.parametrize(
     ("columns", "reason"),
     [
-        (changed(0, type="int"), "`id`: long -> int would narrow it"),
-        (changed(2, type="decimal(10,2)"), "would narrow it"),
-        (changed(2, type="decimal(14,4)"), "is another type"),
-        (changed(1, type="string"), "`day`: date -> string is another type: what is stored as date"),
-        (changed(3, type="list<string>"), "is another type"),
-        (changed(4, type="map<int, int>"), "map `tags`: the keys of a map never change"),
-        (changed(1, required=True), "`day` would become required: rows that are there may lack it"),
+        (with_changed_column(0, type="int"), "`id`: long -> int would narrow it"),
+        (with_changed_column(2, type="decimal(10,2)"), "would narrow it"),
+        (with_changed_column(2, type="decimal(14,4)"), "is another type"),
+        (with_changed_column(1, type="string"), "`day`: date -> string is another type: what is stored as date"),
+        (with_changed_column(3, type="list<string>"), "is another type"),
+        (with_changed_column(4, type="map<int, int>"), "map `tags`: the keys of a map never change"),
+        (with_changed_column(1, required=True), "`day` would become required: rows that are there may lack it"),
         ([*ORDERS, {"name": "n", "type": "int", "required": True}], "`n` would be added as required"),
         (ORDERS[:-1], "`tags` is in the table and not declared; it would be dropped"),
-        (changed(1, name="date"), "or say `renamed_from: day` on `date` if it is that one"),
-        (changed(3, type="list<struct<sku: string>>"), "`lines.element.count` is in the table and not declared"),
+        (with_changed_column(1, name="date"), "or say `renamed_from: day` on `date` if it is that one"),
+        (
+            with_changed_column(3, type="list<struct<sku: string>>"),
+            "`lines.element.count` is in the table and not declared",
+        ),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_what_would_lose_data_is_refused_with_the_reason(columns: list[Props], reason: str) -> None:
+def test_unsafe_changes_are_refused_with_the_reason(columns: list[Props], reason: str) -> None:
     problems = from_to(declared(), declared(columns)).problems
 
     assert reason in " ".join(problems)
 
 
-def test_all_reasons_are_told_at_once() -> None:
-    assert len(from_to(declared(), declared(changed(0, type="int")[:3])).problems) == 3
+def test_all_reasons_are_reported_at_once() -> None:
+    assert len(from_to(declared(), declared(with_changed_column(0, type="int")[:3])).problems) == 3
 
 
-def test_a_column_is_dropped_when_it_is_named() -> None:
+def test_column_is_dropped_when_it_is_named() -> None:
     done = from_to(declared(), declared(ORDERS[:-1], dropped_columns=["tags"]))
 
     assert (done.changes, done.problems) == (["tags: dropped"], [])
     assert "tags" not in ids_by_path(schema_of(done))
 
 
-def test_a_column_that_files_are_divided_by_is_not_dropped_even_so() -> None:
+def test_partition_column_is_not_dropped() -> None:
     old = declared(partition_by=["days(day)"])
 
     done = from_to(old, declared([ORDERS[0], *ORDERS[2:]], dropped_columns=["day"]))
@@ -167,7 +176,7 @@ def test_a_column_that_files_are_divided_by_is_not_dropped_even_so() -> None:
     assert "partition spec 0 of the table divides files by it" in done.problems[0]
 
 
-def test_what_a_job_added_meanwhile_stays_where_it_is() -> None:
+def test_column_added_by_a_job_meanwhile_is_kept() -> None:
     old = declared()
     metadata = made(old)
     extra = {"id": 90, "name": "extra", "required": False, "type": "string"}
@@ -179,7 +188,8 @@ def test_what_a_job_added_meanwhile_stays_where_it_is() -> None:
     assert [one["name"] for one in schema_of(done)["fields"]][:3] == ["id", "extra", "day"]
 
 
-def test_what_a_job_added_is_drift_once_it_was_seen_and_kept_when_told_so() -> None:
+def test_column_added_by_a_job_is_drift_once_seen() -> None:
+    """It is kept if the declaration says so."""
     table = declared()
     metadata = made(table)
     metadata["schemas"][0]["fields"].append({"id": 90, "name": "extra", "required": False, "type": "string"})
@@ -193,7 +203,7 @@ def test_what_a_job_added_is_drift_once_it_was_seen_and_kept_when_told_so() -> N
     assert commit(metadata, seen, keeping, {}).updates == []
 
 
-def test_a_column_renamed_behind_the_back_is_known_by_its_id_and_named_back() -> None:
+def test_column_renamed_by_a_job_is_renamed_back_by_id() -> None:
     table = declared()
     metadata = made(table)
     ids = ids_by_path(metadata["schemas"][0])
@@ -205,7 +215,7 @@ def test_a_column_renamed_behind_the_back_is_known_by_its_id_and_named_back() ->
     assert ids_by_path(schema_of(done))["day"] == ids["day"]
 
 
-def test_a_column_dropped_behind_the_back_comes_back_with_its_data() -> None:
+def test_column_dropped_by_a_job_is_restored_with_its_data() -> None:
     table = declared()
     metadata = made(table)
     ids = ids_by_path(metadata["schemas"][0])
@@ -219,8 +229,8 @@ def test_a_column_dropped_behind_the_back_comes_back_with_its_data() -> None:
     assert ids_by_path(schema_of(done))["day"] == ids["day"]
 
 
-def test_identifiers_may_grow_and_go_but_not_shrink() -> None:
-    columns = changed(1, required=True)
+def test_identifiers_may_grow_or_go_but_not_shrink() -> None:
+    columns = with_changed_column(1, required=True)
     one, two = declared(columns, identifier=["id"]), declared(columns, identifier=["id", "day"])
 
     assert from_to(one, two).problems == []
@@ -262,7 +272,7 @@ def test_sort_order_properties_and_version_in_one_commit() -> None:
 
 
 @pytest.mark.parametrize("now", ["key-2", None])
-def test_the_encryption_key_of_a_table_is_fixed(now: str | None) -> None:
+def test_encryption_key_of_a_table_is_fixed(now: str | None) -> None:
     old = declared(properties={"encryption.key-id": "key-1"})
     new = declared(properties={"encryption.key-id": now} if now else {})
 
@@ -271,13 +281,13 @@ def test_the_encryption_key_of_a_table_is_fixed(now: str | None) -> None:
     assert problem == "properties.encryption.key-id: never changes once a table has it, here 'key-1'. Declare that."
 
 
-def test_an_encryption_key_may_be_given_to_a_table() -> None:
+def test_encryption_key_may_be_added_to_a_table() -> None:
     done = from_to(declared(), declared(properties={"encryption.key-id": "key-1"}))
 
     assert (done.problems, done.changes) == ([], ["properties.encryption.key-id"])
 
 
-def test_a_table_that_is_elsewhere_is_never_moved() -> None:
+def test_moved_table_is_never_moved_back() -> None:
     """Every version of the server answers `set-location` of a table with 400 `SetLocationNotAllowed`."""
     table = declared(location="s3://bucket/orders")
     metadata = made(table) | {"location": "s3://bucket/moved"}
@@ -288,7 +298,8 @@ def test_a_table_that_is_elsewhere_is_never_moved() -> None:
     assert "the table lies at s3://bucket/moved, declared is s3://bucket/orders" in done.problems[0]
 
 
-def test_a_default_fills_rows_that_are_there_and_changes_for_new_ones_alone() -> None:
+def test_default_values_of_old_and_new_rows() -> None:
+    """A default fills existing rows, and changes for new rows only."""
     columns = [*ORDERS, {"name": "rate", "type": "double", "required": True, "default": 1}]
     old, new = declared(format_version=3), declared(columns, format_version=3)
 
@@ -332,8 +343,8 @@ def test_mistakes_are_found_before_any_call(props: Props, reason: str) -> None:
     assert reason in str(caught.value)
 
 
-def test_what_is_found_may_break_the_rules_for_people() -> None:
-    """Another engine's columns never make a state unreadable."""
+def test_existing_tables_may_break_the_declarations_rules() -> None:
+    """Columns of another engine never make a state unreadable."""
     table = declared()
     metadata = made(table)
     odd = {"id": 90, "name": "odd.Name", "required": False, "type": "interval"}

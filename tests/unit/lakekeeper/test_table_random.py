@@ -1,4 +1,4 @@
-"""Any declaration led to any other: refused with a reason, or one commit after which the table is as declared."""
+"""Random pairs of declarations: the change is refused with a reason, or one commit makes the table as declared."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def _declared(columns: list[Props], **others: Any) -> TableArgs:
 
 
 def _made(table: TableArgs) -> Props:
-    """As the sandbox's catalog makes it."""
+    """Return the table as the sandbox's catalog makes it."""
     body = create_request(table)
     body["properties"].pop("format-version")
     return new_metadata(
@@ -83,7 +83,7 @@ def _made(table: TableArgs) -> Props:
 
 @st.composite
 def _pairs(draw: st.DrawFn) -> tuple[TableArgs, TableArgs]:
-    """A table, and another one or what it may become."""
+    """Return a table, and an unrelated one or a later version of it."""
     old = draw(_declarations())
     if draw(st.booleans()):
         return old, draw(_declarations())
@@ -103,7 +103,7 @@ def _loosened(draw: st.DrawFn, column: Props) -> Props:
 
 @settings(max_examples=EXAMPLES, deadline=None, derandomize=EXAMPLES < 1000, database=None)
 @given(_pairs(), st.booleans())
-def test_from_anything_to_anything(pair: tuple[TableArgs, TableArgs], drops: bool) -> None:
+def test_random_evolution(pair: tuple[TableArgs, TableArgs], drops: bool) -> None:
     old, new = pair
     before = _made(old)
     assert observed(before, old) == old
@@ -135,7 +135,7 @@ def test_from_anything_to_anything(pair: tuple[TableArgs, TableArgs], drops: boo
 
 
 def _same_where_declared(seen: TableArgs, new: TableArgs) -> None:
-    """Descriptions that are not declared stay what they were, and so do columns that may."""
+    """Undeclared descriptions stay, and so do columns that may stay."""
     wanted = {path: (kind if isinstance(kind, str) else None, one) for path, one, kind in paths(new.columns)}
     found = {path: (kind if isinstance(kind, str) else None, one) for path, one, kind in paths(seen.columns)}
     for path, (kind, column) in wanted.items():

@@ -1,4 +1,4 @@
-"""Who a warehouse is after renames, and what `retain` has left: worked out from what was recorded before."""
+"""A warehouse's identity after renames, and what `retain` has left, worked out from the record."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def warehouse(deletion: str = "protect", **fields: Any) -> dict[str, Any]:
 
 
 def record(before: dict[str, Any] | None = None, /, **warehouses: Any) -> dict[str, Any]:
-    """The checked inputs of a record, after those of before."""
+    """Return the checked inputs of a record that follows a previous one."""
     named = {key: warehouses.pop(key, []) for key in ("dropped_warehouses", "adopting")}
     props = {"server": SERVER, "tenant": "acme", "warehouses": warehouses, **named}
     checked = TenantRecordProvider().check(before or {}, props)
@@ -36,7 +36,7 @@ def prefixes(checked: dict[str, Any]) -> dict[str, str]:
     return {name: one["key_prefix"] for name, one in checked["warehouses"].items()}
 
 
-def test_a_first_record_names_each_warehouse_by_itself() -> None:
+def test_first_record_names_each_warehouse_by_itself() -> None:
     checked = record(a=warehouse(), b=warehouse(key_prefix="elsewhere/b"))
 
     assert origins(checked) == {"a": "a", "b": "b"}
@@ -44,7 +44,7 @@ def test_a_first_record_names_each_warehouse_by_itself() -> None:
     assert checked["kept"] == []
 
 
-def test_origin_and_prefix_outlive_two_renames_and_their_words() -> None:
+def test_origin_and_prefix_outlive_two_renames() -> None:
     first = record(a=warehouse())
     second = record(first, b=warehouse(renamed_from="a"))
     third = record(second, c=warehouse(renamed_from="b"))
@@ -53,11 +53,11 @@ def test_origin_and_prefix_outlive_two_renames_and_their_words() -> None:
     assert (origins(third), prefixes(third)) == ({"c": "a"}, {"c": "acme/a"})
 
 
-def test_a_rename_is_known_to_a_stack_without_a_record() -> None:
+def test_stack_without_a_record_knows_a_rename() -> None:
     assert prefixes(record(b=warehouse(renamed_from="a"))) == {"b": "acme/a"}
 
 
-def test_a_new_warehouse_of_an_old_name_gets_a_place_of_its_own() -> None:
+def test_new_warehouse_of_an_old_name_gets_its_own_prefix() -> None:
     renamed = record(record(a=warehouse()), b=warehouse(renamed_from="a"))
 
     checked = record(renamed, b=warehouse(), a=warehouse())
@@ -69,7 +69,7 @@ KEPT = {"name": "a", "origin": "a", "bucket": "lake", "key_prefix": "acme/a", "d
 
 
 def retained() -> dict[str, Any]:
-    """A record of a tenant whose warehouse `a` was taken out of the spec with `retain`."""
+    """A record of a tenant whose warehouse `a` left the spec with `retain`."""
     both = record(a=warehouse("retain"), b=warehouse("purge"))
     return record(both, b=warehouse("purge"))
 
@@ -82,8 +82,8 @@ def test_retained_data_is_remembered() -> None:
     assert record(later, other=warehouse("purge", key_prefix="acme/a"))["kept"] == [KEPT]
 
 
-def test_retained_data_outlives_an_adoption_that_failed() -> None:
-    """Until a refresh sees that it is gone: the record does not learn whether the warehouse was taken over."""
+def test_retained_data_outlives_a_failed_adoption() -> None:
+    """Only a refresh removes it: the record does not learn whether the warehouse was adopted."""
     without = record(retained(), a=warehouse("purge"))
     with_adopt = record(retained(), a=warehouse("purge"), adopting=["a"])
 
@@ -97,7 +97,7 @@ def test_purge_leaves_nothing() -> None:
     assert record(record(a=warehouse("purge"), b=warehouse()), b=warehouse())["kept"] == []
 
 
-def test_the_earlier_deletion_counts_when_a_warehouse_moves() -> None:
+def test_earlier_deletion_counts_when_a_warehouse_moves() -> None:
     before = record(a=warehouse("retain"))
 
     assert [one["key_prefix"] for one in record(before, a=warehouse("purge", key_prefix="x"))["kept"]] == ["acme/a"]
@@ -109,8 +109,8 @@ def test_the_earlier_deletion_counts_when_a_warehouse_moves() -> None:
         max_size=6,
     )
 )
-def test_no_two_warehouses_ever_share_a_place(specs: list[dict[str, Any]]) -> None:
-    """Whatever joins and leaves: neither with one another, nor with what an earlier one has left."""
+def test_no_two_warehouses_ever_share_a_prefix(specs: list[dict[str, Any]]) -> None:
+    """No sequence of added and removed warehouses shares one with another warehouse, or with retained data."""
     before: dict[str, Any] = {}
     for spec in specs:
         before = record(before, **{name: warehouse(deletion) for name, deletion in spec.items()})
@@ -121,7 +121,7 @@ def test_no_two_warehouses_ever_share_a_place(specs: list[dict[str, Any]]) -> No
         assert len({place.casefold() for place in places}) == len(places)
 
 
-def test_removed_and_added_see_through_a_rename() -> None:
+def test_removed_and_added_ignore_a_rename() -> None:
     before = {name: RecordedWarehouse(bucket="lake", deletion="purge", origin=name) for name in ("a", "b")}
     now = {
         "c": RecordedWarehouse(bucket="lake", deletion="purge", origin="a"),
@@ -146,13 +146,13 @@ def test_renamed_from_is_refused_where_both_names_exist(deletion: str) -> None:
         record(before, b=warehouse(deletion, renamed_from="a"))
 
 
-def test_a_rename_may_be_repeated_and_finished() -> None:
+def test_rename_may_be_repeated_and_finished() -> None:
     renamed = record(record(a=warehouse(), c=warehouse()), b=warehouse(renamed_from="a"), c=warehouse())
 
     assert record(renamed, b=warehouse(renamed_from="a"), c=warehouse()) == renamed
 
 
-def test_a_reverted_rename_needs_renamed_from() -> None:
+def test_reverted_rename_needs_renamed_from() -> None:
     renamed = record(record(a=warehouse("purge")), b=warehouse("purge", renamed_from="a"))
 
     with pytest.raises(RemovalRefused, match=r"`a` would take .* of warehouse `b`.*give `a` `renamed_from: b`"):
@@ -161,7 +161,7 @@ def test_a_reverted_rename_needs_renamed_from() -> None:
     assert prefixes(record(renamed, a=warehouse("purge", renamed_from="b"))) == {"a": "acme/a"}
 
 
-def test_a_new_name_at_a_leaving_prefix_needs_renamed_from() -> None:
+def test_new_name_at_a_removed_prefix_needs_renamed_from() -> None:
     before = record(a=warehouse(key_prefix="shared"))
 
     with pytest.raises(RemovalRefused, match="`renamed_from: a`"):
@@ -177,7 +177,7 @@ def threats(before: dict[str, Any], after: dict[str, Any]) -> list[tuple[str, st
     return sorted({(name, left.name) for name, left in found})
 
 
-def test_what_protect_left_is_threatened_by_purge_only() -> None:
+def test_data_of_protect_is_threatened_by_purge_only() -> None:
     left = record(record(a=warehouse(), b=warehouse()), b=warehouse())
     back = record(left, a=warehouse(), b=warehouse())
 
@@ -188,7 +188,7 @@ def test_what_protect_left_is_threatened_by_purge_only() -> None:
     assert threats(left, record(left, a=warehouse("purge"), b=warehouse())) == [("a", "a")]
 
 
-def test_a_purged_prefix_covers_what_protect_left() -> None:
+def test_purged_prefix_that_contains_protected_data() -> None:
     left = record(record(a=warehouse(), b=warehouse(key_prefix="b")), b=warehouse(key_prefix="b"))
     over = record(left, b=warehouse(key_prefix="b"), c=warehouse(key_prefix="acme"))
     purged = record(over, b=warehouse(key_prefix="b"), c=warehouse("purge", key_prefix="acme"))
@@ -198,7 +198,7 @@ def test_a_purged_prefix_covers_what_protect_left() -> None:
     assert threats(purged, purged) == []
 
 
-def test_a_dropped_protected_warehouse_is_forgotten() -> None:
+def test_dropped_protected_warehouse_is_forgotten() -> None:
     left = record(record(a=warehouse(), b=warehouse()), b=warehouse())
 
     forgotten = record(left, b=warehouse(), c=warehouse("purge", key_prefix="acme/a"), dropped_warehouses=["a"])

@@ -1,4 +1,4 @@
-"""Any property may be an output that is not known yet: a preview says what it can, and never fails over it."""
+"""Any property may be an output that is not known yet: a preview reports what it can and never fails."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ DECLARED: list[tuple[type[LakekeeperProvider[Any]], Props]] = [
 
 
 @pytest.fixture(autouse=True)
-def _a_program_of_its_own() -> None:
+def _separate_program() -> None:
     claims.of_process.forget()
 
 
@@ -114,7 +114,7 @@ def unknown_at(props: Props, path: Path) -> Props:
 
 
 def found_at(props: Any, path: Path) -> Any:
-    """What is at a path, or at the first part of it that is unknown as a whole."""
+    """Return the value at a path, or at the first part of it that is unknown as a whole."""
     for key in path:
         if props is UNKNOWN:
             break
@@ -123,7 +123,7 @@ def found_at(props: Any, path: Path) -> Any:
 
 
 @pytest.mark.parametrize(("provider", "declared"), DECLARED, ids=lambda one: getattr(one, "__name__", ""))
-def test_a_preview_bears_each_property_unknown(provider: type[LakekeeperProvider[Any]], declared: Props) -> None:
+def test_preview_with_each_property_unknown(provider: type[LakekeeperProvider[Any]], declared: Props) -> None:
     hooks = provider()
     props = {"server": {"endpoint": "http://127.0.0.1:9", "auth": {"kind": "none"}}, **declared}
     known = hooks.check({}, props)
@@ -136,7 +136,7 @@ def test_a_preview_bears_each_property_unknown(provider: type[LakekeeperProvider
         hooks.diff("the-id", known.inputs, checked.inputs)
 
 
-def test_objects_that_are_still_to_be_made_are_not_taken_for_one() -> None:
+def test_unknown_objects_are_not_taken_for_one_object() -> None:
     server = {"endpoint": "http://127.0.0.1:9"}
     for name in ("first", "second"):
         on = {"type": "warehouse", "warehouse_id": UNKNOWN}

@@ -1,4 +1,4 @@
-"""Server versions: told from what a server says, too old ones refused by name."""
+"""Server versions: read from the server's info; unsupported ones are refused by name."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ AT = "http://lake.test"
         ({"version": "1.2.3"}, (1, 2)),
     ],
 )
-def test_versions_are_told_apart(info: dict[str, object], version: tuple[int, int]) -> None:
+def test_versions_are_recognised(info: dict[str, object], version: tuple[int, int]) -> None:
     assert server_of(AT, info).version == version
 
 
 @pytest.mark.parametrize("text", ["0.10.4", "0.9.5", "latest", ""])
-def test_older_and_unknown_ones_are_refused_by_name(text: str) -> None:
+def test_older_and_unknown_versions_are_refused_by_name(text: str) -> None:
     with pytest.raises(
         UnsupportedServer, match=f"{AT} runs Lakekeeper {text or 'of an unknown version'}; 0.11 or newer"
     ):
@@ -40,7 +40,7 @@ def test_older_and_unknown_ones_are_refused_by_name(text: str) -> None:
     ("field", "version"),
     [("storage.sts_endpoint", "0.11.6"), ("storage.storage_layout", "0.11.6"), ("allowed_format_versions", "0.12.4")],
 )
-def test_what_a_version_would_drop_without_a_word_is_refused(field: str, version: str) -> None:
+def test_fields_that_a_version_would_drop_are_refused(field: str, version: str) -> None:
     server = server_of(AT, {"version": version})
     server.require({field: None})
     with pytest.raises(UnsupportedServer, match=f"`{field}` needs Lakekeeper .* {AT} runs {version}"):
@@ -59,12 +59,12 @@ def test_what_a_version_would_drop_without_a_word_is_refused(field: str, version
         ),
     ],
 )
-def test_why_a_warehouse_may_not_be_listed(info: dict[str, object], reasons: list[str]) -> None:
+def test_reasons_why_a_warehouse_may_not_be_listed(info: dict[str, object], reasons: list[str]) -> None:
     assert server_of(AT, info).unlisted == " and ".join(reasons)
 
 
 @pytest.mark.parametrize(("kind", "since"), [("table", 11), ("generic-table", 13), ("tag", 14)])
-def test_kinds_of_objects_came_one_by_one(kind: ObjectKind, since: int) -> None:
+def test_kinds_of_objects_by_version(kind: ObjectKind, since: int) -> None:
     for minor in (11, 12, 13, 14):
         server = server_of(AT, {"version": f"0.{minor}.0"})
         assert server.has(kind) == (minor >= since)
@@ -75,8 +75,8 @@ def test_kinds_of_objects_came_one_by_one(kind: ObjectKind, since: int) -> None:
                 server.require_kind(kind)
 
 
-def test_the_provider_imports_nothing_heavy() -> None:
-    """Its process is started for every preview."""
+def test_provider_imports_nothing_heavy() -> None:
+    """Its process starts for every preview."""
     code = "import sys; from lakewright.lakekeeper import Warehouse; print(*sorted(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     loaded = set(done.stdout.split())
@@ -84,7 +84,7 @@ def test_the_provider_imports_nothing_heavy() -> None:
     assert not loaded & {"httpx", "tenacity"}, "a program that only declares sends nothing"
 
 
-def test_the_client_does_without_pulumi() -> None:
+def test_client_does_not_import_pulumi() -> None:
     code = "import sys; import lakewright.lakekeeper.api.catalog.contents; print(*sorted(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert "pulumi" not in done.stdout.split()

@@ -1,4 +1,4 @@
-"""Grants in a spec: to whom, what, and on what."""
+"""Grants in a spec: principal, privilege and object."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def read(**changes: Any) -> Any:
 
 
 def mistakes(*grants: Any) -> dict[str, str]:
-    """Each mistake: its path, and what was expected."""
+    """Return the mistakes: path, and what was expected."""
     with pytest.raises(SpecError) as caught:
         parse_spec(SPEC | {"grants": list(grants)}, "the test's spec")
     return {problem.path: problem.expected for problem in caught.value.problems}
@@ -38,18 +38,18 @@ def mistakes(*grants: Any) -> dict[str, str]:
         ({"warehouse": "curated", "table": "sales.daily.orders"}, "table"),
     ],
 )
-def test_what_a_grant_is_on(on: dict[str, Any], kind: str) -> None:
+def test_objects_of_grants(on: dict[str, Any], kind: str) -> None:
     assert read(on=on).on.kind == kind
 
 
-def test_a_table_is_told_by_its_namespace_and_name() -> None:
+def test_table_is_named_by_namespace_and_name() -> None:
     assert read(on={"warehouse": "curated", "table": "sales.daily.`orders.v2`"}).on.table_path == (
         "sales.daily",
         "orders.v2",
     )
 
 
-def test_to_whom() -> None:
+def test_principals_of_grants() -> None:
     assert (read().role, read().user) == ("analysts", None)
     assert read(to="user:oidc~auth0|1f2e").user == "oidc~auth0|1f2e"
 
@@ -78,9 +78,9 @@ def test_to_whom() -> None:
         ({"on": {"warehouse": "raw"}}, "grants.0.on.warehouse", "there is no `raw`"),
     ],
 )
-def test_each_mistake_is_told_with_its_place(change: dict[str, Any], path: str, expected: str) -> None:
+def test_each_mistake_is_reported_with_its_path(change: dict[str, Any], path: str, expected: str) -> None:
     assert expected in mistakes(SELECT | change)[path]
 
 
-def test_the_same_grant_twice_is_a_mistake() -> None:
+def test_repeated_grant_is_a_mistake() -> None:
     assert mistakes(SELECT, SELECT)["grants.1"] == "expected each grant once; this is grants.0 again"

@@ -1,4 +1,4 @@
-"""A tenant's maintenance: when, what, and who owns what the server can do as well."""
+"""A tenant's maintenance: schedule, jobs, and the owner of what the server can do too."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ AT_TWO = {"schedule": "0 2 * * *"}
 
 
 def tenant(maintenance: Any, **changes: Any) -> TenantSpec:
-    """A tenant with two warehouses."""
+    """Return a tenant with two warehouses."""
     return parse_spec(
         {
             "version": 1,
@@ -40,7 +40,7 @@ def mistakes(maintenance: Any, **changes: Any) -> dict[str, str]:
     return {problem.path: problem.expected for problem in caught.value.problems}
 
 
-def test_a_schedule_is_enough() -> None:
+def test_schedule_is_enough() -> None:
     said = maintenance()
 
     assert (said.jobs, said.parallel, said.deadline) == (None, 4, "4h")
@@ -86,14 +86,14 @@ def test_schedules(schedule: str) -> None:
         ),
     ],
 )
-def test_each_mistake_is_told_with_its_place(change: dict[str, Any], path: str, says: str) -> None:
+def test_each_mistake_is_reported_with_its_path(change: dict[str, Any], path: str, says: str) -> None:
     found = mistakes(AT_TWO | change)
     at = next((place for place in found if place.startswith(f"maintenance.{path}")), None)
     assert at is not None, found
     assert re.search(says, found[at]), found
 
 
-def test_a_table_does_not_turn_on_at_the_server_what_the_jobs_do() -> None:
+def test_table_does_not_enable_job_work_at_the_server() -> None:
     on = {"lakekeeper.history.expire.enabled": "true"}
     table = {"name": "executions.sales.orders", "columns": [{"name": "n", "type": "int"}], "properties": on}
     server = {"executions": {"expire_snapshots": True}}
@@ -103,7 +103,7 @@ def test_a_table_does_not_turn_on_at_the_server_what_the_jobs_do() -> None:
     assert tenant(AT_TWO | {"server": server}, tables=[table]).tables
 
 
-def test_what_the_server_does_is_turned_on_there_and_left_alone_here() -> None:
+def test_server_side_work_is_enabled_there_and_not_here() -> None:
     said = maintenance(
         server={
             "executions": {"expire_snapshots": {"max-snapshot-age-ms": 86_400_000}, "remove_orphan_files": True},

@@ -65,7 +65,7 @@ def acme(environment: str, bucket: str = "") -> TenantSpec:
         ("production", "unreadable"),
     ],
 )
-def test_one_tenant_in_two_environments_is_fine(one: str, other: str) -> None:
+def test_one_tenant_in_two_environments_is_allowed(one: str, other: str) -> None:
     """The environments have different servers."""
     assert not found(acme(one), acme(other))
 
@@ -83,8 +83,8 @@ def test_one_tenant_in_environments_with_one_server(one: str, other: str, server
     assert message.endswith(f"its environment `{other}` has the same Lakekeeper, {server}")
 
 
-def test_one_bucket_of_aws_in_two_environments() -> None:
-    """A bucket's name is taken once in all of AWS, whatever server has the catalog."""
+def test_one_aws_bucket_in_two_environments() -> None:
+    """A bucket's name is unique in all of AWS, whichever server has the catalog."""
     shared = "acme-lakehouse"
     assert (
         "s3://acme-lakehouse too" in found(acme("production", shared), acme("staging", shared))["storage.main.bucket"]
@@ -125,7 +125,7 @@ def test_spellings_of_one_url() -> None:
     assert not same_url("https://lakekeeper.example/a", "https://lakekeeper.example/b")
 
 
-def test_different_tenants_and_places_are_fine() -> None:
+def test_different_tenants_and_places_are_allowed() -> None:
     assert not found(tenant("acme"), tenant("globex"))
     assert not found(tenant("acme", OWN), tenant("globex", OWN)), "each has a prefix of its own"
 

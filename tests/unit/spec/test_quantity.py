@@ -1,4 +1,4 @@
-"""Sizes as people write them."""
+"""Sizes in the notation of a spec."""
 
 import pytest
 from lakewright.validation.quantity import bytes_of, millicores_of
@@ -18,12 +18,12 @@ def test_millicores(text: str, amount: int) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "0", "-1Gi", "8 gigabytes", "Gi", "1e3"])
-def test_what_is_no_size(text: str) -> None:
+def test_invalid_sizes(text: str) -> None:
     with pytest.raises(ValueError, match="expected"):
         bytes_of(text)
 
 
 @pytest.mark.parametrize("text", ["", "0", "-1", "2 cores", "1.2345"])
-def test_what_are_no_cores(text: str) -> None:
+def test_invalid_cores(text: str) -> None:
     with pytest.raises(ValueError, match="expected cores"):
         millicores_of(text)

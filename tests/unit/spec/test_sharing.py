@@ -1,4 +1,4 @@
-"""Tables that are not to be shared: the spec's own grants keep that promise. Tags are of columns that there are."""
+"""Tables that must not be shared: the spec's own grants keep that promise. Tags need existing columns."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ TABLE = {"name": "anns.hr.salaries", "columns": [{"name": "email", "type": "stri
 
 
 def mistakes(*grants: tuple[str, str, Any], tables: Any = (), policies: Any = ()) -> dict[str, str]:
-    """Each mistake of a tenant with ann's warehouse, and grants (to, privilege, on)."""
+    """Return the mistakes of a tenant with ann's warehouse and grants (to, privilege, on)."""
     spec = {
         "version": 1,
         "environment": "sandbox",
@@ -45,13 +45,13 @@ BEN = "user:oidc~ben"
         ((BEN, "select", on(table="hr.salaries")), [CLOSED], [], "tables.0.policies.sharing"),
         ((BEN, "select", on(table="hr.salaries")), [], [NO_HR], "policies.0.sharing"),
         ((BEN, "select", on(table="hr.salaries")), [TABLE], [{"match": "*.*.*", "sharing": True}, NO_HR], "policies.1"),
-        # A grant on what the table lies in reaches it as well.
+        # A grant on what contains the table gives access to it as well.
         ((BEN, "describe", on(namespace="hr")), [CLOSED], [], "tables.0.policies.sharing"),
         (("role:analysts", "select", on()), [TABLE], [NO_HR], "policies.0.sharing"),
         ((BEN, "select", {"project": True}), [CLOSED], [], "tables.0.policies.sharing"),
     ],
 )
-def test_a_grant_that_would_share_it_is_refused(grant: Any, tables: Any, policies: Any, by: str) -> None:
+def test_grant_that_would_share_the_table_is_refused(grant: Any, tables: Any, policies: Any, by: str) -> None:
     found = mistakes(grant, tables=tables, policies=policies)
     assert "expected no grant that reaches anns.hr.salaries, which is not shared, by " + by in found["grants.0"]
 
@@ -59,18 +59,18 @@ def test_a_grant_that_would_share_it_is_refused(grant: Any, tables: Any, policie
 @pytest.mark.parametrize(
     ("grant", "tables", "policies"),
     [
-        (("user:oidc~ann", "select", on(table="hr.salaries")), [CLOSED], []),  # the owner's own
+        (("user:oidc~ann", "select", on(table="hr.salaries")), [CLOSED], []),  # The owner's own grant.
         ((BEN, "select", on(namespace="sales")), [CLOSED], [NO_HR]),
         ((BEN, "select", on(table="hr.salaries")), [TABLE | {"policies": {"sharing": True}}], [NO_HR]),
         ((BEN, "select", on(table="hr.salaries")), [TABLE], [NO_HR, {"match": "anns.hr.*", "sharing": True}]),
         ((BEN, "select", on(table="hr.salaries")), [TABLE], []),
     ],
 )
-def test_a_grant_that_breaks_no_promise(grant: Any, tables: Any, policies: Any) -> None:
+def test_grant_that_keeps_the_promise(grant: Any, tables: Any, policies: Any) -> None:
     assert mistakes(grant, tables=tables, policies=policies) == {}
 
 
-def test_tags_are_of_columns_that_the_table_has() -> None:
+def test_tags_need_columns_of_the_table() -> None:
     struct = {"name": "who", "type": "struct<phone: string>"}
     columns = [*TABLE["columns"], struct]
     tagged = TABLE | {"columns": columns, "policies": {"column_tags": {"email": ["PII"], "who.phone": ["PII", "HC"]}}}

@@ -1,4 +1,4 @@
-"""A tenant's spec: what is valid, and how everything that is not is told at once."""
+"""A tenant's spec: what is valid, and reports of all mistakes at once."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ REPOSITORY = HERE.parents[2]
 
 
 def small(**changes: Any) -> dict[str, Any]:
-    """The smallest spec, with other values."""
+    """Return the smallest spec, with other values."""
     spec: dict[str, Any] = {
         "version": 1,
         "environment": "sandbox",
@@ -31,13 +31,13 @@ def small(**changes: Any) -> dict[str, Any]:
 
 
 def mistakes(spec: Any) -> dict[str, str]:
-    """Each mistake of a spec: its path, and what was expected."""
+    """Return the mistakes of a spec: path, and what was expected."""
     with pytest.raises(SpecError) as caught:
         parse_spec(spec, "the test's spec")
     return {problem.path: problem.expected for problem in caught.value.problems}
 
 
-def test_the_whole_example_is_valid() -> None:
+def test_complete_example_is_valid() -> None:
     spec = read_stack_file(HERE / "Pulumi.acme.yaml")
 
     assert spec.warehouse_names == ["executions", "curated"]
@@ -48,7 +48,7 @@ def test_the_whole_example_is_valid() -> None:
     assert [grant.to for grant in spec.grants] == ["role:analysts", "user:oidc~1f2e", "role:auditors"]
 
 
-def test_a_retention_that_does_not_suit_its_table_is_refused() -> None:
+def test_retention_that_conflicts_with_its_table_is_refused() -> None:
     table: dict[str, Any] = {
         "name": "executions.sales.orders",
         "columns": [{"name": "day", "type": "date"}],
@@ -81,17 +81,17 @@ def test_policies_of_a_pattern_are_checked_too() -> None:
     ]
 
 
-def test_the_demo_tenant_is_valid() -> None:
+def test_demo_tenant_is_valid() -> None:
     assert read_stack_file(REPOSITORY / "tenants" / "Pulumi.demo.yaml").name == "demo"
 
 
-def test_warehouses_that_only_a_hyphen_tells_apart_are_refused() -> None:
+def test_warehouses_that_differ_only_by_a_hyphen_are_refused() -> None:
     found = mistakes(small(warehouses=[{"name": "raw-data"}, {"name": "Raw_Data"}, {"name": "raw"}]))
 
     assert found == {"warehouses.1.name": "expected more than `-` and `_` to tell it from `raw-data` of warehouses.0"}
 
 
-def test_every_mistake_is_told_at_once_with_its_path() -> None:
+def test_all_mistakes_are_reported_with_their_paths() -> None:
     found = mistakes(
         {
             "version": 2,
@@ -155,7 +155,7 @@ def test_every_mistake_is_told_at_once_with_its_path() -> None:
     assert "overlaps `data` of warehouses.0" in found["warehouses.1.key_prefix"]
 
 
-def test_a_secret_in_place_of_a_reference_is_not_repeated() -> None:
+def test_secret_instead_of_a_reference_is_not_repeated() -> None:
     store = {
         "backend": "s3",
         "bucket": "store",
@@ -190,15 +190,15 @@ def test_prefixes_overlap_as_directories_do(prefixes: tuple[str, str], overlap: 
         parse_spec(spec, "spec")
 
 
-def test_the_default_prefix_counts_as_a_prefix() -> None:
+def test_default_prefix_counts_as_a_prefix() -> None:
     assert list(mistakes(small(warehouses=[{"name": "a"}, {"name": "b", "key_prefix": "acme"}]))) == [
         "warehouses.1.key_prefix"
     ]
 
 
 @pytest.mark.parametrize("name", sorted(reserved_names("acme")))
-def test_no_unit_takes_the_name_of_another_object(name: str) -> None:
-    """A unit `deny-all` had a NetworkPolicy of that name, which replaced the one that closes the namespace."""
+def test_unit_cannot_have_the_name_of_another_object(name: str) -> None:
+    """A NetworkPolicy of a unit named `deny-all` replaced the one that closes the namespace."""
     unit = {"name": name, "runtime": "spark", "warehouse": "executions"}
 
     found = mistakes(small(computing_units=[unit]))
@@ -207,20 +207,20 @@ def test_no_unit_takes_the_name_of_another_object(name: str) -> None:
     assert found == {"computing_units.0.name": expected}
 
 
-def test_no_unit_has_the_name_of_anothers_configuration() -> None:
+def test_unit_cannot_have_the_name_of_a_configuration() -> None:
     units = [{"name": name, "runtime": "spark", "warehouse": "executions"} for name in ("cu", "cu-catalog")]
 
     assert list(mistakes(small(computing_units=units))) == ["computing_units.1.name"]
 
 
-def test_a_role_name_that_iam_refuses() -> None:
+def test_role_name_that_iam_refuses() -> None:
     found = mistakes(small(name="a" * 32, warehouses=[{"name": "w" * 21}, {"name": "w" * 20}]))
 
     assert list(found) == ["warehouses.0.name"]
     assert "has 65 characters, and IAM allows 64" in found["warehouses.0.name"]
 
 
-def test_a_long_name_without_a_role_of_ours_is_fine() -> None:
+def test_long_name_without_a_role_of_the_stack_is_allowed() -> None:
     own = {
         "backend": "existing",
         "bucket": "own",
@@ -236,7 +236,7 @@ def test_a_long_name_without_a_role_of_ours_is_fine() -> None:
 @pytest.mark.parametrize("region", ["cn-north-1", "us-gov-west-1", "us-iso-east-1"])
 @pytest.mark.parametrize("backend", ["aws", "existing"])
 def test_vended_credentials_are_refused_outside_aws(region: str, backend: str) -> None:
-    """Session policies of Lakekeeper name `arn:aws`, whatever the partition."""
+    """Session policies of Lakekeeper name `arn:aws` in every partition."""
     storage = {"backend": backend, "bucket": "lakehouse", "region": region}
     storage |= {"role_arn": "arn:aws-cn:iam::111122223333:role/r"} if backend == "existing" else {}
 
@@ -247,7 +247,7 @@ def test_vended_credentials_are_refused_outside_aws(region: str, backend: str) -
     parse_spec(small(storage={"main": storage}, warehouses=[{"name": "w", "delegation": "remote-signing"}]), "spec")
 
 
-def test_a_store_without_sts_cannot_vend() -> None:
+def test_store_without_sts_cannot_vend() -> None:
     store = {
         "backend": "s3",
         "bucket": "store",
@@ -261,7 +261,7 @@ def test_a_store_without_sts_cannot_vend() -> None:
 
 
 @pytest.mark.parametrize("nonsense", [None, "text", 3, [], ["a"]])
-def test_what_is_no_mapping_is_told_so(nonsense: Any) -> None:
+def test_document_that_is_no_mapping_is_reported(nonsense: Any) -> None:
     assert list(mistakes(nonsense)) == [""]
 
 
@@ -293,12 +293,12 @@ _documents = st.recursive(
 
 
 @given(_documents)
-def test_no_document_makes_the_checks_fail_themselves(document: Any) -> None:
+def test_no_document_makes_the_checks_fail(document: Any) -> None:
     with pytest.raises(SpecError):
         parse_spec(document, "spec")
 
 
-def test_yaml_means_what_the_pulumi_cli_reads(tmp_path: Path) -> None:
+def test_yaml_is_read_as_by_the_pulumi_cli(tmp_path: Path) -> None:
     file = tmp_path / "Pulumi.t.yaml"
     file.write_text(
         "config:\n  lakewright:tenant:\n    version: 1\n    environment: sandbox\n    name: yes\n    owner: on\n"
@@ -311,7 +311,7 @@ def test_yaml_means_what_the_pulumi_cli_reads(tmp_path: Path) -> None:
     assert spec.warehouses[0].protected is True
 
 
-def test_the_published_schema_is_the_models() -> None:
+def test_published_schema_is_up_to_date() -> None:
     published = REPOSITORY / "docs" / "schema" / "tenant.schema.json"
 
     assert published.read_text(encoding="utf-8") == schema_text(), "run `make schema`"
@@ -324,7 +324,7 @@ def test_every_key_of_the_spec_is_described() -> None:
     assert schema["$defs"]["WarehouseSpec"]["properties"]["deletion"]["description"]
 
 
-def test_a_rename_names_what_is_not_declared_any_more() -> None:
+def test_rename_needs_an_undeclared_old_name() -> None:
     renamed = [{"name": "a"}, {"name": "b", "renamed_from": "a"}, {"name": "c", "renamed_from": "z"}]
 
     found = mistakes(small(warehouses=[*renamed, {"name": "d", "renamed_from": "z"}], dropped_warehouses=["c", "z"]))

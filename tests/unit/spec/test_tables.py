@@ -1,4 +1,4 @@
-"""Tables in a spec: short to write, and every contradiction found before any call."""
+"""Tables in a spec: short notation, and every contradiction found before any call."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ COLUMNS = [{"name": "id", "type": "long", "required": True}, {"name": "day", "ty
 
 
 def spec(*tables: dict[str, Any], **warehouse: Any) -> TenantSpec:
-    """A tenant with a warehouse `curated` and these tables in it."""
+    """Return a tenant with a warehouse `curated` and these tables in it."""
     return parse_spec(
         {
             "version": 1,
@@ -33,7 +33,7 @@ def mistakes(*tables: dict[str, Any], **warehouse: Any) -> dict[str, str]:
     return {problem.path: problem.expected for problem in caught.value.problems}
 
 
-def test_a_table_says_where_it_is_and_what_becomes_of_it() -> None:
+def test_table_has_a_namespace_and_a_deletion() -> None:
     table = {"name": "curated.sales.daily.orders", "partition_by": ["days( day )"], "identifier": ["id"]}
 
     made = spec(table, {"name": 'curated.sales."orders.v2"', "deletion": "purge"})
@@ -61,7 +61,7 @@ def test_a_table_says_where_it_is_and_what_becomes_of_it() -> None:
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_each_mistake_is_told_with_its_place(table: dict[str, Any], path: str, reason: str) -> None:
+def test_each_mistake_is_reported_with_its_path(table: dict[str, Any], path: str, reason: str) -> None:
     found = mistakes({"name": "curated.sales.orders"} | table, format_versions=[1, 2])
 
     assert reason in found[f"tables.0.{path}".rstrip(".")]
@@ -78,7 +78,7 @@ def test_each_mistake_is_told_with_its_place(table: dict[str, Any], path: str, r
         ("purge", "protect", False),
     ],
 )
-def test_a_table_is_kept_no_longer_than_its_warehouse(warehouse: str, table: str, fits: bool) -> None:
+def test_table_is_kept_no_longer_than_its_warehouse(warehouse: str, table: str, fits: bool) -> None:
     one = {"name": "curated.sales.orders", "deletion": table}
 
     if fits:
@@ -104,7 +104,7 @@ def test_names_are_read_and_written_with_quotes_where_needed(text: str, parts: A
 
 
 @pytest.mark.parametrize("text", ["", "a", "a.b", "a..c", "a.b.", ".a.b", 'a.b."c', 'a.b.c"d"'])
-def test_what_is_no_name_is_refused(text: str) -> None:
+def test_invalid_names_are_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"expected WAREHOUSE\.NAMESPACE\.TABLE"):
         parse_table_name(text)
 
@@ -116,7 +116,7 @@ REFUSED_BY_SERVERS = {
 }
 
 
-def test_properties_that_servers_refuse_are_told_at_once() -> None:
+def test_properties_that_servers_refuse_are_reported() -> None:
     """Lakekeeper 0.11 to 0.14 answer 409 `FailedToSetProperties`, or 400 `UnsupportedCompressionCodec`."""
     told = mistakes(
         {"name": "curated.sales.daily.orders", "properties": REFUSED_BY_SERVERS},
@@ -129,7 +129,7 @@ def test_properties_that_servers_refuse_are_told_at_once() -> None:
     assert "expected none or gzip, found 'zstd'" in told["tables.0.properties"]
 
 
-def test_properties_that_servers_know_are_taken() -> None:
+def test_properties_that_servers_know_are_accepted() -> None:
     known = {
         "encryption.key-id": "key-1",
         "write.data.format": "parquet",
