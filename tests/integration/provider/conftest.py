@@ -12,12 +12,11 @@ from typing import Any
 import boto3
 import httpx
 import pytest
-from lakewright.lakekeeper.api.connection import list_cache as listings
-from lakewright.lakekeeper.provider import adoption
-from lakewright.lakekeeper.provider import inactive_warehouses as hidden
-from lakewright.lakekeeper.provider import ownership_conflicts as claims
 from lakewright.lakekeeper.provider import pending_creations as pending
+from lakewright.lakekeeper.provider import run_context
 from lakewright.lakekeeper.provider.errors import NotOurs
+from lakewright.lakekeeper.provider.inactive_warehouses import WarehousesToActivate
+from lakewright.lakekeeper.provider.run_context import OwnObjects
 from lakewright.lakekeeper.warehouse.resource import WarehouseProvider
 from lakewright_sandbox.in_process import serving
 from lakewright_sandbox.lakekeeper.app import create_app
@@ -65,15 +64,15 @@ class Resource:
 
     def refresh(self) -> str:
         """Read the resource; return `same` if it matches the state, else `update` or `delete`."""
-        listings.forget()  # An engine starts a new process for each operation.
-        hidden.of_process.forget()
-        adoption.of_process.forget()
+        run = run_context.current()
+        run.lists.forget()  # An engine starts a new process for each operation.
+        run.to_activate, run.own_objects = WarehousesToActivate(), OwnObjects()
         found = self.provider.read(self.id, wire(self.outs))
         if found.id is None:
             self.id, self.inputs, self.outs = "", {}, {}
             return "delete"
         drifted = self.provider.diff(self.id, wire(found.outs or {}), wire(self.inputs)).changes
-        adoption.of_process.forget()
+        run.own_objects = OwnObjects()
         self.outs, self.inputs = found.outs or {}, found.inputs or {}
         return "update" if drifted else "same"
 
@@ -127,10 +126,7 @@ def _without_unset(value: Any) -> Any:
 @pytest.fixture(autouse=True)
 def _separate_run(real: RealServers | None) -> Iterator[None]:
     """Forget what other tests declared, as a new run does."""
-    claims.of_process.forget()
-    listings.forget_run()
-    hidden.of_process.forget()
-    adoption.of_process.forget()
+    run_context.start(run_context.current().next())
     yield
     if real:
         real.warehouse_ids |= MADE

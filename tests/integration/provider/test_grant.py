@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 from lakewright.lakekeeper import get_grants
-from lakewright.lakekeeper.api.connection import list_cache as listings
 from lakewright.lakekeeper.api.connection.errors import (
     Forbidden,
     InvalidLookUp,
@@ -18,6 +17,7 @@ from lakewright.lakekeeper.api.connection.errors import (
     Refused,
 )
 from lakewright.lakekeeper.grants.grant import GrantProvider
+from lakewright.lakekeeper.provider import run_context
 from lakewright.lakekeeper.provider.errors import Hidden, TargetMissing
 
 from .conftest import Props, Resource
@@ -137,7 +137,7 @@ def test_refresh_of_many_grants_lists_table_and_grants_once(ground: Ground) -> N
     words, users = ground.privileges("table"), ground.users.values()
     grants = [made(ground, "table", privilege=word, user=user) for word in words for user in users]
     ground.http.delete("/sandbox/v1/calls")
-    listings.forget()
+    run_context.current().lists.forget()
     assert all(grant.provider.read(grant.id, grant.outs).id for grant in grants)
     calls = ground.http.get("/sandbox/v1/calls").json()["calls"]
     first_pages = Counter(one["path"] for one in calls if "pageToken=M" not in one["query"])

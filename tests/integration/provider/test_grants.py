@@ -8,7 +8,7 @@ import pytest
 from lakewright.lakekeeper.api.connection.errors import NotGrantable
 from lakewright.lakekeeper.grants.grant import GrantProvider
 from lakewright.lakekeeper.grants.grants import GrantsProvider
-from lakewright.lakekeeper.provider import ownership_conflicts as claims
+from lakewright.lakekeeper.provider import run_context
 from lakewright.lakekeeper.provider.errors import NotOurs, TargetMissing
 
 from .conftest import Props, Resource
@@ -202,7 +202,7 @@ def test_grant_beside_grants_is_refused_in_any_order(ground: Ground, space: str)
         "Grants `all-of-sales` owns all grants there, and would take away what Grant `for-ann` gives. Declare it in"
         " `all-of-sales`, or give everything there by `Grant` alone"
     )
-    claims.of_process.forget()
+    run_context.start(run_context.current().next())
     assert not beside.failures(**at | one, declared_as="for-ann")
     assert owner.failures(**at, grants=[], declared_as="all-of-sales")["on"] == reason
     elsewhere = at | {"on": ground.on("warehouse")}
@@ -220,14 +220,14 @@ def test_object_ids_ignore_case(ground: Ground, space: str) -> None:
 def test_grant_that_moves_to_another_resource_stays(ground: Ground, space: str) -> None:
     """A program moves a grant between `Grants` and `Grant`. The resource that loses it does not revoke it."""
     grants = made(ground, space)
-    claims.of_process.forget()  # The next run of the program declares one of them separately.
+    run_context.start(run_context.current().next())  # The next run of the program declares one of them separately.
     one = Resource(GrantProvider())
     ann = {"server": ground.server, "on": ground.on(space), **entries(ground, space)[1]}
     assert one.up(**ann) == "create"
     grants.destroy()
     assert holders(ground, space) == {ground.users["ann"]}
 
-    claims.of_process.forget()  # The run after that declares all of them together again.
+    run_context.start(run_context.current().next())  # The run after that declares all of them together again.
     again = made(ground, space)
     one.destroy()
     assert again.refresh() == "same"

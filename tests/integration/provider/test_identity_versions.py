@@ -14,7 +14,7 @@ from lakewright.lakekeeper.grants.grants import GrantsProvider
 from lakewright.lakekeeper.identity.role import RoleProvider
 from lakewright.lakekeeper.identity.role_members import RoleMembersProvider
 from lakewright.lakekeeper.identity.user import UserProvider
-from lakewright.lakekeeper.provider import ownership_conflicts as claims
+from lakewright.lakekeeper.provider import run_context
 from lakewright_sandbox.runtime.state import Sandbox
 
 from .conftest import Props, Resource
@@ -133,7 +133,7 @@ def test_server_without_grants_differs_from_empty_grants(project: StartProject, 
     )
     with pytest.raises(KeepsNoGrants, match=expected):
         Resource(GrantProvider()).up(server=at["server"], on=on, privilege="describe", user="oidc~ann")
-    claims.of_process.forget()
+    run_context.start(run_context.current().next())
     with pytest.raises(KeepsNoGrants, match=expected):
         Resource(GrantsProvider()).up(server=at["server"], on=on, grants=[])
 

@@ -9,6 +9,7 @@ from typing import Any
 import httpx
 import pytest
 from lakewright.lakekeeper.preflight import Report, read_reports
+from lakewright.lakekeeper.provider import run_context
 from lakewright.lakekeeper.provider.inputs import UNKNOWN
 from lakewright.lakekeeper.storage.credentials import AccessKey
 from lakewright.lakekeeper.storage.profiles import S3Profile
@@ -27,7 +28,6 @@ def reports(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     file = tmp_path / "reports"
     file.touch()
     monkeypatch.setenv("LAKEWRIGHT_VALIDATE", str(file))
-    monkeypatch.setattr(preflight, "_seen", set())
     return file
 
 
@@ -95,7 +95,7 @@ def test_prefix_with_a_common_beginning_is_no_overlap(reports: Path, warehouse: 
 def test_warehouse_at_the_root_blocks_the_whole_bucket(reports: Path, declared: Props) -> None:
     root = declared | {"storage": declared["storage"] | {"key_prefix": ""}}
     Resource(WarehouseProvider()).up(**root)
-    preflight._seen.clear()
+    run_context.start(run_context.current().next())
     status, reason = validated(reports, declared | {"name": "other"})["overlap"]
     assert status == "failed"
     assert "holds the whole bucket, and its prefix cannot be changed: use another bucket" in reason
@@ -116,7 +116,7 @@ def test_inactive_warehouses_of_other_projects_count(
     other = declared | {"project_id": f"o-{unique}", "active": False}
     other["storage"] = declared["storage"] | {"endpoint": sandbox.aws.endpoint.replace("127.0.0.1", "localhost")}
     Resource(WarehouseProvider()).up(**other)
-    preflight._seen.clear()
+    run_context.start(run_context.current().next())
     found = validated(reports, declared)
     status, reason = found["overlap"]
     assert status == "failed"
@@ -127,7 +127,7 @@ def test_inactive_warehouses_of_other_projects_count(
 
 
 def test_existing_warehouse_does_not_conflict_with_itself(reports: Path, warehouse: Resource, declared: Props) -> None:
-    preflight._seen.clear()
+    run_context.start(run_context.current().next())
     renamed = declared | {"name": "renamed"}
     found = validated(reports, renamed, olds=warehouse.inputs)
     assert found["name"][0] == found["overlap"][0] == "passed"
@@ -136,7 +136,7 @@ def test_existing_warehouse_does_not_conflict_with_itself(reports: Path, warehou
 
 def test_replacement_is_reported_once(reports: Path, warehouse: Resource, declared: Props) -> None:
     """An engine checks it twice, the second time without the old state."""
-    preflight._seen.clear()
+    run_context.start(run_context.current().next())
     moved = declared | {"storage": declared["storage"] | {"key_prefix": "moved"}}
     validated(reports, moved, olds=warehouse.inputs)
     WarehouseProvider().check({}, moved)

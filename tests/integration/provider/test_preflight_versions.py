@@ -8,6 +8,7 @@ from pathlib import Path
 import boto3
 import httpx
 import pytest
+from lakewright.lakekeeper.provider import run_context
 from lakewright.lakekeeper.server.bootstrap import BootstrapProvider
 from lakewright.lakekeeper.server.project import ProjectProvider
 from lakewright.lakekeeper.warehouse.resource import WarehouseProvider
@@ -19,7 +20,7 @@ from starlette.responses import JSONResponse
 from starlette.types import Receive, Scope, Send
 
 from .conftest import Props, Resource
-from .test_preflight import TAKEN, preflight, reports, validated
+from .test_preflight import TAKEN, reports, validated
 from .test_server_versions import OldServer, old, servers
 
 __all__ = ["old", "reports", "servers"]
@@ -72,7 +73,7 @@ def test_name_and_place_are_checked_on_every_version(reports: Path, old: OldServ
     taken = old.warehouse(active=not old.since("0.14"))
     there = Resource(WarehouseProvider())
     there.up(**taken)
-    preflight._seen.clear()
+    run_context.start(run_context.current().next())
     prefix = f"{taken['storage']['key_prefix']}/below"
     other = old.warehouse(storage=old.storage(key_prefix=prefix))
     status, reason = validated(reports, other)["overlap"]
@@ -87,7 +88,7 @@ def test_name_and_place_are_checked_on_every_version(reports: Path, old: OldServ
 def test_preflight_reports_unlisted_inactive_warehouses(reports: Path, old: OldServer) -> None:
     taken = old.warehouse(active=False)
     Resource(WarehouseProvider()).up(**taken)
-    preflight._seen.clear()
+    run_context.start(run_context.current().next())
     listed = TAKEN if old.since("0.14") else frozenset[str]()
     status, reason = validated(reports, taken, refused=listed)["name"]
     if old.since("0.14"):
@@ -116,7 +117,7 @@ def test_changed_storage_of_an_existing_warehouse_is_tested(reports: Path, old: 
     declared = old.warehouse()
     warehouse = Resource(WarehouseProvider())
     warehouse.up(**declared)
-    preflight._seen.clear()
+    run_context.start(run_context.current().next())
     wrong = declared | {"credential": declared["credential"] | {"secret_access_key": "env:OTHER_KEY"}}
     found = validated(reports, wrong, olds=warehouse.inputs)
     assert found["overlap"][0] == "passed"

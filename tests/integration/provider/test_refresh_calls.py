@@ -10,12 +10,12 @@ from typing import Any
 import httpx
 import pytest
 from lakewright.credentials.references import resolve
-from lakewright.lakekeeper.api.connection import list_cache as listings
 from lakewright.lakekeeper.api.connection.client import Client
 from lakewright.lakekeeper.api.connection.errors import Forbidden, NoSuchPath, TooSlow, Unconfirmed
 from lakewright.lakekeeper.api.connection.retry import RetryPolicy
 from lakewright.lakekeeper.api.connection.server import ServerRef
 from lakewright.lakekeeper.provider import base as provider
+from lakewright.lakekeeper.provider import run_context
 from lakewright.lakekeeper.server.project import ProjectProvider
 from lakewright.lakekeeper.warehouse.namespace import NamespaceProvider
 from lakewright.lakekeeper.warehouse.resource import WarehouseProvider
@@ -32,9 +32,9 @@ def calls(light: httpx.Client) -> Callable[[Callable[[], Any]], Counter[str]]:
 
     def counted(action: Callable[[], Any]) -> Counter[str]:
         light.delete("/sandbox/v1/calls")
-        listings.forget()
+        run_context.current().lists.forget()
         action()
-        listings.forget()
+        run_context.current().lists.forget()
         made = light.get("/sandbox/v1/calls").json()["calls"]
         return Counter(f"{one['method']} {one['path']}" for one in made)
 

@@ -7,10 +7,10 @@ from typing import Any
 import httpx
 import pytest
 from lakewright.lakekeeper import get_role, get_roles, get_user, get_users
-from lakewright.lakekeeper.api.connection import list_cache as listings
 from lakewright.lakekeeper.api.connection.errors import Forbidden, InvalidLookUp, NoSuchPath, NothingFound, Refused
 from lakewright.lakekeeper.identity.role import RoleProvider
 from lakewright.lakekeeper.identity.user import UserProvider
+from lakewright.lakekeeper.provider import run_context
 from lakewright.lakekeeper.provider.errors import DeletedBehindBack, NotOurs
 
 from .conftest import Props, Resource
@@ -325,7 +325,7 @@ def test_refresh_of_many_users_and_roles_is_one_list_each(alice: Props, analysts
     for number, (user, role) in enumerate(zip(users, roles, strict=True)):
         user.up(**alice | {"user_id": f"{alice['user_id']}-{number}"})
         role.up(**analysts | {"name": f"analysts-{number}"})
-    listings.forget()
+    run_context.current().lists.forget()
     light.delete("/sandbox/v1/calls")
     assert all(one.provider.read(one.id, one.outs).id for one in (*users, *roles))
     calls = light.get("/sandbox/v1/calls").json()["calls"]

@@ -162,11 +162,11 @@ def test_missing_grant_right_differs_from_missing_token() -> None:
 def test_claims_of_one_run() -> None:
     claims, here, there = Claims(), ("http://lake.test", "warehouse/w"), ("http://lake.test", "warehouse/v")
     owner, first = Claim("Grants", "all", frozenset({ANN})), Claim("Grant", "first", frozenset({ANN}))
-    assert claims.conflict(here, first) is None
-    assert claims.conflict(here, Claim("Grant", "second")) is None
-    assert "take away what Grant `first` gives" in str(claims.conflict(here, owner))
-    assert claims.conflict(there, owner) is None
-    assert claims.of_others(there, first) == {ANN}
-    assert claims.of_others(there, owner) == frozenset()
-    claims.forget()
-    assert claims.conflict(here, owner) is None
+    assert claims.add(here, first) is None
+    assert claims.add(here, Claim("Grant", "second")) is None
+    assert "take away what Grant `first` gives" in str(claims.add(here, owner))
+    assert claims.add(there, owner) is None
+    assert claims.entries_of_others(there, first) == {ANN}
+    assert claims.entries_of_others(there, owner) == frozenset()
+    claims = Claims()
+    assert claims.add(here, owner) is None

@@ -7,9 +7,8 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from lakewright.lakekeeper.api.connection import list_cache as listings
 from lakewright.lakekeeper.api.connection.errors import Forbidden, Refused, TooSlow
-from lakewright.lakekeeper.api.connection.list_cache import MAX_AGE, Listings
+from lakewright.lakekeeper.api.connection.list_cache import MAX_AGE, Index, ListCache, SharedAnswers
 
 
 class Clock:
@@ -21,7 +20,7 @@ class Clock:
 
 
 def test_concurrent_readers_share_a_list() -> None:
-    shared, calls, go = Listings(), [], threading.Event()
+    shared, calls, go = SharedAnswers(), [], threading.Event()
 
     def fetch() -> str:
         calls.append(1)
@@ -29,7 +28,7 @@ def test_concurrent_readers_share_a_list() -> None:
         return "list"
 
     with ThreadPoolExecutor(8) as pool:
-        answers = [pool.submit(shared.shared, "key", fetch) for _ in range(8)]
+        answers = [pool.submit(shared.get_cached, "key", fetch) for _ in range(8)]
         go.set()
         assert [answer.result(10) for answer in answers] == ["list"] * 8
     assert len(calls) == 1
@@ -37,63 +36,63 @@ def test_concurrent_readers_share_a_list() -> None:
 
 def test_list_is_shared_for_a_moment_and_then_read_again() -> None:
     clock = Clock()
-    shared, answers = Listings(clock), iter(["first", "second"])
-    assert shared.shared("key", lambda: next(answers)) == "first"
+    shared, answers = SharedAnswers(clock), iter(["first", "second"])
+    assert shared.get_cached("key", lambda: next(answers)) == "first"
     clock.now += MAX_AGE
-    assert shared.shared("key", lambda: next(answers)) == "first"
+    assert shared.get_cached("key", lambda: next(answers)) == "first"
     clock.now += 0.01
-    assert shared.shared("key", lambda: next(answers)) == "second"
+    assert shared.get_cached("key", lambda: next(answers)) == "second"
 
 
 def test_age_of_a_list_counts_from_its_response() -> None:
     clock = Clock()
-    shared, answers = Listings(clock), iter(["first", "second"])
+    shared, answers = SharedAnswers(clock), iter(["first", "second"])
 
     def slow() -> str:
         clock.now += 10
         return next(answers)
 
-    assert shared.shared("key", slow) == "first"
-    assert shared.shared("key", slow) == "first"
+    assert shared.get_cached("key", slow) == "first"
+    assert shared.get_cached("key", slow) == "first"
 
 
 def test_write_invalidates_all_lists() -> None:
-    shared, answers = Listings(), iter(["before", "after"])
-    assert shared.shared("key", lambda: next(answers)) == "before"
+    shared, answers = SharedAnswers(), iter(["before", "after"])
+    assert shared.get_cached("key", lambda: next(answers)) == "before"
     shared.forget()
-    assert shared.shared("key", lambda: next(answers)) == "after"
+    assert shared.get_cached("key", lambda: next(answers)) == "after"
 
 
 def test_list_overtaken_by_a_write_serves_its_waiters_only() -> None:
-    shared = Listings()
+    shared = SharedAnswers()
 
     def overtaken() -> str:
         shared.forget()
         return "before"
 
-    assert shared.shared("key", overtaken) == "before"
-    assert shared.shared("key", lambda: "after") == "after"
+    assert shared.get_cached("key", overtaken) == "before"
+    assert shared.get_cached("key", lambda: "after") == "after"
 
 
 def test_lists_of_different_keys_are_separate() -> None:
-    shared = Listings()
-    assert shared.shared(("a", 1), lambda: "one") == "one"
-    assert shared.shared(("a", 2), lambda: "two") == "two"
+    shared = SharedAnswers()
+    assert shared.get_cached(("a", 1), lambda: "one") == "one"
+    assert shared.get_cached(("a", 2), lambda: "two") == "two"
 
 
 def test_error_is_raised_and_not_kept() -> None:
-    shared = Listings()
+    shared = SharedAnswers()
 
     def fails() -> str:
         raise TooSlow("no answer")
 
     with pytest.raises(TooSlow):
-        shared.shared("key", fails)
-    assert shared.shared("key", lambda: "list") == "list"
+        shared.get_cached("key", fails)
+    assert shared.get_cached("key", lambda: "list") == "list"
 
 
 def test_refused_list_is_refused_once_for_all_readers() -> None:
-    listings.forget()
+    lists = ListCache()
     calls: list[int] = []
 
     def refused() -> str:
@@ -101,18 +100,18 @@ def test_refused_list_is_refused_once_for_all_readers() -> None:
         raise Forbidden("no", status=403, kind="ProjectActionForbidden")
 
     for _ in range(3):
-        assert listings.shared_unless_refused("refused", refused) is None
+        assert lists.get_cached_unless_refused("refused", refused) is None
     assert len(calls) == 1
 
 
 def test_list_that_times_out_is_an_error() -> None:
-    listings.forget()
+    lists = ListCache()
 
     def slow() -> str:
         raise TooSlow("no answer")
 
     with pytest.raises(TooSlow):
-        listings.shared_unless_refused("slow", slow)
+        lists.get_cached_unless_refused("slow", slow)
 
 
 def test_index_reads_only_the_needed_pages() -> None:
@@ -123,7 +122,7 @@ def test_index_reads_only_the_needed_pages() -> None:
             read.append(page)
             yield [{"id": page, "name": page.upper()}] if page else []
 
-    index = listings.Index(pages())
+    index = Index(pages())
     assert index.get("a") == {"id": "a", "name": "A"}
     assert read == ["a"]
     assert index.get("b") == {"id": "b", "name": "B"}
@@ -137,7 +136,7 @@ def test_index_refused_half_way_keeps_what_it_has_read() -> None:
         yield [{"id": "a"}]
         raise Refused("no more")
 
-    index = listings.Index(pages())
+    index = Index(pages())
     assert index.get("b") is None
     assert index.get("a") == {"id": "a"}
     assert index.get("b") is None
@@ -149,4 +148,4 @@ def test_index_refused_at_its_first_page_is_refused() -> None:
         yield []
 
     with pytest.raises(Refused):
-        listings.Index(pages())
+        Index(pages())

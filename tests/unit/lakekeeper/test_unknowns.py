@@ -12,9 +12,10 @@ from lakewright.lakekeeper.grants.grants import GrantsProvider
 from lakewright.lakekeeper.identity.role import RoleProvider
 from lakewright.lakekeeper.identity.role_members import RoleMembersProvider
 from lakewright.lakekeeper.identity.user import UserProvider
-from lakewright.lakekeeper.provider import ownership_conflicts as claims
+from lakewright.lakekeeper.provider import run_context
 from lakewright.lakekeeper.provider.base import LakekeeperProvider
 from lakewright.lakekeeper.provider.inputs import UNKNOWN
+from lakewright.lakekeeper.provider.run_context import RunContext
 from lakewright.lakekeeper.server.bootstrap import BootstrapProvider
 from lakewright.lakekeeper.server.project import ProjectProvider
 from lakewright.lakekeeper.table.resource import TableProvider
@@ -93,7 +94,7 @@ DECLARED: list[tuple[type[LakekeeperProvider[Any]], Props]] = [
 
 @pytest.fixture(autouse=True)
 def _separate_program() -> None:
-    claims.of_process.forget()
+    run_context.start(RunContext())
 
 
 def paths(value: Any, path: Path = ()) -> Iterator[Path]:

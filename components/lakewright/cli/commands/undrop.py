@@ -61,7 +61,7 @@ def _warehouses(stack: str, directory: Path) -> dict[str, WarehouseRef]:
     from lakewright_engine.state.outputs import opened  # noqa: PLC0415 - `--help` needs no engine
 
     from lakewright.credentials import references as credentials  # noqa: PLC0415
-    from lakewright.lakekeeper.api.connection.client import shared  # noqa: PLC0415
+    from lakewright.lakekeeper.api.connection.client import ClientPool  # noqa: PLC0415
     from lakewright.lakekeeper.api.connection.server import ServerRef  # noqa: PLC0415
     from lakewright.lakekeeper.lookups.undropping import WarehouseRef  # noqa: PLC0415
 
@@ -69,11 +69,14 @@ def _warehouses(stack: str, directory: Path) -> dict[str, WarehouseRef]:
     settings = project.stack_config(stack)
     snapshot = backend.load(project.name, stack)
     found: dict[str, WarehouseRef] = {}
+    clients = ClientPool()
     for one in snapshot.resources if snapshot else []:
         if one.type != _TYPE or one.delete or not one.id:
             continue
         name, server = str(opened(one.outputs["name"])), ServerRef.model_validate(opened(one.outputs["server"]))
-        found[name] = WarehouseRef(name, one.id, shared(server, lambda ref: credentials.resolve(ref, settings.get)))
+        found[name] = WarehouseRef(
+            name, one.id, clients.get(server, lambda ref: credentials.resolve(ref, settings.get))
+        )
     if not found:
         raise UsageError(f"stack '{stack}' has no warehouses; run `lakewright up --stack {stack}` first")
     return found

@@ -21,13 +21,14 @@ from lakewright.lakekeeper.grants.model.entry import (
     place_of_members,
 )
 from lakewright.lakekeeper.grants.model.target import GrantTarget, OnRole
-from lakewright.lakekeeper.provider import ownership_conflicts as claims
-from lakewright.lakekeeper.provider.base import LakekeeperProvider, ObservedResource, RecordedResource
+from lakewright.lakekeeper.provider import run_context
+from lakewright.lakekeeper.provider.base import LakekeeperProvider
 from lakewright.lakekeeper.provider.diagnostics import unenforced, warn
 from lakewright.lakekeeper.provider.errors import Hidden
 from lakewright.lakekeeper.provider.inputs import Replace, ResourceInputs, StateOnly, has_unknown
 from lakewright.lakekeeper.provider.options import ServerInput, delete_first, given
 from lakewright.lakekeeper.provider.ownership_conflicts import Claim, ClaimKey
+from lakewright.lakekeeper.provider.resource_state import ObservedResource, RecordedResource
 from lakewright.names.types import RoleId, UserId
 
 
@@ -77,7 +78,7 @@ class GrantProvider(LakekeeperProvider[GrantArgs]):
         if result.failures:
             return result
         declared = self.args.parse(result.inputs)
-        return claimed(result, declared.place, declared.claim, "on")
+        return claimed(self.run.claims, result, declared.place, declared.claim, "on")
 
     def make(self, client: Client, new: GrantArgs) -> tuple[str, ObservedResource[GrantArgs]]:
         on = grant_target.required(client, new.on)
@@ -100,7 +101,7 @@ class GrantProvider(LakekeeperProvider[GrantArgs]):
 
     def remove(self, client: Client, known: RecordedResource[GrantArgs]) -> None:
         state = known.declared
-        if state.held in claims.of_process.of_others(state.place, state.claim):
+        if state.held in self.run.claims.entries_of_others(state.place, state.claim):
             return  # another resource of this run declares the very same
         if on := grant_target.resolved_now(client, state.on):
             grants.remove(client, on, state.held)
@@ -131,6 +132,6 @@ class Grant(Resource, module="lakekeeper", name="Grant"):
         role: pulumi.Input[str] | None = None,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
-        claims.of_program.declare(Claim("Grant", resource_name), on, privilege)
+        run_context.current().declarations.add(Claim("Grant", resource_name), on, privilege)
         props = given(server=server, on=on, privilege=privilege, user=user, role=role, declared_as=resource_name)
         super().__init__(GrantProvider(), resource_name, props, delete_first(opts))

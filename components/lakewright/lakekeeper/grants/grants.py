@@ -14,13 +14,14 @@ from lakewright.lakekeeper.api.management import grants, users
 from lakewright.lakekeeper.grants.model import target as grant_target
 from lakewright.lakekeeper.grants.model.entry import DeclaredGrant, claimed, entries, place_of
 from lakewright.lakekeeper.grants.model.target import GrantTarget
-from lakewright.lakekeeper.provider import ownership_conflicts as claims
-from lakewright.lakekeeper.provider.base import LakekeeperProvider, ObservedResource, RecordedResource
+from lakewright.lakekeeper.provider import run_context
+from lakewright.lakekeeper.provider.base import LakekeeperProvider
 from lakewright.lakekeeper.provider.diagnostics import unenforced, warn
 from lakewright.lakekeeper.provider.errors import Hidden, NotOurs
 from lakewright.lakekeeper.provider.inputs import CreateOnly, Replace, ResourceInputs, StateOnly, Update, has_unknown
 from lakewright.lakekeeper.provider.options import ServerInput, delete_first, given
 from lakewright.lakekeeper.provider.ownership_conflicts import Claim
+from lakewright.lakekeeper.provider.resource_state import ObservedResource, RecordedResource
 
 Kept = frozenset[GrantEntry]
 """Ownership that is not ours to take: what the server gave whoever made the object."""
@@ -84,7 +85,7 @@ class GrantsProvider(LakekeeperProvider[GrantsArgs]):
         if result.failures:
             return result
         declared = self.args.parse(result.inputs)
-        return claimed(result, place_of(declared.server, declared.on), declared.claim, "on")
+        return claimed(self.run.claims, result, place_of(declared.server, declared.on), declared.claim, "on")
 
     def make(self, client: Client, new: GrantsArgs) -> tuple[str, ObservedResource[GrantsArgs]]:
         on = grant_target.required(client, new.on)
@@ -128,7 +129,7 @@ class GrantsProvider(LakekeeperProvider[GrantsArgs]):
         on = grant_target.resolved_now(client, state.on)
         if on is None:
             return
-        handed_over = claims.of_process.of_others(place_of(state.server, state.on), state.claim)
+        handed_over = self.run.claims.entries_of_others(place_of(state.server, state.on), state.claim)
         ours = state.held - handed_over - _recorded(known.outs)
         grants.converge(client, on, lambda _: (set(), set(ours)))
 
@@ -202,7 +203,7 @@ class Grants(Resource, module="lakekeeper", name="Grants"):
         adopt: bool = False,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
-        claims.of_program.declare(Claim("Grants", resource_name), on)
+        run_context.current().declarations.add(Claim("Grants", resource_name), on)
         props = given(
             server=server,
             on=on,

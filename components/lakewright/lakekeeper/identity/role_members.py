@@ -13,12 +13,13 @@ from lakewright.lakekeeper.api.connection.privileges import ASSIGNEE, GrantEntry
 from lakewright.lakekeeper.api.management import members
 from lakewright.lakekeeper.api.management.members import Member
 from lakewright.lakekeeper.grants.model.entry import claimed, place_of_members
-from lakewright.lakekeeper.provider import ownership_conflicts as claims
-from lakewright.lakekeeper.provider.base import LakekeeperProvider, ObservedResource, RecordedResource
+from lakewright.lakekeeper.provider import run_context
+from lakewright.lakekeeper.provider.base import LakekeeperProvider
 from lakewright.lakekeeper.provider.errors import DeletedBehindBack, NotOurs
 from lakewright.lakekeeper.provider.inputs import CreateOnly, Replace, ResourceInputs, StateOnly, Update, has_unknown
 from lakewright.lakekeeper.provider.options import ServerInput, delete_first, given
 from lakewright.lakekeeper.provider.ownership_conflicts import Claim
+from lakewright.lakekeeper.provider.resource_state import ObservedResource, RecordedResource
 from lakewright.names.types import ProjectId, RoleId, UserId
 
 
@@ -79,7 +80,9 @@ class RoleMembersProvider(LakekeeperProvider[RoleMembersArgs]):
         if result.failures:
             return result
         declared = self.args.parse(result.inputs)
-        return claimed(result, place_of_members(declared.server, declared.role_id), declared.claim, "role_id")
+        return claimed(
+            self.run.claims, result, place_of_members(declared.server, declared.role_id), declared.claim, "role_id"
+        )
 
     def make(self, client: Client, new: RoleMembersArgs) -> tuple[str, ObservedResource[RoleMembersArgs]]:
         there = self._members(client, new)
@@ -105,7 +108,7 @@ class RoleMembersProvider(LakekeeperProvider[RoleMembersArgs]):
     def remove(self, client: Client, known: RecordedResource[RoleMembersArgs]) -> None:
         state = known.declared
         place = place_of_members(state.server, state.role_id)
-        handed_over = {(one.kind, one.principal) for one in claims.of_process.of_others(place, state.claim)}
+        handed_over = {(one.kind, one.principal) for one in self.run.claims.entries_of_others(place, state.claim)}
         there = members.of_role(client, state.project_id, state.role_id)
         if there is not None:
             members.change(client, state.project_id, state.role_id, [], there & state.members - handed_over)
@@ -158,7 +161,7 @@ class RoleMembers(Resource, module="lakekeeper", name="RoleMembers"):
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         role = {"type": "role", "project_id": project_id, "role_id": role_id}
-        claims.of_program.declare(Claim("RoleMembers", resource_name), role, ASSIGNEE)
+        run_context.current().declarations.add(Claim("RoleMembers", resource_name), role, ASSIGNEE)
         props = given(
             server=server,
             project_id=project_id,

@@ -12,11 +12,12 @@ from lakewright.lakekeeper.api.connection.client import Client
 from lakewright.lakekeeper.api.connection.errors import AlreadyExists, NotFound
 from lakewright.lakekeeper.api.management import users
 from lakewright.lakekeeper.provider import diff as difference
-from lakewright.lakekeeper.provider.base import LakekeeperProvider, ObservedResource, RecordedResource
+from lakewright.lakekeeper.provider.base import LakekeeperProvider
 from lakewright.lakekeeper.provider.creation import Origin, created_or_found
 from lakewright.lakekeeper.provider.errors import DeletedBehindBack
 from lakewright.lakekeeper.provider.inputs import CreateOnly, Replace, ResourceInputs, ServerKeeps, Update
 from lakewright.lakekeeper.provider.options import ServerInput, delete_first, given
+from lakewright.lakekeeper.provider.resource_state import ObservedResource, RecordedResource
 from lakewright.names.types import UserId
 
 UserType = Literal["human", "application"]

@@ -17,9 +17,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from lakewright.credentials import references as credentials
-from lakewright.lakekeeper.api.connection.client import Client, shared
+from lakewright.lakekeeper.api.connection.client import Client
 from lakewright.lakekeeper.api.connection.errors import InvalidLookUp
 from lakewright.lakekeeper.api.connection.server import ServerRef
+from lakewright.lakekeeper.provider import run_context
 
 if TYPE_CHECKING:
     import pulumi
@@ -41,9 +42,7 @@ class LookupResult(BaseModel):
 
 def reach(server: Server) -> Client:
     """The client for a server that is new enough. Raises LakekeeperError."""
-    client = shared(_reference(server), _secret)
-    client.server()
-    return client
+    return run_context.current().client(_reference(server), _secret)
 
 
 def as_output(look_up: Callable[..., T]) -> Callable[..., pulumi.Output[T]]:

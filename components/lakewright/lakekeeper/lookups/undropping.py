@@ -13,7 +13,6 @@ from lakewright.lakekeeper.api.management import warehouses
 from lakewright.lakekeeper.lookups.base import listed
 from lakewright.lakekeeper.lookups.catalog import DeletedTable, deleted_tables
 from lakewright.lakekeeper.provider.errors import NotOurs
-from lakewright.lakekeeper.provider.inactive_warehouses import is_active
 from lakewright.names.table_name import QualifiedName
 
 
@@ -53,7 +52,7 @@ def dropped(warehouse: WarehouseRef) -> list[DroppedTable]:
     except NotFound:
         raise unseen from None
     # For a minute after a warehouse was deactivated, servers list nothing instead of refusing.
-    if not found and not is_active(warehouse.client, warehouse.warehouse_id):
+    if not found and not warehouse.client.is_active(warehouse.warehouse_id):
         raise unseen
     return [DroppedTable(warehouse, one) for one in found]
 

@@ -2,14 +2,22 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Protocol
 
-from lakewright.lakekeeper.api.connection import list_cache as listings
 from lakewright.lakekeeper.api.connection.client import Client
 from lakewright.lakekeeper.api.connection.errors import Refused
 from lakewright.lakekeeper.api.management import projects, warehouses
-from lakewright.lakekeeper.buckets.own_bucket import OwnBucket
 from lakewright.lakekeeper.preflight.places import Neighbour, place_of
 from lakewright.names import key_prefixes
+
+
+class Bucket(Protocol):
+    """An S3 bucket, and the address of its store: None for AWS."""
+
+    @property
+    def bucket(self) -> str: ...
+    @property
+    def endpoint(self) -> str | None: ...
 
 
 @dataclass(frozen=True)
@@ -20,7 +28,7 @@ class Surroundings:
     neighbours: list[Neighbour]
     unseen: str
 
-    def within(self, own: OwnBucket, prefix: str, besides: Iterable[str] = ()) -> list[Neighbour]:
+    def within(self, own: Bucket, prefix: str, besides: Iterable[str] = ()) -> list[Neighbour]:
         """Return the warehouses whose data lies under a key prefix of a bucket, or around it.
 
         Args:
@@ -40,7 +48,7 @@ class Surroundings:
 
 def look_around(client: Client) -> Surroundings:
     """Return every warehouse that lists show; readers of about the same time share them."""
-    return listings.shared((client, "surroundings"), lambda: _look_around(client))
+    return client.lists.get_cached((client, "surroundings"), lambda: _look_around(client))
 
 
 def look_around_in_run(client: Client) -> Surroundings:
@@ -48,7 +56,7 @@ def look_around_in_run(client: Client) -> Surroundings:
 
     A warehouse that it names may be gone since.
     """
-    return listings.shared_in_run((client, "surroundings"), lambda: look_around(client))
+    return client.lists.get_cached_in_run((client, "surroundings"), lambda: look_around(client))
 
 
 def _look_around(client: Client) -> Surroundings:

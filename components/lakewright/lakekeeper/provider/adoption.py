@@ -4,23 +4,22 @@ A stack takes over an object with `adopt`, or when an interrupted run of this ve
 calls `check` in previews too, and for an object that it does not know yet without old properties.
 """
 
-import threading
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from lakewright.credentials.references import UnresolvedCredential
 from lakewright.lakekeeper.api.connection.client import Client
 from lakewright.lakekeeper.api.connection.errors import LakekeeperError
+from lakewright.lakekeeper.api.connection.server import ServerRef
 from lakewright.lakekeeper.provider import diff as difference
 from lakewright.lakekeeper.provider import pending_creations as pending
 from lakewright.lakekeeper.provider.diagnostics import tell, warn
 from lakewright.lakekeeper.provider.diff import Change
 from lakewright.lakekeeper.provider.inputs import ResourceInputs, has_unknown, is_unknown
-
-if TYPE_CHECKING:
-    from lakewright.lakekeeper.provider.base import LakekeeperProvider
+from lakewright.lakekeeper.provider.resource_state import ObservedResource
+from lakewright.lakekeeper.provider.run_context import NaturalKey, OwnObjects, RunContext
 
 
 @dataclass(frozen=True)
@@ -31,70 +30,49 @@ class Adopting:
     problems: list[str] = field(default_factory=list[str])
 
 
-Key = tuple[str, ...]
-"""Kind, server and natural key of an object."""
+class Adopter(Protocol):
+    """The parts of a provider that decide about adoption."""
+
+    natural_key: tuple[str, ...]
+    seen_by: tuple[str, ...]
+    belongs_to_maker: bool
+
+    @property
+    def kind(self) -> str:
+        """Name of the resource class."""
+        ...
+
+    @property
+    def run(self) -> RunContext:
+        """The context of this run."""
+        ...
+
+    def client(self, server: ServerRef) -> Client:
+        """Return the client of a server."""
+        ...
+
+    def title(self, declared: Any) -> str:
+        """Name a declaration in messages."""
+        ...
+
+    def existing(self, client: Client, new: Any) -> tuple[str, ObservedResource[Any]] | None:
+        """Return the object that has a declaration's natural key, and its id."""
+        ...
+
+    def contents(self, client: Client, object_id: str, new: Any) -> str:
+        """Describe what an existing object holds."""
+        ...
+
+    def replaces(self, change: Change, new: Any, client: Callable[[], Client]) -> bool:
+        """Return whether a change needs a new object."""
+        ...
+
+    def adopting(self, there: ObservedResource[Any], new: Any) -> Adopting:
+        """Return what taking over an existing object changes."""
+        ...
 
 
-class OwnObjects:
-    """Objects of the running stack. Safe to share between threads.
-
-    An engine compares each object of the state, and checks the replacement of one while the old object is still there.
-    """
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._ids: set[tuple[str, str]] = set()
-        self._absent: set[Key] = set()
-        self._with_adopt: dict[Key, bool] = {}
-
-    def add(self, kind: str, object_id: str) -> None:
-        """Remember that an object is in the state."""
-        with self._lock:
-            self._ids.add((kind, object_id))
-
-    def has(self, kind: str, object_id: str) -> bool:
-        """Whether an object is in the state, as far as the engine compared it."""
-        with self._lock:
-            return (kind, object_id) in self._ids
-
-    def note_absent(self, key: Key) -> None:
-        """Remember that a look found nothing, so that what is there after this run's create is this run's."""
-        with self._lock:
-            self._absent.add(key)
-
-    def was_absent(self, key: Key) -> bool:
-        """Whether a look before the create found nothing. A look that failed proves nothing."""
-        with self._lock:
-            return key in self._absent
-
-    def created(self, key: Key) -> None:
-        """Forget the look: it proves nothing for a later create."""
-        with self._lock:
-            self._absent.discard(key)
-
-    def checked_with_adopt(self, key: Key, *, in_state: bool) -> None:
-        """Remember that a declaration has `adopt`, and whether the state has its object already."""
-        with self._lock:
-            self._with_adopt[key] = in_state and self._with_adopt.get(key, True)
-
-    def has_nothing_to_adopt(self) -> bool:
-        """Whether declarations have `adopt`, and the state has the objects of all of them."""
-        with self._lock:
-            return bool(self._with_adopt) and all(self._with_adopt.values())
-
-    def forget(self) -> None:
-        """Begin another run."""
-        with self._lock:
-            self._ids.clear()
-            self._with_adopt.clear()
-            self._absent.clear()
-
-
-of_process = OwnObjects()
-"""Objects of the one run that this provider process serves."""
-
-
-def refused(provider: "LakekeeperProvider[Any]", declared: ResourceInputs) -> str | None:
+def refused(provider: Adopter, declared: ResourceInputs) -> str | None:
     """Look for an existing object before it is created.
 
     Returns:
@@ -108,8 +86,8 @@ def refused(provider: "LakekeeperProvider[Any]", declared: ResourceInputs) -> st
         client = provider.client(declared.server)
         found = provider.existing(client, declared)
         if found is None:
-            of_process.note_absent(_key(provider, declared))
-        if found is None or of_process.has(provider.kind, found[0]):
+            provider.run.own_objects.note_absent(_key(provider, declared))
+        if found is None or provider.run.own_objects.has(provider.kind, found[0]):
             return None
         if adopts:
             return _announce(provider, client, found, declared)
@@ -126,7 +104,7 @@ def refused(provider: "LakekeeperProvider[Any]", declared: ResourceInputs) -> st
 
 
 @contextmanager
-def creating(provider: "LakekeeperProvider[Any]", client: Client, declared: ResourceInputs) -> Generator[None]:
+def creating(provider: Adopter, client: Client, declared: ResourceInputs) -> Generator[None]:
     """Look for an existing object before the block creates it, unless the check of this run has looked already.
 
     A create whose answer is lost takes effect or not, and an equal object of another stack may be there already. Only
@@ -138,21 +116,21 @@ def creating(provider: "LakekeeperProvider[Any]", client: Client, declared: Reso
     key = _key(provider, declared)
     is_owned = provider.belongs_to_maker and provider.natural_key and not getattr(declared, "adopt", False)
     try:
-        if is_owned and not of_process.was_absent(key):
+        if is_owned and not provider.run.own_objects.was_absent(key):
             try:
                 if provider.existing(client, declared) is None:
-                    of_process.note_absent(key)
+                    provider.run.own_objects.note_absent(key)
             except LakekeeperError as error:
                 error.add(f"Nothing was created: it is not known whether {provider.title(declared)} exists already.")
                 raise
         yield
     finally:
-        of_process.created(key)
+        provider.run.own_objects.created(key)
 
 
-def was_absent(provider: "LakekeeperProvider[Any]", declared: ResourceInputs) -> bool:
+def was_absent(provider: Adopter, declared: ResourceInputs) -> bool:
     """Whether a look of this run, before its create, found no such object."""
-    return of_process.was_absent(_key(provider, declared))
+    return provider.run.own_objects.was_absent(_key(provider, declared))
 
 
 def appeared(what: str) -> str:
@@ -164,22 +142,22 @@ def appeared(what: str) -> str:
     )
 
 
-def note_adopt(provider: "LakekeeperProvider[Any]", declared: ResourceInputs, *, in_state: bool) -> None:
+def note_adopt(provider: Adopter, declared: ResourceInputs, *, in_state: bool) -> None:
     """Remember a declaration with `adopt`, for `warn_of_spent_adopt`."""
     if getattr(declared, "adopt", False):
-        of_process.checked_with_adopt(_key(provider, declared), in_state=in_state)
+        provider.run.own_objects.checked_with_adopt(_key(provider, declared), in_state=in_state)
 
 
-def warn_of_spent_adopt() -> None:
+def warn_of_spent_adopt(own_objects: OwnObjects) -> None:
     """Warn if `adopt` is declared and has nothing left to take over. Called once, after all else was checked."""
-    if of_process.has_nothing_to_adopt():
+    if own_objects.has_nothing_to_adopt():
         warn(
             "`adopt` has nothing left to take over: this stack has every object that is declared with it. Remove it, or"
             " it will take over what another stack makes later."
         )
 
 
-def _key(provider: "LakekeeperProvider[Any]", declared: ResourceInputs) -> Key:
+def _key(provider: Adopter, declared: ResourceInputs) -> NaturalKey:
     natural = (str(getattr(declared, name)).casefold() for name in provider.natural_key)
     return (provider.kind, "" if has_unknown(declared.server) else declared.server.endpoint, *natural)
 
@@ -197,13 +175,13 @@ def refusal(what: str, differs: str) -> str:
     )
 
 
-def is_begun(provider: "LakekeeperProvider[Any]", declared: ResourceInputs) -> bool:
+def is_begun(provider: Adopter, declared: ResourceInputs) -> bool:
     """Whether an interrupted run of this very stack began to create the object."""
     return pending.was_begun(provider.kind, declared, provider.natural_key)
 
 
 def _announce(
-    provider: "LakekeeperProvider[Any]", client: Client, found: tuple[str, Any], declared: ResourceInputs
+    provider: Adopter, client: Client, found: tuple[str, ObservedResource[Any]], declared: ResourceInputs
 ) -> str | None:
     """Print what will be taken over and changed; the answer is why it cannot be, if it cannot."""
     what, there = provider.title(declared), found[1].declared
@@ -218,7 +196,7 @@ def _announce(
     return None
 
 
-def _can_look(provider: "LakekeeperProvider[Any]", declared: ResourceInputs, *, adopts: bool) -> bool:
+def _can_look(provider: Adopter, declared: ResourceInputs, *, adopts: bool) -> bool:
     """Whether an existing object matters, and so much of it is known that it can be looked at."""
     key = [getattr(declared, name) for name in provider.natural_key]
     if not (adopts or provider.belongs_to_maker) or not key or has_unknown([*key, declared.server]):
@@ -230,9 +208,7 @@ def _can_look(provider: "LakekeeperProvider[Any]", declared: ResourceInputs, *, 
     return not later
 
 
-def fixed(
-    provider: "LakekeeperProvider[Any]", client: Client, there: ResourceInputs, new: ResourceInputs
-) -> list[Change]:
+def fixed(provider: Adopter, client: Client, there: ResourceInputs, new: ResourceInputs) -> list[Change]:
     """The differences for which the server would need another object."""
     changes = difference.between(there, new)
     return [change for change in changes if change.known and provider.replaces(change, new, lambda: client)]

@@ -2,8 +2,7 @@
 
 from abc import abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic
 
 from pulumi.dynamic import (
     CheckFailure,
@@ -18,44 +17,18 @@ from pulumi.dynamic import (
 from pydantic import ValidationError
 
 from lakewright.credentials import references as credentials
-from lakewright.lakekeeper.api.connection import list_cache as listings
-from lakewright.lakekeeper.api.connection.client import Client, shared
+from lakewright.lakekeeper.api.connection.client import Client
 from lakewright.lakekeeper.api.connection.errors import InsecureEndpoint
 from lakewright.lakekeeper.api.connection.plain_http import as_recorded, require_tls
 from lakewright.lakekeeper.api.connection.server import ServerRef
-from lakewright.lakekeeper.provider import adoption, errors, server_identity
+from lakewright.lakekeeper.provider import adoption, errors, inactive_warehouses, run_context, server_identity
 from lakewright.lakekeeper.provider import diff as difference
-from lakewright.lakekeeper.provider import inactive_warehouses as hidden
 from lakewright.lakekeeper.provider.adoption import Adopting
 from lakewright.lakekeeper.provider.creation import Origin
 from lakewright.lakekeeper.provider.diff import Change
-from lakewright.lakekeeper.provider.inputs import Replace, ResourceInputs, failures, has_unknown
-
-D = TypeVar("D", bound=ResourceInputs)
-
-
-@dataclass(frozen=True)
-class ObservedResource(Generic[D]):
-    """An object as it is: in the words of a declaration, and with what only the server knows."""
-
-    declared: D
-    computed: dict[str, Any] = field(default_factory=dict[str, Any])
-    hidden_in: str | None = None
-    """The inactive warehouse that hides it: then it is as the state has it, for want of a look."""
-
-    def outs(self) -> dict[str, Any]:
-        """As outputs of the resource."""
-        mark = {hidden.MARK: self.hidden_in} if self.hidden_in else {}
-        return {**self.declared.props(), **self.computed, **mark}
-
-
-@dataclass(frozen=True)
-class RecordedResource(Generic[D]):
-    """An object as the state has it."""
-
-    id: str
-    declared: D
-    outs: dict[str, Any]
+from lakewright.lakekeeper.provider.inputs import Replace, failures, has_unknown
+from lakewright.lakekeeper.provider.resource_state import D, ObservedResource, RecordedResource
+from lakewright.lakekeeper.provider.run_context import RunContext
 
 
 class LakekeeperProvider(ResourceProvider, Generic[D]):
@@ -151,7 +124,7 @@ class LakekeeperProvider(ResourceProvider, Generic[D]):
         """What changed, whether in place, and whether that is allowed."""
         old, new = self.args.from_state(_olds), self.args.from_state(_news)
         changes = difference.between(old, new)
-        adoption.of_process.add(self.kind, _id)
+        self.run.own_objects.add(self.kind, _id)
         if old.server != new.server and not has_unknown(new.server):
             server_identity.verify(self.client(new.server), _olds, self.title(old))
         replaced = [c for c in changes if self.replaces(c, new, lambda: self._reach(old.server, new.server))]
@@ -160,7 +133,7 @@ class LakekeeperProvider(ResourceProvider, Generic[D]):
         return DiffResult(
             changes=bool(changes)
             or server_identity.is_outdated(_olds)
-            or hidden.to_be_seen(_olds, lambda: self._reach(old.server, new.server)),
+            or inactive_warehouses.must_read(_olds, self.run.to_activate, lambda: self._reach(old.server, new.server)),
             replaces=[change.path for change in replaced],
             delete_before_replace=True,
         )
@@ -190,7 +163,7 @@ class LakekeeperProvider(ResourceProvider, Generic[D]):
         if server_identity.is_outdated(_olds) and self.find(client, known) is None:
             self._require_proven(client, _olds, old)
             raise errors.DeletedBehindBack(f"{self.title(old)} is not there. Run `up --refresh`.")
-        if hidden.to_be_seen_now(_olds, lambda: client):
+        if inactive_warehouses.can_read(_olds, lambda: client):
             found = self._seen_again(client, known, new)
         else:
             found = self._updated(known, new)
@@ -204,7 +177,7 @@ class LakekeeperProvider(ResourceProvider, Generic[D]):
 
     def _seen_again(self, client: Client, known: RecordedResource[D], new: D) -> ObservedResource[D]:
         """What a refresh could not see, as a refresh and an `up` would now make it."""
-        listings.forget()
+        client.lists.forget()
         found = self.find(client, known)
         if found is None:
             return self._made(client, new)[1]
@@ -230,6 +203,11 @@ class LakekeeperProvider(ResourceProvider, Generic[D]):
         self.remove(client, known)
 
     # What subclasses share.
+
+    @property
+    def run(self) -> RunContext:
+        """The context of this run. Looked up at each use, since instances are pickled into the state."""
+        return run_context.current()
 
     @property
     def kind(self) -> str:
@@ -270,9 +248,7 @@ class LakekeeperProvider(ResourceProvider, Generic[D]):
 
     def client(self, server: ServerRef) -> Client:
         """The client of this process for a server that is new enough."""
-        client = shared(server, self.secret)
-        client.server()
-        return client
+        return self.run.client(server, self.secret)
 
     def recorded_client(self, server: ServerRef) -> Client:
         """The client of this process for a server as the state has it."""

@@ -1,23 +1,25 @@
-"""What the resources of a running program claim: who owns all of an object's grants, and who only adds to them.
+"""Conflicts between `Grant`, `Grants` and `RoleMembers` of one program that would undo each other's work.
 
-An engine checks every declared resource in one process, in previews as well; so two that would undo each other's work
-are seen there before any call. It also tells what is handed over within one program: what another resource of the run
-declares is not taken away by one that leaves. Objects that are still to be made have no id to be told by: those the
-program itself tells apart, by the outputs that stand for the ids. Resources of other stacks are not seen: what those
-give is drift here.
+An engine checks every declared resource in one process, in previews too, so conflicts are found before any call. A
+resource that leaves also does not take away what another resource of the run declares. Objects that do not exist yet
+have no id: the program itself compares the outputs that stand for their ids. Resources of other stacks are not seen;
+what those grant is drift.
 """
+
+from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, cast
-
-import pulumi
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from lakewright.lakekeeper.api.connection.privileges import ASSIGNEE, GrantEntry
 
+if TYPE_CHECKING:
+    import pulumi
+
 OWNED = {"Grants": "all grants", "RoleMembers": "all members"}
-"""Resources that are the only ones to say what there is, and of what."""
+"""What a resource owns, by the kinds of resources that own all of something."""
 
 ClaimKey = tuple[Any, ...]
 """The server, and the object on it."""
@@ -25,93 +27,96 @@ ClaimKey = tuple[Any, ...]
 
 @dataclass(frozen=True)
 class Claim:
-    """One resource of a program."""
+    """What one resource of a program claims."""
 
     resource: Literal["Grant", "Grants", "RoleMembers"]
     name: str
-    """As the program names it."""
-    held: frozenset[GrantEntry] = frozenset()
+    """Name of the resource in the program."""
+    entries: frozenset[GrantEntry] = frozenset()
 
     @property
     def owns_all(self) -> bool:
+        """Whether the resource owns everything on its object."""
         return self.resource in OWNED
 
-    def is_of(self, other: "Claim") -> bool:
-        """Whether both are of one resource: it is checked more than once."""
+    def is_same_resource(self, other: Claim) -> bool:
+        """Return whether both claims are of one resource, which an engine may check more than once."""
         return (self.resource, self.name) == (other.resource, other.name)
 
 
 class Claims:
-    """The claims of one process. Safe to share between threads."""
+    """The claims of one run. Safe to share between threads."""
 
     def __init__(self) -> None:
+        """Begin without claims."""
         self._lock = threading.Lock()
-        self._by_place: dict[ClaimKey, list[Claim]] = {}
+        self._by_key: dict[ClaimKey, list[Claim]] = {}
 
-    def conflict(self, place: ClaimKey, claim: Claim) -> str | None:
-        """Why a resource cannot be declared beside another one; else None, and it has its place."""
+    def add(self, key: ClaimKey, claim: Claim) -> str | None:
+        """Add a claim, unless it conflicts with another one; return the reason of the conflict."""
         with self._lock:
-            for claims in self._by_place.values():
-                claims[:] = [one for one in claims if not one.is_of(claim)]
-            there = self._by_place.setdefault(place, [])
-            for other in there:
+            for claims in self._by_key.values():
+                claims[:] = [earlier for earlier in claims if not earlier.is_same_resource(claim)]
+            existing = self._by_key.setdefault(key, [])
+            for other in existing:
                 if claim.owns_all or other.owns_all:
-                    return _reason(claim, other)
-            there.append(claim)
+                    return _conflict(claim, other)
+            existing.append(claim)
             return None
 
-    def of_others(self, place: ClaimKey, claim: Claim) -> frozenset[GrantEntry]:
-        """What other resources of this run declare there."""
+    def entries_of_others(self, key: ClaimKey, claim: Claim) -> frozenset[GrantEntry]:
+        """Return the grants that other resources of this run declare on the object."""
         with self._lock:
-            there = [other for other in self._by_place.get(place, []) if not other.is_of(claim)]
-            return frozenset(one for other in there for one in other.held)
-
-    def forget(self) -> None:
-        """Begin another run."""
-        with self._lock:
-            self._by_place.clear()
+            others = [other for other in self._by_key.get(key, []) if not other.is_same_resource(claim)]
+            return frozenset(entry for other in others for entry in other.entries)
 
 
-def _reason(claim: Claim, other: Claim) -> str:
+def _conflict(claim: Claim, other: Claim) -> str:
     owner, adder = (other, claim) if other.owns_all else (claim, other)
-    what = OWNED[owner.resource]
+    owned = OWNED[owner.resource]
     if adder.owns_all:
-        return f"{other.resource} `{other.name}` owns {what} there already; there can be one such resource for each"
+        return f"{other.resource} `{other.name}` owns {owned} there already; there can be one such resource for each"
     return (
-        f"{owner.resource} `{owner.name}` owns {what} there, and would take away what {adder.resource} `{adder.name}`"
+        f"{owner.resource} `{owner.name}` owns {owned} there, and would take away what {adder.resource} `{adder.name}`"
         f" gives. Declare it in `{owner.name}`, or give everything there by `Grant` alone"
     )
 
 
-of_process = Claims()
-"""Of a provider's process: one run of one program."""
-
-
 class Declarations:
-    """What the resources of one program say they are on, as far as that stands for ids that are not known yet."""
+    """Claims of one program on objects whose ids are not known yet. Lives in the program's process."""
 
     def __init__(self) -> None:
+        """Begin without declarations."""
         self._claims = Claims()
         self._kept_alive: list[pulumi.Output[Any]] = []
-        """As long as an output lives, no other one has its identity."""
+        """Outputs of the declarations: no other output can have the identity of a living one."""
 
-    def declare(self, claim: Claim, on: pulumi.Input[Mapping[str, Any]], relation: pulumi.Input[str] = "") -> None:
-        """Raises pulumi.RunError for two resources that cannot be beside each other."""
+    def add(self, claim: Claim, on: pulumi.Input[Mapping[str, Any]], relation: pulumi.Input[str] = "") -> None:
+        """Add the claim of a declared resource.
+
+        Args:
+            claim: The claim.
+            on: The object, as the program declares it.
+            relation: `assignee` for members of a role.
+
+        Raises:
+            pulumi.RunError: The resource conflicts with another one.
+        """
+        import pulumi  # noqa: PLC0415 - takes most of a second, which users of the client alone do without
+
         parts: dict[str, Any] = dict(on) if isinstance(on, Mapping) else {"": on}
         if relation == ASSIGNEE:
             parts["relation"] = ASSIGNEE
-        outputs = [cast(pulumi.Output[Any], part) for part in parts.values() if isinstance(part, pulumi.Output)]
+        outputs = [cast("pulumi.Output[Any]", part) for part in parts.values() if isinstance(part, pulumi.Output)]
         if not outputs:
-            return  # all is known, and told apart when it is checked
+            return  # Everything is known, so that the check of the provider compares it.
         self._kept_alive += outputs
-        place = tuple(sorted((name, _told(part)) for name, part in parts.items()))
-        if reason := self._claims.conflict(place, claim):
+        key = tuple(sorted((name, _identity(part)) for name, part in parts.items()))
+        if reason := self._claims.add(key, claim):
             raise pulumi.RunError(f"{claim.resource} {claim.name}: {reason}")
 
 
-def _told(part: Any) -> str:
+def _identity(part: Any) -> str:
+    import pulumi  # noqa: PLC0415 - as above
+
     return f"output {id(cast(object, part))}" if isinstance(part, pulumi.Output) else str(part).casefold()
-
-
-of_program = Declarations()
-"""Of a program's process."""

@@ -10,9 +10,10 @@ from typing_extensions import override
 from lakewright.lakekeeper.api.connection.client import Client
 from lakewright.lakekeeper.api.connection.versions import Server
 from lakewright.lakekeeper.api.management import projects
-from lakewright.lakekeeper.provider.base import LakekeeperProvider, ObservedResource, RecordedResource
+from lakewright.lakekeeper.provider.base import LakekeeperProvider
 from lakewright.lakekeeper.provider.inputs import CreateOnly, ResourceInputs
 from lakewright.lakekeeper.provider.options import ServerInput, given, not_imported
+from lakewright.lakekeeper.provider.resource_state import ObservedResource, RecordedResource
 
 
 def _accepted(value: bool) -> bool:

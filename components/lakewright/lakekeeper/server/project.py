@@ -10,11 +10,12 @@ from typing_extensions import override
 from lakewright.lakekeeper.api.connection.client import Client
 from lakewright.lakekeeper.api.connection.errors import Forbidden, NotEmpty, NotFound
 from lakewright.lakekeeper.api.management import projects, warehouses
-from lakewright.lakekeeper.provider.base import LakekeeperProvider, ObservedResource, RecordedResource
+from lakewright.lakekeeper.provider.base import LakekeeperProvider
 from lakewright.lakekeeper.provider.creation import created_or_found
 from lakewright.lakekeeper.provider.diagnostics import tell
 from lakewright.lakekeeper.provider.inputs import CreateOnly, Deletable, Replace, StateOnly, Update
 from lakewright.lakekeeper.provider.options import ServerInput, delete_first, given
+from lakewright.lakekeeper.provider.resource_state import ObservedResource, RecordedResource
 from lakewright.names.types import Deletion, ProjectId, ProjectName
 
 

@@ -13,7 +13,6 @@ from lakewright.lakekeeper.api.connection.errors import (
     TooSlow,
     Unconfirmed,
 )
-from lakewright.lakekeeper.provider import inactive_warehouses as hidden
 from lakewright.lakekeeper.provider.creation import looked
 from lakewright.lakekeeper.provider.errors import DeletedBehindBack, EvolutionRefused, NotOurs
 from lakewright.lakekeeper.table import finding as table_finding
@@ -61,7 +60,7 @@ def found_again(client: Client, old: TableArgs, new: TableArgs, table_id: str) -
         if there and there.table_id == table_id:
             return there
     lost = None
-    if hidden.is_active(client, old.warehouse_id):
+    if client.is_active(old.warehouse_id):
         lost = table_finding.elsewhere(client, old.warehouse_id, old.path, table_id)
     if isinstance(lost, Tabular):
         lost = _brought_back(client, old, lost)

@@ -8,7 +8,6 @@ from lakewright.lakekeeper.api.catalog import tables, tabulars
 from lakewright.lakekeeper.api.catalog.tabulars import Tabular
 from lakewright.lakekeeper.api.connection.client import Client
 from lakewright.lakekeeper.api.connection.errors import NotFound, Protected
-from lakewright.lakekeeper.provider import inactive_warehouses as hidden
 from lakewright.lakekeeper.provider.diagnostics import warn
 from lakewright.lakekeeper.provider.diff import Change
 from lakewright.lakekeeper.provider.errors import Hidden, HoldsTables, ReplacementRefused
@@ -70,7 +69,7 @@ def _find(client: Client, state: TableArgs, table_id: str) -> LoadedTable | Tabu
     there = table_finding.find_by_name(client, state.warehouse_id, state.path, state.name)
     if there and there.table_id == table_id:
         return there
-    active = hidden.is_active(client, state.warehouse_id)
+    active = client.is_active(state.warehouse_id)
     if active is None:
         return None
     if not active:

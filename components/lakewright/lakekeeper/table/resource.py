@@ -13,15 +13,15 @@ from lakewright.lakekeeper.api.catalog import tables
 from lakewright.lakekeeper.api.catalog.tabulars import Tabular
 from lakewright.lakekeeper.api.connection.client import Client
 from lakewright.lakekeeper.provider import diff as difference
-from lakewright.lakekeeper.provider import inactive_warehouses as hidden
 from lakewright.lakekeeper.provider.adoption import Adopting
-from lakewright.lakekeeper.provider.base import LakekeeperProvider, ObservedResource, RecordedResource
+from lakewright.lakekeeper.provider.base import LakekeeperProvider
 from lakewright.lakekeeper.provider.creation import Origin, created_or_found, finishing
 from lakewright.lakekeeper.provider.diagnostics import warn
 from lakewright.lakekeeper.provider.diff import Change
 from lakewright.lakekeeper.provider.errors import NotOurs
 from lakewright.lakekeeper.provider.inputs import Replace, has_unknown
 from lakewright.lakekeeper.provider.options import ServerInput, delete_first, given
+from lakewright.lakekeeper.provider.resource_state import ObservedResource, RecordedResource
 from lakewright.lakekeeper.table import changes as table_changes
 from lakewright.lakekeeper.table import finding as table_finding
 from lakewright.lakekeeper.table import removal as table_removal
@@ -80,7 +80,7 @@ class TableProvider(LakekeeperProvider[TableArgs]):
         state, table_id = known.declared, _table_id(known)
         there = table_finding.find_by_name(client, state.warehouse_id, state.path, state.name)
         if there is None:
-            active = hidden.is_active(client, state.warehouse_id)
+            active = client.is_active(state.warehouse_id)
             if active is False:
                 warn(f"{where(state)} cannot be seen while its warehouse is inactive")
                 return ObservedResource(state, _computed(known), state.warehouse_id)

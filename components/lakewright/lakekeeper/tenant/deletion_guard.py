@@ -17,10 +17,11 @@ from lakewright.lakekeeper.buckets.own_bucket import OwnBucket
 from lakewright.lakekeeper.preflight import surroundings
 from lakewright.lakekeeper.preflight import warehouse_contents as warehouse_removal
 from lakewright.lakekeeper.provider import adoption, server_identity
-from lakewright.lakekeeper.provider.base import LakekeeperProvider, ObservedResource, RecordedResource
+from lakewright.lakekeeper.provider.base import LakekeeperProvider
 from lakewright.lakekeeper.provider.errors import CannotCount, HoldsTables, StillHeld
 from lakewright.lakekeeper.provider.inputs import Deletable, StateOnly
 from lakewright.lakekeeper.provider.options import ServerInput, given, not_imported
+from lakewright.lakekeeper.provider.resource_state import ObservedResource, RecordedResource
 from lakewright.names.types import Deletion
 
 
@@ -58,7 +59,7 @@ class DeletionGuardProvider(LakekeeperProvider[DeletionGuardArgs]):
     @override
     def checked(self, declared: DeletionGuardArgs, olds: dict[str, Any]) -> DeletionGuardArgs:
         """As declared. A guard depends on all else, so this is the end of a run's checks."""
-        adoption.warn_of_spent_adopt()
+        adoption.warn_of_spent_adopt(self.run.own_objects)
         return super().checked(declared, olds)
 
     @override

@@ -16,9 +16,10 @@ from typing_extensions import override
 
 from lakewright.lakekeeper.api.connection.client import Client
 from lakewright.lakekeeper.buckets import bucket_removal
-from lakewright.lakekeeper.provider.base import LakekeeperProvider, ObservedResource, RecordedResource
+from lakewright.lakekeeper.provider.base import LakekeeperProvider
 from lakewright.lakekeeper.provider.inputs import CreateOnly, ResourceInputs, StateOnly, has_unknown
 from lakewright.lakekeeper.provider.options import ServerInput, given, not_imported
+from lakewright.lakekeeper.provider.resource_state import ObservedResource, RecordedResource
 from lakewright.lakekeeper.tenant import kept_data, tenant_changes, tenant_history
 from lakewright.lakekeeper.tenant.tenant_history import KeptData, RecordedBucket, RecordedWarehouse
 

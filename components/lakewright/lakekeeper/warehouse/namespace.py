@@ -10,19 +10,19 @@ from typing_extensions import override
 
 from lakewright.lakekeeper.api.catalog import contents, namespaces
 from lakewright.lakekeeper.api.catalog.namespaces import ListedNamespace, Path
-from lakewright.lakekeeper.api.connection import list_cache as listings
 from lakewright.lakekeeper.api.connection.client import Client
 from lakewright.lakekeeper.api.connection.errors import NotEmpty
 from lakewright.lakekeeper.api.management import managed_access as managed
 from lakewright.lakekeeper.api.management import warehouses
 from lakewright.lakekeeper.provider import diff as difference
-from lakewright.lakekeeper.provider.base import LakekeeperProvider, ObservedResource, RecordedResource
+from lakewright.lakekeeper.provider.base import LakekeeperProvider
 from lakewright.lakekeeper.provider.creation import created_or_found, finishing
 from lakewright.lakekeeper.provider.diagnostics import warn
 from lakewright.lakekeeper.provider.diff import Change
 from lakewright.lakekeeper.provider.errors import CannotCount, DeletedBehindBack, HoldsTables
 from lakewright.lakekeeper.provider.inputs import CreateOnly, Deletable, Replace, ServerKeeps, Update
 from lakewright.lakekeeper.provider.options import ServerInput, delete_first, given
+from lakewright.lakekeeper.provider.resource_state import ObservedResource, RecordedResource
 from lakewright.names.types import Deletion, NamespacePath, namespace_parts
 
 
@@ -228,7 +228,7 @@ def _as_created(
 
 def _inactive(client: Client, warehouse_id: str) -> bool:
     """Whether a warehouse is there and inactive: it then hides its namespaces as if they were missing."""
-    found = listings.shared((client, "warehouse", warehouse_id), lambda: warehouses.get(client, warehouse_id))
+    found = client.lists.get_cached((client, "warehouse", warehouse_id), lambda: warehouses.get(client, warehouse_id))
     return found is not None and found["status"] != "active"
 
 

@@ -1,6 +1,5 @@
 """The pre-flight of one declared warehouse: name, place and storage, by the server's dry run where it has one."""
 
-import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, cast
 
@@ -13,6 +12,7 @@ from lakewright.lakekeeper.preflight import surroundings
 from lakewright.lakekeeper.preflight.places import Neighbour, name_free, overlap, place_of
 from lakewright.lakekeeper.preflight.report import Check, Report, write
 from lakewright.lakekeeper.provider.inputs import has_unknown, is_unknown
+from lakewright.lakekeeper.provider.run_context import Reported
 from lakewright.lakekeeper.storage.profiles import S3Profile, profile_request
 from lakewright.lakekeeper.warehouse import storage_preflight as storage
 
@@ -24,33 +24,28 @@ Body = Callable[["WarehouseArgs", Secret], dict[str, Any]]
 
 NOT_KNOWN = "known only after an `up`: run `preview --validate` again then"
 
-_seen: set[tuple[str, ...]] = set()
-_seeing = threading.Lock()
-
 
 def validate(
-    reach: Callable[[ServerRef], Client], new: "WarehouseArgs", old: "WarehouseArgs | None", secret: Secret, body: Body
+    reach: Callable[[ServerRef], Client],
+    new: "WarehouseArgs",
+    old: "WarehouseArgs | None",
+    secret: Secret,
+    body: Body,
+    *,
+    reported: Reported,
 ) -> None:
     """Check a declaration and hand the report over; `body` makes what a create would send.
 
     An engine that replaces a warehouse asks a second time, without the old one: the first report counts.
     """
     shown = [NOT_KNOWN if has_unknown(value) else str(value) for value in (new.project_id, new.name)]
-    if has_unknown(new.server) or not _first(new.server.endpoint, *shown):
+    if has_unknown(new.server) or not reported.is_first(new.server.endpoint, *shown):
         return
     try:
         checks = _checks(reach(new.server), new, old, secret, body)
     except (LakekeeperError, credentials.UnresolvedCredential) as error:
         checks = [Check(name="server", status="failed", reason=str(error))]
     write(Report(warehouse=shown[1], project_id=shown[0], endpoint=new.server.endpoint, checks=checks))
-
-
-def _first(*key: str) -> bool:
-    with _seeing:
-        if key in _seen:
-            return False
-        _seen.add(key)
-        return True
 
 
 def _checks(

@@ -15,13 +15,13 @@ from lakewright.lakekeeper.api.management import managed_access as managed
 from lakewright.lakekeeper.api.management import projects, warehouses
 from lakewright.lakekeeper.preflight import report
 from lakewright.lakekeeper.preflight import warehouse_contents as warehouse_removal
-from lakewright.lakekeeper.provider import inactive_warehouses as hidden
-from lakewright.lakekeeper.provider.base import LakekeeperProvider, ObservedResource, RecordedResource
+from lakewright.lakekeeper.provider.base import LakekeeperProvider
 from lakewright.lakekeeper.provider.creation import Origin, created_or_found, finishing
 from lakewright.lakekeeper.provider.diagnostics import warn
 from lakewright.lakekeeper.provider.diff import Change
 from lakewright.lakekeeper.provider.errors import DeletedBehindBack, NotOurs
 from lakewright.lakekeeper.provider.options import ServerInput, delete_first, given
+from lakewright.lakekeeper.provider.resource_state import ObservedResource, RecordedResource
 from lakewright.lakekeeper.storage.credentials import mistake, references
 from lakewright.lakekeeper.storage.profiles import PROFILES
 from lakewright.lakekeeper.warehouse import changes as warehouse_changes
@@ -48,18 +48,18 @@ class WarehouseProvider(LakekeeperProvider[WarehouseArgs]):
         # A name that another stack has is refused; the report says so too, beside what else is wrong.
         if report.wanted() and all(failure.property == "adopt" for failure in result.failures):
             new, old = self.args.parse(result.inputs), self.args.from_state(_olds) if "name" in _olds else None
-            preflight.validate(self.client, new, old, self.secret, create_request)
+            preflight.validate(self.client, new, old, self.secret, create_request, reported=self.run.preflights)
         return result
 
     def checked(self, declared: WarehouseArgs, olds: dict[str, Any]) -> WarehouseArgs:
-        hidden.of_process.program_runs()
+        self.run.to_activate.note_program()
         recorded = olds.get("credential_fingerprint")
         return declared.model_copy(update={"credential_fingerprint": self._fingerprint(declared.credential, recorded)})
 
     @override
     def diff(self, _id: str, _olds: dict[str, Any], _news: dict[str, Any]) -> DiffResult:
         """As of every resource; what an inactive warehouse hides is looked at again by the run that wakes it."""
-        hidden.of_process.compared(_id, active=_news.get("active") is not False)
+        self.run.to_activate.note_compared(_id, active=_news.get("active") is not False)
         return super().diff(_id, _olds, _news)
 
     def _fingerprint(self, credential: object, recorded: str | None) -> str | None:

@@ -15,12 +15,13 @@ from lakewright.lakekeeper.api.connection.errors import LakekeeperError
 from lakewright.lakekeeper.api.management import task_queues, warehouses
 from lakewright.lakekeeper.api.management.task_queues import LOG_CLEANUP, SOFT_DELETION, QueueConfig, Scope
 from lakewright.lakekeeper.provider import diff as difference
-from lakewright.lakekeeper.provider.base import LakekeeperProvider, ObservedResource, RecordedResource
+from lakewright.lakekeeper.provider.base import LakekeeperProvider
 from lakewright.lakekeeper.provider.creation import Origin
 from lakewright.lakekeeper.provider.diagnostics import tell, warn
 from lakewright.lakekeeper.provider.errors import DeletedBehindBack
 from lakewright.lakekeeper.provider.inputs import CreateOnly, Replace, ResourceInputs, ServerKeeps, Update, has_unknown
 from lakewright.lakekeeper.provider.options import ServerInput, given, not_imported
+from lakewright.lakekeeper.provider.resource_state import ObservedResource, RecordedResource
 from lakewright.lakekeeper.warehouse.changes import awake
 from lakewright.names.types import NotBlank, ProjectId
 

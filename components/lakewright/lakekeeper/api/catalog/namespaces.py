@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from typing import Any, cast
 from urllib.parse import quote
 
-from lakewright.lakekeeper.api.connection import list_cache as listings
 from lakewright.lakekeeper.api.connection.client import Client
 from lakewright.lakekeeper.api.connection.errors import NotFound
 from lakewright.lakekeeper.api.connection.paging import Params, pages
@@ -73,7 +72,7 @@ def children(client: Client, warehouse_id: str, parent: Path | None = None) -> l
 def get_cached(client: Client, warehouse_id: str, path: Path) -> ListedNamespace | None:
     """A namespace in the list of its level, which all readers of a refresh share; None if it is not in there."""
     parent = path[:-1]
-    listed = listings.shared_unless_refused(
+    listed = client.lists.get_cached_unless_refused(
         (client, "namespaces", warehouse_id, _folded(parent)),
         lambda: {_folded(one.path): one for one in children(client, warehouse_id, parent or None)},
     )

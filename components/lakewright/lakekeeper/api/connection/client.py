@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from lakewright.lakekeeper.api.connection import errors, versions
-from lakewright.lakekeeper.api.connection import list_cache as listings
+from lakewright.lakekeeper.api.connection.list_cache import ListCache
 from lakewright.lakekeeper.api.connection.retry import RetryPolicy, TryAgain
 from lakewright.lakekeeper.api.connection.server import ServerRef
 
@@ -34,7 +34,18 @@ class Client:
         *,
         retry: RetryPolicy | None = None,
         transport: httpx.BaseTransport | None = None,
+        lists: ListCache | None = None,
     ) -> None:
+        """Create a client; it connects with its first call.
+
+        Args:
+            server: The server and how to authenticate.
+            resolve: Returns the secret behind a reference.
+            retry: Retry policy; the default one if left out.
+            transport: Transport in place of the network.
+            lists: Cache of lists; an own one if left out.
+        """
+        self.lists = lists or ListCache()
         self.endpoint = server.endpoint
         self._project_id = server.project_id
         self._retry = retry or RetryPolicy()
@@ -119,11 +130,11 @@ class Client:
 
         if method in {"GET", "HEAD"}:
             return self._retry.run(attempt)
-        listings.forget()
+        self.lists.forget()
         try:
             return self._retry.run(attempt)
         finally:
-            listings.forget()
+            self.lists.forget()
 
     def _is_active_now(self, missing: errors.NotFound, path: str) -> bool:
         """Return whether a server denied an active warehouse.
@@ -143,6 +154,13 @@ class Client:
         body = parse_json(read, found)
         return isinstance(body, dict) and cast(dict[str, Any], body).get("status") == "active"
 
+    def is_active(self, warehouse_id: str) -> bool | None:
+        """Return whether a warehouse is active; None if it does not exist."""
+        try:
+            return self.json("GET", f"/management/v1/warehouse/{warehouse_id}")["status"] == "active"
+        except errors.NotFound:
+            return None
+
     def close(self) -> None:
         """Close its connections."""
         self._sender.close()
@@ -158,14 +176,24 @@ def _query(params: Params | None) -> list[tuple[str, str]] | None:
     return pairs
 
 
-_clients: dict[str, Client] = {}
-_clients_lock = threading.Lock()
+class ClientPool:
+    """Clients of one run, one for each server; their connections are kept alive. Safe between threads."""
 
+    def __init__(self) -> None:
+        """Create a pool without clients."""
+        self.lists = ListCache()
+        self._clients: dict[str, Client] = {}
+        self._lock = threading.Lock()
 
-def shared(server: ServerRef, resolve: Callable[[str], str]) -> Client:
-    """The client of this process for a server; its connections are kept alive."""
-    key = server.model_dump_json()
-    with _clients_lock:
-        if key not in _clients:
-            _clients[key] = Client(server, resolve)
-        return _clients[key]
+    def get(self, server: ServerRef, resolve: Callable[[str], str]) -> Client:
+        """Return the client of a server.
+
+        Args:
+            server: The server and how to authenticate.
+            resolve: Returns the secret behind a reference; of use to the first caller.
+        """
+        key = server.model_dump_json()
+        with self._lock:
+            if key not in self._clients:
+                self._clients[key] = Client(server, resolve, lists=self.lists)
+            return self._clients[key]

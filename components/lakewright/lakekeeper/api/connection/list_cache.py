@@ -29,7 +29,7 @@ class _CachedList:
         """When; None while the call is under way."""
 
 
-class Listings:
+class SharedAnswers:
     """Answers by key. Readers that come while a list is under way wait for it. Safe to share between threads."""
 
     def __init__(self, now: Callable[[], float] = time.monotonic, max_age: float = MAX_AGE) -> None:
@@ -37,7 +37,7 @@ class Listings:
         self._lock = threading.Lock()
         self._answers: dict[Hashable, _CachedList] = {}
 
-    def shared(self, key: Hashable, fetch: Callable[[], T]) -> T:
+    def get_cached(self, key: Hashable, fetch: Callable[[], T]) -> T:
         """What `fetch` answers, or answered a moment ago. Its error reaches those who waited, and is not kept."""
         answer, ours = self._answer_for(key)
         if ours:
@@ -96,37 +96,37 @@ class Index:
         return page is not None
 
 
-_of_process = Listings()
-_of_run = Listings(max_age=RUN_AGE)
+class ListCache:
+    """Lists that the clients of one run share. A key holds the client, since rights differ. Safe between threads."""
 
+    def __init__(self) -> None:
+        """Create an empty cache."""
+        self._recent = SharedAnswers()
+        self._of_run = SharedAnswers(max_age=RUN_AGE)
 
-def shared(key: Hashable, fetch: Callable[[], T]) -> T:
-    """As `Listings.shared`, among all readers of this process. A key holds the client, since rights differ."""
-    return _of_process.shared(key, fetch)
+    def get_cached(self, key: Hashable, fetch: Callable[[], T]) -> T:
+        """Return a list that was read a moment ago, or read it."""
+        return self._recent.get_cached(key, fetch)
 
+    def get_cached_unless_refused(self, key: Hashable, fetch: Callable[[], T]) -> T | None:
+        """Return a list, or None if the server refuses it: the caller then reads the object by itself."""
 
-def shared_unless_refused(key: Hashable, fetch: Callable[[], T]) -> T | None:
-    """A shared list, or None where the server does not give it: then each object is looked up by itself."""
+        def attempt() -> T | None:
+            try:
+                return fetch()
+            except Refused:
+                return None
 
-    def attempt() -> T | None:
-        try:
-            return fetch()
-        except Refused:
-            return None
+        return self.get_cached(key, attempt)
 
-    return shared(key, attempt)
+    def get_cached_in_run(self, key: Hashable, fetch: Callable[[], T]) -> T:
+        """Return a list that is kept for longer than others and through writes, until `forget_run`."""
+        return self._of_run.get_cached(key, fetch)
 
+    def forget(self) -> None:
+        """Drop every list that a write may have changed. Each client calls it before and after a write."""
+        self._recent.forget()
 
-def shared_in_run(key: Hashable, fetch: Callable[[], T]) -> T:
-    """As `shared`, for longer and through writes, until `forget_run`."""
-    return _of_run.shared(key, fetch)
-
-
-def forget_run() -> None:
-    """Let readers of `shared_in_run` ask again: something was added to what they share."""
-    _of_run.forget()
-
-
-def forget() -> None:
-    """Share nothing that was asked for until now. Every client does so before and after a write."""
-    _of_process.forget()
+    def forget_run(self) -> None:
+        """Drop the lists of `get_cached_in_run`. Called when a write adds to what they list."""
+        self._of_run.forget()

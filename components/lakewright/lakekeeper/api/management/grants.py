@@ -6,7 +6,6 @@ Both may be there. The tuples then go first: they are the same, every version ha
 from collections.abc import Callable, Iterable
 from typing import Any, cast
 
-from lakewright.lakekeeper.api.connection import list_cache as listings
 from lakewright.lakekeeper.api.connection.client import Client
 from lakewright.lakekeeper.api.connection.errors import (
     Forbidden,
@@ -48,7 +47,7 @@ def held(client: Client, on: Object) -> frozenset[GrantEntry] | None:
 
 def get_cached(client: Client, on: Object) -> frozenset[GrantEntry] | None:
     """As `held`, for a refresh: asked for once by all its readers."""
-    return listings.shared((client, "grants", on), lambda: held(client, on))
+    return client.lists.get_cached((client, "grants", on), lambda: held(client, on))
 
 
 def add(client: Client, on: Object, one: GrantEntry) -> None:

@@ -2,7 +2,6 @@
 
 from typing import Any, cast
 
-from lakewright.lakekeeper.api.connection import list_cache as listings
 from lakewright.lakekeeper.api.connection.client import Client
 from lakewright.lakekeeper.api.connection.errors import Forbidden, NotFound, Refused
 
@@ -54,7 +53,7 @@ def sees_all(client: Client) -> bool:
 
 def get_cached(client: Client, project_id: str) -> str | None:
     """Name of a project as a refresh sees it: from the list that all its readers share; alone if it is not in there."""
-    listed = listings.shared_unless_refused((client, "projects"), lambda: list_all(client))
+    listed = client.lists.get_cached_unless_refused((client, "projects"), lambda: list_all(client))
     return (listed or {}).get(project_id) or name_of(client, project_id)
 
 

@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 from typing import Any, cast
 
-from lakewright.lakekeeper.api.connection import list_cache as listings
 from lakewright.lakekeeper.api.connection.client import Client
 from lakewright.lakekeeper.api.connection.errors import NotFound
+from lakewright.lakekeeper.api.connection.list_cache import Index
 from lakewright.lakekeeper.api.connection.paging import pages
 
 ROOT = "/management/v1/role"
@@ -38,8 +38,8 @@ def _pages(client: Client, project_id: str) -> Iterator[list[RoleResponse]]:
 
 def get_cached(client: Client, project_id: str, role_id: str) -> RoleResponse | None:
     """A role as a refresh sees it: from the list that all its readers share; alone if it is not in there."""
-    listed = listings.shared_unless_refused(
-        (client, "roles", project_id), lambda: listings.Index(_pages(client, project_id))
+    listed = client.lists.get_cached_unless_refused(
+        (client, "roles", project_id), lambda: Index(_pages(client, project_id))
     )
     return (listed and listed.get(role_id)) or get(client, project_id, role_id)
 

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from typing import Any, cast
 from urllib.parse import quote
 
-from lakewright.lakekeeper.api.connection import list_cache as listings
 from lakewright.lakekeeper.api.connection.client import Client
 from lakewright.lakekeeper.api.connection.errors import NotAuthenticated, NotFound
+from lakewright.lakekeeper.api.connection.list_cache import Index
 from lakewright.lakekeeper.api.connection.paging import pages
 
 ROOT = "/management/v1/user"
@@ -51,7 +51,7 @@ def _pages(client: Client, most: int | None = None) -> Iterator[list[UserRespons
 
 def get_cached(client: Client, user_id: str) -> UserResponse | None:
     """A user as a refresh sees it: from the list that all its readers share; alone if it is not in there."""
-    listed = listings.shared_unless_refused((client, "users"), lambda: listings.Index(_pages(client, LISTED_PAGES)))
+    listed = client.lists.get_cached_unless_refused((client, "users"), lambda: Index(_pages(client, LISTED_PAGES)))
     return (listed and listed.get(user_id)) or get(client, user_id)
 
 

@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from typing import Any, cast
 
-from lakewright.lakekeeper.api.connection import list_cache as listings
 from lakewright.lakekeeper.api.connection.client import Client
 from lakewright.lakekeeper.api.connection.errors import NotFound
 
@@ -24,7 +23,7 @@ NAME_TAKEN = frozenset({"WarehouseAlreadyExists", "WarehouseNameAlreadyExists"})
 
 def create(client: Client, project_id: str, body: Mapping[str, Any]) -> WarehouseResponse:
     """Create a warehouse; the server probes its storage."""
-    listings.forget_run()
+    client.lists.forget_run()
     return client.json("POST", ROOT, project=project_id, body=body, probes=True, idempotent=False)
 
 
@@ -45,7 +44,7 @@ def list_all(client: Client, project_id: str) -> list[WarehouseResponse]:
 
 def get_cached(client: Client, project_id: str, warehouse_id: str) -> WarehouseResponse | None:
     """A warehouse as a refresh sees it: from the list that all its readers share; alone if it is not in there."""
-    listed = listings.shared_unless_refused(
+    listed = client.lists.get_cached_unless_refused(
         (client, "warehouses", project_id),
         lambda: {id_of(found): found for found in list_all(client, project_id)},
     )
@@ -65,7 +64,7 @@ def change(client: Client, warehouse_id: str, what: str, body: Mapping[str, Any]
 
 def change_storage(client: Client, warehouse_id: str, what: str, body: Mapping[str, Any]) -> None:
     """Replace storage profile and credential (`storage`) or the credential alone (`storage-credential`); probed."""
-    listings.forget_run()
+    client.lists.forget_run()
     client.call("POST", f"{ROOT}/{warehouse_id}/{what}", body=body, probes=True)
 
 

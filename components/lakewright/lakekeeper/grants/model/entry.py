@@ -10,9 +10,8 @@ from pydantic import AfterValidator, model_validator
 from lakewright.lakekeeper.api.connection.privileges import ASSIGNEE, GrantEntry
 from lakewright.lakekeeper.api.connection.server import ServerRef
 from lakewright.lakekeeper.grants.model.target import GrantTarget
-from lakewright.lakekeeper.provider import ownership_conflicts as claims
 from lakewright.lakekeeper.provider.inputs import UNKNOWN, Declared, has_unknown, is_unknown
-from lakewright.lakekeeper.provider.ownership_conflicts import Claim, ClaimKey
+from lakewright.lakekeeper.provider.ownership_conflicts import Claim, ClaimKey, Claims
 from lakewright.names.types import RoleId, UserId
 
 
@@ -75,9 +74,9 @@ def _endpoint(server: ServerRef) -> Any:
     return UNKNOWN if is_unknown(server) else server.endpoint
 
 
-def claimed(result: CheckResult, place: ClaimKey, claim: Claim, path: str) -> CheckResult:
+def claimed(claims: Claims, result: CheckResult, place: ClaimKey, claim: Claim, path: str) -> CheckResult:
     """A check's result, refused if another resource of the program has the place."""
     if result.failures or has_unknown(list(place)):
         return result
-    reason = claims.of_process.conflict(place, claim)
+    reason = claims.add(place, claim)
     return CheckResult(result.inputs, [CheckFailure(path, reason)]) if reason else result

@@ -5,11 +5,9 @@ from typing import Annotated, Literal
 from pydantic import Field, Tag
 
 from lakewright.lakekeeper.api.catalog import namespaces, tabulars
-from lakewright.lakekeeper.api.connection import list_cache as listings
 from lakewright.lakekeeper.api.connection.client import Client
 from lakewright.lakekeeper.api.connection.privileges import Object
 from lakewright.lakekeeper.api.management import tags, warehouses
-from lakewright.lakekeeper.provider import inactive_warehouses as hidden
 from lakewright.lakekeeper.provider.errors import Hidden, TargetMissing
 from lakewright.lakekeeper.provider.inputs import Declared, one_of
 from lakewright.names.types import NamespacePath, ProjectId, RoleId, namespace_parts
@@ -148,7 +146,7 @@ def resolved(client: Client, on: GrantTarget) -> Object | None:
 
 def _tag(client: Client, on: OnTag) -> Object | None:
     key = (client, "tag", on.project_id, on.name.casefold())
-    found = listings.shared(key, lambda: tags.id_of(client, on.project_id, on.name))
+    found = client.lists.get_cached(key, lambda: tags.id_of(client, on.project_id, on.name))
     return Object("tag", found, project_id=on.project_id) if found else None
 
 
@@ -157,7 +155,7 @@ def _inside(client: Client, on: OnNamespace | OnTabular) -> Object | None:
     object_id = _namespace_id(client, on) if isinstance(on, OnNamespace) else _tabular_id(client, on)
     if object_id:
         return _in_warehouse(client, Object(kind, object_id, warehouse_id=on.warehouse_id))
-    if hidden.is_active(client, on.warehouse_id) is False:
+    if client.is_active(on.warehouse_id) is False:
         raise Hidden(
             f"{on} at {client.endpoint} cannot be seen while its warehouse is inactive. Set `active: true` and"
             " run `up` first.",
@@ -168,7 +166,7 @@ def _inside(client: Client, on: OnNamespace | OnTabular) -> Object | None:
 
 def resolved_now(client: Client, on: GrantTarget) -> Object | None:
     """As `resolved`, at this moment."""
-    listings.forget()
+    client.lists.forget()
     return resolved(client, on)
 
 
@@ -192,7 +190,7 @@ def _in_warehouse(client: Client, found: Object) -> Object | None:
     """With the project of the warehouse, which the Grants API wants to be told."""
     if client.server().keeps_tuples or not client.server().has_grants_api:
         return found
-    warehouse = listings.shared(
+    warehouse = client.lists.get_cached(
         (client, "warehouse", found.warehouse_id), lambda: warehouses.get(client, found.warehouse_id)
     )
     if warehouse is None:
@@ -211,7 +209,7 @@ def _namespace_id(client: Client, on: OnNamespace) -> str | None:
 
 def _tabular_id(client: Client, on: OnTabular) -> str | None:
     path = tuple(namespace_parts(on.namespace))
-    ids = listings.shared(
+    ids = client.lists.get_cached(
         (client, "ids", on.type, on.warehouse_id, on.namespace.casefold()),
         lambda: tabulars.ids(client, on.warehouse_id, path, on.type),
     )

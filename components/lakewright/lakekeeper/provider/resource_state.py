@@ -1,0 +1,35 @@
+"""A resource as the server has it, and as the state has it."""
+
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
+
+from lakewright.lakekeeper.provider import inactive_warehouses
+from lakewright.lakekeeper.provider.inputs import ResourceInputs
+
+D = TypeVar("D", bound=ResourceInputs)
+
+
+@dataclass(frozen=True)
+class ObservedResource(Generic[D]):
+    """An object as the server has it."""
+
+    declared: D
+    """The object as a program would declare it."""
+    computed: dict[str, Any] = field(default_factory=dict[str, Any])
+    """Outputs that only the server knows."""
+    hidden_in: str | None = None
+    """Id of the inactive warehouse that hides the object. The rest is then what the state has."""
+
+    def outs(self) -> dict[str, Any]:
+        """Return the outputs of the resource."""
+        mark = {inactive_warehouses.MARK: self.hidden_in} if self.hidden_in else {}
+        return {**self.declared.props(), **self.computed, **mark}
+
+
+@dataclass(frozen=True)
+class RecordedResource(Generic[D]):
+    """An object as the state has it."""
+
+    id: str
+    declared: D
+    outs: dict[str, Any]

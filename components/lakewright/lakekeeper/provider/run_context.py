@@ -1,0 +1,135 @@
+"""What the resources of one run share in a process. The provider's base finds it at each call and passes it on."""
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from lakewright.lakekeeper.api.connection.client import Client, ClientPool
+from lakewright.lakekeeper.api.connection.list_cache import ListCache
+from lakewright.lakekeeper.api.connection.server import ServerRef
+from lakewright.lakekeeper.provider.inactive_warehouses import WarehousesToActivate
+from lakewright.lakekeeper.provider.ownership_conflicts import Claims, Declarations
+
+NaturalKey = tuple[str, ...]
+"""Kind, server and natural key of an object."""
+
+
+class OwnObjects:
+    """Objects of the running stack. Safe to share between threads.
+
+    An engine compares each object of the state, and checks the replacement of an object while the old one exists.
+    """
+
+    def __init__(self) -> None:
+        """Begin without objects."""
+        self._lock = threading.Lock()
+        self._ids: set[tuple[str, str]] = set()
+        self._absent: set[NaturalKey] = set()
+        self._with_adopt: dict[NaturalKey, bool] = {}
+
+    def add(self, kind: str, object_id: str) -> None:
+        """Record that an object is in the state."""
+        with self._lock:
+            self._ids.add((kind, object_id))
+
+    def has(self, kind: str, object_id: str) -> bool:
+        """Return whether an object is in the state, among those that the engine compared."""
+        with self._lock:
+            return (kind, object_id) in self._ids
+
+    def note_absent(self, key: NaturalKey) -> None:
+        """Record that the object did not exist, so that this run made what exists after its create."""
+        with self._lock:
+            self._absent.add(key)
+
+    def was_absent(self, key: NaturalKey) -> bool:
+        """Return whether a look before the create found no object. A look that failed proves nothing."""
+        with self._lock:
+            return key in self._absent
+
+    def created(self, key: NaturalKey) -> None:
+        """Drop the record of absence: it proves nothing for a later create."""
+        with self._lock:
+            self._absent.discard(key)
+
+    def checked_with_adopt(self, key: NaturalKey, *, in_state: bool) -> None:
+        """Record a declaration with `adopt`, and whether its object is in the state already."""
+        with self._lock:
+            self._with_adopt[key] = in_state and self._with_adopt.get(key, True)
+
+    def has_nothing_to_adopt(self) -> bool:
+        """Return whether declarations have `adopt`, and the state has the objects of all of them."""
+        with self._lock:
+            return bool(self._with_adopt) and all(self._with_adopt.values())
+
+
+class Reported:
+    """Warehouses that this run has a pre-flight report of. Safe to share between threads."""
+
+    def __init__(self) -> None:
+        """Begin without reports."""
+        self._lock = threading.Lock()
+        self._keys: set[tuple[str, ...]] = set()
+
+    def is_first(self, *key: str) -> bool:
+        """Return whether a warehouse is asked for the first time, and record it."""
+        with self._lock:
+            is_new = key not in self._keys
+            self._keys.add(key)
+            return is_new
+
+
+@dataclass
+class RunContext:
+    """Everything that outlives a single call: an engine starts a provider's process for one run of one stack."""
+
+    clients: ClientPool = field(default_factory=ClientPool)
+    own_objects: OwnObjects = field(default_factory=OwnObjects)
+    to_activate: WarehousesToActivate = field(default_factory=WarehousesToActivate)
+    claims: Claims = field(default_factory=Claims)
+    """Claims of the resources that the engine checks."""
+    declarations: Declarations = field(default_factory=Declarations)
+    """Claims of the resources that a program declares, in the program's own process."""
+    preflights: Reported = field(default_factory=Reported)
+
+    @property
+    def lists(self) -> ListCache:
+        """Lists that the clients of the run share."""
+        return self.clients.lists
+
+    def client(self, server: ServerRef, resolve: Callable[[str], str]) -> Client:
+        """Return the client of a server whose version is supported.
+
+        Args:
+            server: The server and how to authenticate.
+            resolve: Returns the secret behind a reference.
+
+        Raises:
+            UnsupportedServer: The server is too old.
+        """
+        client = self.clients.get(server, resolve)
+        client.server()
+        return client
+
+    def next(self) -> "RunContext":
+        """Return the context of another run that keeps the connections."""
+        self.lists.forget()
+        self.lists.forget_run()
+        return RunContext(clients=self.clients)
+
+
+class _Process:
+    """Home of the one context of this process."""
+
+    run = RunContext()
+
+
+def current() -> RunContext:
+    """Return the context of the run that this process serves."""
+    return _Process.run
+
+
+def start(run: RunContext) -> RunContext:
+    """Make a context the one of this process, and return it. Tests start each run with it."""
+    _Process.run = run
+    return run
