@@ -56,7 +56,7 @@ class Group:
 
 @dataclass(frozen=True)
 class Page:
-    """What is told of one resource."""
+    """The documentation of one resource."""
 
     name: str
     text: str
@@ -119,7 +119,7 @@ def _groups(model: type[BaseModel], seen: tuple[type, ...] = ()) -> Iterator[Gro
     texts = _texts(model)
     fields = {name: field for name, field in model.model_fields.items() if name not in _own(model)}
     properties = [
-        Property(name, _type(field.annotation), _default(field), _change(field, bool(seen)), texts.get(name, ""))
+        Property(name, _type(field.annotation), _default(field), _change(field, nested=bool(seen)), texts.get(name, ""))
         for name, field in fields.items()
     ]
     title = "Properties" if not seen else f"`{model.__name__}`"
@@ -170,7 +170,7 @@ def _default(field: Any) -> str:
     return f"`{value.model_dump() if isinstance(value, BaseModel) else value!r}`"
 
 
-def _change(field: Any, nested: bool) -> str:
+def _change(field: Any, *, nested: bool) -> str:
     for mark in field.metadata:
         match mark:
             case declared.Replace():

@@ -51,8 +51,16 @@ names = st.text(
 )
 
 
-@given(st.integers(0, 2**40), st.integers(0, 2**40), st.none() | st.just("wh_1") | names, names, st.booleans())
-def test_addresses_parse_back(workflow: int, execution: int, warehouse: str | None, operator: str, inner: bool) -> None:
+@given(
+    workflow=st.integers(0, 2**40),
+    execution=st.integers(0, 2**40),
+    warehouse=st.none() | st.just("wh_1") | names,
+    operator=names,
+    inner=st.booleans(),
+)
+def test_addresses_parse_back(
+    workflow: int, execution: int, warehouse: str | None, operator: str, *, inner: bool
+) -> None:
     run = Execution(workflow, execution, warehouse)
     port = Port(operator, internal=inner)
     for uri in (run.result(port), run.state(port), run.runtime_statistics(), run.console_messages(operator)):

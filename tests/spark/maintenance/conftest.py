@@ -1,6 +1,6 @@
 """One Spark session for all tests of jobs, and their warehouses beside `results`.
 
-In `soft` drops can be taken back; storms strike on the way to `struck`.
+Warehouse `soft` has soft deletion; faults are injected into requests to `faulty`.
 """
 
 from __future__ import annotations
@@ -80,16 +80,16 @@ def create_warehouse(
 
 @pytest.fixture(scope="package")
 def spark(tenant: CatalogConfig) -> Iterator[SparkSession]:
-    # The soft warehouse a second time, as jobs see it.
-    as_jobs_do = {
+    # The soft warehouse a second time, with the properties of jobs.
+    job_properties = {
         key.replace("spark.sql.catalog.soft", "spark.sql.catalog.softly"): value
         for key, value in tenant.spark_properties().items()
         if key.startswith("spark.sql.catalog.soft")
     }
     session = spark_session(
-        tenant, "maintenance", properties={**FAIR, **as_jobs_do, **jobs.session_properties("softly")}
+        tenant, "maintenance", properties={**FAIR, **job_properties, **jobs.session_properties("softly")}
     )
-    # Iceberg refuses to look for orphans of the last day but in tests; here a day passes by telling jobs so.
+    # Iceberg looks for orphans of the last day only in tests; these tests pass later times to the jobs.
     session._jsparkSession.sessionState().conf().setConfString("spark.testing", "true")
     for warehouse in ("results", "soft"):
         session.sql(f"CREATE NAMESPACE IF NOT EXISTS {warehouse}.maintained")
@@ -103,12 +103,12 @@ IMPATIENT = {
     "s3.retry.max-wait-ms": "50",
     "rest.client.max-retries": "1",
 }
-"""Clients that give up soon: else they sit out every storm."""
+"""Properties of clients that give up soon; others retry until the faults end."""
 
 
 @dataclass
 class FaultyWarehouse:
-    """A warehouse behind two storms."""
+    """A warehouse whose store and catalog are behind fault-injecting proxies."""
 
     store: FaultInjectingProxy
     catalog: FaultInjectingProxy
@@ -116,22 +116,22 @@ class FaultyWarehouse:
 
 
 @pytest.fixture(scope="package")
-def struck(sandbox: Sandbox, catalog_config: CatalogConfig, spark: SparkSession) -> Iterator[FaultyWarehouse]:
+def faulty(sandbox: Sandbox, catalog_config: CatalogConfig, spark: SparkSession) -> Iterator[FaultyWarehouse]:
     store, catalog = FaultInjectingProxy(sandbox.aws.endpoint), FaultInjectingProxy(sandbox.lakekeeper.endpoint)
-    with serving(store) as way_to_store, serving(catalog) as way_to_catalog:
-        made = create_warehouse(sandbox, catalog_config, "struck", way_to_store, {"type": "hard"})
-        warehouse = made.model_copy(update={"s3": IMPATIENT})
-        config = catalog_config.model_copy(update={"uri": f"{way_to_catalog}/catalog", "warehouses": [warehouse]})
+    with serving(store) as store_url, serving(catalog) as catalog_url:
+        created = create_warehouse(sandbox, catalog_config, "faulty", store_url, {"type": "hard"})
+        warehouse = created.model_copy(update={"s3": IMPATIENT})
+        config = catalog_config.model_copy(update={"uri": f"{catalog_url}/catalog", "warehouses": [warehouse]})
         for key, value in config.spark_properties().items():
-            if key.startswith("spark.sql.catalog.struck"):
+            if key.startswith("spark.sql.catalog.faulty"):
                 spark.conf.set(key, value)
-        spark.sql("CREATE NAMESPACE struck.maintained")
+        spark.sql("CREATE NAMESPACE faulty.maintained")
         yield FaultyWarehouse(store, catalog, config)
 
 
 @dataclass
 class Maintained:
-    """A table, its bucket, and jobs on it at a time of the test's choice."""
+    """A table, its bucket, and jobs on it at any given time."""
 
     spark: SparkSession
     sandbox: Sandbox
@@ -149,36 +149,36 @@ class Maintained:
     def job(self, name: Job, *, dry_run: bool = False, table: TableIdentifier | None = None) -> Any:
         return jobs.run(name, self.spark, table or self.table, self.policy, dry_run=dry_run, now=self.now)
 
-    def allow(self, **policies: Any) -> None:
+    def set_policies(self, **policies: Any) -> None:
         self.policy = TablePolicies.model_validate(policies)
 
     def column(self, query: str) -> list[Any]:
         return [row[0] for row in self.do(query).collect()]
 
     @property
-    def place(self) -> tuple[str, str]:
-        """Bucket and key prefix."""
+    def bucket_and_prefix(self) -> tuple[str, str]:
+        """Return bucket and key prefix."""
         rows = {row[0]: row[1] for row in self.do("DESCRIBE TABLE EXTENDED THIS").collect()}
         bucket, _, prefix = rows["Location"].removeprefix("s3://").partition("/")
         return bucket, f"{prefix}/"
 
     def objects(self) -> dict[str, str]:
-        """Every object under the table's location: address -> hash of its bytes."""
-        bucket, prefix = self.place
+        """Return the hash of every object under the table's location, by address."""
+        bucket, prefix = self.bucket_and_prefix
         pages = s3(self.sandbox).get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=prefix)
-        return {f"s3://{bucket}/{one['Key']}": one["ETag"] for page in pages for one in page.get("Contents", [])}
+        return {f"s3://{bucket}/{item['Key']}": item["ETag"] for page in pages for item in page.get("Contents", [])}
 
-    def lose(self, name: str) -> str:
-        """A file that a failed write left behind."""
-        bucket, prefix = self.place
+    def create_lost_file(self, name: str) -> str:
+        """Create a file as a failed write leaves it; return its address."""
+        bucket, prefix = self.bucket_and_prefix
         key = f"{prefix}data/{name}"
         s3(self.sandbox).put_object(Bucket=bucket, Key=key, Body=b"lost")
         return f"s3://{bucket}/{key}"
 
 
 @pytest.fixture
-def made(spark: SparkSession, sandbox: Sandbox) -> Iterator[Callable[..., Maintained]]:
-    """Makes a table of that name from SQL after its name; a test's tables are dropped after it."""
+def create_table(spark: SparkSession, sandbox: Sandbox) -> Iterator[Callable[..., Maintained]]:
+    """Return a function that creates a table from SQL; the tables are dropped after the test."""
     tables: list[TableIdentifier] = []
 
     def make(name: str, rest: str, warehouse: str = "results") -> Maintained:
@@ -195,7 +195,7 @@ def made(spark: SparkSession, sandbox: Sandbox) -> Iterator[Callable[..., Mainta
 @contextmanager
 def denied(table: Maintained, action: str, keys: str) -> Iterator[None]:
     """Deny the role of warehouse `results` an action on keys under the table's location."""
-    bucket, prefix = table.place
+    bucket, prefix = table.bucket_and_prefix
     statement = {"Effect": "Deny", "Action": action, "Resource": f"arn:aws:s3:::{bucket}/{prefix}{keys}"}
     document = json.dumps({"Version": "2012-10-17", "Statement": [statement]})
     iam = client(table.sandbox, "iam")

@@ -1,4 +1,4 @@
-"""A job in a process of its own, to be killed. Arguments: configuration, table, policies, job, now."""
+"""A job in its own process, which a test kills. Arguments: configuration, table, policies, job, now."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ config = CatalogConfig.load(Path(sys.argv[1]))
 table = TableIdentifier.parse(config.warehouses[0].name, sys.argv[2])
 policy = TablePolicies.model_validate_json(sys.argv[3])
 spark = spark_session(config, "dying")
-# As in the other tests of jobs: a day passes by telling them so.
+# As in `conftest.py`: the time is an argument.
 spark._jsparkSession.sessionState().conf().setConfString("spark.testing", "true")
 print("begins", flush=True)
 jobs.run(sys.argv[4], spark, table, policy, dry_run=False, now=datetime.fromisoformat(sys.argv[5]))  # pyright: ignore

@@ -1,4 +1,4 @@
-"""What tests of the scheduler share: a scheduled of one test's own, and jobs that take as long as the test wants."""
+"""A namespace for one test of the scheduler, and a job that never ends."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class ScheduledNamespace:
     warehouse: str = "results"
 
     def table(self, name: str, files: int = 6, rest: str = "") -> str:
-        """A table of so many files, a row each."""
+        """Create a table with this number of files, one row each; return its SQL name."""
         sql = f"{self.warehouse}.{self.name}.{name}"
         self.spark.sql(f"CREATE TABLE {sql} (n int) USING iceberg {rest}")
         for number in range(files):
@@ -37,16 +37,16 @@ class ScheduledNamespace:
         return sql
 
     def maintenance(self, **more: Any) -> Maintenance:
-        wanted = Filters(re.compile(rf"{self.name}(\..*)?"), more.pop("table", None), more.pop("jobs", JOBS))
-        return Maintenance(self.config, wanted, session=self.spark, **more)
+        filters = Filters(re.compile(rf"{self.name}(\..*)?"), more.pop("table", None), more.pop("jobs", JOBS))
+        return Maintenance(self.config, filters, session=self.spark, **more)
 
-    def recorded(self) -> list[RunRecord]:
+    def recorded_runs(self) -> list[RunRecord]:
         runs = job_runs.runs(open_catalog(self.config, self.warehouse), self.warehouse)
         return [run for run in runs if run.table.namespace[0] == self.name]
 
 
 def endless(opened: IcebergTable, policy: TablePolicies, *, dry_run: bool, now: datetime) -> Metrics:
-    """A job that never ends, in Spark jobs of about a minute each."""
+    """Run Spark jobs of about a minute each, forever."""
     del policy, now
     while True:
         opened.spark.range(20_000_000_000).selectExpr("sum(id * 3 % 7)").collect()

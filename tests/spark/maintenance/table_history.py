@@ -1,4 +1,4 @@
-"""Random lives of a table: what happens to it before, between and during jobs, and every file that it refers to."""
+"""Random changes of a table before, between and during jobs, and every file that it references."""
 
 from __future__ import annotations
 
@@ -21,35 +21,35 @@ from .conftest import Maintained, s3
 
 STEPS = ("append", "overwrite", "delete", "branch", "tag", "write branch", "roll back", "fail")
 MEANWHILE = ("nothing", "append", "append and tag", "begin and end")
-"""What another process does while a job runs: `begin and end` is a write that is longer than the job."""
+"""Changes by another process while a job runs; `begin and end` is a write that takes longer than the job."""
 
 ROWS = pa.schema([pa.field("n", pa.int32())])
 
 
 @dataclass
 class TableHistory:
-    """A table with a second client, which knows nothing of jobs and of what Spark remembers."""
+    """A table and a second client that is independent of jobs and of Spark's caches."""
 
     table: Maintained
     config: CatalogConfig
-    held: list[tuple[int, Sequence[DataFile]]] = field(default_factory=list)
-    """Writes that have put their files, and not committed them: their row, and the files."""
+    uncommitted_writes: list[tuple[int, Sequence[DataFile]]] = field(default_factory=list)
+    """Uncommitted writes: their row and their files."""
     added: list[int] = field(default_factory=list)
-    """Rows that were committed to `main` beside jobs."""
+    """Rows that were committed to `main` during jobs."""
     _rows: Iterator[int] = field(default_factory=lambda: count(10_000))
     _manifests: dict[str, set[str]] = field(default_factory=dict)
-    """What each manifest refers to: files that never change."""
+    """Files that each manifest references."""
 
     @property
     def other(self) -> Table:
-        """The table as it is now, through a catalog of the caller's own."""
+        """Load the current table through a separate catalog client."""
         name = self.table.table
         return open_catalog(self.config, name.warehouse).load_table((*name.namespace, name.name))
 
     def take(self, step: str, number: int) -> None:
-        """One step of its life; those that need something which is not there do nothing."""
+        """Apply one step; a step whose target does not exist does nothing."""
         table = self.table
-        table.spark.catalog.refreshTable(table.sql)  # Spark remembers it as it was before the other client's commit
+        table.spark.catalog.refreshTable(table.sql)  # Spark caches the table as it was before the other client's commit
         if step == "append":
             self.other.append(_frame(number, number + 100))
         elif step == "overwrite":
@@ -73,39 +73,39 @@ class TableHistory:
                 table.do(sql.format(name.warehouse, name.argument, line[-2]))
 
     def fail(self, number: int) -> None:
-        """Leave what a write leaves that ends before its commit: data, and manifests."""
-        bucket, prefix = self.table.place
+        """Create the data file and the manifest of a write that failed before its commit."""
+        bucket, prefix = self.table.bucket_and_prefix
         for path in (f"data/lost-{number}.parquet", f"metadata/lost-{number}-m0.avro"):
             s3(self.table.sandbox).put_object(Bucket=bucket, Key=prefix + path, Body=b"lost")
 
-    def lost(self) -> list[str]:
+    def lost_files(self) -> list[str]:
         return [path for path in self.table.objects() if "/lost-" in path]
 
     def begin(self) -> None:
-        """Put the files of a write, and commit nothing."""
+        """Write the files of a write without committing it."""
         row, table = next(self._rows), self.other
-        self.held.append((row, list(_dataframe_to_data_files(table.metadata, _frame(row), table.io))))
+        self.uncommitted_writes.append((row, list(_dataframe_to_data_files(table.metadata, _frame(row), table.io))))
 
     def end(self) -> None:
-        """Commit the write that began first."""
-        row, files = self.held.pop(0)
+        """Commit the oldest uncommitted write."""
+        row, files = self.uncommitted_writes.pop(0)
 
         def commit(table: Table) -> None:
             with table.transaction() as transaction, transaction.update_snapshot().fast_append() as append:
                 for file in files:
                     append.append_data_file(file)
 
-        self._until_it_is_in(commit)
+        self._commit_with_retries(commit)
         self.added.append(row)
 
     def append(self) -> None:
         row = next(self._rows)
-        self._until_it_is_in(lambda table: table.append(_frame(row)))
+        self._commit_with_retries(lambda table: table.append(_frame(row)))
         self.added.append(row)
 
     @contextmanager
-    def meanwhile(self, what: str) -> Iterator[None]:
-        """Somebody else is at it while the block runs, and has ended with it."""
+    def changing(self, what: str) -> Iterator[None]:
+        """Change the table from another thread until the block ends."""
         over, failures = threading.Event(), list[BaseException]()
 
         def work() -> None:
@@ -137,8 +137,8 @@ class TableHistory:
             thread.join()
         assert not failures, failures
 
-    def referred(self) -> set[str]:
-        """Every file that the newest metadata leads to: of each snapshot, branch and tag, and the log of metadata."""
+    def referenced_files(self) -> set[str]:
+        """Return every file that the current metadata references, by snapshots, refs and the metadata log."""
         table = self.other
         found = {table.metadata_location, *(entry.metadata_file for entry in table.metadata.metadata_log)}
         for snapshot in table.metadata.snapshots:
@@ -152,19 +152,19 @@ class TableHistory:
                 found |= known
         return found
 
-    def uncommitted(self) -> set[str]:
-        return {file.file_path for _, files in self.held for file in files}
+    def uncommitted_files(self) -> set[str]:
+        return {file.file_path for _, files in self.uncommitted_writes for file in files}
 
     def rows(self, ref: str) -> list[int]:
-        """What a branch or tag holds, as the other client reads it."""
+        """Return the rows of a branch or tag, as the other client reads them."""
         table = self.other
         return sorted(table.scan(snapshot_id=table.metadata.refs[ref].snapshot_id).to_arrow()["n"].to_pylist())
 
     def refs(self) -> set[str]:
         return set(self.other.metadata.refs)
 
-    def _until_it_is_in(self, commit: Any) -> None:
-        """As any writer does whose commit another one was faster than."""
+    def _commit_with_retries(self, commit: Any) -> None:
+        """Retry a commit that conflicts, as any writer does."""
         for attempt in range(20):
             try:
                 commit(self.other)
@@ -177,29 +177,29 @@ class TableHistory:
 
 @dataclass
 class FileComparison:
-    """Compares every byte before a job and after it."""
+    """Compares every object before and after a job."""
 
     history: TableHistory
     before: dict[str, str] = field(default_factory=dict)
     referred: set[str] = field(default_factory=set)
 
     def look(self) -> None:
-        self.before, self.referred = self.history.table.objects(), self.history.referred()
+        self.before, self.referred = self.history.table.objects(), self.history.referenced_files()
 
     def compare(self, job: str) -> None:
-        """What must be there is there, what is there is as it was, and what is gone was the job's to take."""
-        uncommitted = self.history.uncommitted()
-        referred = self.history.referred()  # before the listing: only a job deletes, and it has ended
+        """Check that referenced files exist, no file changed, and only files that the job may delete are gone."""
+        uncommitted = self.history.uncommitted_files()
+        referred = self.history.referenced_files()  # before the listing: only jobs delete files, and the job has ended
         now = self.history.table.objects()
         assert referred | uncommitted <= now.keys(), job
         changed = {path for path in self.before.keys() & now.keys() if self.before[path] != now[path]}
         assert not changed, job
         gone = self.before.keys() - now.keys()
         if job == "snapshot-expiration":
-            assert gone <= self.referred, "of what snapshots referred to that are no more"
+            assert gone <= self.referred, "only files of expired snapshots"
         elif job == "staged-files":
             assert not gone & self.referred
-        elif job != "maintain":  # which is all of them
+        elif job != "maintain":  # which runs all jobs
             assert not gone, f"{job} deletes no file"
         self.before, self.referred = now, referred
 

@@ -1,4 +1,4 @@
-"""`lakewright-spark job` as a person runs it."""
+"""`lakewright-spark job` and `restore` on the command line."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def command(config: Path, *arguments: str) -> list[str]:
 
 
 def submitted() -> list[str]:
-    """What spark-submit takes instead of `lakewright-spark`."""
+    """Return the command for spark-submit instead of `lakewright-spark`."""
     submit = Path(pyspark.__file__).parent / "bin" / "spark-submit"
     settings = {"spark.ui.enabled": "false", **jars.spark_properties(jars.PACKAGES)}
     confs = [word for key, value in settings.items() for word in ("--conf", f"{key}={value}")]
@@ -71,7 +71,7 @@ def test_job_may_delete_under_soft_deletion(
         "younger than the policy"
     )
     catalog = open_catalog(tenant, "soft")
-    (run,) = [one for one in job_runs.runs(catalog, "soft") if one.table == table.table]
+    (run,) = [found for found in job_runs.runs(catalog, "soft") if found.table == table.table]
     assert (run.job, run.state, run.metrics["snapshots"]) == ("snapshot-expiration", "SUCCEEDED", 0)
     row = lease.read(catalog)
     assert (row and row.holder) is None, "given back"
@@ -124,7 +124,7 @@ def test_unknown_job(config: Path) -> None:
 
 @pytest.fixture
 def proxy(sandbox: Sandbox, tenant: CatalogConfig, tmp_path: Path) -> Iterator[AuthenticatingProxy]:
-    """The catalog asks for a token, which the job has in a file; the configuration says so."""
+    """Return a proxy that requires a token; the configuration names a file with a token."""
     (tmp_path / "token").write_text(token(300))
     with serving(AuthenticatingProxy(sandbox.lakekeeper.endpoint)) as running:
         auth = TokenFileAuth(kind="token-file", path=str(tmp_path / "token"))
@@ -145,7 +145,7 @@ def test_deadline_before_the_token_expires(
     assert done.returncode == 0, done.stderr[-2000:]
     assert json.loads(done.stdout.splitlines()[-1])["rows"] == 1
     assert set(proxy.tokens) == {first}
-    assert proxy.grants == [], "nobody asked for another token"
+    assert proxy.grants == [], "no other token was requested"
     done = subprocess.run([*program, "1s"], capture_output=True, text=True, check=False)
     assert done.returncode == DeadlineError.exit_code
     assert "statistics of soft.maintained.guarded_too was ended" in " ".join(done.stderr.split())
@@ -171,7 +171,7 @@ def test_restore_lists_and_restores_backups(
 ) -> None:
     table = create_table("restored_by_hand", "(day string, n int) USING iceberg PARTITIONED BY (day)", "soft")
     table.do("INSERT INTO THIS VALUES ('2020-01-01', 1), ('2099-01-01', 9)")
-    table.allow(retention={"keep": 1, "column": "day", "pattern": "", "backup": True})
+    table.set_policies(retention={"keep": 1, "column": "day", "pattern": "", "backup": True})
     name = table.job("retention").manifest.rpartition("/")[2]
 
     def restore(*arguments: str) -> subprocess.CompletedProcess[str]:

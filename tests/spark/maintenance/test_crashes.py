@@ -1,4 +1,4 @@
-"""Jobs in a storm: the store and the catalog fail at random, processes die; the next run finishes, no data is lost."""
+"""Jobs under random faults of store and catalog, and killed jobs: the next run finishes and no data is lost."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ JOBS = ["compaction", "snapshot-expiration", "rewrite-manifests", "orphan-files"
 def aged_table(
     create_table: Callable[..., Maintained], faulty: FaultyWarehouse
 ) -> Callable[[str], tuple[TableHistory, FileComparison]]:
-    """A table with all that jobs deal in, a month ago."""
+    """Return a function that creates a table of a month ago with work for every job."""
 
     def live(name: str) -> tuple[TableHistory, FileComparison]:
-        table = create_table(name, "(n int) USING iceberg", "struck")
-        table.allow(
+        table = create_table(name, "(n int) USING iceberg", "faulty")
+        table.set_policies(
             history={"versions": 2},
             orphan_files={"older_than_days": 1},
             staged_files={"older_than_days": 1},
@@ -58,7 +58,7 @@ def rows(history: TableHistory) -> dict[str, list[int]]:
 def test_next_run_finishes_after_random_faults(
     aged_table: Callable[[str], tuple[TableHistory, FileComparison]], faulty: FaultyWarehouse, seed: int
 ) -> None:
-    history, watch = aged_table(f"stormy_{seed}")
+    history, watch = aged_table(f"faults_{seed}")
     table, before, random, hits = history.table, rows(history), Random(seed), list[str]()
     for job in [*(JOBS if FULL else ["compaction", "snapshot-expiration", "orphan-files"]), "staged-files"]:
         store, catalog = random_faults(random, 0.15, hits), random_faults(random, 0.15, hits)
@@ -69,27 +69,27 @@ def test_next_run_finishes_after_random_faults(
         watch.compare(job)
         assert rows(history) == before
         table.now += 2 * DAY
-    assert hits, "there was a storm"
-    assert history.lost() == []
+    assert hits, "faults were injected"
+    assert history.lost_files() == []
 
 
-DEATHS = [("snapshot-expiration", "store", "?delete", 1)]
-"""A job, and where it dies: at the nth request to the store or the catalog that has this in it."""
+KILLS = [("snapshot-expiration", "store", "?delete", 1)]
+"""A job, the server and the text of the request at whose nth occurrence the job is killed."""
 if FULL:
     dice = Random(5)
-    DEATHS += [("staged-files", "store", "?delete", 1), ("compaction", "catalog", "POST", 1)]
-    DEATHS += [(job, dice.choice(["store", "catalog"]), "", dice.randint(1, 20)) for job in JOBS * 2]
+    KILLS += [("staged-files", "store", "?delete", 1), ("compaction", "catalog", "POST", 1)]
+    KILLS += [(job, dice.choice(["store", "catalog"]), "", dice.randint(1, 20)) for job in JOBS * 2]
 
 
-@pytest.mark.parametrize("death", DEATHS, ids=lambda death: "-".join(str(part) for part in death if part))
+@pytest.mark.parametrize("kill", KILLS, ids=lambda kill: "-".join(str(part) for part in kill if part))
 def test_killed_job_does_no_harm(
     aged_table: Callable[[str], tuple[TableHistory, FileComparison]],
     faulty: FaultyWarehouse,
     tmp_path: Path,
-    death: tuple[str, str, str, int],
+    kill: tuple[str, str, str, int],
 ) -> None:
-    job, where, line, nth = death
-    history, watch = aged_table(f"dying_{uuid.uuid4().hex[:8]}")
+    job, where, line, nth = kill
+    history, watch = aged_table(f"killed_{uuid.uuid4().hex[:8]}")
     table, before = history.table, rows(history)
     if job == "staged-files":
         table.job("orphan-files")
@@ -100,16 +100,16 @@ def test_killed_job_does_no_harm(
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "begins\n"
-        storm = faulty.store if where == "store" else faulty.catalog
-        with storm.injecting(kill_at_request(lambda: os.killpg(process.pid, signal.SIGKILL), nth, line)):
+        target = faulty.store if where == "store" else faulty.catalog
+        with target.injecting(kill_at_request(lambda: os.killpg(process.pid, signal.SIGKILL), nth, line)):
             process.wait()
         died = process.stdout.read() == ""
-    assert died or line == "", f"no {line} among {storm.lines}"
+    assert died or line == "", f"no {line} among {target.lines}"
     watch.compare(job)
     for again in [job, *(JOBS if FULL else []), "orphan-files", "staged-files"]:
         table.job(again)
         watch.compare(again)
         table.now += 2 * DAY
     assert rows(history) == before
-    assert history.lost() == []
-    assert table.objects().keys() == watch.referred, "what the dead one left is gone in the end"
+    assert history.lost_files() == []
+    assert table.objects().keys() == watch.referred, "files of the killed job are gone"

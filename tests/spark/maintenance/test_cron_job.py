@@ -1,4 +1,4 @@
-"""The rendered CronJob's container, run here: its files, variables and command line, as a kubelet would have them."""
+"""Run the container of the rendered CronJob locally, with its files, variables and command line."""
 
 from __future__ import annotations
 
@@ -52,9 +52,9 @@ def test_rendered_command_succeeds(
 
     pod = spec["jobTemplate"]["spec"]["template"]["spec"]
     done = _run(pod, {rendered[1]["metadata"]["name"]: rendered[1]["data"]}, tmp_path)
-    # The warehouse has no tables but maintenance's own, which are not counted: no JVM is started.
+    # The warehouse has no tables except those in `ops`, which do not count: no JVM starts.
     assert (done.returncode, done.stdout) == (0, "0 tables: nothing is due\n"), done.stderr
-    assert proxy.grants, "the credential was shown"
+    assert proxy.grants, "the credential was used"
 
 
 def _tenant() -> TenantSpec:
@@ -75,7 +75,7 @@ def _tenant() -> TenantSpec:
 def _run(
     pod: dict[str, Any], config_maps: Mapping[str, Mapping[str, str]], root: Path
 ) -> subprocess.CompletedProcess[str]:
-    """The pod's one container, with a folder in place of the root of its file system."""
+    """Run the pod's container with a folder as its root."""
     (container,) = pod["containers"]
     volumes = {volume["name"]: volume for volume in pod["volumes"]}
     places = [mount["mountPath"] for mount in container["volumeMounts"]]
@@ -85,14 +85,17 @@ def _run(
         for name, text in _files(volumes[mount["name"]], config_maps).items():
             (folder / name).write_text(text)
 
-    def here(text: str) -> str:
+    def local_path(text: str) -> str:
         return f"{root}{text}" if text.startswith(tuple(places)) else text
 
-    # The credential's place is in the catalog's file, which a container would read in its own file system.
+    # The catalog file names the path of the credential in the container.
     for file in (root / "etc/lakewright").iterdir():
         file.write_text(file.read_text().replace("file:/var/run", f"file:{root}/var/run"))
-    given = {one["name"]: here(one["value"]) if "value" in one else _secret(one) for one in container["env"]}
-    command = [*container["command"], *map(here, container["args"])]
+    given = {
+        variable["name"]: local_path(variable["value"]) if "value" in variable else _secret(variable)
+        for variable in container["env"]
+    }
+    command = [*container["command"], *map(local_path, container["args"])]
     kept = {name: os.environ[name] for name in ("PATH", "PYTHONPATH") if name in os.environ}
     return subprocess.run(command, env=kept | given, capture_output=True, text=True, check=False)
 

@@ -1,4 +1,4 @@
-"""What Iceberg's library does in the driver, without a Spark job: right for odd tables, faults and faster others."""
+"""Calls of Iceberg's library in the driver: unusual tables, faults, and concurrent writers."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_tables_of_every_format_version(create_table: CreateTable, version: int)
         "(file_path string, partition int, pos date) USING iceberg PARTITIONED BY (days(pos), partition) "
         f"TBLPROPERTIES ('format-version'='{version}')",
     )
-    table.allow(
+    table.set_policies(
         retention={"keep": 1, "column": "pos"},
         history={"versions": 2},
         orphan_files={"older_than_days": 1},
@@ -42,7 +42,7 @@ def test_tables_of_every_format_version(create_table: CreateTable, version: int)
         compaction={"min_input_files": 2},
     )
     for job in JOBS:
-        assert table.job(job).state == "SUCCEEDED", "there is nothing in it"
+        assert table.job(job).state == "SUCCEEDED", "the table is empty"
     for number in range(3):
         table.do(f"INSERT INTO THIS VALUES ('{number}', {number % 2}, date'2099-01-01')")
     row_ids = "file_path || ' ' || _row_id" if version == 3 else "file_path"
@@ -52,7 +52,7 @@ def test_tables_of_every_format_version(create_table: CreateTable, version: int)
     assert table.job("compaction").rewritten == 2
     done = table.job("snapshot-expiration")
     assert (done.snapshots, done.data_files, done.manifests) == (4, 2, 8), (
-        "four lists, and the manifests that only they had"
+        "four manifest lists, and the manifests that only they reference"
     )
     assert table.job("statistics").partitions == 2
     assert table.job("orphan-files").candidates == 0
@@ -87,11 +87,11 @@ def test_commit_rolled_back_by_another_writer_succeeded(create_table: CreateTabl
     first = opened.java.currentSnapshot().parentId()
 
     class RolledBackRewrite:
-        """Manifests rewritten; somebody rolls back before the answer is looked at."""
+        """A rewrite of manifests that another writer rolls back before its result is read."""
 
         def __init__(self) -> None:
-            one = opened.jvm.com.google.common.base.Functions.constant("all")
-            self.change = opened.java.rewriteManifests().clusterBy(one)
+            key = opened.jvm.com.google.common.base.Functions.constant("all")
+            self.change = opened.java.rewriteManifests().clusterBy(key)
 
         def set(self, key: str, value: str) -> RolledBackRewrite:
             self.change.set(key, value)
@@ -109,23 +109,23 @@ def test_backup_contains_all_deleted_rows(
 ) -> None:
     table = create_table("logged", "(day string, n int) USING iceberg PARTITIONED BY (day)")
     table.do("INSERT INTO THIS VALUES ('2020-01-01', 1)")
-    table.allow(retention={"keep": 1, "column": "day", "pattern": "", "backup": True})
+    table.set_policies(retention={"keep": 1, "column": "day", "pattern": "", "backup": True})
     late = pa.table({"day": ["2020-01-02"], "n": pa.array([2], pa.int32())})
     write = IcebergTable.write
 
     def slow(opened: IcebergTable, path: str, text: str) -> None:
         write(opened, path, text)
-        other(tenant, table).append(late)
+        load_table(tenant, table).append(late)
 
     monkeypatch.setattr(IcebergTable, "write", slow)
     assert table.job("retention").rows == 1
     monkeypatch.undo()
     table.spark.catalog.refreshTable(table.sql)
-    assert table.column("SELECT n FROM THIS") == [2], "which came late, and goes with the next run"
+    assert table.column("SELECT n FROM THIS") == [2], "a late row is deleted by the next run"
 
     def rewritten(opened: IcebergTable, path: str, text: str) -> None:
         write(opened, path, text)
-        with other(tenant, table).transaction() as change:
+        with load_table(tenant, table).transaction() as change:
             change.overwrite(late)
 
     monkeypatch.setattr(IcebergTable, "write", rewritten)
@@ -133,11 +133,11 @@ def test_backup_contains_all_deleted_rows(
     before = {path for path in table.objects() if "/.backup/" in path}
     with pytest.raises(JobFailedError, match="Missing required files to delete"):
         table.job("retention")
-    assert {path for path in table.objects() if "/.backup/" in path} == before, "of what was not deleted there is none"
+    assert {path for path in table.objects() if "/.backup/" in path} == before, "no backup of kept rows"
 
 
 def test_files_that_cannot_be_deleted_are_reported(create_table: CreateTable, faulty: FaultyWarehouse) -> None:
-    table = create_table("undeleted", "(n int) USING iceberg", "struck")
+    table = create_table("undeleted", "(n int) USING iceberg", "faulty")
     for number in range(2):
         table.do(f"INSERT OVERWRITE THIS VALUES ({number})")
     with faulty.store.injecting(lambda line, forward: unavailable() if "?delete" in line else forward()):
@@ -148,7 +148,7 @@ def test_files_that_cannot_be_deleted_are_reported(create_table: CreateTable, fa
 
 
 def test_files_are_kept_if_backups_cannot_be_listed(create_table: CreateTable, faulty: FaultyWarehouse) -> None:
-    table = create_table("unlisted", "(n int) USING iceberg", "struck")
+    table = create_table("unlisted", "(n int) USING iceberg", "faulty")
     for number in range(2):
         table.do(f"INSERT OVERWRITE THIS VALUES ({number})")
     listings: list[str] = []
@@ -176,7 +176,7 @@ def test_properties_are_parsed_as_iceberg_does(create_table: CreateTable, tenant
     table.do("ALTER TABLE THIS CREATE TAG short")
     table.do("INSERT INTO THIS VALUES (3)")
     refs = Metadata.of(IcebergTable.open(table.spark, table.table)).refs
-    assert sorted(table_facts(table.table, other(tenant, table)).refs, key=str) == sorted(refs, key=str)
+    assert sorted(table_facts(table.table, load_table(tenant, table)).refs, key=str) == sorted(refs, key=str)
     table.now += -30 * DAY + 6 * DAY
     assert table.job("snapshot-expiration", dry_run=True).snapshots == 1
     assert table.job("snapshot-expiration").snapshots == 1
@@ -184,7 +184,7 @@ def test_properties_are_parsed_as_iceberg_does(create_table: CreateTable, tenant
     table.do("ALTER TABLE THIS SET TBLPROPERTIES ('gc.enabled' = 'FALSE')")
     for job in ("snapshot-expiration", "orphan-files", "staged-files"):
         assert table.job(job).reason == "the table has gc.enabled=false"
-    assert table_facts(table.table, other(tenant, table)).keeps_garbage
+    assert table_facts(table.table, load_table(tenant, table)).keeps_garbage
 
 
 def test_branch_created_meanwhile_keeps_its_snapshots(
@@ -212,15 +212,15 @@ def test_files_committed_before_the_deletion_are_kept(
 ) -> None:
     table = create_table("late", "(n int) USING iceberg")
     table.do("INSERT INTO THIS VALUES (1)")
-    table.allow(orphan_files={"older_than_days": 1}, staged_files={"older_than_days": 1})
+    table.set_policies(orphan_files={"older_than_days": 1}, staged_files={"older_than_days": 1})
     history = TableHistory(table, tenant)
     history.begin()
-    lost = table.lose("lost.parquet")
+    lost = table.create_lost_file("lost.parquet")
     assert table.job("orphan-files").new == 2
     table.now += 2 * DAY
 
     def deletes(opened: IcebergTable) -> bool:
-        if history.held:
+        if history.uncommitted_writes:
             history.end()
         return True
 
@@ -231,6 +231,6 @@ def test_files_committed_before_the_deletion_are_kept(
     assert sorted(table.column("SELECT n FROM THIS")) == [1, 10_000]
 
 
-def other(config: CatalogConfig, table: Maintained) -> Any:
-    """The table through a second client."""
+def load_table(config: CatalogConfig, table: Maintained) -> Any:
+    """Load the table through a second client."""
     return open_catalog(config, table.table.warehouse).load_table(table.table.within)

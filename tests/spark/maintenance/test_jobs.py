@@ -22,7 +22,7 @@ class TestRetention:
     def test_expired_partitions_are_deleted(self, create_table: CreateTable) -> None:
         table = create_table("events", "(ts timestamp, n int) USING iceberg PARTITIONED BY (days(ts))")
         table.do("INSERT INTO THIS SELECT timestamp'2026-01-01 12:00:00' + make_interval(0,0,0,id), id FROM range(5)")
-        table.allow(retention={"keep": 2, "column": "ts", "backup": True})
+        table.set_policies(retention={"keep": 2, "column": "ts", "backup": True})
         table.now = table.now.replace(year=2026, month=1, day=5, hour=9)
         before = table.objects()
         dry = table.job("retention", dry_run=True)
@@ -50,17 +50,17 @@ class TestRetention:
         table = create_table("logs", "(day string, n int) USING iceberg PARTITIONED BY (day)")
         table.do("INSERT INTO THIS VALUES ('20251231', 1), ('20260101', 2), (NULL, 3)")
         table.now = table.now.replace(year=2026, month=2, day=1)
-        table.allow(retention={"keep": 1, "unit": "month", "column": "day", "pattern": "yyyyMMdd"})
+        table.set_policies(retention={"keep": 1, "unit": "month", "column": "day", "pattern": "yyyyMMdd"})
         assert table.job("retention").rows == 1
         assert sorted(table.column("SELECT n FROM THIS")) == [2, 3]
 
     def test_file_with_expired_and_current_rows(self, create_table: CreateTable) -> None:
         table = create_table("mixed", "(day string, n int) USING iceberg")
         table.do("INSERT INTO THIS SELECT /*+ COALESCE(1) */ * FROM VALUES ('2020-01-01', 1), ('2099-01-01', 2)")
-        table.allow(retention={"keep": 1, "column": "day", "pattern": ""})
+        table.set_policies(retention={"keep": 1, "column": "day", "pattern": ""})
         with pytest.raises(JobFailedError, match=r"1 files hold rows before and after '"):
             table.job("retention")
-        table.allow(retention={"keep": 1, "column": "n", "pattern": ""})
+        table.set_policies(retention={"keep": 1, "column": "n", "pattern": ""})
         with pytest.raises(PolicyRefusedError, match="`n` is int"):
             table.job("retention")
         assert len(table.column("SELECT n FROM THIS")) == 2
@@ -76,7 +76,7 @@ class TestSnapshots:
         table.do("ALTER TABLE THIS CREATE BRANCH work")
         table.do("INSERT INTO THIS.branch_work VALUES (9)")
         table.do("INSERT OVERWRITE THIS VALUES (100)")
-        table.allow(history={"versions": 3})
+        table.set_policies(history={"versions": 3})
         table.now -= 30 * DAY
         assert table.job("snapshot-expiration").snapshots == 0, "younger than an hour"
         table.now += timedelta(hours=2)
@@ -98,7 +98,7 @@ class TestSnapshots:
         )
         for number in range(4):
             table.do(f"INSERT INTO THIS VALUES ({number})")
-        table.allow(history={"max_age_days": 1, "versions": 2})
+        table.set_policies(history={"max_age_days": 1, "versions": 2})
         table.now -= DAY
         assert table.job("snapshot-expiration").snapshots == 0, "29 days old, and 30 are declared"
         table.now += 2 * DAY
@@ -120,7 +120,7 @@ class TestSnapshots:
             table.spark.conf.unset("spark.wap.id")
         for number in range(2):
             table.do(f"INSERT INTO THIS VALUES ({number})")
-        table.allow(history={"max_age_days": 300, "versions": 2})
+        table.set_policies(history={"max_age_days": 300, "versions": 2})
         assert table.job("snapshot-expiration", dry_run=True).snapshots == 2
         assert table.job("snapshot-expiration").snapshots == 2
         table.do(f"CALL {table.table.warehouse}.system.publish_changes({table.table.argument}, 'audit')")
@@ -158,8 +158,8 @@ class TestSnapshots:
 class TestOrphans:
     def test_orphans_are_deleted_after_two_runs(self, create_table: CreateTable) -> None:
         table = create_table("lossy", "AS SELECT 1 AS n")
-        lost = table.lose("lost.parquet")
-        table.allow(orphan_files={"older_than_days": 1}, staged_files={"older_than_days": 2})
+        lost = table.create_lost_file("lost.parquet")
+        table.set_policies(orphan_files={"older_than_days": 1}, staged_files={"older_than_days": 2})
         later, table.now = table.now, table.now - 30 * DAY
         assert table.job("orphan-files").candidates == 0, "younger than a day"
         table.now = later
@@ -179,8 +179,8 @@ class TestOrphans:
     def test_undeletable_files_stay_candidates(self, create_table: CreateTable) -> None:
         table = create_table("denied", "AS SELECT 1 AS n")
         names = ["gone.parquet", "kept-1.parquet", "kept-2.parquet"]
-        gone, *kept = [table.lose(name) for name in names]
-        table.allow(orphan_files={"older_than_days": 1}, staged_files={"older_than_days": 1})
+        gone, *kept = [table.create_lost_file(name) for name in names]
+        table.set_policies(orphan_files={"older_than_days": 1}, staged_files={"older_than_days": 1})
         assert table.job("orphan-files").new == 3
         table.now += 2 * DAY
         with denied(table, "s3:DeleteObject", "data/kept-*"):
@@ -196,8 +196,8 @@ class TestOrphans:
 
     def test_orphans_of_replicas_and_tables_without_gc(self, create_table: CreateTable) -> None:
         table = create_table("copied", "AS SELECT 1 AS n")
-        table.lose("lost.parquet")
-        table.allow(orphan_files={"older_than_days": 1}, replica=True)
+        table.create_lost_file("lost.parquet")
+        table.set_policies(orphan_files={"older_than_days": 1}, replica=True)
         table.now += -30 * DAY + 2 * DAY
         assert table.job("orphan-files").candidates == 0
         table.now += 2 * DAY
@@ -220,16 +220,16 @@ class TestLayout:
         table = create_table("small", "(n int, k int) USING iceberg")
         for number in range(3):
             table.do(f"INSERT INTO THIS VALUES ({9 - number}, 1)")
-        table.allow(compaction={"min_input_files": 4, **policy})
+        table.set_policies(compaction={"min_input_files": 4, **policy})
         assert table.job("compaction").rewritten == 0
-        table.allow(compaction={"min_input_files": 2, **policy})
+        table.set_policies(compaction={"min_input_files": 2, **policy})
         assert table.job("compaction", dry_run=True).rewritten == 3
         done = table.job("compaction")
         assert (done.rewritten, done.added, done.failed) == (3, 1, 0)
         rows = table.column("SELECT n FROM THIS")
         assert sorted(rows) == [7, 8, 9]
         assert rows == sorted(rows) or policy == {}
-        table.allow(compaction={"strategy": "sort", "min_input_files": 2})
+        table.set_policies(compaction={"strategy": "sort", "min_input_files": 2})
         with pytest.raises(PolicyRefusedError, match="no sort order"):
             table.job("compaction")
 

@@ -1,4 +1,4 @@
-"""The lease on a warehouse: one holder, whatever the others do, and none for longer than it gives signs of life."""
+"""The lease on a warehouse: at most one holder, and none after its last renewal expired."""
 
 from __future__ import annotations
 
@@ -31,22 +31,22 @@ SECOND = timedelta(seconds=1)
 
 
 class Runners:
-    """Runners on the warehouse `results`, by their names."""
+    """Creates runners on warehouse `results` by name."""
 
     def __init__(self, config: CatalogConfig) -> None:
-        self.config, self.made = config, list[Lease]()
+        self.config, self.created = config, list[Lease]()
 
     def __call__(self, who: str) -> Lease:
-        self.made.append(Lease(self.config, "results", open_catalog(self.config, "results"), who))
-        return self.made[-1]
+        self.created.append(Lease(self.config, "results", open_catalog(self.config, "results"), who))
+        return self.created[-1]
 
 
 @pytest.fixture
 def runner(catalog_config: CatalogConfig) -> Iterator[Runners]:
     runners = Runners(catalog_config)
     yield runners
-    for one in runners.made:
-        one.release(NOW)
+    for runner in runners.created:
+        runner.release(NOW)
 
 
 def test_refusal_names_holder_and_expiry(runner: Runners) -> None:
@@ -130,7 +130,7 @@ def test_run_costs_one_snapshot(runner: Runners) -> None:
 
 
 def test_renewal_of_a_lost_lease_fails(runner: Runners) -> None:
-    """The holder has read the lease as its own; before it commits, another one takes it."""
+    """Another runner takes the lease between the holder's read and its commit."""
     slow, heir = runner("slow"), runner("heir")
     slow.take(NOW)
     table = slow.catalog.load_table(("ops", "maintenance_lease"))
@@ -156,7 +156,7 @@ def test_lease_of_an_earlier_release(runner: Runners) -> None:
 
 
 class TestHeartbeat:
-    """Renewals beside the work, on a catalog that stops to answer."""
+    """Renewals during the work, on a catalog that stops responding."""
 
     def test_blocked_renewal_ends_the_work_in_time(self, sandbox: Sandbox, tenant: CatalogConfig) -> None:
         life, silent, over = timedelta(seconds=12), FaultInjectingProxy(sandbox.lakekeeper.endpoint), threading.Event()
@@ -169,8 +169,8 @@ class TestHeartbeat:
             behind = tenant.model_copy(update={"uri": f"{way}/catalog"})
             hung = Lease(behind, "results", open_catalog(behind, "results"), "runner", life)
             other = Lease(tenant, "soft", open_catalog(tenant, "soft"), "runner", life)
-            for one in (hung, other):
-                one.take(datetime.now(UTC))
+            for holder in (hung, other):
+                holder.take(datetime.now(UTC))
             first, control = other.expires_at, Control()
             heartbeat = Heartbeat([hung, other], control)
             with silent.injecting(hang):
@@ -200,7 +200,7 @@ def claim(config: CatalogConfig, who: str, **more: Any) -> TableClaim:
 
 
 class TestTableClaim:
-    """A job on one table beside the runner of the warehouse."""
+    """A job on one table while a runner works on the warehouse."""
 
     def test_jobs_on_one_table_exclude_each_other(self, tenant: CatalogConfig) -> None:
         first, second = claim(tenant, "first"), claim(tenant, "second")
@@ -216,12 +216,12 @@ class TestTableClaim:
         second.take(now)
         with pytest.raises(LeaseLostError, match="taken by another"):
             first.renew(now)
-        for one in (second, other):
-            one.release(now)
+        for holder in (second, other):
+            holder.release(now)
         assert not {"first", "second", "other"} & lease.holders(first.catalog, now)
 
     def test_runner_without_claims_refuses_jobs(self, tenant: CatalogConfig) -> None:
-        """As runners of earlier releases."""
+        """Runners of earlier releases know no claims."""
         runner, job = Lease(tenant, "results", open_catalog(tenant, "results"), "old"), claim(tenant, "job")
         now = datetime.now(UTC)
         runner.take(now)
@@ -283,7 +283,7 @@ class TestTableClaim:
         heir.release(now + LIFE)
 
     def test_concurrent_claims_of_one_table(self, tenant: CatalogConfig) -> None:
-        """Each either has the table to itself or is refused, in whatever order their commits come."""
+        """Each has the table alone or is refused, in any order of commits."""
         now, tables = datetime.now(UTC), ClaimedTables()
         runner = Lease(tenant, "results", open_catalog(tenant, "results"), "runner", claimed=tables)
         claims = [claim(tenant, f"job-{number}", patience=timedelta(0)) for number in range(4)]
@@ -306,12 +306,12 @@ class TestTableClaim:
             at_work = jobs if tables.begin(UUID) else {*jobs, "runner"}
             assert len(at_work) == 1
         finally:
-            for one in (*claims, runner):
-                one.release(now)
+            for holder in (*claims, runner):
+                holder.release(now)
 
 
 class TestExclusive:
-    """Work that is no job."""
+    """Work other than a job."""
 
     def test_lost_claim_cancels_the_work(self, tenant: CatalogConfig) -> None:
         cancelled, life, control = threading.Event(), timedelta(seconds=3), Control()

@@ -1,4 +1,4 @@
-"""Tables that share a location: none of their files is taken for an unused one."""
+"""Tables with overlapping locations: none of their files counts as an orphan."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def catalog(config: CatalogConfig) -> Catalog:
 
 
 def planned(config: CatalogConfig, catalog: Catalog, namespace: str = ".*") -> WarehousePlan:
-    """Every table was looked through long ago, and has a candidate whose time has come."""
+    """Plan jobs on tables that were checked long ago and have a due candidate each."""
     known = {
         str(catalog.load_table(name).metadata.table_uuid): History({}, NOW - timedelta(days=9))
         for space in catalog.list_namespaces()
@@ -49,12 +49,12 @@ def planned(config: CatalogConfig, catalog: Catalog, namespace: str = ".*") -> W
 
 
 def deletions(found: WarehousePlan) -> dict[str, set[str]]:
-    """Table -> what is decided about the jobs that go by location."""
+    """Return the decisions on jobs that depend on locations, by table."""
     return {
-        one.facts.table.name: {
-            decision.verdict for decision in one.decisions if decision.job in {"orphan-files", "staged-files"}
+        table.facts.table.name: {
+            decision.verdict for decision in table.decisions if decision.job in {"orphan-files", "staged-files"}
         }
-        for one in found.tables
+        for table in found.tables
     }
 
 
@@ -71,7 +71,9 @@ def test_renamed_table_and_its_successor(config: CatalogConfig, catalog: Catalog
         "nested": {"held"},
         "alone": {"due"},
     }
-    assert {one.verdict for plan in found.tables for one in plan.decisions if one.job == "statistics"} == {"due"}
+    assert {
+        decision.verdict for table in found.tables for decision in table.decisions if decision.job == "statistics"
+    } == {"due"}
     only = planned(config, catalog, "sales")
     outcome = Outcome("runner", plans=[only])
     assert {table.name for table in outcome.shared} == {"orders", "nested"}, "the other one is in another namespace"

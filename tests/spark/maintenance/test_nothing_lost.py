@@ -1,4 +1,4 @@
-"""Whatever happened to a table and whoever writes to it: no job deletes a file that anything refers to, or a row."""
+"""No job deletes a referenced file or a row, after any changes and beside any writers."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ IN_TURN = [job for job in JOBS if job not in {"retention", "statistics"}]
 _names = count()
 
 
-# With rows deleted by files of their own, Spark's procedures do what Iceberg's library otherwise does in this process.
+# With delete files, Spark's procedures do the work that Iceberg's library otherwise does in this process.
 _with_deletes = example(
     steps=["append", "overwrite", "branch", "append", "write branch", "tag", "delete", "roll back", "append", "fail"],
     jobs=["orphan-files", "compaction", "snapshot-expiration", "rewrite-manifests", "staged-files"],
@@ -42,7 +42,7 @@ _with_deletes = example(
     deadline=None,
     derandomize=True,
     database=None,
-    # The example below, and random ones; to look for smaller ones that fail, too, would take minutes.
+    # The example below and random ones, without shrinking, which would take minutes.
     phases=[Phase.explicit, *([Phase.generate] if FULL else [])],
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
@@ -67,7 +67,7 @@ def test_referenced_files_are_never_changed(
     table = create_table(
         f"random_{next(_names)}", "(n int) USING iceberg TBLPROPERTIES ('write.delete.mode'='merge-on-read')"
     )
-    table.allow(
+    table.set_policies(
         history={"versions": 2},
         orphan_files={"older_than_days": 1},
         staged_files={"older_than_days": 1},
@@ -79,36 +79,36 @@ def test_referenced_files_are_never_changed(
     refs = history.refs()
     rows = {ref: history.rows(ref) for ref in refs}
     watch = FileComparison(history)
-    history.begin()  # so old when jobs begin that it becomes a candidate: it is committed before its time is up
+    history.begin()  # old enough to become a candidate, and committed before its waiting time ends
 
-    # Files from now on are younger than the floor, those before are older; stores tell ages in whole seconds.
+    # Files written from now on are younger than the minimum age; stores report ages in whole seconds.
     floor = math.ceil(time.time())
     while time.time() < floor:
         pass
     table.now = datetime.fromtimestamp(floor, UTC) + DAY
-    history.begin()  # runs on through all jobs of the first day
+    history.begin()  # stays open during all jobs of the first day
     watch.look()
     for job, other in zip(jobs, meanwhile, strict=False):
-        with history.meanwhile(other):
+        with history.changing(other):
             _run(table, job, other)
         watch.compare(job)
-    while history.held:
+    while history.uncommitted_writes:
         history.end()
 
     table.now += 4 * DAY
     for job, other in zip(jobs, meanwhile[len(jobs) :], strict=True):
-        with history.meanwhile(other):
+        with history.changing(other):
             _run(table, job, other)
         watch.compare(job)
 
     assert refs <= history.refs()
     rows["main"] = sorted([*rows["main"], *history.added])
     assert {ref: history.rows(ref) for ref in refs} == rows
-    assert history.lost() == [], "and what nothing refers to is gone in the end"
+    assert history.lost_files() == [], "unreferenced files are gone"
 
 
 def _run(table: Maintained, job: Job, other: str) -> None:
-    """Who writes the table anew has to give way to a faster writer, and may say so; others have no reason to fail."""
+    """Run a job; only jobs that rewrite the table may fail, when another writer commits first."""
     contested = job in {"compaction", "rewrite-manifests"} and other.startswith("append")
     with suppress(JobFailedError) if contested else nullcontext():
         table.job(job)

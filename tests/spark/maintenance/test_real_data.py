@@ -1,4 +1,4 @@
-"""The whole way of real data: written, read, maintained by its policies, measured, swept; no row or sum differs."""
+"""Real data is written, read, maintained, measured and swept; rows and sums stay equal to the source."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ from .conftest import DAY, Maintained, s3
 
 FULL = bool(os.environ.get("LAKEWRIGHT_FULL"))
 PARTS = 6 if FULL else 2
-"""So many commits make a table."""
+"""Number of commits that create a table."""
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(1800 if FULL else 240)]
 
 
 @dataclass(frozen=True)
 class DataSet:
-    """`ts` says when a row was; `amounts` are the columns that are added up; rows before `cut` are past retention."""
+    """A data frame with the time column `ts`, the columns to sum, and the start of its retention."""
 
     frame: DataFrame
     amounts: tuple[str, ...]
@@ -60,14 +60,14 @@ class DataSet:
 
 
 def flights(spark: SparkSession, folder: Path) -> DataSet:
-    """336,776 flights of 2013, each with its airline, plane and weather."""
+    """Return 336,776 flights of 2013, each with its airline, plane and weather."""
     files = nycflights.unpack(nycflights.installed_files(), folder)
     frame = joined(spark, files).withColumnRenamed("time_hour", "ts").cache()
     return DataSet(frame, ("distance", "arr_delay", "air_time"), datetime(2013, 7, 1, tzinfo=UTC))
 
 
 def readings(spark: SparkSession, folder: Path) -> DataSet:
-    """6,000,000 readings of 2025: the same ones every time, since seeds and partitions are."""
+    """Return 6,000,000 readings of 2025; fixed seeds and partitions make them reproducible."""
     del folder
     frame = spark.range(0, 6_000_000, 1, 8).select(
         "id",
@@ -111,8 +111,8 @@ def test_rows_and_sums_match_the_source_at_every_step(
 
     registry.finish(workflow, 2, ExecutionStatus.COMPLETED, now=datetime.now(UTC) - 2 * DAY)
     assert [record.execution for record in cleaner.sweep(datetime.now(UTC) - DAY).executions] == [2]
-    assert [(one.execution, one.tables) for one in registry.all()] == [(1, ())], "replaced, not a day ago"
-    assert not [one for one in cleaner.orphans().tables if one.execution.workflow == workflow]
+    assert [(record.execution, record.tables) for record in registry.all()] == [(1, ())], "replaced, not a day ago"
+    assert not [uri for uri in cleaner.orphans().tables if uri.execution.workflow == workflow]
     registry.close()
     print(f"{source.__name__}: {expected['rows']:,} rows, {time.monotonic() - began:.0f} s, {_memory(spark)}")
 
@@ -129,7 +129,7 @@ def _execution(
 
 
 def _read_back(reader: ResultReader, uri: ResultUri, expected: dict[str, Any]) -> None:
-    """Without a JVM: all of it, a page in the middle, and what comes after a cursor."""
+    """Read all rows, a page and the rows after a cursor, without a JVM."""
     assert reader.count(uri) == expected["rows"]
     names = [name for name in expected if name != "rows"]
     added = reader.whole(uri).select(names).group_by([]).aggregate([(name, "sum") for name in names])
@@ -150,20 +150,20 @@ def _maintained(table: Maintained, config: CatalogConfig, data: DataSet, expecte
     for name in ("orphan-files", "staged-files"):
         policies.set(table.table, name, '{"older_than_days": 1}')
     policies.set(table.table, "compaction", '{"strategy": "sort", "columns": ["ts"], "min_input_files": 2}')
-    lost = table.lose("lost.parquet")
+    lost = table.create_lost_file("lost.parquet")
     before = _usage(table, config)
     assert (before.size.bytes_live, before.size.bytes_reclaimable) == (_stored(table) - len(b"lost"), 0)
 
-    def maintain(dry_run: bool = False) -> Outcome:
-        wanted = Filters(re.compile("maintained"), re.compile(table.table.name))
-        outcome = Maintenance(config, wanted, dry_run=dry_run, session=table.spark, clock=lambda: table.now).run()
+    def maintain(*, dry_run: bool = False) -> Outcome:
+        filters = Filters(re.compile("maintained"), re.compile(table.table.name))
+        outcome = Maintenance(config, filters, dry_run=dry_run, session=table.spark, clock=lambda: table.now).run()
         assert outcome.error() is None
         return outcome
 
     def effect(outcome: Outcome, job: str, number: str) -> int:
         return next(run.metrics[number] for run in outcome.runs.values() if run.job == job)
 
-    if FULL:  # a pass is half of the time
+    if FULL:  # takes half of the time
         assert effect(maintain(dry_run=True), "retention", "rows") == expected["rows"] - kept["rows"]
         assert data.sums(table.spark.table(table.sql)) == expected
     first = maintain()
@@ -190,14 +190,14 @@ def _maintained(table: Maintained, config: CatalogConfig, data: DataSet, expecte
 
 def _usage(table: Maintained, config: CatalogConfig) -> TableUsage:
     (warehouse,) = usage(config, table.now).warehouses
-    return next(one for one in warehouse.tables if one.table == table.table)
+    return next(found for found in warehouse.tables if found.table == table.table)
 
 
 def _stored(table: Maintained) -> int:
-    """Bytes of data files under the table's location, as S3 lists them."""
-    bucket, prefix = table.place
+    """Return the bytes of data files under the table's location, as S3 lists them."""
+    bucket, prefix = table.bucket_and_prefix
     pages = s3(table.sandbox).get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=f"{prefix}data/")
-    return sum(one["Size"] for page in pages for one in page.get("Contents", []))
+    return sum(item["Size"] for page in pages for item in page.get("Contents", []))
 
 
 def _columns(frame: DataFrame) -> str:
@@ -205,7 +205,7 @@ def _columns(frame: DataFrame) -> str:
 
 
 def _memory(spark: SparkSession) -> str:
-    """The most that each process ever held."""
+    """Return the peak memory of each process."""
     jvm = spark._jvm.java.lang.ProcessHandle.current().toString()  # pyright: ignore
     peak = re.search(r"VmHWM:\s+(\d+)", Path(f"/proc/{jvm}/status").read_text())
     python = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024

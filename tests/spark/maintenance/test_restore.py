@@ -1,4 +1,4 @@
-"""Rows that retention deleted come back from their backup; rows that were deleted before it do not."""
+"""A restore brings back rows that retention deleted, but no rows that were deleted before."""
 
 from __future__ import annotations
 
@@ -59,17 +59,17 @@ def test_restore_brings_back_no_deleted_row(create_table: CreateTable, version: 
     else:
         table.do("DELETE FROM THIS WHERE n = 2")
     table.spark.catalog.refreshTable(table.sql)
-    # Came after the deletion of its key, and is there.
+    # Row 2 was inserted after the deletion of its key and is live.
     table.do("INSERT INTO THIS VALUES ('2020-01-01', 2), ('2099-01-01', 9)")
     table.do("INSERT INTO THIS VALUES ('2020-01-01', 5)")
     table.do("DELETE FROM THIS WHERE n = 5")
     rows = sorted(table.column("SELECT n FROM THIS"))
     assert rows == [0, 1, 2, 3, 9]
-    table.allow(retention={"keep": 1, "column": "day", "pattern": "", "backup": True})
+    table.set_policies(retention={"keep": 1, "column": "day", "pattern": "", "backup": True})
     done = table.job("retention")
     named = set(json.loads(body(table, done.manifest))["files"])
     assert table.column("SELECT n FROM THIS") == [9]
-    table.allow()  # the policy is gone, the backup stays
+    table.set_policies()  # the backup stays after the policy is unset
     table.now += 30 * DAY
     expired = table.job("snapshot-expiration")
     assert (expired.snapshots > 0, expired.files_left) == (True, True)
@@ -87,7 +87,7 @@ def test_restore_brings_back_no_deleted_row(create_table: CreateTable, version: 
 
 
 class SharedSession:
-    """The session of the tests, which a restore does not stop."""
+    """The session of the tests; `stop` does nothing."""
 
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
@@ -96,13 +96,13 @@ class SharedSession:
         return getattr(self._spark, name)
 
     def stop(self) -> None:
-        """Leave it to the tests."""
+        """Keep the session for other tests."""
 
 
 def test_restore_is_recorded_and_can_be_stopped(create_table: CreateTable, tenant: CatalogConfig) -> None:
     table = create_table("restored_on_record", "(day string, n int) USING iceberg PARTITIONED BY (day)")
     table.do("INSERT INTO THIS VALUES ('2020-01-01', 1), ('2099-01-01', 9)")
-    table.allow(retention={"keep": 1, "column": "day", "pattern": "", "backup": True})
+    table.set_policies(retention={"keep": 1, "column": "day", "pattern": "", "backup": True})
     name = table.job("retention").manifest.rpartition("/")[2]
     spark: Any = SharedSession(table.spark)
 
@@ -115,9 +115,9 @@ def test_restore_is_recorded_and_can_be_stopped(create_table: CreateTable, tenan
             (run.state, run.reason, run.metrics) for run in runs if run.job == "restore" and run.table == table.table
         ]
 
-    told = Control()
+    control = Control()
     with pytest.raises(StoppedError, match="told to end"):
-        restored(lambda: told.ended.set() or spark, told)
+        restored(lambda: control.ended.set() or spark, control)
     ((state, reason, _),) = recorded()
     assert (state, "told to end" in reason) == (RunState.CANCELLED, True)
     assert table.column("SELECT n FROM THIS") == [9]
@@ -131,7 +131,7 @@ def test_restore_is_recorded_and_can_be_stopped(create_table: CreateTable, tenan
 
 def test_backup_without_delete_files_is_refused(create_table: CreateTable) -> None:
     table = create_table("restored_before", "(day string, n int) USING iceberg PARTITIONED BY (day)")
-    bucket, prefix = table.place
+    bucket, prefix = table.bucket_and_prefix
     old = {"file_count": 1, "files": [f"s3://{bucket}/{prefix}data/a.parquet"]}
     s3(table.sandbox).put_object(
         Bucket=bucket, Key=f"{prefix}.backup/data_manifest_1.json", Body=json.dumps(old).encode()

@@ -1,4 +1,4 @@
-"""`lakewright-spark maintain` and `runs`: what is refused before anything starts, and what is shown."""
+"""Options and output of `lakewright-spark maintain` and `runs`."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def invoke(config: Path, *words: str) -> Result:
 
 
 @pytest.mark.parametrize(
-    ("words", "code", "told"),
+    ("words", "code", "message"),
     [
         (["--table", "(orders"], 2, "regular expression"),
         (["--namespace", "*"], 2, "regular expression"),
@@ -45,13 +45,13 @@ def invoke(config: Path, *words: str) -> Result:
         (["--conf", "spark"], 2, "KEY=VALUE"),
     ],
 )
-def test_invalid_options(config: Path, words: list[str], code: int, told: str) -> None:
+def test_invalid_options(config: Path, words: list[str], code: int, message: str) -> None:
     done = invoke(config, "maintain", *words)
     if isinstance(done.exception, LakewrightSparkError):
-        assert (done.exception.exit_code, told in str(done.exception)) == (code, True)
+        assert (done.exception.exit_code, message in str(done.exception)) == (code, True)
     else:
         assert done.exit_code == code
-        assert told in " ".join(done.output.replace("│", " ").split())
+        assert message in " ".join(done.output.replace("│", " ").split())
 
 
 def test_nothing_due_starts_no_jvm(config: Path) -> None:
@@ -64,7 +64,7 @@ def test_nothing_due_starts_no_jvm(config: Path) -> None:
 def test_plan_gives_reasons_without_a_jvm(
     config: Path, catalog_config: CatalogConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("JAVA_HOME", str(tmp_path))  # there is no Java there
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))  # a folder without Java
     catalog = open_catalog(catalog_config, "results")
     namespace = f"planned_{uuid.uuid4().hex[:6]}"
     catalog.create_namespace(namespace)
@@ -84,9 +84,9 @@ def test_plan_gives_reasons_without_a_jvm(
     assert "  not due  rewrite-manifests: 1 data and delete files are in fewer than 10 manifests" in lines
     assert lines[-1].startswith("2 tables, ")
     found = json.loads(invoke(config, "maintain", "--plan", "--namespace", namespace, "--json").stdout)
-    (switched,) = [one for one in found["tables"] if one["table"].endswith(".switched")]
+    (switched,) = [table for table in found["tables"] if table["table"].endswith(".switched")]
     assert {"job": "statistics", "verdict": "held", "reason": "statistics is switched off"} in switched["jobs"]
-    assert [one["job"] for one in switched["jobs"]] == list(JOBS)
+    assert [job["job"] for job in switched["jobs"]] == list(JOBS)
     assert {name: catalog.load_table(name).metadata_location for name in catalog.list_tables(namespace)} == before
 
 
@@ -112,15 +112,15 @@ def test_runs_list_and_show(config: Path, catalog_config: CatalogConfig) -> None
     )
     other = dataclasses.replace(queued, id=uuid.uuid4().hex, job="statistics")
     for number, rows in enumerate([[queued, other], [began], [ended]]):
-        job_runs.append(catalog, rows, now - timedelta(seconds=number))  # by a clock that is set back
+        job_runs.append(catalog, rows, now - timedelta(seconds=number))  # with a clock that goes back
     name = str(table).partition(".")[2]
     found = json.loads(invoke(config, "runs", "list", "--table", name, "--json").stdout)
     assert {(run["job"], run["state"]) for run in found} == {("compaction", "FAILED"), ("statistics", "QUEUED")}
     listed = invoke(config, "runs", "list", "--table", name, "--state", "failed", "--job", "compaction").stdout
     assert ended.id[:8] in listed
     assert other.id[:8] not in listed
-    shown = json.loads(invoke(config, "runs", "show", ended.id[:12], "--json").stdout)
-    assert (shown["table"], shown["seconds"], shown["metrics"]) == (str(table), 2, {"rewritten": 3})
+    run = json.loads(invoke(config, "runs", "show", ended.id[:12], "--json").stdout)
+    assert (run["table"], run["seconds"], run["metrics"]) == (str(table), 2, {"rewritten": 3})
     assert "no space" in invoke(config, "runs", "show", ended.id).stdout
     assert invoke(config, "runs", "list", "--state", "lost").exit_code == 2
     missing = invoke(config, "runs", "show", "0" * 32)

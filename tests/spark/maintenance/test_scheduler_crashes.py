@@ -1,4 +1,4 @@
-"""A runner that is killed, told to end, or whose storage fails: the next one finishes, nothing is lost or stuck."""
+"""Runners that are killed or stopped, or whose storage fails: the next one finishes, and nothing is lost or stuck."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ KILLS = 6 if FULL else 1
 TABLES, FILES = (6, 6) if FULL else (3, 5)
 LEASE = timedelta(seconds=5)
 SHARE = 0.05
-"""Of requests that a storm strikes: PyIceberg asks once, so that with more of them no run gets beyond its lease."""
+"""Share of failed requests. PyIceberg does not retry, so with a higher share no run gets past its lease."""
 
 
 @pytest.fixture
@@ -54,7 +54,7 @@ def scheduled(tenant: CatalogConfig, spark: SparkSession) -> Iterator[ScheduledN
 
 
 class Runner:
-    """`lakewright-spark maintain` in a process group of its own."""
+    """`lakewright-spark maintain` in its own process group."""
 
     def __init__(self, scheduled: ScheduledNamespace, folder: Path, *words: str) -> None:
         config = folder / "catalog.json"
@@ -77,7 +77,7 @@ class Runner:
                 self.news.notify_all()
 
     def done(self, runs: int) -> None:
-        """Return when so many runs have succeeded; a table is reported with all of its runs."""
+        """Wait until this number of runs succeeded; a table is reported with all of its runs."""
 
         def enough() -> bool:
             return sum(line.count(" succeeded ") for line in self.lines) >= runs
@@ -86,15 +86,15 @@ class Runner:
             assert self.news.wait_for(enough, timeout=120), "".join(self.lines)
 
     def wait(self) -> tuple[int, str]:
-        """How it ended, and what it said."""
+        """Return the exit code and the output."""
         code = self.process.wait(120)
         self.reader.join()
         return code, re.sub(r"\s+", " ", "".join(self.lines))
 
     def spark(self) -> int:
-        """The process of its JVM."""
+        """Return the process id of its JVM."""
         for status in Path("/proc").glob("[0-9]*/stat"):
-            with suppress(FileNotFoundError, ProcessLookupError):  # others come and go
+            with suppress(FileNotFoundError, ProcessLookupError):  # other processes end meanwhile
                 number, name, _, _, group, *_ = status.read_text().split()
                 if (name, group) == ("(java)", str(self.process.pid)):
                     return int(number)
@@ -106,7 +106,7 @@ class Runner:
 
 
 def await_lease(scheduled: ScheduledNamespace) -> None:
-    """Returns as soon as the lease has expired."""
+    """Wait until the lease expires."""
     catalog = open_catalog(scheduled.config, scheduled.warehouse)
     give_up = time.monotonic() + 60
     while (row := read(catalog)) and row.held_against("next", datetime.now(UTC)):
@@ -114,7 +114,7 @@ def await_lease(scheduled: ScheduledNamespace) -> None:
 
 
 def next_run(scheduled: ScheduledNamespace, **more: Any) -> Outcome:
-    """Of whoever comes next, as soon as the lease has expired."""
+    """Run maintenance once the lease of the previous runner has expired."""
     await_lease(scheduled)
     return scheduled.maintenance(**more).run()
 
@@ -139,14 +139,14 @@ def test_after_a_kill_the_next_run_finishes(scheduled: ScheduledNamespace, tmp_p
             scheduled.spark.sql(f"INSERT INTO {table} VALUES (-1)")
     outcome = next_run(scheduled)
     assert outcome.error() is None
-    left = [run for run in scheduled.recorded() if not run.state.ended]
-    assert left == [], "what the dead one left is closed"
-    lost = [run for run in scheduled.recorded() if "died" in run.reason]
-    assert lost, "and said to be lost"
+    left = [run for run in scheduled.recorded_runs() if not run.state.ended]
+    assert left == [], "runs of the dead runner are closed"
+    lost = [run for run in scheduled.recorded_runs() if "died" in run.reason]
+    assert lost, "and reported as lost"
     assert {run.state for run in lost} <= {RunState.FAILED, RunState.CANCELLED}
     for table in tables:
         assert rows(scheduled, table) == [*[-1] * KILLS, *range(FILES)]
-        # By the last one, or by one that died before it said so.
+        # By the last runner, or by one that died before it reported it.
         (files,) = scheduled.spark.sql(f"SELECT count(*) FROM {table}.files").collect()[0]
         assert files < CompactionPolicy().min_input_files, "compacted"
 
@@ -166,7 +166,7 @@ def test_sigterm_finishes_running_jobs_and_releases_the_lease(
     row = read(open_catalog(scheduled.config, "results"))
     assert row is not None
     assert row.holder is None
-    assert {run.state for run in scheduled.recorded()} <= {RunState.SUCCEEDED, RunState.CANCELLED}
+    assert {run.state for run in scheduled.recorded_runs()} <= {RunState.SUCCEEDED, RunState.CANCELLED}
     assert next_run(scheduled).error() is None
     for table in tables:
         assert rows(scheduled, table) == list(range(FILES))
@@ -183,7 +183,7 @@ def test_death_of_spark_leaves_no_run_open(scheduled: ScheduledNamespace, tmp_pa
     row = read(open_catalog(scheduled.config, "results"))
     assert row is not None
     assert row.holder is None
-    found = scheduled.recorded()
+    found = scheduled.recorded_runs()
     assert [run for run in found if not run.state.ended] == []
     assert [run for run in found if run.state in {RunState.FAILED, RunState.CANCELLED}]
     assert scheduled.maintenance().run().error() is None
@@ -193,22 +193,22 @@ def test_death_of_spark_leaves_no_run_open(scheduled: ScheduledNamespace, tmp_pa
 
 @pytest.mark.timeout(1200 if FULL else 240)
 @pytest.mark.parametrize("seed", range(6 if FULL else 1))
-def test_once_a_storm_is_over_the_next_run_finishes(
+def test_next_run_finishes_after_random_faults(
     create_table: Callable[..., Maintained], faulty: FaultyWarehouse, seed: int
 ) -> None:
-    """The store and the catalog fail for everybody: leases, records, plans and jobs."""
-    names = [f"stormy_{seed}_{number}" for number in range(3 if FULL else 1)]
+    """Store and catalog fail for leases, records, plans and jobs."""
+    names = [f"faults_{seed}_{number}" for number in range(3 if FULL else 1)]
     watches = [_create_aged_table(create_table, faulty, name) for name in names]
-    before = [{ref: one.history.rows(ref) for ref in one.history.refs()} for one in watches]
-    scheduled = ScheduledNamespace(faulty.config, watches[0].history.table.spark, "maintained", "struck")
-    only, chance, hits, said = re.compile(rf"stormy_{seed}_.*"), random.Random(seed), list[str](), list[str]()
+    before = [{ref: watch.history.rows(ref) for ref in watch.history.refs()} for watch in watches]
+    scheduled = ScheduledNamespace(faulty.config, watches[0].history.table.spark, "maintained", "faulty")
+    only, chance, hits, said = re.compile(rf"faults_{seed}_.*"), random.Random(seed), list[str](), list[str]()
     now = datetime.now(UTC) + 30 * DAY
     for _ in range(5 if FULL else 1):
         store, catalog = random_faults(chance, SHARE, hits), random_faults(chance, SHARE, hits)
         with faulty.store.injecting(store), faulty.catalog.injecting(catalog):
-            struck_one = scheduled.maintenance(table=only, clock=lambda at=now: at, lease_life=LEASE, record_every=0.5)
+            maintenance = scheduled.maintenance(table=only, clock=lambda at=now: at, lease_life=LEASE, record_every=0.5)
             try:
-                outcome = struck_one.run()
+                outcome = maintenance.run()
             except LakewrightSparkError as error:
                 said.append(str(error))
             else:
@@ -216,21 +216,21 @@ def test_once_a_storm_is_over_the_next_run_finishes(
         for watch in watches:
             watch.compare("maintain")
         now += 2 * DAY
-    assert hits, "there was a storm"
-    assert all(said), "what failed says why"
-    for _ in range(3 if FULL else 1):  # what the first makes unreferenced, the second finds, and the third deletes
+    assert hits, "faults were injected"
+    assert all(said), "every failure has a reason"
+    for _ in range(3 if FULL else 1):  # the first run unreferences files, the second finds them, the third deletes them
         assert next_run(scheduled, table=only, clock=lambda at=now: at).error() is None
         now += 2 * DAY
-    assert [run for run in scheduled.recorded() if not run.state.ended] == []
+    assert [run for run in scheduled.recorded_runs() if not run.state.ended] == []
     for watch, held in zip(watches, before, strict=True):
         watch.compare("maintain")
         assert {ref: watch.history.rows(ref) for ref in held} == held
-        assert not FULL or watch.before.keys() == watch.referred, "what the storm left is gone in the end"
+        assert not FULL or watch.before.keys() == watch.referred, "files of failed runs are gone"
 
 
 def _create_aged_table(create_table: Callable[..., Maintained], faulty: FaultyWarehouse, name: str) -> FileComparison:
-    """A table with all that jobs deal in, and policies of its own."""
-    table = create_table(name, "(n int) USING iceberg", "struck")
+    """Create a table with work for every job, and its own policies."""
+    table = create_table(name, "(n int) USING iceberg", "faulty")
     policies = {
         "history": '{"versions": 2}',
         "orphan-files": '{"older_than_days": 1}',
@@ -238,7 +238,7 @@ def _create_aged_table(create_table: Callable[..., Maintained], faulty: FaultyWa
         "compaction": '{"min_input_files": 2}',
     }
     for policy, text in policies.items():
-        PolicyTables(faulty.config, "struck").set(table.table, policy, text)
+        PolicyTables(faulty.config, "faulty").set(table.table, policy, text)
     history = TableHistory(table, faulty.config)
     for number, step in enumerate(["append", "append", "overwrite", "tag", "branch", "append", "append", "fail"]):
         history.take(step, number)

@@ -1,4 +1,4 @@
-"""Where a run writes: Design 1 and Design 2, the submitter's own warehouse, and grants."""
+"""The warehouse that a run writes to: Design 1 and Design 2, the submitter's own warehouse, and grants."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ TEAM = CatalogWarehouse(name="team", id="3")
 
 
 def unit(*warehouses: CatalogWarehouse) -> CatalogConfig:
-    """A computing unit that sees these."""
+    """Return the configuration of a computing unit with these warehouses."""
     return CatalogConfig(tenant="acme", uri="https://c.example", project_id="acme", warehouses=list(warehouses))
 
 
 @pytest.mark.parametrize(
     ("warehouses", "submitter", "asked", "expected"),
     [
-        # Design 1: the unit was bound to a warehouse when it was made.
+        # Design 1: the unit is bound to a warehouse at its creation.
         ([TEAM], None, None, "team"),
         ([TEAM], "ann", "team", "team"),
         ([ANN], "ann", None, "anns"),
-        # Design 2: each execution chooses, or its submitter's own is taken.
+        # Design 2: each execution chooses; the default is the submitter's own warehouse.
         ([ANN, BEN, TEAM], "ann", None, "anns"),
         ([ANN, BEN, TEAM], "ben", None, "bens"),
         ([ANN, BEN, TEAM], "ann", "team", "team"),
@@ -43,9 +43,9 @@ def test_warehouse_that_a_run_writes_to(
 @pytest.mark.parametrize(
     ("warehouses", "submitter", "asked", "reason"),
     [
-        ([TEAM], None, "sales", "has no warehouse 'sales'.*it has: team"),  # out of the unit's list
+        ([TEAM], None, "sales", "has no warehouse 'sales'.*it has: team"),  # not in the unit's list
         ([ANN, BEN], "ann", "bens", "warehouse bens is 'ben''s, and the run is submitted by 'ann'"),
-        ([ANN], "ben", None, "who has no grant to write there"),  # a shared unit that is bound to its owner's
+        ([ANN], "ben", None, "who has no grant to write there"),  # a shared unit that is bound to its owner's warehouse
         ([ANN], None, None, "submitted by nobody in particular"),
     ],
 )
@@ -64,7 +64,7 @@ def test_several_warehouses_without_a_choice() -> None:
 
 
 def test_run_reads_shared_results_of_other_warehouses() -> None:
-    """By the table's own word or a pattern's; the owner, and whom a grant lets write there, need no leave."""
+    """The table's own policy or a pattern decides; the owner and users with write grants may always read."""
     pattern = PolicyPattern.model_validate({"match": "bens.*.*", "sharing": False})
     config = unit(ANN, BEN, TEAM).model_copy(update={"policies": (pattern,)})
     secret = TableIdentifier("bens", ("n",), "secret")

@@ -1,4 +1,4 @@
-"""CatalogCache: one catalog a warehouse, made once, bounded, closed when it goes, and never past its credentials."""
+"""CatalogCache: one catalog per warehouse, opened once, bounded, closed on removal, never past its credentials."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ CONFIG = CatalogConfig(
 
 @dataclass
 class Opened:
-    """What the cache gets for a catalog: it counts how often it was closed."""
+    """A catalog that counts how often it was closed."""
 
     name: str
     properties: dict[str, Any] = field(default_factory=dict)
@@ -36,10 +36,10 @@ class Opened:
 
 
 class Opener:
-    """Opens catalogs; `time` is what the cache's clocks show."""
+    """Opens catalogs; `time` is the time of the cache's clocks."""
 
     def __init__(self) -> None:
-        self.made: list[Opened] = []
+        self.catalogs: list[Opened] = []
         self.properties: dict[str, Any] = {}
         self.fails = 0
         self.time = 1000.0
@@ -48,8 +48,8 @@ class Opener:
         if self.fails:
             self.fails -= 1
             raise ConnectionError(name)
-        self.made.append(Opened(name, dict(self.properties)))
-        return self.made[-1]
+        self.catalogs.append(Opened(name, dict(self.properties)))
+        return self.catalogs[-1]
 
     def cache(self, **bounds: Any) -> CatalogCache:
         return CatalogCache(self, now=lambda: self.time, wall=lambda: self.time, **bounds)
@@ -99,7 +99,7 @@ def test_least_recently_used_catalog_is_closed(opener: Opener) -> None:
     cache.get(CONFIG, "w0")
     cache.get(CONFIG, "w64")
     assert len(cache) == 64
-    assert [opened.name for opened in opener.made if opened.closed] == ["w1"]
+    assert [opened.name for opened in opener.catalogs if opened.closed] == ["w1"]
 
 
 def test_unused_catalog_is_closed_after_an_hour(opener: Opener) -> None:
@@ -110,9 +110,9 @@ def test_unused_catalog_is_closed_after_an_hour(opener: Opener) -> None:
     cache.get(CONFIG, "w1")
     opener.time += 2
     cache.get(CONFIG, "w3")
-    assert [opened.name for opened in opener.made if opened.closed] == ["w2"]
+    assert [opened.name for opened in opener.catalogs if opened.closed] == ["w2"]
     opener.time += 3601
-    assert cache.get(CONFIG, "w1") is opener.made[-1]  # not the one that it was
+    assert cache.get(CONFIG, "w1") is opener.catalogs[-1]  # a new catalog
 
 
 def test_expired_credentials_are_not_cached(opener: Opener) -> None:
@@ -123,7 +123,7 @@ def test_expired_credentials_are_not_cached(opener: Opener) -> None:
     assert cache.get(CONFIG, "w1") is first
     opener.time += 50  # less than a minute is left
     assert cache.get(CONFIG, "w1") is not first
-    assert opener.made[0].closed == 1
+    assert opener.catalogs[0].closed == 1
 
 
 def test_changed_keys_open_a_new_catalog(opener: Opener, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -134,7 +134,7 @@ def test_changed_keys_open_a_new_catalog(opener: Opener, monkeypatch: pytest.Mon
     assert cache.get(CONFIG, "keys") is first
     monkeypatch.setenv("S3_PASSWORD", "new")
     assert cache.get(CONFIG, "keys") is not first
-    assert opener.made[0].closed == 1
+    assert opener.catalogs[0].closed == 1
 
 
 def test_failed_opening_is_not_cached(opener: Opener) -> None:
@@ -143,7 +143,7 @@ def test_failed_opening_is_not_cached(opener: Opener) -> None:
     with pytest.raises(ConnectionError):
         cache.get(CONFIG, "w1")
     assert len(cache) == 0
-    assert cache.get(CONFIG, "w1") is opener.made[0]
+    assert cache.get(CONFIG, "w1") is opener.catalogs[0]
 
 
 def test_close_closes_all_catalogs(opener: Opener) -> None:
@@ -151,5 +151,5 @@ def test_close_closes_all_catalogs(opener: Opener) -> None:
     for number in range(3):
         cache.get(CONFIG, f"w{number}")
     cache.close()
-    assert [opened.closed for opened in opener.made] == [1, 1, 1]
+    assert [opened.closed for opened in opener.catalogs] == [1, 1, 1]
     assert len(cache) == 0

@@ -1,4 +1,4 @@
-"""Kinds of catalogs: what Spark and PyIceberg are told of each, and what a configuration must say."""
+"""Kinds of catalogs: their Spark and PyIceberg properties, and their required fields."""
 
 from __future__ import annotations
 
@@ -56,14 +56,17 @@ def test_configuration_of_the_first_release() -> None:
     }
     config = CatalogConfig.from_json(json.dumps(first))
     assert config.kind == "lakekeeper"
-    # And what is written for Lakekeeper is what a job of the first release reads.
+    # A job of the first release can read what is written for Lakekeeper.
     assert json.loads(config.to_json()) == first
 
 
 def test_new_fields_are_written_only_if_used() -> None:
-    told = json.loads(TEXERA.to_json())
-    assert told["kind"] == "jdbc"
-    assert told["warehouses"][0]["s3_keys"] == {"access_key_id": "env:S3_USER", "secret_access_key": "env:S3_PASSWORD"}
+    document = json.loads(TEXERA.to_json())
+    assert document["kind"] == "jdbc"
+    assert document["warehouses"][0]["s3_keys"] == {
+        "access_key_id": "env:S3_USER",
+        "secret_access_key": "env:S3_PASSWORD",
+    }
     for config in (REST, TEXERA):
         assert CatalogConfig.from_json(config.to_json()) == config
 

@@ -20,7 +20,7 @@ LINES = ["one", "two", "last words"]
 
 
 class SlowStream:
-    """A result stream whose first commit waits until it is let go."""
+    """A result stream whose first commit blocks until it is released."""
 
     def __init__(self) -> None:
         self.rows: list[str] = []
@@ -58,7 +58,7 @@ def console(writer: SlowWriter) -> Console:
 
 @pytest.fixture
 def ended(tmp_path: Path, console: Console) -> Child:
-    """A script that printed its lines and ended, while the first of them is being committed."""
+    """Run a script that prints lines and ends while the first of them is being committed."""
     script = tmp_path / "script.py"
     script.write_text("".join(f"print({line!r})\n" for line in LINES))
     config = CatalogConfig(

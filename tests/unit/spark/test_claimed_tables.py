@@ -1,4 +1,4 @@
-"""Tables that jobs claim while a runner maintains their warehouse. Threads without Spark play the work."""
+"""Tables that jobs claim while a runner maintains their warehouse; threads stand in for Spark."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def control() -> Control:
 
 
 def states_after(control: Control) -> dict[str, RunState]:
-    """Let a supervisor do two jobs of the table; return how each ended."""
+    """Run two jobs of the table with a supervisor; return their end states."""
     states: dict[str, RunState] = {}
     jobs: tuple[Job, ...] = ("compaction", "statistics")
     runs = tuple(RunRecord(runner="us", table=TABLE, table_uuid=UUID, job=job, queued_at=NOW) for job in jobs)
@@ -82,7 +82,7 @@ def claim_during_the_first_job(monkeypatch: pytest.MonkeyPatch, control: Control
 
 @pytest.mark.timeout(60)
 def test_runs_continue_after_a_claim_is_withdrawn(monkeypatch: pytest.MonkeyPatch, control: Control) -> None:
-    """A job was refused since the first run took longer than the job waits."""
+    """A job is refused because the first run takes longer than the job waits."""
     claim_during_the_first_job(monkeypatch, control, lambda: control.claimed.note("lake", {}))
 
     assert states_after(control) == {"compaction": RunState.SUCCEEDED, "statistics": RunState.SUCCEEDED}

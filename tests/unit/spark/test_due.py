@@ -18,7 +18,7 @@ MiB = 2**20
 
 
 def facts(**more: Any) -> TableFacts:
-    """Written an hour ago, by ten files of a mebibyte each."""
+    """Return facts of a table that was written an hour ago, with ten files of 1 MiB."""
     at = NOW - HOUR
     known: dict[str, Any] = {
         "table": TableIdentifier("w", ("a",), "t"),
@@ -41,14 +41,14 @@ LONG_AGO = (Snapshot(1, None, NOW - 9 * 24 * HOUR), Snapshot(2, 1, NOW - HOUR))
 
 
 def commits(number: int) -> tuple[Snapshot, ...]:
-    """A snapshot of long ago, and so many an hour ago."""
+    """Return one old snapshot and this number of snapshots of an hour ago."""
     old = Snapshot(1, None, NOW - 9 * 24 * HOUR)
     return (old, *(Snapshot(n + 2, n + 1, NOW - HOUR) for n in range(number)))
 
 
 def due(found: TableFacts, policies: TablePolicies | None = None, history: History | None = None) -> set[Job]:
     decisions = decide(found, policies or TablePolicies(), history or History(), NOW)
-    return {one.job for one in decisions if one.verdict == "due"}
+    return {decision.job for decision in decisions if decision.verdict == "due"}
 
 
 def done(job: Job, ago: timedelta) -> History:
@@ -61,9 +61,9 @@ def test_new_table() -> None:
 
 
 def test_job_order_and_selection() -> None:
-    assert tuple(one.job for one in decide(facts(), TablePolicies(), History(), NOW)) == JOBS
+    assert tuple(decision.job for decision in decide(facts(), TablePolicies(), History(), NOW)) == JOBS
     asked = decide(facts(), TablePolicies(), History(), NOW, jobs=["compaction", "retention"])
-    assert [one.job for one in asked] == ["retention", "compaction"]
+    assert [decision.job for decision in asked] == ["retention", "compaction"]
 
 
 @pytest.mark.parametrize(
@@ -123,14 +123,16 @@ def test_job_order_and_selection() -> None:
     ],
 )
 def test_reasons_for_a_due_job(
-    job: Job, policies: dict[str, Any], found: dict[str, Any], history: History, expected: bool
+    job: Job, policies: dict[str, Any], found: dict[str, Any], history: History, *, expected: bool
 ) -> None:
     assert (job in due(facts(**found), TablePolicies.model_validate(policies), history)) == expected
 
 
 def test_due_job_that_is_not_allowed_is_held() -> None:
     policies = TablePolicies.model_validate({"maintenance": {"disabled_jobs": ["statistics"]}})
-    decisions = {one.job: one for one in decide(facts(), policies, History(), NOW, busy="execution 7 runs")}
+    decisions = {
+        decision.job: decision for decision in decide(facts(), policies, History(), NOW, busy="execution 7 runs")
+    }
     assert (decisions["statistics"].verdict, decisions["statistics"].reason) == ("held", "statistics is switched off")
     assert (decisions["compaction"].verdict, decisions["compaction"].reason) == ("held", "execution 7 runs")
     assert decisions["retention"].verdict == "not due", "what is not due needs no permission"

@@ -1,4 +1,4 @@
-"""Which snapshots an expiration takes."""
+"""Snapshots that an expiration removes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def days_ago(number: float) -> datetime:
 
 
 LINE = [Snapshot(n, n - 1 or None, days_ago(10 - n)) for n in range(1, 6)]
-"""1 to 5, committed nine to five days ago, each after the other."""
+"""Return snapshots 1 to 5, committed nine to five days ago in order."""
 MAIN = Ref("main", "BRANCH", 5)
 
 

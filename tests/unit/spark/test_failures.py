@@ -1,4 +1,4 @@
-"""What a job could not do makes its run a failed one."""
+"""A run fails if its job could not do all of its work."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ CONTENT = b"the jar"
 
 @pytest.fixture
 def jar(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A jar that is there, and known by its digest."""
+    """Return a jar with a known digest."""
     monkeypatch.setenv("LAKEWRIGHT_IVY", str(tmp_path))
     monkeypatch.setattr(jars, "SHA256", {PACKAGE: hashlib.sha256(CONTENT).hexdigest()})
     (path,) = jars.jar_paths([PACKAGE])

@@ -1,4 +1,4 @@
-"""What a start of `maintain` reads of earlier runs: bounded parts, few columns, and no day twice."""
+"""`maintain` reads earlier runs in bounded parts, few columns, and each day once."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def run(number: int, ago: timedelta, state: RunState = RunState.SUCCEEDED, runne
 
 @pytest.fixture
 def catalog(local_catalog: SqlCatalog) -> SqlCatalog:
-    """Twelve days of runs of twenty tables, a commit a day."""
+    """Return a catalog with twelve days of runs of twenty tables, one commit a day."""
     for day in range(DAYS, 0, -1):
         job_runs.append(local_catalog, [run(number, day * DAY) for number in range(TABLES)], NOW - day * DAY)
     return local_catalog
@@ -49,7 +49,7 @@ def catalog(local_catalog: SqlCatalog) -> SqlCatalog:
 
 @dataclasses.dataclass
 class Read:
-    """What Arrow has returned, scan by scan."""
+    """Tables that Arrow returned, by scan."""
 
     rows: list[int]
     columns: set[str]
@@ -71,7 +71,7 @@ def read(monkeypatch: pytest.MonkeyPatch) -> Read:
 
 
 def test_history_is_read_in_bounded_parts(catalog: SqlCatalog, read: Read, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Sixty days at once took 4 GB at 10,000 tables."""
+    """Regression: sixty days at once took 4 GB with 10,000 tables."""
     monkeypatch.setattr(job_runs, "parts", lambda *words: ops_tables.parts(*words, rows_at_once=100))
     known = histories(catalog, NOW)
     assert {uuid: one.succeeded["statistics"] for uuid, one in known.items()} == {
@@ -83,13 +83,13 @@ def test_history_is_read_in_bounded_parts(catalog: SqlCatalog, read: Read, monke
 
 
 def test_recovery_reads_only_ids_of_open_runs(catalog: SqlCatalog, read: Read) -> None:
-    """Before, each start made a dictionary of every run of sixty days."""
+    """Regression: each start built a dictionary of every run of sixty days."""
     job_runs.append(catalog, [run(1, DAY, RunState.RUNNING), run(2, DAY, RunState.QUEUED)], NOW - DAY)
     mine = run(3, timedelta(), RunState.QUEUED, "mine")
     job_runs.append(catalog, [mine], NOW)
     read.rows.clear()
     closed = close_runs_of_the_dead(catalog, "local", "mine", NOW)
-    assert {(one.table.name, one.state) for one in closed} == {("t1", RunState.FAILED), ("t2", RunState.CANCELLED)}
+    assert {(run.table.name, run.state) for run in closed} == {("t1", RunState.FAILED), ("t2", RunState.CANCELLED)}
     assert sum(read.rows) < 3 * TABLES
 
 
@@ -106,7 +106,7 @@ def test_recovery_reads_no_day_twice(catalog: SqlCatalog, read: Read) -> None:
 
 
 def test_recovery_reads_days_of_live_runs_again(catalog: SqlCatalog, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Before, a run of three days ago stayed open for ever if its runner lived through one recovery."""
+    """Regression: a run stayed open forever if its runner survived one recovery."""
     job_runs.append(catalog, [run(1, 3 * DAY, RunState.RUNNING, "long")], NOW - 3 * DAY)
     with monkeypatch.context() as patched:
         patched.setattr(recovery, "holders", lambda *_: frozenset({"long"}))
@@ -125,14 +125,14 @@ def test_ended_run_is_not_closed_again(catalog: SqlCatalog) -> None:
 
 
 def planned(uuid: str, days: int = 3, verdict: Literal["due", "held"] = "held") -> TablePlan:
-    """A table that keeps its staged files for so many days."""
+    """Return the plan of a table that keeps staged files for this number of days."""
     found = TableFacts(table=TableIdentifier("local", ("sales",), uuid), uuid=uuid, properties={}, touched_at=NOW)
     policies = TablePolicies(staged_files=StagedFilesPolicy(older_than_days=days))
     return TablePlan(found, policies, (Decision("staged-files", verdict, ""),))
 
 
 def add_candidates(catalog: SqlCatalog, *found: tuple[str, int]) -> None:
-    """Candidates of tables, each so many days old."""
+    """Add candidates of tables with these ages in days."""
     rows = [
         {"table_name": "t", "table_uuid": uuid, "file_path": f"{uuid}-{days}", "first_seen": NOW - days * DAY}
         for uuid, days in found
@@ -148,7 +148,7 @@ def forget(catalog: SqlCatalog, plan: WarehousePlan, *, is_complete: bool = True
 
 
 def test_old_candidates_are_forgotten(local_catalog: SqlCatalog) -> None:
-    """Those of tables that are gone, which nobody deletes, and those of a table on which the job is held."""
+    """Candidates of dropped tables, which no run deletes, and of a table whose job is held."""
     add_candidates(local_catalog, ("gone", 91), ("gone", 100), ("there", 91), ("there", 3))
 
     assert forget(local_catalog, WarehousePlan("local", (planned("there"),), {})) == ["there-3"]
@@ -157,7 +157,7 @@ def test_old_candidates_are_forgotten(local_catalog: SqlCatalog) -> None:
 
 @pytest.mark.parametrize("days", [90, 120, 400])
 def test_candidates_are_kept_as_long_as_the_policy_needs(days: int, local_catalog: SqlCatalog) -> None:
-    """They were forgotten after 90 days, before the policy let any job delete them."""
+    """Regression: candidates were forgotten after 90 days, before the policy allowed their deletion."""
     add_candidates(local_catalog, ("u", days + 29), ("u", days + 31))
 
     assert forget(local_catalog, WarehousePlan("local", (planned("u", days),), {})) == [f"u-{days + 29}"]

@@ -1,4 +1,4 @@
-"""The reasons for which a job leaves a table alone."""
+"""Reasons for skipping a job on a table."""
 
 from __future__ import annotations
 

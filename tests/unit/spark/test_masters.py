@@ -1,4 +1,4 @@
-"""What a session is told of its master: one machine, a standalone cluster, Kubernetes."""
+"""Spark properties of a session by its master: one machine, a standalone cluster, Kubernetes."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ def test_kubernetes_executors_end_with_the_driver_pod(pod: Path) -> None:
         "spark.kubernetes.driver.pod.name": "notebook-0",
     }
     elsewhere = {**IMAGE, "spark.kubernetes.namespace": "jobs"}
-    told = cluster_properties("k8s://https://api.example", elsewhere, {"HOSTNAME": "notebook-0"}, pod)
-    assert "spark.kubernetes.driver.pod.name" not in told, "a pod cannot own others in another namespace"
+    properties = cluster_properties("k8s://https://api.example", elsewhere, {"HOSTNAME": "notebook-0"}, pod)
+    assert "spark.kubernetes.driver.pod.name" not in properties, "a pod cannot own others in another namespace"
 
 
 def test_kubernetes_context_outside_of_a_pod(tmp_path: Path) -> None:
@@ -55,12 +55,12 @@ def test_invalid_masters_are_refused_at_once(pod: Path) -> None:
 
 @pytest.mark.parametrize("master", ["spark://one:7077", "k8s://https://api.example"])
 def test_remote_executors_get_no_local_settings(master: str) -> None:
-    told, local = spark_properties(CONFIG, master=master), spark_properties(CONFIG)
-    only_local = {key for key in SMALL_JOB if key not in told}
+    properties, local = spark_properties(CONFIG, master=master), spark_properties(CONFIG)
+    only_local = {key for key in SMALL_JOB if key not in properties}
     assert only_local == set(SMALL_JOB)
-    assert told == {key: value for key, value in local.items() if key not in only_local}
-    assert told["spark.sql.catalog.executions.warehouse"] == "acme/executions"
-    assert {"spark.jars", "spark.jars.packages"} & told.keys()
+    assert properties == {key: value for key, value in local.items() if key not in only_local}
+    assert properties["spark.sql.catalog.executions.warehouse"] == "acme/executions"
+    assert {"spark.jars", "spark.jars.packages"} & properties.keys()
 
 
 def test_script_gets_no_small_job_settings() -> None:
@@ -97,6 +97,6 @@ def test_custom_authorities_on_a_cluster() -> None:
     bundle = CONFIG.model_copy(update={"ca_bundle": "/etc/authority.pem"})
     with pytest.raises(ConfigMissingError, match="set `truststore` to its path"):
         spark_properties(bundle, master="spark://one:7077")
-    told = spark_properties(bundle.model_copy(update={"truststore": "/etc/trust.p12"}), master="spark://one:7077")
+    properties = spark_properties(bundle.model_copy(update={"truststore": "/etc/trust.p12"}), master="spark://one:7077")
     for key in ("spark.driver.extraJavaOptions", "spark.executor.extraJavaOptions"):
-        assert "-Djavax.net.ssl.trustStore=/etc/trust.p12" in told[key]
+        assert "-Djavax.net.ssl.trustStore=/etc/trust.p12" in properties[key]

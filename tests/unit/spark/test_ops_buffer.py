@@ -1,4 +1,4 @@
-"""Rows that jobs keep in `ops`: one commit for many tables, a bounded number in memory, no success without its rows."""
+"""Rows of jobs in `ops`: one commit for many tables, a bounded buffer, and no success without rows."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ NOW = datetime(2026, 11, 22, 23, 59, tzinfo=UTC)
 
 
 def row(number: int, at: datetime = NOW) -> dict[str, Any]:
-    """One row, with the columns of every table of `ops`."""
+    """Return a row with the columns of every table of `ops`."""
     names = {name for kept in (TABLES, PARTITIONS, COMMITS, CANDIDATES) for name in column_names(kept.columns)}
     values = dict.fromkeys(names, number)
     texts = dict.fromkeys(("table_name", "table_uuid", "partition", "operation", "summary", "file_path"), f"t{number}")
@@ -46,7 +46,7 @@ def buffer(local_config: CatalogConfig, local_catalog: SqlCatalog) -> OpsBuffer:
 
 @pytest.fixture
 def broken(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing can be appended to a table of `ops` but `job_runs`."""
+    """Refuse appends to all tables of `ops` except `job_runs`."""
 
     def refuse(*_: object) -> None:
         raise ConnectionError("no route")
@@ -59,7 +59,7 @@ def commits(catalog: SqlCatalog, name: str) -> int:
 
 
 def test_rows_of_many_tables_are_one_commit(buffer: OpsBuffer, local_catalog: SqlCatalog) -> None:
-    """Before, statistics took three commits for each table: 30,000 a night for 10,000 of them."""
+    """Regression: statistics took three commits for each table, 30,000 a night for 10,000 tables."""
     for number in range(200):
         for kept in (TABLES, PARTITIONS, COMMITS, CANDIDATES):
             buffer.add("local", kept, [row(number)])
@@ -97,7 +97,7 @@ def test_bounded_number_of_rows_waits(buffer: OpsBuffer, local_catalog: SqlCatal
 
 
 def test_candidates_of_many_tables_are_forgotten_in_one_commit(buffer: OpsBuffer, local_catalog: SqlCatalog) -> None:
-    """Those that were found later stay, and so do those of other tables."""
+    """Later candidates and those of other tables are kept."""
     for number in range(20):
         buffer.add("local", CANDIDATES, [row(number), row(number, NOW + timedelta(days=1))])
     buffer.flush("local")
@@ -154,7 +154,7 @@ def test_run_succeeds_with_its_rows(recorder: Recorder, buffer: OpsBuffer, local
 
 @pytest.mark.usefixtures("broken")
 def test_run_whose_rows_are_lost_fails(recorder: Recorder, buffer: OpsBuffer, local_catalog: SqlCatalog) -> None:
-    """It is held back as long as its rows wait, as in a process that dies; at the end it is due again."""
+    """The run stays open while its rows wait, as in a process that dies; then it is due again."""
     buffer.add("local", TABLES, [row(1)])
     recorder(dataclasses.replace(RUN, state=RunState.RUNNING))
     recorder._flush()
@@ -170,7 +170,7 @@ def test_run_whose_rows_are_lost_fails(recorder: Recorder, buffer: OpsBuffer, lo
 def test_run_waits_for_rows_of_another_thread(
     recorder: Recorder, buffer: OpsBuffer, local_catalog: SqlCatalog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Before, the run succeeded while its rows were unwritten: the other thread had taken them out of the buffer."""
+    """Regression: the run succeeded before the other thread had written its rows."""
     writing, fail = threading.Event(), threading.Event()
 
     def blocked(*_: object) -> None:
@@ -185,7 +185,7 @@ def test_run_waits_for_rows_of_another_thread(
         added = threads.submit(buffer.add, "local", CANDIDATES, [row(2)])
         assert writing.wait(60)
         flushed = threads.submit(recorder._flush)
-        # A flush that does not wait has recorded the run by then; one that waits ends after the append.
+        # A flush that does not wait records the run before the append ends.
         try:
             assert not wait([flushed], timeout=1).done
         finally:
@@ -202,7 +202,7 @@ def test_run_waits_for_rows_of_another_thread(
 def test_failed_rows_fail_only_their_own_jobs(
     recorder: Recorder, buffer: OpsBuffer, local_catalog: SqlCatalog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Before, any failure made runs of both jobs failed."""
+    """Regression: any failure failed the runs of both jobs."""
     append = ops_buffer.append
 
     def refuse_statistics(catalog: Any, kept: OpsTable, rows: Any) -> None:
@@ -223,7 +223,7 @@ def test_failed_rows_fail_only_their_own_jobs(
 def test_kept_candidates_fail_no_run(
     recorder: Recorder, buffer: OpsBuffer, local_catalog: SqlCatalog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Candidates that could not be forgotten are no rows that were lost."""
+    """Candidates that could not be removed are not lost rows."""
 
     def refuse(*_: object) -> None:
         raise ConnectionError("no route")
@@ -238,7 +238,7 @@ def test_kept_candidates_fail_no_run(
 
 
 def test_table_with_columns_in_another_order(local_catalog: SqlCatalog, buffer: OpsBuffer) -> None:
-    """Tables of earlier releases have the same columns, maybe in another order."""
+    """Tables of earlier releases may have the same columns in another order."""
     fields = list(schema_of(TABLES).fields)
     schema = Schema(*reversed(fields))
     local_catalog.create_namespace("ops")

@@ -1,4 +1,4 @@
-"""The tables of `ops` are bounded by policies of their own, and are not listed beside the user's tables."""
+"""The tables of `ops` have their own policies and are not listed with the user's tables."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ USERS, OWN = TableIdentifier("local", ("sales",), "orders"), TableIdentifier("lo
 
 
 def ended(table: TableIdentifier, state: RunState, reason: str = "") -> list[RunRecord]:
-    """A run as it was queued, and as it ended."""
+    """Return the records of a run when queued and when ended."""
     queued = RunRecord(runner="r", table=table, table_uuid="u", job="statistics", queued_at=NOW)
     times = {"started_at": NOW, "finished_at": NOW + timedelta(seconds=1)}
     return [queued, dataclasses.replace(queued, state=state, reason=reason, **times)]
 
 
 def lines_of(*runs: list[RunRecord]) -> list[str]:
-    """What is shown of runs that were all queued before the first one ended."""
+    """Return the lines for runs that were all queued before the first one ended."""
     text = io.StringIO()
     with progress.shown(Console(file=text, force_terminal=False, width=40)) as observer:
         for moment in zip(*runs, strict=True):
@@ -74,13 +74,13 @@ def test_failed_runs_of_own_tables_are_listed() -> None:
 
 def test_one_line_per_table() -> None:
     first, second = ended(USERS, RunState.SUCCEEDED), ended(USERS, RunState.FAILED, "the storage\n  is down\n")
-    shown = "local.sales.orders: statistics succeeded in 1.0 s, statistics failed in 1.0 s (the storage is down)"
-    assert lines_of(first, second, ended(OWN, RunState.SUCCEEDED)) == [shown]
+    line = "local.sales.orders: statistics succeeded in 1.0 s, statistics failed in 1.0 s (the storage is down)"
+    assert lines_of(first, second, ended(OWN, RunState.SUCCEEDED)) == [line]
 
 
 def test_own_table_has_a_line_if_a_run_failed() -> None:
-    shown = "local.ops.job_runs: statistics failed in 1.0 s (no space)"
-    assert lines_of(ended(OWN, RunState.FAILED, "no space")) == [shown]
+    line = "local.ops.job_runs: statistics failed in 1.0 s (no space)"
+    assert lines_of(ended(OWN, RunState.FAILED, "no space")) == [line]
 
 
 def test_tenant_patterns_do_not_apply_to_own_tables(local_config: CatalogConfig) -> None:
@@ -106,7 +106,7 @@ def test_own_tables_keep_a_day_of_snapshots(local_config: CatalogConfig, name: s
 
 
 def test_policies_fit_their_tables(local_config: CatalogConfig, local_catalog: SqlCatalog) -> None:
-    """Retention refuses a column or unit that the partitions do not have; it would fail every night."""
+    """Retention with a column or unit that the partitions lack would fail every night."""
     local_catalog.create_namespace("ops")
     for kept in (TABLES, PARTITIONS, COMMITS, CANDIDATES):
         schema = schema_of(kept)

@@ -1,4 +1,4 @@
-"""Table policies: what is valid, how tables keep them, and which one holds where several speak of a table."""
+"""Table policies: validation, table properties, and precedence of several policies for one table."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_policies_as_table_properties() -> None:
         ("curated.sales.daily.(.*)", False),
     ],
 )
-def test_pattern_matches_by_level(match: str, found: bool) -> None:
+def test_pattern_matches_by_level(match: str, *, found: bool) -> None:
     assert PolicyPattern(match=match).matches("curated", ("sales", "daily"), "orders") is found
 
 

@@ -1,4 +1,4 @@
-"""Types of columns that Texera reads, and those that are converted to them or refused."""
+"""Column types that Texera reads, conversions to them, and refused types."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_value_that_would_lose_digits_is_refused() -> None:
 
 
 def test_surplus_columns_are_refused() -> None:
-    """Before, they were dropped without a word."""
+    """Regression: they were dropped silently."""
     batch = pa.record_batch({"a": pa.array([1]), "b": pa.array(["lost"])})
     with pytest.raises(ColumnRefusedError, match="columns b: expected no columns but a: add them"):
         convert(batch, readable_schema(pa.schema([("a", pa.int64())])))

@@ -1,4 +1,4 @@
-"""What a page of a result costs, and what a reader keeps in memory: counted, not timed."""
+"""Bytes read for a page of a result, and tables that a reader keeps in memory."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ONE_COMMIT = CommitInterval(rows=None, bytes=None, seconds=None)
 
 
 class CountingStream:
-    """A file that counts the bytes that are read from it."""
+    """A file that counts the bytes read from it."""
 
     def __init__(self, stream: Any, read: list[int]) -> None:
         self.stream, self.count = stream, read
@@ -41,11 +41,11 @@ class CountingStream:
 
 @pytest.fixture
 def bytes_read(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """The bytes of each read of a file by PyIceberg."""
+    """Return a list of the bytes of each file read by PyIceberg."""
     read: list[int] = []
     opened = pyarrow_io.PyArrowFile.open
 
-    def counted(self: Any, seekable: bool = True) -> Any:
+    def counted(self: Any, seekable: Any = True) -> Any:
         return pa.PythonFile(CountingStream(opened(self, seekable), read), mode="r")
 
     monkeypatch.setattr(pyarrow_io.PyArrowFile, "open", counted)
@@ -78,15 +78,15 @@ def rows(start: int, stop: int) -> pa.Table:
 
 @pytest.fixture
 def result(writer: ResultWriter) -> Iterator[ResultUri]:
-    """One file of 300,000 rows."""
+    """Write a result with one file of 300,000 rows."""
     uri = address(1)
     writer.write(uri, rows(0, ROWS))
     return uri
 
 
 def test_last_page_reads_only_its_row_group(reader: ResultReader, result: ResultUri, bytes_read: list[int]) -> None:
-    """Before, it read and decoded the whole file: 1.2 s against 0.03 s for its first page."""
-    (file,) = [one for _, one in reader._index(result, reader.table(result)).files]
+    """Regression: it decoded the whole file, 1.2 s instead of 0.03 s for the first page."""
+    (file,) = [file for _, file in reader._index(result, reader.table(result)).files]
     bytes_read.clear()
     page = reader.range(result, ROWS - PAGE, PAGE)
     assert page.column("number").to_pylist() == list(range(ROWS - PAGE, ROWS))
@@ -98,7 +98,7 @@ def test_last_page_reads_only_its_row_group(reader: ResultReader, result: Result
     [(0, 10), (65_530, 12), (65_536, 65_536), (131_000, 100_000), (ROWS - 5, 100), (0, ROWS), (ROWS, 5)],
 )
 def test_rows_of_pages(reader: ResultReader, result: ResultUri, writer: ResultWriter, skip: int, limit: int) -> None:
-    """Within a row group, across two, across two files, past the end."""
+    """Pages within a row group, across two groups, across two files, and past the end."""
     writer.tables.load(result).append(rows(ROWS, ROWS + 100))
     found = reader.range(result, skip, limit)
     expected = rows(0, ROWS + 100).slice(skip, limit)
@@ -108,7 +108,7 @@ def test_rows_of_pages(reader: ResultReader, result: ResultUri, writer: ResultWr
 
 
 def test_pages_of_files_without_a_later_column(reader: ResultReader, result: ResultUri, writer: ResultWriter) -> None:
-    """A column that was added or renamed since is projected as PyIceberg does it."""
+    """Added and renamed columns are projected as PyIceberg does."""
     table = writer.tables.load(result)
     with table.update_schema() as change:
         change.rename_column("text", "label")
@@ -120,7 +120,7 @@ def test_pages_of_files_without_a_later_column(reader: ResultReader, result: Res
 
 
 def test_page_of_a_recreated_result(reader: ResultReader, result: ResultUri, writer: ResultWriter) -> None:
-    """Its files are gone though the reader saw them just now."""
+    """The files that the reader has seen are gone."""
     assert reader.range(result, 0, 1).column("number").to_pylist() == [0]
     for file in list(writer.tables.load(result).inspect.files().column("file_path").to_pylist()):
         writer.tables.load(result).io.delete(file)
@@ -130,7 +130,7 @@ def test_page_of_a_recreated_result(reader: ResultReader, result: ResultUri, wri
 
 @pytest.mark.parametrize("replacement", [rows(5, 10), pa.table({"other": ["x", "y"]})], ids=["rows", "columns"])
 def test_page_after_replacement_has_new_rows(reader: ResultReader, writer: ResultWriter, replacement: pa.Table) -> None:
-    """Before, pages of the old rows were served for 5 s, since replacement keeps the table and its files."""
+    """Regression: pages of old rows were served for 5 s, since replacement keeps the table and its files."""
     uri = address(1)
     writer.write(uri, rows(0, 4))
     assert reader.range(uri, 0, 2).column("number").to_pylist() == [0, 1]

@@ -1,4 +1,4 @@
-"""Two writers replace one result at the same time: the result has the rows of one of them, never of both."""
+"""After concurrent replacements, a result has the rows of exactly one writer."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def writer(local_config: CatalogConfig, local_catalog: SqlCatalog) -> ResultWrit
 
 @pytest.fixture
 def replaced_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Another writer replaces a table, with other columns, between its making and the first commit of its maker."""
+    """Let another writer replace a new table, with other columns, before the creator's first commit."""
     create_or_load = ResultTables.create_or_load
 
     def create(self: ResultTables, *words: Any) -> Any:
@@ -49,8 +49,8 @@ def replaced_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
     "first", [NUMBERS, TEXTS, TEXTS.slice(0, 0)], ids=["same columns", "other columns", "other columns, no rows"]
 )
 def test_concurrent_replacements_of_an_empty_result(local_catalog: SqlCatalog, first: pa.Table) -> None:
-    """Before, the rows of both were there, and the columns of the second were NULL in the columns of the first."""
-    # PyIceberg itself tries again what cannot succeed while the columns differ.
+    """Regression: the result had the rows of both writers, with NULLs in the columns of the other."""
+    # PyIceberg itself retries a commit that cannot succeed while the columns differ.
     local_catalog.create_table(NAME, NUMBERS.schema, properties={**PROPERTIES, "commit.retry.num-retries": "1"})
     one, two = local_catalog.load_table(NAME), local_catalog.load_table(NAME)
     with warnings.catch_warnings():
@@ -61,7 +61,7 @@ def test_concurrent_replacements_of_an_empty_result(local_catalog: SqlCatalog, f
 
 
 def test_concurrent_replacements_of_a_result_without_files(local_catalog: SqlCatalog) -> None:
-    """A result that was replaced by no rows has a snapshot, and no files."""
+    """A result that was replaced by no rows has a snapshot but no files."""
     local_catalog.create_table(NAME, NUMBERS.schema, properties=dict(PROPERTIES))
     replace_rows(local_catalog.load_table(NAME), NUMBERS)
     replace_rows(local_catalog.load_table(NAME), NUMBERS.slice(0, 0))

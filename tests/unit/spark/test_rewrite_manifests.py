@@ -1,4 +1,4 @@
-"""Which manifests are worth a rewriting. A stand-in plays Iceberg's own table, so that no JVM is needed."""
+"""Manifests that are worth rewriting; a stand-in for Iceberg's table avoids a JVM."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ class JavaIterator:
 
 
 class JavaContent(str):
-    """An enum's constant."""
+    """A Java enum constant."""
 
     def toString(self) -> str:  # noqa: N802  # Java's name
         return self
 
 
 def opened(sizes: Iterable[int]) -> IcebergTable:
-    """A table whose current snapshot has manifests of these sizes in bytes."""
+    """Return a table whose current snapshot has manifests of these sizes in bytes."""
     found = [
         SimpleNamespace(content=lambda: JavaContent("DATA"), partitionSpecId=lambda: 0, length=lambda size=size: size)
         for size in sizes
@@ -56,7 +56,7 @@ def opened(sizes: Iterable[int]) -> IcebergTable:
 
 
 def test_manifests_of_full_size_succeed() -> None:
-    """Only successes are remembered: a skipped run would be due again at once."""
+    """Only successful runs count: a skipped run would be due again at once."""
     done = rewrite_manifests.run(opened([8 * MiB] * 12), TablePolicies(), dry_run=False, now=NOW)
 
     assert (done.state, done.rewritten, done.added) == ("SUCCEEDED", 0, 0)

@@ -1,4 +1,4 @@
-"""What a script gets of its run, and how: secrets are in no variable."""
+"""Facts that a script gets about its run; no environment variable contains a secret."""
 
 from __future__ import annotations
 

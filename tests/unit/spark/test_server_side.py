@@ -1,4 +1,4 @@
-"""What the catalog's server does itself, by warehouse and by table; the jobs leave it alone and say why."""
+"""Maintenance jobs that the catalog's server does itself, by warehouse and table, are skipped with the reason."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def in_force(server: tuple[Job, ...], properties: dict[str, str], kind: str = "l
         ((), {}, set()),
         (("snapshot-expiration",), {}, {"snapshot-expiration"}),
         (BOTH, {}, set(BOTH)),
-        # A table's own property wins over what is said of its warehouse, as it does at the server.
+        # A table's own property overrides its warehouse, as on the server.
         (BOTH, {EXPIRY: "false"}, {"orphan-files", "staged-files"}),
         ((), {ORPHANS: "true"}, {"orphan-files", "staged-files"}),
     ],

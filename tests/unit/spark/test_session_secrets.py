@@ -1,4 +1,4 @@
-"""Secrets among Spark's properties: which they are, and where they may go."""
+"""Secret Spark properties, and where they may be sent."""
 
 from __future__ import annotations
 
@@ -65,12 +65,12 @@ def test_secrets_require_encryption_to_executors(master: str, config: CatalogCon
 
 def test_connect_server_that_logs_secrets_gets_none() -> None:
     secrets = CONFIGS[0].spark_secrets(ENVIRON)
-    for pattern in ("$^", "(?i)secret|password|token|access[.]?key"):  # the last is Spark's own
+    for pattern in ("$^", "(?i)secret|password|token|access[.]?key"):  # the last is Spark's default
         with pytest.raises(IdentityError, match=r"hides spark\.sql\.catalog\.lake\.credential") as refused:
             check_redaction("sc://spark.example", secrets, pattern)
         assert "s3cr3t" not in str(refused.value)
     check_redaction("sc://spark.example", secrets, REDACTION["spark.redaction.regex"])
-    check_redaction("sc://spark.example", secrets, None)  # it does not say
+    check_redaction("sc://spark.example", secrets, None)  # it has no pattern
     check_redaction("sc://spark.example", {}, "$^")
 
 

@@ -1,4 +1,4 @@
-"""SIGTERM and SIGINT as wishes that a runner hears of."""
+"""SIGTERM and SIGINT request a runner to stop."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which lines of Spark's start are left out, and that nothing else is."""
+"""Start-up warnings of Spark are left out; all other lines are kept."""
 
 from __future__ import annotations
 

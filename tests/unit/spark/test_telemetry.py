@@ -1,4 +1,4 @@
-"""What is told of runs: to OpenTelemetry by OpenHouse's names, as JSON lines, on a terminal and elsewhere."""
+"""Reports of runs: OpenTelemetry metrics with OpenHouse's names, JSON lines, and progress on a terminal."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_environment_selects_the_exporter() -> None:
     with telemetry.observers(None, {}) as found:
         assert found == []
     with telemetry.observers(None, {"OTEL_METRICS_EXPORTER": "console"}) as found:
-        assert [type(one) for one in found] == [telemetry.Metrics]
+        assert [type(observer) for observer in found] == [telemetry.Metrics]
     with pytest.raises(ConfigMissingError, match=r"expected one of console, none, otlp.*found 'abacus'"):
         telemetry.observers(None, {"OTEL_METRICS_EXPORTER": "abacus"}).__enter__()
     with pytest.raises(ConfigMissingError, match=r"--metrics .*: expected a file"):

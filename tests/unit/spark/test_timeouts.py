@@ -1,4 +1,4 @@
-"""A catalog that takes a request and never answers it."""
+"""Timeouts on a catalog that accepts connections and never responds."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from lakewright_spark.pyiceberg_client.catalog import open_catalog
 
 @pytest.fixture
 def silent(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """The address of a server that nobody serves: the system takes its connections."""
+    """Return the address of a server that never accepts its pending connections."""
     monkeypatch.setattr(pyiceberg_clients, "SOCKET", 0.1)
     monkeypatch.setattr(pyiceberg_auth, "SOCKET", 0.1)
     with socket.create_server(("127.0.0.1", 0)) as server:

@@ -1,4 +1,4 @@
-"""A Spark job is refused at its start if its token ends before it does."""
+"""A Spark job is refused at its start if its token expires before its deadline."""
 
 from __future__ import annotations
 

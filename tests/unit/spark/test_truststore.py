@@ -1,4 +1,4 @@
-"""A truststore that Java reads, out of a PEM file: Java's own authorities and one's own."""
+"""A Java truststore from a PEM file, with Java's authorities and the custom ones."""
 
 from __future__ import annotations
 

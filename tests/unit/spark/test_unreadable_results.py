@@ -1,4 +1,4 @@
-"""`executions sweep` and `orphans` go on past a result that cannot be read or dropped, and report it."""
+"""`executions sweep` and `orphans` continue past results that cannot be read or dropped, and report them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ NOW = datetime.now(UTC)
 
 @pytest.fixture
 def cleaner(local_config: CatalogConfig, local_catalog: SqlCatalog, tmp_path: Path) -> Cleaner:
-    """Executions 1 to 3 of workflow 7 with a result each, of which the metadata of the second is malformed."""
+    """Return executions 1 to 3 of workflow 7 with one result each; the second has malformed metadata."""
     registry = ExecutionRegistry("acme", f"sqlite:///{tmp_path}/executions.db")
     for number in (1, 2, 3):
         uri = Execution(7, number, "local").result(Port("Scan-1"))
@@ -63,7 +63,7 @@ def test_orphans_are_dropped_past_an_unreadable_one(cleaner: Cleaner, monkeypatc
 def test_nothing_is_missing_from_an_unlistable_namespace(
     cleaner: Cleaner, local_catalog: SqlCatalog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The warehouse is left out of a sweep and reported, so that no row of a table that may be there is removed."""
+    """A sweep skips and reports the warehouse, so rows of tables that may exist are kept."""
 
     def refuse(namespace: object) -> list[tuple[str, ...]]:
         raise BadRequestError("TooManyTables: ask for pages")

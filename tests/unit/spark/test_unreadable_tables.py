@@ -93,7 +93,7 @@ DAMAGES = [
 
 @pytest.fixture
 def catalog(local_catalog: SqlCatalog) -> SqlCatalog:
-    """Three tables, of which tests damage the one in the middle of the order."""
+    """Return a catalog with three tables; tests damage the second one."""
     for name in ("first", "odd", "third"):
         local_catalog.create_table(f"sales.{name}", ROWS.schema).append(ROWS)
     return local_catalog
@@ -109,19 +109,21 @@ def test_plan_continues_past_an_unreadable_table(
 ) -> None:
     damage(catalog.load_table("sales.odd"))
     found = planned(local_config, catalog)
-    assert [one.facts.table.name for one in found.tables] == ["first", "third"]
-    ((table, told),) = found.problems.items()
+    assert [plan.facts.table.name for plan in found.tables] == ["first", "third"]
+    ((table, message),) = found.problems.items()
     assert str(table) == "local.sales.odd"
-    assert "\n" not in told
-    assert re.search(reason, told), told
+    assert "\n" not in message
+    assert re.search(reason, message), message
 
 
 def test_unread_location_blocks_deletion_by_location(local_config: CatalogConfig, catalog: SqlCatalog) -> None:
-    """Files of the unreadable table may lie under the location of any other one."""
+    """The unreadable table may have files under the location of any other table."""
     delete_metadata(catalog.load_table("sales.odd"))
     found = planned(local_config, catalog)
-    orphans = {decision.verdict for one in found.tables for decision in one.decisions if decision.job == "orphan-files"}
-    others = {decision.verdict for one in found.tables for decision in one.decisions if decision.job == "statistics"}
+    orphans = {
+        decision.verdict for plan in found.tables for decision in plan.decisions if decision.job == "orphan-files"
+    }
+    others = {decision.verdict for plan in found.tables for decision in plan.decisions if decision.job == "statistics"}
     assert (orphans, others) == ({"held"}, {"due"})
     assert all("location of local.sales.odd is not known" in reason for reason in found.shared.values())
 
@@ -133,7 +135,7 @@ def test_plan_skips_a_table_dropped_meanwhile(
     catalog.drop_table("sales.odd")
     monkeypatch.setattr(catalog, "list_tables", lambda namespace: names)
     found = planned(local_config, catalog)
-    assert [one.facts.table.name for one in found.tables] == ["first", "third"]
+    assert [plan.facts.table.name for plan in found.tables] == ["first", "third"]
     assert found.problems == {}
 
 
@@ -170,7 +172,7 @@ def test_plan_stops_if_the_catalog_is_down(
 def test_maintain_reports_an_unreadable_table_in_one_line(
     local_config: CatalogConfig, catalog: SqlCatalog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """In `ops.job_runs`, in the outcome and to observers; the warehouse's other tables are planned."""
+    """The line is in `ops.job_runs`, in the outcome and sent to observers; other tables are planned."""
     delete_metadata(catalog.load_table("sales.odd"))
     monkeypatch.setattr(application, "open_catalog", lambda config, name: catalog)
     seen: list[RunRecord] = []
@@ -178,7 +180,7 @@ def test_maintain_reports_an_unreadable_table_in_one_line(
     (run,) = job_runs.runs(catalog, "local")
     assert (str(run.table), run.job, run.state) == ("local.sales.odd", "plan", RunState.FAILED)
     assert run.reason.startswith("a file is missing")
-    assert [one.reason for one in seen if one.state.ended] == [run.reason]
+    assert [ended.reason for ended in seen if ended.state.ended] == [run.reason]
     error = outcome.error()
     assert isinstance(error, MaintenanceFailedError)
     assert str(error).startswith("1 table or namespace could not be planned: local.sales.odd: a file is missing")
@@ -188,7 +190,7 @@ def test_maintain_reports_an_unreadable_table_in_one_line(
 def test_maintain_continues_without_readable_job_runs(
     local_config: CatalogConfig, catalog: SqlCatalog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its own table is no reason to leave the user's tables alone: every job then counts as never run."""
+    """Without its own table, every job of the user's tables counts as never run."""
     monkeypatch.setattr(application, "open_catalog", lambda config, name: catalog)
     filters = Filters(jobs=("staged-files",))
     record = RunRecord(
@@ -201,7 +203,7 @@ def test_maintain_continues_without_readable_job_runs(
     job_runs.append(catalog, [record], NOW)
     delete_metadata(catalog.load_table("ops.job_runs"))
     outcome = Maintenance(local_config, filters).run()
-    assert {one.facts.table.name for one in outcome.plans[0].tables} >= {"first", "odd", "third"}
+    assert {plan.facts.table.name for plan in outcome.plans[0].tables} >= {"first", "odd", "third"}
     assert any("ops.job_runs" in warning for warning in outcome.warnings)
 
 
@@ -233,10 +235,10 @@ def test_usage_continues_past_an_unreadable_table(
     monkeypatch.setattr(report, "open_catalog", lambda config, name: catalog)
     damage(catalog.load_table("sales.odd"))
     (warehouse,) = report.usage(local_config, NOW).warehouses
-    assert [one.table.name for one in warehouse.tables] == ["first", "third"]
-    ((table, told),) = warehouse.unread
+    assert [usage.table.name for usage in warehouse.tables] == ["first", "third"]
+    ((table, message),) = warehouse.unread
     assert str(table) == "local.sales.odd"
-    assert re.search(reason, told), told
+    assert re.search(reason, message), message
 
 
 def test_usage_continues_past_an_unlistable_namespace(
