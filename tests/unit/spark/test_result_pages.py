@@ -45,8 +45,8 @@ def bytes_read(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     read: list[int] = []
     opened = pyarrow_io.PyArrowFile.open
 
-    def counted(self: Any, seekable: Any = True) -> Any:
-        return pa.PythonFile(CountingStream(opened(self, seekable), read), mode="r")
+    def counted(self: Any, **options: Any) -> Any:
+        return pa.PythonFile(CountingStream(opened(self, **options), read), mode="r")
 
     monkeypatch.setattr(pyarrow_io.PyArrowFile, "open", counted)
     return read
