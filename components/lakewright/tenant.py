@@ -9,11 +9,10 @@ import pulumi
 from lakewright_spark.catalog import CatalogConfig
 from lakewright_spark.catalog.auth import ClientCredentialsAuth
 
-from lakewright.aws.bucket import Storage, storage_for
 from lakewright.environment.environment import Cluster
 from lakewright.environment.platform import Platform
 from lakewright.grants import grants_for, role_names
-from lakewright.kubernetes import images, network
+from lakewright.kubernetes import images
 from lakewright.kubernetes.computing_unit import ComputingUnit, TenantNamespace
 from lakewright.kubernetes.maintenance import Maintenance
 from lakewright.lakekeeper import Bootstrap, DeletionGuard, Project
@@ -22,6 +21,7 @@ from lakewright.spec import Problem, SpecError, TenantSpec
 from lakewright.tables import tables_for
 from lakewright.task_queues import task_queues_for
 from lakewright.tenant_record import record_for
+from lakewright.tenant_storage import TenantStorage, storage_for
 from lakewright.warehouse import TenantWarehouse, catalog_warehouse
 
 
@@ -95,7 +95,7 @@ def _project(spec: TenantSpec, platform: Platform, record: TenantRecord, opts: p
 def _guard(
     spec: TenantSpec,
     platform: Platform,
-    storage: dict[str, Storage],
+    storage: dict[str, TenantStorage],
     warehouses: dict[str, TenantWarehouse],
     inside: Sequence[pulumi.Resource],
     *,
@@ -132,7 +132,9 @@ def _guarded_projects(
     )
 
 
-def _guarded_buckets(spec: TenantSpec, storage: dict[str, Storage], record: TenantRecord) -> Iterator[dict[str, Any]]:
+def _guarded_buckets(
+    spec: TenantSpec, storage: dict[str, TenantStorage], record: TenantRecord
+) -> Iterator[dict[str, Any]]:
     """The buckets that go with the stack, each with the key prefixes that are emptied with their warehouses."""
     for name, made in storage.items():
         on_it = [warehouse for warehouse in spec.warehouses if spec.storage_of(warehouse) == name]
@@ -145,7 +147,7 @@ def _guarded_buckets(spec: TenantSpec, storage: dict[str, Storage], record: Tena
 
 
 def _catalog_config(
-    spec: TenantSpec, platform: Platform, storage: dict[str, Storage], warehouses: dict[str, TenantWarehouse]
+    spec: TenantSpec, platform: Platform, storage: dict[str, TenantStorage], warehouses: dict[str, TenantWarehouse]
 ) -> pulumi.Output[CatalogConfig]:
     """What jobs need to know; complete as soon as the warehouses have their ids."""
     lakekeeper = platform.environment.lakekeeper
@@ -171,7 +173,7 @@ def _catalog_config(
 def _compute(
     spec: TenantSpec,
     platform: Platform,
-    storage: dict[str, Storage],
+    storage: dict[str, TenantStorage],
     catalog: pulumi.Output[CatalogConfig],
     opts: pulumi.ResourceOptions,
     *,
@@ -224,12 +226,14 @@ def _image(image: str | None, cluster: Cluster, path: str) -> str:
     return str(image)
 
 
-def _ways_out(spec: TenantSpec, platform: Platform, storage: dict[str, Storage], warehouses: list[str]) -> list[str]:
+def _ways_out(
+    spec: TenantSpec, platform: Platform, storage: dict[str, TenantStorage], warehouses: list[str]
+) -> list[str]:
     """The addresses that a pod with these warehouses needs: the catalog, who gives out its tokens, and the storage."""
     auth = platform.environment.lakekeeper.jobs_auth
     stores = [storage[spec.storage_of(warehouse)] for warehouse in spec.warehouses if warehouse.name in warehouses]
     return [
         platform.catalog_uri,
         *([auth.token_url] if isinstance(auth, ClientCredentialsAuth) else []),
-        *(network.s3_url(store.endpoint, store.region) for store in stores),
+        *(store.backend.network_url(store.address) for store in stores),
     ]

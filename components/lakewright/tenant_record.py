@@ -1,4 +1,4 @@
-"""What the stack records of a tenant before it changes anything: its warehouses and buckets."""
+"""The record that a stack makes of a tenant's warehouses and buckets before it changes anything."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ import pulumi
 from lakewright.aws.bucket import own_bucket_of
 from lakewright.environment.platform import Platform
 from lakewright.lakekeeper.tenant.tenant_record import TenantRecord
-from lakewright.spec import AwsStorage, TenantSpec
+from lakewright.spec import TenantSpec
 
 
 def record_for(spec: TenantSpec, platform: Platform, opts: pulumi.ResourceOptions) -> TenantRecord:
-    """Return the record of a tenant. Everything that leads to its data is made after it."""
+    """Make the record of a tenant. All resources that hold its data depend on it."""
     return TenantRecord(
         spec.name,
         server=platform.server,
         tenant=spec.name,
         warehouses=_warehouses(spec),
         buckets={
-            name: own_bucket_of(storage, platform) | {"has_own_key": storage.encryption.kms == "own"}
+            name: own_bucket_of(storage, platform) | {"has_own_key": storage.has_own_key}
             for name, storage in spec.storage.items()
-            if isinstance(storage, AwsStorage)
+            if storage.makes_bucket
         },
         dropped_warehouses=spec.dropped_warehouses,
         adopting=[warehouse.name for warehouse in spec.warehouses if spec.adopts(warehouse)],
@@ -31,8 +31,8 @@ def record_for(spec: TenantSpec, platform: Platform, opts: pulumi.ResourceOption
 
 
 def _warehouses(spec: TenantSpec) -> dict[str, dict[str, Any]]:
-    """The fields of `RecordedWarehouse`, by name."""
-    found: dict[str, dict[str, Any]] = {}
+    """Return the fields of `RecordedWarehouse` by the warehouse's name."""
+    recorded: dict[str, dict[str, Any]] = {}
     for warehouse in spec.warehouses:
         fields = {
             "bucket": spec.storage[spec.storage_of(warehouse)].bucket,
@@ -40,5 +40,5 @@ def _warehouses(spec: TenantSpec) -> dict[str, dict[str, Any]]:
             "renamed_from": warehouse.renamed_from,
             "key_prefix": warehouse.key_prefix,
         }
-        found[warehouse.name] = {name: value for name, value in fields.items() if value is not None}
-    return found
+        recorded[warehouse.name] = {name: value for name, value in fields.items() if value is not None}
+    return recorded

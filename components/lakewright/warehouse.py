@@ -9,14 +9,15 @@ import pulumi
 from lakewright_spark.catalog import CatalogWarehouse
 
 from lakewright.aws.access import AccessRole, aliases
-from lakewright.aws.bucket import Storage
 from lakewright.aws.existing import ExistingObjects
 from lakewright.environment.platform import Platform
 from lakewright.lakekeeper import ExternalId, Namespace, Warehouse
 from lakewright.lakekeeper.tenant.tenant_record import TenantRecord
 from lakewright.names.object_names import role_name
-from lakewright.spec import ExistingStorage, S3Storage, TenantSpec, WarehouseSpec
+from lakewright.spec import TenantSpec, WarehouseSpec
 from lakewright.spec.warehouse_writers import writers
+from lakewright.storage.backend import WarehouseAccess
+from lakewright.tenant_storage import TenantStorage
 
 _SECONDS_PER_DAY = 86_400
 
@@ -37,7 +38,7 @@ class TenantWarehouse(pulumi.ComponentResource):
         *,
         platform: Platform,
         project_id: pulumi.Input[str],
-        storage: Storage,
+        storage: TenantStorage,
         record: TenantRecord,
         after: Sequence[pulumi.Resource] = (),
         opts: pulumi.ResourceOptions | None = None,
@@ -61,13 +62,21 @@ class TenantWarehouse(pulumi.ComponentResource):
         self.role_arn = self._role_arn(
             tenant, spec, platform=platform, storage=storage, record=record, external_id=external_id, after=after
         )
+        access = WarehouseAccess(
+            storage.bucket,
+            prefix,
+            vended=spec.delegation == "vended",
+            role_arn=self.role_arn,
+            kms_key_arn=storage.kms_key_arn,
+            session_tags=spec.session_tags,
+        )
         warehouse = Warehouse(
             name,
             server=platform.server,
             project_id=project_id,
             name=spec.name,
-            storage=storage_profile(spec, storage, prefix, self.role_arn),
-            credential=credential(storage, external_id),
+            storage=storage.backend.storage_profile(access, storage.address),
+            credential=storage.backend.storage_credential(external_id),
             delete_profile=delete_profile(spec),
             protected=spec.protected,
             allowed_format_versions=list(spec.format_versions) if spec.format_versions else None,
@@ -103,15 +112,15 @@ class TenantWarehouse(pulumi.ComponentResource):
         spec: WarehouseSpec,
         *,
         platform: Platform,
-        storage: Storage,
+        storage: TenantStorage,
         record: TenantRecord,
         external_id: pulumi.Output[str] | None,
         after: Sequence[pulumi.Resource],
     ) -> pulumi.Output[str] | None:
         """The role that the catalog assumes: the tenant's own, or one that is made."""
-        if isinstance(storage.spec, ExistingStorage):
-            return pulumi.Output.from_input(storage.spec.role_arn)
-        if external_id is None:
+        if role_arn := storage.backend.role_arn_of_tenant:
+            return pulumi.Output.from_input(role_arn)
+        if external_id is None or not storage.backend.makes_role:
             return None
         origin = record.of_warehouse(spec.name, "origin")
         first = role_name(tenant.name, spec.renamed_from or spec.name)
@@ -123,49 +132,18 @@ class TenantWarehouse(pulumi.ComponentResource):
             bucket=storage.bucket,
             key_prefix=record.of_warehouse(spec.name, "key_prefix"),
             kms_key_arn=storage.kms_key_arn,
-            region=storage.region,
+            region=storage.address.region,
             permissions_boundary=platform.environment.aws.permissions_boundary,
             session_tags=bool(spec.session_tags),
             tags=platform.tags(tenant),
             retain=spec.deletion == "retain",
             after=after,
-            existing=ExistingObjects(platform.environment.aws, storage.region).role(first)
+            existing=ExistingObjects(platform.environment.aws, storage.address.region).role(first)
             if tenant.adopts(spec)
             else None,
             renamed_from=role_name(tenant.name, spec.renamed_from) if spec.renamed_from else None,
-            opts=pulumi.ResourceOptions(parent=self, providers=[platform.aws(storage.region)]),
+            opts=pulumi.ResourceOptions(parent=self, providers=[platform.aws(storage.address.region)]),
         ).arn
-
-
-def storage_profile(
-    spec: WarehouseSpec, storage: Storage, key_prefix: pulumi.Input[str], role_arn: pulumi.Input[str] | None
-) -> dict[str, Any]:
-    """The storage profile in the fields of the provider's `S3Profile`; only what is set."""
-    vended = spec.delegation == "vended"
-    store = storage.spec
-    profile: dict[str, Any] = {
-        "bucket": storage.bucket,
-        "key_prefix": key_prefix,
-        "region": storage.region,
-        "flavor": "s3-compat" if isinstance(store, S3Storage) else "aws",
-        "endpoint": storage.endpoint,
-        "path_style_access": storage.path_style or None,
-        "assume_role_arn": role_arn,
-        "sts_enabled": vended,
-        "remote_signing_enabled": not vended,
-        "sts_session_tags": dict(spec.session_tags) or None,
-        "aws_kms_key_arn": storage.kms_key_arn,
-    }
-    if isinstance(store, S3Storage):
-        profile |= {"sts_endpoint": store.sts_endpoint, "sts_role_arn": store.sts_role_arn}
-    return {name: value for name, value in profile.items() if value is not None}
-
-
-def credential(storage: Storage, external_id: pulumi.Input[str] | None) -> dict[str, Any]:
-    """How the catalog proves itself to the storage: by its own identity and a role, or by a key that is referred to."""
-    if isinstance(storage.spec, S3Storage):
-        return {"type": "access-key", **storage.spec.credential.model_dump()}
-    return {"type": "aws-system-identity", "external_id": external_id}
 
 
 def delete_profile(spec: WarehouseSpec) -> Mapping[str, Any]:
@@ -175,33 +153,29 @@ def delete_profile(spec: WarehouseSpec) -> Mapping[str, Any]:
     return {"type": "soft", "expiration_seconds": spec.soft_delete_days * _SECONDS_PER_DAY}
 
 
-def catalog_warehouse(tenant: TenantSpec, spec: WarehouseSpec, storage: Storage, warehouse_id: str) -> CatalogWarehouse:
-    """The warehouse as jobs see it. Regions are no secret; keys come from the catalog."""
-    options = {"s3.region": storage.region, "client.region": storage.region}
-    if storage.endpoint:
-        options["s3.endpoint"] = storage.endpoint.rstrip("/")
-    if storage.path_style:
-        options["s3.path-style-access"] = "true"
+def catalog_warehouse(
+    tenant: TenantSpec, spec: WarehouseSpec, storage: TenantStorage, warehouse_id: str
+) -> CatalogWarehouse:
+    """Return the warehouse as jobs see it."""
     return CatalogWarehouse(
         name=spec.name,
         id=warehouse_id,
         delegation=spec.delegation,
         namespaces=spec.namespace_paths,
-        s3=options,
+        s3=storage.backend.client_options(storage.address),
         owner=spec.owner,
         writers=writers(tenant, spec),
         server_jobs=tenant.maintenance.server_jobs(spec.name) if tenant.maintenance else (),
     )
 
 
-def _external_id(name: str, storage: Storage, opts: pulumi.ResourceOptions) -> pulumi.Output[str] | None:
-    """What the role demands: the tenant's word, else one that is made once."""
-    match storage.spec:
-        case S3Storage():
-            return None
-        case ExistingStorage(external_id=str(given)) if given.startswith("config:"):
-            return pulumi.Config().require_secret(given.removeprefix("config:"))
-        case ExistingStorage(external_id=str(given)):
-            return pulumi.Output.secret(given)
-        case _:
-            return ExternalId(name, opts=opts).value
+def _external_id(name: str, storage: TenantStorage, opts: pulumi.ResourceOptions) -> pulumi.Output[str] | None:
+    """Return the external ID that the role requires: the tenant's, else one that is made once."""
+    if not storage.backend.needs_external_id:
+        return None
+    chosen = storage.backend.external_id_of_tenant
+    if chosen is None:
+        return ExternalId(name, opts=opts).value
+    if chosen.startswith("config:"):
+        return pulumi.Config().require_secret(chosen.removeprefix("config:"))
+    return pulumi.Output.secret(chosen)

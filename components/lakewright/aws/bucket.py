@@ -1,10 +1,9 @@
-"""Where a tenant's data lies: buckets that the stack makes, and buckets that others made."""
+"""The bucket that a stack makes for a tenant: private, versioned, encrypted, reached over TLS only."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import pulumi
@@ -16,90 +15,17 @@ from lakewright.environment.platform import Platform
 from lakewright.lakekeeper.buckets.bucket_key import alias_of, description_of
 from lakewright.lakekeeper.buckets.bucket_removal import RECORD_TAG, BucketRemoval, KeyRemoval
 from lakewright.lakekeeper.tenant.tenant_record import TenantRecord
-from lakewright.spec import AwsStorage, ExistingStorage, S3Storage, TenantSpec
+from lakewright.storage.aws import AwsStorage
+from lakewright.storage.backend import StorageBackend
 
 
-@dataclass(frozen=True)
-class Storage:
-    """A bucket, as warehouses need to know it, whoever made it."""
-
-    spec: AwsStorage | S3Storage | ExistingStorage
-    bucket: pulumi.Input[str]
-    region: str
-    endpoint: str | None = None
-    path_style: bool = False
-    kms_key_arn: pulumi.Input[str] | None = None
-    made_by: list[pulumi.Resource] = field(default_factory=list[pulumi.Resource])
-    """What has to be there before the bucket may be used."""
-    own_bucket: dict[str, Any] | None = None
-    """The fields of `OwnBucket`, where the stack makes the bucket."""
-
-
-def storage_for(
-    spec: TenantSpec,
-    platform: Platform,
-    record: TenantRecord,
-    opts: pulumi.ResourceOptions,
-    *,
-    after: Sequence[pulumi.Resource] = (),
-) -> dict[str, Storage]:
-    """Each storage of the tenant by its name; those of backend `aws` are made, after the resources in `after`."""
-    found: dict[str, Storage] = {}
-    for name, storage in spec.storage.items():
-        match storage:
-            case AwsStorage():
-                region = storage.region or platform.region
-                own_bucket = own_bucket_of(storage, platform)
-                bucket = TenantBucket(
-                    f"{spec.name}-{name}",
-                    storage,
-                    tags=platform.tags(spec),
-                    record=record,
-                    own_bucket=own_bucket,
-                    kept=_kept(spec, name, storage.bucket, record),
-                    after=after,
-                    existing=ExistingObjects(platform.environment.aws, region) if spec.adopt else None,
-                    opts=pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(providers=[platform.aws(region)])),
-                )
-                found[name] = Storage(
-                    storage,
-                    bucket.bucket,
-                    region,
-                    endpoint=platform.s3_endpoint,
-                    path_style=platform.s3_endpoint is not None,
-                    kms_key_arn=bucket.kms_key_arn,
-                    made_by=[bucket],
-                    own_bucket=own_bucket,
-                )
-            case S3Storage():
-                found[name] = Storage(
-                    storage, storage.bucket, storage.region, endpoint=storage.endpoint, path_style=storage.path_style
-                )
-            case ExistingStorage():
-                found[name] = Storage(
-                    storage,
-                    storage.bucket,
-                    storage.region,
-                    endpoint=platform.s3_endpoint,
-                    path_style=platform.s3_endpoint is not None,
-                    kms_key_arn=storage.kms_key_arn,
-                )
-    return found
-
-
-def _kept(spec: TenantSpec, storage: str, bucket: str, record: TenantRecord) -> pulumi.Output[list[str]]:
-    """The warehouses whose data stays in a bucket by `retain`: those of the spec, and those that it had."""
-    declared = [one.name for one in spec.warehouses if spec.storage_of(one) == storage and one.deletion == "retain"]
-    return record.kept_warehouses(bucket).apply(lambda left: [*declared, *left])
-
-
-def own_bucket_of(storage: AwsStorage, platform: Platform) -> dict[str, Any]:
-    """The bucket, and the identity of the stack's `aws` provider: the fields of `OwnBucket`."""
+def own_bucket_of(storage: StorageBackend, platform: Platform) -> dict[str, Any]:
+    """Return the fields of `OwnBucket`: the bucket, and the identity of the stack's `aws` provider."""
     account = platform.environment.aws
     file = account.shared_credentials_file
     fields = {
         "bucket": storage.bucket,
-        "region": storage.region or platform.region,
+        "region": storage.address(platform).region,
         "endpoint": account.endpoint.rstrip("/") if account.endpoint else None,
         "profile": account.profile,
         "shared_credentials_file": str(file) if file else None,
@@ -108,7 +34,7 @@ def own_bucket_of(storage: AwsStorage, platform: Platform) -> dict[str, Any]:
 
 
 def tls_only_policy(bucket: str, region: str) -> dict[str, Any]:
-    """Nobody reaches the bucket but over TLS."""
+    """Return the bucket policy that denies requests without TLS."""
     arn = bucket_arn(bucket, region)
     return {
         "Version": "2012-10-17",
@@ -126,7 +52,7 @@ def tls_only_policy(bucket: str, region: str) -> dict[str, Any]:
 
 
 def lifecycle_rules(storage: AwsStorage) -> list[Any]:
-    """Incomplete uploads and old versions cost money and are seen by nobody: they go after their days."""
+    """Return the rules that remove incomplete uploads and old versions after their days."""
     return [
         {
             "id": "incomplete-uploads",
@@ -145,7 +71,7 @@ def lifecycle_rules(storage: AwsStorage) -> list[Any]:
 
 
 def encryption_rules(kms_key_arn: pulumi.Input[str] | None) -> list[Any]:
-    """What objects are encrypted with when they name nothing: the key, or keys that S3 manages."""
+    """Return the default encryption of objects: with the given key, else with keys that S3 manages."""
     if kms_key_arn is None:
         return [{"apply_server_side_encryption_by_default": {"sse_algorithm": "AES256"}}]
     default = {"sse_algorithm": "aws:kms", "kms_master_key_id": kms_key_arn}
@@ -155,8 +81,8 @@ def encryption_rules(kms_key_arn: pulumi.Input[str] | None) -> list[Any]:
 class TenantBucket(pulumi.ComponentResource):
     """A private, versioned, encrypted bucket that is reached over TLS only.
 
-    Bucket and key are kept from the plugin's deletion. `BucketRemoval` and `KeyRemoval` end them once nothing that is
-    to stay needs them.
+    The plugin does not delete bucket and key. `BucketRemoval` and `KeyRemoval` delete them once no retained data
+    needs them.
     """
 
     bucket: pulumi.Output[str]
@@ -175,9 +101,18 @@ class TenantBucket(pulumi.ComponentResource):
         existing: ExistingObjects | None = None,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
-        """Resources in `after` are made first. With `existing`, bucket and key are taken over where they exist.
+        """Make the bucket and its settings.
 
-        `kept` are the warehouses whose data stays in the bucket.
+        Args:
+            name: Name of the component.
+            storage: The storage of the spec.
+            tags: Tags of bucket and key.
+            record: The tenant's record, whose mark the bucket gets.
+            own_bucket: The fields of `OwnBucket`.
+            kept: Warehouses whose data stays in the bucket.
+            after: Resources that are made first.
+            existing: Where to look for an existing bucket and key to adopt; None to adopt nothing.
+            opts: Options of the component.
         """
         super().__init__("lakewright:index:TenantBucket", name, {}, opts)
         within = pulumi.ResourceOptions(parent=self, retain_on_delete=True, depends_on=after)
@@ -185,8 +120,8 @@ class TenantBucket(pulumi.ComponentResource):
 
         marked = {**tags, RECORD_TAG: record.bucket_tag}
         bucket = s3.Bucket(name, bucket=storage.bucket, force_destroy=False, tags=marked, opts=_imported(within, found))
-        # Settings go with their bucket: where AWS refuses to delete it, it must not stand there stripped of them.
-        # Without the bucket there would be a key that nothing uses, for each `up` that is refused at the bucket.
+        # Settings are deleted with their bucket only: if AWS refuses to delete the bucket, it keeps them.
+        # The key depends on the bucket, else each `up` that is refused at the bucket would leave an unused key.
         with_bucket = pulumi.ResourceOptions(depends_on=[bucket])
         on_it = pulumi.ResourceOptions.merge(within, pulumi.ResourceOptions(deleted_with=bucket))
         s3.BucketOwnershipControls(
@@ -201,7 +136,7 @@ class TenantBucket(pulumi.ComponentResource):
             restrict_public_buckets=True,
             opts=on_it,
         )
-        # AWS refuses changes of a bucket's policy and its public access at the same moment.
+        # AWS refuses to change the policy and the public access of a bucket at the same time.
         after_closing = pulumi.ResourceOptions.merge(on_it, pulumi.ResourceOptions(depends_on=[closed]))
         s3.BucketPolicy(
             name,
@@ -216,7 +151,7 @@ class TenantBucket(pulumi.ComponentResource):
         self.kms_key_arn, ended = self._key(
             name, storage, tags=tags, own_bucket=own_bucket, existing=existing, opts=of_key
         )
-        # The key goes after the bucket, and both after what uses them.
+        # The bucket is deleted before the key, and both after what uses them.
         last = pulumi.ResourceOptions(parent=self, depends_on=[bucket, *ended])
         BucketRemoval(name, bucket=own_bucket, kept=kept, opts=last)
         s3.BucketServerSideEncryptionConfiguration(
@@ -239,17 +174,17 @@ class TenantBucket(pulumi.ComponentResource):
         existing: ExistingObjects | None,
         opts: pulumi.ResourceOptions,
     ) -> tuple[pulumi.Output[str] | None, list[pulumi.Resource]]:
-        """The key of the bucket, and what ends it if it is the stack's own."""
+        """Return the ARN of the bucket's key, and the resource that deletes the key if the stack made it."""
         match storage.encryption.kms:
             case "s3":
                 return None, []
             case "own":
                 alias = alias_of(storage.bucket)
                 found = existing.key(alias) if existing else None
-                # Each bucket has a key of its own: another bucket must not end the key that objects here need.
+                # Each bucket has its own key, so that removing another bucket never deletes the key of these objects.
                 of_bucket = f"{name}-{storage.bucket}"
                 opts = pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(aliases=[pulumi.Alias(name=name)]))
-                # Without a policy of its own a key obeys the account's IAM policies, among them the warehouses' roles.
+                # Without a key policy, the account's IAM policies apply, such as those of the warehouses' roles.
                 key = kms.Key(
                     of_bucket,
                     description=description_of(storage.bucket),
@@ -275,5 +210,5 @@ class TenantBucket(pulumi.ComponentResource):
 
 
 def _imported(opts: pulumi.ResourceOptions, object_id: str | None) -> pulumi.ResourceOptions:
-    """The options under which an existing object is taken over; as they are where there is none."""
+    """Return options that import an existing object; unchanged without one."""
     return pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(import_=object_id))

@@ -1,7 +1,7 @@
-"""What a machine and a tenant need to run: what is there, what is missing, and how to mend it."""
+"""Checks of the machine and of the services that a tenant's stack needs. Nothing here changes anything."""
 
-from lakewright.doctor.finding import Finding, State
-from lakewright.doctor.machine import look_at_machine
-from lakewright.doctor.services import look_at_surroundings
+from lakewright.doctor.finding import Finding
+from lakewright.doctor.machine import check_machine
+from lakewright.doctor.services import check_services
 
-__all__ = ["Finding", "State", "look_at_machine", "look_at_surroundings"]
+__all__ = ["Finding", "check_machine", "check_services"]

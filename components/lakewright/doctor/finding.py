@@ -1,4 +1,4 @@
-"""One thing that was looked at."""
+"""The result of one check."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from typing import Literal
 
 State = Literal["ok", "optional", "missing"]
-"""`optional`: not there, and everything still works another way. `missing`: something will fail without it."""
+"""`optional`: absent, but there is an alternative. `missing`: something fails without it."""
 
 
 @dataclass(frozen=True)
 class Finding:
-    """What was looked at, how it stands, what was found, and what to do about it."""
+    """What was checked, its state, what was found, and how to fix it."""
 
     subject: str
     state: State
     found: str
-    mend: str = ""
+    fix: str = ""

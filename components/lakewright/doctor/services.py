@@ -1,4 +1,4 @@
-"""What a tenant's environment has to answer: Lakekeeper, S3, the cluster, each with the identity that a stack has."""
+"""Check the services that a tenant's stack needs: Lakekeeper, S3 and the cluster, with the stack's identities."""
 
 # boto3 carries no types; what comes of it is cast where it is used.
 # pyright: reportMissingTypeStubs=false
@@ -11,129 +11,134 @@ from typing import Any, cast
 from lakewright.credentials import references as credentials
 from lakewright.credentials.aws_session import aws_session
 from lakewright.doctor.finding import Finding
-from lakewright.doctor.token_audience import pod_tokens
+from lakewright.doctor.token_audience import check_pod_tokens
 from lakewright.environment.environment import AwsAccount, Cluster, Environment
-from lakewright.spec.storage import S3Storage
+from lakewright.storage.backend import BucketProbe
 
-ANSWER_IN = 5
-"""Seconds that each has to answer."""
+TIMEOUT = 5
+"""Seconds to wait for each service."""
 
 
-def look_at_surroundings(
+def check_services(
     environment: Environment,
-    buckets: list[str],
-    stores: Sequence[S3Storage] = (),
+    buckets: Sequence[BucketProbe] = (),
     project_id: str | None = None,
     namespace: str | None = None,
 ) -> list[Finding]:
-    """Every finding about what a tenant's stack needs. Reads only.
+    """Check what a tenant's stack needs. Only reads.
 
-    `buckets`: those on AWS that must be reachable already. `stores`: S3-compatible ones, each with keys of its own.
-    `project_id`: the tenant's project, which some servers want named in every request.
-    `namespace`: the Kubernetes namespace of the tenant's pods.
+    Args:
+        environment: The tenant's environment.
+        buckets: Buckets that must exist before the stack does.
+        project_id: The tenant's project; some servers require one in every request.
+        namespace: The Kubernetes namespace of the tenant's pods.
     """
     return [
-        lakekeeper(environment, project_id),
-        *s3(environment.aws, buckets),
-        *(store(each) for each in stores),
-        cluster(environment.kubernetes),
-        *(pod_tokens(environment, namespace) if namespace else []),
+        check_lakekeeper(environment, project_id),
+        *check_aws(environment.aws, [probe.bucket for probe in buckets if not probe.access_key_id]),
+        *(check_bucket(probe) for probe in buckets if probe.access_key_id),
+        check_cluster(environment.kubernetes),
+        *(check_pod_tokens(environment, namespace) if namespace else []),
     ]
 
 
-def lakekeeper(environment: Environment, project_id: str | None = None) -> Finding:
-    from lakewright.lakekeeper.api.connection.client import Client  # noqa: PLC0415 - loaded only where there is something to ask
+def check_lakekeeper(environment: Environment, project_id: str | None = None) -> Finding:
+    """Check that Lakekeeper answers and is bootstrapped."""
+    from lakewright.lakekeeper.api.connection.client import Client  # noqa: PLC0415 - slow to load
     from lakewright.lakekeeper.api.connection.errors import LakekeeperError  # noqa: PLC0415
     from lakewright.lakekeeper.api.connection.retry import RetryPolicy  # noqa: PLC0415
 
-    named = environment.lakekeeper
+    settings = environment.lakekeeper
+    reference = settings.reference.model_copy(update={"project_id": project_id})
     try:
-        client = Client(
-            named.reference.model_copy(update={"project_id": project_id}), _resolve, retry=RetryPolicy(attempts=1)
-        )
-        told = client.server()
+        server = Client(reference, _resolve, retry=RetryPolicy(attempts=1)).server()
     except (LakekeeperError, credentials.UnresolvedCredential) as error:
-        return Finding("Lakekeeper", "missing", str(error), "start the server, or mend `lakekeeper` of the environment")
-    found = f"{told.version_text} at {named.endpoint}, authorizer {told.authz_backend}"
-    if told.bootstrapped or named.bootstrap:
+        return Finding("Lakekeeper", "missing", str(error), "start the server, or fix `lakekeeper` of the environment")
+    found = f"{server.version_text} at {settings.endpoint}, authorizer {server.authz_backend}"
+    if server.bootstrapped or settings.bootstrap:
         return Finding("Lakekeeper", "ok", found)
-    mend = "bootstrap it, or set `lakekeeper.bootstrap: true` in the environment"
-    return Finding("Lakekeeper", "missing", f"{found}; it is not bootstrapped", mend)
+    fix = "bootstrap it, or set `lakekeeper.bootstrap: true` in the environment"
+    return Finding("Lakekeeper", "missing", f"{found}; it is not bootstrapped", fix)
 
 
-def s3(account: AwsAccount, buckets: list[str]) -> list[Finding]:
+def check_aws(account: AwsAccount, buckets: Sequence[str]) -> list[Finding]:
+    """Check the AWS identity of the environment, and that it reaches the buckets."""
     from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415 - slow to load
 
-    place = account.endpoint or "AWS"
-    mend = "mend `aws` of the environment, or the AWS_* variables and profile of this shell"
-    settings = _settings()
+    endpoint = account.endpoint or "AWS"
+    config = _client_config()
     try:
         session = aws_session(account.profile, account.region, account.shared_credentials_file)
-        who = session.client("sts", endpoint_url=account.endpoint, config=settings).get_caller_identity()["Arn"]
+        identity = session.client("sts", endpoint_url=account.endpoint, config=config).get_caller_identity()["Arn"]
     except (BotoCoreError, ClientError) as error:
-        return [Finding("S3 identity", "missing", f"{place}: {error}", mend)]
-    findings = [Finding("S3 identity", "ok", f"{who} at {place}")]
-    client = session.client("s3", endpoint_url=account.endpoint, config=settings)
+        fix = "fix `aws` of the environment, or the AWS_* variables and profile of this shell"
+        return [Finding("S3 identity", "missing", f"{endpoint}: {error}", fix)]
+    findings = [Finding("S3 identity", "ok", f"{identity} at {endpoint}")]
+    client = session.client("s3", endpoint_url=account.endpoint, config=config)
     for bucket in buckets:
         try:
             client.head_bucket(Bucket=bucket)
         except (BotoCoreError, ClientError) as error:
-            findings.append(Finding(f"bucket {bucket}", "missing", str(error), "make it, or let this identity see it"))
+            fix = "create it, or grant this identity access"
+            findings.append(Finding(f"bucket {bucket}", "missing", str(error), fix))
         else:
             findings.append(Finding(f"bucket {bucket}", "ok", "reachable"))
     return findings
 
 
-def store(storage: S3Storage) -> Finding:
-    """Whether an S3-compatible store answers for its bucket, asked with the keys that Lakekeeper will use."""
+def check_bucket(probe: BucketProbe) -> Finding:
+    """Check that an S3-compatible store has a bucket, with the keys that Lakekeeper uses."""
     import boto3  # noqa: PLC0415 - slow to load
     from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415
 
-    subject, keys = f"bucket {storage.bucket}", storage.credential
-    if any(reference.startswith("config:") for reference in (keys.access_key_id, keys.secret_access_key)):
-        found = f"not asked: the keys for {storage.endpoint} are in the stack's encrypted configuration"
+    subject = f"bucket {probe.bucket}"
+    key_id, secret, address = str(probe.access_key_id), str(probe.secret_access_key), probe.address
+    assert address is not None
+    if any(reference.startswith("config:") for reference in (key_id, secret)):
+        found = f"not checked: the keys for {address.endpoint} are in the stack's encrypted configuration"
         return Finding(subject, "optional", found, "nothing; `up` reads them")
     try:
         client = cast(Any, boto3).client(
             "s3",
-            endpoint_url=storage.endpoint,
-            region_name=storage.region,
-            aws_access_key_id=_resolve(keys.access_key_id),
-            aws_secret_access_key=_resolve(keys.secret_access_key),
-            config=_settings(s3={"addressing_style": "path" if storage.path_style else "virtual"}),
+            endpoint_url=address.endpoint,
+            region_name=address.region,
+            aws_access_key_id=_resolve(key_id),
+            aws_secret_access_key=_resolve(secret),
+            config=_client_config(s3={"addressing_style": "path" if address.path_style else "virtual"}),
         )
-        client.head_bucket(Bucket=storage.bucket)
+        client.head_bucket(Bucket=probe.bucket)
     except credentials.UnresolvedCredential as error:
         return Finding(subject, "missing", str(error), "make the storage's `credential` readable in this shell")
     except (BotoCoreError, ClientError) as error:
-        mend = "start the store, make the bucket, or mend `endpoint` and `credential` of the storage"
-        return Finding(subject, "missing", f"{storage.endpoint}: {error}", mend)
-    return Finding(subject, "ok", f"reachable at {storage.endpoint}")
+        fix = "start the store, create the bucket, or fix `endpoint` and `credential` of the storage"
+        return Finding(subject, "missing", f"{address.endpoint}: {error}", fix)
+    return Finding(subject, "ok", f"reachable at {address.endpoint}")
 
 
-def cluster(named: Cluster) -> Finding:
-    if named.render_to:
-        return Finding("Kubernetes", "ok", f"no cluster needed: manifests are written to {named.render_to}")
+def check_cluster(cluster: Cluster) -> Finding:
+    """Check that the cluster answers, if the environment deploys to one."""
+    if cluster.render_to:
+        return Finding("Kubernetes", "ok", f"no cluster needed: manifests are written to {cluster.render_to}")
     import kubernetes  # noqa: PLC0415 - slow to load
     from urllib3.exceptions import HTTPError  # noqa: PLC0415
 
     client, config = cast(Any, kubernetes).client, cast(Any, kubernetes).config
-    context = named.context or "the current context"
+    context = cluster.context or "the current context"
     try:
-        api = config.new_client_from_config(context=named.context)
-        version = client.VersionApi(api).get_code(_request_timeout=ANSWER_IN)
+        api = config.new_client_from_config(context=cluster.context)
+        version = client.VersionApi(api).get_code(_request_timeout=TIMEOUT)
     except (config.ConfigException, client.ApiException, HTTPError, OSError) as error:
         reason = " ".join(str(error).split())
-        mend = "mend the kubeconfig, or set `kubernetes.render_to` to write manifests only"
-        return Finding("Kubernetes", "missing", f"{context}: {reason}", mend)
+        fix = "fix the kubeconfig, or set `kubernetes.render_to` to write manifests only"
+        return Finding("Kubernetes", "missing", f"{context}: {reason}", fix)
     return Finding("Kubernetes", "ok", f"{version.git_version} at {context}")
 
 
-def _settings(**more: Any) -> Any:
+def _client_config(**more: Any) -> Any:
     from botocore.config import Config  # noqa: PLC0415 - slow to load
 
     untyped = cast(Any, Config)
-    return untyped(connect_timeout=ANSWER_IN, read_timeout=ANSWER_IN, retries={"total_max_attempts": 1}, **more)
+    return untyped(connect_timeout=TIMEOUT, read_timeout=TIMEOUT, retries={"total_max_attempts": 1}, **more)
 
 
 def _resolve(reference: str) -> str:

@@ -1,4 +1,4 @@
-"""Whether Lakekeeper accepts the tokens that the cluster projects into pods, for the environment's audience."""
+"""Check that Lakekeeper accepts the service account tokens of pods, for the audience of the environment."""
 
 # The cluster's client carries no types; what comes of it is cast where it is used.
 # pyright: reportMissingTypeStubs=false
@@ -14,15 +14,15 @@ from lakewright.lakekeeper.api.connection.server import TokenAuth
 
 SUBJECT = "audience of pods' tokens"
 _VARIABLE = "LAKEKEEPER__KUBERNETES_AUTHENTICATION_AUDIENCE"
-_LIFE = 600
-"""Seconds, the shortest life that Kubernetes gives to a token."""
-_ANSWER_IN = 5
+_LIFETIME = 600
+"""Seconds; the shortest lifetime of a token in Kubernetes."""
+_TIMEOUT = 5
 
 
-def pod_tokens(environment: Environment, namespace: str) -> list[Finding]:
-    """Show Lakekeeper a token of a service account of the namespace, as its pods do.
+def check_pod_tokens(environment: Environment, namespace: str) -> list[Finding]:
+    """Send Lakekeeper a token of a service account of the namespace, as its pods do.
 
-    Nothing where pods show no such token. A token is requested, which changes nothing in the cluster.
+    Returns nothing if pods use no such tokens. Requesting a token changes nothing in the cluster.
     """
     server, cluster = environment.lakekeeper, environment.kubernetes
     if server.jobs_auth.kind != "token-file" or cluster.render_to:
@@ -36,12 +36,12 @@ def pod_tokens(environment: Environment, namespace: str) -> list[Finding]:
     try:
         api = client.CoreV1Api(config.new_client_from_config(context=cluster.context))
         account = _account(api, namespace)
-        return [_judge(server, _Account(api, *account))]
+        return [_compare_audiences(server, _Account(api, *account))]
     except LakekeeperError as error:
-        return [Finding(SUBJECT, "optional", f"not asked: {error}", "start the server, and ask again")]
+        return [Finding(SUBJECT, "optional", f"not checked: {error}", "start the server, and run this again")]
     except (config.ConfigException, client.ApiException, HTTPError, OSError) as error:
         reason = str(getattr(error, "reason", None) or error)
-        found = f"not asked: the cluster gives out no token ({' '.join(reason.split())})"
+        found = f"not checked: the cluster issues no token ({' '.join(reason.split())})"
         return [Finding(SUBJECT, "optional", found, "run this as someone who may create `serviceaccounts/token`")]
 
 
@@ -53,28 +53,28 @@ class _Account:
         self.title = f"system:serviceaccount:{namespace}:{name}"
 
     def token(self, audience: str | None) -> str:
-        spec = {"audiences": [audience] if audience else [], "expirationSeconds": _LIFE}
+        spec = {"audiences": [audience] if audience else [], "expirationSeconds": _LIFETIME}
         request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": spec}
-        asked = self._api.create_namespaced_service_account_token
-        return str(asked(self._name, self._namespace, request, _request_timeout=_ANSWER_IN).status.token)
+        create_token = self._api.create_namespaced_service_account_token
+        return str(create_token(self._name, self._namespace, request, _request_timeout=_TIMEOUT).status.token)
 
 
 def _account(api: Any, namespace: str) -> tuple[str, str]:
-    """Return one of the tenant's service accounts; before there is one, the cluster's default one."""
-    there = api.list_namespaced_service_account(namespace, _request_timeout=_ANSWER_IN).items
-    return (namespace, str(there[0].metadata.name)) if there else ("default", "default")
+    """Return namespace and name of a service account of the tenant; the cluster's default one if there is none."""
+    accounts = api.list_namespaced_service_account(namespace, _request_timeout=_TIMEOUT).items
+    return (namespace, str(accounts[0].metadata.name)) if accounts else ("default", "default")
 
 
-def _judge(server: LakekeeperServer, account: _Account) -> Finding:
+def _compare_audiences(server: LakekeeperServer, account: _Account) -> Finding:
     audience = server.jobs_token_audience
     if (refused := _refusal(server, account.token(audience))) is None:
-        return Finding(SUBJECT, "ok", f"{_told(audience)} is accepted ({account.title})")
-    found = f"{_told(audience)} is refused: {refused}"
+        return Finding(SUBJECT, "ok", f"{_describe(audience)} is accepted ({account.title})")
+    found = f"{_describe(audience)} is refused: {refused}"
     other = AUDIENCE if audience is None else None
     if _refusal(server, account.token(other)) is None:
         setting = f"set `lakekeeper.jobs_token_audience: {other or 'null'}` in the environment"
         own = f", or {_VARIABLE}={audience} on the server" if audience else ""
-        return Finding(SUBJECT, "missing", f"{found}; {_told(other)} is accepted", setting + own)
+        return Finding(SUBJECT, "missing", f"{found}; {_describe(other)} is accepted", setting + own)
     fix = (
         f"set {_VARIABLE} on the server and `lakekeeper.jobs_token_audience` in the environment to the same name, and "
         "LAKEKEEPER__ENABLE_KUBERNETES_AUTHENTICATION=true on the server, which must know this cluster"
@@ -84,7 +84,7 @@ def _judge(server: LakekeeperServer, account: _Account) -> Finding:
 
 def _refusal(server: LakekeeperServer, token: str) -> str | None:
     """Return why the server refuses a token, or None if it accepts it."""
-    from lakewright.lakekeeper.api.connection.client import Client  # noqa: PLC0415 - loaded only where there is something to ask
+    from lakewright.lakekeeper.api.connection.client import Client  # noqa: PLC0415 - slow to load
     from lakewright.lakekeeper.api.connection.errors import Forbidden, NotAuthenticated  # noqa: PLC0415
     from lakewright.lakekeeper.api.connection.retry import RetryPolicy  # noqa: PLC0415
 
@@ -96,11 +96,11 @@ def _refusal(server: LakekeeperServer, token: str) -> str | None:
     except NotAuthenticated as refused:
         return str(refused)
     except Forbidden:
-        return None  # the token was accepted, whatever its owner may do
+        return None  # the token was accepted; its owner has no rights
     finally:
         client.close()
     return None
 
 
-def _told(audience: str | None) -> str:
+def _describe(audience: str | None) -> str:
     return f"a token for the audience `{audience}`" if audience else "a token for the cluster's own audience"

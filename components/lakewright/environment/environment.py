@@ -23,7 +23,7 @@ from lakewright.names.types import Arn, PolicyArn, Region, ServiceUrl, StorageEn
 from lakewright.project_files.stack_files import mapping
 from lakewright.spec.computing_unit import Runtime
 from lakewright.validation.problems import Problem, SpecError, problems_of
-from lakewright.validation.strict_model import Part
+from lakewright.validation.strict_model import StrictModel
 from lakewright.validation.yaml_text import load_yaml
 
 SANDBOX_VARIABLE = "LAKEWRIGHT_SANDBOX"
@@ -52,7 +52,7 @@ PathOfJobs = Annotated[str, AfterValidator(_absolute)]
 TokenAudience = Annotated[str, Field(min_length=1)]
 
 
-class LakekeeperServer(Part):
+class LakekeeperServer(StrictModel):
     """The Lakekeeper that serves the tenants."""
 
     endpoint: ServiceUrl
@@ -106,7 +106,7 @@ class LakekeeperServer(Part):
         return self.catalog_uri or f"{self.endpoint}/catalog"
 
 
-class AwsAccount(Part):
+class AwsAccount(StrictModel):
     """The AWS account that buckets and roles are made in, and the identity that makes them."""
 
     region: Region | None = None
@@ -118,7 +118,7 @@ class AwsAccount(Part):
     shared_credentials_file: Path | None = None
 
 
-class Cluster(Part):
+class Cluster(StrictModel):
     """Where computing units run."""
 
     context: str | None = None
@@ -143,7 +143,7 @@ class Cluster(Part):
         return self.images.get(runtime) or (TRIAL_IMAGES[runtime] if self.trial else None)
 
 
-class Environment(Part):
+class Environment(StrictModel):
     """What tenants share. With `sandbox`, addresses and identities are those of the sandbox in that folder."""
 
     sandbox: Path | None = None

@@ -16,8 +16,9 @@ from lakewright.credentials.references import FORMS, SCHEMES, check_reference
 from lakewright.names.host_kinds import HostKind, kind_of_host
 from lakewright.names.types import normalised_endpoint
 from lakewright.project_files.stack_files import mapping
+from lakewright.storage.registry import CONFIG_KEY_PATHS, ENDPOINT_PATHS, REFERENCE_PATHS
 from lakewright.validation.problems import Problem
-from lakewright.validation.strict_model import Part
+from lakewright.validation.strict_model import StrictModel
 
 _PATTERN = re.compile(r"(?P<scheme>https?)://(?P<host>\[[0-9a-f:.]+\]|[a-z0-9.*-]+)(?::(?P<port>\d{1,5}|\*))?/?")
 _PLAIN_VAULT_REFERENCE = re.compile(r"vault:[A-Za-z0-9_.-]+(?:/[A-Za-z0-9_.-]+)*#\S+")
@@ -55,7 +56,7 @@ ReferencePrefix = Annotated[str, AfterValidator(_prefix)]
 EndpointPattern = Annotated[str, AfterValidator(_endpoint_pattern)]
 
 
-class TenantSpecRules(Part):
+class TenantSpecRules(StrictModel):
     """What specs of tenants may name. Everything else is refused before any call."""
 
     references: list[ReferencePrefix] = ["config:"]
@@ -85,16 +86,18 @@ class RuleCheck:
         tenant = str(document.get("name"))
         for name, storage in mapping(document.get("storage")).items():
             store = mapping(storage)
-            places = {f"credential.{key}": value for key, value in mapping(store.get("credential")).items()}
-            external_id = store.get("external_id")
-            if isinstance(external_id, str) and external_id.startswith("config:"):
-                places["external_id"] = external_id
-            for key, value in places.items():
-                if why := self._why_not_reference(value, tenant):
-                    yield Problem(f"storage.{name}.{key}", why)
-            for key in ("endpoint", "sts_endpoint"):
-                if why := self._why_not_endpoint(store.get(key)):
-                    yield Problem(f"storage.{name}.{key}", why)
+            references = {path: _value_at(store, path) for path in REFERENCE_PATHS}
+            references |= {
+                path: value
+                for path in CONFIG_KEY_PATHS
+                if isinstance(value := _value_at(store, path), str) and value.startswith("config:")
+            }
+            for path, value in sorted(references.items()):
+                if reason := self._why_not_reference(value, tenant):
+                    yield Problem(f"storage.{name}.{path}", reason)
+            for path in sorted(ENDPOINT_PATHS):
+                if reason := self._why_not_endpoint(_value_at(store, path)):
+                    yield Problem(f"storage.{name}.{path}", reason)
 
     def _why_not_reference(self, value: object, tenant: str) -> str | None:
         try:
@@ -135,6 +138,14 @@ class RuleCheck:
             f"expected a store that environment {self.environment} allows ({listed}), found {endpoint}{what}. List it"
             " in `tenant_specs.endpoints` of the environment"
         )
+
+
+def _value_at(document: Mapping[str, Any], path: str) -> object:
+    """Return the value at a dotted path; None if there is none."""
+    value: object = document
+    for key in path.split("."):
+        value = mapping(value).get(key)
+    return value
 
 
 def _covers(prefix: str, reference: str) -> bool:

@@ -12,14 +12,14 @@ from pydantic import Field
 
 from lakewright.kubernetes.runtimes import CONFIG_DIR, SCRATCH_DIR, environment
 from lakewright.spec.computing_unit import Runtime
-from lakewright.validation.strict_model import Part
+from lakewright.validation.strict_model import StrictModel
 
 AUDIENCE = "lakekeeper"
 """Default audience of the tokens that pods show to Lakekeeper."""
 _TAKEN = ("/", CONFIG_DIR, SCRATCH_DIR, "/tmp", "/dev/shm")  # noqa: S108 - in the pod
 
 
-class JobsSecret(Part):
+class JobsSecret(StrictModel):
     """A key of a Kubernetes Secret, which somebody else puts into the namespace of each tenant."""
 
     name: Annotated[str, Field(pattern=r"^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$")]

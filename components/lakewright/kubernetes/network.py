@@ -6,8 +6,6 @@ import ipaddress
 from typing import Any
 from urllib.parse import urlsplit
 
-from lakewright_spark.aws_partition import service_host
-
 _METADATA = "169.254.0.0/16"
 """Link-local: the cloud's instance metadata, which would hand out the node's identity."""
 
@@ -43,11 +41,6 @@ def way_out(url: str) -> Rule:
     except ValueError:
         return {"to": [{"ipBlock": {"cidr": "0.0.0.0/0", "except": [_METADATA]}}], "ports": [port]}
     return {"to": [{"ipBlock": {"cidr": f"{address}/{address.max_prefixlen}"}}], "ports": [port]}
-
-
-def s3_url(endpoint: str | None, region: str) -> str:
-    """Where S3 is: the store's own address, or the region's on AWS."""
-    return endpoint or f"https://{service_host('s3', region)}"
 
 
 def egress(urls: list[str]) -> list[Rule]:

@@ -3,7 +3,6 @@
 from lakewright.spec.computing_unit import ComputingUnitSpec, Size
 from lakewright.spec.maintenance import MaintenanceSpec
 from lakewright.spec.reading import SPEC_KEY, parse_spec, read_stack_file
-from lakewright.spec.storage import AwsStorage, ExistingStorage, S3Storage, StorageSpec
 from lakewright.spec.table import TableSpec
 from lakewright.spec.tenant import TenantSpec
 from lakewright.spec.warehouse import WarehouseSpec
@@ -11,15 +10,11 @@ from lakewright.validation.problems import Problem, SpecError
 
 __all__ = [
     "SPEC_KEY",
-    "AwsStorage",
     "ComputingUnitSpec",
-    "ExistingStorage",
     "MaintenanceSpec",
     "Problem",
-    "S3Storage",
     "Size",
     "SpecError",
-    "StorageSpec",
     "TableSpec",
     "TenantSpec",
     "WarehouseSpec",

@@ -6,12 +6,12 @@ from pydantic import Discriminator, Field, Tag
 
 from lakewright.names.types import ComputingUnitName
 from lakewright.validation.quantity import Cpu, Memory
-from lakewright.validation.strict_model import Part
+from lakewright.validation.strict_model import StrictModel
 
 Runtime = Literal["spark", "texera"]
 
 
-class Size(Part):
+class Size(StrictModel):
     """What a CU may use; requests equal limits."""
 
     cpu: Cpu = "1"
@@ -32,7 +32,7 @@ Choice = Annotated[
 ]
 
 
-class ComputingUnitSpec(Part):
+class ComputingUnitSpec(StrictModel):
     """One CU. It is bound to one warehouse when it is made (`warehouse`), or each execution chooses (`warehouses`)."""
 
     name: ComputingUnitName

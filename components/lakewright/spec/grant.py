@@ -10,7 +10,7 @@ from lakewright.lakekeeper.api.connection.privileges import RELATIONS
 from lakewright.names.table_name import parse_parts, quoted
 from lakewright.names.types import NamespacePath, TableName
 from lakewright.spec.principal import Principal
-from lakewright.validation.strict_model import Part
+from lakewright.validation.strict_model import StrictModel
 
 _NAMESPACE = TypeAdapter[str](NamespacePath)
 _TABLE_NAME = TypeAdapter[str](TableName)
@@ -41,7 +41,7 @@ def _table(value: str) -> str:
     return ".".join(quoted(part) for part in parts)
 
 
-class GrantTarget(Part):
+class GrantTarget(StrictModel):
     """What a grant is on: the project, a warehouse, or a namespace or table in it."""
 
     project: Literal[True] | None = None
@@ -78,7 +78,7 @@ class GrantTarget(Part):
         return f"{self.kind} {where}" if where else self.kind
 
 
-class GrantSpec(Part):
+class GrantSpec(StrictModel):
     """A privilege of a user or role."""
 
     to: Principal

@@ -12,7 +12,7 @@ from pydantic import AfterValidator, Discriminator, Field, StrictBool, Tag
 from lakewright.names.types import MAX_NAMESPACE_DEPTH
 from lakewright.spec.computing_unit import Size
 from lakewright.spec.cron import Cron
-from lakewright.validation.strict_model import Part
+from lakewright.validation.strict_model import StrictModel
 
 _SECONDS = {"m": 60, "h": 3600}
 _SWITCHES = frozenset(queue.switch for queue in QUEUES)
@@ -50,7 +50,7 @@ Queue = Annotated[
 """`true`, or settings under Lakekeeper's own names: the server does it. `false`: it is turned off there."""
 
 
-class ServerSide(Part):
+class ServerSide(StrictModel):
     """What Lakekeeper does itself in a warehouse, if it has the task queue; the jobs leave that alone then."""
 
     expire_snapshots: Queue | None = None
@@ -76,7 +76,7 @@ class ServerSide(Part):
         return getattr(self, queue.name) not in (None, False)
 
 
-class MaintenanceSpec(Part):
+class MaintenanceSpec(StrictModel):
     """When jobs see to the tenant's tables, and what they do by default."""
 
     schedule: Cron

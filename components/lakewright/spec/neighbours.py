@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 from lakewright.names import key_prefixes
 from lakewright.project_files.servers import AWS, Servers, ServiceAddress
-from lakewright.spec.storage import AwsStorage, S3Storage
 from lakewright.spec.tenant import TenantSpec
 
 
@@ -36,12 +35,12 @@ def places_of(spec: TenantSpec, servers: Servers) -> list[Place]:
     places = [
         Place(servers.storage, storage.bucket, path=f"storage.{name}.bucket")
         for name, storage in spec.storage.items()
-        if isinstance(storage, AwsStorage)
+        if storage.makes_bucket
     ]
     for index, warehouse in enumerate(spec.warehouses):
         storage = spec.storage[spec.storage_of(warehouse)]
-        if not isinstance(storage, AwsStorage):
-            store = servers.store(storage.endpoint if isinstance(storage, S3Storage) else None)
+        if not storage.makes_bucket:
+            store = servers.store(storage.own_endpoint)
             prefix = spec.prefix_of(warehouse).strip("/")
             places.append(Place(store, storage.bucket, prefix, f"warehouses.{index}.key_prefix"))
     return places

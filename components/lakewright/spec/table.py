@@ -13,7 +13,7 @@ from lakewright.lakekeeper.table.schema.layout import PartitionText, SortingText
 from lakewright.lakekeeper.table.schema.properties import TableProperties
 from lakewright.names.table_name import QualifiedName, parse_table_name
 from lakewright.names.types import Deletion, FormatVersion, TableName
-from lakewright.validation.strict_model import Part
+from lakewright.validation.strict_model import StrictModel
 
 _TABLE_NAME = TypeAdapter[str](TableName)
 
@@ -24,7 +24,7 @@ def _qualified(text: str) -> str:
     return str(name)
 
 
-class TableSpec(Part):
+class TableSpec(StrictModel):
     """A table that the stack makes, and changes in place as far as its data stays readable."""
 
     name: Annotated[str, AfterValidator(_qualified)]

@@ -15,12 +15,12 @@ from lakewright.spec.computing_unit import ComputingUnitSpec
 from lakewright.spec.grant import GrantSpec
 from lakewright.spec.maintenance import MaintenanceSpec
 from lakewright.spec.sharing import sharing_mistakes
-from lakewright.spec.storage import StorageSpec
 from lakewright.spec.table import TableSpec
 from lakewright.spec.warehouse import CatalogName, WarehouseSpec
+from lakewright.storage.registry import StorageSpec
 from lakewright.validation.problems import Path
 from lakewright.validation.quantity import text_of_number
-from lakewright.validation.strict_model import Part, restated
+from lakewright.validation.strict_model import StrictModel, restated
 
 _LABEL = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?")
 
@@ -45,7 +45,7 @@ def _cross_check(path: Path, message: str) -> InitErrorDetails:
 Label = Annotated[str, BeforeValidator(text_of_number), AfterValidator(_label)]
 
 
-class TenantSpec(Part):
+class TenantSpec(StrictModel):
     """A tenant's whole way from storage to compute."""
 
     version: Literal[1]

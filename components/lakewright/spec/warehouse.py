@@ -8,7 +8,7 @@ from pydantic import AfterValidator, Discriminator, Field, Tag
 from lakewright.names.namespace_presets import PRESETS
 from lakewright.names.types import Deletion, FormatVersion, NamespacePath, S3KeyPrefix
 from lakewright.spec.principal import Principal
-from lakewright.validation.strict_model import Part
+from lakewright.validation.strict_model import StrictModel
 
 
 def _catalog_name(name: str) -> str:
@@ -22,7 +22,7 @@ CatalogName = Annotated[str, AfterValidator(_catalog_name)]
 """Name of a warehouse; Spark and PyIceberg know the catalog by it."""
 
 
-class NamespacePreset(Part):
+class NamespacePreset(StrictModel):
     """The namespaces of a known application, and further ones."""
 
     preset: Literal["texera"]
@@ -39,7 +39,7 @@ Namespaces = Annotated[
 ]
 
 
-class WarehouseSpec(Part):
+class WarehouseSpec(StrictModel):
     """One warehouse: a prefix of a storage, with a role that reaches that prefix alone."""
 
     name: CatalogName

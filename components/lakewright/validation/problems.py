@@ -58,10 +58,8 @@ def _problem(details: ErrorDetails, document: object) -> Problem:
             message = details["msg"].removeprefix("Value error, ")
             # Where a reference is expected, what was found may be the secret itself.
             return Problem(path, message, "" if "not the secret itself" in message else _shown(details["input"]))
-        case "union_tag_invalid" | "union_tag_not_found":
-            return Problem(
-                f"{path}.backend", "expected 'aws', 's3' or 'existing'", _shown_key(details["input"], "backend")
-            )
+        case "unknown_backend":
+            return Problem(f"{path}.backend", details["msg"], _shown_key(details["input"], "backend"))
         case "cross_check" | "unknown_key":
             return Problem(path, details["msg"])
         case _:

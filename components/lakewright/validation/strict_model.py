@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, ModelWrapValidatorHandler, Validatio
 from pydantic_core import ErrorDetails, InitErrorDetails, PydanticCustomError
 
 
-class Part(BaseModel):
+class StrictModel(BaseModel):
     """A part of the spec. Its docstring and its fields' docstrings become the JSON Schema's descriptions."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)

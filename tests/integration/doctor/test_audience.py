@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from kubernetes.config import kube_config  # pyright: ignore[reportMissingTypeStubs]
 from lakewright.doctor import Finding
-from lakewright.doctor.token_audience import pod_tokens
+from lakewright.doctor.token_audience import check_pod_tokens
 from lakewright.environment.environment import Environment
 from lakewright_sandbox.cluster.app import SandboxCluster, kubeconfig
 from lakewright_sandbox.in_process import serving
@@ -37,7 +37,7 @@ def diagnose(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Diagno
             endpoint = stack.enter_context(serving(create_app(settings)))
             auth = {"kind": "token-file", "path": "/var/run/secrets/lakekeeper/token"}
             server = {"endpoint": endpoint, "jobs_auth": auth, **environment}
-            (finding,) = pod_tokens(Environment.model_validate({"lakekeeper": server}), "tenant-acme")
+            (finding,) = check_pod_tokens(Environment.model_validate({"lakekeeper": server}), "tenant-acme")
             return finding
 
         yield of
@@ -65,14 +65,14 @@ def test_server_without_audiences_is_found(diagnose: Diagnose) -> None:
     assert finding.state == "missing"
     assert "audience `lakekeeper` is refused" in finding.found
     assert finding.found.endswith("a token for the cluster's own audience is accepted")
-    assert "lakekeeper.jobs_token_audience: null" in finding.mend
-    assert "LAKEKEEPER__KUBERNETES_AUTHENTICATION_AUDIENCE=lakekeeper on the server" in finding.mend
+    assert "lakekeeper.jobs_token_audience: null" in finding.fix
+    assert "LAKEKEEPER__KUBERNETES_AUTHENTICATION_AUDIENCE=lakekeeper on the server" in finding.fix
 
 
 def test_environment_without_the_servers_audience_is_found(diagnose: Diagnose) -> None:
     finding = diagnose(("lakekeeper",), jobs_token_audience=None)
 
-    assert (finding.state, finding.mend) == (
+    assert (finding.state, finding.fix) == (
         "missing",
         "set `lakekeeper.jobs_token_audience: lakekeeper` in the environment",
     )
@@ -83,8 +83,8 @@ def test_server_that_trusts_another_cluster_is_found(diagnose: Diagnose) -> None
         finding = diagnose(("lakekeeper",), issuer=elsewhere)
 
     assert finding.state == "missing"
-    assert "LAKEKEEPER__ENABLE_KUBERNETES_AUTHENTICATION=true" in finding.mend
+    assert "LAKEKEEPER__ENABLE_KUBERNETES_AUTHENTICATION=true" in finding.fix
 
 
 def test_pods_without_service_account_tokens_are_skipped() -> None:
-    assert pod_tokens(Environment.model_validate({"lakekeeper": {"endpoint": "https://l.example"}}), "n") == []
+    assert check_pod_tokens(Environment.model_validate({"lakekeeper": {"endpoint": "https://l.example"}}), "n") == []

@@ -11,10 +11,10 @@ from uuid import uuid4
 import boto3
 import pytest
 from lakewright.cli import main
-from lakewright.doctor import look_at_surroundings, machine
-from lakewright.doctor import services as surroundings
+from lakewright.doctor import check_services, machine, services
 from lakewright.environment.environment import Environment
-from lakewright.spec.storage import S3Storage, StoreCredential
+from lakewright.storage.backend import BucketProbe
+from lakewright.storage.s3 import S3Storage, StoreCredential
 from lakewright_sandbox.runtime.state import Sandbox
 
 
@@ -27,7 +27,7 @@ def _environment(folder: Path, text: str) -> Environment:
 def test_running_sandbox_lacks_nothing(sandbox: Sandbox, tmp_path: Path) -> None:
     environment = _environment(tmp_path, f"sandbox: {sandbox.dir}\n")
 
-    findings = {finding.subject: finding for finding in look_at_surroundings(environment, buckets=[])}
+    findings = {finding.subject: finding for finding in check_services(environment)}
 
     assert {subject: finding.state for subject, finding in findings.items()} == {
         "Lakekeeper": "ok",
@@ -41,16 +41,19 @@ def test_running_sandbox_lacks_nothing(sandbox: Sandbox, tmp_path: Path) -> None
 def test_missing_bucket_is_named(sandbox: Sandbox, tmp_path: Path) -> None:
     environment = _environment(tmp_path, f"sandbox: {sandbox.dir}\n")
 
-    bucket = look_at_surroundings(environment, buckets=["nobody-made-this"])[2]
+    bucket = check_services(environment, [BucketProbe("nobody-made-this")])[2]
 
     assert (bucket.subject, bucket.state) == ("bucket nobody-made-this", "missing")
 
 
-def _store(sandbox: Sandbox, bucket: str) -> S3Storage:
+def _store(sandbox: Sandbox, bucket: str) -> BucketProbe:
     keys = StoreCredential(access_key_id="env:STORE_KEY", secret_access_key="env:STORE_SECRET")
-    return S3Storage(
+    storage = S3Storage(
         backend="s3", bucket=bucket, endpoint=sandbox.aws.endpoint, region=sandbox.aws.region, credential=keys
     )
+    probe = storage.probe()
+    assert probe is not None
+    return probe
 
 
 def _set_keys(monkeypatch: pytest.MonkeyPatch, sandbox: Sandbox) -> None:
@@ -69,15 +72,15 @@ def test_store_is_asked_with_the_keys_of_its_spec(sandbox: Sandbox, monkeypatch:
         aws_secret_access_key=sandbox.admin.secret_access_key.get_secret_value(),
     ).create_bucket(Bucket=there)
 
-    assert surroundings.store(_store(sandbox, there)).state == "ok"
-    assert surroundings.store(_store(sandbox, "nobody-made-this")).state == "missing"
+    assert services.check_bucket(_store(sandbox, there)).state == "ok"
+    assert services.check_bucket(_store(sandbox, "nobody-made-this")).state == "missing"
     monkeypatch.setenv("STORE_SECRET", "another")
-    refused = surroundings.store(_store(sandbox, there))
+    refused = services.check_bucket(_store(sandbox, there))
     assert (refused.state, "another" in refused.found) == ("missing", False)
 
 
 def test_unreadable_store_key_is_named_by_its_reference(sandbox: Sandbox) -> None:
-    unread = surroundings.store(_store(sandbox, "whichever"))
+    unread = services.check_bucket(_store(sandbox, "whichever"))
 
     assert unread.state == "missing"
     assert "env:STORE_KEY" in unread.found
@@ -126,10 +129,10 @@ def test_unreachable_servers_are_named_with_their_endpoint(tmp_path: Path) -> No
         "kubernetes: {context: nowhere}\n",
     )
 
-    findings = look_at_surroundings(environment, buckets=[])
+    findings = check_services(environment)
 
     assert [finding.state for finding in findings] == ["missing", "missing", "missing"]
-    assert all(finding.mend for finding in findings)
+    assert all(finding.fix for finding in findings)
     assert "http://127.0.0.1:9" in findings[0].found
     assert "http://127.0.0.1:9" in findings[1].found
 
@@ -137,10 +140,10 @@ def test_unreachable_servers_are_named_with_their_endpoint(tmp_path: Path) -> No
 def test_missing_java_is_reported(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
 
-    java = machine.java()
+    java = machine.check_java()
 
     assert java.state == "missing"
-    assert "openjdk-17" in java.mend
+    assert "openjdk-17" in java.fix
 
 
 def test_old_java_is_reported(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -149,7 +152,7 @@ def test_old_java_is_reported(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -
     old.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:/bin:/usr/bin")
 
-    java = machine.java()
+    java = machine.check_java()
 
     assert (java.state, java.found) == ("missing", 'openjdk version "11.0.2"')
 
@@ -164,7 +167,7 @@ def test_json_is_one_object_and_missing_things_exit_with_1(
 
     assert ended.value.code == 1
     findings = json.loads(capsys.readouterr().out)["findings"]
-    assert {"subject", "state", "found", "mend"} == set(findings[0])
+    assert {"subject", "state", "found", "fix"} == set(findings[0])
     assert {finding["subject"]: finding["state"] for finding in findings}["Java"] == "missing"
 
 

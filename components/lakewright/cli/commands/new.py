@@ -1,8 +1,9 @@
-"""`lakewright new`: write the spec of a new tenant, asking for what no option says."""
+"""`lakewright new`: write the spec of a new tenant. Asks for values that no option gives."""
 
 from __future__ import annotations
 
 import sys
+from enum import StrEnum
 from typing import Annotated, Any, cast
 
 import typer
@@ -10,9 +11,38 @@ import yaml
 
 from lakewright.cli.errors import UsageError
 from lakewright.cli.options import HERE, Directory, load_project
+from lakewright.storage.registry import BACKENDS, find_backend
+
+
+class Preset(StrEnum):
+    """Namespaces that a warehouse starts with."""
+
+    TEXERA = "texera"
+    NONE = "none"
+
+
+class Destroying(StrEnum):
+    """What destroying does to tables."""
+
+    PROTECT = "protect"
+    RETAIN = "retain"
+    PURGE = "purge"
+
+
+class Unit(StrEnum):
+    """The computing unit of a new tenant."""
+
+    SPARK = "spark"
+    TEXERA = "texera"
+    NONE = "none"
+
 
 Backend = Annotated[
-    str | None, typer.Option(help="aws: make a bucket; s3: a store that exists; existing: the tenant's.")
+    str | None,
+    typer.Option(
+        metavar=f"<{'|'.join(BACKENDS)}>",
+        help="; ".join(f"{name}: {backend.summary}" for name, backend in BACKENDS.items()) + ".",
+    ),
 ]
 
 _HEAD = """\
@@ -23,26 +53,28 @@ config:
 
 
 def new(
-    tenant: Annotated[str, typer.Argument(help="The tenant's name; the stack has the same.")],
+    tenant: Annotated[str, typer.Argument(help="Name of the tenant and its stack.")],
     *,
-    owner: Annotated[str | None, typer.Option(help="Who answers for the tenant.")] = None,
+    owner: Annotated[str | None, typer.Option(help="Person or team responsible for the tenant.")] = None,
     environment: Annotated[str | None, typer.Option(help="NAME of environments/NAME.yaml.")] = None,
     backend: Backend = None,
-    bucket: Annotated[str | None, typer.Option(help="The bucket's name.")] = None,
-    region: Annotated[str | None, typer.Option(help="The bucket's region.")] = None,
-    endpoint: Annotated[str | None, typer.Option(help="Backend s3: the store's address.")] = None,
-    access_key: Annotated[str | None, typer.Option(help="Backend s3: reference to the key's id, config:KEY.")] = None,
-    secret_key: Annotated[str | None, typer.Option(help="Backend s3: reference to the secret, config:KEY.")] = None,
-    role_arn: Annotated[str | None, typer.Option(help="Backend existing: the tenant's role.")] = None,
-    warehouse: Annotated[str | None, typer.Option(help="The warehouse's name.")] = None,
-    preset: Annotated[str | None, typer.Option(help="Namespaces of an application: texera, or none.")] = None,
-    deletion: Annotated[
-        str | None, typer.Option(help="What destroying does to tables: protect, retain, purge.")
+    bucket: Annotated[str | None, typer.Option(help="Name of the bucket.")] = None,
+    region: Annotated[str | None, typer.Option(help="Region of the bucket.")] = None,
+    endpoint: Annotated[str | None, typer.Option(help="Backend s3: address of the store.")] = None,
+    access_key: Annotated[
+        str | None, typer.Option(help="Backend s3: reference to the access key's id, such as config:KEY.")
     ] = None,
-    computing_unit: Annotated[str | None, typer.Option(help="spark or texera: one unit; none: no unit.")] = None,
+    secret_key: Annotated[
+        str | None, typer.Option(help="Backend s3: reference to the secret key, such as config:KEY.")
+    ] = None,
+    role_arn: Annotated[str | None, typer.Option(help="Backend existing: ARN of the tenant's role.")] = None,
+    warehouse: Annotated[str | None, typer.Option(help="Name of the warehouse.")] = None,
+    preset: Annotated[Preset | None, typer.Option(help="Namespaces of an application.")] = None,
+    deletion: Annotated[Destroying | None, typer.Option(help="What destroying the stack does to tables.")] = None,
+    computing_unit: Annotated[Unit | None, typer.Option(help="Runtime of a computing unit.")] = None,
     directory: Directory = HERE,
 ) -> None:
-    """Write tenants/Pulumi.TENANT.yaml. Never overwrites a file, and never writes a spec that is not valid."""
+    """Write tenants/Pulumi.TENANT.yaml. Never overwrites a file and never writes an invalid spec."""
     from lakewright.spec import parse_spec  # noqa: PLC0415 - `--help` needs no models
 
     project = load_project(directory)
@@ -51,22 +83,15 @@ def new(
         raise UsageError(f"{file} exists already; edit it, or choose another name")
     environments = ", ".join(sorted(found.stem for found in (project.root / "environments").glob("*.yaml")))
 
-    store: dict[str, Any] = {"backend": _answer(backend, "backend (aws, s3, existing)", "aws")}
+    store: dict[str, Any] = {"backend": _answer(backend, f"backend ({', '.join(BACKENDS)})", "aws")}
     store["bucket"] = _answer(bucket, "bucket", f"{tenant}-lakehouse")
-    match store["backend"]:
-        case "s3":
-            store["endpoint"] = _answer(endpoint, "endpoint of the store")
-            store["credential"] = {
-                "access_key_id": _answer(access_key, "reference to the access key's id", "config:store_access_key_id"),
-                "secret_access_key": _answer(
-                    secret_key, "reference to the secret key", "config:store_secret_access_key"
-                ),
-            }
-        case "existing":
-            region = _answer(region, "region of the bucket")
-            store["role_arn"] = _answer(role_arn, "ARN of the tenant's role")
-        case _:
-            pass
+    options = {"endpoint": endpoint, "access_key": access_key, "secret_key": secret_key, "role_arn": role_arn}
+    options["region"] = region
+    chosen_backend = find_backend(store)
+    # The check of the whole spec refuses an unknown backend, together with other mistakes.
+    for question in chosen_backend.questions if chosen_backend else ():
+        answer = _answer(options.get(question.option), question.text, question.default)
+        _set_value(store, question.path, answer)
     if region:
         store["region"] = region
     name = _answer(warehouse, "warehouse", "executions")
@@ -91,18 +116,32 @@ def new(
 
 
 def _answer(given: str | None, question: str, default: str | None = None) -> str:
-    """What an option said, else what the person says, else the default; UsageError if nobody can be asked."""
+    """Return the option's value, else the user's answer, else the default.
+
+    Raises:
+        UsageError: There is no default, and no terminal to ask at.
+    """
     if given is not None:
-        return given
+        return str(given)
     if sys.stdin.isatty():
         return typer.prompt(question, default=default)
     if default is None:
-        raise UsageError(f"nobody to ask for the {question}: give it as an option (see `lakewright new --help`)")
+        raise UsageError(
+            f"no value for the {question}, and no terminal to ask at; give it as an option (`lakewright new --help`)"
+        )
     return default
 
 
+def _set_value(document: dict[str, Any], path: str, value: str) -> None:
+    """Set the value at a dotted path."""
+    *sections, key = path.split(".")
+    for section in sections:
+        document = document.setdefault(section, {})
+    document[key] = value
+
+
 def _text(spec: dict[str, Any]) -> str:
-    """The spec as a person would lay it out: sections, one line for what is small."""
+    """Return the spec as YAML, with a section per key and one line per entry."""
     lines: list[str] = []
     for section, value in spec.items():
         match value:

@@ -8,6 +8,7 @@ from typing import Any
 from lakewright_spark.aws_partition import partition_of
 
 from lakewright.names.object_names import LONGEST_ROLE_NAME, role_name
+from lakewright.storage.registry import find_backend
 from lakewright.validation.problems import Path
 
 PlacedWarehouses = Iterable[tuple[int, Mapping[str, Any], Mapping[str, Any]]]
@@ -23,7 +24,7 @@ def role_checks(tenant: object, warehouses: PlacedWarehouses) -> Iterator[tuple[
         first = warehouse.get("name")
         if (
             warehouse.get("renamed_from")
-            or storage.get("backend") != "aws"
+            or not ((backend := find_backend(storage)) and backend.makes_role)
             or not isinstance(first, str)
             or not isinstance(tenant, str)
         ):
@@ -51,7 +52,8 @@ def vending_checks(warehouses: PlacedWarehouses, default_region: str | None = No
         region = storage.get("region")
         if default_region is not None:
             region = None if region else default_region
-        if storage.get("backend") not in {"aws", "existing"} or not isinstance(region, str):
+        backend = find_backend(storage)
+        if not (backend and backend.is_on_aws) or not isinstance(region, str):
             continue
         partition = partition_of(region)
         if partition != "aws" and warehouse.get("delegation", "vended") == "vended":

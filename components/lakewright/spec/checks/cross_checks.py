@@ -12,6 +12,7 @@ from lakewright.spec.checks.aws import role_checks, vending_checks
 from lakewright.spec.checks.maintenance import maintenance_checks
 from lakewright.spec.checks.tables import table_checks
 from lakewright.spec.checks.warehouses import warehouse_checks
+from lakewright.storage.registry import find_backend
 from lakewright.validation.problems import Path
 from lakewright.validation.quantity import bytes_of
 
@@ -52,14 +53,16 @@ def on_storages(document: Mapping[str, Any]) -> list[tuple[int, Mapping[str, Any
 
 
 def made_storages(document: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
-    """The storages that the stack makes, by name."""
-    return {name: item for name, item in _storages(document).items() if item.get("backend") == "aws"}
+    """Return the storages whose buckets the stack makes, by name."""
+    return {
+        name: item for name, item in _storages(document).items() if (made := find_backend(item)) and made.makes_bucket
+    }
 
 
 def makes_roles(document: Mapping[str, Any]) -> bool:
-    """Whether a warehouse lies on a storage that the stack makes; Lakekeeper then needs a role that is made, too."""
-    made = made_storages(document)
-    return any(_storage_of(document, warehouse) in made for _, warehouse in _items(document, "warehouses"))
+    """Return whether the stack makes a role for a warehouse."""
+    backends = (find_backend(storage) for _, _, storage in on_storages(document))
+    return any(backend.makes_role for backend in backends if backend)
 
 
 def _items(document: Mapping[str, Any], section: str) -> list[tuple[int, Mapping[str, Any]]]:
@@ -141,10 +144,11 @@ def _storages_of_warehouses(document: Mapping[str, Any]) -> Iterator[Finding]:
             )
         storage = storages.get(_storage_of(document, warehouse) or "", {})
         delegation = warehouse.get("delegation", "vended")
-        if delegation == "vended" and storage.get("backend") == "s3" and storage.get("sts") is False:
+        backend = find_backend(storage)
+        if delegation == "vended" and backend and (reason := backend.why_not_vended(storage)):
             yield (
                 ("warehouses", index, "delegation"),
-                "expected `remote-signing`: the storage has `sts: false`, so no credentials can be vended",
+                f"expected `remote-signing`: {reason}, so no credentials can be vended",
             )
 
 

@@ -1,0 +1,1 @@
+"""Storage backends: one module each, and their registry."""

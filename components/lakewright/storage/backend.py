@@ -1,0 +1,202 @@
+"""What a storage backend provides. Everything that depends on the kind of a storage asks its `StorageBackend`."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+
+from lakewright_spark.aws_partition import service_host
+
+from lakewright.names.types import BucketName
+from lakewright.validation.strict_model import StrictModel
+
+if TYPE_CHECKING:
+    import pulumi
+
+
+class AwsDefaults(Protocol):
+    """Settings of an environment for storages on AWS."""
+
+    @property
+    def region(self) -> str:
+        """Region of storages that name none."""
+        ...
+
+    @property
+    def s3_endpoint(self) -> str | None:
+        """Endpoint of a sandbox; None for AWS."""
+        ...
+
+
+@dataclass(frozen=True)
+class StorageAddress:
+    """Where a storage is reached."""
+
+    region: str
+    endpoint: str | None = None
+    """None for AWS."""
+    path_style: bool = False
+
+
+@dataclass(frozen=True)
+class WarehouseAccess:
+    """How Lakekeeper reaches the data of one warehouse."""
+
+    bucket: pulumi.Input[str]
+    key_prefix: pulumi.Input[str]
+    vended: bool
+    """Whether clients get credentials; otherwise Lakekeeper signs their requests."""
+    role_arn: pulumi.Input[str] | None = None
+    kms_key_arn: pulumi.Input[str] | None = None
+    session_tags: Mapping[str, str] = field(default_factory=dict[str, str])
+
+
+@dataclass(frozen=True)
+class BucketProbe:
+    """How `lakewright doctor` reaches a bucket that the stack does not make.
+
+    Without keys it uses the AWS identity of the environment.
+    """
+
+    bucket: str
+    address: StorageAddress | None = None
+    access_key_id: str | None = None
+    """Reference to the key's id."""
+    secret_access_key: str | None = None
+    """Reference to the secret."""
+
+
+@dataclass(frozen=True)
+class Question:
+    """A value that `lakewright new` asks for."""
+
+    path: str
+    """Field of the storage, dotted."""
+    text: str
+    option: str
+    """Parameter of `lakewright new` that answers it."""
+    default: str | None = None
+
+
+class StorageBackend(StrictModel):
+    """A kind of storage. Its fields are its part of the spec."""
+
+    summary: ClassVar[str]
+    """What `lakewright new --help` shows."""
+    makes_bucket: ClassVar[bool] = False
+    """Whether the stack makes the bucket, and removes it with the stack."""
+    makes_role: ClassVar[bool] = False
+    """Whether the stack makes a role for each warehouse."""
+    needs_external_id: ClassVar[bool] = False
+    """Whether Lakekeeper assumes a role that requires an external ID."""
+    is_on_aws: ClassVar[bool] = False
+    """Whether regions belong to partitions of AWS."""
+    questions: ClassVar[Sequence[Question]] = ()
+
+    backend: Any
+    bucket: BucketName
+
+    @classmethod
+    def why_not_vended(cls, storage: Mapping[str, Any]) -> str | None:  # noqa: ARG003 - for subclasses
+        """Return why a storage, as written, cannot vend credentials; None if it can."""
+        return None
+
+    @property
+    def own_endpoint(self) -> str | None:
+        """Endpoint that the spec names; None for AWS."""
+        return None
+
+    @property
+    def role_arn_of_tenant(self) -> str | None:
+        """Role that the tenant provides; None if the stack makes one or none is needed."""
+        return None
+
+    @property
+    def external_id_of_tenant(self) -> str | None:
+        """External ID that the tenant chose, or `config:KEY`; None if the stack makes one."""
+        return None
+
+    @property
+    def existing_kms_key_arn(self) -> str | None:
+        """KMS key of an existing bucket."""
+        return None
+
+    @property
+    def has_own_key(self) -> bool:
+        """Whether the stack makes a KMS key for the bucket."""
+        return False
+
+    @abstractmethod
+    def address(self, defaults: AwsDefaults) -> StorageAddress:
+        """Return where the storage is reached."""
+        raise NotImplementedError
+
+    @abstractmethod
+    def storage_profile(self, access: WarehouseAccess, address: StorageAddress) -> dict[str, Any]:
+        """Return the storage profile of a warehouse in the provider's fields; only what is set."""
+        raise NotImplementedError
+
+    @abstractmethod
+    def storage_credential(self, external_id: pulumi.Input[str] | None) -> dict[str, Any]:
+        """Return the storage credential of a warehouse in the provider's fields."""
+        raise NotImplementedError
+
+    def network_url(self, address: StorageAddress) -> str:
+        """Return the address that pods must reach."""
+        return address.endpoint or f"https://{service_host('s3', address.region)}"
+
+    def client_options(self, address: StorageAddress) -> dict[str, str]:
+        """Return the S3 options of clients. They hold no keys: the catalog vends those."""
+        options = {"s3.region": address.region, "client.region": address.region}
+        if address.endpoint:
+            options["s3.endpoint"] = address.endpoint.rstrip("/")
+        if address.path_style:
+            options["s3.path-style-access"] = "true"
+        return options
+
+    def probe(self) -> BucketProbe | None:
+        """Return how `lakewright doctor` reaches the bucket; None if the stack makes it."""
+        return None
+
+
+def s3_profile(flavor: str, access: WarehouseAccess, address: StorageAddress, **more: Any) -> dict[str, Any]:
+    """Return a storage profile in the fields of the provider's `S3Profile`; only what is set."""
+    profile: dict[str, Any] = {
+        "bucket": access.bucket,
+        "key_prefix": access.key_prefix,
+        "region": address.region,
+        "flavor": flavor,
+        "endpoint": address.endpoint,
+        "path_style_access": address.path_style or None,
+        "assume_role_arn": access.role_arn,
+        "sts_enabled": access.vended,
+        "remote_signing_enabled": not access.vended,
+        "sts_session_tags": dict(access.session_tags) or None,
+        "aws_kms_key_arn": access.kms_key_arn,
+        **more,
+    }
+    return {name: value for name, value in profile.items() if value is not None}
+
+
+class AwsBackend(StorageBackend):
+    """S3 on AWS, which Lakekeeper reaches by assuming a role."""
+
+    is_on_aws: ClassVar[bool] = True
+    needs_external_id: ClassVar[bool] = True
+
+    region: Any
+
+    def address(self, defaults: AwsDefaults) -> StorageAddress:
+        """Return the region's S3, or that of the environment's sandbox."""
+        endpoint = defaults.s3_endpoint
+        return StorageAddress(self.region or defaults.region, endpoint, path_style=endpoint is not None)
+
+    def storage_profile(self, access: WarehouseAccess, address: StorageAddress) -> dict[str, Any]:
+        """Return a storage profile of flavor `aws`."""
+        return s3_profile("aws", access, address)
+
+    def storage_credential(self, external_id: pulumi.Input[str] | None) -> dict[str, Any]:
+        """Return the credential by which Lakekeeper uses its own AWS identity."""
+        return {"type": "aws-system-identity", "external_id": external_id}

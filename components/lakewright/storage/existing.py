@@ -1,0 +1,50 @@
+"""Backend `existing`: a bucket on AWS that the tenant provides, with a role of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, ClassVar, Literal
+
+from lakewright.names.types import Arn, ExternalIdValue, Region, RoleArn
+from lakewright.storage.backend import AwsBackend, BucketProbe, Question
+from lakewright.storage.restricted_fields import ConfigKeyOrText
+
+
+class ExistingStorage(AwsBackend):
+    """A bucket on AWS that the tenant provides. The stack makes nothing in it; a role of the tenant gives access."""
+
+    summary: ClassVar[str] = "a bucket that the tenant provides"
+    questions: ClassVar[Sequence[Question]] = (
+        Question("region", "region of the bucket", option="region"),
+        Question("role_arn", "ARN of the tenant's role", option="role_arn"),
+    )
+
+    backend: Literal["existing"]
+    region: Region
+    role_arn: RoleArn
+    external_id: Annotated[ExternalIdValue, ConfigKeyOrText()] | None = None
+    """External ID that the tenant's role requires (`sts:ExternalId`), or `config:KEY` of the stack's configuration.
+
+    Without it the stack makes one: the first `up` fails at the role, `lakewright external-ids` prints the ID that the
+    role must require, and the next `up` continues.
+    """
+    kms_key_arn: Arn | None = None
+
+    @property
+    def role_arn_of_tenant(self) -> str | None:
+        """Role that gives access to the bucket."""
+        return self.role_arn
+
+    @property
+    def external_id_of_tenant(self) -> str | None:
+        """External ID that the tenant chose, or `config:KEY`."""
+        return self.external_id
+
+    @property
+    def existing_kms_key_arn(self) -> str | None:
+        """KMS key of the bucket."""
+        return self.kms_key_arn
+
+    def probe(self) -> BucketProbe | None:
+        """Return the bucket; it is reached with the AWS identity of the environment."""
+        return BucketProbe(self.bucket)

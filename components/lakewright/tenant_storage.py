@@ -1,0 +1,106 @@
+"""The storages of a tenant: the buckets that the stack makes, and those that exist."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+import pulumi
+
+from lakewright.aws.bucket import TenantBucket, own_bucket_of
+from lakewright.aws.existing import ExistingObjects
+from lakewright.environment.platform import Platform
+from lakewright.lakekeeper.tenant.tenant_record import TenantRecord
+from lakewright.spec import TenantSpec
+from lakewright.storage.aws import AwsStorage
+from lakewright.storage.backend import StorageAddress, StorageBackend
+
+
+@dataclass(frozen=True)
+class TenantStorage:
+    """A storage as its warehouses need it."""
+
+    backend: StorageBackend
+    bucket: pulumi.Input[str]
+    address: StorageAddress
+    kms_key_arn: pulumi.Input[str] | None = None
+    made_by: list[pulumi.Resource] = field(default_factory=list[pulumi.Resource])
+    """Resources that must exist before the bucket is used."""
+    own_bucket: dict[str, Any] | None = None
+    """The fields of `OwnBucket`, if the stack makes the bucket."""
+
+
+@dataclass(frozen=True)
+class _Provisioning:
+    """What making a bucket needs."""
+
+    spec: TenantSpec
+    name: str
+    """Name of the storage in the spec."""
+    platform: Platform
+    record: TenantRecord
+    after: Sequence[pulumi.Resource]
+    opts: pulumi.ResourceOptions
+
+
+def storage_for(
+    spec: TenantSpec,
+    platform: Platform,
+    record: TenantRecord,
+    opts: pulumi.ResourceOptions,
+    *,
+    after: Sequence[pulumi.Resource] = (),
+) -> dict[str, TenantStorage]:
+    """Return the storages of a tenant by name. Buckets are made after the resources in `after`."""
+    storages: dict[str, TenantStorage] = {}
+    for name, backend in spec.storage.items():
+        if backend.makes_bucket:
+            storages[name] = PROVISIONERS[backend.backend](_Provisioning(spec, name, platform, record, after, opts))
+        else:
+            storages[name] = TenantStorage(
+                backend, backend.bucket, backend.address(platform), kms_key_arn=backend.existing_kms_key_arn
+            )
+    return storages
+
+
+def _make_aws_bucket(provisioning: _Provisioning) -> TenantStorage:
+    spec, name, platform = provisioning.spec, provisioning.name, provisioning.platform
+    storage = cast(AwsStorage, spec.storage[name])
+    address = storage.address(platform)
+    own_bucket = own_bucket_of(storage, platform)
+    bucket = TenantBucket(
+        f"{spec.name}-{name}",
+        storage,
+        tags=platform.tags(spec),
+        record=provisioning.record,
+        own_bucket=own_bucket,
+        kept=_kept_warehouses(spec, name, storage.bucket, provisioning.record),
+        after=provisioning.after,
+        existing=ExistingObjects(platform.environment.aws, address.region) if spec.adopt else None,
+        opts=pulumi.ResourceOptions.merge(
+            provisioning.opts, pulumi.ResourceOptions(providers=[platform.aws(address.region)])
+        ),
+    )
+    return TenantStorage(
+        storage,
+        bucket.bucket,
+        address,
+        kms_key_arn=bucket.kms_key_arn,
+        made_by=[bucket],
+        own_bucket=own_bucket,
+    )
+
+
+PROVISIONERS: Mapping[str, Callable[[_Provisioning], TenantStorage]] = {"aws": _make_aws_bucket}
+"""How buckets are made, by backend; each backend with `makes_bucket` has an entry."""
+
+
+def _kept_warehouses(spec: TenantSpec, storage: str, bucket: str, record: TenantRecord) -> pulumi.Output[list[str]]:
+    """Return the warehouses whose data stays in a bucket by `retain`: those of the spec, and earlier ones."""
+    declared = [
+        warehouse.name
+        for warehouse in spec.warehouses
+        if spec.storage_of(warehouse) == storage and warehouse.deletion == "retain"
+    ]
+    return record.kept_warehouses(bucket).apply(lambda earlier: [*declared, *earlier])
