@@ -1,1 +1,1 @@
-"""A Lakekeeper-compatible server: management and Iceberg REST catalog, on a SQL database and S3."""
+"""A Lakekeeper-compatible server on FastAPI and a SQL database."""

@@ -1,4 +1,4 @@
-"""`python -m lakewright_sandbox.lakekeeper`: runs the server in the foreground until it is told to stop."""
+"""Run the server in the foreground: `python -m lakewright_sandbox.lakekeeper`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .protocol.versions import RELEASED, Version
 
 
 def main() -> None:
-    """Serves until SIGTERM or SIGINT; prints nothing but warnings and errors."""
+    """Serve until SIGTERM or SIGINT; print warnings and errors alone."""
     parser = argparse.ArgumentParser(prog="lakewright_sandbox.lakekeeper", description="A sandbox Lakekeeper")
     parser.add_argument("--host", default="127.0.0.1")
     parser.add_argument("--port", type=int, default=8181)
@@ -25,7 +25,7 @@ def main() -> None:
         default=os.environ.get(DATABASE_VARIABLE),
         help=f"SQLAlchemy URL, sqlite:///FILE or postgresql://...; by default ${DATABASE_VARIABLE}",
     )
-    parser.add_argument("--aws-endpoint", help="what plays AWS (S3 and STS) for profiles without an endpoint")
+    parser.add_argument("--aws-endpoint", help="AWS endpoint (S3 and STS) of profiles without one")
     parser.add_argument("--credentials-file", type=Path, help="AWS shared-credentials file of the system identity")
     parser.add_argument("--profile", default="lakekeeper", help="the system identity's profile in that file")
     parser.add_argument(
@@ -38,24 +38,24 @@ def main() -> None:
         "--version",
         choices=get_args(Version),
         default=RELEASED,
-        help="the server version to play; by default the newest release",
+        help="the server version to emulate; by default the newest release",
     )
-    parser.add_argument("--openid-provider-uri", help="an OpenID provider; with it, every call needs one of its tokens")
+    parser.add_argument("--openid-provider-uri", help="an OpenID provider; every call then needs one of its tokens")
     parser.add_argument(
         "--openid-audience", action="append", default=[], help="an audience to accept; may be given more than once"
     )
     parser.add_argument(
-        "--fault-switch", action="store_true", help="let tests on this machine ask for faults, at /sandbox/v1/faults"
+        "--fault-switch", action="store_true", help="let tests on this machine inject faults, at /sandbox/v1/faults"
     )
     parser.add_argument(
         "--authz",
         choices=("allowall", "openfga"),
         default="allowall",
-        help="whether grants are enforced, as OpenFGA would, or everybody may do everything",
+        help="whether grants are enforced as with OpenFGA, or every caller may do everything",
     )
     arguments = parser.parse_args()
     if not arguments.database:
-        parser.error(f"name the database, by --database or {DATABASE_VARIABLE}")
+        parser.error(f"set the database by --database or {DATABASE_VARIABLE}")
     settings = Settings(
         database=arguments.database,
         aws_endpoint=arguments.aws_endpoint,
@@ -74,7 +74,7 @@ def main() -> None:
         port=arguments.port,
         log_level="warning",
         access_log=False,
-        # Longer than clients keep an idle connection: else one may be closed as it is used again.
+        # Longer than clients keep an idle connection, so that none is closed while it is reused.
         timeout_keep_alive=60,
         timeout_graceful_shutdown=3,
     )

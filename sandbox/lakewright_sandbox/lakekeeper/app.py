@@ -1,4 +1,4 @@
-"""The application: routes, headers that every answer carries, and how failures are answered."""
+"""The ASGI application: routes, common response headers, and error responses."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from .authentication import Authentication, verifiers_of
+from .authentication import Authentication, create_verifiers
 from .authz.enforcement.check_request import enforce
 from .protocol.clock import Clock, new_id
 from .protocol.errors import ApiError
@@ -33,7 +33,7 @@ VARY = b"authorization, x-project-id, x-iceberg-access-delegation"
 
 
 def create_app(settings: Settings, clock: Clock | None = None) -> FastAPI:
-    """The server as an ASGI application; its background tasks run while it does."""
+    """Return the server as an ASGI application. Its background tasks run while it does."""
     lakekeeper = Lakekeeper(settings, clock)
     worker = TaskWorker(lakekeeper)
 
@@ -51,11 +51,11 @@ def create_app(settings: Settings, clock: Clock | None = None) -> FastAPI:
     for router in all_routers():
         for route in router.routes:
             if isinstance(route, APIRoute) and _is_mounted(settings, route.path):
-                # One flat list: routers within the application would each be matched twice for every request.
+                # One flat list: included routers would be matched twice for every request.
                 app.add_api_route(
                     route.path, route.endpoint, methods=list(route.methods or ()), dependencies=[Depends(enforce)]
                 )
-    if verifiers := verifiers_of(settings):
+    if verifiers := create_verifiers(settings):
         needs_project = settings.since("0.12") and not settings.default_project
         app.add_middleware(Authentication, verifiers=verifiers, needs_project=needs_project)
     app.add_middleware(CommonHeaders)
@@ -72,7 +72,7 @@ def create_app(settings: Settings, clock: Clock | None = None) -> FastAPI:
 
 
 def _is_mounted(settings: Settings, path: str) -> bool:
-    """Whether that version has the call; the permissions API is OpenFGA's alone. The rest are unknown paths."""
+    """Return whether the version has the call. The permissions API exists with OpenFGA alone."""
     return has_call(settings.version, path) and (settings.openfga or not path.startswith(PERMISSIONS))
 
 
@@ -91,16 +91,18 @@ async def _answer_no_route(_request: Request, error: HTTPException) -> Response:
 
 async def _answer_failure(request: Request, error: Exception) -> Response:
     log.error("%s %s failed", request.method, request.url.path, exc_info=error)
-    return ApiError(500, "InternalServerError", "The server failed; its log says why.").response()
+    return ApiError(500, "InternalServerError", "The server failed; see its log.").response()
 
 
 class CommonHeaders:
-    """Cache and vary headers, and the request's id."""
+    """Middleware that adds cache and vary headers and the request's id."""
 
     def __init__(self, app: ASGIApp) -> None:
+        """Wrap an application."""
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return

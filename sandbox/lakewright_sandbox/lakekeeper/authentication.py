@@ -1,4 +1,4 @@
-"""Who calls: the bearer token of a request, checked against an OpenID provider's keys. Off without a provider."""
+"""Authenticate callers: verify bearer tokens with the keys of an OpenID provider. Disabled without a provider."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ PROJECT_NEEDED = (
 )
 
 OPEN = frozenset({"/health"})
-"""Paths that ask nobody who they are."""
+"""Paths without authentication."""
 
 ALGORITHMS = ["RS256", "RS384", "RS512", "PS256", "ES256", "ES384", "EdDSA"]
-LOOK_AGAIN_SECONDS = 1.0
-"""So often at most the provider's keys are fetched for tokens that no known key has signed."""
+REFETCH_SECONDS = 1.0
+"""Minimum interval between fetches of the provider's keys for tokens that no known key has signed."""
 
 
 Claims = dict[str, Any]
 
 
 class TokenVerifier:
-    """Checks signature, issuer, audience and times of JWTs. The provider's keys are fetched when they are needed.
+    """Verify signature, issuer, audience and times of JWTs. The provider's keys are fetched on demand.
 
-    Users are called `IDP~SUBJECT`; `subject` finds theirs in a token's claims, or None.
+    User ids are `IDP~SUBJECT`; `subject` returns the subject of a token's claims, or None.
     """
 
     def __init__(
@@ -49,6 +49,15 @@ class TokenVerifier:
         subject: Callable[[Claims], str | None],
         roles_claim: str | None = None,
     ) -> None:
+        """Verify tokens of one provider.
+
+        Args:
+            idp: Prefix of user ids.
+            provider: URL of the OpenID provider.
+            audiences: Accepted audiences; any audience if empty.
+            subject: Returns the subject of claims.
+            roles_claim: Name of the claim with roles.
+        """
         self._roles_claim = roles_claim
         self._idp, self._provider, self._audiences, self._subject = idp, provider.rstrip("/"), audiences, subject
         self._http = httpx.Client(timeout=10, trust_env=False)
@@ -56,7 +65,7 @@ class TokenVerifier:
         self._issuer, self._keys, self._fetched_at = "", dict[str, jwt.PyJWK](), 0.0
 
     def principal(self, token: str) -> Principal:
-        """Whom the token is for. Raises 401 `AuthenticationFailed`, 503 while the provider cannot be asked."""
+        """Return the principal of a token. Raises 401 `AuthenticationFailed`, 503 if the provider cannot be reached."""
         try:
             key = self._key_for(jwt.get_unverified_header(token).get("kid", ""))
             claims = jwt.decode(
@@ -82,7 +91,7 @@ class TokenVerifier:
 
     def _key_for(self, key_id: str) -> jwt.PyJWK:
         with self._lock:
-            if key_id not in self._keys and time.monotonic() - self._fetched_at > LOOK_AGAIN_SECONDS:
+            if key_id not in self._keys and time.monotonic() - self._fetched_at > REFETCH_SECONDS:
                 self._fetch()
             if key_id not in self._keys:
                 raise _refused("UnknownKey")
@@ -95,17 +104,17 @@ class TokenVerifier:
             self._keys = {key.key_id or "": key for key in jwt.PyJWKSet.from_dict(keys).keys}
             self._issuer = str(found["issuer"])
         except (httpx.HTTPError, ValueError, KeyError, jwt.PyJWTError) as error:
-            log.warning("the OpenID provider %s cannot be asked: %s", self._provider, type(error).__name__)
+            log.warning("cannot fetch the keys of the OpenID provider %s: %s", self._provider, type(error).__name__)
             message = "The identity provider cannot be asked for its keys."
             raise ApiError(503, "AuthenticationBackendError", message) from None
         self._fetched_at = time.monotonic()
 
 
-def verifiers_of(settings: Settings) -> list[TokenVerifier]:
-    """Whose tokens are accepted; nobody is asked who they are where there is none."""
+def create_verifiers(settings: Settings) -> list[TokenVerifier]:
+    """Return the verifiers of accepted tokens; callers are not authenticated without any."""
     found: list[TokenVerifier] = []
     if settings.openid_provider_uri:
-        subject = partial(_named, settings.openid_subject_claims)
+        subject = partial(_find_subject, settings.openid_subject_claims)
         found.append(
             TokenVerifier(
                 "oidc", settings.openid_provider_uri, settings.openid_audiences, subject, settings.openid_roles_claim
@@ -113,13 +122,13 @@ def verifiers_of(settings: Settings) -> list[TokenVerifier]:
         )
     if settings.kubernetes_issuer:
         subject = partial(_service_account, settings.kubernetes_subject)
-        # A TokenReview without audiences is answered for the API server's own one, which is its issuer by default.
+        # A TokenReview without audiences checks the API server's own, which is its issuer by default.
         audiences = settings.kubernetes_audiences or (settings.kubernetes_issuer.rstrip("/"),)
         found.append(TokenVerifier("kubernetes", settings.kubernetes_issuer, audiences, subject))
     return found
 
 
-def _named(names: tuple[str, ...], claims: Claims) -> str | None:
+def _find_subject(names: tuple[str, ...], claims: Claims) -> str | None:
     return _text({"subject": next((claims[name] for name in names if claims.get(name)), None)}, "subject")
 
 
@@ -132,13 +141,20 @@ def _service_account(source: str, claims: Claims) -> str | None:
 
 
 class Authentication:
-    """Middleware: puts the caller into the request's state, or answers 401."""
+    """Middleware that stores the caller in the request's state, or answers 401."""
 
     def __init__(self, app: ASGIApp, verifiers: Sequence[TokenVerifier], *, needs_project: bool) -> None:
-        """With `needs_project`, a caller whose token has roles names the project that they are of."""
+        """Wrap an application.
+
+        Args:
+            app: The application.
+            verifiers: Verifiers of accepted tokens.
+            needs_project: Whether a caller whose token has roles must name their project.
+        """
         self._app, self._verifiers, self._needs_project = app, verifiers, needs_project
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Authenticate and forward one request."""
         if scope["type"] != "http" or scope["path"] in OPEN:
             await self._app(scope, receive, send)
             return
@@ -154,7 +170,7 @@ class Authentication:
         await self._app(scope, receive, send)
 
     def _principal(self, token: str) -> Principal:
-        """By the first who knows the token; what the last one finds wrong with it is told."""
+        """Return the principal by the first verifier that accepts the token; errors are those of the last one."""
         *others, last = self._verifiers
         for verifier in others:
             try:
@@ -172,7 +188,7 @@ def _check_project_named(scope: Scope) -> None:
 
 
 def _is_human(claims: Claims) -> bool:
-    """Whether the token is a person's: it names an address, and is not one that a client got for itself."""
+    """Return whether the token is a person's: it has an address, and no client got it for itself."""
     return bool(_text(claims, "email")) and _text(claims, "sub") != _text(claims, "azp", "client_id")
 
 
@@ -188,7 +204,7 @@ def _bearer(scope: Scope) -> str:
 
 
 def _refused(reason: str) -> ApiError:
-    """`reason` is a kind of fault, never a part of the token."""
+    """Return the error; `reason` is a kind of fault, never a part of the token."""
     return ApiError(401, "AuthenticationFailed", f"The token was not accepted: {reason}")
 
 

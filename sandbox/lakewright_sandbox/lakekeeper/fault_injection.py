@@ -1,7 +1,7 @@
-"""The fault switch: what goes wrong on the way to a server, as tests ask for it while it runs, and a log of calls.
+"""Fault injection: tests set rules for faults between client and server, and read a log of calls.
 
-No part of Lakekeeper: it stands in front of the server where the process was started with `--fault-switch`, and only
-clients on the same machine may turn it (`/sandbox/v1/faults`, `/sandbox/v1/calls`).
+It is not part of Lakekeeper: it wraps the server if the process was started with `--fault-switch`, and only clients on
+the same machine may use it (`/sandbox/v1/faults`, `/sandbox/v1/calls`).
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ ADMIN = "/sandbox/v1/"
 CALLS_KEPT = 10_000
 
 KINDS = {401: "AuthenticationFailed", 408: "RequestTimeout", 429: "TooManyRequests", 503: "CatalogBackendError"}
-"""`error.type` of an answer in Lakekeeper's shape, where a rule names none."""
+"""Default `error.type` of injected responses in Lakekeeper's format."""
 
 
 class Rule(BaseModel):
-    """Which calls a fault is for: method and path as glob patterns, from the `nth` match on, `count` times.
+    """The calls that a fault applies to: method and path as glob patterns, from the `nth` match on, `count` times.
 
-    `count` null means: from then on always. The path is as it was sent, percent-encoded, without the query.
+    A `count` of null means no limit. The path is the sent one, percent-encoded, without the query.
     """
 
     model_config = ConfigDict(extra="forbid")
@@ -44,15 +44,16 @@ class Rule(BaseModel):
     count: Annotated[int, Field(ge=1)] | None = 1
 
     def matches(self, method: str, path: str) -> bool:
+        """Return whether the rule applies to a method and a path."""
         return fnmatchcase(method, self.method.upper()) and fnmatchcase(path, self.path)
 
     def hits(self, seen: int) -> bool:
-        """Whether the fault is for the match of that number, counted from 1."""
+        """Return whether the fault applies to the match with that number, counted from 1."""
         return seen >= self.nth and (self.count is None or seen < self.nth + self.count)
 
 
 class Delay(Rule):
-    """The call takes longer: before its effect, or with the answer held back after it."""
+    """Delay a call before its effect, or its response after it."""
 
     action: Literal["delay"]
     seconds: Annotated[float, Field(ge=0)]
@@ -60,17 +61,17 @@ class Delay(Rule):
 
 
 class Drop(Rule):
-    """The connection ends without an answer."""
+    """End the connection without a response."""
 
     action: Literal["drop"]
     when: Literal["before", "after"] = "before"
 
 
 class InjectedResponse(Rule):
-    """Another answer than the server's, before the call has its effect or after it.
+    """Replace the server's response, before or after the call takes effect.
 
-    `body` is in Lakekeeper's error shape (`json`), a sentence as gateways write it (`text`), or what careless gateways
-    do, the request itself with its headers (`echo`).
+    `body` is an error in Lakekeeper's format (`json`), a sentence as gateways write it (`text`), or the request itself
+    with its headers, as careless gateways send it (`echo`).
     """
 
     action: Literal["answer"]
@@ -82,7 +83,7 @@ class InjectedResponse(Rule):
 
 
 class ExpiredToken(Rule):
-    """The token is refused as one that has expired."""
+    """Refuse the token as expired."""
 
     action: Literal["expired-token"]
 
@@ -93,7 +94,7 @@ RULES: TypeAdapter[list[Fault]] = TypeAdapter(list[Annotated[Fault, Field(discri
 
 @dataclass
 class CallRecord:
-    """One call as it was answered. `status` is null while it runs and where the connection was dropped."""
+    """One call and its response. `status` is null while it runs and if the connection was dropped."""
 
     method: str
     path: str
@@ -105,7 +106,7 @@ class CallRecord:
 
 @dataclass
 class Installed:
-    """A rule and how many calls it has matched."""
+    """A rule and the number of calls that it has matched."""
 
     rule: Fault
     seen: int = 0
@@ -113,21 +114,23 @@ class Installed:
 
 @dataclass
 class FaultSwitch:
-    """An ASGI application around the server's. It runs in one event loop, so nothing here needs a lock."""
+    """An ASGI application that wraps the server's. It runs in one event loop, so it needs no lock."""
 
     app: ASGIApp
     rules: list[Installed] = field(default_factory=list[Installed])
     calls: deque[CallRecord] = field(default_factory=lambda: deque(maxlen=CALLS_KEPT))
 
     def __post_init__(self) -> None:
+        """Create the application of the admin endpoints."""
         self._admin = Starlette(
             routes=[
                 Route(f"{ADMIN}faults", self._change_faults, methods=["GET", "PUT", "DELETE"]),
-                Route(f"{ADMIN}calls", self._show_calls, methods=["GET", "DELETE"]),
+                Route(f"{ADMIN}calls", self._list_calls, methods=["GET", "DELETE"]),
             ]
         )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request, with a fault if a rule applies."""
         if scope["type"] != "http":
             await self.app(scope, receive, send)
         elif not scope["path"].startswith(ADMIN):
@@ -153,12 +156,12 @@ class FaultSwitch:
             if fault is None:
                 await self.app(scope, receive, recording)
             else:
-                await self._strike(fault, scope, receive, recording, cast(Connected, send))
+                await self._inject(fault, scope, receive, recording, cast(Connected, send))
         finally:
             call.running = False
 
     def _fault_for(self, call: CallRecord) -> Fault | None:
-        """The first rule that is for this call; every rule counts it."""
+        """Return the first rule that applies to the call; every rule counts it."""
         chosen: Fault | None = None
         for installed in self.rules:
             if installed.rule.matches(call.method, call.path):
@@ -167,7 +170,7 @@ class FaultSwitch:
                     chosen = installed.rule
         return chosen
 
-    async def _strike(self, fault: Fault, scope: Scope, receive: Receive, send: Send, connection: Connected) -> None:
+    async def _inject(self, fault: Fault, scope: Scope, receive: Receive, send: Send, connection: Connected) -> None:
         match fault:
             case Delay(when="before"):
                 await asyncio.sleep(fault.seconds)
@@ -191,7 +194,7 @@ class FaultSwitch:
                 await refused.response()(scope, receive, send)
 
     async def _take_effect(self, scope: Scope, receive: Receive) -> list[Message]:
-        """Lets the server do the call; its answer, which nobody has seen yet."""
+        """Let the server process the call, and return its response unsent."""
         held: list[Message] = []
 
         async def hold(message: Message) -> None:
@@ -201,7 +204,7 @@ class FaultSwitch:
         return held
 
     async def _change_faults(self, request: Request) -> Response:
-        """PUT a list of rules: it takes the place of the old ones, all counted from 1 again."""
+        """Replace all rules on PUT, with counts at 0; delete them on DELETE. Return the rules."""
         if request.method == "PUT":
             try:
                 self.rules = [Installed(rule) for rule in RULES.validate_json(await request.body())]
@@ -209,25 +212,27 @@ class FaultSwitch:
                 return json_response({"errors": error.errors(include_url=False, include_context=False)}, 422)
         elif request.method == "DELETE":
             self.rules = []
-        return json_response({"faults": [one.rule.model_dump() | {"seen": one.seen} for one in self.rules]})
+        return json_response({"faults": [rule.rule.model_dump() | {"seen": rule.seen} for rule in self.rules]})
 
-    async def _show_calls(self, request: Request) -> Response:
-        """The calls since the last DELETE, oldest first."""
+    async def _list_calls(self, request: Request) -> Response:
+        """Return the calls since the last DELETE, oldest first."""
         if request.method == "DELETE":
             self.calls.clear()
         return json_response({"calls": [asdict(call) for call in self.calls]})
 
 
 class Connected(Protocol):
-    """How uvicorn's `send` is: a method of the object that has the connection."""
+    """uvicorn's `send`: a method of the object that has the connection."""
 
     __self__: Any
 
-    async def __call__(self, message: Message, /) -> None: ...
+    async def __call__(self, message: Message, /) -> None:
+        """Send a message."""
+        ...
 
 
 async def _drop(connection: Connected, receive: Receive) -> None:
-    """Ends the connection at once: ASGI has no word for it, so the server's own transport is used."""
+    """Close the connection at once. ASGI has no message for it, so the server's own transport is used."""
     connection.__self__.transport.abort()
     while (await receive())["type"] != "http.disconnect":
         pass

@@ -1,4 +1,4 @@
-"""The background worker: carries out due soft deletions and purges, one after the other."""
+"""The background worker: runs due soft deletions and purges, one after the other."""
 
 from __future__ import annotations
 
@@ -22,28 +22,31 @@ RETRY_SECONDS = 2
 
 
 class TaskWorker:
-    """A thread that polls the task table. `run_due` does one round, for whoever will not wait for the poll."""
+    """A thread that polls the task table. `run_due` runs one round at once."""
 
     def __init__(self, server: Lakekeeper) -> None:
+        """Work on a server's tasks."""
         self._server = server
         self._stopping = threading.Event()
         self._counted_hour: int | None = None
         self._thread = threading.Thread(target=self._run, name="lakekeeper-tasks", daemon=True)
 
     def start(self) -> None:
+        """Restart interrupted tasks, and start the thread."""
         self._reset_interrupted()
         self._thread.start()
 
     def stop(self) -> None:
+        """Stop the thread."""
         self._stopping.set()
         self._thread.join(timeout=10)
 
     def run_due(self) -> int:
-        """Carries out every due task; returns how many. Takes the statistics of a new hour."""
+        """Run every due task and take the statistics of a new hour. Return the number of tasks."""
         self._take_statistics()
         done = 0
         while not self._stopping.is_set() and (task := self._take()) is not None:
-            self._carry_out(task)
+            self._run_task(task)
             done += 1
         return done
 
@@ -55,7 +58,7 @@ class TaskWorker:
                 log.exception("a round of background tasks failed")
 
     def _reset_interrupted(self) -> None:
-        """Tasks that a killed server left running start again."""
+        """Reschedule tasks that a killed server left running."""
         with self._server.database.write() as session:
             for task in session.scalars(select(TaskRow).where(TaskRow.status.in_(("RUNNING", "STOPPING")))):
                 task.status = "SCHEDULED"
@@ -84,7 +87,7 @@ class TaskWorker:
                 task.updated_at = now
         return task
 
-    def _carry_out(self, task: TaskRow) -> None:
+    def _run_task(self, task: TaskRow) -> None:
         try:
             if task.queue == SOFT_DELETION:
                 self._expire(task)

@@ -9,16 +9,16 @@ from typing import Any
 import httpx
 import pytest
 from fastapi.routing import APIRoute
-from lakewright_sandbox.lakekeeper import catalog, management
 from lakewright_sandbox.lakekeeper.authz.actions import ACTIONS
-from lakewright_sandbox.lakekeeper.authz.enforcement.check_request.required_actions import (
-    NAMED,
-    PATH,
-    PROJECT,
-    SERVER,
-    answers_for_itself,
+from lakewright_sandbox.lakekeeper.authz.enforcement.required_actions import (
+    CATALOG_ACTIONS,
+    PATH_ACTIONS,
+    PROJECT_ACTIONS,
+    SERVER_ACTIONS,
+    is_unchecked,
 )
 from lakewright_sandbox.lakekeeper.authz.model import RULES
+from lakewright_sandbox.lakekeeper.routers import all_routers
 
 V1 = "/management/v1"
 SCHEMA = {"type": "struct", "fields": [{"id": 1, "name": "a", "type": "long", "required": False}]}
@@ -49,11 +49,11 @@ def table_id(people: Any, warehouse: str, namespace: str) -> str:
 
 
 def test_every_call_says_what_it_needs() -> None:
-    routes = [route for router in (*management.routers(), *catalog.routers()) for route in router.routes]
+    routes = [route for router in all_routers() for route in router.routes]
     calls = {f"{method} {route.path}" for route in routes if isinstance(route, APIRoute) for method in route.methods}
-    needs = PATH.keys() | PROJECT.keys() | SERVER.keys() | NAMED.keys()
+    needs = PATH_ACTIONS.keys() | PROJECT_ACTIONS.keys() | SERVER_ACTIONS.keys() | CATALOG_ACTIONS.keys()
     assert needs - calls == set()
-    assert {call for call in calls - needs if not answers_for_itself(call)} == set()
+    assert {call for call in calls - needs if not is_unchecked(call)} == set()
 
 
 def test_every_action_needs_a_relation_that_the_model_has() -> None:

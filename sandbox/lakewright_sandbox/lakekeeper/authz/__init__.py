@@ -1,1 +1,1 @@
-"""Who may do what: the grants that are stored, what follows from them, and where it is enforced."""
+"""Authorization: the stored grants, the rights that follow from them, and their enforcement."""

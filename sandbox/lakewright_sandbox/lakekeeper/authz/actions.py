@@ -1,7 +1,7 @@
-"""The actions on each kind of object, in the order they are listed, and the relation that each of them needs.
+"""The actions on each kind of object, in listing order, and the relation that each requires.
 
-Source: section 5.4 of Lakekeeper's API and its OpenFGA model 4.9 (Apache-2.0). Some actions need a whole rule of
-their own; `model.py` has those.
+Source: section 5.4 of Lakekeeper's API and its OpenFGA model 4.9 (Apache-2.0). `model.py` has the rules of relations
+that are specific to one action.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The authorizer: what handlers ask of it, whether it enforces grants (OpenFGA) or lets everybody do everything."""
+"""The authorizer, which enforces grants (OpenFGA) or allows everything."""
 
 from __future__ import annotations
 
@@ -13,45 +13,47 @@ from ..protocol.errors import ApiError, camel, namespace_missing, tabular_missin
 from ..protocol.identities import Subject
 from .caller import actor
 from .rights import Rights
-from .store import Relation, Target, add, grants_of, grants_on
+from .store import Relation, Target, add_grant, grants_of, grants_on
 
 Row = TypeVar("Row")
 
 
 class Authorizer:
-    """Under allow-all all questions are answered with yes, and nobody owns anything."""
+    """Decide what callers may do. Under allow-all every action is allowed, and objects have no owner."""
 
     def __init__(self, server: ServerContext) -> None:
+        """Authorize calls of a server."""
         self._server = server
         self.enforces = server.settings.openfga
 
     def rights(self, session: Session, subject: Subject | None = None) -> Rights:
-        """Of the subject, by default the caller. Only where grants are enforced."""
+        """Return the rights of a subject, by default the caller. Requires enforced grants."""
         return Rights(self._server, session, subject or actor().subject)
 
     def may(self, session: Session, target: Target, action: str, subject: Subject | None = None) -> bool:
+        """Return whether a subject, by default the caller, may do an action."""
         return not self.enforces or self.rights(session, subject).may(target, action)
 
-    def created(self, session: Session, target: Target) -> None:
-        """Whoever makes an object owns it; of a project one is the admin. Raises 409 where relations are left over."""
+    def add_owner(self, session: Session, target: Target) -> None:
+        """Make the caller the owner of a new object, the admin of a project. Raises 409 if it has relations left."""
         if self.enforces:
             _check_unrelated(session, target)
         subject = actor().subject
         if self.enforces and subject is not None:
             relation = "project_admin" if target.kind == "project" else "ownership"
-            add(session, Relation(target, relation, subject), self._server.clock.now())
+            add_grant(session, Relation(target, relation, subject), self._server.clock.now())
 
-    def listed(self, session: Session, rows: Sequence[Row], target: Callable[[Row], Target]) -> Sequence[Row]:
-        """Those of the rows that the caller may see in a list; `target` says which object a row is about."""
+    def filter_visible(self, session: Session, rows: Sequence[Row], target: Callable[[Row], Target]) -> Sequence[Row]:
+        """Return the rows that the caller may see in a list; `target` returns the object of a row."""
         if not self.enforces:
             return rows
         rights = self.rights(session)
         return [row for row in rows if rights.may(target(row), "include_in_list")]
 
     def require(self, session: Session, target: Target, action: str) -> None:
-        """Raises 403 for what the caller may not do, 404 for what the caller may not even see.
+        """Raise 403 for an action that the caller may not do, 404 for an object that the caller may not see.
 
-        Of servers, projects, users and roles it is known that they are there.
+        Servers, projects, users and roles are never hidden.
         """
         if not self.enforces:
             return
@@ -61,7 +63,7 @@ class Authorizer:
             raise forbidden(target, action)
 
     def check_visible(self, session: Session, target: Target) -> None:
-        """Raises 404 for what the caller may not even see."""
+        """Raise 404 for an object that the caller may not see."""
         if self.enforces:
             self._check_sees(session, self.rights(session), target)
 
@@ -82,7 +84,7 @@ class Authorizer:
 
 
 def _check_unrelated(session: Session, target: Target) -> None:
-    """Raise where tuples of an object that had the same id were left behind."""
+    """Raise if tuples of a former object with the same id exist."""
     if session.scalars(grants_on(target).limit(1)).first():
         raise ApiError(409, "ObjectHasRelations", f"Object to create {target.kind}:{target.id} already has relations")
     if session.scalars(grants_of(Subject(target.kind, target.id)).limit(1)).first():
@@ -94,7 +96,7 @@ HIDDEN = ("warehouse", "namespace", "table", "view", "generic-table")
 
 
 def forbidden(target: Target, action: str) -> ApiError:
-    """403, named after the kind of object: `WarehouseActionForbidden`."""
+    """Return the 403, whose type names the kind of object: `WarehouseActionForbidden`."""
     kind = camel(target.kind)
     message = f"{kind} action `{action}` forbidden on {target.kind} `{target.id}`"
     return ApiError(403, f"{kind}ActionForbidden", message)

@@ -1,4 +1,4 @@
-"""The actions of the permissions API: the authorizer's own, and some of the catalog's, which it knew first."""
+"""The actions of the permissions API: the authorizer's own and some of the catalog's."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ _LEFT_OUT = {
     "role": {"read_metadata", "read_role_assignments", "manage_role_assignments", "update_source_system"},
 }
 
-# What `access` and `check` know: some of the catalog's actions, and all of the authorizer's.
+# The actions of `access` and `check`: some of the catalog's, and all of the authorizer's.
 DEPRECATED_ACTIONS = {
     kind: {
         **{_RENAMED.get(name, name): relation for name, relation in ACTIONS[kind].items() if name not in left_out},

@@ -1,4 +1,4 @@
-"""Who asks: set once for each request before its handler runs, so that whatever the handler calls can ask for it."""
+"""The caller of the current request, stored before its handler runs."""
 
 from __future__ import annotations
 
@@ -11,13 +11,14 @@ from ..protocol.requests import Principal
 
 @dataclass(frozen=True)
 class Actor:
-    """The user of the request, and the role whose place the user takes for it. Nobody has neither."""
+    """The user of a request, and the role that the user assumes. An anonymous caller has neither."""
 
     user: Principal | None = None
     role: str | None = None
 
     @property
     def subject(self) -> Subject | None:
+        """Return the assumed role, or the user; None for an anonymous caller."""
         if self.role is not None:
             return Subject("role", self.role)
         return Subject("user", self.user.id) if self.user else None
@@ -28,8 +29,10 @@ _ACTOR: ContextVar[Actor] = ContextVar("actor", default=NOBODY)
 
 
 def actor() -> Actor:
+    """Return the caller of the current request."""
     return _ACTOR.get()
 
 
-def act_as(who: Actor) -> None:
-    _ACTOR.set(who)
+def act_as(caller: Actor) -> None:
+    """Set the caller of the current request."""
+    _ACTOR.set(caller)

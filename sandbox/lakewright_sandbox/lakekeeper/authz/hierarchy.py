@@ -1,6 +1,6 @@
-"""What lies in what, as rights are inherited: tables and views, namespace, warehouse, project, server.
+"""The hierarchy that rights are inherited along: tables and views, namespace, warehouse, project, server.
 
-Roles and tag definitions lie in their project, users in the server.
+Roles and tag definitions are in their project, users in the server.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from ..database.server_context import ServerContext
 from .store import Target
 
 
-def parent_of(server: ServerContext, session: Session, target: Target) -> Target | None:
-    """None above the server, and for an object that is gone."""
+def find_parent(server: ServerContext, session: Session, target: Target) -> Target | None:
+    """Return the parent of an object, None for the server and for an object that does not exist."""
     if target.kind == "user" or (target.kind == "project" and session.get(ProjectRow, target.id)):
         return Target("server", server.server_id)
     above: Target | None = None
@@ -33,13 +33,14 @@ def parent_of(server: ServerContext, session: Session, target: Target) -> Target
     return above
 
 
-def line_of(server: ServerContext, session: Session, target: Target) -> Iterator[Target]:
-    """The object and all above it."""
+def list_ancestors(server: ServerContext, session: Session, target: Target) -> Iterator[Target]:
+    """Yield the object and its ancestors."""
     current: Target | None = target
     while current is not None:
         yield current
-        current = parent_of(server, session, current)
+        current = find_parent(server, session, current)
 
 
 def project_above(server: ServerContext, session: Session, target: Target) -> str | None:
-    return next((one.id for one in line_of(server, session, target) if one.kind == "project"), None)
+    """Return the id of the object's project, None if it has none."""
+    return next((above.id for above in list_ancestors(server, session, target) if above.kind == "project"), None)

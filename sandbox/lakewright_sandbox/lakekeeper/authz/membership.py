@@ -1,4 +1,4 @@
-"""Membership in roles: adding members under the rules of the catalog, and walking the roles up and down."""
+"""Membership in roles: add members by the catalog's rules, and follow memberships up and down."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ..database.server_context import ServerContext
 from ..database.users import find_user
 from ..protocol.errors import ApiError
 from ..protocol.identities import Subject
-from .store import Relation, Target, add
+from .store import Relation, Target, add_grant
 
 MEMBER, OWNER = "assignee", "ownership"
 CATALOG_PROVIDERS = ("lakekeeper", "system")
@@ -21,25 +21,26 @@ DURING = "Error adding role members"
 
 
 def add_members(server: ServerContext, session: Session, role: RoleRow, subjects: Sequence[Subject]) -> None:
-    """Who is a member already stays one. OpenFGA keeps its own graph and checks none of this but the self-reference.
+    """Add members to a role; existing members stay. OpenFGA checks only self-references.
 
-    Raises 400, 404 or 409 for members that may not be.
+    Raises:
+        ApiError: 400, 404 or 409 for a member that is not allowed.
     """
     if not server.settings.openfga:
         _check_members(session, role, subjects)
     for subject in subjects:
-        add(session, Relation(Target("role", role.id), MEMBER, subject), server.clock.now())
+        add_grant(session, Relation(Target("role", role.id), MEMBER, subject), server.clock.now())
 
 
 def _check_members(session: Session, role: RoleRow, subjects: Sequence[Subject]) -> None:
     members = [subject.id for subject in subjects if subject.kind == "role"]
-    _check_kept_here(role)
+    _check_catalog_managed(role)
     for member in members:
         found = session.get(RoleRow, member)
         if found is None or found.project_id != role.project_id:
             message = f"A role with id '{member}' does not exist in project with id '{role.project_id}'"
             raise ApiError(404, "RoleNotFoundInProject", message, DURING)
-        _check_kept_here(found)
+        _check_catalog_managed(found)
     if members:
         _check_shape(session, role.id, members)
     for subject in subjects:
@@ -48,7 +49,7 @@ def _check_members(session: Session, role: RoleRow, subjects: Sequence[Subject])
             raise ApiError(404, "RoleAssignmentUserNotFound", message, DURING)
 
 
-def _check_kept_here(role: RoleRow) -> None:
+def _check_catalog_managed(role: RoleRow) -> None:
     if role.provider_id not in CATALOG_PROVIDERS:
         message = (
             f"Role '{role.id}' is managed by provider '{role.provider_id}' and is not catalog-managed; "
@@ -72,7 +73,7 @@ def _check_shape(session: Session, role_id: str, members: Sequence[str]) -> None
 
 
 def _depth(session: Session, role_id: str, *, upward: bool) -> int:
-    """The longest chain of roles above or below a role, in edges."""
+    """Return the longest chain of roles above or below a role, in edges."""
     level, depth = {role_id}, -1
     while level and depth <= MAX_DEPTH:
         depth += 1
@@ -82,7 +83,7 @@ def _depth(session: Session, role_id: str, *, upward: bool) -> int:
 
 
 def roles_above(session: Session, subject: Subject) -> list[GrantRow]:
-    """One membership for each role that the subject is in, be it through other roles."""
+    """Return one membership for each role that the subject is in, directly or through other roles."""
     own = GrantRow.subject_kind == subject.kind, GrantRow.subject_id == subject.id
     edges = session.scalars(
         select(GrantRow).where(GrantRow.object_kind == "role", GrantRow.relation == MEMBER, *own)
@@ -94,8 +95,8 @@ def roles_above(session: Session, subject: Subject) -> list[GrantRow]:
     return list(found.values())
 
 
-def roles_held(session: Session, subject: Subject) -> list[Subject]:
-    """The roles that the subject acts as: it is in them or owns them, be it through other roles."""
+def acting_roles(session: Session, subject: Subject) -> list[Subject]:
+    """Return the roles that the subject acts as: it is a member or the owner, directly or through other roles."""
     found: set[str] = set()
     subjects = [subject]
     while subjects:
@@ -110,7 +111,7 @@ def roles_held(session: Session, subject: Subject) -> list[Subject]:
 
 
 def subjects_below(session: Session, role_id: str) -> list[GrantRow]:
-    """One membership for each user and role that is in the role, be it through other roles."""
+    """Return one membership for each user and role in the role, directly or through other roles."""
     edges = _edges_into(session, [role_id])
     found: dict[Subject, GrantRow] = {}
     while fresh := {key: grant for grant in edges if (key := _subject(grant)) not in found}:

@@ -1,14 +1,14 @@
-"""Which relation follows from which: the rules of Lakekeeper's authorization model.
+"""The rules of Lakekeeper's authorization model: which relations follow from which.
 
-Source: Lakekeeper's OpenFGA model 4.9 (Apache-2.0), with the actions that are the same as a relation left out; those
-are in `actions.py`. A relation holds where one of its terms does:
+Source: Lakekeeper's OpenFGA model 4.9 (Apache-2.0), without actions that equal a relation; those are in `actions.py`. A
+relation holds if one of its terms does:
 
 - `DIRECT`: it was granted on the object itself
 - a name: that relation on the same object
-- `^name`: that relation on what the object lies in
-- `Both`, `Unless`: as they say
-- `INSIDE`: something that lies in the object can be described
-- `SELF`: the object is the subject; `ANYONE`: always, for whoever has authenticated
+- `^name`: that relation on the object's parent
+- `Both`: both relations on the same object; `Unless`: the first without the second
+- `INSIDE`: the subject can describe something inside the object
+- `SELF`: the object is the subject; `ANYONE`: the subject is authenticated
 """
 
 from __future__ import annotations
@@ -19,11 +19,15 @@ DIRECT, INSIDE, SELF, ANYONE = "direct", "inside", "self", "anyone"
 
 
 class Both(NamedTuple):
+    """Two relations that must hold together."""
+
     one: str
     other: str
 
 
 class Unless(NamedTuple):
+    """A relation that holds only without another."""
+
     one: str
     forbidding: str
 
@@ -35,7 +39,7 @@ PASSABLE = ("create", "describe", "modify", "select")
 
 
 def _granting(*privileges: str) -> Rules:
-    """Who may grant what: `manage_grants` everything, `pass_grants` what one holds."""
+    """Return the rules for granting: `manage_grants` allows everything, `pass_grants` what the subject has."""
     rules: Rules = {}
     for name in privileges:
         passed = (Both(name, "pass_grants"),) if name in PASSABLE else ()

@@ -1,4 +1,4 @@
-"""What can be granted on each kind of object: OpenFGA's relations, or under allow-all the catalog's actions."""
+"""The grantable privileges by kind of object: OpenFGA's relations, or the catalog's actions under allow-all."""
 
 from __future__ import annotations
 
@@ -62,21 +62,21 @@ DESCRIPTIONS = {
 }
 
 
-def grantable(settings: Settings, kind: str) -> list[str]:
-    """The names that a grant on that kind of object may have."""
+def grantable_privileges(settings: Settings, kind: str) -> list[str]:
+    """Return the privileges that can be granted on a kind of object."""
     if settings.openfga:
         return relations_of(settings, kind)
     return [name for name in actions_in(settings.version, kind, ACTIONS[kind]) if name != READ_GRANTS]
 
 
 def relations_of(settings: Settings, kind: str) -> list[str]:
-    """The relations of the permissions API, as far as the version has them."""
+    """Return the relations of the permissions API that the version has."""
     return relations_in(settings.version, kind, RELATIONS[kind])
 
 
-def described(settings: Settings, kind: str, name: str) -> dict[str, str | None]:
-    """A privilege as pickers show it. Under allow-all nothing is enforced, so that there is nothing to explain."""
-    category = next((one for one, names in CATEGORIES.items() if name in names), None) if settings.openfga else None
+def privilege_to_json(settings: Settings, kind: str, name: str) -> dict[str, str | None]:
+    """Return a privilege as the API describes it. Under allow-all there is no description or category."""
+    category = next((label for label, names in CATEGORIES.items() if name in names), None) if settings.openfga else None
     return {
         "name": name,
         "display-name": name.replace("_", " "),

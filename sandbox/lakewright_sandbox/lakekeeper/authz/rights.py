@@ -1,4 +1,4 @@
-"""What a user or role may do, worked out from the stored grants and the rules of the model."""
+"""Rights of a user or role, derived from the stored grants and the rules of the model."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from ..database.models import GrantRow
 from ..database.server_context import ServerContext
 from ..protocol.identities import Subject
 from .actions import ACTIONS
-from .hierarchy import line_of, parent_of
-from .membership import roles_held
+from .hierarchy import find_parent, list_ancestors
+from .membership import acting_roles
 from .model import ANYONE, DIRECT, INSIDE, RULES, SELF, Both, Term, Unless
 from .store import Target
 
@@ -21,42 +21,44 @@ EVERYONE = Subject("everyone", "*")
 
 
 class Rights:
-    """Of one subject, in one session; None has authenticated as nobody and may do nothing."""
+    """Rights of one subject, in one session. None is an unauthenticated subject without rights."""
 
     def __init__(self, server: ServerContext, session: Session, subject: Subject | None) -> None:
+        """Read rights of a subject from a session."""
         self._server, self._session, self._subject = server, session, subject
         self._known: dict[tuple[Target, str], bool] = {}
 
     def may(self, target: Target, action: str) -> bool:
-        """Whether the subject may do that action of the catalog; False for actions that the kind has not."""
+        """Return whether the subject may do an action of the catalog; False for actions that the kind lacks."""
         relation = ACTIONS[target.kind].get(action)
         return relation is not None and self.has(target, relation)
 
     def sees(self, target: Target) -> bool:
+        """Return whether the object is visible to the subject."""
         return "visible" not in RULES[target.kind] or self.has(target, "visible")
 
     def has(self, target: Target, relation: str) -> bool:
-        """Whether the subject has that relation to the object, by a grant or by what follows from others."""
+        """Return whether the subject has a relation to the object, granted or derived."""
         key = target, relation
         if key not in self._known:
-            self._known[key] = False  # a rule that comes back to itself adds nothing
+            self._known[key] = False  # a circular rule adds nothing
             terms = RULES[target.kind].get(relation, ())
             self._known[key] = any(self._holds(target, relation, term) for term in terms)
         return self._known[key]
 
     def _holds(self, target: Target, relation: str, term: Term) -> bool:
         match term:
-            case Both(one, other):
-                held = self._holds(target, relation, one) and self._holds(target, relation, other)
-            case Unless(one, forbidding):
-                held = self._holds(target, relation, one) and not self._holds(target, relation, forbidding)
+            case Both(first, second):
+                holds = self._holds(target, relation, first) and self._holds(target, relation, second)
+            case Unless(required, forbidding):
+                holds = self._holds(target, relation, required) and not self._holds(target, relation, forbidding)
             case str():
-                held = self._simply_holds(target, relation, term)
-        return held
+                holds = self._simply_holds(target, relation, term)
+        return holds
 
     def _simply_holds(self, target: Target, relation: str, term: str) -> bool:
         if term.startswith("^"):
-            parent = parent_of(self._server, self._session, target)
+            parent = find_parent(self._server, self._session, target)
             return parent is not None and self.has(parent, term[1:])
         match term:
             case _ if term == DIRECT:
@@ -72,10 +74,10 @@ class Rights:
 
     @cached_property
     def _granted(self) -> dict[Target, set[str]]:
-        """The grants to the subject, to its roles and to everyone, by object."""
+        """Return the grants to the subject, to its roles and to everyone, by object."""
         subjects = [EVERYONE]
         if self._subject is not None:
-            subjects += [self._subject, *roles_held(self._session, self._subject)]
+            subjects += [self._subject, *acting_roles(self._session, self._subject)]
         granted: dict[Target, set[str]] = defaultdict(set)
         query = select(GrantRow).where(tuple_(GrantRow.subject_kind, GrantRow.subject_id).in_(subjects))
         for grant in self._session.scalars(query):
@@ -84,9 +86,9 @@ class Rights:
 
     @cached_property
     def _above_described(self) -> set[Target]:
-        """All that something lies in that the subject can describe."""
+        """Return all ancestors of objects that the subject can describe."""
         above: set[Target] = set()
         for target in list(self._granted):
             if "describe" in RULES[target.kind] and self.has(target, "describe"):
-                above.update(line_of(self._server, self._session, target))
+                above.update(list_ancestors(self._server, self._session, target))
         return above

@@ -1,4 +1,4 @@
-"""The stored grants: reading them, adding and removing some, forgetting what belongs to an object that is gone."""
+"""The stored grants: find, add and remove them, and delete those of deleted objects."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Target(NamedTuple):
 
 
 class Relation(NamedTuple):
-    """One grant, as a value: who has which relation to what."""
+    """One grant as a value: the object, the relation and the subject."""
 
     target: Target
     name: str
@@ -30,22 +30,24 @@ class Relation(NamedTuple):
 
 
 def grants_on(target: Target, relations: Collection[str] | None = None) -> Select[GrantRow]:
-    """A query for the direct grants on an object, all of them or those of some relations."""
+    """Return a query of the direct grants on an object, all or those of some relations."""
     query = select(GrantRow).where(GrantRow.object_kind == target.kind, GrantRow.object_id == target.id)
     return query if relations is None else query.where(GrantRow.relation.in_(relations))
 
 
 def grants_of(subject: Subject) -> Select[GrantRow]:
+    """Return a query of the grants to a subject."""
     return select(GrantRow).where(GrantRow.subject_kind == subject.kind, GrantRow.subject_id == subject.id)
 
 
-def find(session: Session, relation: Relation) -> GrantRow | None:
+def find_grant(session: Session, relation: Relation) -> GrantRow | None:
+    """Return a stored grant, None if there is none."""
     return session.scalars(select(GrantRow).where(_is(relation))).first()
 
 
-def add(session: Session, relation: Relation, now: int) -> bool:
-    """False where the grant is there already, be it since a moment ago."""
-    if find(session, relation) is not None:
+def add_grant(session: Session, relation: Relation, now: int) -> bool:
+    """Add a grant. Return False if it exists, even since a moment ago."""
+    if find_grant(session, relation) is not None:
         return False
     row = GrantRow(
         id=new_id(),
@@ -64,13 +66,13 @@ def add(session: Session, relation: Relation, now: int) -> bool:
     return True
 
 
-def remove(session: Session, relation: Relation) -> bool:
-    """False where there is no such grant."""
+def remove_grant(session: Session, relation: Relation) -> bool:
+    """Remove a grant. Return False if there is none."""
     return session.scalars(delete(GrantRow).where(_is(relation)).returning(GrantRow.id)).first() is not None
 
 
 def forget_objects(session: Session, kind: str, ids: Sequence[str]) -> None:
-    """Removes the grants on objects that are deleted, and what roles among them were granted."""
+    """Delete the grants on deleted objects, and those to roles or users among them."""
     if not ids:
         return
     on_them = and_(GrantRow.object_kind == kind, GrantRow.object_id.in_(ids))

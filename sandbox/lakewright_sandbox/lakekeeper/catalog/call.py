@@ -1,4 +1,4 @@
-"""What the handlers of tables and views share: one catalog request, its warehouse and the table it is about."""
+"""One request to the catalog: its warehouse, and the table or view that it is about."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from .scope import BaseUri, WarehouseId
 
 @dataclass(frozen=True)
 class CatalogCall:
-    """A request within a warehouse: the server, and what the client asked for and is called by."""
+    """A request within a warehouse, with the client's requested delegation and the server's address."""
 
     server: Lakekeeper
     warehouse_id: str
@@ -30,7 +30,7 @@ class CatalogCall:
     base_uri: str
 
     def open(self, session: Session) -> OpenWarehouse:
-        """Raises 404 for a warehouse that is missing or inactive."""
+        """Return the warehouse. Raises 404 if it is missing or inactive."""
         warehouse = find_warehouse(session, self.warehouse_id, active=True)
         try:
             storage = self.server.storage_of(session, warehouse)
@@ -39,33 +39,35 @@ class CatalogCall:
         return OpenWarehouse(self, session, warehouse, storage)
 
     def objects(self, storage: WarehouseStorage) -> ObjectStore:
+        """Return the objects of a storage."""
         return self.server.access.objects(storage)
 
 
 @dataclass(frozen=True)
 class OpenWarehouse:
-    """A call's warehouse, read in a session."""
+    """The warehouse of a call, read in a session."""
 
     call: CatalogCall
     session: Session
     warehouse: WarehouseRow
-    found: WarehouseStorage | ApiError
+    storage_or_error: WarehouseStorage | ApiError
 
     @property
     def storage(self) -> WarehouseStorage:
-        """Where its data are. Raises the `ApiError` that says why they cannot be reached."""
-        if isinstance(self.found, ApiError):
-            raise self.found
-        return self.found
+        """Return the storage. Raises the `ApiError` that says why its data cannot be accessed."""
+        if isinstance(self.storage_or_error, ApiError):
+            raise self.storage_or_error
+        return self.storage_or_error
 
     def namespace(self, path: Sequence[str]) -> NamespaceRow:
+        """Return a namespace. Raises 404."""
         return find_namespace(self.session, self.warehouse.id, path)
 
-    def find(self, path: Sequence[str], name: str, kind: str, *, staged: bool = False) -> Found:
-        """The table or view of that name. Raises 404 for the table, even if it's the namespace that is missing.
+    def find(self, path: Sequence[str], name: str, kind: str, *, staged: bool = False) -> OpenTabular:
+        """Return the table or view. Raises 404 for the table even if its namespace is missing.
 
-        Spark finds a metadata table such as `table.files` by asking for `files` in a namespace `table` first, and goes
-        on to the table only after `NoSuchTableException`.
+        Spark looks up a metadata table such as `table.files` as `files` in a namespace `table` first, and continues
+        with the table only after `NoSuchTableException`.
         """
         try:
             namespace = self.namespace(path)
@@ -79,14 +81,14 @@ class OpenWarehouse:
         writable = authorizer.may(self.session, target, "commit")
         return replace(self.at(namespace, tabular), readable=readable, writable=writable)
 
-    def at(self, namespace: NamespaceRow, tabular: TabularRow) -> Found:
-        """One that the caller has just made, and so may read and write."""
-        return Found(self.call, self.warehouse, self.storage, namespace, tabular)
+    def at(self, namespace: NamespaceRow, tabular: TabularRow) -> OpenTabular:
+        """Return a table or view that the caller has just created and may read and write."""
+        return OpenTabular(self.call, self.warehouse, self.storage, namespace, tabular)
 
 
 @dataclass(frozen=True)
-class Found:
-    """A table or view and where it is; usable after its session."""
+class OpenTabular:
+    """A table or view with its storage; usable after its session ended."""
 
     call: CatalogCall
     warehouse: WarehouseRow
@@ -98,6 +100,7 @@ class Found:
 
     @property
     def access(self) -> TabularAccess:
+        """Return the access that its client gets."""
         return TabularAccess(
             server=self.call.server,
             storage=self.storage,
@@ -115,6 +118,7 @@ class Found:
 async def catalog_call(
     server: Server, warehouse: WarehouseId, delegation: AccessDelegation, base: BaseUri
 ) -> CatalogCall:
+    """Return the call of a request."""
     return CatalogCall(server, warehouse, delegation, base)
 
 
@@ -123,7 +127,7 @@ Call = Annotated[CatalogCall, Depends(catalog_call)]
 
 @dataclass(frozen=True)
 class ListOptions:
-    """The query parameters of the catalog's listings."""
+    """Query parameters of the catalog's listings."""
 
     page_token: str | None
     page_size: int | None
@@ -134,9 +138,11 @@ class ListOptions:
 async def list_options(
     page_token: Annotated[str | None, Query(alias="pageToken")] = None,
     page_size: Annotated[int | None, Query(alias="pageSize")] = None,
+    *,
     return_uuids: Annotated[Flag, Query(alias="returnUuids")] = False,
     return_protection: Annotated[Flag, Query(alias="returnProtectionStatus")] = False,
 ) -> ListOptions:
+    """Return the query parameters of a listing."""
     return ListOptions(page_token, page_size, return_uuids, return_protection)
 
 

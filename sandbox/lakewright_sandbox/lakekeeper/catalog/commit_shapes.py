@@ -1,6 +1,6 @@
-"""The shapes of a commit's updates and requirements, which the server's framework checks before any handler does.
+"""The shapes of a commit's updates and requirements, which the framework checks before the handler.
 
-Names and their order are those of Lakekeeper 0.13.3, which lists them in its refusals (422 in plain text).
+Names and order are those of Lakekeeper 0.13.3, which lists them in its refusals (422 in plain text).
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ TABLE_REQUIREMENTS: dict[str, Fields] = {
 VIEW_REQUIREMENTS: dict[str, Fields] = {"assert-view-uuid": {"uuid": TEXT}}
 
 
-def _checked(tag: str, known: Mapping[str, Fields]) -> BeforeValidator:
+def _shape_validator(tag: str, known: Mapping[str, Fields]) -> BeforeValidator:
     def check(document: Any) -> Any:
         if not isinstance(document, dict):
             return document
@@ -85,7 +85,7 @@ def _checked(tag: str, known: Mapping[str, Fields]) -> BeforeValidator:
     return BeforeValidator(check)
 
 
-TableUpdate = Annotated[Json, _checked("action", TABLE_UPDATES)]
-ViewUpdate = Annotated[Json, _checked("action", VIEW_UPDATES)]
-TableRequirement = Annotated[Json, _checked("type", TABLE_REQUIREMENTS)]
-ViewRequirement = Annotated[Json, _checked("type", VIEW_REQUIREMENTS)]
+TableUpdate = Annotated[Json, _shape_validator("action", TABLE_UPDATES)]
+ViewUpdate = Annotated[Json, _shape_validator("action", VIEW_UPDATES)]
+TableRequirement = Annotated[Json, _shape_validator("type", TABLE_REQUIREMENTS)]
+ViewRequirement = Annotated[Json, _shape_validator("type", VIEW_REQUIREMENTS)]

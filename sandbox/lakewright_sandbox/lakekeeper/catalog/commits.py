@@ -1,4 +1,4 @@
-"""Commits to tables, one at a time or several in one transaction: all of them take effect, or none."""
+"""Commits to tables, one or several in a transaction: all take effect, or none."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from ..database.models import TabularRow
 from ..protocol.errors import ApiError, tabular_missing
 from ..protocol.requests import Body, read_body
 from ..protocol.responses import empty, json_response
-from .call import Call, CatalogCall, Found
+from .call import Call, CatalogCall, OpenTabular
 from .commit_shapes import TableRequirement, TableUpdate
 from .idempotency import Idempotency
 from .metadata.requirements import check_requirements
 from .metadata.table_builder import TableBuilder
-from .metadata.table_metadata import empty_metadata, encoded, file_version, metadata_file, stored_form
+from .metadata.table_metadata import empty_metadata, encode_metadata, file_version, metadata_file, to_stored_form
 from .metadata.table_properties import (
     CODEC,
     PREVIOUS_VERSIONS_MAX,
@@ -30,7 +30,7 @@ from .metadata.table_properties import (
 )
 from .metadata.table_updates import apply_updates
 from .scope import NamespacePath
-from .tabulars import Identifier, swapped
+from .tabulars import Identifier, compare_and_swap
 
 Json = dict[str, Any]
 
@@ -41,27 +41,31 @@ router = APIRouter(prefix="/catalog/v1/{prefix}")
 
 
 class CommitTable(Body):
+    """Changes of one table, with the requirements for them."""
+
     identifier: Identifier | None = None
     requirements: list[TableRequirement]
     updates: list[TableUpdate]
 
 
 class CommitTransaction(Body):
+    """Changes of several tables."""
+
     table_changes: list[CommitTable]
 
 
 @dataclass(frozen=True)
-class Prepared:
-    """A commit that is written to storage but not in the database yet."""
+class PreparedCommit:
+    """A commit that is written to storage but not yet to the database."""
 
-    found: Found
+    tabular: OpenTabular
     document: Json
     metadata_location: str
     expired_files: list[str]
 
 
 class ChangedMeanwhileError(Exception):
-    """Another commit was faster; the requirements decide whether this one may try again."""
+    """Another commit was faster; the requirements decide whether this one may be retried."""
 
 
 @router.post("/namespaces/{namespace}/tables/{table}")
@@ -72,6 +76,7 @@ def commit_table(
     idempotency: Idempotency,
     body: Annotated[CommitTable, read_body(CommitTable)],
 ) -> Response:
+    """Commit changes to one table."""
     identifier = Identifier(namespace=list(namespace), name=table)
     change = body.model_copy(update={"identifier": identifier})
 
@@ -79,12 +84,12 @@ def commit_table(
         done = _commit(call, [change])[0]
         return _commit_result(done.metadata_location, done.document)
 
-    def again() -> Response:
+    def reload() -> Response:
         with call.server.database.read() as session:
             row = call.open(session).find(namespace, table, "table").tabular
         return _commit_result(row.metadata_location, json.loads(row.document))
 
-    return idempotency.run(commit, again)
+    return idempotency.run(commit, reload)
 
 
 def _commit_result(location: str | None, document: Json) -> Response:
@@ -107,12 +112,12 @@ def commit_transaction(
     return idempotency.run(commit)
 
 
-def _commit(call: CatalogCall, changes: list[CommitTable]) -> list[Prepared]:
-    """Writes the new metadata files, then swaps all locations at once; tries again where another was faster."""
+def _commit(call: CatalogCall, changes: list[CommitTable]) -> list[PreparedCommit]:
+    """Write new metadata files, then swap all locations at once; retry if another commit was faster."""
     for change in changes:
         check_supported_updates(change.updates)
     for _ in range(MAX_ATTEMPTS):
-        prepared: list[Prepared] = []
+        prepared: list[PreparedCommit] = []
         try:
             for change in changes:
                 prepared.append(_prepare(call, change, prepared))
@@ -125,43 +130,43 @@ def _commit(call: CatalogCall, changes: list[CommitTable]) -> list[Prepared]:
             if isinstance(error, IntegrityError):
                 raise ApiError(409, "ConcurrentUpdateError", "The table was changed concurrently.") from None
             raise
-        for one in prepared:
-            for uri in one.expired_files:
-                call.objects(one.found.storage).delete(uri)
+        for commit in prepared:
+            for uri in commit.expired_files:
+                call.objects(commit.tabular.storage).delete(uri)
         return prepared
     names = ", ".join(change.identifier.name for change in changes if change.identifier)
     raise ApiError(409, "CommitFailedException", f"Too many concurrent commits to {names}, try again.")
 
 
-def _prepare(call: CatalogCall, change: CommitTable, before: list[Prepared]) -> Prepared:
+def _prepare(call: CatalogCall, change: CommitTable, before: list[PreparedCommit]) -> PreparedCommit:
     assert change.identifier is not None
-    creates = any(one.get("type") == "assert-create" for one in change.requirements)
+    creates = any(requirement.get("type") == "assert-create" for requirement in change.requirements)
     with call.server.database.read() as session:
         opened = call.open(session)
-        found = opened.find(change.identifier.namespace, change.identifier.name, "table", staged=creates)
-    if any(one.found.tabular.id == found.tabular.id for one in before):
-        message = f"Table `{found.tabular.name}` appears more than once in the transaction."
+        tabular = opened.find(change.identifier.namespace, change.identifier.name, "table", staged=creates)
+    if any(other.tabular.tabular.id == tabular.tabular.id for other in before):
+        message = f"Table `{tabular.tabular.name}` appears more than once in the transaction."
         raise ApiError(400, "InvalidTransaction", message)
-    staged = found.tabular.metadata_location is None
-    current = None if staged else json.loads(found.tabular.document)
+    staged = tabular.tabular.metadata_location is None
+    current = None if staged else json.loads(tabular.tabular.document)
     check_requirements(change.requirements, current)
-    return _write(found, _built(found, current, change.updates))
+    return _write(tabular, _build(tabular, current, change.updates))
 
 
-def _built(found: Found, current: Json | None, updates: list[Json]) -> Json:
-    now = found.call.server.clock.now() // 1000
-    row, warehouse = found.tabular, found.warehouse
+def _build(tabular: OpenTabular, current: Json | None, updates: list[Json]) -> Json:
+    now = tabular.call.server.clock.now() // 1000
+    row, warehouse = tabular.tabular, tabular.warehouse
     if current is None:
-        version = max((one["format-version"] for one in updates if "format-version" in one), default=0)
+        version = max((update["format-version"] for update in updates if "format-version" in update), default=0)
         version = version or json.loads(row.document)["format-version"]
         current = empty_metadata(row.id, row.location, version, now)
-    fixed_properties = found.call.server.settings.since("0.12")
+    fixed_properties = tabular.call.server.settings.since("0.12")
     builder = TableBuilder(current, warehouse.allowed_format_versions, now, fixed_properties=fixed_properties)
     return apply_updates(builder, updates)
 
 
-def _write(found: Found, document: Json) -> Prepared:
-    row, properties = found.tabular, document["properties"]
+def _write(tabular: OpenTabular, document: Json) -> PreparedCommit:
+    row, properties = tabular.tabular, document["properties"]
     check_codec(properties)
     expired: list[str] = []
     version = 0
@@ -174,29 +179,29 @@ def _write(found: Found, document: Json) -> Prepared:
         if deletes_after_commit(properties):
             expired = [entry["metadata-file"] for entry in log[:-keep]]
         version = file_version(row.metadata_location) + 1
-    form = stored_form(document)
+    form = to_stored_form(document)
     uri = metadata_file(document["location"], version, properties.get(CODEC))
-    found.call.objects(found.storage).write(uri, encoded(form, uri))
-    return Prepared(found, form, uri, expired)
+    tabular.call.objects(tabular.storage).write(uri, encode_metadata(form, uri))
+    return PreparedCommit(tabular, form, uri, expired)
 
 
-def _swap(call: CatalogCall, prepared: list[Prepared]) -> None:
-    """Compare and swap of the metadata locations. Raises `ChangedMeanwhileError` where one is not the old one."""
+def _swap(call: CatalogCall, prepared: list[PreparedCommit]) -> None:
+    """Compare and swap the metadata locations. Raises `ChangedMeanwhileError` if one has changed."""
     now = call.server.clock.now()
     with call.server.database.write() as session:
-        for one in prepared:
-            _swap_one(session, one, now)
+        for commit in prepared:
+            _swap_one(session, commit, now)
 
 
-def _swap_one(session: Session, one: Prepared, now: int) -> None:
-    row = one.found.tabular
-    if swapped(session, row, one.metadata_location, one.document, now):
+def _swap_one(session: Session, commit: PreparedCommit, now: int) -> None:
+    row = commit.tabular.tabular
+    if compare_and_swap(session, row, commit.metadata_location, commit.document, now):
         return
     if session.get(TabularRow, row.id) is None:
         raise tabular_missing("table")
     raise ChangedMeanwhileError
 
 
-def _discard(call: CatalogCall, prepared: list[Prepared]) -> None:
-    for one in prepared:
-        call.objects(one.found.storage).delete(one.metadata_location)
+def _discard(call: CatalogCall, prepared: list[PreparedCommit]) -> None:
+    for commit in prepared:
+        call.objects(commit.tabular.storage).delete(commit.metadata_location)

@@ -1,4 +1,4 @@
-"""`GET /config`: where clients go on, and the defaults they take over."""
+"""`GET /config`: the catalog's address and defaults for clients."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ router = APIRouter(prefix="/catalog/v1")
 def get_config(
     server: Server, caller: Caller, project: ProjectId, base: BaseUri, warehouse: str | None = None
 ) -> Response:
-    """A caller who is no user yet becomes one: clients call this first."""
+    """Return the configuration of a warehouse's clients; register a caller who is not a user yet."""
     if not warehouse:
         message = "No warehouse specified. Please specify the 'warehouse' parameter in the GET /config request."
         raise ApiError(400, "GetConfigNoWarehouseProvided", message)
@@ -66,19 +66,19 @@ def get_config(
     if caller is not None:
         _provision(server, caller)
     lifetime = {"idempotency-key-lifetime": f"PT{server.settings.idempotency_seconds // 60}M"}
-    told, overridden = server.settings.since("0.14"), server.settings.since("0.12")
+    has_field, has_override = server.settings.since("0.14"), server.settings.since("0.12")
     return json_response(
         {
-            "overrides": {"uri": f"{base}/catalog", **(lifetime if overridden and not told else {})},
+            "overrides": {"uri": f"{base}/catalog", **(lifetime if has_override and not has_field else {})},
             "defaults": _defaults(server, found),
             "endpoints": ENDPOINTS,
-            **(lifetime if told else {}),
+            **(lifetime if has_field else {}),
         }
     )
 
 
 def _provision(server: Lakekeeper, caller: Principal) -> None:
-    """Register a caller who calls for the first time. From 0.13 on a deleted user stays deleted."""
+    """Register a new caller. From 0.13 on a deleted user stays deleted."""
     with server.database.read() as session:
         user = session.get(UserRow, caller.id)
     if user is None or (user.deleted_at is not None and not server.settings.since("0.13")):

@@ -1,4 +1,4 @@
-"""What clients get to reach a table's files: vended credentials, remote signing, or neither."""
+"""Access delegation to a table's files: vended credentials, remote signing, or neither."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ KEY_FIELDS = ("s3.access-key-id", "s3.secret-access-key", "s3.session-token")
 
 @dataclass(frozen=True)
 class Delegation:
-    """Which methods the client asked for; none named leaves the choice to the server."""
+    """The methods that the client requested; without any the server chooses."""
 
     vended: bool
     signing: bool
     managed: bool
 
     def methods(self, *, vending: bool, signing: bool) -> tuple[bool, bool]:
-        """Whether to vend and whether to sign, given what the warehouse allows."""
+        """Return whether to vend and whether to sign, limited to what the warehouse allows."""
         if self.managed and not (self.vended or self.signing):
             return False, False
         vend, sign = self.vended and vending, self.signing and signing
@@ -35,6 +35,7 @@ class Delegation:
 
 
 async def requested_delegation(request: Request) -> Delegation:
+    """Return the delegation that the request's header names."""
     values = ",".join(request.headers.getlist("x-iceberg-access-delegation")).split(",")
     named = {value.strip().lower() for value in values}
     return Delegation("vended-credentials" in named, "remote-signing" in named, "client-managed" in named)
@@ -45,7 +46,7 @@ AccessDelegation = Annotated[Delegation, Depends(requested_delegation)]
 
 @dataclass(frozen=True)
 class TabularAccess:
-    """One table or view, for the settings that its client needs, who may read its files or write them too."""
+    """Access of a client to one table or view: what it may do, and the settings that it needs."""
 
     server: Lakekeeper
     storage: WarehouseStorage
@@ -58,8 +59,8 @@ class TabularAccess:
     readable: bool = True
     writable: bool = True
 
-    def answer(self, delegation: Delegation) -> dict[str, Any]:
-        """`config`, and `storage-credentials` when some were vended; releases always answer with an entry."""
+    def to_json(self, delegation: Delegation) -> dict[str, Any]:
+        """Return `config`, and `storage-credentials` if some were vended; releases always return one entry."""
         profile = self.storage.profile
         vending, signing = profile.sts_enabled and self.readable, profile.remote_signing_enabled and self.readable
         vend, sign = delegation.methods(vending=vending, signing=signing)
@@ -73,6 +74,7 @@ class TabularAccess:
         return {"config": config, "storage-credentials": self._entries(keys)}
 
     def storage_credentials(self) -> list[dict[str, Any]]:
+        """Return the entries of `storage-credentials`, without keys if nothing is vended."""
         if self.storage.profile.sts_enabled and self.readable:
             return self._entries(self._vended())
         return [] if self._is_head else self._entries({})
@@ -82,6 +84,7 @@ class TabularAccess:
         return self.server.settings.since("0.14")
 
     def plain_config(self) -> dict[str, str]:
+        """Return the client configuration without credentials."""
         profile = self.storage.profile
         config = {"s3.region": profile.region, "region": profile.region, "client.region": profile.region}
         endpoint = self.server.access.s3_endpoint(profile)
@@ -127,5 +130,5 @@ class TabularAccess:
 
 
 def _path_segment(text: str) -> str:
-    """Percent-encodes all but letters and digits, as the server does."""
+    """Percent-encode everything but letters and digits, as the server does."""
     return re.sub(r"[_.~-]", lambda match: f"%{ord(match[0]):02X}", quote(text, safe=""))

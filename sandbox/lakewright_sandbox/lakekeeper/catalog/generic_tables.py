@@ -1,6 +1,6 @@
-"""Generic tables: what is no Iceberg table (Lance, CSV), by name, format and place. Engines write them by themselves.
+"""Generic tables, which are not Iceberg (Lance, CSV): name, format and location. Engines write their data themselves.
 
-They have an API root of their own. Nothing is vended for them here: this server keeps what they are, and their rights.
+They have an API root of their own. The server stores their definitions and rights, and vends no credentials.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ..protocol.requests import Body, Flag, read_body
 from ..protocol.responses import json_response
 from ..server.paging import ListPage
 from .call import Call, Listing
-from .locations import checked_location, tabular_location
+from .locations import normalize_location, tabular_location
 from .scope import NamespacePath
 from .tabulars import NewTabular, RenameRequest, check_new_name, drop_tabular, new_tabular, rename_tabular
 
@@ -33,6 +33,8 @@ router = APIRouter(prefix="/lakekeeper/v1/{prefix}")
 
 
 class CreateGenericTable(Body):
+    """Request to create a generic table."""
+
     name: str
     format: str
     base_location: str | None = None
@@ -46,24 +48,26 @@ class CreateGenericTable(Body):
 def create(
     call: Call, namespace: NamespacePath, body: Annotated[CreateGenericTable, read_body(CreateGenericTable)]
 ) -> Response:
+    """Create a generic table."""
     with call.server.database.read() as session:
         opened = call.open(session)
         inside = opened.namespace(namespace)
         check_new_name(session, inside, body.name, "Table")
     row = new_tabular(KIND, inside, body.name, call.server.clock.now())
     profile = opened.storage.profile
-    chosen = checked_location(profile, body.base_location) if body.base_location else None
+    chosen = normalize_location(profile, body.base_location) if body.base_location else None
     row.location = chosen or tabular_location(profile, inside, body.name, row.id)
-    row.metadata_location = row.location  # of its own it has none; a table without one would count as staged
+    row.metadata_location = row.location  # it has no metadata file; without a location it would count as staged
     row.document = json.dumps(body.model_dump(by_alias=True, exclude_none=True, exclude={"name", "base_location"}))
     NewTabular(call.server, row, None, check_location=bool(chosen)).insert()
-    return _shown(row)
+    return _to_response(row)
 
 
 @router.get(PATH)
 def list_all(call: Call, namespace: NamespacePath, listing: Listing) -> Response:
+    """List the generic tables of a namespace."""
     try:
-        page = ListPage.asked(call.server.settings, listing.page_token, listing.page_size, strict=True)
+        page = ListPage.requested(call.server.settings, listing.page_token, listing.page_size, strict=True)
     except ApiError as error:
         message = f"Catalog backend error (Unexpected): {error.message}"
         raise ApiError(503, "CatalogBackendError", message) from None
@@ -73,9 +77,9 @@ def list_all(call: Call, namespace: NamespacePath, listing: Listing) -> Response
         query = select(TabularRow).where(
             TabularRow.namespace_id == inside.id, TabularRow.kind == KIND, TabularRow.deleted_at.is_(None)
         )
-        rows = session.scalars(page.of(query, TabularRow.created_at, TabularRow.id)).all()
+        rows = session.scalars(page.select(query, TabularRow.created_at, TabularRow.id)).all()
         token = page.next_token(rows)
-        seen = call.server.authorizer.listed(session, rows, lambda row: Target(KIND, row.id))
+        seen = call.server.authorizer.filter_visible(session, rows, lambda row: Target(KIND, row.id))
     identifiers = [
         {"namespace": inside.path, "name": row.name, "format": json.loads(row.document)["format"], "id": row.id}
         for row in seen
@@ -85,14 +89,16 @@ def list_all(call: Call, namespace: NamespacePath, listing: Listing) -> Response
 
 @router.get(ONE)
 def load(call: Call, namespace: NamespacePath, generic_table: str) -> Response:
+    """Return a generic table."""
     with call.server.database.read() as session:
         find_warehouse(session, call.warehouse_id, active=True)
         row = find_tabular(session, find_namespace(session, call.warehouse_id, namespace), generic_table, KIND)
-    return _shown(row)
+    return _to_response(row)
 
 
 @router.post("/generic-tables/rename")
 def rename(call: Call, body: Annotated[RenameRequest, read_body(RenameRequest)]) -> Response:
+    """Rename a generic table or move it to another namespace."""
     return rename_tabular(call, KIND, body)
 
 
@@ -105,9 +111,10 @@ def drop(
     purge: Annotated[Flag | None, Query(alias="purgeRequested")] = None,
     force: Flag = False,
 ) -> Response:
+    """Drop a generic table."""
     return drop_tabular(call, namespace, generic_table, KIND, purge=purge, force=force)
 
 
-def _shown(row: TabularRow) -> Response:
+def _to_response(row: TabularRow) -> Response:
     table = {"name": row.name, "base-location": row.location, **json.loads(row.document)}
     return json_response({"table": table, "protected": row.protected})

@@ -1,4 +1,4 @@
-"""Idempotency keys: a mutation that succeeded once is answered again without being done again."""
+"""Idempotency keys: a repeated mutation returns the first response without running again."""
 
 from __future__ import annotations
 
@@ -22,30 +22,31 @@ SECRET_FIELDS = ("config", "storage-credentials")
 
 
 class IdempotentRequest:
-    """One catalog mutation, with the key its client gave it or without one."""
+    """One mutation of the catalog, with or without an idempotency key."""
 
     def __init__(self, server: Lakekeeper, warehouse: str, endpoint: str, key: str | None) -> None:
+        """Set the warehouse, the endpoint and the key."""
         self._server = server
         self._warehouse = warehouse
         self._endpoint = endpoint
         self._key = key
 
-    def run(self, action: Callable[[], Response], again: Callable[[], Response] | None = None) -> Response:
-        """Does the action, or repeats its answer. `again` makes an answer that carries credentials anew."""
+    def run(self, action: Callable[[], Response], reload: Callable[[], Response] | None = None) -> Response:
+        """Run the action, or return its earlier response; `again` renews a response with credentials."""
         if self._key is None:
             return action()
         if (known := self._claim()) is not None:
-            return again() if again else known
+            return reload() if reload else known
         try:
             response = action()
         except BaseException:
-            self._forget()
+            self._release()
             raise
-        self._remember(response)
+        self._store_response(response)
         return response
 
     def _claim(self) -> Response | None:
-        """Takes the key, or gives the answer that it stands for."""
+        """Claim the key, or return the response that it already has."""
         assert self._key is not None
         now = self._server.clock.now()
         oldest = now - self._server.settings.idempotency_seconds * 1_000_000
@@ -68,7 +69,7 @@ class IdempotentRequest:
             raise ApiError(409, "RequestInProgress", "A request with this idempotency key is still running.")
         return json_response(json.loads(known.answer), known.status) if known.answer else empty(known.status)
 
-    def _remember(self, response: Response) -> None:
+    def _store_response(self, response: Response) -> None:
         answer = json.loads(bytes(response.body)) if response.body else None
         if isinstance(answer, dict):
             answer = {key: value for key, value in answer.items() if key not in SECRET_FIELDS}
@@ -77,7 +78,7 @@ class IdempotentRequest:
             if row is not None:
                 row.status, row.answer = response.status_code, json.dumps(answer) if answer is not None else None
 
-    def _forget(self) -> None:
+    def _release(self) -> None:
         with self._server.database.write() as session:
             row = session.get(IdempotencyKeyRow, (self._warehouse, self._key))
             if row is not None:
@@ -85,6 +86,7 @@ class IdempotentRequest:
 
 
 async def idempotent_request(request: Request, server: Server, warehouse: WarehouseId) -> IdempotentRequest:
+    """Return the request with its key. Raises 400 for an invalid key."""
     keys = request.headers.getlist("idempotency-key")
     if len(keys) > 1 and server.settings.since("0.12"):
         raise ApiError(400, "DuplicateIdempotencyKey", "More than one `Idempotency-Key` header was sent.")

@@ -1,4 +1,4 @@
-"""Where namespaces, tables and views are put, and which locations are refused."""
+"""Locations of namespaces, tables and views, and which locations are refused."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from ..storage.access import ObjectStore
 from ..storage.profiles import Profile
 
 ALTERNATIVES = {"s3": ("s3a", "s3n"), "abfss": ("wasbs",), "gs": ()}
-"""Schemes that a warehouse may allow beside its own."""
+"""Schemes that a warehouse may allow in addition to its own."""
 
 
 def namespace_location(profile: Profile, parent: NamespaceRow | None, name: str, row_id: str, *, flat: bool) -> str:
-    """The warehouse's base, unless the storage layout gives namespaces a directory of their own.
+    """Return the warehouse's location unless the storage layout gives namespaces their own directories.
 
-    Without a layout, old servers do (not `flat`).
+    Old servers do so without a layout (not `flat`).
     """
     layout = profile.storage_layout
     if layout is None and not flat:
@@ -29,13 +29,14 @@ def namespace_location(profile: Profile, parent: NamespaceRow | None, name: str,
 
 
 def tabular_location(profile: Profile, namespace: NamespaceRow, name: str, row_id: str) -> str:
+    """Return the location of a new table or view."""
     layout = profile.storage_layout
     template = (layout.tabular if layout else None) or "{uuid}"
     return f"{namespace.properties['location'].rstrip('/')}/{_rendered(template, name, row_id)}"
 
 
-def checked_location(profile: Profile, location: str) -> str:
-    """The location in normal form. Raises 400 `InvalidLocation` where it is not below the warehouse's own."""
+def normalize_location(profile: Profile, location: str) -> str:
+    """Return a location in normal form. Raises 400 `InvalidLocation` if it is not below the warehouse's location."""
     scheme, _, rest = location.strip().rstrip("/").partition("://")
     own, _, base = profile.base_location.partition("://")
     allowed = scheme == own or (scheme in ALTERNATIVES[own] and bool(profile.allow_alternative_protocols))
@@ -48,14 +49,14 @@ def checked_location(profile: Profile, location: str) -> str:
 
 
 def check_empty(objects: ObjectStore, location: str) -> None:
-    """Raise 400 `InvalidLocation` where files lie in the location of a new table or view."""
+    """Raise 400 `InvalidLocation` if the location of a new table or view has files."""
     if not objects.is_empty(location):
         reason = "Unexpected files in location, tabular locations have to be empty"
         raise ApiError(400, "InvalidLocation", f"Invalid location `{location}`: {reason}")
 
 
 def check_location_free(session: Session, warehouse_id: str, location: str) -> None:
-    """Raises 409 where another tabular, a soft-deleted one too, lies at, above or below the location."""
+    """Raise 409 if another tabular, also a soft-deleted one, is at, above or below the location."""
     parts = location.split("/")
     above = ["/".join(parts[:end]) for end in range(3, len(parts) + 1)]
     query = select(TabularRow.id).where(

@@ -1,4 +1,4 @@
-"""Dropping a namespace: what blocks it, in the server's order, and what goes with it."""
+"""Drop a namespace: what blocks it, in the server's order, and what is dropped with it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ DURING = "Error dropping Namespace in catalog"
 def drop_namespace(
     server: Lakekeeper, warehouse_id: str, path: Sequence[str], *, recursive: bool, force: bool, purge: bool
 ) -> None:
-    """Raises 400 or 409 for what blocks the drop. `purge` removes the files of the tables in it later."""
+    """Drop a namespace; `purge` schedules the deletion of its tables' files. Raises 400 or 409 if it is blocked."""
     with server.database.write() as session:
         warehouse = find_warehouse(session, warehouse_id, active=True)
         top = find_namespace(session, warehouse_id, path)
@@ -31,7 +31,8 @@ def drop_namespace(
         children = list(session.scalars(select(NamespaceRow).where(NamespaceRow.warehouse_id == warehouse_id, below)))
         ids = [top.id, *(child.id for child in children)]
         tabulars = list(session.scalars(select(TabularRow).where(TabularRow.namespace_id.in_(ids))))
-        tabulars = [one for one in tabulars if one.metadata_location is not None] if not recursive else tabulars
+        if not recursive:
+            tabulars = [tabular for tabular in tabulars if tabular.metadata_location is not None]
         name = ".".join(top.path)
         if not recursive:
             _check_empty(name, children, tabulars)

@@ -19,10 +19,10 @@ from ..protocol.requests import Body, Flag, read_body
 from ..protocol.responses import empty, json_response
 from ..server.paging import ListPage
 from ..server.server import Lakekeeper, Server
-from ..storage.profiles import kept_profile
+from ..storage.profiles import load_profile
 from .call import Listing
 from .idempotency import Idempotency
-from .locations import checked_location, namespace_location
+from .locations import namespace_location, normalize_location
 from .namespace_drop import drop_namespace
 from .scope import NamespacePath, WarehouseId
 
@@ -33,11 +33,15 @@ router = APIRouter(prefix="/catalog/v1/{prefix}/namespaces")
 
 
 class CreateNamespace(Body):
+    """Request to create a namespace."""
+
     namespace: list[str]
     properties: dict[str, str] | None = None
 
 
 class UpdateProperties(Body):
+    """Request to change a namespace's properties."""
+
     removals: list[str] | None = Field(default=None)
     updates: dict[str, str] | None = Field(default=None)
 
@@ -49,7 +53,8 @@ def list_namespaces(
     listing: Listing,
     parent: str | None = None,
 ) -> Response:
-    page = ListPage.asked(server.settings, listing.page_token, listing.page_size, whole=True)
+    """List the namespaces below a parent, or the top-level ones."""
+    page = ListPage.requested(server.settings, listing.page_token, listing.page_size, whole=True)
     with server.database.read() as session:
         if not parent and looks_empty(session, warehouse):
             return json_response({"namespaces": []})
@@ -58,9 +63,9 @@ def list_namespaces(
         query = select(NamespaceRow).where(
             NamespaceRow.warehouse_id == warehouse, NamespaceRow.parent_id.is_not_distinct_from(above)
         )
-        rows = session.scalars(page.of(query, NamespaceRow.created_at, NamespaceRow.id)).all()
+        rows = session.scalars(page.select(query, NamespaceRow.created_at, NamespaceRow.id)).all()
         token = page.next_token(rows)
-        rows = server.authorizer.listed(session, rows, lambda row: Target("namespace", row.id))
+        rows = server.authorizer.filter_visible(session, rows, lambda row: Target("namespace", row.id))
     body: dict[str, Any] = {"namespaces": [row.path for row in rows]}
     if token:
         body["next-page-token"] = token
@@ -78,6 +83,7 @@ def create_namespace(
     idempotency: Idempotency,
     body: Annotated[CreateNamespace, read_body(CreateNamespace)],
 ) -> Response:
+    """Create a namespace."""
     return idempotency.run(lambda: json_response(_create(server, warehouse, body)))
 
 
@@ -91,9 +97,9 @@ def _create(server: Lakekeeper, warehouse_id: str, body: CreateNamespace) -> dic
         with server.database.write() as session:
             warehouse = find_warehouse(session, warehouse_id, active=True)
             parent = find_namespace(session, warehouse_id, path[:-1]) if len(path) > 1 else None
-            profile = kept_profile(warehouse.storage_profile)
+            profile = load_profile(warehouse.storage_profile)
             if "location" in properties:
-                properties["location"] = f"{checked_location(profile, properties['location'])}/"
+                properties["location"] = f"{normalize_location(profile, properties['location'])}/"
             else:
                 properties["location"] = namespace_location(
                     profile, parent, path[-1], row_id, flat=server.settings.since("0.13")
@@ -111,11 +117,11 @@ def _create(server: Lakekeeper, warehouse_id: str, body: CreateNamespace) -> dic
             )
             session.add(row)
             session.flush()
-            server.authorizer.created(session, Target("namespace", row_id))
+            server.authorizer.add_owner(session, Target("namespace", row_id))
     except IntegrityError:
         message = f"Namespace name '{'.'.join(path)}' already exist in warehouse '{warehouse_id}'"
         raise ApiError(409, "AlreadyExistsException", message, "Error creating Namespace in catalog") from None
-    return {"namespace": path, "properties": _shown(row)}
+    return {"namespace": path, "properties": _properties(row)}
 
 
 @router.get("/{namespace}")
@@ -123,14 +129,15 @@ def get_namespace(
     server: Server,
     warehouse: WarehouseId,
     namespace: NamespacePath,
+    *,
     return_uuid: Annotated[Flag, Query(alias="returnUuid")] = False,
 ) -> Response:
-    """Answer the name in the case that was asked for, as the server does from 0.12 on."""
+    """Return a namespace. From 0.12 on its name is spelled as requested."""
     with server.database.read() as session:
         find_warehouse(session, warehouse, active=True)
         row = find_namespace(session, warehouse, namespace)
-    asked = list(namespace) if server.settings.since("0.12") else row.path
-    body: dict[str, Any] = {"namespace": asked, "properties": _shown(row)}
+    name = list(namespace) if server.settings.since("0.12") else row.path
+    body: dict[str, Any] = {"namespace": name, "properties": _properties(row)}
     if return_uuid:
         body["namespace-uuid"] = row.id
     return json_response(body)
@@ -138,6 +145,7 @@ def get_namespace(
 
 @router.head("/{namespace}")
 def namespace_exists(server: Server, warehouse: WarehouseId, namespace: NamespacePath) -> Response:
+    """Answer 204 if a namespace exists."""
     with server.database.read() as session:
         find_warehouse(session, warehouse, active=True)
         find_namespace(session, warehouse, namespace)
@@ -152,6 +160,7 @@ def update_properties(
     idempotency: Idempotency,
     body: Annotated[UpdateProperties, read_body(UpdateProperties)],
 ) -> Response:
+    """Change a namespace's properties."""
     updates, removals = body.updates or {}, body.removals or []
     _check_keys(updates)
     if "location" in updates:
@@ -188,6 +197,8 @@ def delete_namespace(
     force: Flag = False,
     purge: Flag = False,
 ) -> Response:
+    """Drop a namespace."""
+
     def drop() -> Response:
         drop_namespace(server, warehouse, namespace, recursive=recursive, force=force, purge=purge)
         return empty()
@@ -195,12 +206,12 @@ def delete_namespace(
     return idempotency.run(drop)
 
 
-def _shown(row: NamespaceRow) -> dict[str, str]:
+def _properties(row: NamespaceRow) -> dict[str, str]:
     return {**row.properties, "namespace_id": row.id}
 
 
 def check_path(server: Lakekeeper, path: list[str]) -> None:
-    """Raises 400 for a path that no namespace may have."""
+    """Raise 400 for a path that no namespace may have."""
     detail = f"Namespace: NamespaceIdent({path})"
     if not path:
         raise ApiError(400, "InvalidNamespace", "Namespace must have at least one part.", detail)

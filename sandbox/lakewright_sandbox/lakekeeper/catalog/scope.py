@@ -1,4 +1,4 @@
-"""What a catalog request is about: warehouse, namespace, tabular, and the server's address as the client sees it."""
+"""What a catalog request names: warehouse, namespace, and the server's address as the client uses it."""
 
 from __future__ import annotations
 
@@ -11,21 +11,22 @@ from ..database.lookups import parse_namespace
 from ..protocol.errors import ApiError
 
 
-async def warehouse_of(prefix: str) -> str:
-    """The catalog's prefix is the warehouse's UUID."""
+async def parse_warehouse(prefix: str) -> str:
+    """Return the warehouse's id, which is the catalog's prefix."""
     try:
         return str(UUID(prefix))
     except ValueError:
-        message = f"Warehouse ID must be a UUID, found `{prefix}`. GET /config answers the prefix to use."
+        message = f"Warehouse ID must be a UUID, found `{prefix}`. GET /config returns the prefix to use."
         raise ApiError(400, "WarehouseIdIsNotUUID", message) from None
 
 
 async def namespace_path(namespace: str) -> tuple[str, ...]:
+    """Return the parts of a namespace in a path."""
     return parse_namespace(namespace)
 
 
 async def base_uri(request: Request) -> str:
-    """The server's own address: from the forwarding headers where there are some, else the Host header."""
+    """Return the server's address: from the forwarding headers if there are some, else from the Host header."""
     headers = request.headers
     scheme = headers.get("x-forwarded-proto") or request.url.scheme
     host = headers.get("x-forwarded-host") or headers.get("host") or request.url.netloc
@@ -35,6 +36,6 @@ async def base_uri(request: Request) -> str:
     return f"{scheme}://{host}{headers.get('x-forwarded-prefix', '').rstrip('/')}"
 
 
-WarehouseId = Annotated[str, Depends(warehouse_of)]
+WarehouseId = Annotated[str, Depends(parse_warehouse)]
 NamespacePath = Annotated[tuple[str, ...], Depends(namespace_path)]
 BaseUri = Annotated[str, Depends(base_uri)]

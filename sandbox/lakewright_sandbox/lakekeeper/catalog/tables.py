@@ -12,11 +12,18 @@ from starlette.responses import Response
 
 from ..protocol.requests import Body, Flag, read_body
 from ..protocol.responses import empty, json_response
-from .call import Call, CatalogCall, Found, Listing
+from .call import Call, CatalogCall, Listing, OpenTabular
 from .idempotency import Idempotency
-from .locations import check_empty, check_location_free, checked_location, tabular_location
+from .locations import check_empty, check_location_free, normalize_location, tabular_location
 from .metadata.fresh_ids import check_schema
-from .metadata.table_metadata import chosen_format_version, decoded, encoded, metadata_file, new_metadata, stored_form
+from .metadata.table_metadata import (
+    choose_format_version,
+    decode_metadata,
+    encode_metadata,
+    metadata_file,
+    new_metadata,
+    to_stored_form,
+)
 from .metadata.table_properties import CODEC, check_codec, check_supported
 from .scope import NamespacePath
 from .tabulars import (
@@ -37,6 +44,8 @@ router = APIRouter(prefix="/catalog/v1/{prefix}")
 
 
 class CreateTable(Body):
+    """Request to create or stage a table."""
+
     name: str
     location: str | None = None
     table_schema: Json = Field(alias="schema")
@@ -47,17 +56,22 @@ class CreateTable(Body):
 
 
 class RegisterTable(Body):
+    """Request to register a table by its metadata file."""
+
     name: str
     metadata_location: str
     overwrite: bool | None = False
 
 
 class MetricsReport(Body):
+    """Metrics of a scan or commit."""
+
     report_type: str
 
 
 @router.get("/namespaces/{namespace}/tables")
 def list_tables(call: Call, namespace: NamespacePath, listing: Listing) -> Response:
+    """List the tables of a namespace."""
     return list_tabulars(call, namespace, "table", listing)
 
 
@@ -68,6 +82,7 @@ def create_table(
     idempotency: Idempotency,
     body: Annotated[CreateTable, read_body(CreateTable)],
 ) -> Response:
+    """Create or stage a table."""
     return idempotency.run(
         lambda: _create(call, namespace, body),
         None if body.stage_create else lambda: _load(call, namespace, body.name),
@@ -83,14 +98,14 @@ def _create(call: CatalogCall, path: tuple[str, ...], body: CreateTable) -> Resp
     check_schema(body.table_schema)
     properties, warehouse = dict(body.properties or {}), opened.warehouse
     check_codec(properties)
-    version = chosen_format_version(properties, warehouse.allowed_format_versions, warehouse.default_format_version)
+    version = choose_format_version(properties, warehouse.allowed_format_versions, warehouse.default_format_version)
     now, profile = call.server.clock.now(), opened.storage.profile
     table = new_tabular("table", namespace, body.name, now)
     if body.location:
-        table.location = checked_location(profile, body.location)
+        table.location = normalize_location(profile, body.location)
     else:
         table.location = tabular_location(profile, namespace, body.name, table.id)
-    document = stored_form(
+    document = to_stored_form(
         new_metadata(
             table.id,
             table.location,
@@ -109,7 +124,7 @@ def _create(call: CatalogCall, path: tuple[str, ...], body: CreateTable) -> Resp
     check_empty(objects, table.location)
     if not body.stage_create:
         uri = metadata_file(table.location, 0, properties.get(CODEC))
-        objects.write(uri, encoded(document, uri))
+        objects.write(uri, encode_metadata(document, uri))
         table.metadata_location = uri
     NewTabular(call.server, table, objects, check_location=bool(body.location)).insert()
     return load_result(opened.at(namespace, table))
@@ -122,22 +137,23 @@ def register_table(
     idempotency: Idempotency,
     body: Annotated[RegisterTable, read_body(RegisterTable)],
 ) -> Response:
+    """Register a table whose metadata file exists."""
     return idempotency.run(lambda: _register(call, namespace, body), lambda: _load(call, namespace, body.name))
 
 
 def _register(call: CatalogCall, path: tuple[str, ...], body: RegisterTable) -> Response:
-    """Takes over a metadata file that is there already; the file stays when that fails."""
+    """Register a metadata file, which stays if that fails."""
     with call.server.database.read() as session:
         opened = call.open(session)
         namespace = opened.namespace(path)
         if not body.overwrite:
             check_new_name(session, namespace, body.name, "Table")
     profile = opened.storage.profile
-    checked_location(profile, body.metadata_location)
-    document = decoded(call.objects(opened.storage).read(body.metadata_location), body.metadata_location)
+    normalize_location(profile, body.metadata_location)
+    document = decode_metadata(call.objects(opened.storage).read(body.metadata_location), body.metadata_location)
     check_supported(document.get("properties") or {})
     table = new_tabular("table", namespace, body.name, call.server.clock.now())
-    table.id, table.location = document["table-uuid"], checked_location(profile, document["location"])
+    table.id, table.location = document["table-uuid"], normalize_location(profile, document["location"])
     table.metadata_location = body.metadata_location
     table.document = json.dumps(document, separators=(",", ":"))
     NewTabular(call.server, table, None, check_location=True, overwrite=bool(body.overwrite)).insert()
@@ -152,6 +168,7 @@ def load_table(
     snapshots: str = "all",
     if_none_match: Annotated[str | None, Header()] = None,
 ) -> Response:
+    """Return a table with its metadata and access."""
     return _load(call, namespace, table, refs_only=snapshots == "refs", known=if_none_match)
 
 
@@ -159,38 +176,40 @@ def _load(
     call: CatalogCall, path: tuple[str, ...], name: str, *, refs_only: bool = False, known: str | None = None
 ) -> Response:
     with call.server.database.read() as session:
-        found = call.open(session).find(path, name, "table")
-    tag = _etag(found)
-    if known and tag and tag in (one.strip().removeprefix("W/") for one in known.split(",")):
+        loaded = call.open(session).find(path, name, "table")
+    tag = _etag(loaded)
+    if known and tag and tag in (etag.strip().removeprefix("W/") for etag in known.split(",")):
         return Response(status_code=304, headers={"etag": tag})
-    return load_result(found, refs_only=refs_only)
+    return load_result(loaded, refs_only=refs_only)
 
 
-def load_result(found: Found, *, refs_only: bool = False) -> Response:
-    """Iceberg's LoadTableResult. With `refs_only`, of the snapshots those that a branch or tag points to.
+def load_result(loaded: OpenTabular, *, refs_only: bool = False) -> Response:
+    """Return Iceberg's LoadTableResult; with `refs_only`, with the snapshots that a branch or tag points to alone.
 
     The metadata location of a staged table is null.
     """
-    document = json.loads(found.tabular.document)
+    document = json.loads(loaded.tabular.document)
     if refs_only and "snapshots" in document:
         wanted = {ref["snapshot-id"] for ref in document["refs"].values()}
-        document["snapshots"] = [one for one in document["snapshots"] if one["snapshot-id"] in wanted]
-    body: Json = {"metadata-location": found.tabular.metadata_location, "metadata": document}
-    body |= found.access.answer(found.call.delegation)
-    tag = _etag(found)
+        snapshots = document["snapshots"]
+        document["snapshots"] = [snapshot for snapshot in snapshots if snapshot["snapshot-id"] in wanted]
+    body: Json = {"metadata-location": loaded.tabular.metadata_location, "metadata": document}
+    body |= loaded.access.to_json(loaded.call.delegation)
+    tag = _etag(loaded)
     return json_response(body, headers={"etag": tag} if tag else None)
 
 
-def _etag(found: Found) -> str | None:
-    """Changes with the metadata and with the credentials' kind that the client asked for."""
-    location = found.tabular.metadata_location
+def _etag(loaded: OpenTabular) -> str | None:
+    """Return the ETag, which changes with the metadata and the requested kind of credentials."""
+    location = loaded.tabular.metadata_location
     if location is None:
         return None
-    return f'"{hashlib.sha256(f"{location} {found.call.delegation}".encode()).hexdigest()[:32]}"'
+    return f'"{hashlib.sha256(f"{location} {loaded.call.delegation}".encode()).hexdigest()[:32]}"'
 
 
 @router.head(TABLE)
 def table_exists(call: Call, namespace: NamespacePath, table: str) -> Response:
+    """Answer 204 if a table exists."""
     with call.server.database.read() as session:
         call.open(session).find(namespace, table, "table")
     return empty()
@@ -198,15 +217,15 @@ def table_exists(call: Call, namespace: NamespacePath, table: str) -> Response:
 
 @router.get(TABLE + "/credentials")
 def table_credentials(call: Call, namespace: NamespacePath, table: str) -> Response:
-    """Staged tables too: their writer may outlive its first credential."""
+    """Return credentials of a table, also of a staged one, whose writer may need to renew its first ones."""
     with call.server.database.read() as session:
-        found = call.open(session).find(namespace, table, "table", staged=True)
-    return json_response({"storage-credentials": found.access.storage_credentials()})
+        loaded = call.open(session).find(namespace, table, "table", staged=True)
+    return json_response({"storage-credentials": loaded.access.storage_credentials()})
 
 
 @router.post(TABLE + "/metrics")
 def report_metrics(_body: Annotated[MetricsReport, read_body(MetricsReport)]) -> Response:
-    """Taken and thrown away, as the real server does; the table may be gone by the time a report comes."""
+    """Accept and discard metrics, as the real server does, even if the table no longer exists."""
     return empty()
 
 
@@ -214,6 +233,7 @@ def report_metrics(_body: Annotated[MetricsReport, read_body(MetricsReport)]) ->
 def rename_table(
     call: Call, idempotency: Idempotency, body: Annotated[RenameRequest, read_body(RenameRequest)]
 ) -> Response:
+    """Rename a table or move it to another namespace."""
     return idempotency.run(lambda: rename_tabular(call, "table", body))
 
 
@@ -227,4 +247,5 @@ def drop_table(
     purge: Annotated[Flag | None, Query(alias="purgeRequested")] = None,
     force: Flag = False,
 ) -> Response:
+    """Drop a table."""
     return idempotency.run(lambda: drop_tabular(call, namespace, table, "table", purge=purge, force=force))

@@ -13,7 +13,7 @@ from sqlalchemy.orm import Session
 from starlette.responses import Response
 
 from ..authz.store import Target, forget_objects
-from ..database.lookups import find_namespace, find_tabular, find_warehouse, tabular_named
+from ..database.lookups import find_namespace, find_tabular, find_tabular_by_name, find_warehouse
 from ..database.models import NamespaceRow, TabularRow
 from ..protocol.clock import new_id
 from ..protocol.errors import ApiError, tabular_missing
@@ -28,17 +28,21 @@ from .locations import check_location_free
 
 
 class Identifier(Body):
+    """A namespace and a name in it."""
+
     namespace: list[str]
     name: str
 
 
 class RenameRequest(Body):
+    """Request to rename or move a table or view."""
+
     source: Identifier
     destination: Identifier
 
 
 def new_tabular(kind: str, namespace: NamespaceRow, name: str, now: int) -> TabularRow:
-    """A row without location and document; the caller fills them in."""
+    """Return a row without location and document, which the caller sets."""
     return TabularRow(
         id=new_id(),
         warehouse_id=namespace.warehouse_id,
@@ -58,22 +62,25 @@ def new_tabular(kind: str, namespace: NamespaceRow, name: str, now: int) -> Tabu
 
 
 def check_new_name(session: Session, namespace: NamespaceRow, name: str, what: str) -> None:
-    """Raises 400 for a name that cannot be, 409 for one that is taken by a table or view (not a staged one)."""
+    """Raise 400 for an invalid name, 409 for one that a table or view has (not a staged one)."""
     if not name or "+" in name:
         reason = "cannot contain '+' character." if name else "cannot be empty."
         raise ApiError(400, f"Invalid{what}Name", f"{what} name {reason}")
-    existing = tabular_named(session, namespace, name)
+    existing = find_tabular_by_name(session, namespace, name)
     if existing is not None and existing.metadata_location is not None:
         raise name_taken()
 
 
 def name_taken(during: str = "creating tabular") -> ApiError:
+    """Return the 409 of a name that another table or view has."""
     message = "Tabular with the same name already exists in the namespace"
     return ApiError(409, "AlreadyExistsException", message, f"Error {during} in catalog")
 
 
-def swapped(session: Session, old: TabularRow, metadata_location: str, document: dict[str, Any], now: int) -> bool:
-    """Compare and swap: puts the new metadata in place of the one in `old`; false where that is not there any more."""
+def compare_and_swap(
+    session: Session, old: TabularRow, metadata_location: str, document: dict[str, Any], now: int
+) -> bool:
+    """Replace the metadata in `old` by new metadata. Return False if the row has other metadata by now."""
     swap = (
         update(TabularRow)
         .where(
@@ -94,7 +101,7 @@ def swapped(session: Session, old: TabularRow, metadata_location: str, document:
 
 @dataclass(frozen=True)
 class NewTabular:
-    """A row to be added. `objects` wrote its metadata file, and takes it away again where the row is refused."""
+    """A row to insert. `objects` wrote its metadata file, and deletes it if the row is refused."""
 
     server: Lakekeeper
     row: TabularRow
@@ -103,7 +110,7 @@ class NewTabular:
     overwrite: bool = False
 
     def insert(self) -> None:
-        """A staged table of the same name gives way, with `overwrite` any table."""
+        """Insert the row; it replaces a staged table of the same name, with `overwrite` any table."""
         try:
             with self.server.database.write() as session:
                 self._insert(session)
@@ -118,7 +125,7 @@ class NewTabular:
         namespace = session.get(NamespaceRow, row.namespace_id)
         if namespace is None:
             raise ApiError(409, "ConcurrentUpdateError", "The namespace was dropped meanwhile.")
-        existing = tabular_named(session, namespace, row.name)
+        existing = find_tabular_by_name(session, namespace, row.name)
         if existing is not None and (existing.metadata_location is None or self.overwrite):
             forget_objects(session, existing.kind, [existing.id])
             session.delete(existing)
@@ -127,11 +134,12 @@ class NewTabular:
             check_location_free(session, row.warehouse_id, row.location)
         session.add(row)
         session.flush()
-        self.server.authorizer.created(session, Target(row.kind, row.id))
+        self.server.authorizer.add_owner(session, Target(row.kind, row.id))
 
 
 def list_tabulars(call: CatalogCall, path: Sequence[str], kind: str, listing: ListOptions) -> Response:
-    page = ListPage.asked(call.server.settings, listing.page_token, listing.page_size, whole=True)
+    """List the tables or views of a namespace."""
+    page = ListPage.requested(call.server.settings, listing.page_token, listing.page_size, whole=True)
     with call.server.database.read() as session:
         find_warehouse(session, call.warehouse_id, active=True)
         namespace = find_namespace(session, call.warehouse_id, path)
@@ -141,9 +149,9 @@ def list_tabulars(call: CatalogCall, path: Sequence[str], kind: str, listing: Li
             TabularRow.deleted_at.is_(None),
             TabularRow.metadata_location.is_not(None),
         )
-        rows = session.scalars(page.of(query, TabularRow.created_at, TabularRow.id)).all()
+        rows = session.scalars(page.select(query, TabularRow.created_at, TabularRow.id)).all()
         token = page.next_token(rows)
-        rows = call.server.authorizer.listed(session, rows, lambda row: Target(kind, row.id))
+        rows = call.server.authorizer.filter_visible(session, rows, lambda row: Target(kind, row.id))
     body: dict[str, Any] = {"identifiers": [{"namespace": namespace.path, "name": row.name} for row in rows]}
     if token:
         body["next-page-token"] = token
@@ -155,6 +163,7 @@ def list_tabulars(call: CatalogCall, path: Sequence[str], kind: str, listing: Li
 
 
 def rename_tabular(call: CatalogCall, kind: str, body: RenameRequest) -> Response:
+    """Rename a table or view, or move it to another namespace."""
     source, destination = body.source, body.destination
     try:
         with call.server.database.write() as session:
@@ -162,9 +171,9 @@ def rename_tabular(call: CatalogCall, kind: str, body: RenameRequest) -> Respons
             namespace = find_namespace(session, call.warehouse_id, source.namespace)
             row = find_tabular(session, namespace, source.name, kind)
             target = find_namespace(session, call.warehouse_id, destination.namespace)
-            if not call.server.settings.since("0.14") and _is_kept(session, target, destination.name, row):
+            if not call.server.settings.since("0.14") and _is_name_used(session, target, destination.name, row):
                 raise tabular_missing(kind)
-            existing = tabular_named(session, target, destination.name)
+            existing = find_tabular_by_name(session, target, destination.name)
             if existing is None or existing.id != row.id:
                 check_new_name(session, target, destination.name, kind.capitalize())
             row.namespace_id, row.name, row.name_key = target.id, destination.name, destination.name.casefold()
@@ -174,7 +183,7 @@ def rename_tabular(call: CatalogCall, kind: str, body: RenameRequest) -> Respons
     return empty()
 
 
-def _is_kept(session: Session, namespace: NamespaceRow, name: str, other_than: TabularRow) -> bool:
+def _is_name_used(session: Session, namespace: NamespaceRow, name: str, other_than: TabularRow) -> bool:
     """Return whether another table or view has a name or had it when it was dropped."""
     query = select(TabularRow.id).where(TabularRow.namespace_id == namespace.id, TabularRow.name_key == name.casefold())
     return session.scalars(query.where(TabularRow.id != other_than.id)).first() is not None
@@ -183,7 +192,7 @@ def _is_kept(session: Session, namespace: NamespaceRow, name: str, other_than: T
 def drop_tabular(
     call: CatalogCall, path: Sequence[str], name: str, kind: str, *, purge: bool | None, force: bool
 ) -> Response:
-    """Hard, or soft where the warehouse says so and `force` does not. With `purge` unsaid the files go too."""
+    """Drop a table or view: softly if the warehouse does so, unless `force`. Its files go unless `purge` is False."""
     now = call.server.clock.now()
     with call.server.database.write() as session:
         warehouse = find_warehouse(session, call.warehouse_id, active=True)

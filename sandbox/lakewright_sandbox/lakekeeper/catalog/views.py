@@ -12,24 +12,24 @@ from starlette.responses import Response
 from ..protocol.errors import ApiError
 from ..protocol.requests import Body, Flag, read_body
 from ..protocol.responses import empty, json_response
-from .call import Call, CatalogCall, Found, Listing
+from .call import Call, CatalogCall, Listing, OpenTabular
 from .commit_shapes import ViewRequirement, ViewUpdate
 from .idempotency import Idempotency
-from .locations import checked_location, tabular_location
+from .locations import normalize_location, tabular_location
 from .metadata.fresh_ids import check_schema
 from .metadata.requirements import check_requirements
-from .metadata.table_metadata import encoded, file_version, metadata_file
+from .metadata.table_metadata import encode_metadata, file_version, metadata_file
 from .metadata.view_metadata import ViewBuilder, new_view
 from .scope import NamespacePath
 from .tabulars import (
     NewTabular,
     RenameRequest,
     check_new_name,
+    compare_and_swap,
     drop_tabular,
     list_tabulars,
     new_tabular,
     rename_tabular,
-    swapped,
 )
 
 Json = dict[str, Any]
@@ -40,6 +40,8 @@ router = APIRouter(prefix="/catalog/v1/{prefix}")
 
 
 class CreateView(Body):
+    """Request to create a view."""
+
     name: str
     location: str | None = None
     view_schema: Json = Field(alias="schema")
@@ -48,12 +50,15 @@ class CreateView(Body):
 
 
 class CommitView(Body):
+    """Changes of a view, with the requirements for them."""
+
     requirements: list[ViewRequirement] | None = None
     updates: list[ViewUpdate]
 
 
 @router.get("/namespaces/{namespace}/views")
 def list_views(call: Call, namespace: NamespacePath, listing: Listing) -> Response:
+    """List the views of a namespace."""
     return list_tabulars(call, namespace, "view", listing)
 
 
@@ -64,6 +69,7 @@ def create_view(
     idempotency: Idempotency,
     body: Annotated[CreateView, read_body(CreateView)],
 ) -> Response:
+    """Create a view."""
     return idempotency.run(lambda: _create(call, namespace, body), lambda: load_view(call, namespace, body.name))
 
 
@@ -76,7 +82,7 @@ def _create(call: CatalogCall, path: tuple[str, ...], body: CreateView) -> Respo
     now, profile = call.server.clock.now(), opened.storage.profile
     view = new_tabular("view", namespace, body.name, now)
     if body.location:
-        view.location = checked_location(profile, body.location)
+        view.location = normalize_location(profile, body.location)
     else:
         view.location = tabular_location(profile, namespace, body.name, view.id)
     document = new_view(
@@ -91,26 +97,28 @@ def _create(call: CatalogCall, path: tuple[str, ...], body: CreateView) -> Respo
     uri = metadata_file(view.location, 0, None, view.id)
     view.metadata_location = uri
     objects = call.objects(opened.storage)
-    objects.write(uri, encoded(document, uri))
+    objects.write(uri, encode_metadata(document, uri))
     NewTabular(call.server, view, objects, check_location=bool(body.location)).insert()
     return _load_result(opened.at(namespace, view), document)
 
 
 @router.get(VIEW)
 def load_view(call: Call, namespace: NamespacePath, view: str) -> Response:
+    """Return a view with its metadata."""
     with call.server.database.read() as session:
         found = call.open(session).find(namespace, view, "view")
     return _load_result(found, json.loads(found.tabular.document))
 
 
-def _load_result(found: Found, document: Json) -> Response:
-    answer = found.access.answer(found.call.delegation)
+def _load_result(found: OpenTabular, document: Json) -> Response:
+    answer = found.access.to_json(found.call.delegation)
     location = found.tabular.metadata_location
     return json_response({"metadata-location": location, "metadata": document, "config": answer["config"]})
 
 
 @router.head(VIEW)
 def view_exists(call: Call, namespace: NamespacePath, view: str) -> Response:
+    """Answer 204 if a view exists."""
     with call.server.database.read() as session:
         call.open(session).find(namespace, view, "view")
     return empty()
@@ -124,6 +132,7 @@ def replace_view(
     idempotency: Idempotency,
     body: Annotated[CommitView, read_body(CommitView)],
 ) -> Response:
+    """Commit changes to a view."""
     return idempotency.run(lambda: _replace(call, namespace, view, body), lambda: load_view(call, namespace, view))
 
 
@@ -136,13 +145,13 @@ def _replace(call: CatalogCall, path: tuple[str, ...], name: str, body: CommitVi
     check_requirements(body.requirements or [], current)
     document = ViewBuilder(current, now // 1000).apply(body.updates)
     if document["location"] != row.location:
-        document["location"] = checked_location(found.storage.profile, document["location"])
+        document["location"] = normalize_location(found.storage.profile, document["location"])
     uri = metadata_file(document["location"], file_version(old_location) + 1, None)
     objects = call.objects(found.storage)
-    objects.write(uri, encoded(document, uri))
+    objects.write(uri, encode_metadata(document, uri))
     with call.server.database.write() as session:
-        done = swapped(session, row, uri, document, now)
-    if not done:
+        swapped = compare_and_swap(session, row, uri, document, now)
+    if not swapped:
         objects.delete(uri)
         raise ApiError(409, "CommitFailedException", f"The view `{name}` was changed concurrently.")
     row.metadata_location = uri
@@ -153,6 +162,7 @@ def _replace(call: CatalogCall, path: tuple[str, ...], name: str, body: CommitVi
 def rename_view(
     call: Call, idempotency: Idempotency, body: Annotated[RenameRequest, read_body(RenameRequest)]
 ) -> Response:
+    """Rename a view or move it to another namespace."""
     return idempotency.run(lambda: rename_tabular(call, "view", body))
 
 
@@ -166,4 +176,5 @@ def drop_view(
     purge: Annotated[Flag | None, Query(alias="purgeRequested")] = None,
     force: Flag = False,
 ) -> Response:
+    """Drop a view."""
     return idempotency.run(lambda: drop_tabular(call, namespace, view, "view", purge=purge, force=force))

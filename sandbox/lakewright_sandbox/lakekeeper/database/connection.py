@@ -1,4 +1,4 @@
-"""Sessions on the server's database: a SQLite file in WAL mode, or any Postgres."""
+"""Sessions on the server's database: a SQLite file in WAL mode, or Postgres."""
 
 from __future__ import annotations
 
@@ -15,17 +15,18 @@ from .models import LakekeeperBase
 
 
 class Database:
-    """`read()` and `write()` give a session each; `write()` commits at the end of the block, or rolls back.
+    """`read()` and `write()` open a session each; `write()` commits at the end of the block, or rolls back.
 
     SQLite has one writer: a lock in the process queues writers without busy waiting.
     """
 
     def __init__(self, url: str, info: dict[str, Any] | None = None) -> None:
+        """Connect to a database URL, create missing tables; sessions carry `info`."""
         self._info = info or {}
         parsed = make_url(url)
         self.is_sqlite = parsed.get_backend_name() == "sqlite"
         if self.is_sqlite and parsed.database and parsed.database != ":memory:":
-            _close_to_others(Path(parsed.database))
+            _restrict_access(Path(parsed.database))
         if parsed.drivername == "postgresql":
             parsed = parsed.set(drivername="postgresql+psycopg")
         options: dict[str, Any] = {"connect_args": {"timeout": 30}} if self.is_sqlite else {"pool_pre_ping": True}
@@ -38,11 +39,13 @@ class Database:
 
     @contextmanager
     def read(self) -> Iterator[Session]:
+        """Open a session for reading."""
         with Session(self.engine, expire_on_commit=False, autoflush=False, info=self._info) as session:
             yield session
 
     @contextmanager
     def write(self) -> Iterator[Session]:
+        """Open a session for writing."""
         with self._writer, Session(self.engine, expire_on_commit=False, info=self._info) as session:
             if self.is_sqlite:
                 session.connection(execution_options={"lakekeeper_write": True})
@@ -50,12 +53,13 @@ class Database:
             session.commit()
 
     def close(self) -> None:
+        """Close all connections."""
         self.engine.dispose()
 
 
-def _close_to_others(file: Path) -> None:
-    """Let only this user read the database, which has storage credentials in it, and SQLite's files beside it."""
-    file.touch(mode=0o600)  # files beside it get the mode of the database
+def _restrict_access(file: Path) -> None:
+    """Let only this user read the database and SQLite's files beside it, since it contains storage credentials."""
+    file.touch(mode=0o600)  # SQLite's other files get the mode of the database
     for path in (file, *file.parent.glob(f"{file.name}-*")):
         path.chmod(0o600)
 

@@ -60,13 +60,13 @@ def find_tabular(
     session: Session, namespace: NamespaceRow, name: str, kind: str, *, staged: bool = False
 ) -> TabularRow:
     """Return the table or view that is not deleted; a staged table only with `staged`. Raises 404."""
-    tabular = tabular_named(session, namespace, name)
+    tabular = find_tabular_by_name(session, namespace, name)
     if tabular is None or tabular.kind != kind or (tabular.metadata_location is None and not staged):
         raise tabular_missing(kind)
     return tabular
 
 
-def tabular_named(session: Session, namespace: NamespaceRow, name: str) -> TabularRow | None:
+def find_tabular_by_name(session: Session, namespace: NamespaceRow, name: str) -> TabularRow | None:
     """Return the table or view of any kind that has the name and is not deleted."""
     query = select(TabularRow).where(
         TabularRow.namespace_id == namespace.id, TabularRow.name_key == name.casefold(), TabularRow.deleted_at.is_(None)

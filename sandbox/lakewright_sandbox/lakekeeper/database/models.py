@@ -1,4 +1,4 @@
-"""The tables of the server's own database. Times are microseconds since the epoch, UTC; ids are UUID strings."""
+"""The tables of the server's database. Times are microseconds since the epoch, UTC; ids are UUID strings."""
 
 from __future__ import annotations
 
@@ -11,16 +11,22 @@ ACTIVE_TASK = ("SCHEDULED", "RUNNING", "STOPPING")
 
 
 class LakekeeperBase(DeclarativeBase):
+    """Base of the tables, with the column types of Python types."""
+
     type_annotation_map = {dict[str, Any]: JSON, list[str]: JSON, list[int]: JSON, int: BigInteger}
 
 
 class ServerRow(LakekeeperBase):
+    """The server itself, a single row."""
+
     __tablename__ = "server"
     server_id: Mapped[str] = mapped_column(String(36), primary_key=True)
     bootstrapped: Mapped[bool]
 
 
 class ProjectRow(LakekeeperBase):
+    """A project."""
+
     __tablename__ = "project"
     id: Mapped[str] = mapped_column(String(128), primary_key=True)
     name: Mapped[str]
@@ -42,7 +48,7 @@ class UserRow(LakekeeperBase):
 
 
 class RoleRow(LakekeeperBase):
-    """A role of a project. `provider_id` and `source_id` say who keeps its members: Lakekeeper, or an outer system."""
+    """A role of a project. `provider_id` and `source_id` name the system that manages its members."""
 
     __tablename__ = "role"
     __table_args__ = (
@@ -61,7 +67,7 @@ class RoleRow(LakekeeperBase):
 
 
 class TagDefinitionRow(LakekeeperBase):
-    """A tag of a project's vocabulary."""
+    """A tag that is defined in a project."""
 
     __tablename__ = "tag_definition"
     __table_args__ = (UniqueConstraint("project_id", "name_key", name="tag_definition_name"),)
@@ -99,7 +105,7 @@ class GrantRow(LakekeeperBase):
 
 
 class SecretRow(LakekeeperBase):
-    """Storage credentials. Read by the storage layer only, never part of an answer."""
+    """Storage credentials. Only the storage layer reads them; no response contains them."""
 
     __tablename__ = "secret"
     id: Mapped[str] = mapped_column(String(36), primary_key=True)
@@ -107,6 +113,8 @@ class SecretRow(LakekeeperBase):
 
 
 class WarehouseRow(LakekeeperBase):
+    """A warehouse of a project."""
+
     __tablename__ = "warehouse"
     __table_args__ = (UniqueConstraint("project_id", "name_key"),)
     id: Mapped[str] = mapped_column(String(36), primary_key=True)
@@ -127,6 +135,8 @@ class WarehouseRow(LakekeeperBase):
 
 
 class WarehouseStatisticsRow(LakekeeperBase):
+    """The number of a warehouse's tables and views in one hour."""
+
     __tablename__ = "warehouse_statistics"
     warehouse_id: Mapped[str] = mapped_column(ForeignKey("warehouse.id", ondelete="CASCADE"), primary_key=True)
     hour: Mapped[int] = mapped_column(primary_key=True)
@@ -136,7 +146,7 @@ class WarehouseStatisticsRow(LakekeeperBase):
 
 
 class NamespaceRow(LakekeeperBase):
-    """`path` is the name's parts, `path_key` the same case-folded and joined by 0x1F."""
+    """A namespace. `path` is the parts of its name, `path_key` the same case-folded and joined by 0x1F."""
 
     __tablename__ = "namespace"
     __table_args__ = (UniqueConstraint("warehouse_id", "path_key"), Index("namespace_children", "parent_id"))
@@ -154,7 +164,7 @@ class NamespaceRow(LakekeeperBase):
 class TabularRow(LakekeeperBase):
     """A table, a view or a generic table. `metadata_location` is null while a table is only staged.
 
-    A name is taken by live tabulars only: a soft-deleted one gives it free.
+    Names are unique among tabulars that are not soft-deleted.
     """
 
     __tablename__ = "tabular"
@@ -186,6 +196,8 @@ class TabularRow(LakekeeperBase):
 
 
 class TaskRow(LakekeeperBase):
+    """A task of a queue."""
+
     __tablename__ = "task"
     __table_args__ = (Index("task_due", "status", "scheduled_for"),)
     id: Mapped[str] = mapped_column(String(36), primary_key=True)
@@ -206,7 +218,7 @@ class TaskRow(LakekeeperBase):
 
 
 class TaskQueueConfigRow(LakekeeperBase):
-    """`scope` is a warehouse id, or a project id for the project's queues."""
+    """The configuration of a task queue. `scope` is a warehouse id, or a project id for the project's queues."""
 
     __tablename__ = "task_queue_config"
     scope: Mapped[str] = mapped_column(String(128), primary_key=True)
@@ -216,7 +228,7 @@ class TaskQueueConfigRow(LakekeeperBase):
 
 
 class IdempotencyKeyRow(LakekeeperBase):
-    """`answer` is null while the first request runs, else its body without anything secret."""
+    """A used idempotency key. `answer` is null while the request runs, then its response without secrets."""
 
     __tablename__ = "idempotency_key"
     warehouse_id: Mapped[str] = mapped_column(ForeignKey("warehouse.id", ondelete="CASCADE"), primary_key=True)

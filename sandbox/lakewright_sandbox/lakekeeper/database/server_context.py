@@ -1,4 +1,4 @@
-"""What one running server has at hand without its storage: settings, clock, database, and the server's id."""
+"""The part of a running server that needs no storage: settings, clock, database, and the server's id."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ class ServerContext:
     """Settings, clock and database of a server. The first start creates the server's id."""
 
     def __init__(self, settings: Settings, clock: Clock | None = None) -> None:
+        """Connect to the database."""
         self.settings = settings
         self.clock = clock or Clock()
         self.statuses = StatusCache(self.clock, settings.status_cache_seconds)

@@ -1,4 +1,4 @@
-"""Counting the tables and views of warehouses, hour by hour."""
+"""Hourly statistics: the number of tables and views by warehouse."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ HOUR = 3_600_000_000
 
 
 def take_statistics(session: Session, warehouse_id: str, now: int) -> None:
-    """Counts for the current hour; the last count of an hour stays."""
+    """Store the counts of a warehouse for the current hour; the last count of an hour stays."""
     counts: dict[str, int] = {}
     query = select(TabularRow.kind, func.count()).where(
         TabularRow.warehouse_id == warehouse_id, TabularRow.deleted_at.is_(None)
@@ -27,5 +27,6 @@ def take_statistics(session: Session, warehouse_id: str, now: int) -> None:
 
 
 def take_all_statistics(session: Session, now: int) -> None:
+    """Store the counts of all warehouses for the current hour."""
     for warehouse_id in session.scalars(select(WarehouseRow.id)).all():
         take_statistics(session, warehouse_id, now)

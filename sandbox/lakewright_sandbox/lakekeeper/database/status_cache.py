@@ -17,6 +17,7 @@ class StatusCache:
     """
 
     def __init__(self, clock: Clock, seconds: float) -> None:
+        """Keep entries for some seconds."""
         self._clock, self._micros = clock, int(seconds * 1_000_000)
         self._entries: dict[str, tuple[bool, int]] = {}
 

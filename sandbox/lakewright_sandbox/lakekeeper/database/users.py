@@ -1,4 +1,4 @@
-"""Users as rows: made or replaced on request, or from the token of somebody who calls for the first time."""
+"""Users as rows: created or replaced on request, or from the token of a first call."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ UserType = Literal["human", "application"]
 
 @dataclass(frozen=True)
 class UserDetails:
-    """What a request says about a user; the token fills in what it leaves out."""
+    """Details of a user in a request; the token provides missing ones."""
 
     name: str | None = None
     email: str | None = None
@@ -31,28 +31,30 @@ def find_user(session: Session, user_id: str) -> UserRow | None:
     return None if user is None or user.deleted_at is not None else user
 
 
-def provision(server: ServerContext, session: Session, who: Principal, details: UserDetails, by: str) -> UserRow:
-    """The user's row, new or replaced; a deleted user is back. `by` is the endpoint that `last-updated-with` shows."""
-    user = session.get(UserRow, who.id)
+def provision(server: ServerContext, session: Session, principal: Principal, details: UserDetails, by: str) -> UserRow:
+    """Create, replace or restore a user's row. `by` is the endpoint for `last-updated-with`."""
+    user = session.get(UserRow, principal.id)
     if user is None:
-        user = UserRow(id=who.id, created_at=server.clock.now(), updated_at=None)
+        user = UserRow(id=principal.id, created_at=server.clock.now(), updated_at=None)
         session.add(user)
     else:
         user.updated_at = server.clock.now()
-    user.name = details.name or who.name or f"Nameless App with ID {who.id}"
+    user.name = details.name or principal.name or f"Nameless App with ID {principal.id}"
     user.email, user.user_type = (
-        details.email or who.email or None,
-        details.user_type or ("human" if who.is_human else "application"),
+        details.email or principal.email or None,
+        details.user_type or ("human" if principal.is_human else "application"),
     )
     user.last_updated_with, user.deleted_at = by, None
     return user
 
 
 def user_missing(user_id: str) -> ApiError:
+    """Return the 404 of a missing user."""
     return ApiError(404, "UserNotFound", f"User with id {user_id} not found.")
 
 
-def shown(user: UserRow) -> dict[str, Any]:
+def user_to_json(user: UserRow) -> dict[str, Any]:
+    """Return a user as responses contain it."""
     return {
         "name": user.name,
         "email": user.email,

@@ -25,11 +25,15 @@ router = APIRouter(prefix="/management/v1/warehouse/{warehouse_id}/deleted-tabul
 
 
 class UndropTarget(Body):
+    """A soft-deleted table, view or generic table."""
+
     type: Literal["table", "view", "generic-table"]
     id: UUID
 
 
 class Undrop(Body):
+    """Request to restore soft-deleted tabulars."""
+
     targets: list[UndropTarget]
 
 
@@ -40,6 +44,7 @@ def list_deleted(
     page: AskedPage,
     namespace_id: Annotated[UUID | None, Query(alias="namespaceId")] = None,
 ) -> Response:
+    """List the soft-deleted tabulars of a warehouse."""
     query = select(TabularRow, NamespaceRow.path).join(NamespaceRow, NamespaceRow.id == TabularRow.namespace_id)
     query = query.where(TabularRow.warehouse_id == str(warehouse_id), TabularRow.deleted_at.is_not(None))
     if namespace_id:
@@ -48,8 +53,8 @@ def list_deleted(
         if looks_empty(session, str(warehouse_id)):
             return json_response({"tabulars": [], "next-page-token": None})
         find_warehouse(session, str(warehouse_id), active=True)
-        rows = session.execute(page.of(query, TabularRow.created_at, TabularRow.id)).all()
-        shown = server.authorizer.listed(session, rows, lambda row: Target(row[0].kind, row[0].id))
+        rows = session.execute(page.select(query, TabularRow.created_at, TabularRow.id)).all()
+        visible = server.authorizer.filter_visible(session, rows, lambda row: Target(row[0].kind, row[0].id))
     body: dict[str, Any] = {
         "tabulars": [
             {
@@ -62,7 +67,7 @@ def list_deleted(
                 "deleted-at": optional_timestamp(row.deleted_at),
                 "expiration-date": optional_timestamp(row.expires_at),
             }
-            for row, path in shown
+            for row, path in visible
         ],
         "next-page-token": page.next_token([row for row, _ in rows]),
     }
@@ -71,7 +76,7 @@ def list_deleted(
 
 @router.post("/undrop")
 def undrop(server: Server, warehouse_id: UUID, body: Annotated[Undrop, read_body(Undrop)]) -> Response:
-    """All or nothing; a target that was not deleted stays as it is."""
+    """Restore soft-deleted tabulars, all or none; others stay unchanged."""
     try:
         with server.database.write() as session:
             find_warehouse(session, str(warehouse_id), active=True)

@@ -25,6 +25,8 @@ router = APIRouter(prefix="/management/v1/warehouse/{warehouse_id}/namespace")
 
 
 class MoveNamespace(Body):
+    """Request to move a namespace."""
+
     model_config = ConfigDict(extra="forbid")
 
     destination: list[str]
@@ -35,7 +37,7 @@ class MoveNamespace(Body):
 def move_namespace(
     server: Server, warehouse_id: UUID, namespace_id: UUID, body: Annotated[MoveNamespace, read_body(MoveNamespace)]
 ) -> Response:
-    """To where it is already: nothing happens, so that a repeated request does not fail."""
+    """Move a namespace. Moving it to its current place changes nothing, so that requests can be repeated."""
     check_path(server, body.destination)
     try:
         with server.database.write() as session:

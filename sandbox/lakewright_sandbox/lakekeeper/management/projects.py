@@ -21,43 +21,51 @@ router = APIRouter(prefix="/management/v1")
 
 
 class CreateProject(Body):
+    """Request to create a project."""
+
     project_name: str
     project_id: Annotated[str, AfterValidator(checked_project_id)] | None = None
 
 
 class RenameProjectBody(Body):
+    """Request to rename a project."""
+
     new_name: str
 
 
 @router.post("/project")
 def create_project(server: Server, body: Annotated[CreateProject, read_body(CreateProject)]) -> Response:
+    """Create a project."""
     _check_name(body.project_name)
     project_id = body.project_id or new_id()
     with server.database.write() as session:
         if session.get(ProjectRow, project_id) is not None:
             raise ApiError(409, "ProjectIdAlreadyExists", "Project with this id already exists")
         session.add(ProjectRow(id=project_id, name=body.project_name, created_at=server.clock.now()))
-        server.authorizer.created(session, Target("project", project_id))
+        server.authorizer.add_owner(session, Target("project", project_id))
     return json_response({"project-id": project_id}, 201)
 
 
 @router.get("/project-list")
 def list_projects(server: Server) -> Response:
+    """List the projects that the caller may see."""
     with server.database.read() as session:
         projects = session.scalars(select(ProjectRow).order_by(ProjectRow.created_at, ProjectRow.id)).all()
-        projects = server.authorizer.listed(session, projects, lambda one: Target("project", one.id))
-    return json_response({"projects": [_shown(project) for project in projects]})
+        projects = server.authorizer.filter_visible(session, projects, lambda row: Target("project", row.id))
+    return json_response({"projects": [_to_json(project) for project in projects]})
 
 
 def get_project(server: Server, project_id: str) -> Response:
+    """Return a project."""
     with server.database.read() as session:
         project = session.get(ProjectRow, project_id)
     if project is None:
         raise project_missing(project_id)
-    return json_response(_shown(project))
+    return json_response(_to_json(project))
 
 
 def rename_project(server: Server, project_id: str, name: str) -> Response:
+    """Rename a project."""
     _check_name(name)
     with server.database.write() as session:
         project = session.get(ProjectRow, project_id)
@@ -68,6 +76,7 @@ def rename_project(server: Server, project_id: str, name: str) -> Response:
 
 
 def delete_project(server: Server, project_id: str) -> Response:
+    """Delete an empty project."""
     with server.database.write() as session:
         project = session.get(ProjectRow, project_id)
         if project is None:
@@ -88,6 +97,7 @@ def delete_project(server: Server, project_id: str) -> Response:
 
 @router.get("/project")
 def get_by_header(server: Server, project_id: ProjectId) -> Response:
+    """Return the project that the header names."""
     return get_project(server, project_id)
 
 
@@ -95,16 +105,19 @@ def get_by_header(server: Server, project_id: ProjectId) -> Response:
 def rename_by_header(
     server: Server, project_id: ProjectId, body: Annotated[RenameProjectBody, read_body(RenameProjectBody)]
 ) -> Response:
+    """Rename the project that the header names."""
     return rename_project(server, project_id, body.new_name)
 
 
 @router.delete("/project")
 def delete_by_header(server: Server, project_id: ProjectId) -> Response:
+    """Delete the project that the header names."""
     return delete_project(server, project_id)
 
 
 @router.get("/project/{project_id}")
 def get_by_path(server: Server, project_id: str) -> Response:
+    """Return the project that the path names."""
     return get_project(server, project_id)
 
 
@@ -112,15 +125,17 @@ def get_by_path(server: Server, project_id: str) -> Response:
 def rename_by_path(
     server: Server, project_id: str, body: Annotated[RenameProjectBody, read_body(RenameProjectBody)]
 ) -> Response:
+    """Rename the project that the path names."""
     return rename_project(server, project_id, body.new_name)
 
 
 @router.delete("/project/{project_id}")
 def delete_by_path(server: Server, project_id: str) -> Response:
+    """Delete the project that the path names."""
     return delete_project(server, project_id)
 
 
-def _shown(project: ProjectRow) -> dict[str, str]:
+def _to_json(project: ProjectRow) -> dict[str, str]:
     return {"project-id": project.id, "project-name": project.name}
 
 

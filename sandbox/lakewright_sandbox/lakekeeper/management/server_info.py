@@ -9,9 +9,9 @@ from sqlalchemy import select, text
 from sqlalchemy.exc import SQLAlchemyError
 from starlette.responses import Response
 
-from ..authz.store import Relation, Target, add
+from ..authz.store import Relation, Target, add_grant
 from ..database.models import ProjectRow, ServerRow
-from ..database.users import UserDetails, UserType, find_user, provision, shown, user_missing
+from ..database.users import UserDetails, UserType, find_user, provision, user_missing, user_to_json
 from ..protocol.errors import ApiError
 from ..protocol.identities import Subject
 from ..protocol.requests import Body, Caller, read_body
@@ -25,6 +25,7 @@ router = APIRouter()
 
 @router.get("/health")
 def health(server: Server) -> Response:
+    """Report the health of the server and its database."""
     status = "ok"
     try:
         with server.database.read() as session:
@@ -44,6 +45,7 @@ def health(server: Server) -> Response:
 
 @router.get("/management/v1/info")
 def info(server: Server) -> Response:
+    """Return the server's version and settings."""
     with server.database.read() as session:
         bootstrapped = session.scalars(select(ServerRow.bootstrapped)).one()
     license_status = {"issuer": None, "audience": "lakekeeper-core", "license-type": "Apache-2.0", "valid": True}
@@ -65,6 +67,8 @@ def info(server: Server) -> Response:
 
 
 class BootstrapRequest(Body):
+    """Request to bootstrap the server."""
+
     accept_terms_of_use: bool
     is_operator: bool = False
     user_name: str | None = None
@@ -76,7 +80,7 @@ class BootstrapRequest(Body):
 def bootstrap(
     server: Server, caller: Caller, body: Annotated[BootstrapRequest, read_body(BootstrapRequest)]
 ) -> Response:
-    """Whoever does it becomes a user, and where grants are enforced the server's admin or operator."""
+    """Bootstrap the server. The caller becomes a user, and admin or operator if grants are enforced."""
     if not body.accept_terms_of_use:
         message = "You must accept the terms of use to bootstrap the catalog."
         raise ApiError(400, "TermsOfUseNotAccepted", message)
@@ -93,16 +97,17 @@ def bootstrap(
             if server.authorizer.enforces:
                 relation = "operator" if body.is_operator else "admin"
                 target, subject = Target("server", server.server_id), Subject("user", caller.id)
-                add(session, Relation(target, relation, subject), server.clock.now())
+                add_grant(session, Relation(target, relation, subject), server.clock.now())
         project_id = server.settings.default_project
         if project_id and session.get(ProjectRow, project_id) is None:
             session.add(ProjectRow(id=project_id, name="Default Project", created_at=server.clock.now()))
-            server.authorizer.created(session, Target("project", project_id))
+            server.authorizer.add_owner(session, Target("project", project_id))
     return empty()
 
 
 @router.get("/management/v1/whoami")
 def whoami(server: Server, caller: Caller) -> Response:
+    """Return the caller's user."""
     if caller is None:
         raise ApiError(401, "GetMyUserWithoutToken", "No token provided")
     with server.database.read() as session:
@@ -110,4 +115,4 @@ def whoami(server: Server, caller: Caller) -> Response:
     if user is None:
         raise user_missing(caller.id)
     privilege = {"is-instance-admin": server.settings.instance_admin} if server.settings.since("0.13") else {}
-    return json_response(shown(user) | privilege)
+    return json_response(user_to_json(user) | privilege)

@@ -1,4 +1,4 @@
-"""How many tables and views a warehouse has held, by the hour."""
+"""Hourly number of tables and views of a warehouse."""
 
 from __future__ import annotations
 
@@ -27,7 +27,8 @@ def get_statistics(
     page_size: Annotated[int | None, Query()] = None,
     page_token_: Annotated[str | None, Query(alias="page_token")] = None,
 ) -> Response:
-    page = ListPage.asked(server.settings, page_token_, page_size)
+    """List the hourly statistics of a warehouse, newest first."""
+    page = ListPage.requested(server.settings, page_token_, page_size)
     with server.database.write() as session:
         find_warehouse(session, str(warehouse_id))
         take_statistics(session, str(warehouse_id), server.clock.now())

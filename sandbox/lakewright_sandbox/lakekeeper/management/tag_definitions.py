@@ -1,4 +1,4 @@
-"""Tag definitions: a project's vocabulary of tags. What is tagged is not kept here, only who may apply which tag."""
+"""Tag definitions of a project. The server stores no tagged objects, only who may apply which tag."""
 
 from __future__ import annotations
 
@@ -26,6 +26,8 @@ router = APIRouter(prefix="/management/v1/tag-definition")
 
 
 class CreateTagDefinition(Body):
+    """Request to define a tag."""
+
     name: str
     scope: list[Scope]
     value_kind: Literal["marker", "free-text", "enumerated"]
@@ -37,6 +39,7 @@ class CreateTagDefinition(Body):
 def create(
     server: Server, project: ProjectId, body: Annotated[CreateTagDefinition, read_body(CreateTagDefinition)]
 ) -> Response:
+    """Define a tag."""
     row = TagDefinitionRow(
         id=new_id(),
         project_id=project,
@@ -52,35 +55,38 @@ def create(
     with server.database.write() as session:
         if session.get(ProjectRow, project) is None:
             raise project_missing(project)
-        if session.scalars(_named(project, body.name)).first():
+        if session.scalars(_select_by_name(project, body.name)).first():
             raise ApiError(409, "TagDefinitionNameAlreadyExists", f"A tag `{body.name}` exists in the project.")
         session.add(row)
         session.flush()
-        server.authorizer.created(session, Target("tag-definition", row.id))
-    return json_response(_shown(row) | {"allowed-values": row.allowed_values}, 201)
+        server.authorizer.add_owner(session, Target("tag-definition", row.id))
+    return json_response(_to_json(row) | {"allowed-values": row.allowed_values}, 201)
 
 
 @router.get("")
 def list_all(
     server: Server, project: ProjectId, page: AskedPage, name: Annotated[str | None, Query()] = None
 ) -> Response:
-    query = _named(project, name) if name is not None else _of(project)
+    """List the tag definitions of a project, or the one with a name."""
+    query = _select_by_name(project, name) if name is not None else _select_in_project(project)
     with server.database.read() as session:
-        rows = session.scalars(page.of(query, TagDefinitionRow.created_at, TagDefinitionRow.id)).all()
+        rows = session.scalars(page.select(query, TagDefinitionRow.created_at, TagDefinitionRow.id)).all()
         token = page.next_token(rows)
-        seen = server.authorizer.listed(session, rows, lambda row: Target("tag-definition", row.id))
-    return json_response({"tag-definitions": [_shown(row) for row in seen], "next-page-token": token})
+        seen = server.authorizer.filter_visible(session, rows, lambda row: Target("tag-definition", row.id))
+    return json_response({"tag-definitions": [_to_json(row) for row in seen], "next-page-token": token})
 
 
 @router.get("/{tag_definition_id}")
 def get(server: Server, project: ProjectId, tag_definition_id: UUID) -> Response:
+    """Return a tag definition."""
     with server.database.read() as session:
         row = _find(session, project, tag_definition_id)
-    return json_response(_shown(row) | {"allowed-values": row.allowed_values})
+    return json_response(_to_json(row) | {"allowed-values": row.allowed_values})
 
 
 @router.delete("/{tag_definition_id}")
 def delete(server: Server, project: ProjectId, tag_definition_id: UUID) -> Response:
+    """Delete a tag definition."""
     with server.database.write() as session:
         row = _find(session, project, tag_definition_id)
         forget_objects(session, "tag-definition", [row.id])
@@ -88,12 +94,12 @@ def delete(server: Server, project: ProjectId, tag_definition_id: UUID) -> Respo
     return empty()
 
 
-def _of(project: str) -> Any:
+def _select_in_project(project: str) -> Any:
     return select(TagDefinitionRow).where(TagDefinitionRow.project_id == project)
 
 
-def _named(project: str, name: str) -> Any:
-    return _of(project).where(TagDefinitionRow.name_key == name.casefold())
+def _select_by_name(project: str, name: str) -> Any:
+    return _select_in_project(project).where(TagDefinitionRow.name_key == name.casefold())
 
 
 def _find(session: Session, project: str, definition_id: UUID) -> TagDefinitionRow:
@@ -103,7 +109,7 @@ def _find(session: Session, project: str, definition_id: UUID) -> TagDefinitionR
     return row
 
 
-def _shown(row: TagDefinitionRow) -> dict[str, Any]:
+def _to_json(row: TagDefinitionRow) -> dict[str, Any]:
     return {
         "id": row.id,
         "name": row.name,

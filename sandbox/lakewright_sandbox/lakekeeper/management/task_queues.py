@@ -1,4 +1,4 @@
-"""Configuration of the task queues, of a warehouse and of a project."""
+"""Configuration of task queues of warehouses and projects."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..database.models import ProjectRow, TaskQueueConfigRow
 from ..protocol.errors import ApiError, project_missing
 from ..protocol.requests import Body, read_body
 from ..protocol.responses import empty, json_response
-from ..protocol.versions import queue_called, queue_name
+from ..protocol.versions import find_queue, queue_name
 from ..server.server import Lakekeeper, ProjectId, Server
 from ..server.task_queue import warehouse_queues
 
@@ -23,28 +23,32 @@ router = APIRouter(prefix="/management/v1")
 
 
 class SetQueueConfig(Body):
+    """Configuration of a task queue."""
+
     queue_config: dict[str, Any]
     max_seconds_since_last_heartbeat: int | None = None
 
 
 @router.get("/warehouse/{warehouse_id}/task-queue/{queue}/config")
 def get_config(server: Server, warehouse_id: UUID, queue: str) -> Response:
+    """Return the configuration of a warehouse's queue."""
     with server.database.read() as session:
         find_warehouse(session, str(warehouse_id), active=True)
     version = server.settings.version
-    known = queue_called(version, queue)
-    return _shown(server, str(warehouse_id), known or queue, queue_name(version, known) if known else queue)
+    known = find_queue(version, queue)
+    return _read(server, str(warehouse_id), known or queue, queue_name(version, known) if known else queue)
 
 
 @router.post("/warehouse/{warehouse_id}/task-queue/{queue}/config")
 def set_config(
     server: Server, warehouse_id: UUID, queue: str, body: Annotated[SetQueueConfig, read_body(SetQueueConfig)]
 ) -> Response:
+    """Set the configuration of a warehouse's queue."""
     version = server.settings.version
-    name = queue_called(version, queue)
+    name = find_queue(version, queue)
     queues = warehouse_queues(server.settings)
     if name is None or name not in queues:
-        known = [queue_name(version, one) for one in queues]
+        known = [queue_name(version, existing) for existing in queues]
         raise ApiError(400, "QueueNotFound", f"Queue '{queue}' not found! Existing queues: {known}")
     with server.database.read() as session:
         find_warehouse(session, str(warehouse_id), active=True)
@@ -53,14 +57,16 @@ def set_config(
 
 @router.get("/project/task-queue/task_log_cleanup/config")
 def get_log_cleanup(server: Server, project: ProjectId) -> Response:
+    """Return the configuration of the project's log cleanup."""
     _check_project(server, project)
-    return _shown(server, project, LOG_CLEANUP, LOG_CLEANUP)
+    return _read(server, project, LOG_CLEANUP, LOG_CLEANUP)
 
 
 @router.post("/project/task-queue/task_log_cleanup/config")
 def set_log_cleanup(
     server: Server, project: ProjectId, body: Annotated[SetQueueConfig, read_body(SetQueueConfig)]
 ) -> Response:
+    """Set the configuration of the project's log cleanup."""
     _check_project(server, project)
     return _store(server, project, LOG_CLEANUP, body)
 
@@ -71,7 +77,7 @@ def _check_project(server: Lakekeeper, project: str) -> None:
             raise project_missing(project)
 
 
-def _shown(server: Lakekeeper, scope: str, queue: str, name: str) -> Response:
+def _read(server: Lakekeeper, scope: str, queue: str, name: str) -> Response:
     with server.database.read() as session:
         row = session.get(TaskQueueConfigRow, (scope, queue))
     return json_response(
@@ -83,7 +89,7 @@ def _shown(server: Lakekeeper, scope: str, queue: str, name: str) -> Response:
 
 
 def _store(server: Lakekeeper, scope: str, queue: str, body: SetQueueConfig) -> Response:
-    """A heartbeat left out keeps the old one."""
+    """Store a configuration; without a heartbeat the old one stays."""
     config = {key: value for key, value in body.queue_config.items() if key != "queue-name"}
     with server.database.write() as session:
         row = session.get(TaskQueueConfigRow, (scope, queue))

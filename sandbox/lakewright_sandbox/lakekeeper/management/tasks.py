@@ -1,4 +1,4 @@
-"""Tasks of a warehouse: list, one by id, and control (stop, cancel, run now, run at)."""
+"""Tasks of a warehouse: list, return one, and control them (stop, cancel, run now, run at a time)."""
 
 from __future__ import annotations
 
@@ -17,24 +17,28 @@ from ..protocol.clock import micros_of, optional_timestamp, timestamp
 from ..protocol.errors import ApiError
 from ..protocol.requests import Body, read_body
 from ..protocol.responses import empty, json_response
-from ..protocol.versions import queue_called, queue_name
+from ..protocol.versions import find_queue, queue_name
 from ..server.paging import ListPage, page_token
 from ..server.server import Server
 from ..server.task_queue import SOFT_DELETION
 
 router = APIRouter(prefix="/management/v1/warehouse/{warehouse_id}")
 
-Status = Literal["RUNNING", "SCHEDULED", "STOPPING", "CANCELLED", "SUCCESS", "FAILED"]
+TaskStatus = Literal["RUNNING", "SCHEDULED", "STOPPING", "CANCELLED", "SUCCESS", "FAILED"]
 
 
 class EntityFilter(Body):
+    """An object whose tasks to list."""
+
     type: Literal["table", "view", "generic-table", "warehouse"]
     table_id: UUID | None = None
     view_id: UUID | None = None
 
 
 class ListTasks(Body):
-    status: list[Status] | None = None
+    """Filters of a listing of tasks."""
+
+    status: list[TaskStatus] | None = None
     queue_name: list[str] | None = None
     entities: list[EntityFilter] | None = None
     created_after: datetime | None = None
@@ -44,37 +48,47 @@ class ListTasks(Body):
 
 
 class Stop(Body):
+    """Request to stop running tasks."""
+
     action_type: Literal["stop"]
 
 
 class Cancel(Body):
+    """Request to cancel tasks."""
+
     action_type: Literal["cancel"]
 
 
 class RunNow(Body):
+    """Request to run tasks now."""
+
     action_type: Literal["run-now"]
 
 
 class RunAt(Body):
+    """Request to run tasks at a time."""
+
     action_type: Literal["run-at"]
     scheduled_for: datetime
 
 
 class ControlTasks(Body):
+    """An action on some tasks."""
+
     action: Annotated[Stop | Cancel | RunNow | RunAt, Field(discriminator="action_type")]
     task_ids: list[UUID]
 
 
 @router.post("/task/list")
 def list_tasks(server: Server, warehouse_id: UUID, body: Annotated[ListTasks, read_body(ListTasks)]) -> Response:
-    """Newest first; a token comes with every page that is not empty."""
-    page = ListPage.asked(server.settings, body.page_token, body.page_size, strict=True)
+    """List tasks, newest first; every page that is not empty has a token."""
+    page = ListPage.requested(server.settings, body.page_token, body.page_size, strict=True)
     query = select(TaskRow).where(TaskRow.warehouse_id == str(warehouse_id))
     if body.status:
         query = query.where(TaskRow.status.in_(body.status))
     if body.queue_name:
         query = query.where(
-            TaskRow.queue.in_([queue_called(server.settings.version, name) or "" for name in body.queue_name])
+            TaskRow.queue.in_([find_queue(server.settings.version, name) or "" for name in body.queue_name])
         )
     if body.entities:
         wanted = [str(entity.table_id or entity.view_id) for entity in body.entities]
@@ -89,34 +103,35 @@ def list_tasks(server: Server, warehouse_id: UUID, body: Annotated[ListTasks, re
         find_warehouse(session, str(warehouse_id), active=True)
         rows = session.scalars(query.order_by(TaskRow.created_at.desc(), TaskRow.id.desc()).limit(page.size)).all()
     token = page_token(rows[-1].created_at, rows[-1].id) if rows else None
-    return json_response({"tasks": [_shown(row, server.settings.version) for row in rows], "next-page-token": token})
+    return json_response({"tasks": [_to_json(row, server.settings.version) for row in rows], "next-page-token": token})
 
 
 @router.get("/task/by-id/{task_id}")
 def get_task(server: Server, warehouse_id: UUID, task_id: UUID) -> Response:
+    """Return a task."""
     with server.database.read() as session:
         find_warehouse(session, str(warehouse_id), active=True)
         row = session.get(TaskRow, str(task_id))
     if row is None or row.warehouse_id != str(warehouse_id):
         raise ApiError(404, "TaskNotFound", f"Task with id {task_id} not found.")
     detail = {"task-data": row.payload, "execution-details": None, "message": row.message, "attempts": []}
-    return json_response(_shown(row, server.settings.version) | detail)
+    return json_response(_to_json(row, server.settings.version) | detail)
 
 
 @router.post("/task/control")
 def control_tasks(
     server: Server, warehouse_id: UUID, body: Annotated[ControlTasks, read_body(ControlTasks)]
 ) -> Response:
-    """Cancelling a soft deletion brings the tabular back."""
+    """Stop, cancel or reschedule tasks. Cancelling a soft deletion restores the tabular."""
     now = server.clock.now()
     with server.database.write() as session:
         find_warehouse(session, str(warehouse_id), active=True)
-        ids = [str(one) for one in body.task_ids]
+        ids = [str(task_id) for task_id in body.task_ids]
         found = {row.id: row for row in session.scalars(select(TaskRow).where(TaskRow.id.in_(ids)))}
-        for one in ids:
-            row = found.get(one)
+        for task_id in ids:
+            row = found.get(task_id)
             if row is None or row.warehouse_id != str(warehouse_id):
-                raise ApiError(404, "TaskNotFound", f"Task with id {one} not found.")
+                raise ApiError(404, "TaskNotFound", f"Task with id {task_id} not found.")
             if row.status == "SCHEDULED":
                 if isinstance(body.action, Cancel):
                     row.status, row.updated_at = "CANCELLED", now
@@ -132,7 +147,7 @@ def control_tasks(
     return empty()
 
 
-def _shown(row: TaskRow, version: str) -> dict[str, Any]:
+def _to_json(row: TaskRow, version: str) -> dict[str, Any]:
     return {
         "task-id": row.id,
         "project-id": row.project_id,

@@ -1,8 +1,9 @@
-"""Errors as Lakekeeper words them. One exception carries all of them: clients tell them apart by `type`.
+"""Errors in Lakekeeper's format. One exception carries all of them; clients distinguish them by `type`.
 
 ApiError
-|-- RequestRejectedError   the framework refused the request before the API saw it (text/plain)
-`-- StorageError           S3 refused or could not be reached (in `storage/access.py`)
+├── RequestRejectedError   the framework refused the request before the API saw it (text/plain)
+├── StorageError           S3 refused a call or could not be reached (`storage/access.py`)
+└── RoleRefusedError       STS refused to assume a role (`storage/access.py`)
 """
 
 from __future__ import annotations
@@ -14,9 +15,10 @@ from .responses import json_response
 
 
 class ApiError(Exception):
-    """An answer in Lakekeeper's error shape. `stack` says more; its last entry, the error's id, is added here."""
+    """An error response in Lakekeeper's format. `stack` has details; the error's id is appended."""
 
     def __init__(self, status: int, kind: str, message: str, *stack: str) -> None:
+        """Set the HTTP status, the error's type, the message and details."""
         super().__init__(message)
         self.status = status
         self.kind = kind
@@ -24,6 +26,7 @@ class ApiError(Exception):
         self.stack = stack
 
     def response(self) -> Response:
+        """Return the HTTP response; responses of server errors leave out the details."""
         detail = [] if self.status >= 500 else list(self.stack)
         body = {
             "message": self.message,
@@ -35,34 +38,39 @@ class ApiError(Exception):
 
 
 class RequestRejectedError(ApiError):
-    """A request that never reached the API: bad JSON, wrong shape, wrong content type. Plain text, not JSON."""
+    """A request that never reached the API: bad JSON, wrong shape, wrong content type. Answered in plain text."""
 
     def __init__(self, status: int, message: str) -> None:
+        """Set the HTTP status and the message."""
         super().__init__(status, "RequestRejectedError", message)
 
     def response(self) -> Response:
+        """Return the HTTP response."""
         return Response(self.message, self.status, media_type="text/plain")
 
 
 def warehouse_missing(warehouse_id: str, during: str = "Warehouse not found or access denied") -> ApiError:
+    """Return the 404 of a missing warehouse."""
     message = f"A warehouse with id '{warehouse_id}' does not exist"
     return ApiError(404, "NoSuchWarehouseException", message, during)
 
 
 def namespace_missing(name: str, warehouse_id: str) -> ApiError:
+    """Return the 404 of a missing namespace."""
     message = f"Namespace with name '{name}' does not exist in warehouse '{warehouse_id}'"
     return ApiError(404, "NoSuchNamespaceException", message, "Namespace not found or access denied")
 
 
 def camel(kind: str) -> str:
-    """A kind of object as types of errors are named after it: `GenericTable`."""
+    """Return a kind of object as error types spell it: `GenericTable`."""
     return "".join(part.capitalize() for part in kind.split("-"))
 
 
 def tabular_missing(kind: str) -> ApiError:
-    """`kind` is `table`, `view` or `generic-table`."""
+    """Return the 404 of a missing `table`, `view` or `generic-table`."""
     return ApiError(404, f"NoSuch{camel(kind)}Exception", "Error getting tabular from catalog")
 
 
 def project_missing(project_id: str) -> ApiError:
+    """Return the 404 of a missing project."""
     return ApiError(404, "ProjectNotFound", f"Project with id {project_id} not found.")

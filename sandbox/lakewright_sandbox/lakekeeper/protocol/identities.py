@@ -1,4 +1,4 @@
-"""Who users and roles are to requests: their ids, and the bodies and parameters that name one of them."""
+"""Identities of users and roles in requests: their ids, and the bodies and parameters that name them."""
 
 from __future__ import annotations
 
@@ -15,17 +15,18 @@ MAX_LENGTH = 128
 
 
 class Subject(NamedTuple):
-    """`kind` is `user` or `role`; the id is `<identity provider>~<subject>`, or the role's UUID."""
+    """A user or role. `kind` is `user` or `role`; the id is `<identity provider>~<subject>`, or the role's UUID."""
 
     kind: str
     id: str
 
-    def shown(self) -> dict[str, str]:
+    def to_json(self) -> dict[str, str]:
+        """Return the subject as responses contain it."""
         return {self.kind: self.id}
 
 
 def user_id_fault(value: str) -> tuple[str, str] | None:
-    """What is wrong with a user's id: the error's type and a message; None if nothing is."""
+    """Return the error type and message of an invalid user id, None for a valid one."""
     provider, separator, subject = value.partition("~")
     if not (provider and separator):
         return "InvalidUserId", f"Invalid user id: `{value}`. Expected format: `<idp_id>~<user-id>`"
@@ -45,14 +46,14 @@ def _valid_user_id(value: str) -> str:
 
 
 def checked_user_id(value: str) -> str:
-    """Raises 400 for a user id in a path that cannot be one."""
+    """Return a user id of a path. Raises 400 for an invalid one."""
     if fault := user_id_fault(value):
         raise ApiError(400, *fault)
     return value
 
 
 UserId = Annotated[str, AfterValidator(_valid_user_id)]
-"""In bodies and query strings, where a wrong one is the framework's business to refuse."""
+"""A user id in bodies and query strings, where the framework refuses invalid ones."""
 
 RoleId = Annotated[UUID, Field(strict=False)]
 
@@ -73,11 +74,12 @@ class UserOrRole(Body):
 
     @property
     def subject(self) -> Subject:
+        """Return the named user or role."""
         return Subject("user", self.user) if self.user is not None else Subject("role", str(self.role))
 
 
 def subject_of(user: str | None, role: Any) -> Subject | None:
-    """The subject that a pair of query parameters names, at most one of which is given."""
+    """Return the subject that a pair of query parameters names, at most one of which is set."""
     if user is not None:
         return Subject("user", user)
     return Subject("role", str(role)) if role is not None else None

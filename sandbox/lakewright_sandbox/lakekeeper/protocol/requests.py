@@ -1,6 +1,6 @@
-"""Reading requests the way the real server's framework does: what it refuses, it refuses in plain text.
+"""Parse requests as the real server's framework does, which refuses invalid ones in plain text.
 
-The wording and positions follow serde_json, which clients see in the body of a 400 or 422.
+Wording and positions follow serde_json; clients see them in the body of a 400 or 422.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from .versions import NEWEST, is_at_least
 M = TypeVar("M", bound=BaseModel)
 
 UNKNOWN_NAME = "unknown_name"
-"""The kind of a validation error about the field that tells the variants of an object apart."""
+"""Type of a validation error about the field that selects an object's variant."""
 STORAGE = ("storage-profile", "storage-credential", "new-storage-credential")
 
 TRUE = {"1", "t", "T", "TRUE", "true", "True"}
@@ -31,7 +31,7 @@ FALSE = {"0", "f", "F", "FALSE", "false", "False"}
 
 @dataclass(frozen=True)
 class Principal:
-    """Who a request is from, by the token that was checked: `oidc~SUBJECT`, with what the token says beside it."""
+    """The caller of a request by the verified token: `oidc~SUBJECT` and other claims."""
 
     id: str
     name: str | None = None
@@ -40,12 +40,12 @@ class Principal:
     has_roles: bool = False
 
 
-async def principal_of(request: Request) -> Principal | None:
-    """The request's caller; None is anonymous, which is everybody where the server checks no tokens."""
+async def read_principal(request: Request) -> Principal | None:
+    """Return the request's caller, None for an anonymous one, which every caller is on a server without tokens."""
     return getattr(request.state, "principal", None)
 
 
-Caller = Annotated[Principal | None, Depends(principal_of)]
+Caller = Annotated[Principal | None, Depends(read_principal)]
 
 
 async def raw_body(request: Request) -> bytes:
@@ -57,17 +57,17 @@ RawBody = Annotated[bytes, Depends(raw_body)]
 
 
 def unknown_variant(raw: bytes, name: str, path: str, known: Iterable[str]) -> RequestRejectedError:
-    """Return the 422 for a value in the body that is none of the known ones."""
+    """Return the 422 of a value in the body that is not a known one."""
     before, found, _ = raw.partition(f'"{name}"'.encode())
     line, column = before.count(b"\n") + 1, len(before.rpartition(b"\n")[2] + found)
-    names = [f"`{one}`" for one in known]
+    names = [f"`{variant}`" for variant in known]
     listed = f"one of {', '.join(names)}" if len(names) > 1 else names[0]
     reason = f"{path}: unknown variant `{name}`, expected {listed} at line {line} column {column}"
     return RequestRejectedError(422, f"Failed to deserialize the JSON body into the target type: {reason}")
 
 
 def wrong_type(found: Any, expected: str) -> PydanticCustomError:
-    """Return what a validator raises for a value of another JSON type."""
+    """Return the validator's error for a value of another JSON type."""
     texts = {str: f'string "{found}"', bool: f"boolean `{json.dumps(found)}`", int: f"integer `{found}`"}
     texts |= {float: f"floating point `{found}`", dict: "map", list: "sequence", type(None): "null"}
     reason = f"invalid type: {texts[type(found)]}, expected {expected}"
@@ -75,30 +75,30 @@ def wrong_type(found: Any, expected: str) -> PydanticCustomError:
 
 
 def missing_field(name: str) -> PydanticCustomError:
-    """Return what a validator raises for a field that is not there."""
+    """Return the validator's error for a missing field."""
     return PydanticCustomError("missing_field", "{reason}", {"reason": f"missing field `{name}`"})
 
 
 def unknown_name(field: str, name: Any, known: Iterable[str]) -> PydanticCustomError:
-    """Return what a validator raises where a field names a variant that there is not."""
+    """Return the validator's error for a field that names an unknown variant."""
     if not isinstance(name, str):
         return wrong_type(name, "variant identifier")
     return PydanticCustomError(UNKNOWN_NAME, "unknown", {"field": field, "name": name, "known": tuple(known)})
 
 
 def knows(info: ValidationInfo, since: str) -> bool:
-    """In a validator: whether the server that reads this is of that version or newer."""
+    """Return, within a validator, whether the emulated server has that version or a newer one."""
     return is_at_least((info.context or {}).get("version", NEWEST), since)
 
 
 class Body(BaseModel):
-    """A request body with kebab-case keys. Unknown keys are ignored, as the server does."""
+    """A request body with kebab-case keys. Unknown keys are ignored."""
 
     model_config = ConfigDict(alias_generator=lambda name: name.replace("_", "-"), populate_by_name=True)
 
 
 def read_body(model: type[M]) -> Any:
-    """A dependency that reads the request's JSON body as `model`."""
+    """Return a dependency that parses the request's JSON body as `model`."""
 
     async def read(request: Request) -> M:
         version = request.app.state.lakekeeper.settings.version
@@ -109,7 +109,13 @@ def read_body(model: type[M]) -> Any:
 
 
 def parse(model: type[M], raw: bytes, content_type: str, version: str = NEWEST) -> M:
-    """Models see the server's version in their validators' context: what an old one does not know, it drops."""
+    """Return the parsed body.
+
+    Validators see the server's version in their context, so that models drop fields that an old version lacks.
+
+    Raises:
+        RequestRejectedError: The body is not JSON or does not match the model.
+    """
     media_type = content_type.split(";", maxsplit=1)[0].strip().lower()
     if not re.fullmatch(r"application/(json|[\w.-]+\+json)", media_type):
         raise RequestRejectedError(415, "Expected request with `Content-Type: application/json`")
@@ -129,7 +135,7 @@ def _rejection(raw: bytes, error: ValidationError) -> RequestRejectedError:
     message = detail["msg"].removeprefix("Value error, ")
     if detail["type"] == "missing":
         message, path = f"missing field `{detail['loc'][-1]}`", path[:-1] if _is_last(path, detail["loc"]) else path
-    if path and path[0] in STORAGE:  # serde reads these as a whole, and names no field of theirs but the type
+    if path and path[0] in STORAGE:  # serde parses these as a whole, and names none of their fields but the type
         path[1:] = []
     line, column = _position(text, path)
     where = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path).lstrip(".")
@@ -148,7 +154,7 @@ def _is_last(path: list[str | int], loc: tuple[str | int, ...]) -> bool:
 
 
 def _path_in(document: Any, loc: tuple[str | int, ...]) -> list[str | int]:
-    """The part of pydantic's `loc` that is found in the document: union tags and absent keys are left out."""
+    """Return the part of pydantic's `loc` that exists in the document, without union tags and missing keys."""
     path: list[str | int] = []
     for part in loc:
         if isinstance(document, dict) and part in document:
@@ -162,9 +168,9 @@ def _path_in(document: Any, loc: tuple[str | int, ...]) -> list[str | int]:
 
 
 def _position(text: str, path: list[str | int]) -> tuple[int, int]:
-    """Where serde_json stops: behind the first-level value that is wrong, or behind the whole document.
+    """Return where serde_json stops: after the first-level value that is wrong, or after the whole document.
 
-    It reads one byte on, over the closing brace, when the value is the last one.
+    After the last value it consumes one more byte, the closing brace.
     """
     end = len(text.rstrip())
     if path and text.lstrip().startswith("{"):
@@ -195,7 +201,7 @@ def _skip(text: str, at: int, over: str) -> int:
 
 
 def rejected_query(error: RequestValidationError) -> RequestRejectedError:
-    """A path or query parameter that cannot be read: 400 in plain text."""
+    """Return the 400 in plain text of an invalid path or query parameter."""
     detail = error.errors()[0]
     place, name = detail["loc"][0], detail["loc"][-1]
     value = detail.get("input")
@@ -207,6 +213,7 @@ def rejected_query(error: RequestValidationError) -> RequestRejectedError:
 
 
 def uuid_fault(text: str) -> str:
+    """Return why a text is not a UUID, in the real server's words."""
     for index, character in enumerate(text):
         if character not in "0123456789abcdefABCDEF-":
             return f"invalid character: found `{character}` at {index}"

@@ -1,4 +1,4 @@
-"""How a path is matched: by its segments as they were sent, decoded afterwards, so that a name may hold a slash."""
+"""Route matching by path segments as they were sent, decoded afterwards, so that a name may contain a slash."""
 
 from __future__ import annotations
 
@@ -12,13 +12,14 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 ENCODED_SLASH = re.compile(rb"%2f", re.IGNORECASE)
 STAND_IN = "\ue02f"
-"""For an encoded slash while a path is matched: a character of private use."""
+"""Replaces an encoded slash while a path is matched: a private-use character."""
 
 
 class SegmentRoute(APIRoute):
-    """A route that gives its parameters the slashes that `SlashesWithin` took."""
+    """A route that restores the slashes in parameters that `SlashesWithin` replaced."""
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
+        """Match a path, and restore slashes in its parameters."""
         match, found = super().matches(scope)
         parameters = cast(dict[str, Any], found.get("path_params", {}))
         for name, value in parameters.items():
@@ -28,12 +29,14 @@ class SegmentRoute(APIRoute):
 
 
 class SlashesWithin:
-    """Keeps encoded slashes from being taken for the ends of segments, which ASGI servers decode beforehand."""
+    """Middleware that keeps encoded slashes within their segments, although ASGI servers decode them."""
 
     def __init__(self, app: ASGIApp) -> None:
+        """Wrap an application."""
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Forward one request."""
         raw = cast(bytes, scope.get("raw_path") or b"")
         if ENCODED_SLASH.search(raw):
             kept = ENCODED_SLASH.sub(quote(STAND_IN).encode(), raw).decode("ascii", "replace")

@@ -1,4 +1,4 @@
-"""What the server is started with."""
+"""Settings of the server."""
 
 from __future__ import annotations
 
@@ -10,24 +10,26 @@ from .versions import RELEASED, Version, is_at_least
 
 NIL_PROJECT = "00000000-0000-0000-0000-000000000000"
 DATABASE_VARIABLE = "LAKEWRIGHT_SANDBOX_DATABASE"
-"""Names the database where the command line does not: a URL may have a password in it, which `ps` would show."""
+"""Environment variable of the database URL, for URLs with a password, which `ps` would expose."""
 
 
 @dataclass(frozen=True)
 class Settings:
-    """The sandbox's counterpart of Lakekeeper's environment variables; the defaults are the real server's.
+    """The sandbox's counterpart of Lakekeeper's environment variables, with the real server's defaults.
 
-    `aws_endpoint` plays AWS for storage profiles that name no endpoint of their own. `credentials_file` and
-    `profile` name the base identity behind `aws-system-identity`, read again at every use.
-    An OpenID provider turns authentication on, a Kubernetes cluster does, and both may be there. Without
-    `openid_audiences` the audience of its tokens is not checked. Without `kubernetes_audiences` tokens of the cluster's
-    own audience are accepted, and no others. (The real server asks the cluster about each token; here its keys are
-    enough.)
-    Where tokens have `openid_roles_claim` and `default_project` is empty, requests have to name their project.
-    With `maintenance_queues` the server has the queues of Lakekeeper's enterprise edition, whose configuration is kept
-    and whose work is not done.
-    A drop that does not say whether to purge is purged with a delay: Spark's `DROP TABLE ... PURGE` is such a drop,
-    after which Spark deletes the files itself and must find them. (The real server polls its queues every 10 s.)
+    `aws_endpoint` is the AWS endpoint of storage profiles without one. `credentials_file` and `profile` hold the base
+    identity of `aws-system-identity`, read at every use.
+
+    An OpenID provider and a Kubernetes cluster enable authentication, separately or together. Without
+    `openid_audiences` the audience of the provider's tokens is not checked; without `kubernetes_audiences` only tokens
+    for the cluster itself are accepted. (The real server reviews each token at the cluster; here the cluster's keys
+    suffice.) If tokens have `openid_roles_claim` and `default_project` is empty, requests must name their project.
+
+    With `maintenance_queues` the server has the queues of Lakekeeper's enterprise edition; their configuration is
+    stored, and no work is done.
+
+    A drop without a purge parameter is purged after a delay: Spark's `DROP TABLE ... PURGE` is such a drop, after which
+    Spark deletes the files itself and must find them. (The real server polls its queues every 10 s.)
     """
 
     database: str
@@ -59,10 +61,10 @@ class Settings:
     maintenance_queues: bool = False
 
     def since(self, version: str) -> bool:
-        """Whether the server that is played is of that version or newer."""
+        """Return whether the emulated server has that version or a newer one."""
         return is_at_least(self.version, version)
 
     @property
     def openfga(self) -> bool:
-        """Whether grants are enforced. They are kept either way."""
+        """Return whether grants are enforced. They are stored either way."""
         return self.authorizer == "openfga"

@@ -1,4 +1,4 @@
-"""What server versions differ in: since when there is what, and how it was called before."""
+"""Differences between server versions: when features appeared, and their former names."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ Version = Literal["0.11", "0.12", "0.13", "0.14"]
 NEWEST: Version = "0.14"
 """The development head, between releases."""
 RELEASED: Version = "0.13"
-"""The newest release: what is played unless another version is asked for."""
+"""The newest release, which is emulated by default."""
 
 REPORTED: dict[Version, str] = {"0.11": "0.11.6", "0.12": "0.12.4", "0.13": "0.13.3", "0.14": "0.13.1"}
-"""What a server says it is. The newest is a build between releases, as it was recorded: it names the one before."""
+"""The version that a server reports. The newest, a build between releases, reports that of the last release."""
 
 _V1 = "/management/v1"
 
-# By path, as routes spell it.
+# First version of calls, by path pattern of the routes.
 CALLS = {
     rf"{_V1}/role/\{{role_id\}}/(members|member-of)(/.*)?": "0.13",
     rf"{_V1}/user/\{{user_id\}}/roles(/.*)?": "0.13",
@@ -30,7 +30,7 @@ CALLS = {
     rf"{_V1}/warehouse/\{{warehouse_id\}}/storage/validate-.*": "0.14",
     rf"{_V1}/warehouse/\{{warehouse_id\}}/namespace/\{{namespace_id\}}/move": "0.14",
 }
-# Of a warehouse's answers, and of the storage profile in them.
+# First version of fields of a warehouse and of its storage profile.
 WAREHOUSE_FIELDS = {
     "storage-credential-type": "0.12",
     "managed-by": "0.13",
@@ -39,10 +39,10 @@ WAREHOUSE_FIELDS = {
 }
 PROFILE_FIELDS = {"sts-endpoint": "0.12", "storage-layout": "0.12"}
 INFO_FIELDS = {"lakekeeper-version": "0.12"}
-# Until when a type of error had another name.
+# Error types with the version that renamed them and their former names.
 ERROR_TYPES = {"NoSuchWarehouseException": ("0.12", "WarehouseNotFound")}
 QUEUES = {"soft_deletion": ("0.14", "tabular_expiration")}
-# By kind of object and name.
+# First version of actions, by kind of object and name.
 ACTIONS = {
     "project": {"create_tag": "0.14", "list_tags": "0.14"},
     "warehouse": {"set_format_version_policy": "0.13", "manage_tags": "0.14", "accept_moved_namespace": "0.14"},
@@ -59,7 +59,7 @@ ACTIONS = {
     "role": {"read_role_assignments": "0.13", "manage_role_assignments": "0.13", "update_source_system": "0.13"},
     "user": {"read_role_assignments": "0.13"},
 }
-# Since when there is no such action any more.
+# Version that removed an action.
 FORMER_ACTIONS = {"warehouse": {"update_storage_credential": "0.14"}}
 ANY_ACTION = {"read_grants": "0.14", "grant_manage_tags": "0.14", "grant_tag_creator": "0.14"}
 RELATIONS = {
@@ -73,21 +73,22 @@ RELATIONS = {
 
 
 def fields_in(version: str, body: Mapping[str, Any], since: Mapping[str, str]) -> dict[str, Any]:
-    """A body without the fields that the version does not know."""
+    """Return a body without the fields that the version lacks."""
     return {name: value for name, value in body.items() if is_at_least(version, since.get(name, "0"))}
 
 
 def error_type(version: str, kind: str) -> str:
+    """Return an error's type as the version spells it."""
     return _before(ERROR_TYPES, version, kind)
 
 
 def queue_name(version: str, queue: str) -> str:
-    """A queue as the version calls it."""
+    """Return a queue's name in the version."""
     return _before(QUEUES, version, queue)
 
 
-def queue_called(version: str, name: str) -> str | None:
-    """The queue that a request of this version means by a name. The newest knows the older names as well."""
+def find_queue(version: str, name: str) -> str | None:
+    """Return the queue that a request of this version names. The newest version accepts older names, too."""
     for queue, (since, before) in QUEUES.items():
         if name == before or (name == queue and is_at_least(version, since)):
             return queue
@@ -102,22 +103,25 @@ def _before(names: Mapping[str, tuple[str, str]], version: str, name: str) -> st
 
 
 def is_at_least(version: str, wanted: str) -> bool:
+    """Return whether a version is the wanted one or newer."""
     return _number(version) >= _number(wanted)
 
 
 def has_call(version: str, path: str) -> bool:
+    """Return whether the version has the call with that path."""
     since = (since for pattern, since in CALLS.items() if re.fullmatch(pattern, path))
-    return all(is_at_least(version, one) for one in since)
+    return all(is_at_least(version, first) for first in since)
 
 
 def actions_in(version: str, kind: str, names: Iterable[str]) -> list[str]:
-    """Those of the actions that the version has."""
+    """Return those of the actions that the version has."""
     since, until = ANY_ACTION | ACTIONS.get(kind, {}), FORMER_ACTIONS.get(kind, {})
     known = [name for name in names if is_at_least(version, since.get(name, "0"))]
     return [name for name in known if name not in until or not is_at_least(version, until[name])]
 
 
 def relations_in(version: str, kind: str, names: Iterable[str]) -> list[str]:
+    """Return those of the relations that the version has."""
     since = RELATIONS.get(kind, {})
     return [name for name in names if is_at_least(version, since.get(name, "0"))]
 

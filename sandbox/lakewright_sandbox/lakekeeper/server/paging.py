@@ -1,4 +1,4 @@
-"""Pages of a listing. A token is base64url of `1&<micros>&<id>`: the place of the last row that was given."""
+"""Pages of listings. A token is base64url of `1&<micros>&<id>`, the position of the last returned row."""
 
 from __future__ import annotations
 
@@ -19,15 +19,20 @@ Selection = TypeVar("Selection", bound=Select[*tuple[Any, ...]])
 
 
 class PagedRow(Protocol):
-    """What a listing is ordered by: the time a row was made (an int), then its id (a str).
+    """A row that can be paged: ordered by creation time (an int), then by id (a str).
 
-    `Any`, as SQLAlchemy's columns are descriptors, which no protocol's plain type fits.
+    The types are `Any` because SQLAlchemy's columns are descriptors, which fit no protocol's plain type.
     """
 
     @property
-    def created_at(self) -> Any: ...
+    def created_at(self) -> Any:
+        """Return the creation time in microseconds."""
+        ...
+
     @property
-    def id(self) -> Any: ...
+    def id(self) -> Any:
+        """Return the id."""
+        ...
 
 
 Dated = TypeVar("Dated", bound=PagedRow)
@@ -35,45 +40,51 @@ Dated = TypeVar("Dated", bound=PagedRow)
 
 @dataclass(frozen=True)
 class ListPage:
-    """`after` is the last row's time and id, None at the start."""
+    """A requested page. `after` is time and id of the last row before it, None at the start."""
 
     size: int
     after: tuple[int, str] | None
 
     @classmethod
-    def asked(
+    def requested(
         cls, settings: Settings, token: str | None, size: int | None, *, whole: bool = False, strict: bool = False
     ) -> ListPage:
-        """`whole` listings give as much as they may at once unless a page token was sent, be it an empty one.
+        """Return the page that a token and a size request.
 
-        `strict` listings refuse an empty token.
+        Args:
+            settings: Settings of the server.
+            token: The page token.
+            size: The page size.
+            whole: Return as much as possible at once if there is no token.
+            strict: Refuse an empty token.
         """
         default = settings.page_size_max if whole and token is None else settings.page_size_default
-        asked = default if size is None or (whole and token is None) else size
+        requested = default if size is None or (whole and token is None) else size
         is_start = token is None or (not token and not strict)
-        return cls(max(1, min(asked, settings.page_size_max)), None if is_start else _read(token or ""))
+        return cls(max(1, min(requested, settings.page_size_max)), None if is_start else _read(token or ""))
 
-    def of(self, query: Selection, time: Any, key: Any) -> Selection:
-        """The query for this page, oldest first."""
+    def select(self, query: Selection, time: Any, key: Any) -> Selection:
+        """Return the query of this page, oldest first."""
         if self.after:
             query = query.where(tuple_(time, key) > self.after)
         return query.order_by(time, key).limit(self.size)
 
-    def cut(self, rows: Iterable[Dated]) -> list[Dated]:
-        """The page of a listing that the server put together itself rather than the database."""
+    def slice_rows(self, rows: Iterable[Dated]) -> list[Dated]:
+        """Return this page of a listing that is not a query."""
         ordered = sorted(rows, key=lambda row: (row.created_at, row.id))
         return [row for row in ordered if not self.after or (row.created_at, row.id) > self.after][: self.size]
 
     def next_token(self, rows: Any) -> str | None:
-        """A token when the page is full; it may lead to an empty last page."""
-        return self.token_behind(rows) if len(rows) >= self.size else None
+        """Return a token if the page is full; it may lead to an empty last page."""
+        return self.token_after(rows) if len(rows) >= self.size else None
 
-    def token_behind(self, rows: Any) -> str | None:
-        """As users, roles and grants are listed: a token with every page that is not empty."""
+    def token_after(self, rows: Any) -> str | None:
+        """Return a token after every page that is not empty, as listings of users, roles and grants do."""
         return page_token(rows[-1].created_at, rows[-1].id) if rows else None
 
 
 def page_token(micros: int, key: str) -> str:
+    """Return the token of a position."""
     return base64.urlsafe_b64encode(f"1&{micros}&{key}".encode()).decode().rstrip("=")
 
 
@@ -101,13 +112,14 @@ def _invalid(reason: str, token: str) -> ApiError:
     return ApiError(400, "InvalidPaginationToken", f"Invalid pagination token - {reason}. Got: `{token}`")
 
 
-async def asked_page(
+async def requested_page(
     server: Server,
     page_token: Annotated[str | None, Query(alias="pageToken")] = None,
     page_size: Annotated[int | None, Query(alias="pageSize")] = None,
 ) -> ListPage:
-    return ListPage.asked(server.settings, page_token, page_size, strict=not server.settings.since("0.14"))
+    """Return the page of a management listing. Released servers refuse an empty token."""
+    return ListPage.requested(server.settings, page_token, page_size, strict=not server.settings.since("0.14"))
 
 
-AskedPage = Annotated[ListPage, Depends(asked_page)]
-"""The page that the query parameters of a management listing ask for. Released servers refuse an empty token."""
+AskedPage = Annotated[ListPage, Depends(requested_page)]
+"""The page that the query parameters of a management listing request."""

@@ -1,4 +1,4 @@
-"""What every request handler works with: settings, clock, database, storage, vending."""
+"""The running server, and the dependencies that give it to request handlers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ..protocol.clock import Clock
 from ..protocol.errors import ApiError
 from ..protocol.settings import Settings
 from ..storage.access import StorageAccess, WarehouseStorage
-from ..storage.profiles import in_reach, kept_credential, kept_profile
+from ..storage.profiles import load_credential, load_profile, open_storage
 from ..storage.validation import StorageProbe
 from ..storage.vending import CredentialVendor
 
@@ -26,6 +26,7 @@ class Lakekeeper(ServerContext):
     """One running server: its context, the storage of its warehouses and the authorizer."""
 
     def __init__(self, settings: Settings, clock: Clock | None = None) -> None:
+        """Start a server on its database."""
         super().__init__(settings, clock)
         self.access = StorageAccess(settings)
         self.vendor = CredentialVendor(self.access)
@@ -34,16 +35,17 @@ class Lakekeeper(ServerContext):
         self._storages: dict[tuple[str, int | None, str | None], WarehouseStorage] = {}
 
     def storage_of(self, session: Session, warehouse: WarehouseRow) -> WarehouseStorage:
-        """Return the storage of a warehouse, kept until its profile or credential changes.
+        """Return the storage of a warehouse, cached until its profile or credential changes.
 
-        Raises an `ApiError` where it is none that the sandbox has.
+        Raises:
+            ApiError: The sandbox has no such storage.
         """
         version = (warehouse.id, warehouse.updated_at, warehouse.secret_id)
         storage = self._storages.get(version)
         if storage is None:
             secret = session.get(SecretRow, warehouse.secret_id) if warehouse.secret_id else None
-            credential = kept_credential(secret.payload if secret else None)
-            storage = in_reach(kept_profile(warehouse.storage_profile), credential)
+            credential = load_credential(secret.payload if secret else None)
+            storage = open_storage(load_profile(warehouse.storage_profile), credential)
             if len(self._storages) > 10_000:
                 self._storages.clear()
             self._storages[version] = storage
@@ -51,7 +53,7 @@ class Lakekeeper(ServerContext):
 
 
 async def running_server(request: Request) -> Lakekeeper:
-    """Async, as all small dependencies here: FastAPI would start a thread for a plain function."""
+    """Return the server of a request. It is async because FastAPI runs plain functions in a thread."""
     return request.app.state.lakekeeper
 
 
@@ -59,18 +61,19 @@ Server = Annotated[Lakekeeper, Depends(running_server)]
 
 
 def checked_project_id(value: str) -> str:
+    """Return a project id. Raises ValueError for an invalid one."""
     if not PROJECT_ID.fullmatch(value):
         message = f"Project IDs may only contain alphanumeric characters, hyphens and underscores. Got: `{value}`"
         raise ValueError(message)
     return value
 
 
-async def project_of(
+async def read_project(
     server: Server,
     x_project_id: Annotated[str | None, Header()] = None,
     x_project_ident: Annotated[str | None, Header()] = None,
 ) -> str:
-    """The project that a request is about: its header, else the default project."""
+    """Return the project of a request: its header, by default the default project."""
     value = x_project_id or x_project_ident
     if not value:
         return server.settings.default_project
@@ -80,4 +83,4 @@ async def project_of(
         raise ApiError(400, "MalformedProjectID", str(error), "Invalid x-project-id header value.") from None
 
 
-ProjectId = Annotated[str, Depends(project_of)]
+ProjectId = Annotated[str, Depends(read_project)]

@@ -1,4 +1,4 @@
-"""Putting work in the queues and taking it out again; the worker in `task_worker.py` does it."""
+"""Add tasks to the queues and cancel them; the worker in `task_worker.py` runs them."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from .server import Lakekeeper
 SOFT_DELETION = "soft_deletion"
 PURGE = "tabular_purge"
 MAINTENANCE = ("expire_snapshots", "remove_orphan_files")
-"""Queues of the enterprise edition."""
+"""Queues of Lakekeeper's enterprise edition."""
 
 
 def warehouse_queues(settings: Settings) -> tuple[str, ...]:
-    """The queues that warehouses of this server have."""
+    """Return the queues that warehouses of this server have."""
     return (SOFT_DELETION, PURGE, *(MAINTENANCE if settings.maintenance_queues else ()))
 
 
 def schedule_purge(
     server: Lakekeeper, session: Session, warehouse: WarehouseRow, tabular: TabularRow, *, delay_seconds: int = 0
 ) -> None:
-    """Deletes everything under the tabular's location."""
+    """Schedule the deletion of all files under the tabular's location."""
     task = _task(server, session, warehouse, tabular)
     task.scheduled_for += delay_seconds * 1_000_000
     task.queue, task.payload = PURGE, {"location": tabular.location}
@@ -34,13 +34,14 @@ def schedule_purge(
 def schedule_soft_deletion(
     server: Lakekeeper, session: Session, warehouse: WarehouseRow, tabular: TabularRow, *, due: int, purge: bool
 ) -> None:
-    """Drops the tabular for good when `due`, with a purge where one was asked for."""
+    """Schedule the final deletion of a dropped tabular, with a purge of its files if requested."""
     task = _task(server, session, warehouse, tabular)
     task.queue, task.payload, task.scheduled_for = SOFT_DELETION, {"purge": purge}, due
     session.add(task)
 
 
 def cancel_soft_deletion(session: Session, tabular_id: str) -> None:
+    """Cancel the final deletion of a tabular."""
     query = select(TaskRow).where(
         TaskRow.entity_id == tabular_id, TaskRow.queue == SOFT_DELETION, TaskRow.status.in_(ACTIVE_TASK)
     )
@@ -49,7 +50,7 @@ def cancel_soft_deletion(session: Session, tabular_id: str) -> None:
 
 
 def _task(server: Lakekeeper, session: Session, warehouse: WarehouseRow, tabular: TabularRow) -> TaskRow:
-    """A task that is due now; queue and payload are the caller's."""
+    """Return a task that is due now; the caller sets queue and payload."""
     namespace = session.get(NamespaceRow, tabular.namespace_id)
     now = server.clock.now()
     return TaskRow(

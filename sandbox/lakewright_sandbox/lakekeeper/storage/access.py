@@ -1,4 +1,4 @@
-"""Reading and writing objects on a warehouse's storage, and the identities that do it."""
+"""Access to warehouses' objects on S3, and the identities that are used for it."""
 
 from __future__ import annotations
 
@@ -34,30 +34,31 @@ IO_KINDS = {
     "PreconditionFailed": "ConditionNotMatch",
     "ServiceUnavailable": "ServiceUnavailable",
 }
-# Short, because the sandbox's AWS forgets its sessions when it is restarted, and says so to nobody.
+# Short, because the sandbox's AWS loses its sessions when it restarts.
 SESSION_REUSE_SECONDS = 15
 MAX_CLIENTS = 256
 
 
 class StorageError(ApiError):
-    """S3 refused or could not be reached, with the kind of failure as type; 400 within a validation, else by kind."""
+    """S3 refused a call or could not be reached. The error's type is the kind of failure."""
 
     def __init__(self, kind: str, message: str) -> None:
+        """Set the kind of failure and the message."""
         super().__init__({"NotFound": 400, "Unexpected": 500}.get(kind, 412), kind, message)
 
 
 class RoleRefusedError(ApiError):
-    """STS gave no session of a role."""
+    """STS refused to assume a role."""
 
 
 class NoKeysError(BotoCoreError):
-    """A request is not sent, since there is no identity to sign it with."""
+    """There is no identity to sign a request with."""
 
     fmt = "no credentials"
 
 
 class _ClientWithoutKeys:
-    """Fail at each operation, as the server's client does whose role is asked for at its first request."""
+    """A client whose operations all fail, as the server's does if its role is refused at the first request."""
 
     def __getattr__(self, operation: str) -> Any:
         def fail(*_: Any, **__: Any) -> Any:
@@ -68,7 +69,7 @@ class _ClientWithoutKeys:
 
 @dataclass(frozen=True)
 class Keys:
-    """An AWS identity; `token` makes it a session. `expires_at` is in seconds since the epoch."""
+    """An AWS identity, a session if it has a token. `expires_at` is in seconds since the epoch."""
 
     access_key_id: str
     secret_access_key: str = field(repr=False)
@@ -78,16 +79,17 @@ class Keys:
 
 @dataclass(frozen=True)
 class WarehouseStorage:
-    """What a warehouse stores on: its profile and the credential given for it."""
+    """The storage of a warehouse: its profile and credential."""
 
     profile: S3ProfileBody
     credential: S3Credential | None
 
 
 class StorageAccess:
-    """S3 and STS clients, kept for as long as their identity holds."""
+    """S3 and STS clients, cached by identity."""
 
     def __init__(self, settings: Settings) -> None:
+        """Start without clients."""
         self._settings = settings
         self._session = botocore.session.Session()
         self._lock = threading.Lock()
@@ -95,10 +97,11 @@ class StorageAccess:
         self._assumed: dict[tuple[Any, ...], tuple[float, Keys]] = {}
 
     def s3_endpoint(self, profile: S3ProfileBody) -> str | None:
+        """Return the S3 endpoint of a profile, None for AWS itself."""
         return profile.endpoint or self._settings.aws_endpoint
 
     def base_keys(self, storage: WarehouseStorage) -> Keys | None:
-        """The credential itself, before any role; None is anonymous."""
+        """Return the credential's own keys, before any role; None for anonymous access."""
         credential = storage.credential
         if credential is None:
             return None
@@ -108,7 +111,7 @@ class StorageAccess:
         return Keys(credential.access_key_id or "", credential.secret_access_key or "", credential.token)
 
     def own_keys(self, storage: WarehouseStorage) -> Keys | None:
-        """The identity of the server's own reads and writes: the base, or the role it assumes."""
+        """Return the keys of the server's own reads and writes: the base keys, or those of the assumed role."""
         base, role = self.base_keys(storage), storage.profile.assume_role_arn
         if role is None:
             return base
@@ -123,7 +126,18 @@ class StorageAccess:
     def assume_role(
         self, storage: WarehouseStorage, base: Keys | None, *, role: str | None, session: str, policy: str | None = None
     ) -> Keys:
-        """Raises 412 `ShortTermCredentialError` where STS refuses."""
+        """Return the keys of a session.
+
+        Args:
+            storage: The storage whose STS endpoint and tags to use.
+            base: Keys that sign the call.
+            role: ARN of the role.
+            session: Name of the session.
+            policy: Session policy.
+
+        Raises:
+            RoleRefusedError: 412 `ShortTermCredentialError`, because STS refused.
+        """
         profile, credential = storage.profile, storage.credential
         parameters: dict[str, Any] = {"RoleSessionName": session}
         if policy is not None:
@@ -137,16 +151,19 @@ class StorageAccess:
         endpoint = profile.sts_endpoint or self.s3_endpoint(profile)
         try:
             client = self._client("sts", endpoint, profile.region, base, addressing="auto")
-            answer = client.assume_role(**parameters)["Credentials"]
+            response = client.assume_role(**parameters)["Credentials"]
         except (ClientError, BotoCoreError, ResponseParserError) as error:
-            message = f"Failed to create short-term credential: Failed to assume role via STS: {_said(error)}"
+            message = f"Failed to create short-term credential: Failed to assume role via STS: {_error_message(error)}"
             raise RoleRefusedError(412, "ShortTermCredentialError", message) from None
         return Keys(
-            answer["AccessKeyId"], answer["SecretAccessKey"], answer["SessionToken"], answer["Expiration"].timestamp()
+            response["AccessKeyId"],
+            response["SecretAccessKey"],
+            response["SessionToken"],
+            response["Expiration"].timestamp(),
         )
 
     def objects(self, storage: WarehouseStorage, keys: Keys | None = None, *, vended: bool = False) -> ObjectStore:
-        """The warehouse's objects with the server's own identity, or with the vended `keys`."""
+        """Return the warehouse's objects for the server's own identity, or for the vended `keys`."""
         profile = storage.profile
         if not vended:
             try:
@@ -214,7 +231,7 @@ class StorageAccess:
         file, profile = self._settings.credentials_file, self._settings.profile
         parser = configparser.RawConfigParser()
         if file is None or not parser.read(file) or not parser.has_section(profile):
-            message = f"No profile `{profile}` in the credentials file {file}: the server has no identity of its own."
+            message = f"No profile `{profile}` in the credentials file {file}: the server has no identity."
             raise ApiError(412, "InitializeClientError", message)
         section = parser[profile]
         return Keys(
@@ -226,24 +243,28 @@ class ObjectStore:
     """Objects by their `s3://` URI. Raises `StorageError`."""
 
     def __init__(self, client: Any) -> None:
+        """Use an S3 client."""
         self._client = client
 
     def write(self, uri: str, body: bytes) -> None:
-        with _failing_as("write", uri):
-            self._client.put_object(**_place(uri), Body=body)
+        """Write an object."""
+        with _as_storage_errors("write", uri):
+            self._client.put_object(**_split_uri(uri), Body=body)
 
     def read(self, uri: str) -> bytes:
-        with _failing_as("read", uri):
-            return self._client.get_object(**_place(uri))["Body"].read()
+        """Return the content of an object."""
+        with _as_storage_errors("read", uri):
+            return self._client.get_object(**_split_uri(uri))["Body"].read()
 
     def delete(self, uri: str) -> None:
-        with _failing_as("delete", uri):
-            self._client.delete_object(**_place(uri))
+        """Delete an object."""
+        with _as_storage_errors("delete", uri):
+            self._client.delete_object(**_split_uri(uri))
 
     def list(self, uri: str) -> Iterator[str]:
-        """The URIs under a location, which is taken as a directory."""
-        place = _place(uri.rstrip("/") + "/")
-        with _failing_as("list", uri):
+        """Yield the URIs under a location, which is taken as a directory."""
+        place = _split_uri(uri.rstrip("/") + "/")
+        with _as_storage_errors("list", uri):
             for page in self._client.get_paginator("list_objects_v2").paginate(
                 Bucket=place["Bucket"], Prefix=place["Key"]
             ):
@@ -251,49 +272,50 @@ class ObjectStore:
                     yield f"s3://{place['Bucket']}/{entry['Key']}"
 
     def is_empty(self, uri: str) -> bool:
-        place = _place(uri.rstrip("/") + "/")
-        with _failing_as("list", uri):
+        """Return whether there is no object under a location."""
+        place = _split_uri(uri.rstrip("/") + "/")
+        with _as_storage_errors("list", uri):
             page = self._client.list_objects_v2(Bucket=place["Bucket"], Prefix=place["Key"], MaxKeys=1)
         return page.get("KeyCount", len(page.get("Contents", []))) == 0
 
     def delete_under(self, uri: str) -> int:
-        """Deletes everything under a location, by thousands; returns how many objects."""
+        """Delete all objects under a location, a thousand at a time. Return their number."""
         uris = list(self.list(uri))
         for start in range(0, len(uris), 1000):
-            places = [_place(one) for one in uris[start : start + 1000]]
-            with _failing_as("delete", uri):
-                answer = self._client.delete_objects(
+            places = [_split_uri(listed) for listed in uris[start : start + 1000]]
+            with _as_storage_errors("delete", uri):
+                response = self._client.delete_objects(
                     Bucket=places[0]["Bucket"], Delete={"Objects": [{"Key": p["Key"]} for p in places], "Quiet": True}
                 )
-            for refused in answer.get("Errors", []):
+            for refused in response.get("Errors", []):
                 raise _failure("delete", f"{uri}/{refused.get('Key')}", refused.get("Code", ""), refused["Message"])
         return len(uris)
 
 
-def _place(uri: str) -> dict[str, str]:
+def _split_uri(uri: str) -> dict[str, str]:
     bucket, _, key = uri.partition("://")[2].partition("/")
     return {"Bucket": bucket, "Key": key}
 
 
 @contextmanager
-def _failing_as(operation: str, uri: str) -> Iterator[None]:
+def _as_storage_errors(operation: str, uri: str) -> Iterator[None]:
     try:
         yield
     except ClientError as error:
         code = str(error.response.get("Error", {}).get("Code", ""))
-        raise _failure(operation, uri, code, _said(error)) from None
-    except BotoCoreError:  # the real server's client does not say why there was no answer
+        raise _failure(operation, uri, code, _error_message(error)) from None
+    except BotoCoreError:  # the real server's client gives no reason for a missing response
         message = f"IO error at `{uri}`: Unknown S3 error during {operation}: unhandled error"
         raise StorageError("Unexpected", message) from None
     except ResponseParserError as error:
-        raise _failure(operation, uri, "", _said(error)) from None
+        raise _failure(operation, uri, "", _error_message(error)) from None
 
 
-def _failure(operation: str, uri: str, code: str, said: str) -> StorageError:
-    return StorageError(IO_KINDS.get(code, "Unexpected"), f"IO error at `{uri}`: S3 {operation} failed: {said}")
+def _failure(operation: str, uri: str, code: str, message: str) -> StorageError:
+    return StorageError(IO_KINDS.get(code, "Unexpected"), f"IO error at `{uri}`: S3 {operation} failed: {message}")
 
 
-def _said(error: ClientError | BotoCoreError | ResponseParserError) -> str:
+def _error_message(error: ClientError | BotoCoreError | ResponseParserError) -> str:
     if isinstance(error, ClientError):
         detail = error.response.get("Error", {})
         return f"{detail.get('Message') or detail.get('Code')}"

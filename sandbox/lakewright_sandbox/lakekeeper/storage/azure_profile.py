@@ -1,6 +1,7 @@
-"""A warehouse's storage profile and credential for Azure Data Lake Storage: shape, normal form, permitted updates.
+"""Storage profiles and credentials of Azure Data Lake Storage: shape, normal form, permitted updates.
 
-Source: `az_profile.rs` and `adls_location.rs` of Lakekeeper 0.13.3, whose answers are recorded in `12-other-storage`.
+Source: `az_profile.rs` and `adls_location.rs` of Lakekeeper 0.13.3; the recordings in `12-other-storage` have its
+responses.
 """
 
 from __future__ import annotations
@@ -12,8 +13,14 @@ from urllib.parse import urlsplit
 from pydantic import Field, field_validator, model_validator
 
 from ..protocol.errors import ApiError
-from ..protocol.requests import Body
-from .s3_profile import StorageLayoutBody, prefixes_overlap, refuse_changes, stored_profile
+from .base import (
+    StorageCredentialBody,
+    StorageLayoutBody,
+    StorageProfileBody,
+    check_variant,
+    prefixes_overlap,
+    refuse_changes,
+)
 
 DEFAULT_HOST = "dfs.core.windows.net"
 MAX_SAS_SECONDS = 7 * 24 * 60 * 60
@@ -21,8 +28,8 @@ AzCredentialType = Literal["client-credentials", "shared-access-key", "azure-sys
 NEEDED = {"client-credentials": ("client_id", "tenant_id", "client_secret"), "shared-access-key": ("key",)}
 
 
-class AdlsProfileBody(Body):
-    """Field order is the order of the server's answers."""
+class AdlsProfileBody(StorageProfileBody):
+    """An Azure profile. The order of fields is that of the server's responses."""
 
     type: Literal["adls"]
     filesystem: str
@@ -46,7 +53,7 @@ class AdlsProfileBody(Body):
         return url if parts.path else f"{url}/"
 
     def normalised(self) -> AdlsProfileBody:
-        """Return the profile as the server keeps it. Raises the server's 400 for what it refuses."""
+        """Return the profile as the server stores it. Raises the server's 400 for an invalid one."""
         self._check_location()
         if self.sas_token_validity_seconds == 0:
             raise ApiError(
@@ -66,7 +73,7 @@ class AdlsProfileBody(Body):
         return self.model_copy(update={"key_prefix": prefix, "host": self.host or None})
 
     def _check_location(self) -> None:
-        """Refuse a host with which the base location is no URL."""
+        """Refuse a host that makes the base location an invalid URL."""
         host = self.host
         if host is not None and (not re.fullmatch(r"[^\s:@?#\[\]<>^|%\\]+", host) or host.endswith(("/", "."))):
             location = f"abfss://{self.filesystem}@{self.account_name}.{host}/"
@@ -74,15 +81,12 @@ class AdlsProfileBody(Body):
 
     @property
     def base_location(self) -> str:
+        """Return the location of the warehouse's data."""
         place = f"abfss://{self.filesystem}@{self.account_name}.{self.host or DEFAULT_HOST}"
         return f"{place}/{self.key_prefix}" if self.key_prefix else place
 
-    def stored(self) -> dict[str, Any]:
-        """Return the profile as answers show it."""
-        return stored_profile(self, self.storage_layout)
-
     def overlaps(self, other: AdlsProfileBody) -> bool:
-        """Return whether one's location contains the other's."""
+        """Return whether either location contains the other."""
         mine = (self.filesystem, self.account_name, self.host, self.authority_host)
         theirs = (other.filesystem, other.account_name, other.host, other.authority_host)
         return mine == theirs and prefixes_overlap(self.key_prefix, other.key_prefix)
@@ -93,8 +97,8 @@ class AdlsProfileBody(Body):
         return new.model_copy(update={"storage_layout": new.storage_layout or self.storage_layout})
 
 
-class AzCredential(Body):
-    """A key of the account, an application's secret, or the server's own identity."""
+class AzCredential(StorageCredentialBody):
+    """An account's key, an application's secret, or the server's own identity."""
 
     type: Literal["az"]
     credential_type: AzCredentialType
@@ -106,7 +110,7 @@ class AzCredential(Body):
     @field_validator("credential_type", mode="before")
     @classmethod
     def _known(cls, name: Any) -> Any:
-        return known_variant(name, get_args(AzCredentialType))
+        return check_variant(name, get_args(AzCredentialType))
 
     @model_validator(mode="after")
     def _complete(self) -> AzCredential:
@@ -114,18 +118,6 @@ class AzCredential(Body):
             if getattr(self, name) is None:
                 raise ValueError(f"missing field `{name.replace('_', '-')}`")
         return self
-
-    def stored(self) -> dict[str, Any]:
-        """Return what the server keeps."""
-        return self.model_dump(by_alias=True, exclude_none=True)
-
-
-def known_variant(name: Any, known: tuple[str, ...]) -> Any:
-    """Return the name if it is known. Raises ValueError in the server's words."""
-    if isinstance(name, str) and name not in known:
-        listed = ", ".join(f"`{one}`" for one in known)
-        raise ValueError(f"unknown variant `{name}`, expected one of {listed}")
-    return name
 
 
 def _check_filesystem(name: str) -> None:

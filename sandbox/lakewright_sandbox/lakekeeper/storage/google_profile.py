@@ -1,6 +1,7 @@
-"""A warehouse's storage profile and credential for Google Cloud Storage: shape, normal form, permitted updates.
+"""Storage profiles and credentials of Google Cloud Storage: shape, normal form, permitted updates.
 
-Source: `gcs/mod.rs` and `gcs_location.rs` of Lakekeeper 0.13.3, whose answers are recorded in `12-other-storage`.
+Source: `gcs/mod.rs` and `gcs_location.rs` of Lakekeeper 0.13.3; the recordings in `12-other-storage` have its
+responses.
 """
 
 from __future__ import annotations
@@ -12,15 +13,21 @@ from typing import Any, Literal, get_args
 from pydantic import BaseModel, field_validator, model_validator
 
 from ..protocol.errors import ApiError
-from ..protocol.requests import Body, wrong_type
-from .azure_profile import known_variant
-from .s3_profile import StorageLayoutBody, prefixes_overlap, refuse_changes, stored_profile
+from ..protocol.requests import wrong_type
+from .base import (
+    StorageCredentialBody,
+    StorageLayoutBody,
+    StorageProfileBody,
+    check_variant,
+    prefixes_overlap,
+    refuse_changes,
+)
 
 GcsCredentialType = Literal["service-account-key", "gcp-system-identity"]
 
 
-class GcsProfileBody(Body):
-    """Field order is the order of the server's answers."""
+class GcsProfileBody(StorageProfileBody):
+    """A Google profile. The order of fields is that of the server's responses."""
 
     type: Literal["gcs"]
     bucket: str
@@ -29,7 +36,7 @@ class GcsProfileBody(Body):
     storage_layout: StorageLayoutBody | None = None
 
     def normalised(self) -> GcsProfileBody:
-        """Return the profile as the server keeps it. Raises the server's 400 for what it refuses."""
+        """Return the profile as the server stores it. Raises the server's 400 for an invalid one."""
         if self.bucket.endswith("."):
             message = f"Invalid location `gs://{self.bucket}/`: the host has a trailing `.`."
             raise ApiError(400, "InvalidLocation", message)
@@ -47,14 +54,11 @@ class GcsProfileBody(Body):
 
     @property
     def base_location(self) -> str:
+        """Return the location of the warehouse's data."""
         return f"gs://{self.bucket}/{self.key_prefix}" if self.key_prefix else f"gs://{self.bucket}"
 
-    def stored(self) -> dict[str, Any]:
-        """Return the profile as answers show it."""
-        return stored_profile(self, self.storage_layout)
-
     def overlaps(self, other: GcsProfileBody) -> bool:
-        """Return whether one's location contains the other's."""
+        """Return whether either location contains the other."""
         return self.bucket == other.bucket and prefixes_overlap(self.key_prefix, other.key_prefix)
 
     def updated_by(self, new: GcsProfileBody) -> GcsProfileBody:
@@ -64,7 +68,7 @@ class GcsProfileBody(Body):
 
 
 class GcsServiceKey(BaseModel):
-    """The key of a service account as Google writes it; the server needs each of the fields."""
+    """The key of a service account in Google's format; the server needs all fields."""
 
     type: str
     project_id: str
@@ -79,7 +83,7 @@ class GcsServiceKey(BaseModel):
     universe_domain: str
 
 
-class GcsCredential(Body):
+class GcsCredential(StorageCredentialBody):
     """The key of a service account, or the server's own identity."""
 
     type: Literal["gcs"]
@@ -89,7 +93,7 @@ class GcsCredential(Body):
     @field_validator("credential_type", mode="before")
     @classmethod
     def _known(cls, name: Any) -> Any:
-        return known_variant(name, get_args(GcsCredentialType))
+        return check_variant(name, get_args(GcsCredentialType))
 
     @field_validator("key", mode="before")
     @classmethod
@@ -103,10 +107,6 @@ class GcsCredential(Body):
         if self.credential_type == "service-account-key" and self.key is None:
             raise ValueError("missing field `key`")
         return self
-
-    def stored(self) -> dict[str, Any]:
-        """Return what the server keeps."""
-        return self.model_dump(by_alias=True, exclude_none=True)
 
 
 def _check_bucket(bucket: str) -> None:

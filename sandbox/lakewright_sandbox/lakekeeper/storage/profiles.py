@@ -1,7 +1,7 @@
-"""The families of storage that a warehouse may be on: S3, and Azure and Google, whose data are out of reach.
+"""Storage profiles and credentials of all types: S3, Azure and Google.
 
-A warehouse on Azure or Google is created, shown, updated and deleted as the real server does it where storage is not
-validated. Whatever would reach the data answers 412, since the sandbox has no such storage.
+A warehouse on Azure or Google is created, returned, updated and deleted as on a real server that does not validate
+storage. Every access to its data answers 412, since the sandbox has no such storage.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ..protocol.requests import knows, missing_field, unknown_name, wrong_type
 from .access import WarehouseStorage
 from .azure_profile import AdlsProfileBody, AzCredential, AzCredentialType
 from .google_profile import GcsCredential, GcsCredentialType, GcsProfileBody
-from .s3_profile import S3Credential, S3ProfileBody, with_forced
+from .s3_profile import S3Credential, S3ProfileBody, apply_forced_settings
 
 ALIASES = {"azdls": "adls"}
 FAMILY_OF_PROFILE = {"s3": "s3", "adls": "az", "gcs": "gcs"}
@@ -24,7 +24,7 @@ FAMILY_OF_CREDENTIAL = {
     **dict.fromkeys(get_args(AzCredentialType), "az"),
     **dict.fromkeys(get_args(GcsCredentialType), "gcs"),
 }
-OUT_OF_REACH = "The sandbox has no {type} storage: it keeps such warehouses, and reaches none of their data."
+UNREACHABLE = "The sandbox has no {type} storage: it stores such warehouses but cannot access their data."
 
 
 def _profile_type(document: Any, info: ValidationInfo) -> Any:
@@ -64,27 +64,27 @@ _PROFILES: TypeAdapter[Profile] = TypeAdapter(AnyProfile)
 _CREDENTIALS: TypeAdapter[Credential] = TypeAdapter(AnyCredential)
 
 
-def kept_credential(document: Mapping[str, Any] | None) -> Credential | None:
+def load_credential(document: Mapping[str, Any] | None) -> Credential | None:
     """Return the credential of a stored document."""
     return _CREDENTIALS.validate_python(dict(document)) if document else None
 
 
-def kept_profile(document: Mapping[str, Any]) -> Profile:
+def load_profile(document: Mapping[str, Any]) -> Profile:
     """Return the profile of a stored document."""
     return _PROFILES.validate_python(dict(document))
 
 
-def for_credential(profile: Profile, credential: Credential | None) -> Profile:
-    """Return the profile with what its credential forces on it. S3 takes no credential of another family."""
+def apply_credential(profile: Profile, credential: Credential | None) -> Profile:
+    """Return the profile with settings that its credential forces. S3 takes no credential of another type."""
     if not isinstance(profile, S3ProfileBody):
         return profile
     if credential is None or isinstance(credential, S3Credential):
-        return with_forced(profile, credential)
+        return apply_forced_settings(profile, credential)
     message = f"Expected storage of type s3, is: {'adls' if credential.type == 'az' else credential.type}"
     raise ApiError(400, "UnexpectedStorageProfileType", message)
 
 
-def overlap(one: Profile, other: Profile) -> bool:
+def profiles_overlap(one: Profile, other: Profile) -> bool:
     """Return whether one profile's location contains the other's."""
     if isinstance(one, S3ProfileBody) and isinstance(other, S3ProfileBody):
         return one.overlaps(other)
@@ -93,8 +93,8 @@ def overlap(one: Profile, other: Profile) -> bool:
     return isinstance(one, GcsProfileBody) and isinstance(other, GcsProfileBody) and one.overlaps(other)
 
 
-def updated(old: Profile, new: Profile, *, region_moves: bool) -> Profile:
-    """Return a profile after an update. Raises 400 `UpdateError` for what may not change."""
+def update_profile(old: Profile, new: Profile, *, region_moves: bool) -> Profile:
+    """Return a profile after an update. Raises 400 `UpdateError` for a forbidden change."""
     if isinstance(old, S3ProfileBody) and isinstance(new, S3ProfileBody):
         return old.updated_by(new, region_moves=region_moves)
     if isinstance(old, AdlsProfileBody) and isinstance(new, AdlsProfileBody):
@@ -105,12 +105,12 @@ def updated(old: Profile, new: Profile, *, region_moves: bool) -> Profile:
 
 
 def credential_kind(credential_type: str) -> dict[str, str]:
-    """Return a credential's kind as answers show it."""
+    """Return a credential's type as responses contain it."""
     return {"type": FAMILY_OF_CREDENTIAL.get(credential_type, "s3"), "credential-type": credential_type}
 
 
-def in_reach(profile: Profile, credential: Credential | None) -> WarehouseStorage:
-    """Return the storage behind a profile. Raises an `ApiError` where it is none that the sandbox has."""
+def open_storage(profile: Profile, credential: Credential | None) -> WarehouseStorage:
+    """Return the storage of a profile. Raises an `ApiError` if the sandbox has no such storage."""
     if isinstance(profile, S3ProfileBody) and (credential is None or isinstance(credential, S3Credential)):
         return WarehouseStorage(profile, credential)
     if credential is None:
@@ -118,4 +118,4 @@ def in_reach(profile: Profile, credential: Credential | None) -> WarehouseStorag
     if credential.type != FAMILY_OF_PROFILE[profile.type]:
         message = f"Expected storage of type {profile.type}, is: {credential.type}"
         raise ApiError(400, "UnexpectedStorageProfileType", message)
-    raise ApiError(412, "InitializeClientError", OUT_OF_REACH.format(type=profile.type))
+    raise ApiError(412, "InitializeClientError", UNREACHABLE.format(type=profile.type))

@@ -1,4 +1,4 @@
-"""A warehouse's storage profile and credential (S3): shape, normal form, and what an update may change."""
+"""S3 storage profiles and credentials: shape, normal form, and permitted updates."""
 
 from __future__ import annotations
 
@@ -6,31 +6,15 @@ import re
 from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
-from pydantic import AliasChoices, Field, ValidationInfo, field_validator, model_validator
+from pydantic import AliasChoices, Field, ValidationInfo, model_validator
 
 from ..protocol.errors import ApiError
-from ..protocol.requests import Body, knows
-
-TEMPLATE_VARIABLE = re.compile(r"\{(uuid|name)\}")
-
-
-class StorageLayoutBody(Body):
-    """Where new namespaces and tables are put below the warehouse; null templates stand for the default."""
-
-    type: Literal["default", "tabular-only", "full-hierarchy"]
-    namespace: str | None = None
-    tabular: str | None = None
-
-    @field_validator("tabular", "namespace")
-    @classmethod
-    def _template(cls, template: str | None) -> str | None:
-        if template is not None and not TEMPLATE_VARIABLE.search(template):
-            raise ValueError("storage layout templates need `{uuid}` or `{name}`")
-        return template
+from ..protocol.requests import knows
+from .base import StorageCredentialBody, StorageLayoutBody, StorageProfileBody, prefixes_overlap, refuse_changes
 
 
-class S3ProfileBody(Body):
-    """Field order is the order of the server's answers."""
+class S3ProfileBody(StorageProfileBody):
+    """An S3 profile. The order of fields is that of the server's responses."""
 
     type: Literal["s3"]
     bucket: str
@@ -58,13 +42,13 @@ class S3ProfileBody(Body):
     storage_layout: StorageLayoutBody | None = None
 
     @model_validator(mode="after")
-    def _drop_what_is_not_known_yet(self, info: ValidationInfo) -> S3ProfileBody:
+    def _drop_unknown_fields(self, info: ValidationInfo) -> S3ProfileBody:
         if not knows(info, "0.12"):
             self.sts_endpoint = self.storage_layout = None
         return self
 
     def normalised(self) -> S3ProfileBody:
-        """The profile as the server keeps it. Raises the server's 400 for what it refuses."""
+        """Return the profile as the server stores it. Raises the server's 400 for an invalid one."""
         check_bucket(self.bucket)
         if not self.region.strip() or len(self.region) > 128:
             raise ApiError(400, "Invalidregion", f"Invalid region `{self.region}`: expected 1 to 128 characters.")
@@ -93,26 +77,29 @@ class S3ProfileBody(Body):
 
     @property
     def base_location(self) -> str:
+        """Return the location of the warehouse's data."""
         return f"s3://{self.bucket}/{self.key_prefix}" if self.key_prefix else f"s3://{self.bucket}"
 
     @property
     def vending_role(self) -> str | None:
+        """Return the role of vended credentials, None if there is none."""
         return self.sts_role_arn or self.assume_role_arn
 
-    def stored(self) -> dict[str, Any]:
-        """The profile as answers show it: explicit nulls; a layout without unset templates."""
-        return stored_profile(self, self.storage_layout)
-
     def overlaps(self, other: S3ProfileBody) -> bool:
-        """Whether one's location contains the other's; compared only within one bucket, region and endpoint."""
+        """Return whether either location contains the other, within one bucket, region and endpoint."""
         if (self.bucket, self.region, self.endpoint) != (other.bucket, other.region, other.endpoint):
             return False
         return prefixes_overlap(self.key_prefix, other.key_prefix)
 
     def updated_by(self, new: S3ProfileBody, *, region_moves: bool) -> S3ProfileBody:
-        """The profile after an update; raises 400 `UpdateError` for a field that may not change.
+        """Return the profile after an update.
 
-        With `region_moves`, a region beside an endpoint may.
+        Args:
+            new: The requested profile.
+            region_moves: Whether the region may change if there is an endpoint.
+
+        Raises:
+            ApiError: 400 `UpdateError` for a field that may not change.
         """
         refuse_changes(self, new, "bucket", "key_prefix")
         if new.endpoint is None or not region_moves:
@@ -125,8 +112,8 @@ class S3ProfileBody(Body):
         return new.model_copy(update=kept)
 
 
-class S3Credential(Body):
-    """Takes both spellings of the key fields, but only one of them at a time."""
+class S3Credential(StorageCredentialBody):
+    """An S3 credential. Both spellings of the key fields are accepted, but not together."""
 
     type: Literal["s3"]
     credential_type: Literal["access-key", "aws-system-identity", "cloudflare-r2"]
@@ -159,14 +146,12 @@ class S3Credential(Body):
 
     @property
     def kind(self) -> dict[str, str]:
+        """Return the credential's type as responses contain it."""
         return {"type": "s3", "credential-type": self.credential_type}
 
-    def stored(self) -> dict[str, Any]:
-        return self.model_dump(by_alias=True, exclude_none=True)
 
-
-def with_forced(profile: S3ProfileBody, credential: S3Credential | None) -> S3ProfileBody:
-    """Return the profile with what a credential forces on it: Cloudflare's keys come with a flavour and no role."""
+def apply_forced_settings(profile: S3ProfileBody, credential: S3Credential | None) -> S3ProfileBody:
+    """Return the profile with settings that a credential forces: Cloudflare's keys set a flavor and exclude roles."""
     if credential is None or credential.credential_type != "cloudflare-r2":
         return profile
     if profile.endpoint is None:
@@ -176,6 +161,7 @@ def with_forced(profile: S3ProfileBody, credential: S3Credential | None) -> S3Pr
 
 
 def check_bucket(bucket: str) -> None:
+    """Raise 400 for an invalid bucket name."""
     reason = None
     if not 3 <= len(bucket) <= 63:
         reason = "Bucket name must be between 3 and 63 characters long."
@@ -205,7 +191,7 @@ def _sts_endpoint(url: str | None) -> str | None:
 
 
 def _normal_url(url: str, kind: str, what: str) -> str:
-    """As URL libraries write it: host in lower case, no default port, at least `/` as path."""
+    """Return a URL as URL libraries write it: host in lower case, no default port, at least `/` as path."""
     parts = urlsplit(url.strip())
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise ApiError(400, kind, f"{what} must be an http or https URL, found `{url}`.")
@@ -220,28 +206,3 @@ def _arn(field: str, arn: str | None) -> str | None:
     if arn and not re.fullmatch(r"arn:[\w-]+:[\w-]+:[\w-]*:\d*:.+", arn):
         raise ApiError(400, f"Invalid{field}", f"Storage Profile `{field}` must be an ARN, found `{arn}`.")
     return arn
-
-
-def stored_profile(profile: Body, layout: StorageLayoutBody | None) -> dict[str, Any]:
-    """Return a profile as answers show it: explicit nulls, and a layout without unset templates."""
-    document = profile.model_dump(by_alias=True)
-    if layout:
-        document["storage-layout"] = layout.model_dump(by_alias=True, exclude_none=True)
-    return document
-
-
-def refuse_changes(old: Body, new: Body, *fields: str) -> None:
-    """Raise 400 `UpdateError` where one of the fields changes."""
-    for field in fields:
-        if getattr(old, field) != getattr(new, field):
-            raise ApiError(400, "UpdateError", f"Field `{field}` cannot be updated to prevent loss of data.")
-
-
-def prefixes_overlap(one: str | None, other: str | None) -> bool:
-    """Return whether one key prefix is the other, or above it."""
-    mine, others = _segments(one), _segments(other)
-    return mine[: len(others)] == others or others[: len(mine)] == mine
-
-
-def _segments(prefix: str | None) -> list[str]:
-    return prefix.split("/") if prefix else []

@@ -1,6 +1,6 @@
-"""Whether a storage profile works: probes that really write, read and delete, and prove the vended scope.
+"""Validate storage: probes write, read and delete objects, and check the scope of vended credentials.
 
-Each check has a name; a failed one either becomes the answer (create, update) or a line of a report (dry run).
+Each check has a name; a failed one is the response of a create or update, or a line of a dry run's report.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 from ..protocol.clock import new_id
 from ..protocol.errors import ApiError
 from .access import Keys, ObjectStore, StorageAccess, StorageError, WarehouseStorage
-from .profiles import Credential, Profile, in_reach
+from .profiles import Credential, Profile, open_storage
 from .vending import CredentialVendor, session_policy
 
 VENDING_CHECKS = ("vended-credentials-issued", "vended-credentials-read-write", "vended-credentials-scope-enforced")
@@ -23,12 +23,15 @@ STORAGE_CHECKS = ("storage-client-initialized", "lakekeeper-read-write", *VENDIN
 
 @dataclass(frozen=True)
 class StorageCheck:
+    """The result of one check: passed, skipped with a reason, or failed with an error."""
+
     name: str
     millis: int | None = None
     skipped: str | None = None
     error: ApiError | None = None
 
-    def as_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Any]:
+        """Return the check as reports contain it."""
         if self.skipped is not None:
             return {"name": self.name, "status": "skipped", "reason": self.skipped}
         report: dict[str, Any] = {"name": self.name, "status": "passed", "duration-ms": self.millis or 0}
@@ -39,7 +42,7 @@ class StorageCheck:
 
 
 def attempt(name: str, action: Callable[[], object]) -> StorageCheck:
-    """Runs one check; an `ApiError` is its failure."""
+    """Run one check; an `ApiError` makes it fail."""
     started = time.monotonic()
     try:
         action()
@@ -49,12 +52,13 @@ def attempt(name: str, action: Callable[[], object]) -> StorageCheck:
 
 
 def report(checks: Iterable[StorageCheck]) -> dict[str, Any]:
+    """Return the report of a dry run."""
     checks = list(checks)
-    return {"valid": not any(check.error for check in checks), "checks": [check.as_json() for check in checks]}
+    return {"valid": not any(check.error for check in checks), "checks": [check.to_json() for check in checks]}
 
 
 def raise_failed(checks: Iterable[StorageCheck], *, names_checks: bool) -> None:
-    """Raises the first failure, from 0.14 on with the check's name, and the others in its stack."""
+    """Raise the first failure, with the others in its stack; with `names_checks` the message names the check."""
     failed = [(check.name, check.error) for check in checks if check.error]
     if not failed:
         return
@@ -72,21 +76,22 @@ def _status(error: ApiError) -> int:
 
 
 class StorageProbe:
-    """Tries a storage as the server and its clients would use it."""
+    """Try a storage as the server and its clients would use it."""
 
     def __init__(self, access: StorageAccess, vendor: CredentialVendor) -> None:
+        """Probe by this access and with these vended credentials."""
         self._access = access
         self._vendor = vendor
 
     def checks(self, profile: Profile, credential: Credential | None) -> list[StorageCheck]:
-        """Return what was found of each check."""
+        """Return the result of every check."""
         found: list[tuple[WarehouseStorage, ObjectStore]] = []
 
-        def open_storage() -> None:
-            storage = in_reach(profile, credential)
+        def initialize() -> None:
+            storage = open_storage(profile, credential)
             found.append((storage, self._access.objects(storage)))
 
-        opened = attempt(STORAGE_CHECKS[0], open_storage)
+        opened = attempt(STORAGE_CHECKS[0], initialize)
         if opened.error:
             reason = "The storage client could not be initialized."
             return [opened, *(StorageCheck(name, skipped=reason) for name in STORAGE_CHECKS[1:])]
@@ -124,7 +129,7 @@ def _read_write(objects: ObjectStore, place: str) -> None:
     uri, probe = f"{place}/metadata/test", gzip.compress(b"test")
     objects.write(uri, probe)
     if objects.read(uri) != probe:
-        raise StorageError("Unexpected", f"IO error at `{uri}`: read back other bytes than were written")
+        raise StorageError("Unexpected", f"IO error at `{uri}`: the read bytes differ from the written ones")
     objects.delete(uri)
 
 

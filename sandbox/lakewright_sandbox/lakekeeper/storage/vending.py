@@ -1,4 +1,4 @@
-"""Short-lived credentials for one table: STS AssumeRole with a session policy limited to the table's location."""
+"""Vended credentials of one table: STS AssumeRole with a session policy for the table's location."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MAX_CACHED = 10_000
 
 
 def session_policy(profile: S3ProfileBody, location: str, *, writable: bool = True) -> str:
-    """The inline policy of a vended session, compact. Characters that policies treat as wildcards are escaped."""
+    """Return the inline policy of a vended session, compact, with wildcards in the location escaped."""
     bucket, _, key = location.rstrip("/").removeprefix("s3://").partition("/")
     folder = f"{_escaped(key)}/*" if key else "*"
     statements: list[dict[str, Any]] = [
@@ -56,15 +56,16 @@ def session_policy(profile: S3ProfileBody, location: str, *, writable: bool = Tr
 
 
 class CredentialVendor:
-    """Vends, and hands out again what it vended a moment ago."""
+    """Vend credentials, and reuse them for a short time."""
 
     def __init__(self, access: StorageAccess) -> None:
+        """Start without credentials."""
         self._access = access
         self._lock = threading.Lock()
         self._cache: OrderedDict[tuple[Any, ...], tuple[float, Keys]] = OrderedDict()
 
     def vend(self, storage: WarehouseStorage, location: str, *, writable: bool = True) -> Keys:
-        """Raises 412 `ShortTermCredentialError` where STS refuses."""
+        """Return credentials for a location. Raises 412 `ShortTermCredentialError` if STS refuses."""
         base, policy = self._access.base_keys(storage), session_policy(storage.profile, location, writable=writable)
         external_id = storage.credential.external_id if storage.credential else None
         name = (base, storage.profile.model_dump_json(), external_id, policy)
@@ -80,6 +81,7 @@ class CredentialVendor:
         return keys
 
     def issue(self, storage: WarehouseStorage, base: Keys | None, policy: str) -> Keys:
+        """Return new credentials with a session policy."""
         role = storage.profile.vending_role
         return self._access.assume_role(storage, base, role=role, session="lakekeeper-sts", policy=policy)
 

@@ -1,4 +1,4 @@
-"""What catalog calls are about: namespaces, tables and views by their names, in the path, the query and the body."""
+"""The targets of catalog calls: namespaces, tables and views that path, query and body name."""
 
 from __future__ import annotations
 
@@ -9,26 +9,29 @@ from uuid import UUID
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from ...database.lookups import parse_namespace, path_key, tabular_named
+from ...database.lookups import find_tabular_by_name, parse_namespace, path_key
 from ...database.models import NamespaceRow, WarehouseRow
 from ...server.server import Lakekeeper
 from ..store import Target
 
-Need = tuple[Target, str]
+RequiredAction = tuple[Target, str]
 
 TABULARS = {"table": "table", "view": "view", "generic_table": "generic-table"}
-"""Kinds by the parameters of paths that name them."""
+"""Kinds by path parameter."""
 
 
 class CatalogNames:
-    """The names in one warehouse, in one session. What is not there needs no right: its handler answers 404."""
+    """Names in one warehouse, looked up in one session. Missing objects need no right: handlers answer 404."""
 
     def __init__(self, session: Session, warehouse_id: str) -> None:
+        """Look up names in a warehouse."""
         self._session = session
         self._warehouse = Target("warehouse", warehouse_id)
 
-    def needs(self, action: str, params: dict[str, str], parent: str | None, body: Any) -> Iterator[Need]:
-        """Yield the rights on what is named. Of a namespace or table the warehouse only has to be there."""
+    def required_actions(
+        self, action: str, params: dict[str, str], parent: str | None, body: Any
+    ) -> Iterator[RequiredAction]:
+        """Yield the required actions on named objects. For a namespace or table, the warehouse must only exist."""
         if "namespace" in params:
             path = parse_namespace(params["namespace"])
             found = next(((kind, params[name]) for name, kind in TABULARS.items() if name in params), None)
@@ -38,7 +41,7 @@ class CatalogNames:
         else:
             yield from self._in_body(action, body if isinstance(body, dict) else {})
 
-    def _in_body(self, action: str, body: dict[str, Any]) -> Iterator[Need]:
+    def _in_body(self, action: str, body: dict[str, Any]) -> Iterator[RequiredAction]:
         if action == "create_namespace":
             above = _path(body.get("namespace"))[:-1]
             yield from self._namespace(above, action) if above else [(self._warehouse, action)]
@@ -51,17 +54,17 @@ class CatalogNames:
             for change in body.get("table-changes") or []:
                 yield from self._identified(change.get("identifier") if isinstance(change, dict) else None, action)
 
-    def _identified(self, identifier: Any, action: str) -> Iterator[Need]:
+    def _identified(self, identifier: Any, action: str) -> Iterator[RequiredAction]:
         if isinstance(identifier, dict):
             yield from self._tabular(_path(identifier.get("namespace")), str(identifier.get("name")), None, action)
 
-    def _namespace(self, path: Sequence[str], action: str) -> Iterator[Need]:
+    def _namespace(self, path: Sequence[str], action: str) -> Iterator[RequiredAction]:
         if found := self._find(path):
             yield Target("namespace", found.id), action
 
-    def _tabular(self, path: Sequence[str], name: str, kind: str | None, action: str) -> Iterator[Need]:
+    def _tabular(self, path: Sequence[str], name: str, kind: str | None, action: str) -> Iterator[RequiredAction]:
         namespace = self._find(path)
-        found = tabular_named(self._session, namespace, name) if namespace else None
+        found = find_tabular_by_name(self._session, namespace, name) if namespace else None
         if found is not None and kind in (None, found.kind):
             yield Target(found.kind, found.id), action
 
@@ -73,20 +76,20 @@ class CatalogNames:
         return self._session.scalars(query).first()
 
 
-def catalog_needs(
+def catalog_actions(
     session: Session, action: str, params: dict[str, str], parent: str | None, body: Any
-) -> Iterator[Need]:
-    """The rights that a call under `/catalog/v1/{prefix}` needs, in the order they are asked for."""
+) -> Iterator[RequiredAction]:
+    """Yield the required actions of a call under `/catalog/v1/{prefix}`, in the order of checking."""
     try:
         warehouse_id = str(UUID(params["prefix"]))
     except ValueError:
         return
     if session.get(WarehouseRow, warehouse_id) is not None:
-        yield from CatalogNames(session, warehouse_id).needs(action, params, parent, body)
+        yield from CatalogNames(session, warehouse_id).required_actions(action, params, parent, body)
 
 
-def config_needs(server: Lakekeeper, session: Session, project: str, warehouse: str) -> Iterator[Need]:
-    """Of `GET /config`, whose warehouse is named, perhaps with its project before a slash."""
+def config_actions(server: Lakekeeper, session: Session, project: str, warehouse: str) -> Iterator[RequiredAction]:
+    """Yield the required action of `GET /config`, whose warehouse may follow its project and a slash."""
     head, slash, rest = warehouse.partition("/")
     names = [(head, rest)] if slash else []
     for owner, name in [*names, (project or server.settings.default_project, warehouse)]:

@@ -1,4 +1,4 @@
-"""Before a handler runs: who asks, and whether that one may do what is asked. Under allow-all nothing is looked at."""
+"""Identify and authorize the caller before a handler runs. Under allow-all nothing is checked."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from ...server.server import Lakekeeper, ProjectId, Server
 from ..caller import Actor, act_as
 from ..rights import Rights
 from ..store import Target
-from .catalog_targets import Need, catalog_needs, config_needs
+from .catalog_targets import RequiredAction, catalog_actions, config_actions
 from .management_targets import named_object
-from .required_actions import NAMED, PATH, PROJECT, SERVER, answers_for_itself
+from .required_actions import CATALOG_ACTIONS, PATH_ACTIONS, PROJECT_ACTIONS, SERVER_ACTIONS, is_unchecked
 
 
 async def enforce(
@@ -30,55 +30,57 @@ async def enforce(
     project: ProjectId,
     x_assume_role: Annotated[str | None, Header()] = None,
 ) -> None:
-    """A dependency of every route. Raises 401, 403 or 404."""
+    """Authorize a request; a dependency of every route. Raises 401, 403 or 404."""
     actor = Actor(caller, _role_id(x_assume_role) if x_assume_role else None)
     act_as(actor)
     if not server.authorizer.enforces:
         return
     call = f"{request.method} {request.scope['route'].path}"
-    asked = Asked(request, project, await _body(request))
-    named = await named_object(request, project) if call in PATH else None
+    targets = CallTargets(request, project, await _body(request))
+    named = await named_object(request, project) if call in PATH_ACTIONS else None
 
     def check() -> None:
         with server.database.read() as session:
             _check_assumed_role(server, session, actor)
-            if answers_for_itself(call):
+            if is_unchecked(call):
                 return
             if named is not None:
-                known = named.kind in (
-                    "project",
-                    "user",
-                )  # of these the right is looked at first, then whether they exist
-                target = named.target(server) if known else named.find(server, session)
-                server.authorizer.require(session, target, PATH[call])
+                # Rights on projects and users are checked before their existence.
+                checked_first = named.kind in ("project", "user")
+                target = named.target(server) if checked_first else named.find(server, session)
+                server.authorizer.require(session, target, PATH_ACTIONS[call])
                 return
-            for target, action in asked.needs(server, session, call):
+            for target, action in targets.required_actions(server, session, call):
                 server.authorizer.require(session, target, action)
 
     await run_in_threadpool(check)
 
 
-class Asked:
-    """A request as far as rights are concerned."""
+class CallTargets:
+    """The targets of a call that its path, query and body name."""
 
     def __init__(self, request: Request, project: str, body: Any) -> None:
+        """Read query, path parameters and body of a request."""
         self._query, self._params = request.query_params, request.path_params
         self._body, self._project = body if isinstance(body, dict) else {}, project
 
-    def needs(self, server: Lakekeeper, session: Session, call: str) -> Iterator[Need]:
-        if call in PROJECT:
+    def required_actions(self, server: Lakekeeper, session: Session, call: str) -> Iterator[RequiredAction]:
+        """Yield the required actions with their targets."""
+        if call in PROJECT_ACTIONS:
             project = self._body.get("project-id") or self._query.get("projectId") or self._project
-            yield Target("project", str(project)), PROJECT[call]
-        elif call in SERVER:
-            yield Target("server", server.server_id), SERVER[call]
+            yield Target("project", str(project)), PROJECT_ACTIONS[call]
+        elif call in SERVER_ACTIONS:
+            yield Target("server", server.server_id), SERVER_ACTIONS[call]
         elif call == "GET /catalog/v1/config":
-            yield from config_needs(server, session, self._project, self._query.get("warehouse", ""))
+            yield from config_actions(server, session, self._project, self._query.get("warehouse", ""))
         else:
-            yield from catalog_needs(session, NAMED[call], self._params, self._query.get("parent"), self._body)
+            yield from catalog_actions(
+                session, CATALOG_ACTIONS[call], self._params, self._query.get("parent"), self._body
+            )
 
 
 async def _body(request: Request) -> Any:
-    """The JSON that was sent, or None: what is malformed is the handler's to refuse."""
+    """Return the JSON body, None if it is malformed, which the handler refuses."""
     try:
         return json.loads(await request.body() or b"null")
     except ValueError:

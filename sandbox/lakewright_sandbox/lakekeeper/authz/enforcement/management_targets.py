@@ -1,4 +1,4 @@
-"""The object that a management request's path names: found, or 404 as everywhere else."""
+"""The object that the path of a management request names."""
 
 from __future__ import annotations
 
@@ -34,22 +34,23 @@ INNERMOST_FIRST = (
 
 
 def id_name(kind: str) -> str:
-    """The parameter of a path that names an object of the kind."""
+    """Return the path parameter that names an object of a kind."""
     return f"{kind.replace('-', '_')}_id"
 
 
 class NamedTarget:
-    """What a path names, still to be found in a session."""
+    """An object that a path names, before it is looked up."""
 
     def __init__(self, kind: str, ids: Mapping[str, str], project: str) -> None:
+        """Set the kind, the ids of the path and the project."""
         self.kind, self.ids, self.project = kind, ids, project
 
     def target(self, server: Lakekeeper) -> Target:
-        """Whether it is there or not."""
+        """Return the object, whether it exists or not."""
         return Target(self.kind, server.server_id if self.kind == "server" else self.ids[id_name(self.kind)])
 
     def find(self, server: Lakekeeper, session: Session) -> Target:
-        """Raises 404 for what is not there."""
+        """Return the object. Raises 404 if it does not exist."""
         ids = self.ids
         match self.kind:
             case "project":
@@ -78,7 +79,7 @@ class NamedTarget:
 
 
 async def named_object(request: Request, project: ProjectId) -> NamedTarget:
-    """The innermost object of the path. Ids must be UUIDs but for projects' and users'."""
+    """Return the innermost object of the path. Ids other than projects' and users' must be UUIDs."""
     given = request.path_params
     ids = {name: _checked(name, given[name]) for kind in INNERMOST_FIRST if (name := id_name(kind)) in given}
     path = request.scope["route"].path
@@ -106,7 +107,7 @@ def _checked(name: str, value: str) -> str:
 
 
 def find_namespace_by_id(session: Session, namespace_id: str, warehouse_id: str | None = None) -> NamespaceRow:
-    """Raises 404, for a namespace of another warehouse too where one is named."""
+    """Return a namespace. Raises 404, also for a namespace of another warehouse than `warehouse_id`."""
     if warehouse_id is not None:
         find_warehouse(session, warehouse_id)
     row = session.get(NamespaceRow, namespace_id)
@@ -116,10 +117,12 @@ def find_namespace_by_id(session: Session, namespace_id: str, warehouse_id: str 
 
 
 def tag_definition_missing(definition_id: str) -> ApiError:
+    """Return the 404 of a missing tag definition."""
     return ApiError(404, "TagDefinitionNotFound", f"Tag definition `{definition_id}` not found or access denied")
 
 
 def role_missing(role_id: object, project: str) -> ApiError:
+    """Return the 404 of a missing role."""
     message = f"A role with id '{role_id}' does not exist in project with id '{project}'"
     stack = ("Role not found or access denied", "Error getting Role from catalog")
     return ApiError(404, "RoleNotFoundInProject", message, *stack)

@@ -1,7 +1,7 @@
-"""What each call needs: the right that its caller must have on the object that its path or body names.
+"""The action that each call requires on the object that its path or body names.
 
-`PATH` needs are about the innermost object of the path. Calls that answer for themselves, or that anybody may make,
-are in `OWN` with the reason.
+`PATH_ACTIONS` are about the innermost object of the path. `UNCHECKED` has the calls that check rights themselves or
+that every caller may make, with the reason.
 """
 
 from __future__ import annotations
@@ -15,23 +15,23 @@ _NAMESPACE = f"{_WAREHOUSE}/namespace/{{namespace_id}}"
 _ROLE = f"{MANAGEMENT}/role/{{role_id}}"
 _USER = f"{MANAGEMENT}/user/{{user_id}}"
 
-OWN = {
-    "GET /health": "says nothing",
-    f"GET {MANAGEMENT}/info": "for whoever has authenticated",
-    f"POST {MANAGEMENT}/bootstrap": "once, for whoever comes first",
+UNCHECKED = {
+    "GET /health": "reveals nothing",
+    f"GET {MANAGEMENT}/info": "for every authenticated caller",
+    f"POST {MANAGEMENT}/bootstrap": "once, for the first caller",
     f"GET {MANAGEMENT}/whoami": "about the caller alone",
     f"POST {MANAGEMENT}/user": "may be about the caller alone",
-    f"POST {MANAGEMENT}/search/user": "for whoever has authenticated",
+    f"POST {MANAGEMENT}/search/user": "for every authenticated caller",
     f"GET {MANAGEMENT}/project-list": "filtered",
     f"GET {MANAGEMENT}/grants": "not answered where grants are enforced",
-    f"GET {MANAGEMENT}/grants/grantable-privileges": "the same for everybody",
+    f"GET {MANAGEMENT}/grants/grantable-privileges": "the same for every caller",
     f"POST {MANAGEMENT}/action/batch-check": "about rights",
 }
 OWN_ENDINGS = ("/grants", "/grantable-privileges", "/actions", "/sign")
 OWN_PREFIXES = (f"{MANAGEMENT}/permissions/",)
 
-# About the project that body, query or header name.
-PROJECT = {
+# Calls about the project that body, query or header name.
+PROJECT_ACTIONS = {
     f"POST {MANAGEMENT}/warehouse": "create_warehouse",
     f"POST {MANAGEMENT}/warehouse-creation-validation": "create_warehouse",
     f"GET {MANAGEMENT}/warehouse": "list_warehouses",
@@ -41,11 +41,11 @@ PROJECT = {
     f"GET {MANAGEMENT}/tag-definition": "list_tags",
     f"POST {MANAGEMENT}/search/role": "search_roles",
 }
-SERVER = {
+SERVER_ACTIONS = {
     f"POST {MANAGEMENT}/project": "create_project",
     f"GET {MANAGEMENT}/user": "list_users",
 }
-PATH = {
+PATH_ACTIONS = {
     **{
         f"{method} {MANAGEMENT}/project{path}": action
         for path in ("", "/{project_id}")
@@ -109,7 +109,7 @@ PATH = {
 _IN_NAMESPACE = f"{CATALOG}/namespaces/{{namespace}}"
 _GENERIC = f"{GENERIC}/namespaces/{{namespace}}/generic-tables"
 # Calls about the objects in their path. Creating, renaming and committing name more in the body: `catalog_targets.py`.
-NAMED = {
+CATALOG_ACTIONS = {
     "GET /catalog/v1/config": "get_config",
     f"GET {CATALOG}/namespaces": "list_namespaces",
     f"POST {CATALOG}/namespaces": "create_namespace",
@@ -145,6 +145,7 @@ NAMED = {
 }
 
 
-def answers_for_itself(call: str) -> bool:
+def is_unchecked(call: str) -> bool:
+    """Return whether a call checks rights itself or needs none."""
     path = call.partition(" ")[2]
-    return call in OWN or path.endswith(OWN_ENDINGS) or path.startswith(OWN_PREFIXES)
+    return call in UNCHECKED or path.endswith(OWN_ENDINGS) or path.startswith(OWN_PREFIXES)

@@ -1,4 +1,4 @@
-"""Field ids of a created table: the server numbers the fields itself, level by level as Iceberg's libraries do."""
+"""Field ids of a new table: the server assigns them level by level, as Iceberg's libraries do."""
 
 from __future__ import annotations
 
@@ -13,27 +13,29 @@ UNREADABLE = "Failed to deserialize the JSON body into the target type"
 
 
 class FreshIds:
-    """Copies a schema with ids from 1 on, and remembers which id became which."""
+    """Copy a schema with ids from 1 on, and map old ids to new ones."""
 
     def __init__(self) -> None:
+        """Start at id 1."""
         self.last = 0
-        self.of: dict[int, int] = {}
+        self.new_ids: dict[int, int] = {}
 
     def schema(self, schema: Json) -> Json:
+        """Return the schema with new ids."""
         fresh: Json = {"schema-id": 0, **self._struct(schema)}
         if identifiers := schema.get("identifier-field-ids"):
-            fresh["identifier-field-ids"] = [self.source(one) for one in identifiers]
+            fresh["identifier-field-ids"] = [self.source(identifier) for identifier in identifiers]
         return fresh
 
     def source(self, field_id: int) -> int:
-        """The new id of a field that a partition spec or sort order refers to."""
-        if field_id not in self.of:
+        """Return the new id of a field that a partition spec or sort order names."""
+        if field_id not in self.new_ids:
             raise ApiError(400, "InvalidTableConfig", f"No field with id {field_id} in the table's schema.")
-        return self.of[field_id]
+        return self.new_ids[field_id]
 
     def _next(self, old: int) -> int:
         self.last += 1
-        self.of[old] = self.last
+        self.new_ids[old] = self.last
         return self.last
 
     def _struct(self, struct: Json) -> Json:
@@ -58,21 +60,21 @@ class FreshIds:
 
 
 def check_schema(schema: Json) -> None:
-    """Raises 422 in plain text for what does not look like a schema; types are the client's business."""
+    """Raise 422 in plain text for what is not a schema; types are not checked."""
     try:
         ids = list(field_ids(schema)) if isinstance(schema["fields"], list) else None
         named = all(isinstance(field["name"], str) for field in schema["fields"])
     except (KeyError, TypeError) as fault:
         missing = f"missing field {str(fault)!r}" if isinstance(fault, KeyError) else "invalid type"
         raise RequestRejectedError(422, f"{UNREADABLE}: schema: {missing}") from None
-    if ids is None or not named or not all(isinstance(one, int) for one in ids):
+    if ids is None or not named or not all(isinstance(field_id, int) for field_id in ids):
         raise RequestRejectedError(422, f"{UNREADABLE}: schema: invalid type")
     if len(ids) != len(set(ids)):
         raise ApiError(400, "InvalidTableConfig", "The schema uses a field id more than once.")
 
 
 def field_ids(kind: Any) -> Iterator[int]:
-    """Every field id in a schema or type."""
+    """Yield every field id in a schema or type."""
     if not isinstance(kind, dict):
         return
     for field in kind.get("fields", []):

@@ -1,4 +1,4 @@
-"""What a commit assumes about the table or view it changes. A false assumption is a conflict: 409."""
+"""Requirements of a commit on the current table or view. A violated one is a conflict: 409."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ FIELDS = {
 
 
 def check_requirements(requirements: list[Json], document: Json | None) -> None:
-    """`document` is the current metadata, None where the table does not exist yet."""
+    """Raise 409 for a violated requirement; `document` is None if the table does not exist yet."""
     for requirement in requirements:
         kind = requirement.get("type")
         if kind == "assert-create":

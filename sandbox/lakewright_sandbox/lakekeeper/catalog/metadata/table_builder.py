@@ -13,11 +13,19 @@ LAST_ADDED = -1
 
 
 class TableBuilder:
-    """One commit in the making: the document, and what this commit added (`-1` in an update refers to it)."""
+    """The document of one commit, and what the commit added; `-1` in an update means the last addition."""
 
     def __init__(
         self, document: Json, allowed_format_versions: list[int], now_millis: int, *, fixed_properties: bool = True
     ) -> None:
+        """Copy a document.
+
+        Args:
+            document: The current metadata.
+            allowed_format_versions: Format versions that the warehouse allows.
+            now_millis: Time of the commit.
+            fixed_properties: Whether some properties are immutable.
+        """
         self.document = copy.deepcopy(document)
         self.fixed = dict(document.get("properties") or {}) if fixed_properties else {}
         for key in ("snapshots", "snapshot-log", "metadata-log", "statistics", "partition-statistics"):
@@ -30,7 +38,7 @@ class TableBuilder:
         self.added_snapshots: dict[int, Json] = {}
 
     def drop_intermediate_snapshots(self) -> None:
-        """Snapshots that were current only within this commit never were, for time travel."""
+        """Remove snapshots from the log that were current only within this commit."""
         current = self.document.get("current-snapshot-id")
         self.document["snapshot-log"] = [
             entry
@@ -39,14 +47,15 @@ class TableBuilder:
         ]
 
     def resolve(self, kind: str, number: int) -> int:
-        """The id that an update means: `-1` is the one this commit added last."""
+        """Return the id that an update means: `-1` is the last one that this commit added."""
         if number != LAST_ADDED:
             return number
         if kind not in self.added:
             raise ApiError(400, "InvalidTableUpdate", f"Cannot refer to the last added {kind}: none was added.")
         return self.added[kind]
 
-    def one(self, collection: str, key: str, number: int) -> Json:
+    def find(self, collection: str, key: str, number: int) -> Json:
+        """Return the entry of a collection by id. Raises 400 if there is none."""
         for entry in self.document[collection]:
             if entry[key] == number:
                 return entry

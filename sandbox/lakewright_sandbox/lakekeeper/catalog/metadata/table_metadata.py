@@ -1,4 +1,4 @@
-"""A table's metadata document (Iceberg table spec, format versions 1 to 3): how a new one looks, how it is stored."""
+"""Metadata documents of tables (Iceberg table spec, format versions 1 to 3): creation, storage form and files."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ OPTIONAL_WHEN_EMPTY = (
 
 
 def empty_metadata(table_uuid: str, location: str, format_version: int, now_millis: int) -> Json:
-    """A table without a schema, for commits that bring everything themselves."""
+    """Return a table without schema, for commits that bring everything themselves."""
     document: Json = {
         "format-version": format_version,
         "table-uuid": table_uuid,
@@ -59,7 +59,7 @@ def new_metadata(
     write_order: Json | None,
     properties: dict[str, str],
 ) -> Json:
-    """A created table: schema, partition spec and sort order with ids of the server's own."""
+    """Return a new table, with new ids in schema, partition spec and sort order."""
     fresh = FreshIds()
     document = empty_metadata(table_uuid, location, format_version, now_millis)
     document["schemas"], document["current-schema-id"] = [fresh.schema(schema)], 0
@@ -82,40 +82,41 @@ def _reassigned(field: Json, fresh: FreshIds) -> Json:
     if "source-id" in field:
         changed["source-id"] = fresh.source(field["source-id"])
     if "source-ids" in field:
-        changed["source-ids"] = [fresh.source(one) for one in field["source-ids"]]
+        changed["source-ids"] = [fresh.source(source) for source in field["source-ids"]]
     return changed
 
 
-def stored_form(document: Json) -> Json:
-    """What is written and answered: empty collections left out, the legacy fields of version 1 added."""
+def to_stored_form(document: Json) -> Json:
+    """Return the document as it is stored: without empty collections, with the legacy fields of version 1."""
     form = {key: value for key, value in document.items() if value or key not in OPTIONAL_WHEN_EMPTY}
     if form["format-version"] == 1:
         form.pop("last-sequence-number", None)
-        form["schema"] = next(one for one in form["schemas"] if one["schema-id"] == form["current-schema-id"])
-        spec = next(one for one in form["partition-specs"] if one["spec-id"] == form["default-spec-id"])
+        form["schema"] = next(schema for schema in form["schemas"] if schema["schema-id"] == form["current-schema-id"])
+        spec = next(entry for entry in form["partition-specs"] if entry["spec-id"] == form["default-spec-id"])
         form["partition-spec"] = spec["fields"]
     return form
 
 
 def metadata_file(location: str, version: int, codec: str | None, file_id: str | None = None) -> str:
-    """A new name for a metadata file: `00001-<uuid>.gz.metadata.json`, without `.gz` where codec is `none`."""
+    """Return a new file name: `00001-<uuid>.gz.metadata.json`, without `.gz` if the codec is `none`."""
     infix = "" if codec == "none" else ".gz"
     return f"{location}/metadata/{version:05d}-{file_id or new_id()}{infix}.metadata.json"
 
 
 def file_version(metadata_location: str) -> int:
-    """The number in a metadata file's name; -1 for names of another form."""
+    """Return the number in a metadata file's name, -1 for other names."""
     digits = metadata_location.rpartition("/")[2].partition("-")[0]
     return int(digits) if digits.isdigit() else -1
 
 
-def encoded(document: Json, uri: str) -> bytes:
+def encode_metadata(document: Json, uri: str) -> bytes:
+    """Return the content of a metadata file."""
     text = json.dumps(document, separators=(",", ":")).encode()
     return gzip.compress(text, compresslevel=6) if ".gz.metadata.json" in uri else text
 
 
-def decoded(content: bytes, uri: str) -> Json:
-    """Raises 400 for a file that is no table metadata."""
+def decode_metadata(content: bytes, uri: str) -> Json:
+    """Return the document in a metadata file. Raises 400 if it is not table metadata."""
     try:
         document = json.loads(gzip.decompress(content) if content[:2] == b"\x1f\x8b" else content)
         if {"table-uuid", "location", "format-version"} <= set(document):
@@ -125,15 +126,16 @@ def decoded(content: bytes, uri: str) -> Json:
     raise ApiError(400, "InvalidTableMetadata", f"The file `{uri}` is not Iceberg table metadata.")
 
 
-def chosen_format_version(properties: dict[str, str], allowed: list[int], default: int | None) -> int:
-    """The format version of a new table. Raises 400 `FormatVersionNotAllowed`."""
+def choose_format_version(properties: dict[str, str], allowed: list[int], default: int | None) -> int:
+    """Return the format version of a new table. Raises 400 `FormatVersionNotAllowed`."""
     fallback = default or (2 if 2 in allowed else max(allowed))
-    asked = properties.pop("format-version", None)
-    version = int(asked) if asked and asked.isdigit() else fallback if asked is None else 0
-    return checked_format_version(version, allowed)
+    requested = properties.pop("format-version", None)
+    version = int(requested) if requested and requested.isdigit() else fallback if requested is None else 0
+    return check_format_version(version, allowed)
 
 
-def checked_format_version(version: int, allowed: list[int]) -> int:
+def check_format_version(version: int, allowed: list[int]) -> int:
+    """Return the version. Raises 400 `FormatVersionNotAllowed`."""
     if version not in allowed:
         message = f"Format version {version} is not allowed in this warehouse. Allowed: {allowed}"
         raise ApiError(400, "FormatVersionNotAllowed", message)

@@ -21,7 +21,7 @@ IMMUTABLE = ("encryption.key-id",)
 
 
 def check_supported(names: Iterable[str]) -> None:
-    """Raise 409 `FailedToSetProperties` for a property that the server would have to ignore."""
+    """Raise 409 `FailedToSetProperties` for a property that the server does not support."""
     for name in names:
         if name.startswith("write.metadata.metrics.") or name in SUPPORTED_METADATA_PROPERTIES:
             continue
@@ -49,19 +49,19 @@ def check_supported_updates(updates: Iterable[Json]) -> None:
 
 
 def check_not_modified(before: Mapping[str, str], updates: Mapping[str, str]) -> None:
-    """Raise 400 where a property that is fixed gets another value."""
+    """Raise 400 if an immutable property changes."""
     for name in IMMUTABLE:
         if name in before and updates.get(name, before[name]) != before[name]:
             raise ApiError(400, "ImmutablePropertyModification", f"Cannot modify immutable property '{name}'")
 
 
 def check_not_removed(before: Mapping[str, str], removals: Collection[str]) -> None:
-    """Raise 400 where a property that is fixed is removed."""
+    """Raise 400 if an immutable property is removed."""
     for name in IMMUTABLE:
         if name in before and name in removals:
             raise ApiError(400, "ImmutablePropertyRemoval", f"Cannot remove immutable property '{name}'")
 
 
 def deletes_after_commit(properties: Mapping[str, str]) -> bool:
-    """Whether metadata files that leave the log are deleted, as they are by default."""
+    """Return whether metadata files that leave the log are deleted, which is the default."""
     return properties.get(DELETE_AFTER_COMMIT, "true").lower() in {"true", "yes", "1"}

@@ -1,4 +1,4 @@
-"""The updates that concern snapshots: snapshots themselves, branches and tags, statistics files."""
+"""Updates of snapshots: snapshots themselves, branches and tags, statistics files."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ REFERENCE_FIELDS = ("snapshot-id", "type", "min-snapshots-to-keep", "max-snapsho
 def _add_snapshot(builder: TableBuilder, update: Json) -> None:
     snapshot, document = update["snapshot"], builder.document
     number = snapshot["snapshot-id"]
-    if any(one["snapshot-id"] == number for one in document["snapshots"]):
+    if any(existing["snapshot-id"] == number for existing in document["snapshots"]):
         raise ApiError(409, "CommitFailedException", f"Snapshot {number} already exists in the table.")
     version = document["format-version"]
     if version >= 2:
@@ -31,7 +31,7 @@ def _add_snapshot(builder: TableBuilder, update: Json) -> None:
 
 
 def _assign_rows(document: Json, snapshot: Json) -> None:
-    """Row lineage: a snapshot's rows are numbered from the table's `next-row-id` on."""
+    """Row lineage: number a snapshot's rows from the table's `next-row-id` on."""
     first, next_row = snapshot.get("first-row-id"), document["next-row-id"]
     if first is None:
         raise ApiError(400, "InvalidTableUpdate", "A snapshot of format version 3 needs `first-row-id`.")
@@ -43,7 +43,7 @@ def _assign_rows(document: Json, snapshot: Json) -> None:
 
 def _set_reference(builder: TableBuilder, update: Json) -> None:
     document, name, number = builder.document, update["ref-name"], update["snapshot-id"]
-    snapshot = builder.one("snapshots", "snapshot-id", number)
+    snapshot = builder.find("snapshots", "snapshot-id", number)
     reference = {key: update[key] for key in REFERENCE_FIELDS if update.get(key) is not None}
     if document["refs"].get(name) == reference:
         return
@@ -65,7 +65,7 @@ def _remove_reference(builder: TableBuilder, update: Json) -> None:
 def _remove_snapshots(builder: TableBuilder, update: Json) -> None:
     document, gone = builder.document, set(update["snapshot-ids"])
     for collection in ("snapshots", "statistics", "partition-statistics"):
-        document[collection] = [one for one in document[collection] if one["snapshot-id"] not in gone]
+        document[collection] = [entry for entry in document[collection] if entry["snapshot-id"] not in gone]
     for name, reference in list(document["refs"].items()):
         if reference["snapshot-id"] in gone:
             _remove_reference(builder, {"ref-name": name})
@@ -73,7 +73,7 @@ def _remove_snapshots(builder: TableBuilder, update: Json) -> None:
 
 
 def _forget_history(document: Json, gone: set[int]) -> None:
-    """The log must stay without gaps: it starts behind the last entry whose snapshot is gone."""
+    """Start the log after the last entry whose snapshot is gone, so that it has no gaps."""
     log = document["snapshot-log"]
     last = max((index for index, entry in enumerate(log) if entry["snapshot-id"] in gone), default=-1)
     document["snapshot-log"] = log[last + 1 :]

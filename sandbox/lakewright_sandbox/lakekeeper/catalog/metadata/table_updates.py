@@ -1,4 +1,4 @@
-"""The updates of a commit, applied to a table's metadata document (Iceberg table spec, format versions 1 to 3)."""
+"""Apply the updates of a commit to a table's metadata (Iceberg table spec, format versions 1 to 3)."""
 
 from __future__ import annotations
 
@@ -64,18 +64,19 @@ def _add_schema(builder: TableBuilder, update: Json) -> None:
     if len(ids) != len(set(ids)):
         raise ApiError(400, "InvalidTableUpdate", "The schema uses a field id more than once.")
     document["last-column-id"] = max([document["last-column-id"], *ids])
-    same = [one for one in document["schemas"] if _without(one, "schema-id") == _without(schema, "schema-id")]
+    new = _without(schema, "schema-id")
+    same = [existing for existing in document["schemas"] if _without(existing, "schema-id") == new]
     if same:
         builder.added["schema"] = same[0]["schema-id"]
         return
-    number = max((one["schema-id"] for one in document["schemas"]), default=-1) + 1
+    number = max((existing["schema-id"] for existing in document["schemas"]), default=-1) + 1
     document["schemas"].append({**schema, "schema-id": number})
     builder.added["schema"] = number
 
 
 def _set_current_schema(builder: TableBuilder, update: Json) -> None:
     number = builder.resolve("schema", update["schema-id"])
-    builder.one("schemas", "schema-id", number)
+    builder.find("schemas", "schema-id", number)
     builder.document["current-schema-id"] = number
 
 
@@ -83,7 +84,7 @@ def _remove_schemas(builder: TableBuilder, update: Json) -> None:
     gone = set(update["schema-ids"])
     if builder.document["current-schema-id"] in gone:
         raise ApiError(400, "InvalidTableUpdate", "Cannot remove the current schema.")
-    _keep(builder, "schemas", "schema-id", gone)
+    _remove_entries(builder, "schemas", "schema-id", gone)
 
 
 def _add_spec(builder: TableBuilder, update: Json) -> None:
@@ -109,7 +110,7 @@ def _add_spec(builder: TableBuilder, update: Json) -> None:
 
 def _set_default_spec(builder: TableBuilder, update: Json) -> None:
     number = builder.resolve("spec", update["spec-id"])
-    builder.one("partition-specs", "spec-id", number)
+    builder.find("partition-specs", "spec-id", number)
     builder.document["default-spec-id"] = number
 
 
@@ -117,7 +118,7 @@ def _remove_specs(builder: TableBuilder, update: Json) -> None:
     gone = set(update["spec-ids"])
     if builder.document["default-spec-id"] in gone:
         raise ApiError(400, "InvalidTableUpdate", "Cannot remove the default partition spec.")
-    _keep(builder, "partition-specs", "spec-id", gone)
+    _remove_entries(builder, "partition-specs", "spec-id", gone)
 
 
 def _add_sort_order(builder: TableBuilder, update: Json) -> None:
@@ -133,12 +134,12 @@ def _add_sort_order(builder: TableBuilder, update: Json) -> None:
 
 def _set_default_sort_order(builder: TableBuilder, update: Json) -> None:
     number = builder.resolve("sort order", update["sort-order-id"])
-    builder.one("sort-orders", "order-id", number)
+    builder.find("sort-orders", "order-id", number)
     builder.document["default-sort-order-id"] = number
 
 
 def _set_location(builder: TableBuilder, update: Json) -> None:
-    """Clients name the location of a table that they create; no version moves a table."""
+    """Refuse another location: clients send the location of a table that they create; no version moves tables."""
     if update["location"] != builder.document["location"]:
         raise ApiError(400, "SetLocationNotAllowed", "Cannot change table location")
 
@@ -164,11 +165,11 @@ def _add_encryption_key(builder: TableBuilder, update: Json) -> None:
 
 def _remove_encryption_key(builder: TableBuilder, update: Json) -> None:
     builder.document.setdefault("encryption-keys", [])
-    _keep(builder, "encryption-keys", "key-id", {update["key-id"]})
+    _remove_entries(builder, "encryption-keys", "key-id", {update["key-id"]})
 
 
-def _keep(builder: TableBuilder, collection: str, key: str, gone: set[Any]) -> None:
-    builder.document[collection] = [one for one in builder.document[collection] if one[key] not in gone]
+def _remove_entries(builder: TableBuilder, collection: str, key: str, gone: set[Any]) -> None:
+    builder.document[collection] = [entry for entry in builder.document[collection] if entry[key] not in gone]
 
 
 def _without(schema: Json, key: str) -> Json:

@@ -1,4 +1,4 @@
-"""A view's metadata document (Iceberg view spec, version 1) and the updates that change it."""
+"""Metadata documents of views (Iceberg view spec, version 1), and the updates that change them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ DEFAULT_HISTORY = 10
 def new_view(
     view_uuid: str, location: str, *, schema: Json, version: Json, properties: dict[str, str], now: int
 ) -> Json:
-    """`now` is in milliseconds; it is the version's time, whatever the client said."""
+    """Return a new view; `now` in milliseconds is the version's time, whatever the client sent."""
     first = {**version, "version-id": 1, "schema-id": 0, "timestamp-ms": now}
     return {
         "format-version": 1,
@@ -31,16 +31,17 @@ def new_view(
 
 
 class ViewBuilder:
-    """One change of a view: `-1` in an update refers to what the change added last."""
+    """One change of a view; `-1` in an update means the last addition of the change."""
 
     def __init__(self, document: Json, now: int) -> None:
+        """Copy a document; `now` is in milliseconds."""
         self._document = copy.deepcopy(document)
         self._now = now
         self._added_schema: int | None = None
         self._added_version: int | None = None
 
     def apply(self, updates: list[Json]) -> Json:
-        """Raises 400 for an update that is unknown or cannot be."""
+        """Return the document after updates. Raises 400 for an unknown or invalid one."""
         document = self._document
         for update in updates:
             action = update.get("action")
@@ -83,13 +84,13 @@ class ViewBuilder:
             if {**known, "schema-id": 0} == {"type": "struct", **schema, "schema-id": 0}:
                 self._added_schema = known["schema-id"]
                 return
-        self._added_schema = max(one["schema-id"] for one in schemas) + 1
+        self._added_schema = max(known["schema-id"] for known in schemas) + 1
         schemas.append({"type": "struct", **schema, "schema-id": self._added_schema})
 
     def _add_version(self, version: Json) -> None:
         versions = self._document["versions"]
         schema_id = self._added_schema if version["schema-id"] == -1 else version["schema-id"]
-        if not any(one["schema-id"] == schema_id for one in self._document["schemas"]):
+        if not any(known["schema-id"] == schema_id for known in self._document["schemas"]):
             raise ApiError(400, "InvalidViewUpdate", f"The view has no schema {schema_id}.")
         added = {**version, "schema-id": schema_id}
         free = ("version-id", "timestamp-ms")
@@ -97,7 +98,7 @@ class ViewBuilder:
             if {**known, **dict.fromkeys(free)} == {**added, **dict.fromkeys(free)}:
                 self._added_version = known["version-id"]
                 return
-        taken = {one["version-id"] for one in versions}
+        taken = {known["version-id"] for known in versions}
         number = added["version-id"] if added["version-id"] not in taken else max(taken) + 1
         versions.append({**added, "version-id": number})
         self._added_version = number
@@ -105,7 +106,7 @@ class ViewBuilder:
     def _set_current(self, number: int) -> None:
         number = self._added_version if number == -1 and self._added_version is not None else number
         document = self._document
-        if not any(one["version-id"] == number for one in document["versions"]):
+        if not any(version["version-id"] == number for version in document["versions"]):
             raise ApiError(400, "InvalidViewUpdate", f"The view has no version {number}.")
         if document["current-version-id"] != number:
             document["current-version-id"] = number
@@ -115,6 +116,6 @@ class ViewBuilder:
         document = self._document
         keep = max(1, int(document["properties"].get("version.history.num-entries", DEFAULT_HISTORY)))
         current = document["current-version-id"]
-        recent = {one["version-id"] for one in document["versions"][-keep:]} | {current}
-        document["versions"] = [one for one in document["versions"] if one["version-id"] in recent]
-        document["version-log"] = [one for one in document["version-log"] if one["version-id"] in recent]
+        recent = {version["version-id"] for version in document["versions"][-keep:]} | {current}
+        document["versions"] = [version for version in document["versions"] if version["version-id"] in recent]
+        document["version-log"] = [entry for entry in document["version-log"] if entry["version-id"] in recent]

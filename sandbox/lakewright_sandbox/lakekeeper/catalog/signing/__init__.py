@@ -1,1 +1,1 @@
-"""Remote signing: requests to S3 that clients have signed by the catalog."""
+"""Remote signing: the catalog signs clients' requests to S3."""

@@ -1,4 +1,4 @@
-"""The keys in the body of S3's DeleteObjects request."""
+"""Parse the body of S3's DeleteObjects request."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from xml.etree import ElementTree
 from ...protocol.errors import ApiError
 
 
-def deleted_keys(body: str) -> list[str]:
-    """Return the keys. Raises 400 where the body, which is what limits the request, cannot be read."""
+def parse_deleted_keys(body: str) -> list[str]:
+    """Return the keys. Raises 400 for a body that cannot be read, since it limits the request."""
     if "<!DOCTYPE" in body:
         raise ApiError(400, "InvalidDeleteBody", "The XML body of a DeleteObjects request has no document type.")
     try:
-        root = ElementTree.fromstring(body)  # noqa: S314  document types, the way to attack it, are refused above
+        root = ElementTree.fromstring(body)  # noqa: S314  document types, which attacks need, are refused above
     except ElementTree.ParseError as error:
         raise ApiError(400, "InvalidDeleteBody", f"The body is not XML: {error}.") from None
     keys = [element.text or "" for element in root.iter() if element.tag.rpartition("}")[2] == "Key"]

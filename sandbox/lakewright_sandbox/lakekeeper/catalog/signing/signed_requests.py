@@ -1,4 +1,4 @@
-"""What a request that is to be signed would touch, and which requests are signed at all."""
+"""The objects that a request accesses, and which requests can be signed."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from urllib.parse import SplitResult, parse_qs, unquote, urlsplit
 from ...protocol.errors import ApiError
 from ...protocol.requests import Body
 from ...storage.access import WarehouseStorage
-from .delete_objects import deleted_keys
+from .delete_objects import parse_deleted_keys
 
 COPY_SOURCE = "x-amz-copy-source"
 
-OF_A_LISTING = frozenset(
+LISTING_PARAMETERS = frozenset(
     {
         *("prefix", "list-type", "delimiter", "max-keys", "continuation-token", "start-after"),
         *("encoding-type", "fetch-owner", "x-id"),
     }
 )
-# A parameter can make another operation of a request (`?acl`). Real servers sign those too; this one signs these alone.
-OF_AN_OBJECT = frozenset(
+# A parameter can select another operation (`?acl`). Real servers sign those too; this one accepts these alone.
+OBJECT_PARAMETERS = frozenset(
     {
         *("partnumber", "uploadid", "uploads", "versionid", "x-id", "max-parts", "part-number-marker", COPY_SOURCE),
         *("response-cache-control", "response-content-disposition", "response-content-encoding"),
@@ -29,6 +29,8 @@ OF_AN_OBJECT = frozenset(
 
 
 class SignRequest(Body):
+    """An S3 request to sign."""
+
     region: str
     uri: str
     method: str
@@ -36,42 +38,42 @@ class SignRequest(Body):
     body: str | None = None
 
 
-def copied(request: SignRequest) -> list[str]:
-    """The `s3://` URIs that a request copies from; S3 takes them as `bucket/key`, encoded, with or without a slash."""
+def copy_sources(request: SignRequest) -> list[str]:
+    """Return the `s3://` URIs that a request copies from; S3 takes `bucket/key`, encoded, with or without a slash."""
     named = [*request.headers.items(), *parse_qs(urlsplit(request.uri).query, keep_blank_values=True).items()]
     sources = [value for name, values in named if name.lower() == COPY_SOURCE for value in values]
     return [f"s3://{unquote(source.partition('?')[0]).removeprefix('/')}" for source in sources]
 
 
-def requested(storage: WarehouseStorage, request: SignRequest, *, listings: bool) -> list[str]:
-    """Return the `s3://` URIs that a request touches: its object, the prefix it lists, or the objects it deletes.
+def list_uris(storage: WarehouseStorage, request: SignRequest, *, listings: bool) -> list[str]:
+    """Return the `s3://` URIs that a request accesses: its object, the prefix it lists, or the objects it deletes.
 
-    Without `listings`, as on released servers, every request but a DeleteObjects needs a key. Refusals have the type of
+    Without `listings`, as on released servers, every request but a DeleteObjects needs a key. Error types are those of
     the real server (`s3_signer/sign.rs`).
     """
     parts = urlsplit(request.uri)
-    bucket, key = _addressed(storage, parts)
+    bucket, key = _parse_address(storage, parts)
     query, method = parse_qs(parts.query, keep_blank_values=True), request.method.upper()
     if method == "POST" and "delete" in parts.query:
         if request.body is None:
             raise ApiError(400, "DeleteWithoutBody", "Delete requests require a body")
         if listings:
             _require_bucket(key)
-        return [f"s3://{bucket}/{one}" for one in deleted_keys(request.body)]
+        return [f"s3://{bucket}/{deleted}" for deleted in parse_deleted_keys(request.body)]
     if listings and method == "GET" and "2" in query.get("list-type", ()):
         _require_bucket(key)
-        return [f"s3://{bucket}/{_listed(query)}"]
+        return [f"s3://{bucket}/{_list_prefix(query)}"]
     if not key:
         raise ApiError(400, "UriNotS3", "URI does not match S3 host or path style")
     names = {name.lower() for name in query}
-    if not names <= OF_AN_OBJECT:
+    if not names <= OBJECT_PARAMETERS:
         message = f"Cannot sign {method} of `{key}` with {', '.join(f'`{name}`' for name in sorted(names))}."
         raise ApiError(403, "SignRequestOutsideLocation", message)
     return [f"s3://{bucket}/{key}"]
 
 
-def _addressed(storage: WarehouseStorage, parts: SplitResult) -> tuple[str, str]:
-    """Return the bucket and the key that a URI names, without dot segments, which URL libraries resolve."""
+def _parse_address(storage: WarehouseStorage, parts: SplitResult) -> tuple[str, str]:
+    """Return bucket and key of a URI, without dot segments, which URL libraries resolve."""
     path = posixpath.normpath(f"/{unquote(parts.path)}").lstrip("/")
     host, style = parts.hostname or "", storage.profile.remote_signing_url_style
     if style == "virtual_host" or (style == "auto" and host.startswith(f"{storage.profile.bucket}.")):
@@ -85,10 +87,10 @@ def _require_bucket(key: str) -> None:
         raise ApiError(400, "UriNotBucket", "Bucket-level requests must not address an object")
 
 
-def _listed(query: dict[str, list[str]]) -> str:
-    """Return the prefix that a listing asks for."""
+def _list_prefix(query: dict[str, list[str]]) -> str:
+    """Return the prefix that a listing requests."""
     for name, values in query.items():
-        if name not in OF_A_LISTING:
+        if name not in LISTING_PARAMETERS:
             message = f"Unsupported query parameter for a list request: `{name}`"
             raise ApiError(400, "UnsupportedListParameter", message)
         if len(values) > 1:

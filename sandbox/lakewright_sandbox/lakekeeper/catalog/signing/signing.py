@@ -1,4 +1,4 @@
-"""Remote signing: signs a client's S3 request with the server's own identity, within the table's location only."""
+"""Sign a client's S3 request with the server's own identity, within the table's location only."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from ...protocol.errors import ApiError
 from ...protocol.requests import read_body
 from ...protocol.responses import json_response
 from ...server.server import Lakekeeper, Server
-from .signed_requests import SignRequest, copied, requested
+from .signed_requests import SignRequest, copy_sources, list_uris
 
-# Signed anew, or made by whatever carries the request on.
+# Headers that signing or the client's transport creates.
 DROPPED_HEADERS = ("authorization", "x-amz-date", "x-amz-security-token", "amz-sdk-invocation-id", "amz-sdk-request")
 
 CONTENT_SHA256 = "X-Amz-Content-SHA256"
@@ -34,15 +34,16 @@ router = APIRouter(prefix="/catalog/v1")
 
 
 class _RemoteSigV4(S3SigV4Auth):
-    """Signs a body that was sent along, and so was checked, as it is; for one not seen the client's own hash counts."""
+    """Sign a body that was sent along, since it was checked; otherwise use the client's own hash of the body."""
 
     def payload(self, request: AWSRequest) -> str:
+        """Return the hash of the body."""
         return request.context["payload_sha256"]
 
     def canonical_query_string(self, request: AWSRequest) -> str:  # pyright: ignore[reportIncompatibleMethodOverride]
-        """As S3 reads it: decoded and encoded anew, so that a bare slash counts as an encoded one."""
+        """Return the query as S3 canonicalizes it: decoded and encoded again, so that slashes are encoded."""
         pairs = (pair.partition("=") for pair in urlsplit(str(request.url)).query.split("&") if pair)
-        encoded = sorted((_encoded(str(name)), _encoded(str(value))) for name, _, value in pairs)
+        encoded = sorted((_encode(str(name)), _encode(str(value))) for name, _, value in pairs)
         return "&".join(f"{name}={value}" for name, value in encoded)
 
     def _modify_request_before_signing(self, request: AWSRequest) -> None:
@@ -52,7 +53,7 @@ class _RemoteSigV4(S3SigV4Auth):
         super()._modify_request_before_signing(request)
 
 
-def _encoded(text: str) -> str:
+def _encode(text: str) -> str:
     return quote(unquote(text), safe="-_.~")
 
 
@@ -60,11 +61,13 @@ def _encoded(text: str) -> str:
 def sign_for_table(
     server: Server, warehouse_id: UUID, tabular_id: UUID, body: Annotated[SignRequest, read_body(SignRequest)]
 ) -> Response:
-    return _signed(server, str(warehouse_id), str(tabular_id), body)
+    """Sign a request for a table that is named by id."""
+    return _sign(server, str(warehouse_id), str(tabular_id), body)
 
 
 @router.post("/aws/s3/sign")
 def sign_without_warehouse() -> Response:
+    """Refuse to sign without a warehouse."""
     message = "No prefix specified. The warehouse-id must be provided as prefix in the URL."
     raise ApiError(400, "NoPrefixProvided", message)
 
@@ -74,24 +77,24 @@ def sign_without_warehouse() -> Response:
 def sign_in_warehouse(
     server: Server, warehouse_id: UUID, body: Annotated[SignRequest, read_body(SignRequest)]
 ) -> Response:
-    """Sign for clients that lost the table's id: the table is found by its location."""
-    return _signed(server, str(warehouse_id), None, body)
+    """Sign a request without the table's id; its location identifies the table."""
+    return _sign(server, str(warehouse_id), None, body)
 
 
 def _check_right(server: Lakekeeper, session: Session, tabular: TabularRow, body: SignRequest) -> None:
-    """To read for what only reads, to write for the rest."""
+    """Require the right to read for requests that only read, the right to write for others."""
     read = "read_data" if tabular.kind == "table" else "select"
     write = "write_data" if tabular.kind == "table" else "commit"
     action = read if body.method.upper() in ("GET", "HEAD") else write
     server.authorizer.require(session, Target(tabular.kind, tabular.id), action)
 
 
-def _signable(
+def _find_tabular(
     server: Lakekeeper, session: Session, warehouse: WarehouseRow, tabular_id: str | None, uris: list[str]
 ) -> TabularRow:
-    """Return the table that the path names or, where its location does not hold the URIs, that the first URI is in.
+    """Return the tabular that the path names, or the one that contains the first URI if the named one does not.
 
-    PyIceberg up to 0.9.1 asks for one table's files with the other's id.
+    PyIceberg up to 0.9.1 requests one table's files with another's id.
     """
     kinds = ("table", "generic-table") if server.settings.since("0.14") else ("table",)
     named = session.get(TabularRow, tabular_id) if tabular_id else None
@@ -104,7 +107,7 @@ def _signable(
         return named
     parts = uris[0].split("/")
     above = ["/".join(parts[:end]) for end in range(3, len(parts) + 1)]
-    # Soft-deleted ones too: Spark drops a table, and looks for its files then.
+    # Soft-deleted ones too: Spark drops a table and then accesses its files.
     query = select(TabularRow).where(
         TabularRow.warehouse_id == warehouse.id, TabularRow.location.in_(above), TabularRow.kind.in_(kinds)
     )
@@ -121,14 +124,14 @@ def _is_in(uri: str, tabular: TabularRow) -> bool:
     return uri.startswith(f"s3://{tabular.location.partition('://')[2]}/")
 
 
-def _signed(server: Lakekeeper, warehouse_id: str, tabular_id: str | None, request: SignRequest) -> Response:
+def _sign(server: Lakekeeper, warehouse_id: str, tabular_id: str | None, request: SignRequest) -> Response:
     with server.database.read() as session:
         warehouse = find_warehouse(session, warehouse_id, active=True)
         storage = server.storage_of(session, warehouse)
         if not storage.profile.remote_signing_enabled:
             raise ApiError(403, "RemoteSigningDisabled", "Remote signing is disabled for this warehouse.")
-        uris = requested(storage, request, listings=server.settings.since("0.14"))
-        tabular = _signable(server, session, warehouse, tabular_id, uris)
+        uris = list_uris(storage, request, listings=server.settings.since("0.14"))
+        tabular = _find_tabular(server, session, warehouse, tabular_id, uris)
         _check_right(server, session, tabular, request)
     if request.region != storage.profile.region:
         raise ApiError(400, "RegionMismatch", "Region does not match storage profile")
@@ -136,7 +139,7 @@ def _signed(server: Lakekeeper, warehouse_id: str, tabular_id: str | None, reque
         if not _is_in(uri, tabular):
             message = f"Expected location {tabular.location} but request signing for {uri}."
             raise ApiError(400, "RequestUriMismatch", message)
-    for source in copied(request):  # real servers do not look at it
+    for source in copy_sources(request):  # real servers do not check it
         if not _is_in(posixpath.normpath(source).replace("s3:/", "s3://", 1), tabular):
             message = f"Cannot sign a copy from `{source}`: it is outside of the table's location `{tabular.location}`."
             raise ApiError(403, "SignRequestOutsideLocation", message)
@@ -148,7 +151,7 @@ def _signed(server: Lakekeeper, warehouse_id: str, tabular_id: str | None, reque
     signed = AWSRequest(method=request.method, url=request.uri, headers=headers, data=body)
     credentials = Credentials(keys.access_key_id, keys.secret_access_key, keys.session_token)
     _RemoteSigV4(credentials, "s3", storage.profile.region).add_auth(signed)
-    answer = {name: [value] for name, value in signed.headers.items()}
-    # Clients keep answers that are `private`, by method and URI alone: not those that depend on a body.
+    signed_headers = {name: [value] for name, value in signed.headers.items()}
+    # Clients cache `private` responses by method and URI alone, so those that depend on a body must not be cached.
     caching = "private" if request.method.upper() in ("GET", "HEAD") else "no-store"
-    return json_response({"uri": request.uri, "headers": answer}, headers={"cache-control": caching})
+    return json_response({"uri": request.uri, "headers": signed_headers}, headers={"cache-control": caching})

@@ -1,4 +1,4 @@
-"""What the caller, or another user or role, may do with an object: everything, under the allow-all authorizer."""
+"""The actions that the caller or another user or role may do with an object; all of them under allow-all."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ def actions_on(
     user: Annotated[UserId | None, Query(alias="principalUser")] = None,
     role: Annotated[UUID | None, Query(alias="principalRole")] = None,
 ) -> Response:
+    """List the allowed actions of a user or role on an object."""
     if user is not None and role is not None:
         message = "Specify at most one of `principalUser` and `principalRole`"
         raise ApiError(400, "InvalidGetAccessQuery", message)

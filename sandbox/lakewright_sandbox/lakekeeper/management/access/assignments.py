@@ -1,4 +1,4 @@
-"""Assignments as OpenFGA takes them: not idempotent, refused with 401, and without a look at what exists."""
+"""Assignments as OpenFGA takes them: not idempotent, refused with 401, without checking that objects exist."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Collection
 from sqlalchemy.orm import Session
 
 from ...authz.caller import actor
-from ...authz.store import Relation, Target, add, find, remove
+from ...authz.store import Relation, Target, add_grant, find_grant, remove_grant
 from ...protocol.errors import ApiError
 from ...server.server import Lakekeeper
 
@@ -16,7 +16,7 @@ BELOW_WAREHOUSE = ("namespace", "table", "view", "generic-table")
 
 
 def require(server: Lakekeeper, session: Session, target: Target, relation: str) -> None:
-    """Raises 401 `Unauthorized`, not 403."""
+    """Raise 401 `Unauthorized`, not 403, unless the caller has a relation to the object."""
     if not server.authorizer.rights(session).has(target, relation):
         message = f"Unauthorized for action `can_{relation}` on `{target.kind}:{target.id}`"
         raise ApiError(401, "Unauthorized", message)
@@ -29,7 +29,7 @@ def check_allowed(
     writes: Collection[Relation],
     deletes: Collection[Relation],
 ) -> None:
-    """Raises 400 or 401 for what the caller may not change."""
+    """Raise 400 or 401 for assignments that the caller may not change."""
     if target.kind == "role" and any(relation.subject == target for relation in writes):
         raise ApiError(400, "SelfAssignment", f"Cannot assign {target.id} to itself")
     if actor().subject is None:
@@ -42,14 +42,14 @@ def check_allowed(
 
 
 def apply(server: Lakekeeper, session: Session, writes: Collection[Relation], deletes: Collection[Relation]) -> None:
-    """Raises 409 for a tuple that is there already, 404 for one that is not; then nothing is changed."""
+    """Add and remove tuples. Raises 409 for an existing tuple, 404 for a missing one; then nothing is changed."""
     if len(writes) + len(deletes) > MAX_TUPLES:
         message = f"A write may have {MAX_TUPLES} tuples at most, got {len(writes) + len(deletes)}"
         raise ApiError(503, "AuthorizationBackendError", message)
-    if any(find(session, relation) is None for relation in deletes):
+    if any(find_grant(session, relation) is None for relation in deletes):
         raise ApiError(404, "TupleNotFoundError", "Cannot delete a tuple which does not exist")
     for relation in writes:
-        if not add(session, relation, server.clock.now()):
+        if not add_grant(session, relation, server.clock.now()):
             raise ApiError(409, "TupleAlreadyExistsError", "Cannot write a tuple which already exists")
     for relation in deletes:
-        remove(session, relation)
+        remove_grant(session, relation)

@@ -1,4 +1,4 @@
-"""Asking whether something is allowed: in a batch by the catalog's actions, or one by one by the authorizer's."""
+"""Check whether actions are allowed: in a batch by the catalog's actions, or one by the authorizer's."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ...authz.actions import ACTIONS
 from ...authz.authorizer_actions import DEPRECATED_ACTIONS
 from ...authz.caller import actor
 from ...authz.store import Target
-from ...database.lookups import find_namespace, find_warehouse, tabular_named
+from ...database.lookups import find_namespace, find_tabular_by_name, find_warehouse
 from ...database.models import NamespaceRow, ProjectRow, TabularRow, WarehouseRow
 from ...protocol.errors import ApiError, RequestRejectedError, namespace_missing, tabular_missing
 from ...protocol.identities import Subject, UserOrRole
@@ -34,7 +34,7 @@ router = APIRouter(prefix="/management/v1")
 
 
 class CheckedOperation(Body):
-    """An action on an object, which is named by id, or by names in a warehouse."""
+    """An action on an object, which is named by id, or by names within a warehouse."""
 
     action: str
     project_id: str | None = None
@@ -47,7 +47,7 @@ class CheckedOperation(Body):
     tabular: Annotated[str | None, Field(validation_alias=AliasChoices("table", "view"))] = None
 
     def target(self, server: Lakekeeper, session: Session, kind: str, project: str) -> Target | None:
-        """None where there is no such object."""
+        """Return the object, None if it does not exist."""
         if kind == "server":
             return Target("server", server.server_id)
         if kind == "project":
@@ -74,10 +74,11 @@ class CheckedOperation(Body):
             row = session.get(TabularRow, str(self.tabular_id))
         else:
             namespace = self._namespace(session, None)
-            row = tabular_named(session, namespace, self.tabular or "") if namespace else None
+            row = find_tabular_by_name(session, namespace, self.tabular or "") if namespace else None
         return row if row is not None and row.kind == kind and row.warehouse_id == str(self.warehouse_id) else None
 
     def missing(self, session: Session, kind: str) -> ApiError:
+        """Return the 404 of the missing object."""
         if kind == "project":
             return ApiError(404, "ProjectNotFound", f"Project with id {self.project_id} not found.")
         find_warehouse(session, str(self.warehouse_id))
@@ -87,7 +88,7 @@ class CheckedOperation(Body):
 
 
 class AuthorizationCheck(Body):
-    """`operation` has one key, the kind of the object."""
+    """A check of one action. `operation` has one key, the kind of the object."""
 
     id: str | None = None
     identity: UserOrRole | None = None
@@ -101,43 +102,47 @@ class AuthorizationCheck(Body):
 
     @property
     def kind(self) -> str:
+        """Return the kind of the object."""
         return next(iter(self.operation))
 
     @property
-    def asked(self) -> CheckedOperation:
+    def requested(self) -> CheckedOperation:
+        """Return the operation to check."""
         return self.operation[self.kind]
 
     def subject(self) -> Subject | None:
-        """None for the caller."""
+        """Return the user or role to check, None for the caller."""
         named = self.identity.subject if self.identity else None
         return named if named != actor().subject else None
 
     def relation(self, settings: Settings, vocabulary: Mapping[str, Mapping[str, str]]) -> str:
-        """What the action needs. Raises 422 in plain text for one that the kind has not, in that version."""
+        """Return the relation that the action requires. Raises 422 in plain text for an unknown action."""
         known = actions_in(settings.version, self.kind, vocabulary[self.kind])
-        if self.asked.action not in known:
+        if self.requested.action not in known:
             listed = ", ".join(f"`{name}`" for name in known)
-            raise RequestRejectedError(422, f"unknown variant `{self.asked.action}`, expected one of {listed}")
-        return vocabulary[self.kind][self.asked.action]
+            raise RequestRejectedError(422, f"unknown variant `{self.requested.action}`, expected one of {listed}")
+        return vocabulary[self.kind][self.requested.action]
 
 
 class BatchCheck(Body):
+    """Request to check several actions."""
+
     checks: list[AuthorizationCheck]
     error_on_not_found: bool = False
 
 
 @router.post("/action/batch-check")
 def batch_check(server: Server, project: ProjectId, body: Annotated[BatchCheck, read_body(BatchCheck)]) -> Response:
-    """One answer for each check, in order. An object that is missing is denied unless that shall be an error."""
+    """Check actions in order. An action on a missing object is denied, or an error with `error_on_not_found`."""
     if len(body.checks) > MAX_CHECKS:
         raise ApiError(400, "TooManyChecks", f"A batch may have {MAX_CHECKS} checks at most, got {len(body.checks)}")
     results: list[dict[str, Any]] = []
     with server.database.read() as session:
         for check in body.checks:
             relation = check.relation(server.settings, ACTIONS)
-            target = check.asked.target(server, session, check.kind, project)
+            target = check.requested.target(server, session, check.kind, project)
             if target is None and body.error_on_not_found:
-                raise check.asked.missing(session, check.kind)
+                raise check.requested.missing(session, check.kind)
             allowed = target is not None and _is_allowed(server, session, target, relation, check.subject())
             results.append({"allowed": allowed} | ({"id": check.id} if check.id is not None else {}))
     return json_response({"results": results})
@@ -152,12 +157,12 @@ def _is_allowed(server: Lakekeeper, session: Session, target: Target, relation: 
 def check_permission(
     server: Server, project: ProjectId, body: Annotated[AuthorizationCheck, read_body(AuthorizationCheck)]
 ) -> Response:
-    """Of others one may ask with the right to read assignments, of oneself about what one sees; else 401."""
+    """Check one action. Checking another user requires permission to read assignments; otherwise 401."""
     relation, subject = body.relation(server.settings, DEPRECATED_ACTIONS), body.subject()
     with server.database.read() as session:
-        target = body.asked.target(server, session, body.kind, project)
+        target = body.requested.target(server, session, body.kind, project)
         if target is None:
-            raise ApiError(401, "Unauthorized", f"Unauthorized for the {body.kind} that was asked about")
+            raise ApiError(401, "Unauthorized", f"Unauthorized for the {body.kind} in question")
         if subject is not None:
             assignments.require(server, session, target, "read_assignments")
         elif body.kind != "server":

@@ -1,4 +1,4 @@
-"""Granting: who may grant what, to whom, and the change itself."""
+"""Change grants: who may grant what to whom, and the change itself."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable
 
 from sqlalchemy.orm import Session
 
-from ...authz.store import Relation, Target, add, remove
+from ...authz.store import Relation, Target, add_grant, remove_grant
 from ...database.models import NamespaceRow, RoleRow, TabularRow
 from ...database.users import find_user
 from ...protocol.errors import ApiError
@@ -19,7 +19,7 @@ DURING = "Error applying grants in catalog"
 def grantable_by(
     server: Lakekeeper, session: Session, target: Target, privileges: Iterable[str], subject: Subject | None = None
 ) -> set[str]:
-    """Those of the privileges that the subject, by default the caller, may hand out on the object."""
+    """Return the privileges that a subject, by default the caller, may grant on the object."""
     if not server.authorizer.enforces:
         return set(privileges)
     rights = server.authorizer.rights(session, subject)
@@ -29,17 +29,18 @@ def grantable_by(
 def check_authority(
     server: Lakekeeper, session: Session, target: Target, writes: Collection[str], deletes: Collection[str]
 ) -> None:
-    """Raises 403 `GrantActionForbidden`, naming what the caller may not grant and what not revoke."""
+    """Raise 403 `GrantActionForbidden` with all privileges that the caller may not grant or revoke."""
     granted = grantable_by(server, session, target, [*writes, *deletes])
     sides = [("granting", writes), ("revoking", deletes)]
     refused = [f"{verb} `{name}`" for verb, names in sides for name in dict.fromkeys(names) if name not in granted]
     if refused:
-        listed = " and ".join(refused)
-        message = f"{listed[0].upper()}{listed[1:]} on this {target.kind} is forbidden"
+        refusals = " and ".join(refused)
+        message = f"{refusals[0].upper()}{refusals[1:]} on this {target.kind} is forbidden"
         raise ApiError(403, "GrantActionForbidden", message)
 
 
 def check_roles(session: Session, project: str, subjects: Iterable[Subject]) -> None:
+    """Raise 400 for a role of another project."""
     for subject in subjects:
         if subject.kind == "role":
             role = session.get(RoleRow, subject.id)
@@ -49,27 +50,28 @@ def check_roles(session: Session, project: str, subjects: Iterable[Subject]) -> 
 
 
 def apply(server: Lakekeeper, session: Session, writes: Collection[Relation], deletes: Collection[Relation]) -> None:
-    """What is there already is not added again, what is not there need not be removed.
+    """Add and remove grants; existing and missing ones are ignored.
 
-    Raises 400 for a user that does not exist; OpenFGA takes any.
+    Raises:
+        ApiError: 400 for a user that does not exist; OpenFGA accepts any.
     """
     for relation in writes:
         subject = relation.subject
         if subject.kind == "user" and not server.authorizer.enforces and find_user(session, subject.id) is None:
             raise ApiError(400, "GrantUserNotFound", f"User `{subject.id}` does not exist", DURING)
-        add(session, relation, server.clock.now())
+        add_grant(session, relation, server.clock.now())
     for relation in deletes:
-        remove(session, relation)
+        remove_grant(session, relation)
 
 
 def resource(session: Session, target: Target) -> dict[str, str]:
-    """The object of a grant, by its kind and ids."""
-    shown = {"type": target.kind}
+    """Return the object of a grant by its kind and ids."""
+    document = {"type": target.kind}
     if target.kind == "server":
-        return shown
+        return document
     if target.kind == "tag-definition":
-        return shown | {"tag-definition-id": target.id}
+        return document | {"tag-definition-id": target.id}
     row = session.get(NamespaceRow if target.kind == "namespace" else TabularRow, target.id)
     if row is not None:
-        shown["warehouse-id"] = row.warehouse_id
-    return shown | {f"{target.kind}-id": target.id}
+        document["warehouse-id"] = row.warehouse_id
+    return document | {f"{target.kind}-id": target.id}

@@ -1,6 +1,6 @@
-"""The Grants API: who holds which privilege on an object, listed and changed the same way for every kind of object.
+"""The Grants API: list and change privileges on objects, the same way for every kind of object.
 
-Under allow-all the grants are an inventory and enforce nothing.
+Under allow-all the grants are stored and enforce nothing.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ...authz.actions import READ_GRANTS
 from ...authz.caller import actor
 from ...authz.enforcement.management_targets import PATHS, NamedObject, NamedTarget
 from ...authz.hierarchy import project_above
-from ...authz.privileges import GRANTABLE, described, grantable
+from ...authz.privileges import GRANTABLE, grantable_privileges, privilege_to_json
 from ...authz.store import Relation, Target, grants_of, grants_on
 from ...database.models import GrantRow
 from ...protocol.clock import timestamp
@@ -39,43 +39,49 @@ router = APIRouter(prefix="/management/v1")
 
 
 class GrantEntry(Body):
+    """A privilege of a user or role."""
+
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     privilege: str
     principal: UserOrRole
 
     def on(self, target: Target) -> Relation:
+        """Return the grant on an object."""
         return Relation(target, self.privilege, self.principal.subject)
 
 
 class GrantDiff(Body):
+    """Grants to add and to remove."""
+
     model_config = ConfigDict(extra="forbid")
 
     writes: list[GrantEntry] = Field(default_factory=list)
     deletes: list[GrantEntry] = Field(default_factory=list)
 
     def entries(self) -> list[tuple[str, GrantEntry]]:
-        """Each with its place in the request."""
+        """Return the entries, each with its path in the request."""
         sides = (("writes", self.writes), ("deletes", self.deletes))
         return [(f"{side}[{index}]", entry) for side, entries in sides for index, entry in enumerate(entries)]
 
 
-async def asked_principal(
+async def requested_principal(
     user: Annotated[UserId | None, Query(alias="principalUser")] = None,
     role: Annotated[UUID | None, Query(alias="principalRole")] = None,
 ) -> Subject | None:
+    """Return the user or role that the query parameters name. Raises 400 for both."""
     if user is not None and role is not None:
         message = "Specify at most one of `principalUser` and `principalRole`"
         raise ApiError(400, "AmbiguousGrantPrincipal", message)
     return subject_of(user, role)
 
 
-AskedPrincipal = Annotated[Subject | None, Depends(asked_principal)]
+RequestedPrincipal = Annotated[Subject | None, Depends(requested_principal)]
 
 
 @router.get("/grants")
-def list_grants(server: Server, project: ProjectId, principal: AskedPrincipal, page: AskedPage) -> Response:
-    """Everything that one user or role holds in the project."""
+def list_grants(server: Server, project: ProjectId, principal: RequestedPrincipal, page: AskedPage) -> Response:
+    """List the grants of one user or role in the project."""
     if principal is None:
         message = "Specify `principalUser` or `principalRole`: this listing answers for one principal at a time."
         raise ApiError(400, "MissingGrantPrincipal", message)
@@ -83,49 +89,55 @@ def list_grants(server: Server, project: ProjectId, principal: AskedPrincipal, p
         message = "This authorizer cannot list the grants of a principal across all objects of a project."
         raise ApiError(501, "GrantListingNotImplemented", f"{message} Read the grants of one object instead.")
     with server.database.read() as session:
-        held = session.scalars(grants_of(principal).where(GrantRow.object_kind.in_(GRANTABLE)))
-        inside = [one for one in held if project_above(server, session, _target(one)) == project]
-        return _listed(server, session, page.cut(inside), page)
+        grants = session.scalars(grants_of(principal).where(GrantRow.object_kind.in_(GRANTABLE)))
+        inside = [grant for grant in grants if project_above(server, session, _target(grant)) == project]
+        return _to_response(server, session, page.slice_rows(inside), page)
 
 
 @router.get("/grants/grantable-privileges")
 def all_privileges(server: Server) -> Response:
+    """List the grantable privileges of every kind of object."""
     settings = server.settings
-    kinds = {kind: [described(settings, kind, name) for name in grantable(settings, kind)] for kind in GRANTABLE}
+    kinds = {
+        kind: [privilege_to_json(settings, kind, name) for name in grantable_privileges(settings, kind)]
+        for kind in GRANTABLE
+    }
     return json_response({"privileges": kinds})
 
 
-def list_on(server: Server, named: NamedObject, principal: AskedPrincipal, page: AskedPage) -> Response:
+def list_on(server: Server, named: NamedObject, principal: RequestedPrincipal, page: AskedPage) -> Response:
+    """List the grants on an object."""
     with server.database.read() as session:
         target = _find(server, session, named)
         _check_readable(server, session, target, principal)
-        query = grants_on(target, grantable(server.settings, named.kind))
+        query = grants_on(target, grantable_privileges(server.settings, named.kind))
         if principal is not None:
             query = query.where(GrantRow.subject_kind == principal.kind, GrantRow.subject_id == principal.id)
-        grants = session.scalars(page.of(query, GrantRow.created_at, GrantRow.id)).all()
-        return _listed(server, session, grants, page)
+        grants = session.scalars(page.select(query, GrantRow.created_at, GrantRow.id)).all()
+        return _to_response(server, session, grants, page)
 
 
-def privileges_on(server: Server, named: NamedObject, principal: AskedPrincipal) -> Response:
+def privileges_on(server: Server, named: NamedObject, principal: RequestedPrincipal) -> Response:
+    """List the grantable privileges on an object, with whether the principal may grant them."""
     settings = server.settings
     with server.database.read() as session:
         target = _find(server, session, named)
         check_inspectable(server, session, target, principal)
-        allowed = granting.grantable_by(server, session, target, grantable(settings, target.kind), principal)
-        shown = [
+        allowed = granting.grantable_by(server, session, target, grantable_privileges(settings, target.kind), principal)
+        entries = [
             {
-                "privilege": described(settings, target.kind, name),
+                "privilege": privilege_to_json(settings, target.kind, name),
                 "allowed": name in allowed,
             }
-            for name in grantable(settings, target.kind)
+            for name in grantable_privileges(settings, target.kind)
         ]
-    return json_response({"privileges": shown})
+    return json_response({"privileges": entries})
 
 
 def apply_to(server: Server, named: NamedObject, diff: Annotated[GrantDiff, read_body(GrantDiff)]) -> Response:
-    """The difference, as a whole or not at all. What is so already stays so."""
+    """Change the grants on an object, all or none; existing and missing ones are ignored."""
     _check_shape(diff)
-    _check_privileges(diff, named.kind, grantable(server.settings, named.kind))
+    _check_privileges(diff, named.kind, grantable_privileges(server.settings, named.kind))
     with server.database.write() as session:
         target = _find(server, session, named)
         granting.check_roles(session, named.project, [entry.principal.subject for entry in diff.writes])
@@ -144,7 +156,7 @@ for _kind in GRANTABLE:
 
 
 def _find(server: Lakekeeper, session: Session, named: NamedTarget) -> Target:
-    """Only in the project that the request is about."""
+    """Return the object. Raises 404 for one outside the request's project."""
     target = named.find(server, session)
     if named.kind not in ("server", "project") and project_above(server, session, target) != named.project:
         raise ApiError(404, "NoSuchWarehouseException", "Warehouse not found or access denied")
@@ -156,7 +168,7 @@ def _target(grant: GrantRow) -> Target:
 
 
 def _check_readable(server: Lakekeeper, session: Session, target: Target, principal: Subject | None) -> None:
-    """Whoever may read the grants sees the object by that alone; everybody may read one's own."""
+    """Require the right to read grants, which makes objects visible; callers may always read their own grants."""
     if principal is not None and principal == actor().subject:
         if target.kind != "server":
             server.authorizer.require(session, target, "include_in_list")
@@ -164,22 +176,22 @@ def _check_readable(server: Lakekeeper, session: Session, target: Target, princi
         server.authorizer.require(session, target, READ_GRANTS)
 
 
-def _listed(server: Lakekeeper, session: Session, grants: Sequence[GrantRow], page: ListPage) -> Response:
-    shown = [
+def _to_response(server: Lakekeeper, session: Session, grants: Sequence[GrantRow], page: ListPage) -> Response:
+    entries = [
         {
-            "principal": Subject(grant.subject_kind, grant.subject_id).shown(),
+            "principal": Subject(grant.subject_kind, grant.subject_id).to_json(),
             "resource": granting.resource(session, _target(grant)),
             "privilege": grant.relation,
-            "recognized": grant.relation in grantable(server.settings, grant.object_kind),
+            "recognized": grant.relation in grantable_privileges(server.settings, grant.object_kind),
             "created-at": timestamp(grant.created_at),
         }
         for grant in grants
     ]
-    return json_response({"grants": shown, "next-page-token": page.token_behind(grants)})
+    return json_response({"grants": entries, "next-page-token": page.token_after(grants)})
 
 
 def _check_shape(diff: GrantDiff) -> None:
-    """Raises 400, naming the entries that are wrong."""
+    """Raise 400 with the entries that are wrong."""
     entries = diff.entries()
     if not entries:
         raise ApiError(400, "EmptyGrantDiff", "A grant diff must contain at least one write or delete")
@@ -192,12 +204,13 @@ def _check_shape(diff: GrantDiff) -> None:
     if both := [f"writes[{index}]" for index, entry in enumerate(diff.writes) if entry in diff.deletes]:
         message = f"The same grant appears in both writes and deletes: {_places(both)}"
         raise ApiError(400, "ContradictoryGrantDiff", message)
-    if twice := [place for index, (place, entry) in enumerate(entries) if entry in [one for _, one in entries[:index]]]:
-        raise ApiError(400, "DuplicateGrantEntry", f"A grant diff must not repeat the same entry: {_places(twice)}")
+    earlier = [[other for _, other in entries[:index]] for index in range(len(entries))]
+    if repeated := [place for (place, entry), others in zip(entries, earlier, strict=True) if entry in others]:
+        raise ApiError(400, "DuplicateGrantEntry", f"A grant diff must not repeat the same entry: {_places(repeated)}")
 
 
 def _check_privileges(diff: GrantDiff, kind: str, known: list[str]) -> None:
-    """What is written must be known; what is deleted may come from another vocabulary."""
+    """Raise 400 for writes of unknown privileges; deletes may name any."""
     wrong = [(index, entry.privilege) for index, entry in enumerate(diff.writes) if entry.privilege not in known]
     if wrong:
         places = _places([f"writes[{index}].privilege" for index, _ in wrong])

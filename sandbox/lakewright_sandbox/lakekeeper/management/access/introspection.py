@@ -1,4 +1,4 @@
-"""Asking about rights: one's own freely, those of somebody else with the right to read who holds what."""
+"""Inspect rights: own rights freely, those of others with the right to read assignments."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ...server.server import Lakekeeper
 
 
 def check_inspectable(server: Lakekeeper, session: Session, target: Target, subject: Subject | None) -> None:
-    """Raises 403 `CannotInspectPermissions` where the caller may not ask about that subject."""
+    """Raise 403 `CannotInspectPermissions` if the caller may not inspect a subject's rights."""
     if not server.authorizer.enforces or subject in (None, actor().subject):
         return
     guarded = Target("server", server.server_id) if target.kind == "user" else target
@@ -24,7 +24,7 @@ def check_inspectable(server: Lakekeeper, session: Session, target: Target, subj
 
 
 def allowed_actions(server: Lakekeeper, session: Session, target: Target, subject: Subject | None) -> list[str]:
-    """The catalog actions that the subject, by default the caller, may do on the object."""
+    """Return the catalog actions that a subject, by default the caller, may do on the object."""
     check_inspectable(server, session, target, subject)
     names = actions_in(server.settings.version, target.kind, ACTIONS[target.kind])
     if not server.authorizer.enforces:

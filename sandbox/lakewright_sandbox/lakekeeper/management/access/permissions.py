@@ -19,7 +19,7 @@ from ...authz.caller import actor
 from ...authz.enforcement.management_targets import NamedObject, NamedTarget
 from ...authz.privileges import relations_of
 from ...authz.rights import EVERYONE
-from ...authz.store import Relation, Target, add, find, grants_on, remove
+from ...authz.store import Relation, Target, add_grant, find_grant, grants_on, remove_grant
 from ...protocol.errors import ApiError, RequestRejectedError
 from ...protocol.identities import Subject, UserId, UserOrRole, subject_of
 from ...protocol.requests import Body, RawBody, read_body, unknown_variant
@@ -42,27 +42,32 @@ PATHS = {
 
 
 class Assignment(UserOrRole):
-    """`{"type": relation, "user" or "role": id}`."""
+    """An assignment, `{"type": relation, "user" or "role": id}`."""
 
     type: str
 
     def on(self, target: Target) -> Relation:
+        """Return the assignment on an object."""
         return Relation(target, self.type, self.subject)
 
 
 class UpdateAssignments(Body):
+    """Assignments to add and to remove."""
+
     writes: list[Assignment] = Field(default_factory=list)
     deletes: list[Assignment] = Field(default_factory=list)
 
 
 class ManagedAccess(Body):
+    """Whether access is managed."""
+
     managed_access: bool
 
 
 def get_assignments(
     server: Server, named: NamedObject, relations: Annotated[list[str] | None, Query()] = None
 ) -> Response:
-    """The direct ones only, in one piece."""
+    """List the direct assignments on an object, unpaged."""
     kind = named.kind
     known = relations_of(server.settings, kind)
     for name in relations or []:
@@ -71,20 +76,20 @@ def get_assignments(
         target = named.target(server)
         assigning.require(server, session, target, "read_assignments")
         grants = session.scalars(grants_on(target, relations or known)).all()
-    shown = [
-        {"type": name, **Subject(grant.subject_kind, grant.subject_id).shown()}
+    assignments = [
+        {"type": name, **Subject(grant.subject_kind, grant.subject_id).to_json()}
         for name in known
         for grant in grants
         if grant.relation == name
     ]
-    body: dict[str, Any] = {"assignments": shown}
+    body: dict[str, Any] = {"assignments": assignments}
     return json_response(body | ({"project-id": target.id} if kind == "project" else {}))
 
 
 def update_assignments(
     server: Server, named: NamedObject, raw: RawBody, body: Annotated[UpdateAssignments, read_body(UpdateAssignments)]
 ) -> Response:
-    """All or none, and each must be a change: what is there already cannot be written, what is not not deleted."""
+    """Change the assignments on an object, all or none. Existing and missing tuples are errors."""
     known = relations_of(server.settings, named.kind)
     for side in ("writes", "deletes"):
         for index, assignment in enumerate(getattr(body, side)):
@@ -100,29 +105,31 @@ def update_assignments(
 
 def _check_relation(known: list[str], name: str) -> None:
     if name not in known:
-        listed = ", ".join(f"`{one}`" for one in known)
+        listed = ", ".join(f"`{relation}`" for relation in known)
         raise RequestRejectedError(400, f"unknown variant `{name}`, expected one of {listed}")
 
 
-async def asked_subject(
+async def requested_subject(
     user: Annotated[UserId | None, Query(alias="principalUser")] = None,
     role: Annotated[UUID | None, Query(alias="principalRole")] = None,
 ) -> Subject | None:
+    """Return the user or role that the query parameters name. Raises 400 for both."""
     if user is not None and role is not None:
         message = "Specify at most one of `principalUser` and `principalRole`"
         raise ApiError(400, "InvalidGetAccessQuery", message)
     return subject_of(user, role)
 
 
-AskedSubject = Annotated[Subject | None, Depends(asked_subject)]
+RequestedSubject = Annotated[Subject | None, Depends(requested_subject)]
 
 
-def get_authorizer_actions(server: Server, named: NamedObject, subject: AskedSubject) -> Response:
+def get_authorizer_actions(server: Server, named: NamedObject, subject: RequestedSubject) -> Response:
+    """List the authorizer's actions that a subject may do."""
     return _allowed(server, named, subject, AUTHORIZER_ACTIONS)
 
 
-def get_access(server: Server, named: NamedObject, subject: AskedSubject) -> Response:
-    """Deprecated: the authorizer's and the catalog's actions in one list."""
+def get_access(server: Server, named: NamedObject, subject: RequestedSubject) -> Response:
+    """List the authorizer's and the catalog's actions that a subject may do (deprecated)."""
     return _allowed(server, named, subject, DEPRECATED_ACTIONS)
 
 
@@ -149,7 +156,7 @@ for _kind, _paths in PATHS.items():
             router.add_api_route(f"{_path}/authorizer-actions", get_authorizer_actions, methods=["GET"])
 
 
-# These came after `access` was deprecated.
+# Added after `access` was deprecated.
 _GENERIC_TABLE = "/warehouse/{warehouse_id}/generic-table/{generic_table_id}"
 for _path in (_GENERIC_TABLE, "/tag/{tag_definition_id}"):
     router.add_api_route(f"{_path}/assignments", get_assignments, methods=["GET"])
@@ -159,6 +166,7 @@ router.add_api_route(f"{_GENERIC_TABLE}/authorizer-actions", get_authorizer_acti
 
 @router.get("/warehouse/{warehouse_id}")
 def get_warehouse(server: Server, named: NamedObject) -> Response:
+    """Return whether access to a warehouse is managed."""
     with server.database.read() as session:
         target = named.target(server)
         assigning.require(server, session, target, "visible")
@@ -167,7 +175,7 @@ def get_warehouse(server: Server, named: NamedObject) -> Response:
 
 @router.get("/namespace/{namespace_id}")
 def get_namespace(server: Server, named: NamedObject) -> Response:
-    """`managed-access-inherited` is about the namespace itself and all above it."""
+    """Return whether access to a namespace is managed; `managed-access-inherited` includes its ancestors."""
     with server.database.read() as session:
         target = named.target(server)
         assigning.require(server, session, target, "visible")
@@ -180,16 +188,17 @@ def get_namespace(server: Server, named: NamedObject) -> Response:
 def set_managed_access(
     server: Server, named: NamedObject, body: Annotated[ManagedAccess, read_body(ManagedAccess)]
 ) -> Response:
+    """Set whether access to a warehouse or namespace is managed."""
     with server.database.write() as session:
         target = named.target(server)
         assigning.require(server, session, target, "set_managed_access")
         relation = Relation(target, "managed_access", EVERYONE)
         if body.managed_access:
-            add(session, relation, server.clock.now())
+            add_grant(session, relation, server.clock.now())
         else:
-            remove(session, relation)
+            remove_grant(session, relation)
     return empty(200)
 
 
 def _is_managed(session: Session, target: Target) -> bool:
-    return find(session, Relation(target, "managed_access", EVERYONE)) is not None
+    return find_grant(session, Relation(target, "managed_access", EVERYONE)) is not None

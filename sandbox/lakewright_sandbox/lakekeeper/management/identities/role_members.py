@@ -1,4 +1,4 @@
-"""Who is in which role: users and roles, directly or through roles that are members of roles."""
+"""Members of roles: users and roles, directly or through other roles."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from sqlalchemy.orm import Session
 from starlette.responses import Response
 
 from ...authz.membership import MEMBER, add_members, roles_above, subjects_below
-from ...authz.store import Relation, Target, grants_of, grants_on, remove
+from ...authz.store import Relation, Target, grants_of, grants_on, remove_grant
 from ...database.models import GrantRow, RoleRow, UserRow
 from ...database.users import find_user, user_missing
 from ...protocol.errors import ApiError
@@ -22,7 +22,7 @@ from ...protocol.requests import Body, read_body, uuid_fault
 from ...protocol.responses import empty, json_response
 from ...server.paging import AskedPage, ListPage
 from ...server.server import Lakekeeper, ProjectId, Server
-from .roles import find_role, ident
+from .roles import find_role, role_ident
 
 MemberType = Literal["user", "role"]
 
@@ -30,16 +30,22 @@ router = APIRouter(prefix="/management/v1")
 
 
 class UserMember(Body):
+    """A user as a member."""
+
     type: Literal["user"]
     id: UserId
 
 
 class RoleMember(Body):
+    """A role as a member."""
+
     type: Literal["role"]
     id: RoleId
 
 
 class AddMembers(Body):
+    """Request to add members."""
+
     members: list[Annotated[UserMember | RoleMember, Field(discriminator="type")]]
 
 
@@ -51,12 +57,13 @@ def list_members(
     page: AskedPage,
     kind: Annotated[MemberType | None, Query(alias="type")] = None,
 ) -> Response:
+    """List the direct members of a role."""
     with server.database.read() as session:
         role = find_role(session, project, role_id)
         query = grants_on(Target("role", role.id), [MEMBER])
         if kind:
             query = query.where(GrantRow.subject_kind == kind)
-        grants = session.scalars(page.of(query, GrantRow.created_at, GrantRow.id)).all()
+        grants = session.scalars(page.select(query, GrantRow.created_at, GrantRow.id)).all()
         return _members(session, grants, page)
 
 
@@ -64,7 +71,7 @@ def list_members(
 def add_role_members(
     server: Server, project: ProjectId, role_id: UUID, body: Annotated[AddMembers, read_body(AddMembers)]
 ) -> Response:
-    """All or none; who is a member already stays one."""
+    """Add members to a role, all or none; existing members stay."""
     subjects = list(dict.fromkeys(Subject(member.type, str(member.id)) for member in body.members))
     with server.database.write() as session:
         add_members(server, session, find_role(session, project, role_id), subjects)
@@ -73,11 +80,11 @@ def add_role_members(
 
 @router.delete("/role/{role_id}/members/{kind}/{member_id}")
 def remove_member(server: Server, project: ProjectId, role_id: UUID, kind: MemberType, member_id: str) -> Response:
-    """Who is no member is none afterwards: 204 too."""
+    """Remove a member. Answers 204 for a non-member, too."""
     subject = Subject(kind, checked_user_id(member_id) if kind == "user" else _checked_role_id(member_id))
     with server.database.write() as session:
         role = find_role(session, project, role_id)
-        remove(session, Relation(Target("role", role.id), MEMBER, subject))
+        remove_grant(session, Relation(Target("role", role.id), MEMBER, subject))
     return empty()
 
 
@@ -91,6 +98,7 @@ def _checked_role_id(value: str) -> str:
 
 @router.get("/role/{role_id}/member-of")
 def list_member_of(server: Server, project: ProjectId, role_id: UUID, page: AskedPage) -> Response:
+    """List the roles that a role is a direct member of."""
     with server.database.read() as session:
         role = find_role(session, project, role_id)
         return _direct_roles(session, Subject("role", role.id), page)
@@ -98,6 +106,7 @@ def list_member_of(server: Server, project: ProjectId, role_id: UUID, page: Aske
 
 @router.get("/user/{user_id}/roles")
 def list_user_roles(server: Server, project: ProjectId, user_id: str, page: AskedPage) -> Response:
+    """List the roles that a user is a direct member of."""
     with server.database.read() as session:
         _check_user(server, session, user_id)
         return _direct_roles(session, Subject("user", user_id), page, project)
@@ -111,29 +120,32 @@ def list_transitive_members(
     page: AskedPage,
     kind: Annotated[MemberType | None, Query(alias="type")] = None,
 ) -> Response:
+    """List the direct and indirect members of a role."""
     _check_transitive(server)
     with server.database.read() as session:
         grants = subjects_below(session, find_role(session, project, role_id).id)
         wanted = [grant for grant in grants if kind in (None, grant.subject_kind)]
-        return _members(session, page.cut(wanted), page)
+        return _members(session, page.slice_rows(wanted), page)
 
 
 @router.get("/role/{role_id}/member-of/transitive")
 def list_transitive_member_of(server: Server, project: ProjectId, role_id: UUID, page: AskedPage) -> Response:
+    """List the roles that a role is a direct or indirect member of."""
     _check_transitive(server)
     with server.database.read() as session:
         role = find_role(session, project, role_id)
-        return _roles(session, page.cut(roles_above(session, Subject("role", role.id))), page)
+        return _roles(session, page.slice_rows(roles_above(session, Subject("role", role.id))), page)
 
 
 @router.get("/user/{user_id}/roles/transitive")
 def list_transitive_user_roles(server: Server, project: ProjectId, user_id: str, page: AskedPage) -> Response:
+    """List the roles that a user is a direct or indirect member of."""
     _check_transitive(server)
     with server.database.read() as session:
         _check_user(server, session, user_id)
         grants = roles_above(session, Subject("user", user_id))
         inside = set(session.scalars(select(RoleRow.id).where(RoleRow.project_id == project)))
-        return _roles(session, page.cut([grant for grant in grants if grant.object_id in inside]), page)
+        return _roles(session, page.slice_rows([grant for grant in grants if grant.object_id in inside]), page)
 
 
 def _check_transitive(server: Lakekeeper) -> None:
@@ -144,7 +156,7 @@ def _check_transitive(server: Lakekeeper) -> None:
 
 
 def _check_user(server: Lakekeeper, session: Session, user_id: str) -> None:
-    """OpenFGA takes users that nobody has provisioned."""
+    """Raise 404 for a missing user; OpenFGA accepts any."""
     if find_user(session, checked_user_id(user_id)) is None and not server.authorizer.enforces:
         raise user_missing(user_id)
 
@@ -153,7 +165,7 @@ def _direct_roles(session: Session, subject: Subject, page: ListPage, project: s
     query = grants_of(subject).where(GrantRow.object_kind == "role", GrantRow.relation == MEMBER)
     if project is not None:
         query = query.where(GrantRow.object_id.in_(select(RoleRow.id).where(RoleRow.project_id == project)))
-    return _roles(session, session.scalars(page.of(query, GrantRow.created_at, GrantRow.id)).all(), page)
+    return _roles(session, session.scalars(page.select(query, GrantRow.created_at, GrantRow.id)).all(), page)
 
 
 def _members(session: Session, grants: Sequence[GrantRow], page: ListPage) -> Response:
@@ -162,25 +174,25 @@ def _members(session: Session, grants: Sequence[GrantRow], page: ListPage) -> Re
     members: list[dict[str, Any]] = []
     for grant in grants:
         if grant.subject_kind == "role":
-            members.append({"type": "role", **_shown(roles[grant.subject_id])})
+            members.append({"type": "role", **_to_json(roles[grant.subject_id])})
             continue
         user = users.get(grant.subject_id)
         known = (user.name, user.email, user.user_type) if user else (None, None, None)
         members.append(
             {"type": "user", "id": grant.subject_id, **dict(zip(("name", "email", "user-type"), known, strict=True))}
         )
-    return json_response({"members": members, "next-page-token": page.token_behind(grants)})
+    return json_response({"members": members, "next-page-token": page.token_after(grants)})
 
 
 def _roles(session: Session, grants: Sequence[GrantRow], page: ListPage) -> Response:
     roles = {role.id: role for role in _rows(session, RoleRow, grants, lambda grant: grant.object_id)}
-    shown = [_shown(roles[grant.object_id]) for grant in grants]
-    return json_response({"roles": shown, "next-page-token": page.token_behind(grants)})
+    documents = [_to_json(roles[grant.object_id]) for grant in grants]
+    return json_response({"roles": documents, "next-page-token": page.token_after(grants)})
 
 
 def _rows(session: Session, model: Any, grants: Iterable[GrantRow], key: Callable[[GrantRow], str]) -> Sequence[Any]:
     return session.scalars(select(model).where(model.id.in_([key(grant) for grant in grants]))).all()
 
 
-def _shown(role: RoleRow) -> dict[str, str]:
-    return {"id": role.id, "ident": ident(role), "name": role.name}
+def _to_json(role: RoleRow) -> dict[str, str]:
+    return {"id": role.id, "ident": role_ident(role), "name": role.name}

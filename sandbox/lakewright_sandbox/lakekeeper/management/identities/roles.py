@@ -35,7 +35,7 @@ OptionalProject = Annotated[str, AfterValidator(checked_project_id)] | None
 
 
 def checked_provider_id(value: str, info: ValidationInfo) -> str:
-    """Refuse what is no provider id. Before 0.12 roles have none, and the field is ignored."""
+    """Return a provider id. Raises ValueError for an invalid one; before 0.12 roles have none."""
     if knows(info, "0.12"):
         if not value:
             raise ValueError("role provider ID cannot be empty")
@@ -49,6 +49,8 @@ ProviderId = Annotated[str, AfterValidator(checked_provider_id)]
 
 
 class CreateRole(Body):
+    """Request to create a role."""
+
     name: str
     description: str | None = None
     project_id: OptionalProject = None
@@ -57,24 +59,31 @@ class CreateRole(Body):
 
 
 class UpdateRole(Body):
+    """Request to update a role."""
+
     name: str
     description: str | None = None
 
 
 class SourceSystem(Body):
+    """The system that manages a role's members."""
+
     provider_id: ProviderId
     source_id: str
 
 
 class SearchRole(Search):
+    """Request to find roles by name."""
+
     project_id: OptionalProject = None
 
 
 @router.post("/role")
 def create_role(server: Server, project: ProjectId, body: Annotated[CreateRole, read_body(CreateRole)]) -> Response:
+    """Create a role."""
     _check_name(body.name)
     _check_provider(body.provider_id)
-    paired = server.settings.since("0.12")  # before that roles had a source id and no provider
+    paired = server.settings.since("0.12")  # earlier roles have a source id and no provider
     if paired and (body.provider_id is None) != (body.source_id is None):
         message = "provider-id and source-id must be provided together, or both omitted"
         raise ApiError(400, "InvalidRoleIdentifier", message)
@@ -97,15 +106,15 @@ def create_role(server: Server, project: ProjectId, body: Annotated[CreateRole, 
                 raise ApiError(404, "ProjectNotFound", f"Project with id '{project}' not found", during)
             session.add(role)
             session.flush()
-            server.authorizer.created(session, Target("role", role_id))
+            server.authorizer.add_owner(session, Target("role", role_id))
     except IntegrityError as error:
         raise _taken(error, during) from None
-    return json_response(shown(server.settings, role), 201)
+    return json_response(role_to_json(server.settings, role), 201)
 
 
 @dataclass(frozen=True)
 class RoleFilter:
-    """The query parameters of the listing: each, where given, keeps the roles that it names."""
+    """Query parameters of the listing. Each one limits the returned roles."""
 
     role_ids: Annotated[list[UUID] | None, Query(alias="roleIds")] = None
     source_ids: Annotated[list[str] | None, Query(alias="sourceIds")] = None
@@ -117,6 +126,7 @@ class RoleFilter:
 def list_roles(
     server: Server, project: ProjectId, page: AskedPage, wanted: Annotated[RoleFilter, Depends()]
 ) -> Response:
+    """List the roles of a project."""
     query = select(RoleRow).where(RoleRow.project_id == (wanted.project_id or project))
     if wanted.role_ids is not None:
         query = query.where(RoleRow.id.in_([str(role_id) for role_id in wanted.role_ids]))
@@ -125,15 +135,15 @@ def list_roles(
     if wanted.provider_ids is not None:
         query = query.where(RoleRow.provider_id.in_(wanted.provider_ids))
     with server.database.read() as session:
-        roles = session.scalars(page.of(query, RoleRow.created_at, RoleRow.id)).all()
+        roles = session.scalars(page.select(query, RoleRow.created_at, RoleRow.id)).all()
     return json_response(
-        {"roles": [shown(server.settings, role) for role in roles], "next-page-token": page.token_behind(roles)}
+        {"roles": [role_to_json(server.settings, role) for role in roles], "next-page-token": page.token_after(roles)}
     )
 
 
 @router.post("/search/role")
 def search_role(server: Server, project: ProjectId, body: Annotated[SearchRole, read_body(SearchRole)]) -> Response:
-    """The role of that id, then the one of that source id, then the closest names; ten, however far off."""
+    """Find roles: the one with that id, the one with that source id, then the closest names; ten at most."""
     term = body.search[:MAX_LENGTH]
     wanted = trigrams(term)
     query = select(RoleRow).where(RoleRow.project_id == (body.project_id or project))
@@ -144,34 +154,35 @@ def search_role(server: Server, project: ProjectId, body: Annotated[SearchRole, 
         return role.id != term, role.source_id != term, trigram_distance(wanted, trigrams(role.name))
 
     return json_response(
-        {"roles": [shown(server.settings, role) for role in sorted(roles, key=closeness)[:MAX_RESULTS]]}
+        {"roles": [role_to_json(server.settings, role) for role in sorted(roles, key=closeness)[:MAX_RESULTS]]}
     )
 
 
 @router.get("/role/{role_id}")
 def get_role(server: Server, project: ProjectId, role_id: UUID) -> Response:
+    """Return a role of the project."""
     with server.database.read() as session:
-        return json_response(shown(server.settings, find_role(session, project, role_id)))
+        return json_response(role_to_json(server.settings, find_role(session, project, role_id)))
 
 
 @router.get("/role/{role_id}/metadata")
 def get_role_metadata(server: Server, role_id: UUID) -> Response:
-    """Of any project's role."""
+    """Return the metadata of a role of any project."""
     with server.database.read() as session:
         role = session.get(RoleRow, str(role_id))
     if role is None:
         message = f"A role with id '{role_id}' does not exist"
         raise ApiError(404, "RoleNotFound", message, "Role not found or access denied")
     identifiers = ("ident", "provider-id", "source-id") if server.settings.since("0.12") else ()
-    shown_role = shown(server.settings, role)
-    return json_response({field: shown_role[field] for field in ("id", *identifiers, "name", "project-id")})
+    role_document = role_to_json(server.settings, role)
+    return json_response({field: role_document[field] for field in ("id", *identifiers, "name", "project-id")})
 
 
 @router.post("/role/{role_id}")
 def update_role(
     server: Server, project: ProjectId, role_id: UUID, body: Annotated[UpdateRole, read_body(UpdateRole)]
 ) -> Response:
-    """Replaces name and description: one that is left out is taken away."""
+    """Replace name and description; a description that is left out is removed."""
     _check_name(body.name)
     try:
         with server.database.write() as session:
@@ -180,13 +191,14 @@ def update_role(
             role.description, role.updated_at = body.description or None, server.clock.now()
     except IntegrityError as error:
         raise _taken(error, "Error updating role in catalog") from None
-    return json_response(shown(server.settings, role))
+    return json_response(role_to_json(server.settings, role))
 
 
 @router.put("/role/{role_id}/source-system")
 def update_source_system(
     server: Server, project: ProjectId, role_id: UUID, body: Annotated[SourceSystem, read_body(SourceSystem)]
 ) -> Response:
+    """Set the system that manages the role's members."""
     _check_provider(body.provider_id)
     try:
         with server.database.write() as session:
@@ -195,12 +207,12 @@ def update_source_system(
             role.updated_at = server.clock.now()
     except IntegrityError as error:
         raise _taken(error, "Error updating role in catalog") from None
-    return json_response(shown(server.settings, role))
+    return json_response(role_to_json(server.settings, role))
 
 
 @router.delete("/role/{role_id}")
 def delete_role(server: Server, project: ProjectId, role_id: UUID) -> Response:
-    """Its members and what it was granted go too."""
+    """Delete a role, its memberships and its grants."""
     with server.database.write() as session:
         role = find_role(session, project, role_id)
         forget_objects(session, "role", [role.id])
@@ -209,7 +221,7 @@ def delete_role(server: Server, project: ProjectId, role_id: UUID) -> Response:
 
 
 def find_role(session: Session, project: str, role_id: UUID | str) -> RoleRow:
-    """Raises 404 `RoleNotFoundInProject`, for a role of another project too."""
+    """Return a role. Raises 404 `RoleNotFoundInProject`, also for a role of another project."""
     role = session.get(RoleRow, str(role_id))
     if role is None or role.project_id != project:
         raise role_missing(role_id, project)
@@ -228,7 +240,7 @@ def _check_provider(provider: str | None) -> None:
 
 
 def _taken(error: IntegrityError, during: str) -> ApiError:
-    """SQLite names the columns of the constraint, Postgres the constraint."""
+    """Return the 409. SQLite names the columns of the violated constraint, Postgres the constraint."""
     if any(mark in str(error.orig) for mark in ("role.source_id", '"role_source"')):
         message = "A role with the specified provider and source id already exists in the specified project"
         return ApiError(409, "RoleSourceIdConflict", message, during)
@@ -236,13 +248,15 @@ def _taken(error: IntegrityError, during: str) -> ApiError:
     return ApiError(409, "RoleNameAlreadyExists", message, during)
 
 
-def ident(role: RoleRow) -> str:
+def role_ident(role: RoleRow) -> str:
+    """Return the role's identifier in its source system."""
     return f"{role.provider_id}~{role.source_id}"
 
 
-def shown(settings: Settings, role: RoleRow) -> dict[str, Any]:
+def role_to_json(settings: Settings, role: RoleRow) -> dict[str, Any]:
+    """Return a role as responses contain it."""
     if settings.since("0.12"):
-        source = {"ident": ident(role), "provider-id": role.provider_id, "source-id": role.source_id}
+        source = {"ident": role_ident(role), "provider-id": role.provider_id, "source-id": role.source_id}
     else:
         source = {"source-id": role.source_id if role.source_id != role.id else None}
     return {

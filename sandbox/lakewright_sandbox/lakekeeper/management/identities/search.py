@@ -1,4 +1,4 @@
-"""Fuzzy search for tables and views: the distance is one minus the share of trigrams in common, as pg_trgm has it."""
+"""Fuzzy search by trigrams: the distance is one minus the share of common trigrams, as in pg_trgm."""
 
 from __future__ import annotations
 
@@ -26,11 +26,14 @@ router = APIRouter(prefix="/management/v1/warehouse/{warehouse_id}")
 
 
 class Search(Body):
+    """A search term."""
+
     search: str
 
 
 @router.post("/search-tabular")
 def search_tabular(server: Server, warehouse_id: UUID, body: Annotated[Search, read_body(Search)]) -> Response:
+    """Find tables and views by name, or one by id."""
     if len(body.search) > MAX_LENGTH:
         raise ApiError(400, "SearchTermTooLong", f"Search terms may have {MAX_LENGTH} characters at most.")
     query = select(TabularRow, NamespaceRow.path).join(NamespaceRow, NamespaceRow.id == TabularRow.namespace_id)
@@ -42,7 +45,7 @@ def search_tabular(server: Server, warehouse_id: UUID, body: Annotated[Search, r
     with server.database.read() as session:
         find_warehouse(session, str(warehouse_id), active=True)
         found = session.execute(query).all()
-        rows = server.authorizer.listed(session, found, lambda row: Target(row[0].kind, row[0].id))
+        rows = server.authorizer.filter_visible(session, found, lambda row: Target(row[0].kind, row[0].id))
     wanted, found = trigrams(body.search), []
     for row, path in rows:
         distance = trigram_distance(wanted, trigrams(".".join([*path, row.name])))
@@ -62,16 +65,16 @@ def search_tabular(server: Server, warehouse_id: UUID, body: Annotated[Search, r
 
 
 def trigrams(text: str) -> set[str]:
-    """The trigrams of each word, padded with two blanks before and one behind."""
+    """Return the trigrams of each word, padded with two blanks before and one after."""
     words = (f"  {word} " for word in re.findall(r"[^\W_]+", text.lower()))
     return {word[start : start + 3] for word in words for start in range(len(word) - 2)}
 
 
 def trigram_distance(wanted: set[str], other: set[str]) -> float:
-    """0 for the same trigrams, 1 for none in common."""
+    """Return the distance of two texts: 0 for the same trigrams, 1 for none in common."""
     return 1 - len(wanted & other) / max(1, len(wanted | other))
 
 
 def _single(number: float) -> float:
-    """As a 32-bit float is written, which is what the database answers with."""
+    """Return a number with the precision of the 32-bit float that the database returns."""
     return float(f"{struct.unpack('f', struct.pack('f', number))[0]:.7g}")

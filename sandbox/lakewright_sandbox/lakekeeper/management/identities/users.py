@@ -12,7 +12,7 @@ from starlette.responses import Response
 
 from ...authz.store import Target, forget_objects
 from ...database.models import UserRow
-from ...database.users import UserDetails, UserType, find_user, provision, shown, user_missing
+from ...database.users import UserDetails, UserType, find_user, provision, user_missing, user_to_json
 from ...protocol.errors import ApiError
 from ...protocol.identities import UserId, checked_user_id
 from ...protocol.requests import Body, Caller, Principal, read_body
@@ -25,6 +25,8 @@ router = APIRouter(prefix="/management/v1")
 
 
 class CreateUser(Body):
+    """Request to create a user."""
+
     id: UserId | None = None
     name: str | None = None
     email: str | None = None
@@ -33,6 +35,8 @@ class CreateUser(Body):
 
 
 class UpdateUser(Body):
+    """Request to update a user."""
+
     name: str
     user_type: UserType = Field(validation_alias=AliasChoices("user-type", "user_type"))
     email: str | None = None
@@ -40,23 +44,23 @@ class UpdateUser(Body):
 
 @router.post("/user")
 def create_user(server: Server, caller: Caller, body: Annotated[CreateUser, read_body(CreateUser)]) -> Response:
-    """Without an id, or with one's own, of oneself: what is not given is taken from the token."""
-    who = Principal(body.id) if body.id else caller
-    if who is None:
+    """Create a user. Callers create themselves without an id or with their own; their token provides details."""
+    principal = Principal(body.id) if body.id else caller
+    if principal is None:
         message = "User ID could not be extracted from the token and must be provided for creating a user."
         raise ApiError(400, "MissingUserId", message)
     details = UserDetails(body.name or None, body.email or None, body.user_type)
     with server.database.write() as session:
-        if caller is not None and who.id == caller.id:
-            who = caller
+        if caller is not None and principal.id == caller.id:
+            principal = caller
         else:
             server.authorizer.require(session, Target("server", server.server_id), "provision_users")
             _check_complete(details)
-        user = session.get(UserRow, who.id)
+        user = session.get(UserRow, principal.id)
         if user is not None and not body.update_if_exists:
-            raise ApiError(409, "UserAlreadyExists", f"User with id {who.id} already exists.")
-        made = provision(server, session, who, details, "create-endpoint")
-    return json_response(shown(made), 201 if user is None else 200)
+            raise ApiError(409, "UserAlreadyExists", f"User with id {principal.id} already exists.")
+        created = provision(server, session, principal, details, "create-endpoint")
+    return json_response(user_to_json(created), 201 if user is None else 200)
 
 
 def _check_complete(details: UserDetails) -> None:
@@ -72,17 +76,18 @@ def list_users(
     page: AskedPage,
     name: str | None = None,
 ) -> Response:
+    """List users, by name if one is given."""
     query = select(UserRow).where(UserRow.deleted_at.is_(None))
     if name:
         query = query.where(UserRow.name.icontains(name, autoescape=True))
     with server.database.read() as session:
-        users = session.scalars(page.of(query, UserRow.created_at, UserRow.id)).all()
-    return json_response({"users": [shown(user) for user in users], "next-page-token": page.token_behind(users)})
+        users = session.scalars(page.select(query, UserRow.created_at, UserRow.id)).all()
+    return json_response({"users": [user_to_json(user) for user in users], "next-page-token": page.token_after(users)})
 
 
 @router.post("/search/user")
 def search_user(server: Server, body: Annotated[Search, read_body(Search)]) -> Response:
-    """The user of that id first, then the closest names and addresses."""
+    """Find users: the one with that id first, then the closest names and addresses."""
     term = body.search[:MAX_LENGTH]
     wanted = trigrams(term)
     with server.database.read() as session:
@@ -93,21 +98,23 @@ def search_user(server: Server, body: Annotated[Search, read_body(Search)]) -> R
         return user.id != term, trigram_distance(wanted, trigrams(f"{user.name} {user.email or ''}"))
 
     fields = ("name", "id", "user-type", "email")
-    found = [shown(user) for user in sorted(users, key=closeness)[:MAX_RESULTS]]
-    return json_response({"users": [{field: user[field] for field in fields} for user in found]})
+    matches = [user_to_json(user) for user in sorted(users, key=closeness)[:MAX_RESULTS]]
+    return json_response({"users": [{field: user[field] for field in fields} for user in matches]})
 
 
 @router.get("/user/{user_id}")
 def get_user(server: Server, user_id: str) -> Response:
+    """Return a user."""
     with server.database.read() as session:
         user = find_user(session, checked_user_id(user_id))
     if user is None:
         raise user_missing(user_id)
-    return json_response(shown(user))
+    return json_response(user_to_json(user))
 
 
 @router.put("/user/{user_id}")
 def update_user(server: Server, user_id: str, body: Annotated[UpdateUser, read_body(UpdateUser)]) -> Response:
+    """Replace a user's details."""
     if not body.name:
         raise ApiError(400, "EmptyName", "Name cannot be empty")
     with server.database.write() as session:
@@ -121,7 +128,7 @@ def update_user(server: Server, user_id: str, body: Annotated[UpdateUser, read_b
 
 @router.delete("/user/{user_id}")
 def delete_user(server: Server, user_id: str) -> Response:
-    """Remove the user's grants and mark the row as deleted: its id stays taken.
+    """Delete the user's grants and mark the row as deleted; the id stays used.
 
     Before 0.13 a deleted user can be deleted again.
     """

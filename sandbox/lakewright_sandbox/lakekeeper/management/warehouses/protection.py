@@ -1,4 +1,4 @@
-"""Protection against deletion, of namespaces, tables, views and generic tables."""
+"""Protection of namespaces, tables, views and generic tables against deletion."""
 
 from __future__ import annotations
 
@@ -47,6 +47,7 @@ def _set(server: Lakekeeper, warehouse_id: UUID, kind: str, object_id: UUID, bod
 
 @router.get("/namespace/{namespace_id}/protection")
 def get_namespace(server: Server, warehouse_id: UUID, namespace_id: UUID) -> Response:
+    """Return whether a namespace is protected."""
     return _get(server, warehouse_id, "namespace", namespace_id)
 
 
@@ -54,11 +55,13 @@ def get_namespace(server: Server, warehouse_id: UUID, namespace_id: UUID) -> Res
 def set_namespace(
     server: Server, warehouse_id: UUID, namespace_id: UUID, body: Annotated[Protection, read_body(Protection)]
 ) -> Response:
+    """Set whether a namespace is protected."""
     return _set(server, warehouse_id, "namespace", namespace_id, body)
 
 
 @router.get("/table/{table_id}/protection")
 def get_table(server: Server, warehouse_id: UUID, table_id: UUID) -> Response:
+    """Return whether a table is protected."""
     return _get(server, warehouse_id, "table", table_id)
 
 
@@ -66,11 +69,13 @@ def get_table(server: Server, warehouse_id: UUID, table_id: UUID) -> Response:
 def set_table(
     server: Server, warehouse_id: UUID, table_id: UUID, body: Annotated[Protection, read_body(Protection)]
 ) -> Response:
+    """Set whether a table is protected."""
     return _set(server, warehouse_id, "table", table_id, body)
 
 
 @router.get("/view/{view_id}/protection")
 def get_view(server: Server, warehouse_id: UUID, view_id: UUID) -> Response:
+    """Return whether a view is protected."""
     return _get(server, warehouse_id, "view", view_id)
 
 
@@ -78,11 +83,13 @@ def get_view(server: Server, warehouse_id: UUID, view_id: UUID) -> Response:
 def set_view(
     server: Server, warehouse_id: UUID, view_id: UUID, body: Annotated[Protection, read_body(Protection)]
 ) -> Response:
+    """Set whether a view is protected."""
     return _set(server, warehouse_id, "view", view_id, body)
 
 
 @router.get("/generic-table/{generic_table_id}/protection")
 def get_generic_table(server: Server, warehouse_id: UUID, generic_table_id: UUID) -> Response:
+    """Return whether a generic table is protected."""
     return _get(server, warehouse_id, "generic-table", generic_table_id)
 
 
@@ -90,4 +97,5 @@ def get_generic_table(server: Server, warehouse_id: UUID, generic_table_id: UUID
 def set_generic_table(
     server: Server, warehouse_id: UUID, generic_table_id: UUID, body: Annotated[Protection, read_body(Protection)]
 ) -> Response:
+    """Set whether a generic table is protected."""
     return _set(server, warehouse_id, "generic-table", generic_table_id, body)

@@ -1,4 +1,4 @@
-"""A warehouse in requests and answers."""
+"""Warehouses in requests and responses."""
 
 from __future__ import annotations
 
@@ -18,17 +18,23 @@ ALL_FORMAT_VERSIONS = [1, 2, 3]
 
 
 class HardDeleteBody(Body):
+    """A delete profile without soft deletion."""
+
     type: Literal["hard"]
 
     def stored(self) -> dict[str, Any]:
+        """Return the profile as the database stores it."""
         return {"type": "hard"}
 
 
 class SoftDeleteBody(Body):
+    """A delete profile with soft deletion."""
+
     type: Literal["soft"]
     expiration_seconds: int = Field(validation_alias=AliasChoices("expiration-seconds", "expiration_seconds"))
 
     def stored(self) -> dict[str, Any]:
+        """Return the profile as the database stores it."""
         return {"type": "soft", "expiration-seconds": self.expiration_seconds}
 
 
@@ -36,11 +42,15 @@ DeleteProfile = Annotated[HardDeleteBody | SoftDeleteBody, Field(discriminator="
 
 
 class FormatVersionPolicy(Body):
+    """Allowed format versions of tables, and the default one."""
+
     allowed_format_versions: list[int]
     default_format_version: int | None = None
 
 
 class CreateWarehouse(Body):
+    """Request to create a warehouse."""
+
     warehouse_name: str
     project_id: Annotated[str, AfterValidator(checked_project_id)] | None = None
     storage_profile: AnyProfile
@@ -51,7 +61,7 @@ class CreateWarehouse(Body):
     managed_by: Literal["self-managed", "instance-admin"] = "self-managed"
 
     @model_validator(mode="after")
-    def _drop_what_is_not_known_yet(self, info: ValidationInfo) -> CreateWarehouse:
+    def _drop_unknown_fields(self, info: ValidationInfo) -> CreateWarehouse:
         if not knows(info, "0.13"):
             self.allowed_format_versions = self.default_format_version = None
             self.managed_by = "self-managed"
@@ -59,6 +69,7 @@ class CreateWarehouse(Body):
 
 
 def check_name(name: str) -> None:
+    """Raise 400 for an invalid name of a warehouse."""
     if not name:
         raise ApiError(400, "EmptyWarehouseName", "Warehouse name cannot be empty")
     if len(name.encode()) > 128:
@@ -66,7 +77,7 @@ def check_name(name: str) -> None:
 
 
 def check_format_versions(allowed: list[int] | None, default: int | None) -> list[int]:
-    """The allowed versions, sorted and each once."""
+    """Return the allowed versions, sorted and unique. Raises 400 for invalid ones."""
     versions = sorted(set(ALL_FORMAT_VERSIONS if allowed is None else allowed))
     if not versions:
         message = "allowed_format_versions must contain at least one format version."
@@ -79,8 +90,8 @@ def check_format_versions(allowed: list[int] | None, default: int | None) -> lis
     return versions
 
 
-def shown(warehouse: WarehouseRow, version: str) -> dict[str, Any]:
-    """The warehouse as answers show it: never a key, only the credential's kind."""
+def warehouse_to_json(warehouse: WarehouseRow, version: str) -> dict[str, Any]:
+    """Return a warehouse as responses contain it: never a key, only the credential's type."""
     body: dict[str, Any] = {
         "id": warehouse.id,
         "warehouse-id": warehouse.id,

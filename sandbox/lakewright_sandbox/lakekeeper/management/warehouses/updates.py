@@ -1,4 +1,4 @@
-"""Changing a warehouse: name, storage, credential, delete profile, format versions, who manages it."""
+"""Update a warehouse: name, storage, credential, delete profile, format versions, manager."""
 
 from __future__ import annotations
 
@@ -18,32 +18,50 @@ from ...protocol.errors import ApiError
 from ...protocol.requests import Body, read_body
 from ...protocol.responses import json_response
 from ...server.server import Lakekeeper, Server
-from ...storage.profiles import AnyCredential, AnyProfile, Credential, Profile, for_credential, kept_profile, updated
+from ...storage.profiles import (
+    AnyCredential,
+    AnyProfile,
+    Credential,
+    Profile,
+    apply_credential,
+    load_profile,
+    update_profile,
+)
 from ...storage.validation import raise_failed
-from .schemas import DeleteProfile, FormatVersionPolicy, check_format_versions, check_name, shown
+from .schemas import DeleteProfile, FormatVersionPolicy, check_format_versions, check_name, warehouse_to_json
 from .warehouses import check_managed
 
 router = APIRouter(prefix="/management/v1/warehouse/{warehouse_id}")
 
 
 class RenameWarehouseBody(Body):
+    """Request to rename a warehouse."""
+
     new_name: str
 
 
 class UpdateStorage(Body):
+    """Request to replace storage profile and credential."""
+
     storage_profile: AnyProfile
     storage_credential: AnyCredential | None = None
 
 
 class UpdateCredential(Body):
+    """Request to replace the credential."""
+
     new_storage_credential: AnyCredential | None = None
 
 
 class UpdateDeleteProfile(Body):
+    """Request to replace the delete profile."""
+
     delete_profile: DeleteProfile
 
 
 class UpdateManagedBy(Body):
+    """Request to change who manages the warehouse."""
+
     managed_by: Literal["self-managed", "instance-admin"]
 
 
@@ -53,7 +71,7 @@ Change = Callable[[Session, WarehouseRow], None]
 def _change(
     server: Lakekeeper, warehouse_id: UUID, change: Change, *, active: bool = True, during: str | None = None
 ) -> Response:
-    """Applies `change` in one transaction; `updated-at` moves only when something did."""
+    """Apply `change` in one transaction; `updated-at` moves only if something changed."""
     with server.database.write() as session:
         warehouse = find_warehouse(session, str(warehouse_id), active=active, during=during)
         server.statuses.update(warehouse)
@@ -61,13 +79,14 @@ def _change(
         change(session, warehouse)
         if session.is_modified(warehouse):
             warehouse.updated_at = server.clock.now()
-        return json_response(shown(warehouse, server.settings.version))
+        return json_response(warehouse_to_json(warehouse, server.settings.version))
 
 
 @router.post("/rename")
 def rename(
     server: Server, warehouse_id: UUID, body: Annotated[RenameWarehouseBody, read_body(RenameWarehouseBody)]
 ) -> Response:
+    """Rename a warehouse."""
     check_name(body.new_name)
 
     def change(session: Session, warehouse: WarehouseRow) -> None:
@@ -93,13 +112,13 @@ def rename(
 def update_storage(
     server: Server, warehouse_id: UUID, body: Annotated[UpdateStorage, read_body(UpdateStorage)]
 ) -> Response:
-    """Replaces profile and credential: a credential left out is removed."""
-    new = for_credential(body.storage_profile.normalised(), body.storage_credential)
+    """Replace profile and credential; a credential that is left out is removed."""
+    new = apply_credential(body.storage_profile.normalised(), body.storage_credential)
     _validate(server, warehouse_id, new, body.storage_credential)
 
     def change(session: Session, warehouse: WarehouseRow) -> None:
-        old = kept_profile(warehouse.storage_profile)
-        profile = updated(old, new, region_moves=server.settings.since("0.12")).stored()
+        old = load_profile(warehouse.storage_profile)
+        profile = update_profile(old, new, region_moves=server.settings.since("0.12")).stored()
         if profile != warehouse.storage_profile:
             warehouse.storage_profile = profile
         _replace_secret(session, warehouse, body.storage_credential)
@@ -111,7 +130,7 @@ def update_storage(
 def update_credential(
     server: Server, warehouse_id: UUID, body: Annotated[UpdateCredential, read_body(UpdateCredential)]
 ) -> Response:
-    """Replace the credential alone; what Cloudflare's keys force on a profile comes with the profile only."""
+    """Replace the credential alone. Settings that a credential forces come with the profile only."""
     new = body.new_storage_credential
     _validate(server, warehouse_id, None, new)
 
@@ -122,17 +141,17 @@ def update_credential(
 
 
 def _validate(server: Lakekeeper, warehouse_id: UUID, profile: Profile | None, credential: Credential | None) -> None:
-    """Try a new profile, or the present one, with a credential."""
+    """Validate a new or the current profile with a credential."""
     with server.database.read() as session:
         warehouse = find_warehouse(session, str(warehouse_id), active=True)
         check_managed(server, warehouse)
-        profile = profile or kept_profile(warehouse.storage_profile)
+        profile = profile or load_profile(warehouse.storage_profile)
     if not server.settings.skip_storage_validation:
         raise_failed(server.probe.checks(profile, credential), names_checks=server.settings.since("0.14"))
 
 
 def _replace_secret(session: Session, warehouse: WarehouseRow, credential: Credential | None) -> None:
-    """A new row even for an equal credential: nothing that was made from the old one is used on."""
+    """Store a new row even for an equal credential, so that nothing cached for the old one is reused."""
     if warehouse.secret_id and (old := session.get(SecretRow, warehouse.secret_id)):
         session.delete(old)
     warehouse.secret_id = warehouse.credential_type = None
@@ -146,6 +165,8 @@ def _replace_secret(session: Session, warehouse: WarehouseRow, credential: Crede
 def update_delete_profile(
     server: Server, warehouse_id: UUID, body: Annotated[UpdateDeleteProfile, read_body(UpdateDeleteProfile)]
 ) -> Response:
+    """Replace the delete profile."""
+
     def change(_session: Session, warehouse: WarehouseRow) -> None:
         if warehouse.delete_profile != body.delete_profile.stored():
             warehouse.delete_profile = body.delete_profile.stored()
@@ -157,6 +178,7 @@ def update_delete_profile(
 def update_format_versions(
     server: Server, warehouse_id: UUID, body: Annotated[FormatVersionPolicy, read_body(FormatVersionPolicy)]
 ) -> Response:
+    """Replace the policy for format versions."""
     versions = check_format_versions(body.allowed_format_versions, body.default_format_version)
 
     def change(_session: Session, warehouse: WarehouseRow) -> None:
@@ -174,6 +196,7 @@ def update_format_versions(
 def update_managed_by(
     server: Server, warehouse_id: UUID, body: Annotated[UpdateManagedBy, read_body(UpdateManagedBy)]
 ) -> Response:
+    """Set who manages the warehouse."""
     if not server.settings.instance_admin:
         message = "Action `set_warehouse_managed_by` requires instance-admin privilege."
         raise ApiError(403, "InstanceAdminRequired", message)

@@ -15,7 +15,7 @@ from ...protocol.errors import ApiError
 from ...protocol.requests import read_body
 from ...protocol.responses import json_response
 from ...server.server import Lakekeeper, ProjectId, Server
-from ...storage.profiles import Credential, Profile, for_credential, kept_credential, kept_profile, updated
+from ...storage.profiles import Credential, Profile, apply_credential, load_credential, load_profile, update_profile
 from ...storage.validation import STORAGE_CHECKS, StorageCheck, attempt, report
 from .schemas import CreateWarehouse, check_format_versions, check_name
 from .updates import UpdateCredential, UpdateStorage
@@ -32,8 +32,9 @@ router = APIRouter(prefix="/management/v1")
 def validate_creation(
     server: Server, project: ProjectId, body: Annotated[CreateWarehouse, read_body(CreateWarehouse)]
 ) -> Response:
+    """Report whether a warehouse could be created."""
     project = body.project_id or project
-    formed, profile = _well_formed(body.storage_profile, body.storage_credential)
+    form_check, profile = _check_form(body.storage_profile, body.storage_credential)
 
     def check_versions() -> None:
         check_format_versions(body.allowed_format_versions, body.default_format_version)
@@ -43,7 +44,7 @@ def validate_creation(
             raise ApiError(403, "WarehouseManaged", "Creating a managed warehouse requires instance-admin privilege.")
 
     checks = [
-        formed,
+        form_check,
         StorageCheck("profile-compatible", skipped=ONLY_UPDATE),
         StorageCheck("spec-mutable", skipped=ONLY_UPDATE),
         attempt("format-version-policy-consistent", check_versions),
@@ -67,9 +68,9 @@ def _check_name_free(server: Lakekeeper, project: str, name: str) -> None:
             raise ApiError(400, "WarehouseNameAlreadyTaken", message)
 
 
-def _well_formed(profile: Profile, credential: Credential | None) -> tuple[StorageCheck, Profile | None]:
+def _check_form(profile: Profile, credential: Credential | None) -> tuple[StorageCheck, Profile | None]:
     found: list[Profile] = []
-    check = attempt("profile-well-formed", lambda: found.append(for_credential(profile.normalised(), credential)))
+    check = attempt("profile-well-formed", lambda: found.append(apply_credential(profile.normalised(), credential)))
     return check, found[0] if found else None
 
 
@@ -77,37 +78,40 @@ def _well_formed(profile: Profile, credential: Credential | None) -> tuple[Stora
 def validate_profile(
     server: Server, warehouse_id: UUID, body: Annotated[UpdateStorage, read_body(UpdateStorage)]
 ) -> Response:
-    formed, profile = _well_formed(body.storage_profile, body.storage_credential)
-    return _update_report(server, warehouse_id, formed, profile, body.storage_credential, active=True)
+    """Report whether a storage update would be accepted."""
+    form_check, profile = _check_form(body.storage_profile, body.storage_credential)
+    return _update_report(server, warehouse_id, form_check, profile, body.storage_credential, active=True)
 
 
 @router.post("/warehouse/{warehouse_id}/storage/validate-credential")
 def validate_credential(
     server: Server, warehouse_id: UUID, body: Annotated[UpdateCredential, read_body(UpdateCredential)]
 ) -> Response:
+    """Report whether a new credential would be accepted."""
     (current, _), credential = _current(server, warehouse_id, active=True), body.new_storage_credential
-    formed, profile = _well_formed(current, credential)
-    return _update_report(server, warehouse_id, formed, profile, credential, active=True)
+    form_check, profile = _check_form(current, credential)
+    return _update_report(server, warehouse_id, form_check, profile, credential, active=True)
 
 
 @router.post("/warehouse/{warehouse_id}/storage/validate-access")
 def validate_access(server: Server, warehouse_id: UUID) -> Response:
+    """Report whether the warehouse's storage works."""
     current, credential = _current(server, warehouse_id, active=False)
-    formed, profile = _well_formed(current, credential)
-    return _update_report(server, warehouse_id, formed, profile, credential, active=False)
+    form_check, profile = _check_form(current, credential)
+    return _update_report(server, warehouse_id, form_check, profile, credential, active=False)
 
 
 def _current(server: Lakekeeper, warehouse_id: UUID, *, active: bool) -> tuple[Profile, Credential | None]:
     with server.database.read() as session:
         warehouse = find_warehouse(session, str(warehouse_id), active=active)
         secret = session.get(SecretRow, warehouse.secret_id) if warehouse.secret_id else None
-        return kept_profile(warehouse.storage_profile), kept_credential(secret.payload if secret else None)
+        return load_profile(warehouse.storage_profile), load_credential(secret.payload if secret else None)
 
 
 def _update_report(
     server: Lakekeeper,
     warehouse_id: UUID,
-    formed: StorageCheck,
+    form_check: StorageCheck,
     profile: Profile | None,
     credential: Credential | None,
     *,
@@ -115,12 +119,12 @@ def _update_report(
 ) -> Response:
     with server.database.read() as session:
         warehouse = find_warehouse(session, str(warehouse_id), active=active)
-        current = kept_profile(warehouse.storage_profile)
-    checks = [formed]
+        current = load_profile(warehouse.storage_profile)
+    checks = [form_check]
     if profile is None:
         checks.append(StorageCheck("profile-compatible", skipped=MALFORMED))
     else:
-        checks.append(attempt("profile-compatible", lambda: updated(current, profile, region_moves=True)))
+        checks.append(attempt("profile-compatible", lambda: update_profile(current, profile, region_moves=True)))
     checks += [
         attempt("spec-mutable", lambda: check_managed(server, warehouse)),
         StorageCheck("format-version-policy-consistent", skipped=ONLY_CREATE),

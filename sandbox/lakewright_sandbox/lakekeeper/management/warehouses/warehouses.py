@@ -1,4 +1,4 @@
-"""Warehouses: create, read, list, delete, and the switches that need no storage (activation, protection)."""
+"""Warehouses: create, read, list, delete, activate, deactivate, protect."""
 
 from __future__ import annotations
 
@@ -21,14 +21,16 @@ from ...protocol.requests import Body, Flag, read_body
 from ...protocol.responses import empty, json_response
 from ...protocol.versions import queue_name
 from ...server.server import Lakekeeper, ProjectId, Server
-from ...storage.profiles import Profile, for_credential, kept_profile, overlap
+from ...storage.profiles import Profile, apply_credential, load_profile, profiles_overlap
 from ...storage.validation import raise_failed
-from .schemas import CreateWarehouse, check_format_versions, check_name, shown
+from .schemas import CreateWarehouse, check_format_versions, check_name, warehouse_to_json
 
 router = APIRouter(prefix="/management/v1")
 
 
 class Protection(Body):
+    """Whether an object is protected against deletion."""
+
     protected: bool
 
 
@@ -36,12 +38,13 @@ class Protection(Body):
 def create_warehouse(
     server: Server, project: ProjectId, body: Annotated[CreateWarehouse, read_body(CreateWarehouse)]
 ) -> Response:
+    """Create a warehouse after validating its storage."""
     project = body.project_id or project
     check_name(body.warehouse_name)
     versions = check_format_versions(body.allowed_format_versions, body.default_format_version)
     if body.managed_by != "self-managed" and not server.settings.instance_admin:
         raise ApiError(403, "WarehouseManaged", "Creating a managed warehouse requires instance-admin privilege.")
-    profile = for_credential(body.storage_profile.normalised(), body.storage_credential)
+    profile = apply_credential(body.storage_profile.normalised(), body.storage_credential)
     if not server.settings.skip_storage_validation:
         checks = server.probe.checks(profile, body.storage_credential)
         raise_failed(checks, names_checks=server.settings.since("0.14"))
@@ -50,11 +53,11 @@ def create_warehouse(
 
 
 def check_overlap(server: Lakekeeper, project: str, profile: Profile) -> None:
-    """Raises 400 where another warehouse of the project, active or not, shares the location."""
+    """Raise 400 if another warehouse of the project, active or not, shares the location."""
     with server.database.read() as session:
         others = session.scalars(select(WarehouseRow).where(WarehouseRow.project_id == project)).all()
     for other in others:
-        if overlap(profile, kept_profile(other.storage_profile)):
+        if profiles_overlap(profile, load_profile(other.storage_profile)):
             message = f"Storage profile overlaps with existing warehouse {other.name}"
             raise ApiError(400, "CreateWarehouseStorageProfileOverlap", message)
 
@@ -91,11 +94,11 @@ def _insert(
             session.add(warehouse)
             session.flush()
             take_statistics(session, warehouse.id, now)
-            server.authorizer.created(session, Target("warehouse", warehouse.id))
+            server.authorizer.add_owner(session, Target("warehouse", warehouse.id))
     except IntegrityError:
         message = f"A warehouse with the name '{warehouse.name}' already exists in project with id '{project}'"
         raise ApiError(409, "WarehouseAlreadyExists", message, during) from None
-    return shown(warehouse, server.settings.version)
+    return warehouse_to_json(warehouse, server.settings.version)
 
 
 @router.get("/warehouse")
@@ -115,22 +118,24 @@ def list_warehouses(
     )
     with server.database.read() as session:
         found = session.scalars(query.order_by(WarehouseRow.created_at, WarehouseRow.id)).all()
-        found = server.authorizer.listed(session, found, lambda one: Target("warehouse", one.id))
+        found = server.authorizer.filter_visible(session, found, lambda row: Target("warehouse", row.id))
     for warehouse in found:
         server.statuses.update(warehouse)
-    return json_response({"warehouses": [shown(warehouse, server.settings.version) for warehouse in found]})
+    return json_response({"warehouses": [warehouse_to_json(warehouse, server.settings.version) for warehouse in found]})
 
 
 @router.get("/warehouse/{warehouse_id}")
 def get_warehouse(server: Server, warehouse_id: UUID) -> Response:
+    """Return a warehouse."""
     with server.database.read() as session:
         warehouse = find_warehouse(session, str(warehouse_id))
         server.statuses.update(warehouse)
-        return json_response(shown(warehouse, server.settings.version))
+        return json_response(warehouse_to_json(warehouse, server.settings.version))
 
 
 @router.delete("/warehouse/{warehouse_id}")
-def delete_warehouse(server: Server, warehouse_id: UUID, force: Flag = False) -> Response:
+def delete_warehouse(server: Server, warehouse_id: UUID, *, force: Flag = False) -> Response:
+    """Delete an empty warehouse without unfinished tasks; a protected one with `force` only."""
     during = "Error deleting warehouse in catalog"
     with server.database.write() as session:
         warehouse = find_warehouse(session, str(warehouse_id))
@@ -159,11 +164,13 @@ def delete_warehouse(server: Server, warehouse_id: UUID, force: Flag = False) ->
 
 @router.post("/warehouse/{warehouse_id}/activate")
 def activate(server: Server, warehouse_id: UUID) -> Response:
+    """Activate a warehouse."""
     return _set_active(server, str(warehouse_id), active=True)
 
 
 @router.post("/warehouse/{warehouse_id}/deactivate")
 def deactivate(server: Server, warehouse_id: UUID) -> Response:
+    """Deactivate a warehouse."""
     return _set_active(server, str(warehouse_id), active=False)
 
 
@@ -179,6 +186,7 @@ def _set_active(server: Lakekeeper, warehouse_id: str, *, active: bool) -> Respo
 
 @router.post("/warehouse/{warehouse_id}/protection")
 def set_protection(server: Server, warehouse_id: UUID, body: Annotated[Protection, read_body(Protection)]) -> Response:
+    """Set whether a warehouse is protected."""
     with server.database.write() as session:
         warehouse = find_warehouse(session, str(warehouse_id))
         check_managed(server, warehouse)
@@ -189,6 +197,7 @@ def set_protection(server: Server, warehouse_id: UUID, body: Annotated[Protectio
 
 
 def check_managed(server: Lakekeeper, warehouse: WarehouseRow) -> None:
+    """Raise 403 if instance admins alone may change the warehouse."""
     if warehouse.managed_by == "instance-admin" and not server.settings.instance_admin:
         message = f"Warehouse '{warehouse.name}' is managed and can be changed by instance admins only."
         raise ApiError(403, "WarehouseManaged", message)

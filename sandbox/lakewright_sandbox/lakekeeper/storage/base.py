@@ -1,0 +1,72 @@
+"""Common parts of storage profiles and credentials: storage layout, stored form, and checks of updates."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Literal
+
+from pydantic import field_validator
+
+from ..protocol.errors import ApiError
+from ..protocol.requests import Body
+
+TEMPLATE_VARIABLE = re.compile(r"\{(uuid|name)\}")
+
+
+class StorageLayoutBody(Body):
+    """Where new namespaces and tables are put below the warehouse; null templates stand for the default."""
+
+    type: Literal["default", "tabular-only", "full-hierarchy"]
+    namespace: str | None = None
+    tabular: str | None = None
+
+    @field_validator("tabular", "namespace")
+    @classmethod
+    def _template(cls, template: str | None) -> str | None:
+        if template is not None and not TEMPLATE_VARIABLE.search(template):
+            raise ValueError("storage layout templates need `{uuid}` or `{name}`")
+        return template
+
+
+class StorageProfileBody(Body):
+    """A storage profile in requests and responses."""
+
+    def stored(self) -> dict[str, Any]:
+        """Return the profile as responses contain it: explicit nulls, and a layout without unset templates."""
+        document = self.model_dump(by_alias=True)
+        if layout := document.get("storage-layout"):
+            document["storage-layout"] = {key: value for key, value in layout.items() if value is not None}
+        return document
+
+
+class StorageCredentialBody(Body):
+    """A storage credential in requests."""
+
+    def stored(self) -> dict[str, Any]:
+        """Return the credential as the server stores it."""
+        return self.model_dump(by_alias=True, exclude_none=True)
+
+
+def check_variant(name: Any, known: tuple[str, ...]) -> Any:
+    """Return a known name. Raises ValueError in the server's words for any other."""
+    if isinstance(name, str) and name not in known:
+        listed = ", ".join(f"`{variant}`" for variant in known)
+        raise ValueError(f"unknown variant `{name}`, expected one of {listed}")
+    return name
+
+
+def refuse_changes(old: Body, new: Body, *fields: str) -> None:
+    """Raise 400 `UpdateError` if one of the fields changes."""
+    for field in fields:
+        if getattr(old, field) != getattr(new, field):
+            raise ApiError(400, "UpdateError", f"Field `{field}` cannot be updated to prevent loss of data.")
+
+
+def prefixes_overlap(one: str | None, other: str | None) -> bool:
+    """Return whether the prefixes are equal or one is above the other."""
+    mine, others = _segments(one), _segments(other)
+    return mine[: len(others)] == others or others[: len(mine)] == mine
+
+
+def _segments(prefix: str | None) -> list[str]:
+    return prefix.split("/") if prefix else []
