@@ -2,7 +2,7 @@
 
 from lakewright.spec.computing_unit import ComputingUnitSpec, Size
 from lakewright.spec.maintenance import MaintenanceSpec
-from lakewright.spec.reading import SPEC_KEY, parse_spec, read_stack_file
+from lakewright.spec.parsing import SPEC_KEY, parse_spec, read_stack_file
 from lakewright.spec.table import TableSpec
 from lakewright.spec.tenant import TenantSpec
 from lakewright.spec.warehouse import WarehouseSpec

@@ -7,9 +7,9 @@ from typing import Annotated, Literal, Self
 from pydantic import AfterValidator, TypeAdapter, model_validator
 
 from lakewright.lakekeeper.api.connection.privileges import RELATIONS
+from lakewright.names.principal import Principal
 from lakewright.names.table_name import parse_parts, quoted
 from lakewright.names.types import NamespacePath, TableName
-from lakewright.spec.principal import Principal
 from lakewright.validation.strict_model import StrictModel
 
 _NAMESPACE = TypeAdapter[str](NamespacePath)

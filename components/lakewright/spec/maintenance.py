@@ -11,7 +11,7 @@ from pydantic import AfterValidator, Discriminator, Field, StrictBool, Tag
 
 from lakewright.names.types import MAX_NAMESPACE_DEPTH
 from lakewright.spec.computing_unit import Size
-from lakewright.spec.cron import Cron
+from lakewright.validation.cron import Cron
 from lakewright.validation.strict_model import StrictModel
 
 _SECONDS = {"m": 60, "h": 3600}

@@ -14,7 +14,7 @@ from lakewright.spec.checks.cross_checks import cross_checks
 from lakewright.spec.computing_unit import ComputingUnitSpec
 from lakewright.spec.grant import GrantSpec
 from lakewright.spec.maintenance import MaintenanceSpec
-from lakewright.spec.sharing import sharing_mistakes
+from lakewright.spec.sharing_checks import sharing_mistakes
 from lakewright.spec.table import TableSpec
 from lakewright.spec.warehouse import CatalogName, WarehouseSpec
 from lakewright.storage.registry import StorageSpec

@@ -6,8 +6,8 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Discriminator, Field, Tag
 
 from lakewright.names.namespace_presets import PRESETS
+from lakewright.names.principal import Principal
 from lakewright.names.types import Deletion, FormatVersion, NamespacePath, S3KeyPrefix
-from lakewright.spec.principal import Principal
 from lakewright.validation.strict_model import StrictModel
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from lakewright.spec import TenantSpec, WarehouseSpec
 from lakewright.spec.grant import GrantSpec
+from lakewright.spec.tenant import TenantSpec
+from lakewright.spec.warehouse import WarehouseSpec
 
 _BOTH = frozenset({"create", "modify"})
 _GIVES: dict[tuple[str, str], frozenset[str]] = {

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from lakewright.environment.environment import Environment
-from lakewright.environment.schema import environment_schema_text
+from lakewright.environment.json_schema import environment_schema_text
 from lakewright.kubernetes.images import mistake
 from lakewright.spec import SpecError
 

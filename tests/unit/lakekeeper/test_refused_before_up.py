@@ -13,7 +13,7 @@ from lakewright.lakekeeper.warehouse.changes import is_not_yet, patiently
 from lakewright.lakekeeper.warehouse.model import WarehouseArgs
 from lakewright.lakekeeper.warehouse.resource import WarehouseProvider
 from lakewright.spec import SpecError
-from lakewright.spec.reading import parse_spec
+from lakewright.spec.parsing import parse_spec
 
 from .test_client import Script, refusal
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from lakewright.lakekeeper.provider.errors import RemovalRefused
 from lakewright.lakekeeper.tenant.tenant_record import TenantRecordProvider
-from lakewright.spec.reading import parse_spec
+from lakewright.spec.parsing import parse_spec
 
 TENANT = "a" * 32
 LONG = "w" * 30

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from lakewright.project_files.servers import Servers, same_url, servers_of
 from lakewright.spec import TenantSpec
-from lakewright.spec.neighbours import shared_with
+from lakewright.spec.stack_conflicts import shared_with
 
 ROLE = "arn:aws:iam::123456789012:role/lake"
 OWN = {"backend": "existing", "bucket": "lake", "region": "eu-west-1", "role_arn": ROLE}

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from lakewright.names.object_names import reserved_names
 from lakewright.spec import SpecError, TenantSpec, parse_spec, read_stack_file
-from lakewright.spec.schema import schema_text
+from lakewright.spec.json_schema import schema_text
 
 HERE = Path(__file__).parent
 REPOSITORY = HERE.parents[2]

@@ -22,7 +22,7 @@ def validate(files: Files = None, directory: Directory = HERE) -> None:
     # `--help` needs no models.
     from lakewright.cli.environments import servers_by_environment  # noqa: PLC0415
     from lakewright.spec import Problem, SpecError, TenantSpec, read_stack_file  # noqa: PLC0415
-    from lakewright.spec.neighbours import shared_with  # noqa: PLC0415
+    from lakewright.spec.stack_conflicts import shared_with  # noqa: PLC0415
 
     specs: dict[Path, TenantSpec] = {}
     mistakes: dict[Path, SpecError] = {}
@@ -50,11 +50,11 @@ def schema(
 ) -> None:
     """Print the JSON Schema that editors use."""
     if environment:
-        from lakewright.environment.schema import environment_schema_text  # noqa: PLC0415
+        from lakewright.environment.json_schema import environment_schema_text  # noqa: PLC0415
 
         sys.stdout.write(environment_schema_text())
         return
-    from lakewright.spec.schema import schema_text  # noqa: PLC0415
+    from lakewright.spec.json_schema import schema_text  # noqa: PLC0415
 
     sys.stdout.write(schema_text())
 

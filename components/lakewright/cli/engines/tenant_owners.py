@@ -48,7 +48,7 @@ def refuse_shared_tenant(project: PulumiProject, stack: str) -> None:
     if not others:
         return
     from lakewright.spec import Problem, SpecError, TenantSpec, read_stack_file  # noqa: PLC0415 - slow to load
-    from lakewright.spec.neighbours import shared_with  # noqa: PLC0415
+    from lakewright.spec.stack_conflicts import shared_with  # noqa: PLC0415
 
     def read(path: Path) -> TenantSpec | None:
         try:
