@@ -1,4 +1,4 @@
-"""Engine events as the CLI's event log has them: what the display and `--json` are made of."""
+"""Engine events in the form of the CLI's event log, the input of the display and of `--json`."""
 
 from __future__ import annotations
 
@@ -19,9 +19,10 @@ OnEvent = Callable[[EngineEvent], None]
 
 
 class Events:
-    """Sends events in order, numbered, one at a time; keeps count of the changes."""
+    """Send numbered events in order, one at a time, and count the changes."""
 
     def __init__(self, on_event: OnEvent, *, planning: bool, refreshing: bool) -> None:
+        """Send events to `on_event`; `planning` is a preview, `refreshing` the `refresh` command."""
         self._on_event = on_event
         self._numbers = itertools.count()
         self._lock = threading.Lock()
@@ -32,14 +33,16 @@ class Events:
         self.messages: list[str] = []
 
     def prelude(self, config: dict[str, str]) -> None:
+        """Send the configuration of the stack, the first event."""
         self._send("preludeEvent", {"config": config})
 
     def started(self, step: DeploymentStep) -> None:
+        """Report that a step has started."""
         if not step.is_internal:
             self._send("resourcePreEvent", {"metadata": self._metadata(step, step.op), "planning": self._planning})
 
     def finished(self, step: DeploymentStep) -> None:
-        """The step is over: counts it."""
+        """Count a finished step."""
         if step.is_internal:
             return
         refresh = step.op == "refresh"
@@ -47,18 +50,19 @@ class Events:
             self.changes[step.counted_as] += 1
 
     def outputs(self, step: DeploymentStep) -> None:
-        """The outputs of the step's resource are known."""
+        """Report the outputs of a step's resource."""
         if not step.is_internal:
             metadata = self._metadata(step, step.counted_as)
             self._send("resOutputsEvent", {"metadata": metadata, "planning": self._planning})
 
     def failed(self, step: DeploymentStep) -> None:
+        """Report that a step has failed."""
         self._send("resOpFailedEvent", {"metadata": self._metadata(step, step.op), "status": 0, "steps": 0})
 
     def diagnostic(
         self, severity: str, message: str, urn: str = "", *, stream: int = 0, ephemeral: bool = False
     ) -> None:
-        """Send a message. An ephemeral one is a resource's current status, which the next one replaces."""
+        """Send a message. An ephemeral message is a resource's status, which its next message replaces."""
         if severity in ("error", "warning") and not ephemeral:
             self.messages.append(f"{severity}: {message.strip()}")
         prefix = {"error": "error: ", "warning": "warning: ", "debug": "debug: "}.get(severity, "")
@@ -72,12 +76,13 @@ class Events:
         self._send("diagnosticEvent", body | {key: value for key, value in optional.items() if value})
 
     def output(self, line: str, error: bool) -> None:
-        """A line that the program printed."""
+        """Send a line that the program printed."""
         self._send(
             "diagnosticEvent", {"message": line + "\n", "color": "never", "severity": "info#err" if error else "info"}
         )
 
     def summary(self) -> None:
+        """Send the counts of changes and the duration, the last events."""
         seconds = round(time.monotonic() - self._started)
         body = {
             "maybeCorrupt": False,
@@ -100,7 +105,7 @@ class Events:
             try:
                 self._on_event(event)
             except (OSError, SystemExit):
-                # The terminal or pipe is gone (then rich asks to exit). The run is not: it ends in order.
+                # The terminal or pipe is closed, and rich requests an exit. The run still ends in an orderly way.
                 self._on_event = _ignore
 
     @staticmethod
@@ -125,7 +130,7 @@ class Events:
 
 
 def _ignore(_event: EngineEvent) -> None:
-    """Show nothing."""
+    """Discard an event."""
 
 
 def _state(state: ResourceState | None) -> dict[str, Any] | None:

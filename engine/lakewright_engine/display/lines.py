@@ -1,4 +1,4 @@
-"""What a person sees of an operation: one line a resource, live progress on a terminal, a summary. Never a secret."""
+"""The text output of an operation: a line for each resource, live progress on a terminal, a summary. Never a secret."""
 
 from __future__ import annotations
 
@@ -33,18 +33,19 @@ MARKS = {
     "remove-pending-replace": ("~", "red", "finish replacement", "finished replacement"),
     "same": ("", "dim", "unchanged", "unchanged"),
 }
-"""Operation -> sign, colour, what a preview calls it, what it is called when it is done."""
+"""Operation -> sign, colour, its name in a preview, its name when it is done."""
 
 PREVIEWED_APART = ("create-replacement", "delete-replaced")
-"""The halves of a replacement: a preview shows the replacement alone, a deployment its halves."""
+"""The parts of a replacement. A preview displays only the replacement, a deployment only its parts."""
 
 TITLES = {"preview": "Previewing update", "up": "Updating", "refresh": "Refreshing", "destroy": "Destroying"}
 
 
 class Display:
-    """Give it every event; use it as a context so that the live line is cleared."""
+    """Displays engine events. Used as a context manager, which clears the live line."""
 
     def __init__(self, console: Console, verb: str, stack: str, *, dry: bool, diff: bool = False) -> None:
+        """Display an operation on a stack; `dry` for a preview, `diff` to list changed properties."""
         self.report = OperationReport()
         self._console = console
         self._dry = dry
@@ -53,19 +54,22 @@ class Display:
         self._stack = stack
         self._lock = threading.Lock()
         self._status: dict[str, str] = {}
-        """What providers last reported of resources under way, by URN."""
+        """The last status that providers reported of resources in progress, by URN."""
         self._live = console.status("") if console.is_terminal else None
 
     def __enter__(self) -> Display:
+        """Start the live line."""
         self._context: AbstractContextManager[Any] = self._live or nullcontext()
         self._context.__enter__()
         self._progress()
         return self
 
     def __exit__(self, *exception: Any) -> None:
+        """Clear the live line."""
         self._context.__exit__(*exception)
 
     def __call__(self, event: EngineEvent) -> None:
+        """Display an event."""
         with self._lock:
             if event.prelude_event is not None:
                 self._line(f"[bold]{self._title}[/bold] ({escape(self._stack)}):")
@@ -77,7 +81,7 @@ class Display:
             self._progress()
 
     def summary(self, outputs: dict[str, Any]) -> None:
-        """Outputs (of a deployment) and counts."""
+        """Display the outputs of a deployment and the counts of changes."""
         if outputs and not self._dry:
             self._line("[bold]Outputs:[/bold]")
             width = max(len(name) for name in outputs)
@@ -129,7 +133,7 @@ class Display:
 
     @property
     def progress(self) -> str:
-        """What a terminal's last line says."""
+        """The text of the live line."""
         done = sum(step.done for step in self.report.steps)
         names = ", ".join(self._with_status(step) for step in self.report.in_progress[:3])
         more = len(self.report.in_progress) - 3
@@ -147,5 +151,5 @@ class Display:
     def _line(self, markup: str) -> None:
         if self._console.is_terminal:
             self._console.print(markup, highlight=False, soft_wrap=True)
-        else:  # the same text, without the cost of laying it out
+        else:  # the same text, without the cost of layout
             self._console.file.write(f"{Text.from_markup(markup).plain}\n")

@@ -1,4 +1,4 @@
-"""How two sets of properties differ, in lines that a person reads; secrets stay `[secret]`."""
+"""Differences between two sets of properties, as text. Secrets are displayed as `[secret]`."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _KUBERNETES_SERVER_MANAGED = (
     *(f"metadata.{name}" for name in ("managedFields", "resourceVersion", "generation", "uid", "creationTimestamp")),
 )
 MAX_VALUE_LENGTH = 160
-"""Characters of a value that are shown."""
+"""Characters of a value that are displayed."""
 
 
 @dataclass(frozen=True)
 class PropertyChange:
-    """One property that differs. `sign` is `+`, `-` or `~`."""
+    """A property that differs. `sign` is `+`, `-` or `~`."""
 
     sign: str
     path: str
@@ -32,23 +32,23 @@ class PropertyChange:
 
 
 def changes(old: Mapping[str, Any], new: Mapping[str, Any], opaque: Sequence[str] = ()) -> list[PropertyChange]:
-    """Return what differs, down to single values; properties of the engine's own without their values.
+    """Return the differences down to single values. Values of internal properties are left out.
 
     Args:
         old: The properties before.
         new: The properties after.
-        opaque: Paths that are left out.
+        opaque: Paths to leave out.
     """
     found = _diff_values("", dict(old), dict(new))
     return [change for change in found if not any(_is_inside(change.path, path) for path in opaque)]
 
 
 def diff_at_path(path: str, kind: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> list[PropertyChange]:
-    """Return what differs at one path of a provider's detailed diff, down to single values.
+    """Return the differences at one path of a provider's detailed diff, down to single values.
 
     Args:
-        path: The property's path, as `spec.containers[0].image` or `labels["a.b"]`.
-        kind: The provider's word for it: `add`, `delete` or `update`, perhaps with `-replace`.
+        path: The property's path, such as `spec.containers[0].image` or `labels["a.b"]`.
+        kind: The provider's kind of change: `add`, `delete` or `update`, perhaps with `-replace`.
         old: The properties before.
         new: The properties after.
     """
@@ -64,17 +64,17 @@ def diff_at_path(path: str, kind: str, old: Mapping[str, Any], new: Mapping[str,
 
 
 def server_managed_paths(type_: str) -> tuple[str, ...]:
-    """Return the paths of a resource type's outputs that its server keeps for itself."""
+    """Return the paths of outputs that the server of a resource type maintains."""
     return _KUBERNETES_SERVER_MANAGED if package_of(type_) == "kubernetes" else ()
 
 
 def changed_keys(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
-    """The top-level properties that differ, by name."""
+    """Return the names of the top-level properties that differ."""
     return sorted(key for key in {*old, *new} if redact_json(old.get(key, ABSENT)) != redact_json(new.get(key, ABSENT)))
 
 
 def redact_json(value: Any) -> Any:
-    """A value with `[secret]` in the place of secrets."""
+    """Return a JSON value with `[secret]` in place of secrets."""
     if isinstance(value, dict):
         members = cast("dict[str, Any]", value)
         if members.get(SIGNATURE) == SECRET:
@@ -86,7 +86,7 @@ def redact_json(value: Any) -> Any:
 
 
 def format_value(value: Any) -> str:
-    """A value on one line, without secrets; what only the deployment can tell is `[unknown]`."""
+    """Return a value on one line, without secrets. A value not known in a preview is `[unknown]`."""
     if value == UNKNOWN:
         return "[unknown]"
     value = redact_json(value)

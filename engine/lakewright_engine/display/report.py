@@ -1,4 +1,4 @@
-"""What an operation does, gathered from its engine events: steps, counts and messages, the same for every engine."""
+"""A report of an operation from its engine events: steps, counts and messages, the same for every engine."""
 
 from __future__ import annotations
 
@@ -20,40 +20,41 @@ if TYPE_CHECKING:
     from pulumi.automation.events import DiagnosticEvent, EngineEvent, StepEventMetadata, StepEventStateMetadata
 
 MESSAGE_PREFIXES = ("note: ", "warning: ")
-"""How a line on stderr begins that is more than output."""
+"""Prefixes of stderr lines that are messages."""
 
 READ_FROM_OUTPUTS = ("refresh", "read", "read-replacement")
-"""Operations whose changes are between old and new outputs; those of others are between inputs."""
+"""Operations that compare old and new outputs. Others compare inputs."""
 
 
 @dataclass
 class StepReport:
-    """One step. `result` is what a refresh found: `same`, `update` or `delete`."""
+    """One step. `result` is that of a refresh: `same`, `update` or `delete`."""
 
     op: str
     urn: str
     type: str
     keys: list[str]
-    """The top-level properties that change, by name."""
+    """The names of the top-level properties that change."""
     old: dict[str, Any]
     new: dict[str, Any]
     result: str = ""
     failed: bool = False
     done: bool = False
     metadata: StepEventMetadata | None = None
-    """The event's own, with both sides and the provider's detailed diff."""
+    """The metadata of the event, with both states and the provider's detailed diff."""
 
     @property
     def name(self) -> str:
+        """The name of the resource."""
         return urn_name(self.urn)
 
     @property
     def effect(self) -> str:
-        """The operation, or for a refresh what it found."""
+        """The operation, or the result of a refresh."""
         return self.result or self.op
 
     def changes(self) -> list[PropertyChange]:
-        """Return what differs, property by property: where the provider says it in detail, exactly that."""
+        """Return the differences by property, from the provider's detailed diff if there is one."""
         details = self.metadata.detailed_diff if self.metadata is not None else None
         if self.metadata is None or not details:
             return changes(self.old, self.new, opaque=server_managed_paths(self.type) if self.op == "refresh" else ())
@@ -69,10 +70,10 @@ class StepReport:
 
 @dataclass
 class OperationReport:
-    """Grows with every event that is given to `add`."""
+    """The report of an operation. `add` extends it by an event."""
 
     steps: list[StepReport] = field(default_factory=list[StepReport])
-    """In the order in which they were started; default providers left out."""
+    """Steps in the order of their start, without default providers."""
     changes: dict[str, int] = field(default_factory=dict[str, int])
     messages: list[str] = field(default_factory=list[str])
     """Errors, warnings and notes."""
@@ -80,11 +81,11 @@ class OperationReport:
     _open: dict[tuple[str, str], StepReport] = field(default_factory=dict[tuple[str, str], StepReport])
 
     def take(self, event: EngineEvent) -> None:
-        """Takes an event in."""
+        """Add an event."""
         self.add(event)
 
     def add(self, event: EngineEvent) -> StepReport | None:
-        """Takes an event in; answers the step that it is about, if it starts or ends one."""
+        """Add an event. Return the step that the event starts or ends, if any."""
         if event.resource_pre_event is not None:
             return self._started(event.resource_pre_event.metadata)
         if event.res_outputs_event is not None:
@@ -102,10 +103,11 @@ class OperationReport:
 
     @property
     def in_progress(self) -> list[StepReport]:
+        """The steps that have started and not ended."""
         return [step for step in self.steps if not step.done]
 
     def to_json(self, outputs: dict[str, Any], exit_code: int) -> dict[str, Any]:
-        """The object that `--json` prints."""
+        """Return the object that `--json` prints."""
         steps: list[dict[str, Any]] = []
         for step in self.steps:
             shown = {"op": step.op, "urn": step.urn, "type": step.type, "name": step.name, "keys": step.keys}
@@ -151,9 +153,9 @@ class OperationReport:
 
 
 def format_diagnostic(diagnostic: DiagnosticEvent) -> str:
-    """An error, warning or note as one text, `severity: what it says`; empty for everything else.
+    """Return an error, warning or note as `SEVERITY: MESSAGE`; empty for other diagnostics.
 
-    Providers and programs have nothing but their stderr to warn and note with, whose lines have no severity.
+    Providers and programs print warnings and notes to stderr, whose lines have no severity.
     """
     if diagnostic.ephemeral:
         return ""
@@ -166,11 +168,12 @@ def format_diagnostic(diagnostic: DiagnosticEvent) -> str:
 
 
 def to_text(op: Enum | str) -> str:
+    """Return the name of an operation or kind of change."""
     return str(op.value) if isinstance(op, Enum) else str(op)
 
 
 def _properties(metadata: StepEventMetadata, op: str) -> tuple[dict[str, Any], dict[str, Any]]:
-    """What the step's changes are between, without secrets."""
+    """Return the old and new properties that the step compares, without secrets."""
     part = "outputs" if op in READ_FROM_OUTPUTS else "inputs"
     return _part(metadata.old, part), _part(metadata.new, part)
 
@@ -189,7 +192,7 @@ def _keys(metadata: StepEventMetadata, op: str, old: dict[str, Any], new: dict[s
 
 
 def _top_level_key(path: str) -> str:
-    """`spec.containers[0].image` -> spec; `["a.b"].c` -> a.b."""
+    """Return the first key of a path: `spec.containers[0].image` -> spec; `["a.b"].c` -> a.b."""
     if path.startswith('["'):
         return path[2:].partition('"]')[0]
     return path.partition(".")[0].partition("[")[0]

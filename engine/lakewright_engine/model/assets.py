@@ -1,4 +1,4 @@
-"""Assets and archives: the hashes by which they are compared, the CLI's, and the contents that providers leave out."""
+"""Assets and archives: compute the hashes that the CLI compares, and restore contents that providers leave out."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def add_hashes(properties: Properties, folder: Path) -> Properties:
     """Return the properties with the hash of every asset and archive that has none.
 
     Args:
-        properties: What a program has sent.
+        properties: Properties from the program.
         folder: The program's working directory, where relative paths start.
 
     Raises:
@@ -43,7 +43,7 @@ def add_hashes(properties: Properties, folder: Path) -> Properties:
 
 
 def restore_contents(found: Properties, given: Properties) -> Properties:
-    """Return what a provider answered, with the contents that it left out of assets: of those given, by hash."""
+    """Return a provider's response with the asset contents that it left out, found in `given` by hash."""
     if not has_asset(found):
         return found
     known: dict[str, Asset] = {}
@@ -128,7 +128,7 @@ def _members(wire: dict[str, Any], folder: Path) -> Iterator[Member]:
 
 
 def _files(root: Path, folder: Path) -> Iterator[Member]:
-    """The files of a folder, by name; links to folders and Pulumi's own folder are left out, as on the CLI."""
+    """Yield the files of a folder by name, without links to folders and without `.pulumi`, as the CLI does."""
     for entry in sorted(os.scandir(folder), key=lambda entry: os.fsencode(entry.name)):
         if entry.name == ".pulumi":
             continue

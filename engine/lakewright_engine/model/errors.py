@@ -71,6 +71,7 @@ class ProviderError(EngineError):
     """A provider call failed. The message is that of the provider."""
 
     def __init__(self, message: str, *, unimplemented: bool = False, ambiguous: bool = False) -> None:
+        """Create an error with the provider's message."""
         super().__init__(message)
         self.unimplemented = unimplemented
         self.ambiguous = ambiguous
@@ -81,6 +82,7 @@ class InitializationError(ProviderError):
     """A create, update or read left an object that is not ready, for the `reasons` given."""
 
     def __init__(self, reasons: list[str], object_id: str, outputs: Properties, inputs: Properties | None) -> None:
+        """Create an error for an object that exists but is not ready."""
         super().__init__("; ".join(reasons) or "the object did not become ready")
         self.reasons = reasons
         self.object_id = object_id

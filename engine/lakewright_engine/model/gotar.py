@@ -1,4 +1,4 @@
-"""A tar stream byte for byte as Go's `archive/tar` writes it: the CLI hashes archives that way."""
+"""Write a tar stream byte for byte as Go's `archive/tar` does: the CLI hashes archives in that form."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def write_tar(members: Iterable[tuple[str, bytes]], write: Callable[[bytes], obj
 
     Args:
         members: Names and contents, in order.
-        write: Takes the bytes of the stream, piece by piece.
+        write: Called with each piece of the stream.
     """
     for name, content in members:
         prefix, rest = _split(name)
@@ -30,7 +30,7 @@ def write_tar(members: Iterable[tuple[str, bytes]], write: Callable[[bytes], obj
 
 
 def _split(name: str) -> tuple[str, str]:
-    """A name that is too long for its field as folder and rest, where that makes it fit."""
+    """Split a name that is too long for its field into folder and rest, if both then fit."""
     if len(name) <= _NAME_BYTES or not name.isascii():
         return "", name
     slash = name[: _PREFIX_BYTES + 1].rfind("/")
@@ -48,13 +48,13 @@ def _write_extended_header(name: str, write: Callable[[bytes], object]) -> None:
 
 
 def _shortened(name: str) -> str:
-    """The name as far as its field takes it; cut at a slash, it would look like a folder."""
+    """Return the name cut to its field. A name that ends with a slash would be a folder."""
     letters = "".join(letter for letter in name if letter.isascii())
     return letters if len(letters) <= _NAME_BYTES else letters[:_NAME_BYTES].rstrip("/")
 
 
 def _record(key: str, value: str) -> bytes:
-    """`LENGTH KEY=VALUE` with a line end; the length counts its own digits."""
+    """Return `LENGTH KEY=VALUE` with a line end. The length includes its own digits."""
     body = f" {key}={value}\n".encode()
     size = len(body) + len(str(len(body)))
     if len(body) + len(str(size)) != size:
@@ -70,9 +70,9 @@ def _header(name: bytes, size: int, kind: bytes, *, mode: int = 0, prefix: bytes
         b"0000000\0" * 2,  # owner and group
         b"%011o\0" % size,
         b"00000000000\0",  # time
-        b" " * 8,  # the checksum counts as blanks
+        b" " * 8,  # the checksum is computed with blanks here
         kind,
-        bytes(_NAME_BYTES),  # no link
+        bytes(_NAME_BYTES),  # link name
         b"ustar\x0000",
         bytes(64),  # names of owner and group
         device * 2,

@@ -16,7 +16,7 @@ _PART = re.compile(r"""\.?(?:\["((?:[^"\\]|\\.)*)"\]|\[(\d+)\]|\[\*\]|([^.\["]+)
 
 
 def parse_path(text: str) -> Path:
-    """Raises ProgramError for what is not a path."""
+    """Return the parts of a property path. Raise ProgramError if the text is not a path."""
     path: Path = []
     position = 0
     while position < len(text):
@@ -35,12 +35,12 @@ def parse_path(text: str) -> Path:
 
 
 def contains(path: Path, other: Path) -> bool:
-    """Whether `other` is `path` or lies inside it."""
+    """Return whether `other` is `path` or is inside it."""
     return len(path) <= len(other) and all(part in ("*", other[i]) for i, part in enumerate(path))
 
 
 def apply_ignore_changes(inputs: Properties, old_inputs: Properties, paths: list[str]) -> Properties:
-    """The inputs with what is at the ignored paths as it was: set back, put back or left away."""
+    """Return the inputs with the old values at the ignored paths."""
     if not paths:
         return inputs
     result = copy.deepcopy(inputs)

@@ -1,4 +1,4 @@
-"""Property values: between Pulumi's wire form (Struct, signature keys) and the engine's model; comparing, marking."""
+"""Property values: convert them from and to Pulumi's wire form (Struct, signature keys), compare and mark them."""
 
 from __future__ import annotations
 
@@ -17,15 +17,16 @@ if TYPE_CHECKING:
 DependencySink = Callable[[str], None]
 
 _SCALARS = frozenset({str, int, float, bool, type(None)})
-"""Most values are one of these, with nothing in them: asked first, for speed."""
+"""Most values have one of these types. They are checked first, for speed."""
 
 
 def from_struct(struct: Struct, dependencies: DependencySink | None = None) -> Properties:
-    """Reads a Struct; URNs that output values depend on go to `dependencies`."""
+    """Read a Struct. `dependencies` is called with the URNs that output values depend on."""
     return {key: from_wire(value, dependencies) for key, value in struct.fields.items()}
 
 
-def from_wire(value: WireValue, dependencies: DependencySink | None = None) -> Value:  # noqa: PLR0911 - one a kind
+def from_wire(value: WireValue, dependencies: DependencySink | None = None) -> Value:  # noqa: PLR0911 - one return for each kind
+    """Read one value, as `from_struct` does."""
     kind = value.WhichOneof("kind")
     if kind == "string_value":
         text = value.string_value
@@ -63,18 +64,19 @@ def _from_signed(fields: dict[str, Value], dependencies: DependencySink | None) 
 
 
 def _wire_form(value: Value) -> Value:
-    """An archive's parts in wire form."""
+    """Return the parts of an archive in wire form."""
     if isinstance(value, Asset):
         return value.wire
     return {key: _wire_form(item) for key, item in value.items()} if isinstance(value, dict) else value
 
 
 def make_secret(value: Value) -> SecretValue:
-    """A secret of a secret is one secret."""
+    """Mark a value as secret. A secret inside a secret is one secret."""
     return value if isinstance(value, SecretValue) else SecretValue(value)
 
 
 def to_struct(properties: Properties) -> Struct:
+    """Return the properties as a Struct."""
     struct = Struct()
     for key, value in properties.items():
         _fill_wire(struct.fields[key], value)
@@ -82,12 +84,13 @@ def to_struct(properties: Properties) -> Struct:
 
 
 def to_wire(value: Value) -> WireValue:
+    """Return one value in wire form."""
     wire = WireValue()
     _fill_wire(wire, value)
     return wire
 
 
-def _fill_wire(wire: WireValue, value: Value) -> None:  # noqa: PLR0912 - one branch a kind of value
+def _fill_wire(wire: WireValue, value: Value) -> None:  # noqa: PLR0912 - one branch for each kind
     if isinstance(value, str):
         wire.string_value = value
     elif value is None:
@@ -124,7 +127,7 @@ def _fill_wire(wire: WireValue, value: Value) -> None:  # noqa: PLR0912 - one br
 
 
 def rewrite(value: Value, change: Callable[[Value], Value]) -> Value:
-    """Applies `change` to every value, inner ones first."""
+    """Return the value with `change` applied to every value in it, inner values first."""
     if type(value) in _SCALARS:
         return change(value)
     if isinstance(value, dict):
@@ -137,18 +140,19 @@ def rewrite(value: Value, change: Callable[[Value], Value]) -> Value:
 
 
 def plaintext(value: Value) -> Value:
-    """The same value in plain text: for providers that do not accept secrets, and for comparing."""
+    """Return the value without secret marks, for comparisons and for providers that do not accept secrets."""
     if not has_secret(value):
         return value
     return rewrite(value, lambda item: item.value if isinstance(item, SecretValue) else item)
 
 
 def plaintext_properties(properties: Properties) -> Properties:
+    """Return the properties without secret marks."""
     return {key: plaintext(value) for key, value in properties.items()}
 
 
 def flatten_references(properties: Properties) -> Properties:
-    """Resource references as ids (a component's as its URN)."""
+    """Replace resource references by ids, and references to components by URNs."""
     if not _contains_type(properties, ResourceReference):
         return properties
 
@@ -161,19 +165,22 @@ def flatten_references(properties: Properties) -> Properties:
 
 
 def has_secret(value: Value) -> bool:
+    """Return whether the value is or contains a secret."""
     return _contains_type(value, SecretValue)
 
 
 def has_asset(properties: Properties) -> bool:
+    """Return whether the properties contain an asset or archive."""
     return _contains_type(properties, Asset)
 
 
 def has_unknown(value: Value) -> bool:
+    """Return whether the value is or contains an unknown value."""
     return _contains_type(value, Unknown)
 
 
 def _contains_type(value: Value, kind: type) -> bool:
-    """Whether there is a value of this kind in it, however deep."""
+    """Return whether the value is or contains a value of this type, at any depth."""
     if type(value) in _SCALARS:
         return False
     if isinstance(value, kind):
@@ -188,7 +195,7 @@ def _contains_type(value: Value, kind: type) -> bool:
 
 
 def is_equal(left: Value, right: Value) -> bool:
-    """Equality as Pulumi sees it: a bool is no number, and secrets compare by content."""
+    """Compare two values as Pulumi does: a bool is not a number, and secrets are compared by content."""
     if isinstance(left, SecretValue) or isinstance(right, SecretValue):
         return is_equal(plaintext(left), plaintext(right))
     if isinstance(left, dict) and isinstance(right, dict):
@@ -202,7 +209,7 @@ def is_equal(left: Value, right: Value) -> bool:
 
 
 def mark_secrets(outputs: Properties, inputs: Properties) -> Properties:
-    """Outputs of a provider that knows no secrets, marked where the inputs of the same name hold some."""
+    """Mark the outputs of a provider without secret support where inputs of the same name are secret."""
     marked = dict(outputs)
     for key, given in inputs.items():
         if key not in outputs:
@@ -216,13 +223,13 @@ def mark_secrets(outputs: Properties, inputs: Properties) -> Properties:
 
 
 def mark_secret_outputs(outputs: Properties, additional: list[str], inputs: Properties) -> Properties:
-    """Return the outputs with every secret marked: `additional` ones, and those with the name of a secret input."""
+    """Mark outputs as secret: those named in `additional` and those with the name of a secret input."""
     keys = ({*additional} - {"id"}) | {key for key, value in inputs.items() if isinstance(value, SecretValue)}
     return {key: make_secret(value) if key in keys else value for key, value in outputs.items()}
 
 
-def to_display_json(value: Value) -> Any:  # noqa: PLR0911 - one a kind
-    """JSON for events and people: secrets blinded, unknowns as their placeholder."""
+def to_display_json(value: Value) -> Any:  # noqa: PLR0911 - one return for each kind
+    """Return JSON for events and the display: secrets are redacted, unknown values are placeholders."""
     if type(value) in _SCALARS:
         return value
     if isinstance(value, SecretValue):
@@ -241,14 +248,14 @@ def to_display_json(value: Value) -> Any:  # noqa: PLR0911 - one a kind
 
 
 def _without_text(wire: Any) -> Any:
-    """What is shown of an asset or archive: its content may be anything, and long."""
+    """Return an asset or archive without its text, which may be long."""
     if not isinstance(wire, dict):
         return wire
     return {key: _without_text(part) for key, part in cast("dict[str, Any]", wire).items() if key != "text"}
 
 
 def redact(value: Value) -> Any:
-    """What a person may see of an output: `[secret]` in place of a secret."""
+    """Return the value as JSON with `[secret]` in place of secrets."""
     if type(value) in _SCALARS:
         return value
     if isinstance(value, SecretValue):

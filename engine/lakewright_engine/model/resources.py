@@ -1,4 +1,4 @@
-"""What the engine remembers of a stack: resources, pending operations, and the values that stand for more than JSON."""
+"""The state of a stack: resources, pending operations, and property values that JSON has no type for."""
 
 from __future__ import annotations
 
@@ -13,17 +13,18 @@ class SecretValue:
     value: Value
 
     def __repr__(self) -> str:
+        """Hide the value in logs and tracebacks."""
         return "[secret]"
 
 
 @dataclass(frozen=True)
 class Unknown:
-    """A value that a preview cannot know yet."""
+    """A value that is not known during a preview."""
 
 
 @dataclass(frozen=True)
 class ResourceReference:
-    """A property that is a resource; flattened to its id for providers that do not accept references."""
+    """A property that is a resource. Providers that do not accept references get its id."""
 
     urn: str
     id: Value | None = None
@@ -44,7 +45,7 @@ Properties: TypeAlias = "dict[str, Value]"
 
 @dataclass
 class ResourceState:
-    """One resource in a checkpoint. Field names follow Pulumi's `apitype.ResourceV3`; JSON spelling is camelCase."""
+    """One resource in a checkpoint. Fields are those of Pulumi's `apitype.ResourceV3`, in snake case."""
 
     urn: str
     type: str
@@ -58,7 +59,7 @@ class ResourceState:
     property_dependencies: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
     protect: bool = False
     taint: bool = False
-    """The next update replaces it (`pulumi state taint`)."""
+    """Whether the next update replaces the resource (`pulumi state taint`)."""
     retain_on_delete: bool = False
     external: bool = False
     delete: bool = False
@@ -82,15 +83,15 @@ class ResourceState:
     modified: str = ""
     source_position: str = ""
     hooks: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
-    """Names of the hooks by kind: `BeforeCreate`, `AfterCreate` and so on."""
+    """Names of hooks by kind, such as `BeforeCreate` and `AfterCreate`."""
     stack_trace: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
     extra: dict[str, Any] = field(default_factory=dict[str, Any])
-    """Fields of a newer CLI that the engine does not know; written back as they were."""
+    """Fields of a newer CLI that the engine does not know. They are written back unchanged."""
 
 
 @dataclass
 class PendingOperation:
-    """An operation that was under way: `creating`, `updating`, `deleting`, `reading` or `importing`."""
+    """An operation in progress: `creating`, `updating`, `deleting`, `reading` or `importing`."""
 
     resource: ResourceState
     type: str
@@ -98,7 +99,7 @@ class PendingOperation:
 
 @dataclass
 class StackSnapshot:
-    """The state of a stack: resources in dependency order, and what was under way."""
+    """The state of a stack: resources in dependency order, and operations in progress."""
 
     resources: list[ResourceState] = field(default_factory=list[ResourceState])
     pending_operations: list[PendingOperation] = field(default_factory=list[PendingOperation])

@@ -1,4 +1,4 @@
-"""Deletes what is no longer wanted."""
+"""Delete resources that the program no longer registers, and those that replacements left."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from lakewright_engine.steps.deployment import Deployment
 
 
 def delete_unregistered(deployment: Deployment, wanted: set[str]) -> None:
-    """Delete objects that a replacement has left, and those whose URN is not in `wanted`.
+    """Delete objects that a replacement has left, and resources whose URN is not in `wanted`.
 
-    As on the CLI: after a failed deletion, the others of its batch still go, and later batches stay. A protected
-    resource stays with everything that it needs, and the rest goes.
+    As on the CLI: after a failed deletion, the other resources of its batch are still deleted, and those of later
+    batches are not. A protected resource is kept with everything that it depends on.
     """
     alone = untargeted_urns(deployment)
     steps = [
@@ -42,10 +42,10 @@ def delete_unregistered(deployment: Deployment, wanted: set[str]) -> None:
 
 
 def check_nothing_left(deployment: Deployment) -> None:
-    """Fail the run if a destroy has left resources in the state.
+    """Raise an error if a destroy has left resources in the state.
 
     Raises:
-        EngineError: There are any.
+        EngineError: The state still has resources.
     """
     left = deployment.journal.snapshot().resources
     if left and not deployment.scope.is_limited and not deployment.dry_run and not deployment.failed:
@@ -54,7 +54,7 @@ def check_nothing_left(deployment: Deployment) -> None:
 
 
 def refuse_delete_hooks(deployment: Deployment) -> None:
-    """Raises UnsupportedFeatureError for hooks of deletions: a destroy runs no program that could serve them."""
+    """Raise UnsupportedFeatureError if resources have delete hooks: a destroy runs no program that could serve them."""
     bound = {
         state.urn: [*state.hooks.get("BeforeDelete", ()), *state.hooks.get("AfterDelete", ())]
         for state in deployment.resources
@@ -65,8 +65,8 @@ def refuse_delete_hooks(deployment: Deployment) -> None:
         deployment.events.diagnostic("error", message, urn)
     if bound:
         raise UnsupportedFeatureError(
-            "a destroy does not run the program, and so cannot run delete hooks: delete these resources with an up of "
-            "a program that only registers the hooks, or use the Pulumi CLI (`pulumi destroy --run-program`)"
+            "a destroy does not run the program and cannot run delete hooks: delete these resources with an up of a "
+            "program that only registers the hooks, or use the Pulumi CLI (`pulumi destroy --run-program`)"
         )
 
 
@@ -83,8 +83,8 @@ def _deletion_step(deployment: Deployment, state: ResourceState, wanted: set[str
 
 
 def _delete(deployment: Deployment, step: DeploymentStep) -> bool:
-    """Delete an object; return whether it is protected and therefore stays."""
-    # A deletion that was ready when another failed is carried out all the same, as the CLI does.
+    """Delete an object. Return whether it is protected and was kept."""
+    # A deletion that was ready when another one failed is still carried out, as by the CLI.
     try:
         deployment.delete(step, even_if_stopped=True)
     except DeploymentStoppedError:

@@ -1,4 +1,4 @@
-"""The order in which resources are deleted: each only after everything that depends on it."""
+"""The order of deletions: a resource is deleted after everything that depends on it."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from lakewright_engine.steps.targets import required_urns
 
 
 def deletion_batches(needed: Dependencies, deleted: Sequence[ResourceState]) -> list[list[ResourceState]]:
-    """Return the states to delete in batches. A batch may run in parallel, after the one before it has ended.
+    """Return the states to delete in batches. The deletions of a batch may run in parallel, batch after batch.
 
-    A state depends only on states before it in the snapshot, so there are no cycles: a URN can stand there twice,
-    as the live object and as one that a replacement left, with dependencies in opposite directions.
+    A state depends only on states before it in the snapshot, so there are no cycles. A URN may occur twice, as the
+    live object and as an object that a replacement left, with dependencies in opposite directions.
 
     Args:
         needed: The dependencies of the snapshot's states.
@@ -31,9 +31,10 @@ def deletion_batches(needed: Dependencies, deleted: Sequence[ResourceState]) -> 
 
 
 class Dependencies:
-    """What each state of a snapshot needs, by position."""
+    """The dependencies of each state of a snapshot, by position."""
 
     def __init__(self, resources: Sequence[ResourceState]) -> None:
+        """Index the states of a snapshot."""
         self.resources = resources
         self._positions: defaultdict[str, list[int]] = defaultdict(list)
         self._descendants: defaultdict[str, list[int]] = defaultdict(list)
@@ -47,7 +48,7 @@ class Dependencies:
                 ancestor = parents.get(ancestor, "")
 
     def all_of(self, state: ResourceState) -> list[ResourceState]:
-        """Return everything that a state needs, also by way of what it needs."""
+        """Return everything that a state depends on, directly or indirectly."""
         position = next(index for index, other in enumerate(self.resources) if other is state)
         reached: set[int] = set()
         frontier = [position]
@@ -58,9 +59,9 @@ class Dependencies:
         return [self.resources[index] for index in sorted(reached)]
 
     def of(self, position: int) -> set[int]:
-        """Return the positions of the states before this one that it needs.
+        """Return the positions of the states that a state depends on directly.
 
-        Whoever depends on a component depends on what is inside it, too, as far as it comes before.
+        A dependency on a component includes the component's descendants that precede the state.
         """
         state = self.resources[position]
         found = {other for other in self._positions[state.parent] if other < position}

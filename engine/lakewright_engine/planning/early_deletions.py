@@ -1,4 +1,4 @@
-"""Deletions ahead of a replacement (delete-before-replace): each object is deleted once, whatever asks for it."""
+"""Deletions before a replacement (delete-before-replace). Each object is deleted once."""
 
 from __future__ import annotations
 
@@ -12,14 +12,18 @@ from lakewright_engine.steps.deployment import Deployment
 
 
 class EarlyDeletions:
-    """Thread-safe. A resource is either decided on (its own step is planned) or deleted early, never both."""
+    """The early deletions of a run.
+
+    A resource either has a planned step or is deleted early, never both. Thread-safe.
+    """
 
     def __init__(self, deployment: Deployment) -> None:
+        """Start without early deletions."""
         self._deployment = deployment
         self._lock = threading.RLock()
         self._decided: set[str] = set()
         self._keys: dict[str, list[str]] = {}
-        """URN of a resource that was deleted early -> the properties that asked for it."""
+        """URN of a resource that was deleted early -> the properties that required it."""
         self._ended: dict[int, threading.Event] = {}
 
     def includes(self, urn: str) -> bool:
@@ -28,10 +32,10 @@ class EarlyDeletions:
             return urn in self._keys
 
     def decide(self, urn: str, old: ResourceState | None = None) -> list[str] | None:
-        """Keep a registered resource from being deleted early.
+        """Exclude a registered resource from early deletion.
 
         Returns:
-            The properties that ask for its replacement if it was deleted early already; None if it was not.
+            The properties that require its replacement if it was deleted early; None if it was not.
         """
         with self._lock:
             self._decided |= {urn, old.urn} if old is not None else {urn}
@@ -41,7 +45,7 @@ class EarlyDeletions:
             return keys
 
     def carry_out(self, old: ResourceState) -> None:
-        """Delete an object that is to be replaced, and first what cannot live without it.
+        """Delete an object that is being replaced, after the dependents that cannot exist without it.
 
         Raises:
             ProgramError: One of its dependents is protected.
@@ -54,7 +58,7 @@ class EarlyDeletions:
                 ended.wait()
             for dependent in own:
                 self._delete(dependent)
-            # A pending replacement is one that was deleted by an earlier run.
+            # The object of a pending replacement was deleted by an earlier run.
             if not old.pending_replacement:
                 self._delete(old)
         finally:
@@ -62,7 +66,7 @@ class EarlyDeletions:
                 self._ended[id(dependent)].set()
 
     def _plan(self, old: ResourceState) -> tuple[list[ResourceState], list[threading.Event]]:
-        """Return what to delete, in order, and what to wait for: dependents that another replacement deletes."""
+        """Return the dependents to delete, in order, and events of dependents that another replacement deletes."""
         deployment = self._deployment
         dependents: list[Dependent] = [
             *dependent_replacements(deployment, old, self._decided),

@@ -1,4 +1,4 @@
-"""Plans what a registered resource needs - nothing, a creation, an update, a replacement - and has it done."""
+"""Plan and run the step of each registered resource: none, a creation, an update or a replacement."""
 
 from __future__ import annotations
 
@@ -26,9 +26,13 @@ from lakewright_engine.steps.resource_diff import apply_replace_on_changes, reso
 
 
 class Planner:
-    """Thread-safe: each registration plans and steps on the thread it came on; only the bookkeeping is under a lock."""
+    """Plans and runs steps.
+
+    Thread-safe: each registration is processed on its own thread, and a lock guards the records.
+    """
 
     def __init__(self, deployment: Deployment) -> None:
+        """Start without registered resources."""
         self._deployment = deployment
         self._lock = threading.Lock()
         self._aliases = Aliases(deployment.project, deployment.stack)
@@ -43,11 +47,11 @@ class Planner:
 
     @property
     def registered_urns(self) -> set[str]:
-        """URNs that the program has registered or read, by new and by old name."""
+        """URNs that the program has registered or read, both new and old ones."""
         return self._urns | self._aliases.matched | self._untargeted.needed
 
     def report_kept_dependencies(self) -> None:
-        """Report what kept states depend on and the program no longer has as unchanged."""
+        """Report resources that the program dropped and kept states depend on as unchanged."""
         registered = self._urns | self._aliases.matched
         olds = self._deployment.olds
         report_unchanged(
@@ -55,14 +59,15 @@ class Planner:
         )
 
     def desired_state(self, urn: str) -> DesiredState | None:
+        """Return the desired state of a registered resource."""
         return self._desired_states.get(urn)
 
     def outputs(self, urn: str, outputs: Properties) -> None:
-        """Takes in what a component or the stack registers as its outputs."""
+        """Record the outputs that a component or the stack registers."""
         step = self._steps.get(urn)
         if step is None or step.new is None:
             self._deployment.check_running()
-            raise ProgramError(f"outputs were registered for {urn}, which is no resource of this program")
+            raise ProgramError(f"outputs were registered for {urn}, which is not a resource of this program")
         if step.is_skipped:
             return
         new = step.new
@@ -106,7 +111,7 @@ class Planner:
         return self._plan(desired, old, new, provider)
 
     def read(self, new: ResourceState, version: str, url: str) -> ResourceState:
-        """Reads an object that the stack does not own (`X.get`) into the state."""
+        """Read an object that the stack does not manage (`X.get`) into the state."""
         deployment = self._deployment
         deployment.check_running()
         with self._lock:
@@ -192,11 +197,11 @@ class Planner:
         return new, step
 
     def _leave(self, old: ResourceState | None, new: ResourceState) -> DeploymentStep:
-        """Leave a resource alone that the operation does not work on."""
+        """Keep the state of a resource that the operation does not target."""
         keys = self._early.decide(new.urn, old)
         if old is None or keys is None:
             return self._untargeted.leave(old, new, self._aliases.current)
-        # Its object is gone: the resource that it depends on was deleted to be replaced.
+        # Its object was deleted early, because a dependency is replaced.
         new.inputs = old.inputs
         return self._recreate(old, new, Diff("some", replace_keys=keys), Diff("some"))
 
@@ -209,7 +214,7 @@ class Planner:
         deployment = self._deployment
         diff, triggered = self._diff(desired, old, new, provider)
         diff = apply_replace_on_changes(diff, desired.replace_on_changes, old.init_errors)
-        # While the provider was asked, another replacement may have deleted the object.
+        # Another replacement may have deleted the object during the provider call.
         keys = self._early.decide(new.urn, old)
         if keys is not None:
             return self._recreate(old, new, Diff("some", replace_keys=keys), Diff("some"))
@@ -229,7 +234,7 @@ class Planner:
     def _diff(
         self, desired: DesiredState, old: ResourceState, new: ResourceState, provider: Provider | None
     ) -> tuple[Diff, bool]:
-        """The difference, and whether the replacement trigger asks for a replacement of its own."""
+        """Return the diff, and whether the replacement trigger requires a replacement."""
         if self._is_triggered(old, new):
             return Diff("some"), True
         if (reason := self._reason_to_replace(old, new)) is not None:
@@ -239,7 +244,7 @@ class Planner:
         return resource_diff(provider, new.urn, old, new.inputs, desired.ignore_changes), False
 
     def _reason_to_replace(self, old: ResourceState, new: ResourceState) -> str | None:
-        """What asks for a replacement, whatever the provider says; None if nothing does."""
+        """Return the property that requires a replacement regardless of the provider; None if there is none."""
         if self._must_replace(old, new):
             return "id"
         if any(urn in self._replaced for urn in new.replace_with):
@@ -289,7 +294,7 @@ class Planner:
         return self._recreate(old, new, diff, diff)
 
     def _recreate(self, old: ResourceState, new: ResourceState, diff: Diff, replaced: Diff) -> DeploymentStep:
-        """The second half of a delete-before-replace; `replaced` is what is told of the replacement as a whole."""
+        """Create the new object of a delete-before-replace. `replaced` is the diff of the whole replacement."""
         self._replaced.add(new.urn)
         self._deployment.run(DeploymentStep("replace", old, new, replaced), lambda: None)
         step = DeploymentStep("create-replacement", old, new, diff, logical=False)
@@ -305,7 +310,7 @@ class Planner:
     def _import(
         self, desired: DesiredState, old: ResourceState | None, new: ResourceState, provider: Provider | None
     ) -> ResourceState:
-        """Brings an existing object under management; returns its state, which the desired is then compared with."""
+        """Import an existing object. Return its state, which is then compared with the desired state."""
         deployment = self._deployment
         assert provider is not None
         imported = replace(new, inputs={}, outputs={})
@@ -317,7 +322,7 @@ class Planner:
             try:
                 found = provider.read(new.urn, desired.import_id, {}, {})
             except InitializationError as failed:
-                # The object is there: it is imported with its errors, and the step after this one waits for it.
+                # The object exists: it is imported with its errors, and the next step waits until it is ready.
                 imported.init_errors = failed.reasons
                 found = ReadResult(failed.object_id, failed.outputs, failed.inputs)
             finally:

@@ -1,4 +1,4 @@
-"""Providers as resources: the default one of each package, registered at its first use, and the program's own."""
+"""Provider resources: the default provider of each package, registered at its first use, and explicit providers."""
 
 from __future__ import annotations
 
@@ -25,9 +25,10 @@ Refuse = Callable[[ResourceState, list[CheckFailure], DesiredState], None]
 
 
 class DefaultProviders:
-    """References of default providers by package, version and plugin URL."""
+    """The default providers of a run, by package, version and plugin URL."""
 
     def __init__(self, deployment: Deployment, register: Register) -> None:
+        """Start without default providers; `register` registers them."""
         self._deployment = deployment
         self._register = register
         self._lock = threading.Lock()
@@ -35,7 +36,7 @@ class DefaultProviders:
         self._references: dict[str, str] = {}
 
     def reference(self, type_or_token: str, version: str, url: str) -> str:
-        """The reference `URN::ID` of the provider for a type or function without an explicit one."""
+        """Return the reference `URN::ID` of the default provider for a type or function."""
         package = package_of(type_or_token)
         self._refuse_disabled(package)
         name = "default"
@@ -70,7 +71,10 @@ class DefaultProviders:
             )
 
     def _config(self, package: str) -> Properties:
-        """The stack's config for the package; a dynamic provider gets all of it, under full keys."""
+        """Return the stack's configuration of a package.
+
+        A dynamic provider gets the whole configuration with full keys.
+        """
         config: Properties = {}
         for key, text in sorted(self._deployment.config.items()):
             namespace, _, name = key.partition(":")
@@ -91,12 +95,12 @@ def register_provider(
     *,
     early: EarlyDeletions,
 ) -> DeploymentStep:
-    """Checks, configures and records a provider. A replaced one leaves its old state to be deleted."""
+    """Check, configure and record a provider. The old state of a replaced provider is deleted later."""
     registry = deployment.registry
     new.inputs = _add_plugin_source(new.inputs, desired)
     config = public_config(new.inputs)
     old_config = _old_config(old, config) if old is not None else {}
-    # Another configuration takes another plugin: the one of the state may yet have to delete what it made.
+    # A changed configuration starts another plugin: that of the state may still have to delete its objects.
     known_id = old.id if old is not None and is_equal(old_config, config) else UNKNOWN
     provider = registry.load(f"{new.urn}::{known_id}", new.type, new.inputs)
     checked, failures = provider.check_config(new.urn, old_config, config)
@@ -122,7 +126,7 @@ def register_provider(
                 early.carry_out(old)
         step = DeploymentStep(op, old, new, diff, logical=op != "create-replacement")
     new.id = old.id if old is not None and step.op != "create-replacement" else _new_id(deployment)
-    # A refresh has configured the unchanged one already, and has used it.
+    # A refresh has configured and used an unchanged provider.
     if step.op != "same" or not registry.is_configured(new.urn, new.id):
         registry.configure(new.urn, new.id, new.inputs, provider)
     if step.op == "same":
@@ -137,7 +141,7 @@ def register_provider(
 
 
 def _add_plugin_source(inputs: Properties, desired: DesiredState) -> Properties:
-    """A provider's inputs with the version and the source of its plugin, where the CLI looks for them."""
+    """Return a provider's inputs with the version and source of its plugin, in the fields that the CLI reads."""
     if not desired.version and not desired.plugin_url:
         return inputs
     given = inputs.get("__internal")
@@ -151,7 +155,7 @@ def _add_plugin_source(inputs: Properties, desired: DesiredState) -> Properties:
 
 
 def _old_config(old: ResourceState, config: Properties) -> Properties:
-    """The configuration in the state; an older engine kept the plugin's source of default providers among it."""
+    """Return the configuration in the state, without the plugin source that older engines stored in it."""
     kept = public_config(old.inputs)
     if "__internal" in old.inputs and "pluginDownloadURL" not in config:
         kept.pop("pluginDownloadURL", None)
@@ -159,13 +163,13 @@ def _old_config(old: ResourceState, config: Properties) -> Properties:
 
 
 def _create_replacement(deployment: Deployment, step: DeploymentStep) -> None:
-    """Record the new provider: before or after the replacement as a whole, as the old one went first or goes last."""
+    """Record the new provider, after the `replace` step if the old one was deleted first, else before it."""
     replacement = DeploymentStep("replace", step.old, step.new, step.diff)
-    went_first = step.old is not None and step.old.pending_replacement
-    if went_first:
+    is_deleted_first = step.old is not None and step.old.pending_replacement
+    if is_deleted_first:
         deployment.run(replacement, lambda: None)
     deployment.create(step)
-    if not went_first:
+    if not is_deleted_first:
         deployment.run(replacement, lambda: None)
 
 

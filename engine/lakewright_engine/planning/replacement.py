@@ -1,4 +1,4 @@
-"""Which other resources must go first when one is deleted before it is replaced."""
+"""The dependents that must be deleted first when a resource is deleted before it is replaced."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from lakewright_engine.steps.deployment import Deployment
 from lakewright_engine.steps.resource_diff import apply_replace_on_changes, resource_diff
 
 Dependent = tuple[ResourceState, list[str]]
-"""A resource, and the keys for which it must be replaced."""
+"""A resource, and the keys that require its replacement."""
 
 
 def check_replaceable(
     deployment: Deployment, desired: DesiredState, old: ResourceState, new: ResourceState, diff: Diff
 ) -> None:
-    """Refuse the replacement of a protected or imported resource; a preview reports it and shows the rest of the plan.
+    """Refuse to replace a protected or imported resource. A preview reports it and continues.
 
     Raises:
-        ProgramError: The resource may not be replaced, and this is no preview.
+        ProgramError: The resource must not be replaced, and the run is not a preview.
     """
     if new.protect and old.protect:
         message = (
@@ -46,40 +46,40 @@ def check_replaceable(
 
 
 def _replaced_values(old: ResourceState, new: ResourceState, diff: Diff) -> str:
-    """One line for each property that asks for the replacement, secrets blinded."""
+    """Return a line for each property that requires the replacement, with redacted secrets."""
     return "\n".join(
         f"{key}: {redact(old.inputs.get(key))} => {redact(new.inputs.get(key))}" for key in diff.replace_keys
     )
 
 
 def dependent_replacements(deployment: Deployment, root: ResourceState, decided: set[str]) -> list[Dependent]:
-    """Return the dependents that cannot live through the root's absence, in the snapshot's order.
+    """Return the dependents that must be replaced with the root, in the snapshot's order.
 
-    A dependent must be replaced when its provider goes, when it is deleted with the root, or when its own
-    provider says that unknown values in place of what it takes from the root would replace it.
+    A dependent must be replaced if its provider is deleted, if it is `deletedWith` the root, or if its provider
+    would replace it for unknown values in place of the inputs from the root.
 
     Args:
         deployment: The run.
         root: The resource to delete before it is replaced.
-        decided: URNs whose steps are planned: they no longer depend on the root.
+        decided: URNs with a planned step: they no longer depend on the root.
     """
-    condemned = {root.urn}
+    deleted = {root.urn}
     found: list[Dependent] = []
     for state in _dependents(deployment.resources, root, decided):
-        keys = _replacing_keys(deployment, state, condemned)
+        keys = _replacing_keys(deployment, state, deleted)
         if keys is not None:
-            condemned.add(state.urn)
+            deleted.add(state.urn)
             found.append((state, keys))
     return found
 
 
-def _replacing_keys(deployment: Deployment, state: ResourceState, condemned: set[str]) -> list[str] | None:
-    """The properties for which a dependent is replaced; None if it is not."""
+def _replacing_keys(deployment: Deployment, state: ResourceState, deleted: set[str]) -> list[str] | None:
+    """Return the properties that require the replacement of a dependent; None if it is kept."""
     if not state.custom or state.external:
         return None
-    if split_reference(state.provider)[0] in condemned or state.deleted_with in condemned:
+    if split_reference(state.provider)[0] in deleted or state.deleted_with in deleted:
         return []
-    inputs = _without_condemned(state, condemned)
+    inputs = _with_unknowns(state, deleted)
     if inputs is None:
         return None
     if is_provider_type(state.type):
@@ -113,17 +113,17 @@ def _dependents(resources: list[ResourceState], root: ResourceState, decided: se
 
 
 def _required_urns(state: ResourceState) -> set[str]:
-    """Return what a resource needs, without its parent unless that is a dependency, too."""
+    """Return the URNs that a resource depends on, without its parent unless that is also a dependency."""
     urns = {urn for role, urn in references(state) if role != "parent"}
     return urns | {split_reference(state.provider)[0]} - {""}
 
 
-def _without_condemned(state: ResourceState, condemned: set[str]) -> Properties | None:
-    """The inputs with unknowns for what comes from condemned resources; None if nothing does."""
+def _with_unknowns(state: ResourceState, deleted: set[str]) -> Properties | None:
+    """Return the inputs with unknown values in place of those from deleted resources; None if there are none."""
     inputs = dict(state.inputs)
     affected = False
     for key in inputs:
-        if condemned.intersection(state.property_dependencies.get(key, ())):
+        if deleted.intersection(state.property_dependencies.get(key, ())):
             inputs[key] = Unknown()
             affected = True
     return inputs if affected else None

@@ -1,4 +1,4 @@
-"""Decides whether a replacement trigger asks for a replacement."""
+"""Decide whether a replacement trigger requires a replacement."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from lakewright_engine.model.resources import SecretValue, Value
 
 
 def refuse_nested_secret(trigger: Value, name: str) -> None:
-    """Refuse a secret inside a trigger: the CLI replaces such a resource at every update.
+    """Refuse a secret inside a trigger, for which the CLI replaces the resource at every update.
 
     Args:
-        trigger: The trigger that the program gives.
-        name: The resource as messages name it.
+        trigger: The trigger in the program.
+        name: The name of the resource in messages.
 
     Raises:
-        UnsupportedFeatureError: A part of the trigger is secret, and not the whole of it.
+        UnsupportedFeatureError: A part of the trigger is secret.
     """
     if not isinstance(trigger, SecretValue) and has_secret(trigger):
         raise UnsupportedFeatureError(
@@ -27,7 +27,7 @@ def refuse_nested_secret(trigger: Value, name: str) -> None:
 def is_triggered(old: Value, new: Value) -> bool:
     """Return whether the change from `old` to `new` replaces the resource.
 
-    The CLI compares before it has decrypted the state: a secret of `old` counts as null, and null never triggers.
+    The CLI compares before it decrypts the state: a secret in `old` counts as null, and null never triggers.
     """
     if has_unknown(new):
         return True
@@ -36,5 +36,5 @@ def is_triggered(old: Value, new: Value) -> bool:
 
 
 def is_secret_change(old: Value, new: Value) -> bool:
-    """Return whether a secret trigger has changed, which replaces nothing."""
+    """Return whether a secret trigger has changed, which does not replace the resource."""
     return isinstance(old, SecretValue) and new is not None and not has_unknown(new) and not is_equal(old, new)

@@ -1,4 +1,4 @@
-"""Which resources an operation on a part of the stack may delete, by the rules of the Pulumi CLI."""
+"""The resources that an operation with `--target` or `--exclude` may delete, by the rules of the Pulumi CLI."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from lakewright_engine.steps.targets import TargetScope, required_urns
 
 
 def untargeted_urns(deployment: Deployment) -> set[str]:
-    """Return the URNs of the state's resources that the operation does not delete, whatever the program wants."""
+    """Return the URNs of resources that the operation must not delete."""
     scope, resources = deployment.scope, deployment.resources
     if scope.targets:
         return {state.urn for state in resources} - _targets_and_dependents(scope, resources)
@@ -21,10 +21,10 @@ def untargeted_urns(deployment: Deployment) -> set[str]:
 
 
 def refuse_implied_deletes(deployment: Deployment, steps: Sequence[DeploymentStep]) -> None:
-    """Refuse deletions of resources that only depend on a target, unless dependents are targeted, too.
+    """Refuse to delete resources that only depend on a target, unless dependents are targeted too.
 
     Raises:
-        DeploymentStoppedError: There are any, and this is no preview, which reports them and shows the plan.
+        DeploymentStoppedError: There are such resources. A preview reports them and continues.
     """
     scope = deployment.scope
     if not scope.targets or scope.target_dependents:
@@ -50,7 +50,7 @@ def _targets_and_dependents(scope: TargetScope, resources: Sequence[ResourceStat
 
 
 def _excluded_urns(scope: TargetScope, resources: Sequence[ResourceState]) -> set[str]:
-    """Return the excluded resources and what they need, and with `exclude_dependents` what needs them."""
+    """Return the excluded resources, their dependencies, and with `exclude_dependents` their dependents."""
     needed = Dependencies(resources)
     dependents: list[set[int]] = [set() for _ in resources]
     if scope.exclude_dependents:

@@ -1,4 +1,4 @@
-"""Registered resources that the operation does not work on: they keep their state, and new ones are not created."""
+"""Registered resources that the operation does not target: they keep their state, and new ones are not created."""
 
 from __future__ import annotations
 
@@ -22,9 +22,10 @@ def report_unchanged(deployment: Deployment, states: Sequence[ResourceState]) ->
 
 
 class UntargetedResources:
-    """Thread-safe."""
+    """The untargeted resources of a run. Thread-safe."""
 
     def __init__(self, deployment: Deployment) -> None:
+        """Start without untargeted resources."""
         self._deployment = deployment
         self._lock = threading.Lock()
         self._needed: set[str] = set()
@@ -32,17 +33,17 @@ class UntargetedResources:
 
     @property
     def needed(self) -> set[str]:
-        """URNs of what the kept states depend on: it stays, too, even if the program no longer has it."""
+        """URNs that kept states depend on. They are kept too, even if the program dropped them."""
         with self._lock:
             return set(self._needed)
 
     def leave(self, old: ResourceState | None, new: ResourceState, current_urn: Callable[[str], str]) -> DeploymentStep:
-        """Keep the state of a resource as it is, or skip its creation; return the step that the program hears of.
+        """Keep the state of a resource unchanged, or skip its creation. Return the step that the program receives.
 
         Args:
             old: The resource's state; None if it is new.
-            new: The resource as the program wants it.
-            current_urn: The URN that this program has given to the provider of an old URN.
+            new: The desired state of the resource.
+            current_urn: Returns the URN that the program now has for a provider's old URN.
 
         Raises:
             ProgramError: The provider of the kept resource has changed.
@@ -63,19 +64,19 @@ class UntargetedResources:
         return step
 
     def refuse_unmet_dependencies(self, new: ResourceState) -> None:
-        """Refuse a step for a resource that needs what is not created or needs it in turn; a preview goes on.
+        """Refuse a step for a resource that depends on a resource that is not created or depends on it.
 
         Raises:
-            ProgramError: A kept state needs the resource that now needs it.
-            DeploymentStoppedError: The resource needs one that is not created.
+            ProgramError: A kept state depends on the resource that now depends on it.
+            DeploymentStoppedError: It depends on a resource that is not created. A preview reports it and continues.
         """
         deployment = self._deployment
         if not deployment.scope.is_limited:
             return
         if (other := self._find_cyclic_dependency(new)) is not None:
             raise ProgramError(
-                f"{new.urn} depends on {other}, which the operation leaves as it is in the state, and there it depends "
-                f"on {new.urn}: target both"
+                f"{new.urn} depends on {other}, which the operation does not target and which depends on {new.urn} in "
+                "the state: target both"
             )
         for urn in deployment.scope.skipped_dependencies(new):
             message = f"Resource '{new.urn}' depends on '{urn}', which was not specified in --target list."
@@ -88,7 +89,7 @@ class UntargetedResources:
                 raise DeploymentStoppedError
 
     def _find_cyclic_dependency(self, new: ResourceState) -> str | None:
-        """Return a kept resource that a new state needs and that needs it in turn."""
+        """Return a kept resource that a new state depends on and that depends on it."""
         names = {new.urn, *new.aliases}
         for first in sorted(required_urns(new)):
             frontier, seen = {first}, set[str]()

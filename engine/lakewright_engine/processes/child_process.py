@@ -1,4 +1,4 @@
-"""Child processes that cannot outlive the engine: the program and the providers."""
+"""Child processes that end with the engine: the program and the providers."""
 
 from __future__ import annotations
 
@@ -23,33 +23,33 @@ import ctypes, os, signal, sys
 try:
     ctypes.CDLL(None).prctl(1, signal.SIGKILL)
 except AttributeError:
-    pass  # not Linux: the engine still ends its children when it ends in an orderly way
+    pass  # not Linux: an engine that ends in an orderly way still ends its children
 if os.getppid() != int(sys.argv[1]):
     os._exit(1)
 """
 _EXEC = _DIE_WITH_PARENT + "os.execvp(sys.argv[2], sys.argv[2:])"
 
-# Linux ends a child when the *thread* that started it ends, so one thread that lives as long as the engine starts all.
+# Linux ends a child when the *thread* that started it ends, so one thread of the engine's lifetime starts all of them.
 _starter = ThreadPoolExecutor(max_workers=1, thread_name_prefix="starter")
 
 START_SECONDS = 120
-"""How long a plugin may take until it says its port, in seconds."""
+"""Seconds that a plugin may take to print its port."""
 
 _END_SECONDS = 2
-"""How long a plugin that broke a call off may take to end, in seconds."""
+"""Seconds that a plugin may take to exit after it broke off a call."""
 
 _DRAIN_SECONDS = 5
-"""How long the output of an ended process is read, in seconds: a process that it started may keep the pipe open."""
+"""Seconds to read the output of a process that has ended: a process that it started may keep the pipe open."""
 
 _TAIL_LINES = 1000
-"""How many of the last lines of a plugin's standard error are searched for why it ended."""
+"""The number of last lines of a plugin's standard error that are searched for the reason of its end."""
 
 Line = Callable[[str, bool], None]
-"""Receives a line of output, and whether it came from standard error."""
+"""Receives a line of output, and whether it is from standard error."""
 
 
 def popen(command: list[str], cwd: Path, env: Mapping[str, str], keep: tuple[int, ...] = ()) -> subprocess.Popen[str]:
-    """Starts a process in a group of its own, its output piped; it inherits the descriptors in `keep`."""
+    """Start a process in its own process group with piped output. It inherits the descriptors in `keep`."""
 
     def start() -> subprocess.Popen[str]:
         return subprocess.Popen(
@@ -69,11 +69,12 @@ def popen(command: list[str], cwd: Path, env: Mapping[str, str], keep: tuple[int
 
 
 class ChildProcess(ABC):
-    """A process of its own group, with its output read line by line."""
+    """A process in its own process group, with output that is read line by line."""
 
     pid: int
 
     def __init__(self, output: tuple[IO[str], IO[str]], on_line: Line, name: str) -> None:
+        """Watch a process by its output pipes; `name` is its name in messages."""
         self._out, self._error = output
         self._on_line = on_line
         self._name = name
@@ -89,26 +90,26 @@ class ChildProcess(ABC):
 
     @abstractmethod
     def exit_code(self, *, within: float | None) -> int | None:
-        """Return how it ended (minus the signal's number for a signal); None while it runs.
+        """Return the exit code (minus the signal's number for a signal); None while the process runs.
 
         Args:
-            within: Seconds to wait for its end; None waits without a limit.
+            within: Seconds to wait for the end; None waits without a limit.
         """
 
     def read_port(self) -> int:
         """Return the port that a plugin prints on its first line.
 
         Raises:
-            ProviderError: it ends or says nothing instead.
+            ProviderError: The plugin ends or prints nothing.
         """
-        # A plugin that prints much before its port must not fill the pipe. Its lines are shown once it has started:
-        # of one that does not, they are in the error.
+        # A plugin that prints much before its port must not fill the pipe. Its lines are printed once it has started:
+        # if it does not start, they are in the error.
         self._held = []
         out, error = self._readers
         error.start()
         if not select.select([self._out], [], [], START_SECONDS)[0]:
             self.kill()
-            raise ProviderError(f"{self._name} did not start: it has printed no port for {START_SECONDS} s")
+            raise ProviderError(f"{self._name} did not start: it printed no port for {START_SECONDS} s")
         line = self._out.readline().strip()
         if not line.isdigit():
             self.kill()
@@ -124,6 +125,7 @@ class ChildProcess(ABC):
         return int(line)
 
     def read_output(self) -> None:
+        """Start to read the output."""
         for reader in self._readers:
             reader.start()
 
@@ -139,7 +141,7 @@ class ChildProcess(ABC):
             self._on_line(line, error)
 
     def describe_exit(self) -> str:
-        """Return one sentence about how it ended; empty if it is still running."""
+        """Return one sentence about the end of the process; empty if it still runs."""
         code = self.exit_code(within=_END_SECONDS)
         if code is None:
             return ""
@@ -148,14 +150,14 @@ class ChildProcess(ABC):
         return describe_exit(self._name, code, list(self._tail))
 
     def wait(self) -> int:
-        """Waits for the end and for the last line of output; the exit code."""
+        """Wait for the end and for the last line of output. Return the exit code."""
         code = self.exit_code(within=None)
         for reader in self._readers:
             reader.join()
         return code if code is not None else -signal.SIGKILL
 
     def kill(self) -> None:
-        """Ends the whole group at once."""
+        """Kill the process group."""
         if self.exit_code(within=0) is None:
             try:
                 os.killpg(self.pid, signal.SIGKILL)
@@ -165,9 +167,10 @@ class ChildProcess(ABC):
 
 
 class StartedProcess(ChildProcess):
-    """A program file of its own: an installed plugin, a sandbox's provider."""
+    """A process of a program file: an installed plugin or a provider of the sandbox."""
 
     def __init__(self, command: list[str], cwd: Path, env: Mapping[str, str], on_line: Line, name: str) -> None:
+        """Start the command."""
         self._process = popen(command, cwd, env)
         assert self._process.stdout is not None
         assert self._process.stderr is not None
@@ -175,6 +178,7 @@ class StartedProcess(ChildProcess):
         self.pid = self._process.pid
 
     def exit_code(self, *, within: float | None) -> int | None:
+        """Return the exit code; None while the process runs."""
         try:
             return self._process.wait(within)
         except subprocess.TimeoutExpired:
@@ -182,5 +186,5 @@ class StartedProcess(ChildProcess):
 
 
 def parent_bound_command(command: list[str]) -> list[str]:
-    """The command as a process that the system ends with this one."""
+    """Return a command that runs as a process which the system ends with this one."""
     return [sys.executable, "-S", "-E", "-c", _EXEC, str(os.getpid()), *command]

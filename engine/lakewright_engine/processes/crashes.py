@@ -1,4 +1,4 @@
-"""What a provider's output says about its end: one sentence instead of a stack trace."""
+"""Describe the end of a provider in one sentence instead of a stack trace."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ _PYTHON_TRACEBACK = "Traceback (most recent call last):"
 
 
 def describe_exit(name: str, code: int, output: Iterable[str]) -> str:
-    """Return one sentence about a provider that ended before the engine was done with it.
+    """Return one sentence about a provider that ended before the engine stopped it.
 
     Args:
-        name: The provider as messages name it, such as `provider 'aws'`.
+        name: The name of the provider in messages, such as `provider 'aws'`.
         code: Its exit code; minus the signal's number for a signal.
-        output: Lines that it printed to standard error, oldest first.
+        output: Lines of its standard error, oldest first.
     """
     lines = [line for line in output if line.strip()]
     if code < 0:
@@ -29,7 +29,7 @@ def describe_exit(name: str, code: int, output: Iterable[str]) -> str:
 
 
 def find_crash(lines: list[str]) -> str:
-    """Return the reason that a Go panic or a Python traceback names; empty if there is neither."""
+    """Return the reason in a Go panic or a Python traceback; empty if there is neither."""
     for line in lines:
         if found := _GO_CRASH.match(line):
             return _GO_NESTED.sub("", found["reason"].strip())

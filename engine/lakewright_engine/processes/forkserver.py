@@ -1,7 +1,7 @@
-"""Starts the program and dynamic providers quickly: forked off one process that has imported the SDK already.
+"""Start the program and dynamic providers as forks of a process that has imported the SDK.
 
-Importing the SDK takes half a second. With one process for it, started before anything else, that is paid once and
-beside the engine's own imports, instead of once for the program and once more for each provider.
+Importing the SDK takes half a second. A fork server, started first, imports it once and in parallel with the
+engine's own imports, instead of once for the program and once for each provider.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ preloaded: ContextVar[Preloaded | None] = ContextVar("preloaded", default=None)
 
 
 class ForkServer:
-    """One for a run. `start` may be called from any thread."""
+    """The fork server of a run. `start` may be called from any thread."""
 
     def __init__(self, python: str, folder: Path) -> None:
         """Begin importing the SDK in the background.
@@ -72,17 +72,18 @@ class ForkServer:
         threading.Thread(target=self._listen, daemon=True, name="fork-server").start()
 
     def __enter__(self) -> Self:
+        """Return the fork server."""
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Ends the server; its children are ended by whoever started them."""
+        """End the server. Its children are ended by their callers."""
         self._process.kill()
         self._process.wait()
 
     def start(
         self, request: Mapping[str, Any], cwd: Path, env: Mapping[str, str], on_line: Line, name: str
     ) -> ForkedChild:
-        """Forks a child that runs `request["module"]` or `request["script"]` with `request["arguments"]`."""
+        """Fork a child that runs `request["module"]` or `request["script"]` with `request["arguments"]`."""
         out_read, out_write = os.pipe()
         error_read, error_write = os.pipe()
         message = json.dumps({**request, "cwd": str(cwd), "env": dict(env)}).encode() + b"\n"
@@ -106,13 +107,16 @@ class ForkServer:
         return ForkedChild(self, pid, (out, error), on_line, name)
 
     def exit_code(self, pid: int, *, within: float | None) -> int | None:
-        """Return how a child ended, waiting `within` seconds for it (None: without a limit); None while it runs."""
+        """Return the exit code of a child, or None while it runs.
+
+        Wait `within` seconds, or without a limit for None.
+        """
         with self._changed:
             self._changed.wait_for(lambda: pid in self._codes or self._gone, within)
             return self._codes.get(pid, -9 if self._gone else None)
 
     def _listen(self) -> None:
-        # A server that is killed with a request unread resets the connection instead of closing it.
+        # A server that is killed before it has read a request resets the connection instead of closing it.
         with contextlib.suppress(ConnectionResetError), self._socket.makefile("r") as lines:
             for line in lines:
                 message = json.loads(line)
@@ -124,7 +128,7 @@ class ForkServer:
                     self._changed.notify_all()
         errors = self._process.stderr.read() if self._process.stderr is not None else ""
         with self._changed:
-            self._gone = errors.strip().rsplit("\n", 1)[-1] or "the process that starts others has ended"
+            self._gone = errors.strip().rsplit("\n", 1)[-1] or "the fork server has ended"
             self._changed.notify_all()
 
 
@@ -189,9 +193,11 @@ class ForkedChild(ChildProcess):
     """A child of the fork server."""
 
     def __init__(self, server: ForkServer, pid: int, output: tuple[TextIO, TextIO], on_line: Line, name: str) -> None:
+        """Watch a fork of the server by its output pipes."""
         super().__init__(output, on_line, name)
         self._server = server
         self.pid = pid
 
     def exit_code(self, *, within: float | None) -> int | None:
+        """Return the exit code; None while the process runs."""
         return self._server.exit_code(self.pid, within=within)

@@ -1,9 +1,9 @@
-"""Imports the SDK once and forks the program and the dynamic provider off itself: a script for `forkserver`.
+"""Script of the fork server: import the SDK once, then fork the program and the dynamic providers.
 
-Speaks JSON lines over the socket whose descriptor it is given. A request has `module` or `script`, `arguments`, `cwd`
-and `env`, and for a module the `address` that it is to serve. It comes with two descriptors, for standard output and
-error, and is answered with `{"pid": N}`. The end of a child is reported as `{"exited": N, "code": C}`. Ends with the
-engine: the system kills it, and it takes its children along.
+The protocol is JSON lines over the socket whose descriptor is the first argument. A request has `module` or `script`,
+`arguments`, `cwd` and `env`, and for a module the `address` to serve. It comes with two descriptors, for standard
+output and error. The response is `{"pid": N}`. The end of a child is reported as `{"exited": N, "code": C}`. The system
+kills the fork server and its children when the engine ends.
 """
 
 import array
@@ -24,6 +24,7 @@ from typing import Any, NoReturn
 
 
 def main(descriptor: int, parent: int) -> None:
+    """Serve requests on a socket until the process `parent` closes it."""
     _die_with(parent)
     requests = socket.socket(fileno=descriptor)
     ended, wake = os.pipe()
@@ -31,7 +32,7 @@ def main(descriptor: int, parent: int) -> None:
     signal.signal(signal.SIGCHLD, _wake)
     signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
     sys.path[:] = [entry for entry in sys.path if entry]
-    # Short-lived processes that mostly import: hardly anything of theirs is ever garbage.
+    # The processes are short-lived and mostly import: they create hardly any garbage.
     gc.set_threshold(50_000, 20, 20)
     _import_sdk()
     requests.sendall(b'{"ready": true}\n')
@@ -46,11 +47,11 @@ def main(descriptor: int, parent: int) -> None:
                 return
             pid = os.fork()
             if pid == 0:
-                for one in (descriptor, ended, wake):
-                    os.close(one)
+                for unused in (descriptor, ended, wake):
+                    os.close(unused)
                 _run(request, descriptors)
-            for one in descriptors:
-                os.close(one)
+            for passed in descriptors:
+                os.close(passed)
             requests.sendall(json.dumps({"pid": pid}).encode() + b"\n")
 
 
@@ -65,11 +66,11 @@ def reopen_output() -> None:
 
 
 def _wake(_number: int, _frame: object) -> None:
-    """The wake-up descriptor has what is needed."""
+    """Do nothing: the wake-up descriptor is written by the signal."""
 
 
 def _die_with(parent: int) -> None:
-    # Not on every system; there, an orderly end of the engine still ends its children.
+    # Not available on every system. An engine that ends in an orderly way still ends its children.
     with contextlib.suppress(AttributeError):
         ctypes.CDLL(None).prctl(1, signal.SIGKILL)
     if os.getppid() != parent:
@@ -79,7 +80,7 @@ def _die_with(parent: int) -> None:
 def _import_sdk() -> None:
     for module in ("pulumi", "pulumi.runtime", "pulumi.dynamic"):
         importlib.import_module(module)
-    # Children share these objects for as long as nobody writes to them, and collecting them again is in vain.
+    # Children share these objects until they write to them; collecting them again frees nothing.
     gc.freeze()
 
 
@@ -130,11 +131,11 @@ def _run(request: dict[str, Any], descriptors: list[int]) -> NoReturn:
 
 
 def _serve_at(private: str) -> None:
-    """Let the first server that is made listen at the address `private`, in place of a port that any user could call.
+    """Make the first server listen at the address `private` instead of a port that any user of the machine can call.
 
-    The SDK's provider has no option for it. It prints the port all the same; the engine does not need it.
+    The SDK's provider has no option for it. It still prints a port, which the engine does not need.
     """
-    import grpc  # noqa: PLC0415 - loaded by the SDK, beside the wait for the first request
+    import grpc  # noqa: PLC0415 - the SDK loads it while the first request is awaited
 
     make_server = grpc.server
 
@@ -143,7 +144,7 @@ def _serve_at(private: str) -> None:
         server = make_server(*arguments, **options)
         listen = server.add_insecure_port
 
-        def on_socket(address: str) -> int:  # noqa: ARG001 - the port that the SDK asks for
+        def on_socket(address: str) -> int:  # noqa: ARG001 - the port that the SDK requests
             return listen(private)
 
         server.add_insecure_port = on_socket
@@ -171,7 +172,7 @@ def _execute(request: dict[str, Any]) -> int:
             return exit_.code or 0
         print(exit_.code, file=sys.stderr)
         return 1
-    except BaseException:  # noqa: BLE001 - the end of a process: whatever it was is shown, and is its exit code
+    except BaseException:  # noqa: BLE001 - the process ends: any error is printed and sets the exit code
         traceback.print_exc()
         return 1
     return 0

@@ -1,4 +1,4 @@
-"""Signals that end a run in order: Ctrl-C, a scheduler's SIGTERM, and the SIGHUP of a terminal that is gone."""
+"""Signals that end a run in an orderly way: Ctrl-C, SIGTERM of a scheduler, SIGHUP of a closed terminal."""
 
 from __future__ import annotations
 
@@ -11,18 +11,20 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Interrupts:
-    """Listen while its `with` block lasts. The first signal ends the run in order, the second one at once.
+    """Handle signals during a `with` block. The first signal ends the run in an orderly way, the second one at once.
 
-    Only the main thread can listen. A SIGHUP that is ignored, as under `nohup`, stays ignored.
+    Only the main thread can handle signals. An ignored SIGHUP, as under `nohup`, stays ignored.
     """
 
     def __init__(self) -> None:
+        """Prepare to handle signals."""
         self._started = threading.Lock()
         self._on_first: Callable[[], None] | None = None
         self._has_arrived = False
         self._before: dict[signal.Signals, Any] = {}
 
     def __enter__(self) -> Self:
+        """Start to handle signals."""
         if threading.current_thread() is threading.main_thread():
             for number in _SIGNALS:
                 before = signal.getsignal(number)
@@ -33,11 +35,12 @@ class Interrupts:
         return self
 
     def __exit__(self, *_: object) -> None:
+        """Restore the previous signal handlers."""
         for number, before in self._before.items():
             signal.signal(number, before)
 
     def call_at_first(self, on_first: Callable[[], None]) -> None:
-        """Call `on_first` on a thread of its own at the first signal; now, if that has arrived already."""
+        """Call `on_first` on a new thread at the first signal, or now if that has arrived."""
         self._on_first = on_first
         if self._has_arrived:
             self._start(on_first)
@@ -50,7 +53,7 @@ class Interrupts:
             self._start(self._on_first)
 
     def _start(self, on_first: Callable[[], None]) -> None:
-        # The signal may arrive in the middle of `call_at_first`: whoever comes first starts it.
+        # The signal may arrive during `call_at_first`: the lock lets only the first call start the thread.
         if self._started.acquire(blocking=False):
             threading.Thread(target=on_first, name="interrupt").start()
 

@@ -1,4 +1,4 @@
-"""Which process is which: its id may be another's later, or mean another in a container."""
+"""Identify processes: a process id may be reused, and is another process in another container."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def is_running(pid: int) -> bool:
-    """Return whether this process sees one with that id."""
+    """Return whether a process with that id is visible to this one."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
@@ -18,12 +18,12 @@ def is_running(pid: int) -> bool:
 
 
 def identity(pid: int) -> dict[str, str]:
-    """Return the boot of the machine, the PID namespace of this process, and when a process started.
+    """Return the machine's boot id, the PID namespace of this process, and the start time of a process.
 
-    Empty outside of Linux, and for processes of other users where those are hidden.
+    Return an empty dict outside of Linux, and for hidden processes of other users.
     """
     try:
-        # The 22nd field of stat is when the process started; the name before it may hold spaces and brackets.
+        # The 22nd field of stat is the start time; the name before it may hold spaces and brackets.
         started = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[19]
         boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="utf-8").strip()
         return {"boot": boot, "pids": str(Path("/proc/self/ns/pid").readlink()), "started": started}

@@ -1,4 +1,4 @@
-"""The one place that touches generated gRPC code, whose types are loose: everything else sees these names."""
+"""The typed boundary to generated gRPC code. No other module imports that code."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ from lakewright_engine.model.errors import InitializationError, ProviderError
 from lakewright_engine.model.properties import from_struct
 
 MESSAGE_LIMIT = 400 * 1024 * 1024
-"""Bytes; the SDK's own limit."""
+"""Bytes, as in the SDK."""
 
 _OPTIONS = [
     ("grpc.max_receive_message_length", MESSAGE_LIMIT),
     ("grpc.max_send_message_length", MESSAGE_LIMIT),
     ("grpc.enable_http_proxy", 0),
-    # A program may send everything it has at once; the last of it waits for as long as the rest takes.
+    # A program may send all requests at once; the last one waits until the others are done.
     ("grpc.server_max_unrequested_time_in_server", 30 * 60),
 ]
 
 Message = Any
-"""A generated message or stub: its fields are checked by protobuf at run time."""
+"""A generated message or stub. Protobuf checks its fields at run time."""
 
 alias_messages: Any = alias_pb2
 callback_messages: Any = callback_pb2
@@ -52,19 +52,22 @@ MonitorServicer: Any = resource_pb2_grpc.ResourceMonitorServicer
 
 
 def channel(address: str) -> Any:
+    """Return a channel to an address, without a proxy."""
     return cast("Any", grpc).insecure_channel(address, options=_OPTIONS)
 
 
 def provider_stub(address_channel: Any) -> Any:
+    """Return the client of a provider."""
     return provider_pb2_grpc.ResourceProviderStub(address_channel)
 
 
 def callbacks_stub(address_channel: Any) -> Any:
+    """Return the client of a program's callback server."""
     return callback_pb2_grpc.CallbacksStub(address_channel)
 
 
 def serve(monitor: Any, engine: Any, address: str, workers: int) -> Any:
-    """Serve monitor and engine at an address; return the server."""
+    """Serve monitor and engine at an address. Return the server."""
 
     def add(server: Any) -> None:
         resource_pb2_grpc.add_ResourceMonitorServicer_to_server(monitor, server)
@@ -74,7 +77,7 @@ def serve(monitor: Any, engine: Any, address: str, workers: int) -> Any:
 
 
 def serve_engine(engine: Any, address: str, workers: int) -> Any:
-    """Serve an engine alone, as `serve` does."""
+    """Serve only an engine at an address. Return the server."""
     return _start(
         lambda server: engine_pb2_grpc.add_EngineServicer_to_server(engine, server), address, workers, "engine"
     )
@@ -90,14 +93,14 @@ def _start(add: Callable[[Any], None], address: str, workers: int, name: str) ->
 
 
 def call(method: Any, request: Any, *, whose: str = "the provider") -> Any:
-    """Calls a provider, or the program; raises ProviderError in the words of whoever was called."""
+    """Call a provider or the program. Raise ProviderError with the message of the called process."""
     try:
         return method(request)
     except grpc.RpcError as error:
         raise _to_provider_error(cast("Any", error), whose) from None
 
 
-# The last two: how a call ends whose provider dies under it.
+# A call ends with one of the last two if the provider's process ends.
 _AMBIGUOUS = (grpc.StatusCode.DEADLINE_EXCEEDED, grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED)
 
 
@@ -119,10 +122,10 @@ def _to_provider_error(error: Any, whose: str) -> ProviderError:
 
 
 def abort_invalid(context: Any, message: str) -> None:
-    """Answers a program's request with an error that shows `message`."""
+    """Respond to a program's request with an error message."""
     context.abort(grpc.StatusCode.INVALID_ARGUMENT, message)
 
 
 def abort_terminated(context: Any) -> None:
-    """Tells a program's request that the deployment is over; the SDK ends the program quietly."""
+    """Respond to a program's request that the deployment has ended. The SDK then ends the program quietly."""
     context.abort(grpc.StatusCode.UNAVAILABLE, "the deployment has ended")

@@ -1,4 +1,4 @@
-"""The `pulumirpc.Engine` service: what the program and provider plugins log, shown as the engine's own events."""
+"""The `pulumirpc.Engine` service: log messages of the program and of provider plugins become engine events."""
 
 from __future__ import annotations
 
@@ -14,67 +14,76 @@ _PLUGIN_CALLS_AT_A_TIME = 16
 
 
 class EngineService(rpc.EngineServicer):
-    """Serve the engine to one kind of client. Messages of severity `debug` are left out, as by the CLI."""
+    """The service for one kind of client. Debug messages are left out, as by the CLI."""
 
     def __init__(self, deployment: Deployment) -> None:
+        """Log to the events of a deployment."""
         self._deployment = deployment
         self._root_urn = ""
 
     def Log(self, request: Any, context: Any) -> Any:  # noqa: N802, ARG002 - the protocol's name
+        """Report a message as an engine event."""
         severity = _SEVERITIES[int(request.severity)]
         if severity != "debug":
             self.log(severity, request)
         return rpc.EMPTY
 
     def log(self, severity: str, request: Any) -> None:
+        """Report a message that is not a debug message."""
         self._deployment.events.diagnostic(
             severity, request.message, request.urn, stream=request.streamId, ephemeral=request.ephemeral
         )
 
     def GetRootResource(self, request: Any, context: Any) -> Any:  # noqa: N802, ARG002 - the protocol's name
+        """Return the URN of the stack."""
         return rpc.engine_messages.GetRootResourceResponse(urn=self._root_urn)
 
     def SetRootResource(self, request: Any, context: Any) -> Any:  # noqa: N802, ARG002 - the protocol's name
+        """Record the URN of the stack."""
         self._root_urn = request.urn
         return rpc.engine_messages.SetRootResourceResponse()
 
     def RequirePulumiVersion(self, request: Any, context: Any) -> Any:  # noqa: N802, ARG002 - the protocol's name
-        """Accept any range: the engine goes with the SDK beside it, whatever CLI version a program asks for."""
+        """Accept any range of CLI versions: the engine fits the SDK that is installed with it."""
         return rpc.engine_messages.RequirePulumiVersionResponse()
 
 
 class ProgramEngine(EngineService):
-    """The engine that the program talks to."""
+    """The service for the program."""
 
     def __init__(self, deployment: Deployment) -> None:
+        """Log to the events of a deployment."""
         super().__init__(deployment)
         self.logged_error = False
 
     def log(self, severity: str, request: Any) -> None:
+        """Report a message, and record whether it was an error."""
         if severity == "error":
             self.logged_error = True
-        # A program that is ended in the middle of its work reports errors that are no news.
+        # A program that is ended early reports errors that follow from it.
         if not self._deployment.failed:
             super().log(severity, request)
 
 
 class PluginEngine:
-    """The engine that provider plugins talk to. It lives as long as the run and starts with the first plugin."""
+    """The service for provider plugins. It starts with the first plugin and ends with the run."""
 
     def __init__(self, deployment: Deployment, sockets: SocketFolder) -> None:
+        """Reserve an address in the socket folder."""
         self._service = EngineService(deployment)
         self._lock = threading.Lock()
         self._server: Any = None
         self._address = sockets.new_address("engine")
 
     def address(self) -> str:
-        """Return the gRPC address; start the server if nobody has asked before."""
+        """Return the gRPC address. Start the server at the first call."""
         with self._lock:
             if self._server is None:
                 self._server = rpc.serve_engine(self._service, self._address, _PLUGIN_CALLS_AT_A_TIME)
             return self._address
 
     def stop(self) -> None:
+        """Stop the server."""
         with self._lock:
             if self._server is not None:
                 self._server.stop(None)

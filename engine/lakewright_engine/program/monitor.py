@@ -1,4 +1,4 @@
-"""The resource monitor that a program talks to: requests in, plans and steps behind, answers out."""
+"""The resource monitor: the gRPC service with which a program registers its resources."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _FEATURES = (
     "RESOURCE_HOOKS",
     "ERROR_HOOKS",
 )
-"""What the SDK may use. The SDK itself refuses the rest by name: parameterized packages, state migrations."""
+"""The features that the SDK may use. The SDK itself refuses others: parameterized packages, state migrations."""
 
 Handler = Callable[[Any, Any, Any], Any]
 
@@ -46,14 +46,14 @@ _FAILED_RESPONSES: dict[str, Callable[[str], Any]] = {
     "ReadResource": lambda urn: rpc.resource_messages.ReadResourceResponse(urn=urn, result=rpc.FAILED),
     "RegisterResourceOutputs": lambda _: rpc.EMPTY,
 }
-"""Answers after which a program goes on, with the outputs of the resource unknown."""
+"""Responses to failed requests. The program continues, and the outputs of the resource are unknown."""
 
 
 def _respond(handler: Handler) -> Handler:
-    """A request that cannot be met ends the deployment; it gets no answer but that the deployment is over.
+    """Let a failed request end the deployment. Its response is that the deployment has ended.
 
-    Where there are hooks, resources are answered as failed instead: the program must live for as long as hooks run, and
-    one of them may be waiting for the very resource.
+    If the program has hooks, the response is a failed resource instead: the program must live while hooks run, and a
+    hook may wait for the resource.
     """
 
     @functools.wraps(handler)
@@ -74,9 +74,10 @@ def _respond(handler: Handler) -> Handler:
 
 
 class Monitor(rpc.MonitorServicer):
-    """Serves `pulumirpc.ResourceMonitor`; every method runs on a thread of its own and may block."""
+    """The service `pulumirpc.ResourceMonitor`. Each request runs on its own thread and may block."""
 
     def __init__(self, deployment: Deployment, planner: Planner) -> None:
+        """Serve a deployment with a planner."""
         self.deployment = deployment
         self._planner = planner
         self._transforms = Transforms(deployment.callbacks)
@@ -84,25 +85,26 @@ class Monitor(rpc.MonitorServicer):
         self._idle = threading.Condition()
         self._active = 0
         self.ready = threading.Event()
-        """The past is known: requests are answered from here on."""
+        """Set when the state is known. Requests are processed from then on."""
         self.done = threading.Event()
-        """Nothing more will come: the program has ended, or only waits for the hooks of deletions to be called."""
+        """Set when no more requests will come: the program has ended, or only waits to serve delete hooks."""
         self.released = threading.Event()
-        """No hook will be called any more."""
+        """Set when no more hooks will be called."""
 
     def busy(self) -> _Busy:
+        """Return a context that counts a request as active."""
         return _Busy(self._idle, self._count)
 
     def _count(self, change: int) -> None:
         self._active += change
 
     def wait_idle(self) -> None:
-        """Waits until no request is being worked on."""
+        """Wait until no request is active."""
         with self._idle:
             self._idle.wait_for(lambda: self._active == 0)
 
     def urn_of(self, request: Any) -> str:
-        """The resource that a request is about; the stack for what is about none."""
+        """Return the URN of the resource in a request, or that of the stack."""
         deployment = self.deployment
         name, type_ = getattr(request, "name", ""), getattr(request, "type", "")
         if not name or not type_:
@@ -110,6 +112,7 @@ class Monitor(rpc.MonitorServicer):
         return make_urn(deployment.stack, deployment.project, request.parent, type_, name)
 
     def GetDeploymentInfo(self, request: Any, context: Any) -> Any:  # noqa: N802, ARG002 - the protocol's name
+        """Return the deployment's settings and the supported features."""
         deployment = self.deployment
         features = [getattr(rpc.resource_messages, f"RESOURCE_MONITOR_FEATURE_{name}") for name in _FEATURES]
         return rpc.resource_messages.DeploymentInfo(
@@ -125,6 +128,7 @@ class Monitor(rpc.MonitorServicer):
 
     @_respond
     def RegisterResource(self, request: Any, context: Any) -> Any:  # noqa: N802, ARG002 - the protocol's name
+        """Bring a resource to its desired state."""
         desired = desired_state_from_request(request, self.deployment.root)
         parent_desired = self._planner.desired_state(desired.parent)
         if parent_desired is not None:
@@ -154,12 +158,14 @@ class Monitor(rpc.MonitorServicer):
 
     @_respond
     def RegisterResourceOutputs(self, request: Any, context: Any) -> Any:  # noqa: N802, ARG002 - the protocol's name
+        """Record the outputs of a component or the stack."""
         outputs = add_hashes(from_struct(request.outputs), self.deployment.program)
         self._planner.outputs(request.urn, outputs)
         return rpc.EMPTY
 
     @_respond
     def ReadResource(self, request: Any, context: Any) -> Any:  # noqa: N802, ARG002 - the protocol's name
+        """Read an object that the stack does not manage."""
         deployment = self.deployment
         dependencies: set[str] = set(request.dependencies)
         new = ResourceState(
@@ -182,6 +188,7 @@ class Monitor(rpc.MonitorServicer):
 
     @_respond
     def Invoke(self, request: Any, context: Any) -> Any:  # noqa: N802, ARG002 - the protocol's name
+        """Call a function of a provider."""
         if request.packageRef:
             raise EngineError(
                 f"the function {request.tok} comes from a parameterized package, which the embedded engine does not "
@@ -203,7 +210,10 @@ class Monitor(rpc.MonitorServicer):
             request.tok, arguments, self.deployment.dry_run
         )
         response = rpc.resource_messages.ResourceInvokeResponse(
-            failures=[rpc.provider_messages.CheckFailure(property=one.property, reason=one.reason) for one in failures]
+            failures=[
+                rpc.provider_messages.CheckFailure(property=failure.property, reason=failure.reason)
+                for failure in failures
+            ]
         )
         if found is None:
             response.unknown = True
@@ -214,22 +224,27 @@ class Monitor(rpc.MonitorServicer):
 
     @_respond
     def Call(self, request: Any, context: Any) -> Any:  # noqa: N802, ARG002 - the protocol's name
+        """Refuse a method of a remote component."""
         raise EngineError(
             f"the method {request.tok} of a remote component is not supported: use the Pulumi CLI for this program"
         )
 
     def RegisterStackTransform(self, request: Any, context: Any) -> Any:  # noqa: N802, ARG002 - the protocol's name
+        """Register a transform of all resources."""
         self._transforms.add_for_stack(request)
         return rpc.EMPTY
 
     def RegisterStackInvokeTransform(self, request: Any, context: Any) -> Any:  # noqa: N802, ARG002 - the protocol's name
+        """Register a transform of function calls."""
         self._transforms.add_for_invokes(request)
         return rpc.EMPTY
 
     def RegisterResourceHook(self, request: Any, context: Any) -> Any:  # noqa: N802 - the protocol's name
+        """Register a hook."""
         return self._register(self.deployment.hooks.add, request, context)
 
     def RegisterErrorHook(self, request: Any, context: Any) -> Any:  # noqa: N802 - the protocol's name
+        """Register an error hook."""
         return self._register(self.deployment.hooks.add_for_errors, request, context)
 
     @staticmethod
@@ -241,6 +256,7 @@ class Monitor(rpc.MonitorServicer):
         return rpc.EMPTY
 
     def SignalAndWaitForShutdown(self, request: Any, context: Any) -> Any:  # noqa: N802, ARG002 - the protocol's name
+        """Signal that the program is done, and wait until its hooks are no longer needed."""
         if self.deployment.hooks.registered:
             self.done.set()
             self.released.wait()
@@ -248,7 +264,7 @@ class Monitor(rpc.MonitorServicer):
 
 
 class _Busy:
-    """Counts a request as being worked on while it is."""
+    """Counts a request as active."""
 
     def __init__(self, idle: threading.Condition, count: Callable[[int], None]) -> None:
         self._idle = idle

@@ -1,9 +1,9 @@
-"""Runs a Pulumi program: a script that the engine starts in a process of its own, with only the SDK beside it.
+"""Script that runs a Pulumi program in a child process of the engine, with only the SDK.
 
 Its argument is a JSON object with `program` (absolute path of a file, or of a folder with `__main__.py`), `monitor` and
-`engine` (addresses), `callbacks` (how addresses to serve begin), `project`, `stack`, `organization`, `root`,
-`parallel`, `dry_run` and `debug`. The configuration comes in PULUMI_CONFIG and PULUMI_CONFIG_SECRET_KEYS, as the SDK
-expects it. Exit code 32: the error has been told.
+`engine` (addresses), `callbacks` (prefix of addresses to serve), `project`, `stack`, `organization`, `root`,
+`parallel`, `dry_run` and `debug`. The configuration is in PULUMI_CONFIG and PULUMI_CONFIG_SECRET_KEYS, as the SDK
+expects it. Exit code 32 means that the error was reported.
 """
 
 import asyncio
@@ -33,25 +33,28 @@ REPORTED = 32
 
 
 class QuietEngine:
-    """The engine without the SDK's debug messages: several for each resource, all of them on the event loop."""
+    """A client of the engine that drops debug messages. The SDK sends several for each resource, on the event loop."""
 
     def __init__(self, address: str, debug: bool) -> None:
+        """Connect to the engine."""
         self._stub: Any = engine_pb2_grpc.EngineStub(grpc.insecure_channel(address))
         self._least = engine_pb2.DEBUG if debug else engine_pb2.INFO
 
     def Log(self, request: Any) -> None:  # noqa: N802 - the protocol's name
+        """Send a message unless its severity is too low."""
         if request.severity >= self._least:
             self._stub.Log(request)
 
     def __getattr__(self, name: str) -> Any:
+        """Return any other method of the client."""
         return getattr(self._stub, name)
 
 
 def serve_callbacks_at(prefix: str) -> None:
-    """Have the servers of transforms and hooks listen at private addresses, in place of ports that any user could call.
+    """Make the servers of transforms and hooks listen at private addresses instead of ports that any user can call.
 
     Args:
-        prefix: How the addresses begin. A program may have several servers: the SDK may make one more for each task.
+        prefix: The prefix of the addresses. A program may have several servers: the SDK may start one for each task.
     """
     servicer: Any = vars(_callbacks)["_CallbackServicer"]
     initialize = servicer.__init__
@@ -65,7 +68,7 @@ def serve_callbacks_at(prefix: str) -> None:
             server = make_server(**options)
             listen = server.add_insecure_port
 
-            def on_socket(address: str) -> int:  # noqa: ARG001 - the port that the SDK asks for
+            def on_socket(address: str) -> int:  # noqa: ARG001 - the port that the SDK requests
                 return listen(private)
 
             server.add_insecure_port = on_socket
@@ -81,17 +84,17 @@ def serve_callbacks_at(prefix: str) -> None:
     servicer.__init__ = initialize_private
 
 
-def quicken() -> None:
-    """Half of a program's time goes into what the SDK works out for each resource, and need not."""
+def speed_up_sdk() -> None:
+    """Speed up the SDK: half of a program's time is spent on stack traces and types of each resource."""
     resources: Any = pulumi.runtime.resource
-    resources._get_stack_trace = caller
+    resources._get_stack_trace = find_caller
     pulumi._types.resource_types = functools.cache(pulumi._types.resource_types)
 
 
-def caller() -> source_pb2.StackTrace:
-    """Where a resource is declared: above the constructors of the SDK's two classes and of the resource's own.
+def find_caller() -> source_pb2.StackTrace:
+    """Return the place of a resource's declaration: the caller of the constructors of the SDK and the resource.
 
-    In place of the SDK's own function, which describes every frame; the engine keeps the first alone.
+    It replaces the SDK's function, which returns every frame. The engine only needs the first one.
     """
     frame, constructors = inspect.currentframe(), 0
     while frame is not None and constructors < 3:
@@ -104,6 +107,7 @@ def caller() -> source_pb2.StackTrace:
 
 
 def main() -> int:
+    """Run the program. Return the exit code."""
     arguments = json.loads(sys.argv[1])
     program = arguments["program"]
     pulumi.runtime.set_all_config(pulumi.runtime.get_config_env(), pulumi.runtime.get_config_secret_keys_env())
@@ -121,16 +125,16 @@ def main() -> int:
     )
     sys.argv = [program]
     sys.path.insert(0, str(Path(program) if Path(program).is_dir() else Path(program).parent))
-    quicken()
+    speed_up_sdk()
     serve_callbacks_at(arguments["callbacks"])
-    # A program that fails leaves futures behind that nobody waits for; the one error that matters has been shown.
+    # A failed program leaves futures that are never awaited. The relevant error has been reported.
     logging.getLogger("asyncio").setLevel(logging.CRITICAL)
     loop = asyncio.new_event_loop()
     asyncio.set_event_loop(loop)
     executor = ThreadPoolExecutor(max_workers=arguments["parallel"] * 4)
     loop.set_default_executor(executor)
 
-    # The file itself: of a folder, Python would take cached bytecode, which an edit of the same second does not change.
+    # Run the file: a folder would use cached bytecode, which an edit in the same second does not invalidate.
     inside = Path(program) / "__main__.py"
     entry = inside if inside.is_file() else Path(program)
 
@@ -142,7 +146,7 @@ def main() -> int:
     except pulumi.RunError as error:
         pulumi.log.error(str(error))
         return REPORTED
-    except Exception as error:  # noqa: BLE001 - whatever the program raises is the program's error, shown as such
+    except Exception as error:  # noqa: BLE001 - any error of the program is reported as such
         pulumi.log.error("Program failed with an unhandled exception:\n" + own_traceback(error, entry))
         return REPORTED
     finally:
@@ -153,7 +157,7 @@ def main() -> int:
 
 
 def own_traceback(error: Exception, entry: Path) -> str:
-    """Return the traceback without the frames above the program's own file, as the CLI prints it."""
+    """Return the traceback without the frames above the program's file, as the CLI prints it."""
     frames = traceback.extract_tb(error.__traceback__)
     first = next((i for i, frame in enumerate(frames) if frame.filename == str(entry)), 0)
     return "".join(traceback.format_exception(error, limit=first - len(frames)))
@@ -163,5 +167,5 @@ if __name__ == "__main__":
     code = main()
     sys.stdout.flush()
     sys.stderr.flush()
-    # Threads that wait for answers which never come would keep the process.
+    # Threads that wait for responses would keep the process alive.
     os._exit(code)

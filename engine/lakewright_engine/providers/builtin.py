@@ -1,6 +1,6 @@
-"""The provider that is part of every engine: references to other stacks, and this deployment's own resources."""
+"""The provider of the package `pulumi`: stack references, and look-ups of resources of this deployment."""
 
-# ruff: noqa: ARG002 - the signatures are those of every provider
+# ruff: noqa: ARG002 - the signatures are those of all providers
 
 from __future__ import annotations
 
@@ -14,35 +14,40 @@ from lakewright_engine.model.urns import urn_type
 from lakewright_engine.providers.provider import CheckFailure, Provider, ReadResult
 
 StackOutputs = Callable[[str], Properties]
-"""The outputs of another stack, by the name a StackReference gives."""
+"""Returns the outputs of another stack by the name in a StackReference."""
 
 
 class BuiltinProvider(Provider):
     """`pulumi:pulumi:StackReference` and the functions of the package `pulumi`."""
 
     def __init__(self, stack_outputs: StackOutputs, find: Callable[[str], ResourceState | None]) -> None:
+        """Look up stack outputs and resources with the given functions."""
         super().__init__("pulumi", None)
         self._stack_outputs = stack_outputs
         self._find = find
 
     def handshake(self, engine: str, root: str | None, program: str | None) -> None:
-        """Nothing to agree on."""
+        """Do nothing: there is no process."""
 
     def check_config(self, urn: str, olds: Properties, news: Properties) -> tuple[Properties, list[CheckFailure]]:
+        """Accept any configuration."""
         return news, []
 
     def diff_config(self, urn: str, old_inputs: Properties, old_outputs: Properties, news: Properties) -> Diff:
+        """Report no difference."""
         return Diff("none")
 
     def configure(self, urn: str, object_id: str, inputs: Properties) -> None:
-        """Nothing to configure."""
+        """Do nothing: there is no configuration."""
 
     def check(self, urn: str, olds: Properties, news: Properties) -> tuple[Properties, list[CheckFailure]]:
+        """Refuse a managed resource: the package has none."""
         raise UnsupportedFeatureError(
             f"{urn}: the embedded engine does not manage the type {urn_type(urn)}; use the Pulumi CLI for this program"
         )
 
     def read(self, urn: str, object_id: str, inputs: Properties, outputs: Properties, timeout: float = 0) -> ReadResult:
+        """Read a StackReference."""
         if urn_type(urn) != "pulumi:pulumi:StackReference":
             raise UnsupportedFeatureError(
                 f"{urn}: the embedded engine cannot read a {urn_type(urn)}; use the Pulumi CLI"
@@ -58,12 +63,14 @@ class BuiltinProvider(Provider):
         return {"name": name, "outputs": outputs, "secretOutputNames": secret_names}
 
     def diff(self, urn: str, old: ResourceState, news: Properties, ignore: list[str]) -> Diff:
+        """Leave the comparison to the engine."""
         return Diff("unknown")
 
     def delete(self, old: ResourceState) -> None:
-        """A reference leaves nothing behind."""
+        """Do nothing: a stack reference has no object."""
 
     def invoke(self, token: str, arguments: Properties, preview: bool) -> tuple[Properties | None, list[CheckFailure]]:
+        """Return the outputs of a stack or the state of a resource."""
         if token == "pulumi:pulumi:readStackOutputs":  # noqa: S105 - a function's name
             return self._reference(str(arguments["name"])), []
         if token == "pulumi:pulumi:getResource":  # noqa: S105 - a function's name
@@ -77,4 +84,4 @@ class BuiltinProvider(Provider):
         )
 
     def cancel(self) -> None:
-        """Nothing runs."""
+        """Do nothing: no call takes long."""

@@ -1,4 +1,4 @@
-"""Where a provider's plugin is: attached by the caller, installed as the CLI installs it, or part of the sandbox."""
+"""Find a provider's plugin: attached by the user, installed as by the CLI, or part of the sandbox."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ def find_plugin(package: str, inputs: Properties, *, in_sandbox: bool) -> Plugin
     Args:
         package: The provider's package, such as `aws`.
         inputs: The provider's configuration.
-        in_sandbox: Whether the stack's environment is a sandbox: its own providers then come before installed ones,
-            except for a provider that leads elsewhere: to a cluster, which an installed plugin reaches, too.
+        in_sandbox: Whether the stack's environment is a sandbox. Its providers then take precedence over installed
+            ones, except for a provider of a cluster, which an installed plugin can reach too.
 
     Raises:
-        ProviderError: nothing is installed, and the sandbox has no provider for that package and configuration.
+        ProviderError: No plugin is installed, and the sandbox has no provider for the package and configuration.
     """
     from_sandbox = package in _SANDBOX_PACKAGES and importlib.util.find_spec(_SANDBOX) is not None
     sandbox = Plugin(module=f"{_SANDBOX}.providers")
@@ -61,7 +61,7 @@ def find_plugin(package: str, inputs: Properties, *, in_sandbox: bool) -> Plugin
 
 
 def attached_port(package: str) -> int | None:
-    """Return the port of a provider that the caller has started, from PULUMI_DEBUG_PROVIDERS."""
+    """Return the port of a provider that the user has started, from PULUMI_DEBUG_PROVIDERS."""
     for entry in os.environ.get("PULUMI_DEBUG_PROVIDERS", "").split(","):
         name, _, port = entry.partition(":")
         if name == package and port.isdigit():
@@ -74,9 +74,9 @@ def _reaches_cluster(package: str, inputs: Properties) -> bool:
 
 
 def _why_not_sandbox(package: str, inputs: Properties) -> str:
-    """Return why the sandbox's provider cannot serve this configuration; empty if it stays on this machine."""
+    """Return why the sandbox's provider cannot serve a configuration; empty if its endpoints are on this machine."""
     if package == "kubernetes":
-        # Without a directory to render to, the provider itself refuses every cluster but a sandbox's.
+        # Without a directory to render to, the provider itself refuses clusters other than a sandbox's.
         return ""
     endpoints = plaintext(inputs.get("endpoints"))
     urls = [] if has_unknown(endpoints) else list(_urls(endpoints))
@@ -111,7 +111,7 @@ def _is_loopback(url: str) -> bool:
 
 
 def _installed_plugin(package: str, version: str) -> Path | None:
-    """Return the plugin on the PATH, else the wanted (or newest) one that `pulumi plugin install` put down."""
+    """Return the plugin on the PATH, else the given or newest version that `pulumi plugin install` installed."""
     name = f"pulumi-resource-{package}"
     for folder in os.environ.get("PATH", "").split(os.pathsep):
         candidate = Path(folder or ".") / name

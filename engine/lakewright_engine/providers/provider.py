@@ -1,4 +1,4 @@
-"""A provider behind Pulumi's provider protocol: one method a call, in the engine's own values."""
+"""A client of Pulumi's provider protocol: a method for each call, with property values of the engine."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _KINDS: tuple[str, ...] = ("add", "add-replace", "delete", "delete-replace", "up
 
 @dataclass(frozen=True)
 class CheckFailure:
-    """An input that a provider refuses; an empty `property` means the resource as a whole."""
+    """An input that a provider rejects. An empty `property` means the whole resource."""
 
     property: str
     reason: str
@@ -37,7 +37,7 @@ class CheckFailure:
 
 @dataclass(frozen=True)
 class ReadResult:
-    """`id` is empty when the object is gone."""
+    """The result of a read. `id` is empty if the object does not exist."""
 
     id: str
     outputs: Properties
@@ -45,20 +45,20 @@ class ReadResult:
 
 
 def public_config(inputs: Properties) -> Properties:
-    """A provider's inputs without what the engine keeps among them for itself."""
+    """Return a provider's inputs without those that are internal to the engine."""
     return {key: value for key, value in inputs.items() if key != "__internal"}
 
 
 class Provider:
-    """A configured (or not yet configurable) provider. Raises ProviderError for whatever the provider refuses."""
+    """A started provider. Its methods raise ProviderError if the provider rejects a call."""
 
     def __init__(self, package: str, stub: Any, describe_end: Callable[[], str] = str) -> None:
-        """Take over a started provider.
+        """Create a client of a started provider.
 
         Args:
-            package: Its package's name.
-            stub: Its gRPC stub.
-            describe_end: Says in one sentence how its process ended; empty while it runs, or if that is not known.
+            package: The name of its package.
+            stub: The gRPC client.
+            describe_end: Returns a sentence about the end of its process; empty if it runs or is not known.
         """
         self.package = package
         self._stub = stub
@@ -70,7 +70,7 @@ class Provider:
         self._known = True
 
     def handshake(self, engine: str, root: str | None, program: str | None) -> None:
-        """Negotiate the protocol. `engine` is the engine's address; folders are None where they are not known."""
+        """Negotiate the protocol. `engine` is the engine's address; unknown folders are None."""
         answer = self._call_optional(
             self._stub.Handshake,
             rpc.provider_messages.ProviderHandshakeRequest(
@@ -84,6 +84,7 @@ class Provider:
             self._preview = True
 
     def check_config(self, urn: str, olds: Properties, news: Properties) -> tuple[Properties, list[CheckFailure]]:
+        """Check the provider's own configuration. Return the checked inputs and the failures."""
         request = rpc.provider_messages.CheckRequest(
             urn=urn,
             olds=to_struct(plaintext_properties(olds)),
@@ -98,6 +99,7 @@ class Provider:
         return checked, [CheckFailure(item.property, item.reason) for item in answer.failures]
 
     def diff_config(self, urn: str, old_inputs: Properties, old_outputs: Properties, news: Properties) -> Diff:
+        """Compare the provider's own configuration."""
         request = rpc.provider_messages.DiffRequest(
             urn=urn,
             olds=to_struct(plaintext_properties(old_outputs)),
@@ -110,6 +112,7 @@ class Provider:
         return Diff("unknown") if answer is None else _diff(answer)
 
     def configure(self, urn: str, object_id: str, inputs: Properties) -> None:
+        """Configure the provider, unless a preview does not know the configuration yet."""
         self._known = not has_unknown(dict(inputs))
         if not self._known:
             return
@@ -135,6 +138,7 @@ class Provider:
             self._preview = answer.supportsPreview
 
     def check(self, urn: str, olds: Properties, news: Properties) -> tuple[Properties, list[CheckFailure]]:
+        """Check a resource's inputs. Return the checked inputs and the failures."""
         if not self._known:
             return news, []
         request = rpc.provider_messages.CheckRequest(
@@ -150,6 +154,7 @@ class Provider:
         return checked, [CheckFailure(item.property, item.reason) for item in answer.failures]
 
     def diff(self, urn: str, old: ResourceState, news: Properties, ignore: list[str]) -> Diff:
+        """Compare a resource's state with new inputs."""
         if not self._known:
             return Diff("some")
         request = rpc.provider_messages.DiffRequest(
@@ -165,7 +170,7 @@ class Provider:
         return _diff(self._call(self._stub.Diff, request))
 
     def create(self, new: ResourceState, preview: bool) -> tuple[str, Properties]:
-        """The id and outputs of a new object with the inputs of `new`; a preview has no id yet."""
+        """Create an object with the inputs of `new`. Return its id (empty in a preview) and outputs."""
         if preview and not (self._preview and self._known):
             return "", new.inputs
         request = rpc.provider_messages.CreateRequest(
@@ -182,7 +187,7 @@ class Provider:
         return answer.id, self._in(answer.properties, new.inputs)
 
     def read(self, urn: str, object_id: str, inputs: Properties, outputs: Properties, timeout: float = 0) -> ReadResult:
-        """What an object is like; empty while the provider's own configuration is not known yet, in a preview."""
+        """Read an object. The result is empty if a preview does not know the provider's configuration yet."""
         if not self._known:
             return ReadResult(object_id, {}, {})
         request = rpc.provider_messages.ReadRequest(
@@ -201,7 +206,7 @@ class Provider:
         return ReadResult(answer.id, self._in(answer.properties, outputs, inputs), found_inputs)
 
     def update(self, old: ResourceState, new: ResourceState, preview: bool) -> Properties:
-        """The outputs of the object that `old` describes once it has the inputs of `new`."""
+        """Update the object of `old` to the inputs of `new`. Return its outputs."""
         if preview and not (self._preview and self._known):
             return new.inputs
         request = rpc.provider_messages.UpdateRequest(
@@ -219,6 +224,7 @@ class Provider:
         return self._in(self._call_marked(self._stub.Update, request, new.inputs).properties, new.inputs)
 
     def delete(self, old: ResourceState) -> None:
+        """Delete the object of a resource."""
         request = rpc.provider_messages.DeleteRequest(
             id=old.id,
             urn=old.urn,
@@ -231,7 +237,7 @@ class Provider:
         self._call(self._stub.Delete, request)
 
     def invoke(self, token: str, arguments: Properties, preview: bool) -> tuple[Properties | None, list[CheckFailure]]:
-        """The result, or None while the provider's own configuration is not known yet."""
+        """Call a function. The result is None if a preview does not know the provider's configuration yet."""
         if not self._known:
             return None, []
         request = rpc.provider_messages.InvokeRequest(tok=token, args=self._out(arguments), preview=preview)
@@ -240,10 +246,11 @@ class Provider:
         return from_struct(getattr(answer, "return")), failures
 
     def cancel(self) -> None:
+        """Request the provider to end its calls early."""
         self._call_optional(self._stub.Cancel, rpc.EMPTY)
 
     def attach(self, engine: str) -> None:
-        """Tell a provider that somebody else has started where the engine is."""
+        """Send the engine's address to a provider that the user has started."""
         self._call_optional(self._stub.Attach, rpc.plugin_messages.PluginAttach(address=engine))
 
     def _call(self, method: Any, request: Any) -> Any:
@@ -255,7 +262,7 @@ class Provider:
             raise
 
     def _call_marked(self, method: Any, request: Any, given: Properties, given_inputs: Properties | None = None) -> Any:
-        """As `_call`; marks the secrets in what a failed initialization left, as in what a success returns."""
+        """Call as `_call` does, and mark the secrets in the properties of an InitializationError."""
         try:
             return self._call(method, request)
         except InitializationError as failed:
@@ -266,7 +273,7 @@ class Provider:
             raise
 
     def _call_optional(self, method: Any, request: Any) -> Any | None:
-        """As `_call`; None when the provider does not implement the method."""
+        """Call as `_call` does. Return None if the provider does not implement the method."""
         try:
             return self._call(method, request)
         except ProviderError as error:
@@ -280,7 +287,7 @@ class Provider:
         return to_struct(properties if self._secrets else plaintext_properties(properties))
 
     def _in(self, struct: Any, given: Properties, assets: Properties | None = None) -> Properties:
-        """What a provider answers: secrets marked as in `given`, contents of assets as in `assets`."""
+        """Convert a response: mark secrets as in `given`, and restore contents of assets from `assets`."""
         found = restore_contents(from_struct(struct), given if assets is None else assets)
         return found if self._secrets else mark_secrets(found, given)
 

@@ -1,4 +1,4 @@
-"""Which provider serves a resource: starts its plugin, configures it, and ends it with the deployment."""
+"""The providers of a deployment: start their plugins, configure them, and end them with the deployment."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ DYNAMIC = "pulumi-python"
 BUILTIN = "pulumi"
 
 FindState = Callable[[str], ResourceState | None]
-"""Looks up a provider resource by its reference, `URN::ID`."""
+"""Returns a provider resource by its reference, `URN::ID`."""
 
 
 class Registry:
-    """Providers by reference (`URN::ID`). A plugin process serves one provider resource, and ends with the run."""
+    """Providers by reference (`URN::ID`). A plugin process serves one provider resource and ends with the run."""
 
     def __init__(
         self,
@@ -45,6 +45,7 @@ class Registry:
         in_sandbox: bool,
         verbose: bool,
     ) -> None:
+        """Create an empty registry for a run."""
         self._project = project
         self._root = root
         self._program = program
@@ -63,23 +64,23 @@ class Registry:
         self._children: list[ChildProcess] = []
         self._closed = False
         self.environment: dict[str, str] = {}
-        """Variables for the plugins' processes, beside those of this one."""
+        """Additional environment variables of plugin processes."""
 
     def start_ahead(self, resources: list[ResourceState]) -> None:
-        """Starts the plugins of the state's providers, so that they are there when they are needed."""
+        """Start the plugins of the state's providers in the background."""
         for state in resources:
             if is_provider_type(state.type) and not state.delete:
                 threading.Thread(target=self._start_quietly, args=(state,), daemon=True, name="start-ahead").start()
 
     def _start_quietly(self, state: ResourceState) -> None:
-        # Whoever needs the provider starts it again, and tells why it cannot be.
+        # `get` starts the provider again when it is needed, and reports the error.
         with contextlib.suppress(ProviderError):
             self.load(f"{state.urn}::{state.id}", state.type, state.inputs)
 
     def load(self, reference: str, type_: str, inputs: Properties) -> Provider:
-        """The plugin of a provider resource, started but perhaps not configured.
+        """Return the started plugin of a provider resource, which may not be configured yet.
 
-        A replaced provider and the one in its place have the same URN and a plugin each: their ids differ.
+        A replaced provider and its replacement have the same URN and different ids, and a plugin each.
         """
         with self._lock:
             lock = self._locks.setdefault(reference, threading.Lock())
@@ -91,18 +92,22 @@ class Registry:
             return self._loaded[reference]
 
     def configure(self, urn: str, object_id: str, inputs: Properties, provider: Provider) -> None:
-        """Configures the provider and makes it the one that the reference `URN::ID` means."""
+        """Configure the provider and register it under the reference `URN::ID`."""
         config = {key: value for key, value in inputs.items() if key != "__internal"}
         provider.configure(urn, object_id, config)
         with self._lock:
             self._configured[f"{urn}::{object_id}"] = provider
 
     def is_configured(self, urn: str, object_id: str) -> bool:
+        """Return whether a provider is configured."""
         with self._lock:
             return f"{urn}::{object_id}" in self._configured
 
     def get(self, reference: str) -> Provider:
-        """The provider of a resource; one that only the state knows is started and configured as it was."""
+        """Return the provider of a reference.
+
+        A provider that only the state has is started and configured as before.
+        """
         with self._lock:
             provider = self._configured.get(reference)
         if provider is not None:
@@ -120,13 +125,14 @@ class Registry:
         return self._configured[reference]
 
     def cancel(self) -> None:
-        """Ask every provider to end its calls early; returns at once, and the calls end as the provider decides."""
+        """Request every provider to end its calls early. Return at once."""
         with self._lock:
             providers = [*self._loaded.values()]
         for provider in providers:
             threading.Thread(target=_cancel_quietly, args=(provider,), daemon=True, name="cancel").start()
 
     def close(self) -> None:
+        """End all plugins. No further plugin can be started."""
         with self._lock:
             self._closed = True
             children, self._children = self._children, []
@@ -144,7 +150,7 @@ class Registry:
             provider.attach(engine)
             return provider
         plugin = None if package == DYNAMIC else find_plugin(package, inputs, in_sandbox=self._in_sandbox)
-        # An installed plugin chooses a port itself, as under the CLI; all others listen where no other user can call.
+        # An installed plugin chooses a port itself, as under the CLI. Others listen where no other user can call them.
         address = "" if plugin is not None and plugin.binary is not None else self._sockets.new_address("provider")
         child = self._start_child(package, plugin, engine, address)
         with self._lock:
@@ -186,10 +192,10 @@ class Registry:
 
 
 def _cancel_quietly(provider: Provider) -> None:
-    # One that cannot be cancelled finishes its calls.
+    # A provider that cannot be cancelled finishes its calls.
     with contextlib.suppress(ProviderError):
         provider.cancel()
 
 
 def _ignore(_line: str, _error: bool) -> None:
-    """Shows nothing."""
+    """Discard a line."""

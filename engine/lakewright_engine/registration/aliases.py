@@ -1,4 +1,4 @@
-"""Finds a resource's earlier self in the state, under its own name or one of its aliases."""
+"""Find the state of a resource under its URN or one of its aliases."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from lakewright_engine.registration.desired_state import AliasSpec, DesiredState
 
 
 class Aliases:
-    """Remembers which old URN has become which new one: children inherit the aliases of their parents."""
+    """The old and new URNs of renamed resources. Children inherit the aliases of their parents."""
 
     def __init__(self, project: str, stack: str) -> None:
+        """Start without renamed resources."""
         self._project = project
         self._stack = stack
         self._old_names: dict[str, str] = {}
@@ -21,16 +22,17 @@ class Aliases:
 
     @property
     def matched(self) -> set[str]:
-        """Old URNs that a resource has been found under."""
+        """Old URNs under which resources were found."""
         return set(self._new_names)
 
     def current(self, old_urn: str) -> str:
+        """Return the new URN of an old one."""
         return self._new_names.get(old_urn, old_urn)
 
     def find(
         self, urn: str, desired: DesiredState, olds: dict[str, ResourceState], taken: set[str]
     ) -> ResourceState | None:
-        """The old state. Raises ProgramError when an alias belongs to another resource of the program."""
+        """Return the old state. Raise ProgramError if an alias belongs to another resource of the program."""
         for candidate in [urn, *self._candidates(desired)]:
             old = olds.get(candidate)
             if old is None:

@@ -1,4 +1,4 @@
-"""Functions of the program that the engine calls: transforms and hooks, by way of the program's own callback server."""
+"""Calls to functions of the program, such as transforms and hooks, through the program's callback server."""
 
 from __future__ import annotations
 
@@ -9,14 +9,15 @@ from lakewright_engine.processes import rpc
 
 
 class Callbacks:
-    """Thread-safe; keeps one channel for each callback server."""
+    """Calls functions of the program, with one channel for each callback server. Thread-safe."""
 
     def __init__(self) -> None:
+        """Start without channels."""
         self._lock = threading.Lock()
         self._channels: dict[str, Any] = {}
 
     def call(self, callback: Any, request: Any) -> bytes:
-        """Has the program answer the request; raises ProviderError if it does not."""
+        """Call a function of the program and return its response. Raise ProviderError if the call fails."""
         with self._lock:
             if callback.target not in self._channels:
                 self._channels[callback.target] = rpc.channel(callback.target)

@@ -1,4 +1,4 @@
-"""What a program asks of one resource: a registration request in the engine's own terms."""
+"""The desired state of a resource: a registration request as values of the engine."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _SECONDS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0
 
 @dataclass(frozen=True)
 class AliasSpec:
-    """Another name that the resource may have in the state; a whole `urn`, or the parts that differ."""
+    """Another name that a resource may have in the state: a `urn`, or the parts that differ."""
 
     urn: str = ""
     name: str = ""
@@ -31,7 +31,7 @@ class AliasSpec:
 
 @dataclass
 class DesiredState:
-    """A resource as the program wants it. Options that are None were not given and come from the parent."""
+    """The state that the program wants for a resource. Options that are None come from the parent."""
 
     type: str
     name: str
@@ -61,7 +61,7 @@ class DesiredState:
     hooks: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
 
     def inherit(self, parent: DesiredState) -> None:
-        """Takes over what a child has from its parent."""
+        """Inherit options of the parent."""
         if not self.deleted_with:
             self.deleted_with = parent.deleted_with
         if self.protect is None:
@@ -70,6 +70,7 @@ class DesiredState:
             self.retain_on_delete = parent.retain_on_delete
 
     def to_state(self, urn: str, old: ResourceState | None) -> ResourceState:
+        """Return the state of the resource, without id and outputs."""
         return ResourceState(
             urn=urn,
             type=self.type,
@@ -99,7 +100,7 @@ class DesiredState:
 
 
 def desired_state_from_request(request: Any, root: Path) -> DesiredState:
-    """Reads a RegisterResourceRequest; refuses by name what the engine does not do."""
+    """Read a RegisterResourceRequest. Raise UnsupportedFeatureError for options that the engine does not support."""
     _refuse_unsupported(request)
     dependencies: set[str] = set(request.dependencies)
     inputs = from_struct(request.object, dependencies.add)
@@ -156,6 +157,7 @@ def _refuse_unsupported(request: Any) -> None:
 
 
 def alias_from_message(message: Any) -> AliasSpec:
+    """Read an alias in a request."""
     if message.WhichOneof("alias") == "urn":
         return AliasSpec(urn=message.urn)
     spec = message.spec
@@ -171,20 +173,21 @@ def alias_from_message(message: Any) -> AliasSpec:
 
 
 def timeouts_from_message(message: Any) -> dict[str, float]:
+    """Read the custom timeouts in a request, in seconds."""
     given = {verb: getattr(message, verb) for verb in ("create", "update", "delete", "read")}
     return {verb: _seconds(text) for verb, text in given.items() if text}
 
 
 def _seconds(text: str) -> float:
-    """Go's duration syntax, `1h30m`, in seconds."""
+    """Return the seconds of a duration in Go's syntax, such as `1h30m`."""
     parts = re.findall(r"([0-9.]+)(ns|us|µs|ms|s|m|h)", text)
     if not parts or "".join(number + unit for number, unit in parts) != text:
-        raise ProgramError(f"custom timeout {text!r} is no duration: expected something like '5m' or '1h30m'")
+        raise ProgramError(f"custom timeout {text!r} is not a duration: expected a value such as '5m' or '1h30m'")
     return sum(float(number) * _SECONDS[unit] for number, unit in parts)
 
 
 def source_position(message: Any, root: Path) -> str:
-    """`project:///file#line` for a position inside the project; others say nothing to another machine."""
+    """Return `project:///FILE#LINE` for a position inside the project; empty for others."""
     parts = urlsplit(str(message.uri))
     if parts.scheme != "file":
         return ""

@@ -1,4 +1,4 @@
-"""Hooks: the program's functions that run before and after the steps of a resource, and when a step has failed."""
+"""Hooks: functions of the program that run before and after the steps of a resource, and after failed steps."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ KINDS = {
     "AfterDelete": "after_delete",
     "OnError": "on_error",
 }
-"""A kind of hook as states have it -> its name in requests."""
+"""Kind of hook in a state -> its name in requests."""
 
 _SENT_PROPERTIES = {
     "BeforeCreate": ("new_inputs",),
@@ -39,26 +39,28 @@ _SENT_PROPERTIES = {
     "update": ("new_inputs", "old_inputs", "old_outputs"),
     "delete": ("old_inputs", "old_outputs"),
 }
-"""What a hook of a kind, and an error hook after a failed operation, is told of the resource."""
+"""The properties that a hook receives, by kind of hook, or by failed operation for error hooks."""
 
 _MAX_ATTEMPTS = 100
 
 
 def bindings_from_message(message: Any) -> dict[str, list[str]]:
-    """The names of hooks by kind, only of kinds that have any."""
+    """Return the names of hooks by kind, without empty kinds."""
     named = {kind: list(getattr(message, name)) for kind, name in KINDS.items()}
     return {kind: names for kind, names in named.items() if names}
 
 
 def bindings_to_message(hooks: dict[str, list[str]]) -> Any:
+    """Return the names of hooks as a message."""
     binding = rpc.resource_messages.RegisterResourceRequest.ResourceHooksBinding
     return binding(**{KINDS[kind]: names for kind, names in hooks.items()})
 
 
 class Hooks:
-    """The hooks that the program has registered, by name. Resources name the ones that they want."""
+    """The hooks that the program has registered, by name. Resources refer to them by name."""
 
     def __init__(self, callbacks: Callbacks, events: Events, stopped: threading.Event, *, dry_run: bool) -> None:
+        """Start without hooks; `stopped` is set when the run stops."""
         self._callbacks = callbacks
         self._events = events
         self._stopped = stopped
@@ -68,14 +70,16 @@ class Hooks:
 
     @property
     def registered(self) -> bool:
-        """Whether there are any: the program must then live for as long as there are steps."""
+        """Whether there are hooks. The program must then run until the last step has ended."""
         return bool(self._steps or self._errors)
 
     def add(self, request: Any) -> None:
+        """Register a hook. Raise HookError if the name is empty or taken."""
         self._refuse_known(request.name)
         self._steps[request.name] = request
 
     def add_for_errors(self, request: Any) -> None:
+        """Register an error hook. Raise HookError if the name is empty or taken."""
         self._refuse_known(request.name)
         self._errors[request.name] = request
 
@@ -86,7 +90,7 @@ class Hooks:
             raise HookError(f'resource hook already registered for name "{name}"')
 
     def run(self, kind: str, step: DeploymentStep) -> None:
-        """Runs the hooks of one kind in order; raises HookError for the first that fails and may not."""
+        """Run the hooks of one kind in order. Raise HookError for the first failure that is not ignored."""
         for name in _state(kind, step).hooks.get(kind, ()):
             hook = self._steps.get(name)
             if hook is None:
@@ -108,9 +112,9 @@ class Hooks:
         return rpc.resource_messages.ResourceHookResponse.FromString(answer).error
 
     def run_with_retries(self, operation: str, step: DeploymentStep, attempt: Callable[[], T]) -> T:
-        """The result of `attempt`, which is made again for as long as it fails and the resource's error hooks say so.
+        """Return the result of `attempt`. Repeat it while it fails and an error hook of the resource requests a retry.
 
-        No new attempt is made in a run that has been stopped.
+        A stopped run makes no new attempt.
         """
         failures: list[str] = []
         while True:
@@ -133,7 +137,7 @@ class Hooks:
         except HookError as failed:
             if operation != "delete" and not isinstance(error, InitializationError):
                 raise
-            # The step's own error says more: that the object is still there, or is there but not ready.
+            # The error of the step is more important: the object still exists, or exists and is not ready.
             self._events.diagnostic("warning", str(failed), step.urn)
             return False
 
@@ -162,7 +166,7 @@ def _failed_error_hook(name: str, reason: str, failures: list[str]) -> HookError
 
 
 def _state(kind: str, step: DeploymentStep) -> ResourceState:
-    """The state whose hooks count: a deletion's are those that the resource had."""
+    """Return the state whose hooks run: the old state for a deletion, else the new one."""
     state = step.new if "new_inputs" in _SENT_PROPERTIES[kind] else step.old
     assert state is not None
     return state
@@ -170,8 +174,8 @@ def _state(kind: str, step: DeploymentStep) -> ResourceState:
 
 def _hook_fields(kind: str, step: DeploymentStep) -> dict[str, Any]:
     state = _state(kind, step)
-    told: dict[str, Any] = {"urn": state.urn, "id": state.id, "name": urn_name(state.urn), "type": state.type}
+    fields: dict[str, Any] = {"urn": state.urn, "id": state.id, "name": urn_name(state.urn), "type": state.type}
     for part in _SENT_PROPERTIES[kind]:
         age, _, properties = part.partition("_")
-        told[part] = to_struct(getattr(step.new if age == "new" else step.old, properties))
-    return told
+        fields[part] = to_struct(getattr(step.new if age == "new" else step.old, properties))
+    return fields

@@ -1,4 +1,4 @@
-"""Transforms: the program's functions that may change a resource, or a function call, on its way."""
+"""Transforms: functions of the program that may change a resource or a function call before it is processed."""
 
 from __future__ import annotations
 
@@ -20,9 +20,10 @@ from lakewright_engine.registration.hooks import bindings_from_message, bindings
 
 
 class Transforms:
-    """The transforms of resources, of the stack and of function calls; each is called back in the program's process."""
+    """The transforms of resources, of the stack and of function calls. Each runs in the program's process."""
 
     def __init__(self, callbacks: Callbacks) -> None:
+        """Start without transforms."""
         self._callbacks = callbacks
         self._lock = threading.Lock()
         self._stack: list[Any] = []
@@ -30,19 +31,21 @@ class Transforms:
         self._resources: dict[str, list[Any]] = {}
 
     def add_for_stack(self, callback: Any) -> None:
+        """Register a transform of all resources."""
         self._stack.append(callback)
 
     def add_for_invokes(self, callback: Any) -> None:
+        """Register a transform of function calls."""
         self._invokes.append(callback)
 
     def remember(self, urn: str, callbacks: list[Any]) -> None:
-        """A resource's transforms hold for its children too."""
+        """Register the transforms of a resource, which also apply to its children."""
         if callbacks:
             with self._lock:
                 self._resources[urn] = callbacks
 
     def apply(self, desired: DesiredState, own: list[Any], ancestors: list[str]) -> None:
-        """Own transforms first, then those of the parents from the inside out, then the stack's."""
+        """Apply the resource's own transforms, then those of its ancestors, nearest first, then those of the stack."""
         callbacks = [*own, *(one for urn in ancestors for one in self._resources.get(urn, ())), *self._stack]
         for callback in callbacks:
             request = rpc.resource_messages.TransformRequest(
@@ -60,6 +63,7 @@ class Transforms:
                 _apply_options(desired, answer.options)
 
     def apply_to_invoke(self, token: str, arguments: Properties, options: Any) -> tuple[Properties, Any]:
+        """Apply the transforms of function calls. Return the arguments and options."""
         for callback in self._invokes:
             request = rpc.resource_messages.TransformInvokeRequest(
                 token=token, args=to_struct(arguments), options=options
@@ -70,10 +74,6 @@ class Transforms:
             if answer.HasField("options"):
                 options = answer.options
         return arguments, options
-
-    @property
-    def for_invokes(self) -> bool:
-        return bool(self._invokes)
 
     def _call(self, callback: Any, request: Any) -> bytes:
         try:

@@ -1,9 +1,9 @@
-"""Finds again what a killed run had just created: by the natural id that the creation's inputs imply.
+"""Find objects that a killed run created, by the natural id in the inputs of the interrupted creation.
 
-The run may also have died before it made anything, and the object of that name be somebody else's. So what was found
-must be what the creation would have made, as far as it sets that at once with making the object: tags and trust policy
-of a role, labels and annotations of a Kubernetes object. A bucket's tags may follow in a second call: a bucket without
-any can be ours. What a creation overwrites where it exists (a role's policy, a bucket's settings) is not compared.
+The run may have been killed before it created the object, and an existing object of that name may belong to another
+user. An object is therefore adopted only if the properties that are set on creation match: tags and trust policy of a
+role, labels and annotations of a Kubernetes object. The tags of a bucket may be set by a second call, so a bucket
+without tags is adopted too. Objects that a creation overwrites (a role's policy, a bucket's settings) are not compared.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from lakewright_engine.providers.provider import Provider
 from lakewright_engine.steps.resource_diff import resource_diff
 
 NaturalId = Callable[[Properties], str]
-"""The id that an object has, or would have, in its server; empty where the inputs do not fix it."""
+"""Returns the id of an object on its server; empty if the inputs do not determine it."""
 
 
 def _from_inputs(*names: str) -> NaturalId:
@@ -46,7 +46,7 @@ _BY_TYPE: dict[str, NaturalId] = {
     "aws:s3/bucket:Bucket": _from_inputs("bucket"),
 }
 _BY_PACKAGE: dict[str, NaturalId] = {
-    "aws": _from_inputs("bucket"),  # what configures a bucket is known by the bucket's name
+    "aws": _from_inputs("bucket"),  # settings of a bucket have the bucket's name as id
     "kubernetes": _kubernetes_name,
 }
 
@@ -61,14 +61,15 @@ _SET_ON_CREATE = {
     },
     "aws:s3/bucket:Bucket": {"tags"},
 }
-"""What tells an object of the type from a stranger's: properties that are set with its creation."""
+"""Properties that are set on creation, by type. They distinguish the object from that of another user."""
 _SET_AFTER_CREATE = {"aws:s3/bucket:Bucket": {"tags"}}
-"""Those of them that a killed creation may have left unset."""
+"""Those of them that an interrupted creation may have left unset."""
 _FORCE_OPTIONS = ("forceDestroy", "forceDetachPolicies")
-"""Options that let a deletion destroy more than was created."""
+"""Options with which a deletion destroys more than was created."""
 
 
 def natural_id(type_: str, inputs: Properties) -> str:
+    """Return the id that the inputs of a resource imply; empty if they imply none."""
     find = _BY_TYPE.get(type_) or _BY_PACKAGE.get(package_of(type_))
     return find(plaintext_properties(inputs)) if find is not None else ""
 
@@ -76,10 +77,16 @@ def natural_id(type_: str, inputs: Properties) -> str:
 def adopt(
     provider: Provider, new: ResourceState, left: ResourceState, replaced_id: str
 ) -> tuple[str, Properties] | None:
-    """The id and outputs of what an interrupted creation left, brought to the wanted inputs; None if it left nothing.
+    """Adopt the object of an interrupted creation and update it to the desired inputs.
 
-    Types without a natural id are left to their provider: dynamic ones adopt on create. The object that a
-    replacement is to replace is never taken for the new one.
+    Types without a natural id are left to their provider: dynamic providers adopt on create. The object that is being
+    replaced is never adopted as the new one.
+
+    Returns:
+        The id and outputs; None if there is no such object.
+
+    Raises:
+        ProviderError: The look-up failed, or the object is not what the interrupted run would have created.
     """
     object_id = natural_id(new.type, new.inputs)
     if not object_id or object_id == replaced_id or object_id != natural_id(left.type, left.inputs):
@@ -88,16 +95,16 @@ def adopt(
         there = _read_object(provider, replace(left, urn=new.urn), new.inputs)
     except ProviderError as error:
         raise ProviderError(
-            f"a run was killed while creating {new.urn}; looking for what it left, {object_id}, failed: {error}"
+            f"a run was killed while creating {new.urn}; looking up {object_id} failed: {error}"
         ) from error
     if there is None:
         return None
-    strange = mismatched_properties(provider, left, there)
-    if strange:
+    mismatched = mismatched_properties(provider, left, there)
+    if mismatched:
         raise ProviderError(
-            f"a run was killed while creating {new.urn}, and {object_id} exists, but it is not what that run would "
-            f"have made: other {', '.join(strange)}. Give the resource another name, or remove the object; if it is to "
-            f"be this stack's, import it (import_={object_id!r} in the resource's options)"
+            f"a run was killed while creating {new.urn}, and {object_id} exists, but it is not the object of that run: "
+            f"{', '.join(mismatched)} differ. Rename the resource or remove the object. To manage the object with this "
+            f"stack, import it (import_={object_id!r} in the resource's options)"
         )
     if provider.diff(new.urn, there, new.inputs, new.ignore_changes).changes == "none":
         return there.id, there.outputs
@@ -105,10 +112,10 @@ def adopt(
 
 
 def find_created_object(provider: Provider, left: ResourceState) -> ResourceState | None:
-    """The object of an interrupted creation as a resource of its own; None if there is none of that name.
+    """Return the object of an interrupted creation as a resource; None if it does not exist.
 
-    For what looks at the state without a program. The creation's inputs must imply a natural id. Nothing has used the
-    object yet, so that its deletion need not force anything.
+    It is for operations without a program. The inputs of the creation must imply a natural id. The object has not been
+    used, so its deletion does not need force options.
     """
     found = _read_object(provider, left, left.inputs)
     if found is None:
@@ -119,16 +126,19 @@ def find_created_object(provider: Provider, left: ResourceState) -> ResourceStat
 
 
 def mismatched_properties(provider: Provider, left: ResourceState, found: ResourceState) -> list[str]:
-    """The properties in which `found` is not what the interrupted creation would have made; empty if it may be."""
+    """Return the properties in which an object differs from that of the interrupted creation.
+
+    Empty if it may be the same.
+    """
     if package_of(left.type) == "kubernetes":
         return [f"metadata.{part}" for part in ("labels", "annotations") if not _is_contained(part, left, found)]
-    telling = _SET_ON_CREATE.get(left.type)
-    if telling is None:
+    identifying = _SET_ON_CREATE.get(left.type)
+    if identifying is None:
         return []
     unset = {key for key in _SET_AFTER_CREATE.get(left.type, ()) if not found.outputs.get(key)}
     diff = resource_diff(provider, found.urn, found, left.inputs, [])
     changed = {str(parse_path(path)[0]) for path in (*diff.keys, *diff.replace_keys, *(diff.detailed or ()))}
-    return sorted(changed & telling - unset)
+    return sorted(changed & identifying - unset)
 
 
 def _read_object(provider: Provider, left: ResourceState, inputs: Properties) -> ResourceState | None:

@@ -1,4 +1,4 @@
-"""One run over a stack: what all its parts share, and how a single step is carried out."""
+"""The deployment of a run: the objects that all its parts share, and the steps on single resources."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ from lakewright_engine.steps.targets import TargetScope
 
 
 def now() -> str:
-    """Return the time in UTC as states have it."""
+    """Return the time in UTC in the format of states."""
     return format_time(datetime.now(UTC))
 
 
 def format_time(moment: datetime) -> str:
-    """Return a UTC time as the CLI writes it: RFC 3339 without trailing zeros in the fraction of a second."""
+    """Return a UTC time in the format of the CLI: RFC 3339 without trailing zeros in the fraction of a second."""
     seconds, _, fraction = moment.isoformat().replace("+00:00", "").partition(".")
     fraction = fraction.rstrip("0")
     return f"{seconds}.{fraction}Z" if fraction else f"{seconds}Z"
@@ -49,7 +49,10 @@ _AFTER_COMPONENT = {"create": "AfterCreate", "create-replacement": "AfterCreate"
 
 @dataclass
 class Deployment:
-    """Shared by every thread of a run. A failed step stops the run: steps under way are finished, no new one starts."""
+    """A run over a stack, shared by its threads.
+
+    After a failed step, steps in progress finish and no new step starts.
+    """
 
     project: str
     stack: str
@@ -57,7 +60,7 @@ class Deployment:
     root: Path
     """The folder of Pulumi.yaml."""
     program: Path
-    """The program's working directory, where the relative paths of its assets start."""
+    """The program's working directory. Relative paths of assets start there."""
     dry_run: bool
     parallel: int
     config: dict[str, str]
@@ -65,10 +68,10 @@ class Deployment:
     journal: Journal
     events: Events
     resources: list[ResourceState]
-    """The state at the start (after a refresh: what the refresh found)."""
+    """The state at the start, or after the refresh."""
     pending_creates: dict[str, ResourceState] = field(default_factory=dict[str, ResourceState])
     scope: TargetScope = field(default_factory=TargetScope)
-    """The resources that the operation works on."""
+    """The resources that the operation targets."""
     registry: Registry = field(init=False)
     stopped: threading.Event = field(default_factory=threading.Event)
     failed: bool = False
@@ -83,22 +86,23 @@ class Deployment:
         self.hooks = Hooks(self.callbacks, self.events, self.stopped, dry_run=self.dry_run)
         self._marked_deleted: set[str] = set()
         self.deleted_early: set[int] = set()
-        """Identities of pending deletions that a delete-before-replace has carried out."""
+        """Identities of pending deletions that a delete-before-replace has done."""
         self.news: dict[str, ResourceState] = {}
         self.olds: dict[str, ResourceState] = {}
         self.use(self.resources)
 
     @property
     def stack_urn(self) -> str:
+        """The URN of the stack."""
         return make_urn(self.stack, self.project, "", "pulumi:pulumi:Stack", f"{self.project}-{self.stack}")
 
     def use(self, resources: list[ResourceState]) -> None:
-        """Takes `resources` as the past that the program is compared with."""
+        """Use `resources` as the state that the program is compared with."""
         self.resources = resources
         self.olds = {state.urn: state for state in resources if not state.delete}
 
     def find_provider(self, reference: str) -> ResourceState | None:
-        """The provider that a reference means, perhaps one that is being replaced; by URN while its id is unknown."""
+        """Return the provider of a reference, also one that is being replaced; by URN while its id is unknown."""
         urn, object_id = split_reference(reference)
         current = self.news.get(urn) or self.olds.get(urn)
         if object_id == UNKNOWN or (current is not None and current.id == object_id):
@@ -106,21 +110,23 @@ class Deployment:
         return next((state for state in self.resources if state.urn == urn and state.id == object_id), None)
 
     def provider_of(self, state: ResourceState) -> Provider:
+        """Return the provider of a resource."""
         return self.registry.get(state.provider)
 
     def check_running(self) -> None:
+        """Raise DeploymentStoppedError if the run has stopped."""
         if self.stopped.is_set():
             raise DeploymentStoppedError
 
     def fail(self, message: str, urn: str = "") -> None:
-        """Stops the run because of `message`."""
+        """Report an error and stop the run."""
         self.report_error(message, urn)
         if not self.stopped.is_set():
             self.stopped.set()
             self.on_failure()
 
     def report_error(self, message: str, urn: str) -> None:
-        """Show an error for which the run fails in the end, but goes on: a preview shows the rest of the plan."""
+        """Report an error and continue. The run fails at its end; a preview displays the rest of the plan."""
         first = not self.failed
         self.failed = True
         self.events.diagnostic("error", message, urn)
@@ -129,11 +135,11 @@ class Deployment:
             self.events.diagnostic("error", f"{verb} failed", self.stack_urn)
 
     def run(self, step: DeploymentStep, apply: Callable[[], None], *, even_if_stopped: bool = False) -> None:
-        """Carry out one step, in a free slot.
+        """Run one step when a slot is free.
 
         Raises:
-            DeploymentStoppedError: The run has ended, perhaps by this step's failure.
-            ProtectedError: The step would delete a protected resource; the run fails in the end, but goes on.
+            DeploymentStoppedError: The run has stopped, perhaps because this step failed.
+            ProtectedError: The step would delete a protected resource. The run continues and fails at its end.
         """
         with self._slots, self._counted():
             if not even_if_stopped:
@@ -165,34 +171,37 @@ class Deployment:
                 self._settled.notify_all()
 
     def wait_for_hooks(self) -> None:
-        """Waits, where there are hooks, until no step is under way: until then the program must live."""
+        """Wait until no step is in progress if there are hooks, which need the program until then."""
         if self.hooks.registered:
             with self._settled:
                 self._settled.wait_for(lambda: self._under_way == 0)
 
     def _after(self, kind: str, step: DeploymentStep) -> None:
-        """Runs the hooks after a step; their failure ends the run, but what the step has done stays done."""
+        """Run the hooks after a step. Their failure stops the run; the step is kept."""
         try:
             self.hooks.run(kind, step)
         except HookError as error:
             self.fail(str(error), step.urn)
 
     def finish_component(self, step: DeploymentStep) -> None:
-        """Runs the hooks after the creation or the update of a component: it is over when its outputs are known."""
+        """Run the hooks after the creation or update of a component, which ends when its outputs are registered."""
         kind = _AFTER_COMPONENT.get(step.op)
         if kind is not None and not step.state.custom and not self.stopped.is_set():
             with self._counted():
                 self._after(kind, step)
 
     def mark_secrets(self, state: ResourceState) -> None:
-        """Mark the secret outputs of a resource, as the CLI does after every step, before its state is saved."""
+        """Mark the secret outputs of a resource before its state is saved, as the CLI does after every step."""
         if "id" in state.additional_secret_outputs:
             message = "The 'id' property cannot be made secret. See pulumi/pulumi#2717 for more details."
             self.events.diagnostic("warning", message, state.urn)
         state.outputs = mark_secret_outputs(state.outputs, state.additional_secret_outputs, state.inputs)
 
     def same(self, step: DeploymentStep, *, silent: bool = False) -> None:
-        """Keeps the object; the program's options are taken over. `silent` for one that was just imported."""
+        """Keep the object, and record the options in the program.
+
+        `silent` reports no step, for an object just imported.
+        """
         old, new = _old_and_new(step)
 
         def apply() -> None:
@@ -210,7 +219,7 @@ class Deployment:
             self.run(step, apply)
 
     def create(self, step: DeploymentStep) -> None:
-        """Creates an object; for a replacement, next to the old one or in the place of one deleted before."""
+        """Create an object. For a replacement, the old object still exists or was deleted before."""
         new, old = step.new, step.old
         assert new is not None
 
@@ -237,7 +246,7 @@ class Deployment:
                     raise
                 self.journal.leave(pending)
                 raise ProviderError(
-                    f"{error}\nIt is not known whether the object was created: the next `up` looks for it"
+                    f"{error}\nIt is not known whether the object was created: the next `up` looks it up"
                 ) from error
             except EngineError:
                 self.journal.finish(pending)
@@ -253,7 +262,7 @@ class Deployment:
     def _replace_in_state(
         self, old: ResourceState | None, new: ResourceState, pending: PendingOperation | None
     ) -> None:
-        """Save a created object; the one that it replaces leaves the state, or is deleted later."""
+        """Save a created object. The object that it replaces is removed from the state or deleted later."""
         if old is not None and not old.pending_replacement:
             self.journal.change(lambda: setattr(old, "delete", True))
         self.journal.finish(pending, done=old if old is not None and old.pending_replacement else None, new=new)
@@ -276,6 +285,7 @@ class Deployment:
         return None
 
     def update(self, step: DeploymentStep) -> None:
+        """Update an object."""
         old, new = _old_and_new(step)
 
         def apply() -> None:
@@ -311,16 +321,16 @@ class Deployment:
         self.run(step, apply)
 
     def delete(self, step: DeploymentStep, *, before_replacement: bool = False, even_if_stopped: bool = False) -> None:
-        """Deletes an object, or only forgets it where an option says so."""
+        """Delete an object, or only remove it from the state if an option says so."""
         old = step.old
         assert old is not None
-        gone = step.op == "remove-pending-replace"
+        is_deleted = step.op == "remove-pending-replace"
 
         def apply() -> None:
-            if not gone:
+            if not is_deleted:
                 self.hooks.run("BeforeDelete", step)
             carry_out()
-            if not gone:
+            if not is_deleted:
                 self._after("AfterDelete", step)
 
         def carry_out() -> None:
@@ -330,7 +340,7 @@ class Deployment:
                     "remove the `protect` flag from the resource in your program and run `up`"
                 )
             pending: PendingOperation | None = None
-            if not gone and self._calls_provider(old):
+            if not is_deleted and self._calls_provider(old):
                 provider = self.provider_of(old)
                 pending = self._begin(old, "deleting")
                 try:
@@ -352,12 +362,15 @@ class Deployment:
         return not (old.external or old.retain_on_delete or old.deleted_with in self._marked_deleted)
 
     def mark_deleted(self, urns: set[str]) -> None:
-        """Note what this run deletes: a resource that is `deletedWith` one of them needs no call of its own."""
+        """Record resources that this run deletes.
+
+        A resource that is `deletedWith` one of them needs no provider call.
+        """
         with self._lock:
             self._marked_deleted |= urns
 
     def unmark_deleted(self, urn: str) -> None:
-        """Take back that a resource is deleted: it was deleted early and is made anew."""
+        """Remove a resource from the record: it was deleted early and is created again."""
         with self._lock:
             self._marked_deleted.discard(urn)
 

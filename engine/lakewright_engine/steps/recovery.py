@@ -1,4 +1,4 @@
-"""What interrupted creations left, for verbs that run no program: taken into the state, or a reason to stop."""
+"""Recover objects of interrupted creations in operations that do not run the program."""
 
 from __future__ import annotations
 
@@ -8,31 +8,36 @@ from lakewright_engine.steps.deployment import Deployment
 
 
 def refuse_unrecoverable(deployment: Deployment) -> None:
-    """Only the program's provider can tell what some interrupted creations left: destroying would forget it."""
+    """Refuse interrupted creations whose objects only the program's provider can find.
+
+    Raises:
+        EngineError: There are such creations. Destroying would lose track of their objects.
+    """
     lost = [urn for urn, left in deployment.pending_creates.items() if not natural_id(left.type, left.inputs)]
     if lost:
         names = "\n".join(f"  * {urn}" for urn in lost)
         raise EngineError(
             f"interrupted creations may have left objects that `destroy` cannot find:\n{names}\n"
-            "Nothing was destroyed. Run `up` first, which takes them over, and then `destroy`. Where no `up` can, see "
-            "that the objects are gone, and forget them: "
-            f"`lakewright stack export --stack {deployment.stack} --file state.json`, take them out of "
+            "Nothing was destroyed. Run `up` first, which adopts them, and then `destroy`. If `up` cannot succeed, make sure "
+            "that the objects do not exist and remove them from the state: "
+            f"`lakewright stack export --stack {deployment.stack} --file state.json`, delete them from "
             f"`pending_operations`, and `lakewright stack import --stack {deployment.stack} --file state.json`"
         )
 
 
 def recover_created_objects(deployment: Deployment) -> None:
-    """Takes what interrupted creations left into the state, where it is found; `up` does so as it registers."""
+    """Add the objects of interrupted creations to the state. `up` does so when the program registers them."""
     for urn, left in deployment.pending_creates.items():
         if not natural_id(left.type, left.inputs):
             continue
         provider = deployment.provider_of(left)
         found = find_created_object(provider, left)
         known = deployment.olds.get(urn)
-        strange = mismatched_properties(provider, left, found) if found is not None else []
-        if found is not None and strange:
+        mismatched = mismatched_properties(provider, left, found) if found is not None else []
+        if found is not None and mismatched:
             message = (
-                f"{found.id} is left alone: the interrupted run would have made it with other {', '.join(strange)}"
+                f"{found.id} is not adopted: it differs from the object of the interrupted run in "
+                f"{', '.join(mismatched)}"
             )
             deployment.events.diagnostic("warning", message, urn)
         elif found is not None and (known is None or known.id != found.id):

@@ -1,4 +1,4 @@
-"""Reads every object again, so that the state says what is really there."""
+"""Refresh the state: read every object again."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from lakewright_engine.steps.resource_diff import resource_diff
 
 
 def refresh(deployment: Deployment) -> None:
-    """Refreshes the deployment's resources in place; gone objects leave the state."""
+    """Refresh the deployment's resources. Objects that no longer exist are removed from the state."""
     refreshed = {id(state) for state in deployment.scope.refreshed(deployment.resources)}
     with ThreadPoolExecutor(max_workers=deployment.parallel, thread_name_prefix="refresh") as pool:
         found = list(pool.map(partial(_refresh_resource, deployment, refreshed), deployment.resources))
@@ -57,7 +57,7 @@ def _read(deployment: Deployment, step: DeploymentStep, old: ResourceState) -> N
     if not object_id:
         step.new, step.result = None, "delete"
         return
-    # Also for a provider that accepts secrets: the CLI would save what it reads in plain text as it is.
+    # Also for a provider that accepts secrets, which may still return them in plain text.
     kept_inputs = mark_secrets(inputs, old.inputs) if inputs is not None else old.inputs
     new = replace(old, id=object_id, outputs=outputs, inputs=kept_inputs, init_errors=init_errors)
     deployment.mark_secrets(new)
@@ -65,21 +65,21 @@ def _read(deployment: Deployment, step: DeploymentStep, old: ResourceState) -> N
     if not unchanged or not is_equal(dict(new.inputs), dict(old.inputs)):
         new.modified = now()
     elif inputs is not None and object_id == old.id and init_errors == old.init_errors:
-        # All of it is as the state has it, but perhaps for what is secret: the provider need not be asked for a diff.
+        # Everything is as in the state, except perhaps secret marks: no diff from the provider is needed.
         step.new = new if new != old else old
         return
     step.new = new
     if old.external:
         step.result = "same" if unchanged else "update"
         return
-    # Read as "what would it take to come back": turned round, it is what happened to the object.
+    # The diff leads back to the state; inverted, it is the change of the object.
     diff = resource_diff(provider, new.urn, new, old.inputs, old.ignore_changes)
     step.diff = diff.inverted() if diff.changes == "some" else Diff("none")
     step.result = "update" if diff.changes == "some" else "same"
 
 
 def _remove_dangling_references(resources: list[ResourceState]) -> list[ResourceState]:
-    """Takes out what refers to resources that are gone, and the empty property dependencies, as the CLI does."""
+    """Remove references to resources that no longer exist, and empty property dependencies, as the CLI does."""
     known: set[str] = set()
     parents: dict[str, str] = {}
     result: list[ResourceState] = []

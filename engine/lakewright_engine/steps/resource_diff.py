@@ -1,4 +1,4 @@
-"""What differs between a resource as it is and as it is wanted, and whether that asks for a new one."""
+"""The diff between a resource's state and its new inputs, and whether it requires a replacement."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from lakewright_engine.providers.provider import Provider
 
 
 def resource_diff(provider: Provider, urn: str, old: ResourceState, inputs: Properties, ignore: list[str]) -> Diff:
-    """The provider's diff; where it knows none, that of the old and the new inputs."""
+    """Return the provider's diff, or that of the old and new inputs if the provider computes none."""
     diff = provider.diff(urn, old, inputs, ignore)
     if diff.changes != "unknown":
         return diff
@@ -31,7 +31,7 @@ def resource_diff(provider: Provider, urn: str, old: ResourceState, inputs: Prop
 
 
 def apply_replace_on_changes(diff: Diff, paths: list[str], init_errors: list[str]) -> Diff:
-    """The difference, a replacement where it touches one of the `paths` (replaceOnChanges)."""
+    """Return the diff as a replacement if it contains one of the `paths` (replaceOnChanges)."""
     wanted = [parse_path(text) for text in paths]
     if not wanted or (diff.changes != "some" and not init_errors):
         return diff
@@ -51,4 +51,4 @@ def apply_replace_on_changes(diff: Diff, paths: list[str], init_errors: list[str
 
 
 def _any_contains(wanted: list[list[str | int]], path: str) -> bool:
-    return any(contains(one, parse_path(path)) for one in wanted)
+    return any(contains(outer, parse_path(path)) for outer in wanted)

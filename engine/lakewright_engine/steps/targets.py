@@ -1,4 +1,4 @@
-"""Which resources an operation works on: `--target`, `--exclude` and `--replace`, by the rules of the Pulumi CLI."""
+"""The resources that an operation targets: `--target`, `--exclude` and `--replace`, by the rules of the Pulumi CLI."""
 
 from __future__ import annotations
 
@@ -13,25 +13,27 @@ from lakewright_engine.state.integrity import references
 
 
 class UrnPatterns:
-    """URNs and globs. `*` stands for any characters but colons, `**` for any characters."""
+    """URNs and globs. `*` matches any characters except colons, `**` any characters."""
 
     def __init__(self, patterns: Iterable[str]) -> None:
+        """Compile the patterns."""
         given = list(patterns)
         self.literals = [text for text in given if "*" not in text]
         self._globs = [_glob(text) for text in given if "*" in text]
 
     def __bool__(self) -> bool:
+        """Return whether there are patterns."""
         return bool(self.literals or self._globs)
 
     def matches(self, urn: str) -> bool:
-        """Return whether a URN is one of them; none is where no pattern is given."""
+        """Return whether a pattern matches a URN."""
         return urn in self.literals or any(glob.fullmatch(urn) for glob in self._globs)
 
     def refuse_unknown(self, known: Iterable[str]) -> None:
-        """Refuse URNs that name no resource. Globs may match nothing.
+        """Refuse URNs of unknown resources. Globs may match nothing.
 
         Raises:
-            EngineError: There are any.
+            EngineError: A URN is unknown.
         """
         everything = set(known)
         unknown = [urn for urn in self.literals if urn not in everything]
@@ -40,9 +42,9 @@ class UrnPatterns:
 
 
 class TargetScope:
-    """The part of a stack that an operation works on: everything, the targets, or all but the exclusions.
+    """The part of a stack that an operation targets: all resources, the targets, or all but the exclusions.
 
-    Thread-safe: resources are asked about as they are registered, each after what it depends on.
+    Thread-safe. Resources are checked when they are registered, after their dependencies.
     """
 
     def __init__(
@@ -54,6 +56,7 @@ class TargetScope:
         target_dependents: bool = False,
         exclude_dependents: bool = False,
     ) -> None:
+        """Create a scope from URNs and globs."""
         self.targets = UrnPatterns(targets)
         self.excludes = UrnPatterns(excludes)
         self.replace = UrnPatterns(replace)
@@ -61,16 +64,16 @@ class TargetScope:
         self.exclude_dependents = exclude_dependents
         self._lock = threading.Lock()
         self._reached: set[str] = set()
-        """Registered resources that are targeted or excluded, also as dependents."""
+        """Registered resources that are targeted or excluded, including dependents."""
         self._skipped: set[str] = set()
 
     @property
     def is_limited(self) -> bool:
-        """Whether some resources are left alone."""
+        """Whether some resources are not targeted."""
         return bool(self.targets or self.excludes)
 
     def includes(self, state: ResourceState) -> bool:
-        """Return whether a registered resource is worked on. Providers and the stack itself always are."""
+        """Return whether the operation targets a registered resource. Providers and the stack are always targeted."""
         if not self.is_limited:
             return True
         patterns = self.targets or self.excludes
@@ -85,17 +88,17 @@ class TargetScope:
         return is_implicit or is_meant == bool(self.targets)
 
     def skip(self, urn: str) -> None:
-        """Note that a resource is not created because it is not worked on."""
+        """Record that a resource is not created because it is not targeted."""
         with self._lock:
             self._skipped.add(urn)
 
     def skipped_dependencies(self, state: ResourceState) -> list[str]:
-        """Return the resources that a resource needs and that are not created."""
+        """Return the dependencies of a resource that are not created."""
         with self._lock:
             return sorted(required_urns(state) & self._skipped)
 
     def refreshed(self, resources: Sequence[ResourceState]) -> list[ResourceState]:
-        """Return the resources of the state to refresh. A dependent by its provider alone is none here."""
+        """Return the resources to refresh. A resource that uses a provider is not its dependent here."""
         if self.targets:
             return _reached(resources, self.targets, follows=self.target_dependents)
         excluded = _reached(resources, self.excludes, follows=self.exclude_dependents)
@@ -103,10 +106,10 @@ class TargetScope:
         return [state for state in resources if id(state) not in left_out]
 
     def refuse_unknown(self, known: Iterable[str]) -> None:
-        """Refuse targets and exclusions that name no resource.
+        """Refuse targets and exclusions that are URNs of unknown resources.
 
         Raises:
-            EngineError: There are any.
+            EngineError: A URN is unknown.
         """
         everything = set(known)
         self.targets.refuse_unknown(everything)
@@ -114,16 +117,16 @@ class TargetScope:
 
 
 def required_urns(state: ResourceState) -> set[str]:
-    """Return the URNs of everything that must exist while the resource does."""
+    """Return the URNs that a resource depends on, including parent and provider."""
     provider = {split_reference(state.provider)[0]} if state.provider else set[str]()
     return {urn for _, urn in references(state)} | provider
 
 
 def sort_by_dependency(resources: Sequence[ResourceState]) -> list[ResourceState]:
-    """Move resources behind what they need, and change the order as little as possible.
+    """Move resources after their dependencies, with as few changes of the order as possible.
 
-    An operation on a part of the stack leaves old states between new ones: their dependencies need not be those that
-    the program has now, and so not come before them by themselves.
+    An operation on a part of the stack mixes old and new states, whose dependencies may differ from those of the
+    program and may follow them.
     """
     by_urn: dict[str, ResourceState] = {}
     for state in resources:
@@ -148,7 +151,7 @@ def sort_by_dependency(resources: Sequence[ResourceState]) -> list[ResourceState
 
 
 def _reached(resources: Sequence[ResourceState], patterns: UrnPatterns, *, follows: bool) -> list[ResourceState]:
-    """Return the states that the patterns match, and their dependents where these are followed."""
+    """Return the states that the patterns match, and with `follows` their dependents."""
     urns: set[str] = set()
     found: list[ResourceState] = []
     for state in resources:

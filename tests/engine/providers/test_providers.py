@@ -56,4 +56,4 @@ def test_a_plugin_that_says_no_port_is_an_error_and_not_a_wait_without_end(
     outcome = stack.run("up", env={"PATH": f"{plugin.parent}:{os.environ['PATH']}"})
 
     assert outcome.exit != 0
-    assert "provider 'silent' did not start: it has printed no port for 1 s" in str(outcome.messages)
+    assert "provider 'silent' did not start: it printed no port for 1 s" in str(outcome.messages)

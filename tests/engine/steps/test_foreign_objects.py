@@ -39,16 +39,16 @@ def test_a_stranger_is_refused_by_up_and_spared_by_destroy(tmp_path: Path, sandb
     iam.update_assume_role_policy(RoleName="strange", PolicyDocument=OTHER_TRUST)
     refused = stack.run("up")
     assert refused.exit == 1
-    told = [
-        message for message in refused.messages if "and strange exists, but it is not what that run would" in message
+    errors = [
+        message for message in refused.messages if "and strange exists, but it is not the object of that run" in message
     ]
-    assert told
-    assert all("other tags. " in one or "other assumeRolePolicy. " in one for one in told)
-    assert all("import_='strange'" in one for one in told)
+    assert errors
+    assert all(": tags differ. " in error or ": assumeRolePolicy differ. " in error for error in errors)
+    assert all("import_='strange'" in error for error in errors)
 
     outcome = stack.run("destroy")
     assert outcome.exit == 0, outcome.messages
-    assert sorted(message.rpartition("with other ")[2] for message in outcome.messages if "left alone" in message) == [
+    assert sorted(message.rpartition(" in ")[2] for message in outcome.messages if "is not adopted" in message) == [
         "assumeRolePolicy",
         "tags",
     ]
