@@ -1,4 +1,4 @@
-"""An embedded engine for Pulumi Python programs: `run` an Operation on a stack, get events on the way and a Result."""
+"""An embedded engine for Pulumi Python programs: `run` an `Operation` on a stack, with events and a `Result`."""
 
 from __future__ import annotations
 
@@ -16,23 +16,25 @@ __all__ = ["Operation", "Result", "run"]
 
 
 def run(operation: Operation, on_event: Callable[[EngineEvent], None]) -> Result:
-    """Carries out the operation; whatever happens to single resources is told by events and in the result.
+    """Run an operation. Errors of single resources are in the events and in the result.
 
-    Raises EngineError when it cannot begin: an unknown or locked stack, a wrong passphrase, an unsupported option.
+    Raises:
+        EngineError: The operation cannot start: the stack is unknown or locked, the passphrase is wrong, or an option
+            is not supported.
     """
     python = operation.project.python
     interpreter = str(python) if python is not None else sys.executable
     with ForkServer(interpreter, operation.project.working_directory) as forks:
         _prepare_key(operation)
-        # Half a second of imports, which reading or editing a stack's state and settings does not need; here they go
-        # on beside those of the fork server.
+        # Half a second of imports that reading or editing a stack's state and settings does not need. They run in
+        # parallel with those of the fork server.
         from lakewright_engine.engine import run as run_operation  # noqa: PLC0415
 
         return run_operation(operation, on_event, forks)
 
 
 def _prepare_key(operation: Operation) -> None:
-    """Lets the key of the stack's secrets be derived beside the imports, where the operation will need it."""
+    """Start to derive the key of the stack's secrets, in parallel with the imports, if the operation needs it."""
     project, stack = operation.project, operation.stack
     if not operation.is_dry and project.backend().exists(project.name, stack):
         project.secrets(stack).prepare()

@@ -1,4 +1,4 @@
-"""Runs an operation over a stack: preview, up, refresh or destroy."""
+"""Run an operation on a stack: preview, up, refresh or destroy."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _HOST = Path(__file__).parent / "program" / "program_host.py"
 
 
 def run(operation: Operation, on_event: OnEvent, forks: ForkServer) -> Result:
-    """Carries out the operation; see `lakewright_engine.run`."""
+    """Run an operation; see `lakewright_engine.run`."""
     project, stack = operation.project, operation.stack
     backend = project.backend()
     if not backend.exists(project.name, stack):
@@ -52,9 +52,9 @@ def run(operation: Operation, on_event: OnEvent, forks: ForkServer) -> Result:
         with Interrupts() as interrupts, SocketFolder() as sockets:
             return _Run(
                 operation, backend, on_event, forks=forks, sockets=sockets, interrupts=interrupts, save=None
-            ).carry_out()
+            ).execute()
     secrets = project.secrets(stack)
-    secrets.unlock()  # a wrong passphrase must not come up when the first secret is to be saved
+    secrets.unlock()  # report a wrong passphrase before the first secret is saved
     with Interrupts() as interrupts, backend.lock(project.name, stack) as lock, SocketFolder() as sockets:
 
         def save(now: StackSnapshot) -> None:
@@ -65,7 +65,7 @@ def run(operation: Operation, on_event: OnEvent, forks: ForkServer) -> Result:
 
         return _Run(
             operation, backend, on_event, forks=forks, sockets=sockets, interrupts=interrupts, save=save
-        ).carry_out()
+        ).execute()
 
 
 class _Run:
@@ -125,19 +125,19 @@ class _Run:
             forks=forks,
             builtin=BuiltinProvider(self._stack_outputs, deployment.news.get),
             find=deployment.find_provider,
-            log=lambda line: self._events.output(line, True),
+            log=lambda line: self._events.output(line, error=True),
             engine=self._plugin_engine.address,
             sockets=sockets,
             in_sandbox=operation.in_sandbox,
             verbose=operation.verbose or _is_debugging(),
         )
 
-    def carry_out(self) -> Result:
+    def execute(self) -> Result:
         operation, deployment, events = self._operation, self._deployment, self._events
-        shown = {
+        displayed = {
             key: "[secret]" if key in deployment.secret_keys else value for key, value in deployment.config.items()
         }
-        events.prelude(shown)
+        events.prelude(displayed)
         if self._base.pending_operations and operation.verb != "refresh":
             events.diagnostic("warning", _pending_operations_warning(self._base.pending_operations))
         try:
@@ -146,7 +146,7 @@ class _Run:
                 self._interrupts.call_at_first(self._interrupt)
                 self._steps()
         except DeploymentStoppedError:
-            pass  # what stopped it has been told
+            pass  # the cause has been reported
         except EngineError as error:
             deployment.fail(str(error))
         finally:
@@ -160,7 +160,7 @@ class _Run:
         try:
             self._deployment.journal.close()
         except (EngineError, OSError) as error:
-            if f"error: {error}" not in self._events.messages:  # a step that waited for the save has reported it
+            if f"error: {error}" not in self._events.messages:  # a step that waited for the save has reported the error
                 self._deployment.fail(str(error))
 
     def _steps(self) -> None:
@@ -176,7 +176,7 @@ class _Run:
         if operation.verb in ("preview", "up"):
             with self._program() as wanted:
                 delete_unregistered(deployment, wanted)
-            # As on the CLI, the rest is done before it: the program may have been about to make the target.
+            # As on the CLI, other steps run before this check: the program may create the target.
             deployment.scope.targets.refuse_unknown(known | wanted)
             return
         recover_created_objects(deployment)
@@ -189,10 +189,10 @@ class _Run:
 
     @contextlib.contextmanager
     def _program(self) -> Generator[set[str]]:
-        """Runs the program until it has nothing more to register; gives the URNs that it wants.
+        """Run the program until it has registered all resources. Yield their URNs.
 
-        A refresh goes on while the program starts: registrations wait for it. A program with hooks lives for as long
-        as the context, any other has ended before.
+        A refresh runs while the program starts, and registrations wait for it. A program with hooks runs until the
+        context ends, any other has ended before.
         """
         operation, deployment = self._operation, self._deployment
         planner = Planner(deployment)
@@ -229,7 +229,7 @@ class _Run:
         deployment.check_running()
 
     def _end(self, child: ChildProcess) -> None:
-        """Ends the program of a failed run: at once, but that hooks of steps under way are still run."""
+        """End the program of a failed run, after the hooks of steps in progress."""
         if not self._deployment.hooks.registered:
             child.kill()
             return
@@ -286,17 +286,17 @@ class _Run:
         }
 
     def _interrupt(self) -> None:
-        self._deployment.fail("the operation was interrupted: steps under way are finished, no new one is started")
+        self._deployment.fail("the operation was interrupted: steps in progress finish, no new step starts")
         self._deployment.registry.cancel()
 
     def _stack_outputs(self, name: str) -> Properties:
-        """The outputs that a StackReference names: `stack`, `project/stack` or `organization/project/stack`."""
+        """Return the outputs of the stack that a StackReference names: `[[ORGANIZATION/]PROJECT/]STACK`."""
         parts = name.split("/")
         project = parts[-2] if len(parts) > 1 else self._operation.project.name
         snapshot = self._backend.load(project, parts[-1])
         if snapshot is None:
             raise StateError(f"the referenced stack {name!r} does not exist in {self._backend.url}")
-        stacks = [one for one in snapshot.resources if one.type == ROOT_STACK_TYPE]
+        stacks = [state for state in snapshot.resources if state.type == ROOT_STACK_TYPE]
         return stacks[0].outputs if stacks else {}
 
     def _result(self) -> Result:
@@ -314,12 +314,12 @@ class _Run:
 
 
 def _outputs(resources: list[ResourceState]) -> dict[str, Any]:
-    stack = next((one for one in resources if one.type == ROOT_STACK_TYPE), None)
+    stack = next((state for state in resources if state.type == ROOT_STACK_TYPE), None)
     return {key: redact(value) for key, value in stack.outputs.items()} if stack is not None else {}
 
 
 def _is_debugging() -> bool:
-    """Whether LAKEWRIGHT_DEBUG asks for everything that the program and providers print."""
+    """Return whether LAKEWRIGHT_DEBUG requests all output of the program and of providers."""
     return os.environ.get("LAKEWRIGHT_DEBUG", "") not in ("", "0")
 
 
@@ -328,6 +328,6 @@ def _pending_operations_warning(pending: list[PendingOperation]) -> str:
     return (
         f"Attempting to deploy or update resources with {len(pending)} pending operations from previous deployment.\n"
         f"{lines}\n"
-        "The run that began them ended before it knew how they went. Interrupted creations are looked up, and taken "
-        "over where the object exists; interrupted updates and deletions are done again where they are still needed."
+        "The run that started them ended before it knew their results. Interrupted creations are looked up and adopted "
+        "if the object exists; interrupted updates and deletions are repeated if they are still needed."
     )

@@ -1,4 +1,4 @@
-"""What the engine can be asked to do with a stack, and what it answers."""
+"""The operations of the engine on a stack, and their results."""
 
 from __future__ import annotations
 
@@ -8,51 +8,54 @@ from typing import Any
 from lakewright_engine.project.project import PulumiProject
 
 UNEXPECTED_CHANGES = 7
-"""Exit code where no changes were expected, and some were found; the CLI's."""
+"""Exit code of unexpected changes, as for the Pulumi CLI."""
 
 
 @dataclass(frozen=True)
 class Operation:
-    """What to do with a stack. `verb` is `preview`, `up`, `refresh` or `destroy`."""
+    """An operation on a stack. `verb` is `preview`, `up`, `refresh` or `destroy`."""
 
     verb: str
     project: PulumiProject
     stack: str
     refresh: bool = False
-    """Read every object before the program is run."""
+    """Refresh the state before the program runs."""
     expect_no_changes: bool = False
     preview_only: bool = False
-    """For `refresh` and `destroy`: say what would happen, change nothing."""
+    """Only preview a `refresh` or `destroy`."""
     parallel: int = 16
     targets: tuple[str, ...] = ()
-    """URNs or globs of the resources to work on; where there are none, it is all of them."""
+    """URNs or globs of the targeted resources; by default all."""
     target_dependents: bool = False
-    """Also work on what depends on the targets."""
+    """Also target the dependents of the targets."""
     excludes: tuple[str, ...] = ()
-    """URNs or globs of the resources to leave alone."""
+    """URNs or globs of the excluded resources."""
     exclude_dependents: bool = False
     replace: tuple[str, ...] = ()
-    """URNs or globs of the resources to replace, changed or not."""
+    """URNs or globs of resources to replace, even if unchanged."""
     in_sandbox: bool = False
-    """Whether the stack's environment is a sandbox: its providers for `aws` and `kubernetes` are used then, even where
+    """Whether the stack's environment is a sandbox. Its providers for `aws` and `kubernetes` are then used, even if
     others are installed."""
     verbose: bool = False
-    """Show what provider plugins print, too, and not only what they log."""
+    """Display the output of provider plugins in addition to their log messages."""
 
     @property
     def is_limited(self) -> bool:
-        """Whether it leaves a part of the stack alone."""
+        """Whether the operation targets only a part of the stack."""
         return bool(self.targets or self.excludes)
 
     @property
     def is_dry(self) -> bool:
-        """Whether it only says what would happen."""
+        """Whether the operation is a preview."""
         return self.verb == "preview" or self.preview_only
 
 
 @dataclass
 class Result:
-    """How it ended. `exit` is the CLI's: 0, 7 for unexpected changes, 1 for everything else that went wrong."""
+    """The result of an operation.
+
+    `exit` is 0, 7 for unexpected changes, or 1 for other errors, as for the Pulumi CLI.
+    """
 
     exit: int
     outputs: dict[str, Any] = field(default_factory=dict[str, Any])

@@ -82,7 +82,7 @@ def test_paths_reach_into_structured_values(project: PulumiProject) -> None:
     assert settings.get("tenant.warehouses", path=True) == "[true]"
     assert settings.get("tenant.nowhere.at.all", path=True) is None
     for impossible in ("tenant.warehouses[5]", "tenant.name.first", "[0]", "tenant["):
-        with pytest.raises(ProjectError, match=r"cannot be set|no path"):
+        with pytest.raises(ProjectError, match=r"cannot be set|not a path"):
             settings.set(impossible, "x", path=True)
 
 
@@ -150,7 +150,7 @@ def test_the_backend_is_chosen_as_the_cli_chooses(tmp_path: Path, monkeypatch: p
 
 
 def test_no_project_and_no_python_are_said(tmp_path: Path) -> None:
-    with pytest.raises(ProjectError, match=r"no Pulumi.yaml found in .* give the project's folder with -C DIR"):
+    with pytest.raises(ProjectError, match=r"no Pulumi.yaml found in .* set the project's folder with -C DIR"):
         PulumiProject.load(tmp_path)
     (tmp_path / "Pulumi.yaml").write_text("name: conf\nruntime: nodejs\n")
     with pytest.raises(UnsupportedFeatureError, match="nodejs"):

@@ -75,7 +75,7 @@ class Events:
         optional = {"urn": urn, "streamId": stream, "ephemeral": ephemeral}
         self._send("diagnosticEvent", body | {key: value for key, value in optional.items() if value})
 
-    def output(self, line: str, error: bool) -> None:
+    def output(self, line: str, *, error: bool) -> None:
         """Send a line that the program printed."""
         self._send(
             "diagnosticEvent", {"message": line + "\n", "color": "never", "severity": "info#err" if error else "info"}

@@ -10,10 +10,10 @@ import sys
 import threading
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import IO
+from typing import IO, Protocol
 
 from lakewright_engine.model.errors import ProviderError
 from lakewright_engine.processes.crashes import describe_exit, find_crash
@@ -44,8 +44,13 @@ _DRAIN_SECONDS = 5
 _TAIL_LINES = 1000
 """The number of last lines of a plugin's standard error that are searched for the reason of its end."""
 
-Line = Callable[[str, bool], None]
-"""Receives a line of output, and whether it is from standard error."""
+
+class LineHandler(Protocol):
+    """Receives a line of output."""
+
+    def __call__(self, line: str, *, error: bool) -> None:
+        """Handle a line; `error` is whether it is from standard error."""
+        ...
 
 
 def popen(command: list[str], cwd: Path, env: Mapping[str, str], keep: tuple[int, ...] = ()) -> subprocess.Popen[str]:
@@ -73,7 +78,7 @@ class ChildProcess(ABC):
 
     pid: int
 
-    def __init__(self, output: tuple[IO[str], IO[str]], on_line: Line, name: str) -> None:
+    def __init__(self, output: tuple[IO[str], IO[str]], on_line: LineHandler, name: str) -> None:
         """Watch a process by its output pipes; `name` is its name in messages."""
         self._out, self._error = output
         self._on_line = on_line
@@ -82,10 +87,7 @@ class ChildProcess(ABC):
         self._held: list[tuple[str, bool]] | None = None
         self._holding = threading.Lock()
         self._readers = [
-            threading.Thread(
-                target=self._read, args=(stream, stream is self._error), daemon=True, name=f"{name}-output"
-            )
-            for stream in output
+            threading.Thread(target=self._read, args=(stream,), daemon=True, name=f"{name}-output") for stream in output
         ]
 
     @abstractmethod
@@ -119,8 +121,8 @@ class ChildProcess(ABC):
             raise ProviderError(f"{self._name} did not start: {reason}")
         with self._holding:
             held, self._held = self._held, None
-            for one in held:
-                self._on_line(*one)
+            for held_line, error_line in held:
+                self._on_line(held_line, error=error_line)
         out.start()
         return int(line)
 
@@ -129,7 +131,8 @@ class ChildProcess(ABC):
         for reader in self._readers:
             reader.start()
 
-    def _read(self, stream: IO[str], error: bool) -> None:
+    def _read(self, stream: IO[str]) -> None:
+        error = stream is self._error
         for ended_line in stream:
             line = ended_line.rstrip("\n")
             with self._holding:
@@ -138,7 +141,7 @@ class ChildProcess(ABC):
                 if self._held is not None:
                     self._held.append((line, error))
                     continue
-            self._on_line(line, error)
+            self._on_line(line, error=error)
 
     def describe_exit(self) -> str:
         """Return one sentence about the end of the process; empty if it still runs."""
@@ -169,7 +172,7 @@ class ChildProcess(ABC):
 class StartedProcess(ChildProcess):
     """A process of a program file: an installed plugin or a provider of the sandbox."""
 
-    def __init__(self, command: list[str], cwd: Path, env: Mapping[str, str], on_line: Line, name: str) -> None:
+    def __init__(self, command: list[str], cwd: Path, env: Mapping[str, str], on_line: LineHandler, name: str) -> None:
         """Start the command."""
         self._process = popen(command, cwd, env)
         assert self._process.stdout is not None

@@ -22,7 +22,7 @@ from typing import IO, Any, Protocol, Self, TextIO
 
 from lakewright_engine.model.errors import ProviderError
 from lakewright_engine.processes import forkserver_host
-from lakewright_engine.processes.child_process import ChildProcess, Line, popen
+from lakewright_engine.processes.child_process import ChildProcess, LineHandler, popen
 
 _HOST = Path(__file__).with_name("forkserver_host.py")
 _START = "import runpy, sys; sys.argv = sys.argv[1:]; runpy.run_path(sys.argv[0], run_name='__main__')"
@@ -81,7 +81,7 @@ class ForkServer:
         self._process.wait()
 
     def start(
-        self, request: Mapping[str, Any], cwd: Path, env: Mapping[str, str], on_line: Line, name: str
+        self, request: Mapping[str, Any], cwd: Path, env: Mapping[str, str], on_line: LineHandler, name: str
     ) -> ForkedChild:
         """Fork a child that runs `request["module"]` or `request["script"]` with `request["arguments"]`."""
         out_read, out_write = os.pipe()
@@ -192,7 +192,9 @@ def _has_shadows(folder: Path) -> bool:
 class ForkedChild(ChildProcess):
     """A child of the fork server."""
 
-    def __init__(self, server: ForkServer, pid: int, output: tuple[TextIO, TextIO], on_line: Line, name: str) -> None:
+    def __init__(
+        self, server: ForkServer, pid: int, output: tuple[TextIO, TextIO], on_line: LineHandler, name: str
+    ) -> None:
         """Watch a fork of the server by its output pipes."""
         super().__init__(output, on_line, name)
         self._server = server

@@ -207,7 +207,7 @@ class Monitor(rpc.MonitorServicer):
         if has_unknown(dict(arguments)):
             return rpc.resource_messages.ResourceInvokeResponse(unknown=True)
         found, failures = self.deployment.registry.get(reference).invoke(
-            request.tok, arguments, self.deployment.dry_run
+            request.tok, arguments, preview=self.deployment.dry_run
         )
         response = rpc.resource_messages.ResourceInvokeResponse(
             failures=[

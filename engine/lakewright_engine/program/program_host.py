@@ -35,7 +35,7 @@ REPORTED = 32
 class QuietEngine:
     """A client of the engine that drops debug messages. The SDK sends several for each resource, on the event loop."""
 
-    def __init__(self, address: str, debug: bool) -> None:
+    def __init__(self, address: str, *, debug: bool) -> None:
         """Connect to the engine."""
         self._stub: Any = engine_pb2_grpc.EngineStub(grpc.insecure_channel(address))
         self._least = engine_pb2.DEBUG if debug else engine_pb2.INFO
@@ -118,7 +118,7 @@ def main() -> int:
             organization=arguments["organization"],
             root_directory=arguments["root"],
             monitor=arguments["monitor"],
-            engine=QuietEngine(arguments["engine"], arguments["debug"]),
+            engine=QuietEngine(arguments["engine"], debug=arguments["debug"]),
             parallel=arguments["parallel"],
             dry_run=arguments["dry_run"],
         )

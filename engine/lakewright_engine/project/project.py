@@ -1,4 +1,4 @@
-"""A Pulumi project: what Pulumi.yaml says, where its stacks' configuration lies, and which backend keeps its state."""
+"""A Pulumi project: the settings in Pulumi.yaml, the configuration of its stacks, and the backend of its state."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from lakewright_engine.state.secrets import PassphraseManager
 
 FILE_NAMES = ("Pulumi.yaml", "Pulumi.yml")
 OWN_STATE = Path(".lakewright", "state")
-"""Folder of the project that keeps the state where no backend is chosen."""
+"""Folder of the project for the state if no backend is chosen."""
 
 _PULUMI_CLOUD = "https://api.pulumi.com"
 
 
 @dataclass(frozen=True)
 class Configuration:
-    """What a program reads as its configuration: text by full key (`namespace:name`); objects are JSON text."""
+    """The configuration of a program: text by full key (`namespace:name`); objects are JSON text."""
 
     values: dict[str, str] = field(default_factory=dict[str, str])
     secret_keys: list[str] = field(default_factory=list[str])
@@ -40,15 +40,15 @@ class PulumiProject:
     name: str
     main: str = ""
     virtualenv: Path | None = None
-    """`runtime.options.virtualenv`; None means the interpreter that runs us."""
+    """`runtime.options.virtualenv`; None means the current interpreter."""
     stack_config_dir: Path = Path()
     backend_url: str = ""
-    """`backend.url`; see `state_url` for what is used."""
+    """`backend.url`; see `state_url` for the URL that is used."""
     defaults: dict[str, Any] = field(default_factory=dict[str, Any])
-    """`config` of Pulumi.yaml: values that hold for every stack that does not set its own, by full key."""
+    """`config` of Pulumi.yaml: default values for all stacks, by full key."""
     secret_defaults: tuple[str, ...] = ()
     required_keys: tuple[str, ...] = ()
-    """Keys that Pulumi.yaml declares without a default."""
+    """Keys in Pulumi.yaml without a default value."""
 
     @classmethod
     def load(cls, directory: Path | str = ".") -> PulumiProject:
@@ -60,44 +60,49 @@ class PulumiProject:
         """
         start = Path(directory).resolve()
         if not start.is_dir():
-            raise ProjectError(f"{directory} is no directory")
+            raise ProjectError(f"{directory} is not a directory")
         for folder in (start, *start.parents):
             for name in FILE_NAMES:
                 if (folder / name).is_file():
                     return _read(folder / name)
-        message = f"no Pulumi.yaml found in {start} or any folder above it; give the project's folder with -C DIR"
+        message = f"no Pulumi.yaml found in {start} or any folder above it; set the project's folder with -C DIR"
         raise ProjectError(message)
 
     @property
     def root(self) -> Path:
+        """The folder of Pulumi.yaml."""
         return self.file.parent
 
     @property
     def program(self) -> Path:
-        """What `main` names: a folder with a `__main__.py`, or a file; the project's folder where it names nothing."""
+        """The program: a file or a folder with a `__main__.py`, from `main`, by default the project's folder."""
         return (self.root / self.main).resolve() if self.main else self.root
 
     @property
     def working_directory(self) -> Path:
-        """Where the program runs."""
+        """The folder in which the program runs."""
         return self.program.parent if self.program.is_file() else self.program
 
     @property
     def python(self) -> Path | None:
-        """The interpreter of `virtualenv`; raises ProjectError if that folder has none."""
+        """The interpreter of `virtualenv`. Raise ProjectError if that folder has none."""
         if self.virtualenv is None:
             return None
         python = self.virtualenv / "bin" / "python"
         if not python.exists():
             message = (
-                f"{self.file}: runtime.options.virtualenv is {self.virtualenv}, which has no bin/python; make it first"
+                f"{self.file}: runtime.options.virtualenv is {self.virtualenv}, which has no bin/python; create the "
+                "virtual environment first"
             )
             raise ProjectError(message)
         return python
 
     @property
     def state_url(self) -> str:
-        """Return PULUMI_BACKEND_URL, else `backend.url`, else the last `pulumi login`, else the project's folder."""
+        """The URL of the backend.
+
+        It is PULUMI_BACKEND_URL, else `backend.url`, else that of the last `pulumi login`, else the project's folder.
+        """
         return os.environ.get("PULUMI_BACKEND_URL") or self.backend_url or _login_url() or self._own_state_url
 
     @property
@@ -110,20 +115,23 @@ class PulumiProject:
         return f"file://{self.root / OWN_STATE}"
 
     def backend(self) -> FileBackend:
-        """The backend that keeps the project's state; raises UnsupportedFeatureError if it is no folder."""
+        """Return the backend of the project's state. Raise UnsupportedFeatureError if it is not a folder."""
         return FileBackend(self.state_url)
 
     def stack_file(self, stack: str) -> Path:
-        """The file of a stack's settings. Raises StateError for a name that no stack can have."""
+        """Return the file of a stack's settings. Raise StateError if the stack's name is invalid."""
         check_stack_name(stack)
         return self.stack_config_dir / f"Pulumi.{stack}.yaml"
 
     def stack_config(self, stack: str) -> StackConfig:
-        """The stack's own settings; empty where it has no file."""
+        """Return the settings of a stack; empty if it has no file."""
         return StackConfig.load(self.stack_file(stack), self.name, stack)
 
     def secrets(self, stack: str) -> PassphraseManager:
-        """The stack's secrets manager: of its settings, else of its state, else a new one, kept in the settings."""
+        """Return the stack's secrets manager.
+
+        It is that of the settings, else that of the state, else a new one, which is saved in the settings.
+        """
         config = self.stack_config(stack)
         config.refuse_unsupported()
         if config.salt:
@@ -134,9 +142,10 @@ class PulumiProject:
         return manager
 
     def configuration(self, stack: str) -> Configuration:
-        """What the program of this stack reads. Needs the passphrase only if a value is a secret.
+        """Return the configuration of a stack's program. The passphrase is needed only for secrets.
 
-        Raises ProjectError if a key that Pulumi.yaml declares has no value.
+        Raises:
+            ProjectError: A key in Pulumi.yaml has no value.
         """
         config = self.stack_config(stack)
         config.refuse_unsupported()
@@ -149,7 +158,7 @@ class PulumiProject:
         missing = [key for key in self.required_keys if key not in values]
         if missing:
             message = (
-                f"stack '{stack}' is missing configuration value(s) {', '.join(missing)}, which {self.file} asks for"
+                f"stack '{stack}' is missing configuration value(s) {', '.join(missing)}, which {self.file} requires"
             )
             raise ProjectError(message)
         return Configuration(values, sorted(secret_keys & values.keys()))
@@ -164,7 +173,7 @@ def _read(file: Path) -> PulumiProject:
     runtime: Any = body.get("runtime")
     described = cast("dict[str, Any]", runtime) if isinstance(runtime, dict) else {"name": runtime}
     if described.get("name") != "python":
-        message = f"{file}: runtime is {described.get('name')!r}; only 'python' programs are run"
+        message = f"{file}: runtime is {described.get('name')!r}; the embedded engine runs only 'python' programs"
         raise UnsupportedFeatureError(message)
     options = cast("dict[str, Any]", described.get("options") or {})
     virtualenv = options.get("virtualenv")
@@ -188,7 +197,7 @@ def _read(file: Path) -> PulumiProject:
 
 
 def _declared(config: dict[str, Any], project: str) -> tuple[dict[str, Any], tuple[str, ...], tuple[str, ...]]:
-    """Defaults, which of them are secret, and keys without a default."""
+    """Return default values, keys of secret ones, and keys without a default value."""
     defaults: dict[str, Any] = {}
     secret: list[str] = []
     required: list[str] = []
@@ -206,7 +215,7 @@ def _declared(config: dict[str, Any], project: str) -> tuple[dict[str, Any], tup
 
 
 def read_yaml(file: Path) -> dict[str, Any]:
-    """A YAML file that holds a mapping; ProjectError names the file and the place otherwise."""
+    """Read a YAML file that holds a mapping. Raise ProjectError, with the file and place, if it does not."""
     try:
         body: Any = load_yaml(file.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
@@ -219,7 +228,10 @@ def read_yaml(file: Path) -> dict[str, Any]:
 
 
 def _login_url() -> str:
-    """Return where `pulumi login` went last; an access token alone means Pulumi Cloud, as for the CLI."""
+    """Return the backend of the last `pulumi login`.
+
+    An access token without a login means Pulumi Cloud, as for the CLI.
+    """
     home = os.environ.get("PULUMI_CREDENTIALS_PATH") or os.environ.get("PULUMI_HOME") or Path.home() / ".pulumi"
     try:
         content: Any = json.loads((Path(home) / "credentials.json").read_text(encoding="utf-8"))

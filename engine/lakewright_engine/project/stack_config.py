@@ -1,4 +1,4 @@
-"""A stack's settings, Pulumi.<stack>.yaml: configuration values, encrypted where secret, and the passphrase's salt."""
+"""A stack's settings in Pulumi.<stack>.yaml: configuration values, encrypted if secret, and the passphrase's salt."""
 
 from __future__ import annotations
 
@@ -20,7 +20,10 @@ SEGMENT = re.compile(r"""\.?([^.\[\]"]+)|\[(\d+)\]|\["((?:[^"\\]|\\.)*)"\]""")
 
 
 def full_key(key: str, project: str) -> str:
-    """`namespace:name`; a bare name belongs to the project. `namespace:config:name` is an older spelling of it."""
+    """Return a key as `namespace:name`.
+
+    The default namespace is the project; `namespace:config:name` is an old form.
+    """
     namespace, colon, name = key.partition(":")
     if not colon:
         return f"{project}:{key}"
@@ -29,7 +32,7 @@ def full_key(key: str, project: str) -> str:
 
 @dataclass
 class StackConfig:
-    """The settings as read, changed in memory, and written by `save`."""
+    """Settings that are changed in memory and written by `save`."""
 
     file: Path
     project: str
@@ -38,7 +41,7 @@ class StackConfig:
 
     @classmethod
     def load(cls, file: Path, project: str, stack: str) -> StackConfig:
-        """Raises ProjectError if the file is there and cannot be read."""
+        """Read a file, which may be missing. Raise ProjectError if it cannot be read."""
         try:
             text = file.read_text(encoding="utf-8") if file.is_file() else ""
         except (OSError, UnicodeDecodeError) as error:
@@ -61,20 +64,22 @@ class StackConfig:
 
     @property
     def body(self) -> dict[str, Any]:
+        """The parsed file."""
         return load_yaml(self.text) or {}
 
     @property
     def values(self) -> dict[str, Any]:
-        """Values by full key, as the file has them: a secret is `{"secure": ciphertext}`."""
+        """Values by full key as in the file: a secret is `{"secure": ciphertext}`."""
         written: dict[str, Any] = self.body.get("config") or {}
         return {full_key(str(key), self.project): value for key, value in written.items()}
 
     @property
     def salt(self) -> str:
+        """The salt of the passphrase; empty if there is none."""
         return str(self.body.get("encryptionsalt") or "")
 
     def refuse_unsupported(self) -> None:
-        """Raises UnsupportedFeatureError for settings that the embedded engine cannot honour."""
+        """Raise UnsupportedFeatureError for settings that the embedded engine does not support."""
         body = self.body
         refuse_other_providers(str(body.get("secretsprovider") or ""), self.stack)
         if body.get("encryptedkey"):
@@ -84,28 +89,31 @@ class StackConfig:
             raise UnsupportedFeatureError(message)
 
     def is_secret(self, key: str) -> bool:
-        """Whether the value is a secret or holds one."""
+        """Return whether the value is or contains a secret."""
         return _holds_secret(self.values[key])
 
     def plaintext(self, key: str) -> str:
-        """The value as a program reads it: text as it is, anything else as JSON text, secrets decrypted."""
+        """Return the value for the program: text unchanged, anything else as JSON text, secrets decrypted."""
         return to_text(self._decrypted(self.values[key]))
 
     def masked(self, key: str) -> str:
-        """The value for a person's eyes: `[secret]` in the place of secrets."""
+        """Return the value with `[secret]` in place of secrets."""
         return to_text(_mask(self.values[key]))
 
     def get(self, key: str, *, path: bool = False) -> str | None:
-        """The decrypted value; with `path`, of a place inside a value (`tree.leaf[0]`). None if there is none."""
-        value = self._at(key, path)
+        """Return the decrypted value, with `path` that of a place inside a value (`tree.leaf[0]`).
+
+        None if there is none.
+        """
+        value = self._at(key, path=path)
         return None if value is None else to_text(self._decrypted(value))
 
     def holds_secret(self, key: str, *, path: bool = False) -> bool:
-        """Whether what `get` answers is a secret or holds one."""
-        return _holds_secret(self._at(key, path))
+        """Return whether the value that `get` returns is or contains a secret."""
+        return _holds_secret(self._at(key, path=path))
 
-    def _at(self, key: str, path: bool) -> Any:
-        name, steps = self._place(key, path)
+    def _at(self, key: str, *, path: bool) -> Any:
+        name, steps = self._place(key, path=path)
         value: Any = self.values
         for step in (name, *steps):
             if not _has_step(value, step):
@@ -114,18 +122,21 @@ class StackConfig:
         return value
 
     def set(self, key: str, value: str, *, secret: bool = False, path: bool = False) -> None:
-        """Sets a value, encrypted if `secret`. Raises ProjectError if `path` leads through what is no container."""
-        name, steps = self._place(key, path)
+        """Set a value, encrypted if `secret`.
+
+        Raise ProjectError if `path` leads through a value that is not a container.
+        """
+        name, steps = self._place(key, path=path)
         stored: Any = {"secure": self._manager().encrypt(value)} if secret else _parse_scalar(value) if path else value
         self._store(name, _set_at(self.values.get(name), steps, stored, key) if steps else stored)
 
     def set_value(self, key: str, value: Any) -> None:
-        """Sets a structured value, without secrets."""
+        """Set a structured value without secrets."""
         self._store(full_key(key, self.project), value)
 
     def remove(self, key: str, *, path: bool = False) -> None:
-        """Removes a value or a place inside one; nothing happens if there is none."""
-        name, steps = self._place(key, path)
+        """Remove a value, with `path` a place inside a value, if it exists."""
+        name, steps = self._place(key, path=path)
         if name not in self.values:
             return
         if not steps:
@@ -142,6 +153,7 @@ class StackConfig:
             self._store(name, root)
 
     def set_salt(self, salt: str) -> None:
+        """Set the salt of the passphrase."""
         body = self.body
         if body.get("encryptionsalt") or not body:
             self.text = yaml_edit.set_entry(self.text, ["encryptionsalt"], salt)
@@ -149,7 +161,7 @@ class StackConfig:
             self.text = f"encryptionsalt: {salt}\n{self.text}"
 
     def save(self) -> None:
-        """Replace the file: a reader sees the old or the new. Raises ProjectError if it cannot be written."""
+        """Replace the file atomically. Raise ProjectError if it cannot be written."""
         files.remove_leftovers(self.file.parent, re.escape(self.file.name))
         try:
             files.write(self.file, self.text.encode())
@@ -161,11 +173,11 @@ class StackConfig:
         self.text = yaml_edit.set_entry(self.text, ["config", self._spelling(name)], value)
 
     def _spelling(self, name: str) -> str:
-        """The key as the file writes it: a person may have left the namespace out."""
+        """Return the key as in the file, where the namespace may be missing."""
         written: dict[str, Any] = self.body.get("config") or {}
         return next((str(key) for key in written if full_key(str(key), self.project) == name), name)
 
-    def _place(self, key: str, path: bool) -> tuple[str, list[str | int]]:
+    def _place(self, key: str, *, path: bool) -> tuple[str, list[str | int]]:
         if not path:
             return full_key(key, self.project), []
         steps = _steps(key)
@@ -189,7 +201,7 @@ class StackConfig:
 
 
 def to_text(value: Any) -> str:
-    """A configuration value as text: strings as they are, nothing as empty, everything else as JSON."""
+    """Return a configuration value as text: strings unchanged, None as empty text, everything else as JSON."""
     if value is None:
         return ""
     if isinstance(value, str):
@@ -222,20 +234,20 @@ def _mask(value: Any) -> Any:
 
 
 def _parse_scalar(value: str) -> Any:
-    """What the CLI makes of text inside a structured value: a boolean or an integer, else it stays text."""
+    """Return text inside a structured value as the CLI does: as a boolean or integer if it is one, else unchanged."""
     if value in ("true", "false"):
         return value == "true"
     return int(value) if re.fullmatch(r"-?[1-9]\d*|0", value) else value
 
 
 def _steps(path: str) -> list[str | int]:
-    """`tree["a.b"].leaf[0]` -> tree, a.b, leaf, 0."""
+    """Split a path: `tree["a.b"].leaf[0]` -> tree, a.b, leaf, 0."""
     steps: list[str | int] = []
     position = 0
     while position < len(path):
         match = SEGMENT.match(path, position)
         if match is None:
-            raise ProjectError(f"'{path}' is no path: cannot read it from '{path[position:]}' on")
+            raise ProjectError(f"'{path}' is not a path: cannot parse '{path[position:]}'")
         name, index, quoted = match.groups()
         if index is not None:
             steps.append(int(index))
@@ -243,7 +255,7 @@ def _steps(path: str) -> list[str | int]:
             steps.append(name if name is not None else re.sub(r"\\(.)", r"\1", quoted))
         position = match.end()
     if not steps or isinstance(steps[0], int):
-        raise ProjectError(f"'{path}' is no path: it must begin with the name of a key")
+        raise ProjectError(f"'{path}' is not a path: it must begin with the name of a key")
     return steps
 
 
@@ -254,7 +266,7 @@ def _has_step(value: Any, step: str | int) -> bool:
 
 
 def _set_at(value: Any, steps: list[str | int], new: Any, path: str) -> Any:
-    """`value` with `new` at the end of `steps`; containers on the way are made."""
+    """Return `value` with `new` at the end of `steps`. Missing containers are created."""
     if not steps:
         return new
     step = steps[0]
@@ -267,6 +279,6 @@ def _set_at(value: Any, steps: list[str | int], new: Any, path: str) -> Any:
         return [*items[:step], _set_at(inside, steps[1:], new, path), *items[step + 1 :]]
     members: Any = {} if value is None else value
     if not isinstance(members, dict) or _is_secure(members):
-        raise ProjectError(f"'{path}' cannot be set: '{step}' would be a key of something that is no mapping")
+        raise ProjectError(f"'{path}' cannot be set: '{step}' would be a key of a value that is not a mapping")
     known = cast("dict[str, Any]", members)
     return known | {step: _set_at(known.get(step), steps[1:], new, path)}

@@ -1,4 +1,4 @@
-"""Changes to a YAML file that leave the rest of it, comments included, as a person wrote it."""
+"""Edit a YAML file and keep everything else, including comments and formatting."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from lakewright_engine.project.yaml_text import load_yaml
 
 
 def set_entry(text: str, path: list[str], value: Any) -> str:
-    """The text with `path` (keys of mappings, outermost first) set to `value`; comments inside a replaced value go."""
+    """Return the text with `path` (keys, outermost first) set to `value`. Comments inside a replaced value are lost."""
     wanted = _set_in_data(_loaded(text), path, value)
     return _verify_edit(_insert(text, path, value), wanted)
 
 
 def remove_entry(text: str, path: list[str]) -> str:
-    """The text without the entry at `path`; the same text if there is none."""
+    """Return the text without the entry at `path`, or the same text if there is none."""
     data = _loaded(text)
     if not _has(data, path):
         return text
@@ -25,7 +25,7 @@ def remove_entry(text: str, path: list[str]) -> str:
 
 
 class _QuotingDumper(yaml.SafeDumper):
-    """Quotes texts with Unicode's own line breaks, which escapes them: as they are, they would be read as spaces."""
+    """Quotes text with Unicode line breaks, which escapes them. Unescaped, they would be read as spaces."""
 
 
 def _text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
@@ -37,13 +37,14 @@ _QuotingDumper.add_representer(str, _text)
 
 
 def dump_yaml(data: Any) -> str:
+    """Return data as YAML."""
     return yaml.dump(
         data, Dumper=_QuotingDumper, sort_keys=False, allow_unicode=True, width=10_000, default_flow_style=False
     )
 
 
 def _verify_edit(text: str, wanted: Any) -> str:
-    """The edited text if it says what is wanted, else the wanted data written anew: right comes before pretty."""
+    """Return the edited text if it has the expected data, else the data as new YAML."""
     try:
         if load_yaml(text) == wanted:
             return text
@@ -56,7 +57,7 @@ def _insert(text: str, path: list[str], value: Any) -> str:
     mapping = _root(text)
     for depth, key in enumerate(path):
         if not isinstance(mapping, MappingNode) or mapping.flow_style or not mapping.value:
-            return ""  # nothing to insert into line by line: the caller writes the file anew
+            return ""  # there is no block to insert into: the caller writes the whole file
         indent = mapping.value[0][0].start_mark.column
         entry = _entry(mapping, key)
         rest = path[depth + 1 :]
@@ -116,7 +117,7 @@ def _line_start(text: str, node: Node) -> int:
 
 
 def _last_line_end(text: str, node: Node, key: Node | None = None) -> int:
-    """Where the last line of a node ends; a block's own end mark would take in the comments after it."""
+    """Return the end of a node's last line. The end mark of a block would include the comments after it."""
     last = node
     while not isinstance(last, ScalarNode) and last.value and not cast("Any", last).flow_style:
         last = last.value[-1][1] if isinstance(last, MappingNode) else last.value[-1]

@@ -1,4 +1,4 @@
-"""YAML read as the Pulumi CLI reads it: `on`, `yes` and dates are text, as in YAML 1.2, not PyYAML's 1.1.
+"""Read YAML as the Pulumi CLI does: `on`, `yes` and dates are text, as in YAML 1.2, unlike in PyYAML.
 
 `lakewright.spec` has a loader of its own: it must read a spec where no engine is, and the engine stands alone.
 """
@@ -10,7 +10,7 @@ import yaml
 
 
 class _PulumiYamlLoader(yaml.SafeLoader):
-    """PyYAML's safe loader with YAML 1.2's idea of what is a boolean, and without dates."""
+    """PyYAML's safe loader with the booleans of YAML 1.2 and without dates."""
 
 
 _DROPPED = {"tag:yaml.org,2002:bool", "tag:yaml.org,2002:timestamp"}
@@ -24,5 +24,5 @@ cast(Any, _PulumiYamlLoader).add_implicit_resolver(
 
 
 def load_yaml(text: str) -> Any:
-    """The document in a text; raises yaml.YAMLError."""
+    """Return the document in a text. Raise yaml.YAMLError if it is invalid."""
     return yaml.load(text, Loader=_PulumiYamlLoader)  # noqa: S506 - derived from SafeLoader

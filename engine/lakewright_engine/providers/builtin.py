@@ -69,7 +69,9 @@ class BuiltinProvider(Provider):
     def delete(self, old: ResourceState) -> None:
         """Do nothing: a stack reference has no object."""
 
-    def invoke(self, token: str, arguments: Properties, preview: bool) -> tuple[Properties | None, list[CheckFailure]]:
+    def invoke(
+        self, token: str, arguments: Properties, *, preview: bool
+    ) -> tuple[Properties | None, list[CheckFailure]]:
         """Return the outputs of a stack or the state of a resource."""
         if token == "pulumi:pulumi:readStackOutputs":  # noqa: S105 - a function's name
             return self._reference(str(arguments["name"])), []

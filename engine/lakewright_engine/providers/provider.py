@@ -169,7 +169,7 @@ class Provider:
         )
         return _diff(self._call(self._stub.Diff, request))
 
-    def create(self, new: ResourceState, preview: bool) -> tuple[str, Properties]:
+    def create(self, new: ResourceState, *, preview: bool) -> tuple[str, Properties]:
         """Create an object with the inputs of `new`. Return its id (empty in a preview) and outputs."""
         if preview and not (self._preview and self._known):
             return "", new.inputs
@@ -205,7 +205,7 @@ class Provider:
         found_inputs = self._in(answer.inputs, inputs) if answer.HasField("inputs") else None
         return ReadResult(answer.id, self._in(answer.properties, outputs, inputs), found_inputs)
 
-    def update(self, old: ResourceState, new: ResourceState, preview: bool) -> Properties:
+    def update(self, old: ResourceState, new: ResourceState, *, preview: bool) -> Properties:
         """Update the object of `old` to the inputs of `new`. Return its outputs."""
         if preview and not (self._preview and self._known):
             return new.inputs
@@ -236,7 +236,9 @@ class Provider:
         )
         self._call(self._stub.Delete, request)
 
-    def invoke(self, token: str, arguments: Properties, preview: bool) -> tuple[Properties | None, list[CheckFailure]]:
+    def invoke(
+        self, token: str, arguments: Properties, *, preview: bool
+    ) -> tuple[Properties | None, list[CheckFailure]]:
         """Call a function. The result is None if a preview does not know the provider's configuration yet."""
         if not self._known:
             return None, []

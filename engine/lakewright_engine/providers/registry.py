@@ -186,7 +186,7 @@ class Registry:
     def _environment(self) -> dict[str, str]:
         return {**os.environ, **self.environment, "PULUMI_PROJECT": self._project, "PYTHONUNBUFFERED": "1"}
 
-    def _output(self, line: str, error: bool) -> None:
+    def _output(self, line: str, *, error: bool) -> None:
         if error and line.strip():
             self._log(line)
 
@@ -197,5 +197,5 @@ def _cancel_quietly(provider: Provider) -> None:
         provider.cancel()
 
 
-def _ignore(_line: str, _error: bool) -> None:
+def _ignore(line: str, *, error: bool) -> None:
     """Discard a line."""

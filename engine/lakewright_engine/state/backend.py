@@ -1,4 +1,4 @@
-"""The file backend: stacks, their checkpoints, backups and history in a folder, laid out as the Pulumi CLI does."""
+"""The file backend: stacks with their checkpoints, backups and history in a folder, in the layout of the Pulumi CLI."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from lakewright_engine.state.names import check_stack_name, is_valid_name
 from lakewright_engine.state.secrets import PassphraseManager
 
 ORGANIZATION = "organization"
-"""File backends have no organizations; the CLI writes this name where one is needed."""
+"""The organization name that the CLI uses for file backends, which have no organizations."""
 
 
 @dataclass(frozen=True)
 class StackSummary:
-    """One line of `stack ls`."""
+    """A line of `stack ls`."""
 
     project: str
     name: str
@@ -40,7 +40,10 @@ class StackSummary:
 
 
 class FileBackend:
-    """A folder of stacks. Every write is atomic and lasts: to a temporary file, synced, renamed, the folder synced."""
+    """A folder of stacks.
+
+    Every write is atomic and durable: a temporary file is synced and renamed, the folder is synced.
+    """
 
     def __init__(self, url: str) -> None:
         """Open the backend of a URL; relative paths start at the working directory.
@@ -53,10 +56,14 @@ class FileBackend:
         self._codecs: dict[tuple[str, str], Codec] = {}
 
     def exists(self, project: str, stack: str) -> bool:
+        """Return whether the stack exists."""
         return self._file(project, stack).is_file()
 
     def load(self, project: str, stack: str) -> StackSnapshot | None:
-        """The stack's last snapshot, None if there is no such stack. Needs the passphrase only if it holds secrets."""
+        """Return the stack's last snapshot.
+
+        None if the stack does not exist. The passphrase is needed only for secrets.
+        """
         checkpoint = self.checkpoint(project, stack)
         if checkpoint is None:
             return None
@@ -68,12 +75,12 @@ class FileBackend:
         )
 
     def save(self, project: str, stack: str, snapshot: StackSnapshot, secrets: PassphraseManager) -> None:
-        """Writes the checkpoint; the one before stays beside it as `.bak`."""
+        """Write the checkpoint. The previous one is kept as `.bak`."""
         deployment, version, features = self._codec(project, stack).encode(snapshot, secrets)
         self._write_checkpoint(project, stack, deployment, version, features)
 
     def checkpoint(self, project: str, stack: str) -> dict[str, Any] | None:
-        """The checkpoint as it stands on disk, secrets encrypted; None if there is none."""
+        """Return the checkpoint on disk, with encrypted secrets; None if there is none."""
         self._check_layout()
         file = self._file(project, stack)
         try:
@@ -82,27 +89,27 @@ class FileBackend:
             return None
         if file.suffix == ".gz":
             content = gzip.decompress(content)
-        return _json_object(content, f"the state of stack '{stack}' ({file})", f"the one before it is {file}.bak")
+        return _json_object(content, f"the state of stack '{stack}' ({file})", f"the previous one is {file}.bak")
 
     def manager(self, project: str, stack: str) -> PassphraseManager | None:
-        """The secrets manager that the stack's checkpoint names, None if it names none."""
+        """Return the secrets manager that the stack's checkpoint names; None if it names none."""
         checkpoint = self.checkpoint(project, stack) or {}
         return secrets_manager_of(_latest(checkpoint) or {}, stack)
 
     @contextmanager
     def lock(self, project: str, stack: str) -> Generator[locks.HeldLock]:
-        """Hold the stack while it is being changed. Raises StackLockedError, which names who else holds it."""
+        """Lock the stack while it is changed. Raise StackLockedError if another process holds the lock."""
         files.close_to_others(self.root)
         with locks.hold(self._locks(project, stack), stack) as held:
             self._remove_leftovers(project, stack)
             yield held
 
     def cancel(self, project: str, stack: str) -> list[locks.StackLock]:
-        """Removes the stack's locks, whoever holds them."""
+        """Remove all locks of the stack. Return them."""
         return locks.cancel(self._locks(project, stack))
 
     def stacks(self, project: str | None = None) -> list[StackSummary]:
-        """All stacks, or those of one project, by name."""
+        """Return all stacks, or those of one project, sorted by name."""
         self._check_layout()
         pattern = f"stacks/{project or '*'}/*.json"
         found = sorted([*self.root.glob(pattern), *self.root.glob(f"{pattern}.gz")])
@@ -110,17 +117,17 @@ class FileBackend:
         return [self._summary(of, name) for of, name in named if is_valid_name(name)]
 
     def check_new(self, project: str, stack: str) -> None:
-        """Raises StateError if a stack of this name is there already, or cannot be."""
+        """Raise StateError if the stack exists or its name is invalid."""
         if self.exists(project, stack):
             raise StateError(f"stack '{stack}' already exists")
 
     def create(self, project: str, stack: str, secrets: PassphraseManager) -> None:
-        """A new stack without resources; raises as `check_new`."""
+        """Create a stack without resources. Raise StateError as `check_new` does."""
         self.check_new(project, stack)
         self.save(project, stack, StackSnapshot(), secrets)
 
     def remove(self, project: str, stack: str, *, force: bool = False) -> None:
-        """Forgets the stack. Raises StateError if it still has resources and `force` is not given."""
+        """Remove the stack. Raise StateError if it has resources, unless `force` is set."""
         checkpoint = self.checkpoint(project, stack)
         if checkpoint is None:
             raise stack_not_found(stack)
@@ -128,7 +135,8 @@ class FileBackend:
             count = _resource_count(checkpoint)
             if count and not force:
                 message = (
-                    f"stack '{stack}' still has {count} resource(s); destroy them first, or give --force to forget them"
+                    f"stack '{stack}' still has {count} resource(s): destroy them first, or use --force to remove the "
+                    "stack and keep their objects"
                 )
                 raise StateError(message)
             file = self._file(project, stack)
@@ -153,9 +161,11 @@ class FileBackend:
         return exported | {"deployment": _latest(checkpoint) or {}}
 
     def import_(self, project: str, stack: str, exported: dict[str, Any], *, force: bool = False) -> None:
-        """Replaces the stack's state by an exported deployment, after reading it in whole.
+        """Replace the stack's state by an exported deployment.
 
-        Raises StateError for a damaged one, one of another stack (unless `force`), or one that is not whole.
+        Raises:
+            StateError: The deployment is damaged or inconsistent, or belongs to another stack and `force` is not set.
+            StackNotFoundError: The stack does not exist.
         """
         if not self.exists(project, stack):
             raise stack_not_found(stack)
@@ -164,7 +174,7 @@ class FileBackend:
             self._replace(project, stack, exported)
 
     def edit(self, project: str, stack: str, edit: Callable[[dict[str, Any]], None]) -> None:
-        """Change the stack's state while its lock is held.
+        """Change the stack's state under its lock.
 
         Args:
             project: The project's name.
@@ -172,9 +182,9 @@ class FileBackend:
             edit: Changes the exported deployment in place.
 
         Raises:
-            StateError: The edited state is not whole; the state is left as it was.
-            StackNotFoundError: There is no such stack.
-            StackLockedError: Another process changes the stack.
+            StateError: The edited state is inconsistent. The state is unchanged.
+            StackNotFoundError: The stack does not exist.
+            StackLockedError: Another process holds the lock.
         """
         if not self.exists(project, stack):
             raise stack_not_found(stack)
@@ -194,7 +204,8 @@ class FileBackend:
         for resource in snapshot.resources:
             if not resource.urn.startswith(wanted) and not force:
                 message = (
-                    f"'{resource.urn}' is not of stack '{stack}' of project '{project}'; give --force to import it"
+                    f"'{resource.urn}' does not belong to stack '{stack}' of project '{project}'; use --force to "
+                    "import it"
                 )
                 raise StateError(message)
 
@@ -209,7 +220,7 @@ class FileBackend:
 
         Raises:
             StateError: An entry cannot be read.
-            StackNotFoundError: There is no such stack.
+            StackNotFoundError: The stack does not exist.
         """
         if not self.exists(project, stack):
             raise stack_not_found(stack)
@@ -218,7 +229,7 @@ class FileBackend:
         return [_history_entry(file) for file in sorted(found, reverse=True) if file.name.endswith(ours)]
 
     def record(self, project: str, stack: str, update: dict[str, Any]) -> None:
-        """Adds an entry to the stack's history, and the copies of the checkpoint that the CLI keeps with one."""
+        """Add an entry to the stack's history, with the copies of the checkpoint that the CLI keeps."""
         checkpoint = self._file(project, stack)
         if not checkpoint.is_file():
             return
@@ -241,7 +252,7 @@ class FileBackend:
         return self._codecs.setdefault((project, stack), Codec(stack))
 
     def _folder(self, kind: str, project: str, stack: str) -> Path:
-        """Return a folder of the stack's own. Raises StateError for a name that would lead elsewhere."""
+        """Return a folder of the stack. Raise StateError if its name is invalid."""
         check_stack_name(stack)
         return self.root / kind / project / stack
 
@@ -251,7 +262,8 @@ class FileBackend:
         packed = plain.with_name(f"{stack}.json.gz")
         if plain.with_name(f"{stack}.json.zst").is_file() and not plain.is_file():
             message = (
-                f"the state of stack '{stack}' is compressed with zstd; `pulumi stack export` and `import` it without"
+                f"the state of stack '{stack}' is compressed with zstd: run `pulumi stack export`, switch compression "
+                "off, and run `pulumi stack import`"
             )
             raise UnsupportedFeatureError(message)
         return packed if packed.is_file() and not plain.is_file() else plain
@@ -277,7 +289,7 @@ class FileBackend:
             if file.is_file():
                 files.keep_copy(file, file.with_name(f"{file.name}.bak"))
             files.write(file, gzip.compress(content) if file.suffix == ".gz" else content)
-            # The CLI notes an MD5 in a side file; one that no longer fits is worse than none.
+            # The CLI stores an MD5 in a side file. A wrong one is worse than none.
             file.with_name(f"{file.name}.attrs").unlink(missing_ok=True)
 
     def _check_layout(self) -> None:
@@ -286,14 +298,14 @@ class FileBackend:
             content: Any = yaml.safe_load(meta.read_text(encoding="utf-8"))
         except FileNotFoundError:
             if any((self.root / "stacks").glob("*.json*")):
-                message = f"{self.root} has stacks without projects, an old layout; run `pulumi state upgrade` first"
+                message = f"{self.root} has an old layout, without projects; run `pulumi state upgrade` first"
                 raise UnsupportedFeatureError(message) from None
             return
         except (yaml.YAMLError, UnicodeDecodeError) as error:
             raise StateError(f"{meta} cannot be read: {error}") from error
         found = cast("dict[str, Any]", content).get("version") if isinstance(content, dict) else None
         if found != 1:
-            raise UnsupportedFeatureError(f"{meta} has version {found!r}; this engine knows version 1")
+            raise UnsupportedFeatureError(f"{meta} has version {found!r}; this engine supports version 1")
 
 
 def _history_entry(file: Path) -> dict[str, Any]:
@@ -304,9 +316,10 @@ def _history_entry(file: Path) -> dict[str, Any]:
 
 
 def stack_not_found(stack: str) -> StackNotFoundError:
+    """Return the error for a stack that does not exist."""
     message = (
         f"no stack named '{stack}' found; `lakewright stack ls` lists the stacks, "
-        f"`lakewright stack init --stack {stack}` makes one"
+        f"`lakewright stack init --stack {stack}` creates one"
     )
     return StackNotFoundError(message)
 
@@ -317,7 +330,7 @@ def _folder(url: str) -> Path:
         message = f"the embedded engine reads file:// backends only, not '{scheme}'; use --engine pulumi for that one"
         raise UnsupportedFeatureError(message)
     path = url.removeprefix("file://").split("?")[0]
-    return Path(os.path.abspath(Path(path).expanduser()))  # noqa: PTH100 - Path.resolve would follow links
+    return Path(os.path.abspath(Path(path).expanduser()))  # noqa: PTH100 - Path.resolve follows links
 
 
 def _json_object(content: bytes, what: str, remedy: str) -> dict[str, Any]:
@@ -331,7 +344,7 @@ def _json_object(content: bytes, what: str, remedy: str) -> dict[str, Any]:
 
 
 def _latest(checkpoint: dict[str, Any]) -> dict[str, Any] | None:
-    """The deployment in a checkpoint; None where a stack was made and never written."""
+    """Return the deployment in a checkpoint; None for a stack that was created and never written."""
     body: dict[str, Any] = checkpoint.get("checkpoint") or {}
     return body.get("latest")
 
@@ -346,11 +359,11 @@ def _compact(value: Any) -> str:
 
 @contextmanager
 def _explain_write_error(what: str) -> Generator[None]:
-    """Turn a failed write into a StateError that says what could not be saved."""
+    """Turn a failed write into a StateError that names what could not be saved."""
     try:
         yield
     except OSError as error:
-        message = f"{what} could not be saved: {error.strerror or error}. What was saved before is unchanged."
+        message = f"{what} could not be saved: {error.strerror or error}. The previous version is unchanged."
         raise StateError(message) from error
 
 

@@ -1,7 +1,7 @@
-"""Between a Snapshot and the JSON of a checkpoint or exported deployment, exactly as the Pulumi CLI spells it.
+"""Convert a snapshot from and to the JSON of a checkpoint or exported deployment, exactly as the Pulumi CLI does.
 
-A codec belongs to one stack and one process: it remembers the ciphertext of every secret it has seen and the text of
-every resource it has written, so that unchanged ones are written again as they were, and quickly.
+A codec is used for one stack in one process. It caches the ciphertext of every secret and the text of every resource,
+so that unchanged ones are written again quickly and without a change.
 """
 
 from __future__ import annotations
@@ -71,10 +71,10 @@ FIELDS = {
     "replacementTrigger": "replacement_trigger",
     "resourceHooks": "hooks",
 }
-"""JSON key -> field of ResourceState, in the order in which the CLI writes them."""
+"""JSON key -> field of ResourceState, in the order of the CLI."""
 
 _REDACTED = {SIGNATURE: SECRET, "ciphertext": "[secret]"}
-"""What this engine once wrote in the place of a secret replacement trigger."""
+"""The value that older versions of this engine wrote in place of a secret replacement trigger."""
 
 ALWAYS_WRITTEN = ("urn", "custom", "type")
 
@@ -87,19 +87,20 @@ FEATURES = {
     "extensionRef": "extensionParameterization",
     "snippetID": "snippets-prototype",
 }
-"""JSON key of a resource -> the feature that a reader of the checkpoint must know (and then its version is 4)."""
+"""JSON key of a resource -> the feature that a reader of the checkpoint must support. Its version is then 4."""
 
 PRESERVED_PARTS = ("snippets", "extensions")
-"""Parts of a deployment that the engine does not know and writes back as they were."""
+"""Parts of a deployment that the engine does not know and writes back unchanged."""
 
 
 class Codec:
-    """Reads and writes the deployments of one stack."""
+    """Reads and writes the deployments of a stack."""
 
     def __init__(self, stack: str) -> None:
+        """Start with empty caches."""
         self._stack = stack
         self._ciphertexts: dict[tuple[str, ...], tuple[str, str, str]] = {}
-        """Where a secret stands -> salt, plaintext and ciphertext."""
+        """Place of a secret -> salt, plaintext and ciphertext."""
         self._written: dict[int, _Written] = {}
         self._kept: dict[str, Json] = {}
 
@@ -130,7 +131,7 @@ class Codec:
             raise StateError(message) from error
 
     def encode(self, snapshot: StackSnapshot, manager: PassphraseManager) -> tuple[str, int, list[str]]:
-        """The deployment's JSON text, its schema version and its features."""
+        """Return the deployment's JSON text, its schema version and its features."""
         writer = _Writer(manager, self._ciphertexts)
         written: dict[int, _Written] = {}
 
@@ -161,7 +162,10 @@ class Codec:
 
 
 def secrets_manager_of(deployment: Json, stack: str) -> PassphraseManager | None:
-    """The secrets manager that a deployment names, None if it names none; raises for one that is not a passphrase."""
+    """Return the secrets manager that a deployment names, if any.
+
+    Raise UnsupportedFeatureError if it is not a passphrase.
+    """
     provider: dict[str, Json] = deployment.get("secrets_providers") or {}
     state: dict[str, Json] = provider.get("state") or {}
     if not provider.get("type"):
@@ -171,7 +175,7 @@ def secrets_manager_of(deployment: Json, stack: str) -> PassphraseManager | None
 
 
 class _Written:
-    """The text of a resource, and how it was when it was written."""
+    """The text of a resource, and a copy of the resource when it was written."""
 
     def __init__(self, resource: ResourceState, salt: str, writer: _Writer) -> None:
         self._values = tuple(vars(resource).values())
@@ -179,12 +183,12 @@ class _Written:
             resource, **{field.name: _deep_copy(getattr(resource, field.name)) for field in fields(resource)}
         )
         self._salt = salt
-        body = writer.resource(self._copy)  # the copy: another thread may be changing the resource
+        body = writer.resource(self._copy)  # the copy: another thread may change the resource
         self.text = _dump(body)
         self.features = {feature for key, feature in FEATURES.items() if body.get(key)}
 
     def holds(self, resource: ResourceState, salt: str) -> bool:
-        """Whether the text still says what the resource is: no field assigned since, and none changed in place."""
+        """Return whether the text is current: no field was assigned or changed in place since."""
         return (
             salt == self._salt
             and all(map(operator.is_, vars(resource).values(), self._values))
@@ -235,7 +239,7 @@ class _Reader:
         if signature == FLOAT:
             return struct.unpack(">d", int(value["value"], 16).to_bytes(8, "big"))[0]
         message = (
-            f"the state of stack '{self._stack}' holds a value of a kind that this engine does not know ({signature})"
+            f"the state of stack '{self._stack}' holds a value of a type that this engine does not know ({signature})"
         )
         raise UnsupportedFeatureError(message)
 
@@ -300,8 +304,8 @@ def _list(value: Json) -> list[dict[str, Json]]:
     return value or []
 
 
-def _to_plaintext_json(value: Value) -> Json:  # noqa: PLR0911 - one line a kind of value
-    """A value without encryption: what is not secret, and what stands inside a secret."""
+def _to_plaintext_json(value: Value) -> Json:  # noqa: PLR0911 - one return for each kind of value
+    """Return a value without encryption: one that is not secret, or that is inside a secret."""
     if isinstance(value, dict):
         return {key: _to_plaintext_json(value[key]) for key in sorted(value)}
     if isinstance(value, list):
@@ -319,7 +323,7 @@ def _to_plaintext_json(value: Value) -> Json:  # noqa: PLR0911 - one line a kind
 
 
 def _number(value: Json) -> Json:
-    """Integral doubles are written as integers; what JSON cannot spell, by its bits."""
+    """Return integral floats as integers, and numbers that JSON cannot represent by their bits."""
     if not isinstance(value, float):
         return value
     if value.is_integer() and abs(value) < 1e21:
@@ -330,7 +334,7 @@ def _number(value: Json) -> Json:
 
 
 def _deep_copy(value: Any) -> Any:
-    """A copy down to the values that cannot change."""
+    """Return a deep copy of dicts and lists."""
     if isinstance(value, dict):
         return {key: _deep_copy(item) for key, item in cast("dict[str, Any]", value).items()}
     if isinstance(value, list):

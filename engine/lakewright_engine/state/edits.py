@@ -1,6 +1,6 @@
-"""Edits of an exported state: forget a resource, unprotect it, give it another name.
+"""Edit an exported state: remove, unprotect or rename resources.
 
-The functions change the deployment that they get, in the form of `pulumi stack export`, and follow the rules of
+The functions change a deployment in the form of `pulumi stack export` and follow the rules of
 `pulumi state remove|unprotect|rename`. Secrets stay encrypted.
 """
 
@@ -19,7 +19,7 @@ Resource = dict[str, Any]
 def remove(
     deployment: Deployment, urns: Iterable[str], *, force: bool = False, target_dependents: bool = False
 ) -> list[str]:
-    """Remove resources from a state; their objects stay as they are.
+    """Remove resources from a state. Their objects are kept.
 
     Args:
         deployment: The exported deployment.
@@ -41,12 +41,12 @@ def remove(
             listed = "".join(f"\n * {Urn.parse(other['urn']).name} ({other['urn']})" for other in dependents)
             raise StateError(
                 f"{resource['urn']} cannot be removed because these resources depend on it:{listed}\n"
-                "Remove them first, or give --target-dependents."
+                "Remove them first, or use --target-dependents."
             )
         removed.extend(dependents)
     for resource in removed:
         if resource.get("protect") and not force:
-            raise StateError(f"{resource['urn']} is protected; give --force to remove it from the state all the same")
+            raise StateError(f"{resource['urn']} is protected; use --force to remove it from the state")
     kept = [resource for resource in deployment["resources"] if not _contains(removed, resource)]
     order = [resource["urn"] for resource in reversed(deployment["resources"]) if _contains(removed, resource)]
     deployment["resources"] = kept
@@ -54,7 +54,7 @@ def remove(
 
 
 def unprotect(deployment: Deployment, urns: Iterable[str] | None = None) -> list[str]:
-    """Clear the protection of resources, or of all where `urns` is None.
+    """Clear the protection of resources, or of all resources if `urns` is None.
 
     Returns:
         The URNs of the resources that were protected.
@@ -69,13 +69,13 @@ def unprotect(deployment: Deployment, urns: Iterable[str] | None = None) -> list
 
 
 def rename(deployment: Deployment, urn: str, name: str) -> str:
-    """Give a resource another name; children keep theirs, and every reference follows.
+    """Rename a resource and update the references to it. Its children keep their names.
 
     Returns:
         The new URN.
 
     Raises:
-        StateError: The URN is unknown or names several resources, the name is none, or a resource has it already.
+        StateError: The URN is unknown or names several resources, or the name is invalid or taken.
     """
     if not name or "::" in name:
         raise StateError(f"{name!r} is not a resource name: expected text without '::'")
@@ -96,13 +96,13 @@ def rename(deployment: Deployment, urn: str, name: str) -> str:
 
 
 def _change_urns(deployment: Deployment, renamed: dict[str, str]) -> None:
-    """Let every resource refer to the new URNs. A parent's type is part of its children's URNs, its name is not."""
+    """Update all references to renamed resources. The name of a parent is not part of its children's URNs."""
 
     def current(value: str) -> str:
         return renamed.get(value, value)
 
     operations: list[dict[str, Any]] = deployment.get("pending_operations") or []
-    for resource in [*_resources(deployment), *(one["resource"] for one in operations)]:
+    for resource in [*_resources(deployment), *(operation["resource"] for operation in operations)]:
         for key in ("urn", "parent", "deletedWith", "viewOf"):
             if resource.get(key):
                 resource[key] = current(resource[key])
@@ -118,21 +118,21 @@ def _find(resources: list[Resource], urn: str) -> Resource:
     """Return the resource of a URN.
 
     Raises:
-        StateError: None or several have the URN.
+        StateError: No resource or several resources have the URN.
     """
     found = [resource for resource in resources if resource["urn"] == urn]
     if not found:
         raise StateError(f"the state holds no resource {urn!r}; `lakewright state ls` lists the URNs")
     if len(found) > 1:
         raise StateError(
-            f"the state holds {len(found)} resources {urn!r}: one waits for its deletion; "
+            f"the state holds {len(found)} resources {urn!r}, one of which is to be deleted; "
             "run `up`, or edit the output of `lakewright stack export` and import it"
         )
     return found[0]
 
 
 def _dependents(deployment: Deployment, resource: Resource) -> list[Resource]:
-    """Return what depends on this resource and on no other of the same URN, as the CLI's OnlyDependsOn does."""
+    """Return the resources that depend on this one and on no other of its URN, as the CLI's OnlyDependsOn does."""
     resources = _resources(deployment)
     index = next(at for at, other in enumerate(resources) if other is resource)
     others = {other["urn"] for other in resources[:index]}

@@ -1,4 +1,4 @@
-"""Files that only this user can read, and that have the old or the new content after a power cut, never a part."""
+"""Files that only this user can read, and that are never half-written, even after a power failure."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _LEFTOVER = ".partial"
 
 
 def write(file: Path, content: bytes) -> None:
-    """Replace a file's content, and return once it is on the disk.
+    """Replace a file's content and sync it to the disk.
 
-    A failed write leaves the old content and nothing else. The file's mode is 0600; in a folder that is shared with a
-    group on purpose (setgid and writable by the group) it is 0660.
+    A failed write keeps the old content and leaves no other file. The file's mode is 0600, or 0660 in a folder that is
+    shared with a group (setgid and writable by the group).
     """
     make_folder(file.parent)
     partial = file.with_name(f"{file.name}.{os.getpid()}{_LEFTOVER}")
@@ -31,7 +31,7 @@ def write(file: Path, content: bytes) -> None:
             os.fsync(stream.fileno())
         partial.replace(file)
     except OSError:
-        # A full disk needs the room.
+        # Free the space on a full disk.
         with suppress(OSError):
             partial.unlink(missing_ok=True)
         raise
@@ -39,7 +39,7 @@ def write(file: Path, content: bytes) -> None:
 
 
 def keep_copy(file: Path, copy: Path) -> None:
-    """Keep a file's content under another name. The file may be replaced afterwards, but not written to."""
+    """Keep a file's content under another name. The file may be replaced afterwards, but not modified."""
     partial = copy.with_name(f"{copy.name}.{os.getpid()}{_LEFTOVER}")
     partial.unlink(missing_ok=True)
     try:
@@ -54,7 +54,7 @@ def keep_copy(file: Path, copy: Path) -> None:
 
 
 def make_folder(folder: Path) -> None:
-    """Make a folder of mode 0700, and those above it, if they are not there; they survive a power cut."""
+    """Create a folder of mode 0700 and its parents, if missing, and sync them to the disk."""
     if folder.is_dir():
         return
     make_folder(folder.parent)
@@ -66,7 +66,7 @@ def make_folder(folder: Path) -> None:
 
 
 def close_to_others(folder: Path) -> None:
-    """Take the rights of others from a folder that an earlier release made, unless it is shared on purpose."""
+    """Remove the permissions of other users from a folder of an earlier release, unless it is shared with a group."""
     with suppress(OSError):
         mode = stat.S_IMODE(folder.stat().st_mode)
         if mode & 0o077 and not _is_shared(folder) and folder.stat().st_uid == os.getuid():
@@ -74,17 +74,17 @@ def close_to_others(folder: Path) -> None:
 
 
 def remove_tree(folder: Path) -> None:
-    """Remove a folder with everything in it, if it is there."""
+    """Remove a folder and its content, if it exists."""
     with suppress(FileNotFoundError):
         shutil.rmtree(folder)
 
 
 def remove_leftovers(folder: Path, names: str) -> None:
-    """Remove what writes left that were cut short. Those of processes that run are left alone.
+    """Remove partial files of interrupted writes, except those of running processes.
 
     Args:
-        folder: Where the files are.
-        names: A regular expression for their names.
+        folder: The folder of the files.
+        names: A regular expression that matches their names.
     """
     leftover = re.compile(rf"(?:{names})\.(?P<pid>\d+){re.escape(_LEFTOVER)}")
     for file in folder.glob(f"*{_LEFTOVER}"):
@@ -93,12 +93,12 @@ def remove_leftovers(folder: Path, names: str) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Wait until what was renamed in a folder is on the disk."""
+    """Sync the entries of a folder to the disk."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)
     except OSError as error:
-        # Some network file systems cannot sync a folder, and need not: their server has done it.
+        # Some network file systems cannot sync a folder. Their server does it.
         if error.errno not in (errno.EINVAL, errno.ENOTSUP):
             raise
     finally:
@@ -106,7 +106,7 @@ def sync_folder(folder: Path) -> None:
 
 
 def mode_of_files(folder: Path) -> int:
-    """Return the mode of new files in a folder: 0600, or 0660 where the folder is shared with a group on purpose."""
+    """Return the mode of new files in a folder: 0600, or 0660 in a folder that is shared with a group."""
     return 0o660 if _is_shared(folder) else 0o600
 
 

@@ -1,4 +1,4 @@
-"""Checks that a state holds together, by the rules for which the Pulumi CLI refuses one."""
+"""Check that a state is consistent, by the rules of the Pulumi CLI."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from lakewright_engine.model.urns import is_provider_type
 
 
 def check_integrity(stack: str, snapshot: StackSnapshot) -> None:
-    """Check that every resource refers only to resources before it, and stands there once.
+    """Check that every resource refers only to resources before it and occurs once.
 
     Raises:
-        StateError: The snapshot is not whole.
+        StateError: The snapshot is inconsistent.
     """
-    damaged = f"the state of stack '{stack}' is not whole"
+    damaged = f"the state of stack '{stack}' is inconsistent"
     everything = {resource.urn for resource in snapshot.resources}
     seen: set[str] = set()
     providers: set[str] = set()
@@ -29,8 +29,8 @@ def check_integrity(stack: str, snapshot: StackSnapshot) -> None:
             providers.add(f"{resource.urn}::{resource.id}")
         if resource.provider and resource.provider not in providers and not resource.pending_replacement:
             raise StateError(
-                f"{damaged}: '{resource.urn}' refers to the provider '{resource.provider}', which does not stand "
-                "before it with this id"
+                f"{damaged}: '{resource.urn}' refers to the provider '{resource.provider}', which does not precede it "
+                "with this id"
             )
         for role, urn in references(resource):
             if urn not in seen:
@@ -40,19 +40,19 @@ def check_integrity(stack: str, snapshot: StackSnapshot) -> None:
     live = Counter(resource.urn for resource in snapshot.resources if not resource.delete)
     for urn, count in live.items():
         if count > 1:
-            raise StateError(f"{damaged}: '{urn}' stands there twice")
+            raise StateError(f"{damaged}: '{urn}' occurs twice")
 
 
 def check_magic(stack: str, deployment: dict[str, Any]) -> None:
-    """Check the checksum with which the CLI marks the version that wrote a state.
+    """Check the checksum of the version that wrote a state.
 
     Raises:
-        StateError: It does not fit the version.
+        StateError: The checksum does not match the version.
     """
     manifest: dict[str, Any] = deployment.get("manifest") or {}
     version, magic = str(manifest.get("version", "")), manifest.get("magic")
     if magic and magic != hashlib.sha256(version.encode()).hexdigest():
-        raise StateError(f"the state of stack '{stack}' is damaged: manifest.magic does not fit manifest.version")
+        raise StateError(f"the state of stack '{stack}' is damaged: manifest.magic does not match manifest.version")
 
 
 def _problems(resource: ResourceState) -> Iterator[str]:
@@ -67,7 +67,7 @@ def _problems(resource: ResourceState) -> Iterator[str]:
 
 
 def references(resource: ResourceState) -> Iterator[tuple[str, str]]:
-    """What a resource refers to beside its provider: the role, and the URN."""
+    """Yield role and URN of each reference of a resource, except that to its provider."""
     if resource.parent:
         yield "parent", resource.parent
     for urn in filter(None, resource.dependencies):

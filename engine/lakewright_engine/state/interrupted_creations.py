@@ -1,7 +1,7 @@
-"""Interrupted creations for the processes of providers, which do not see the state.
+"""Interrupted creations of a stack, in a file for provider processes, which have no access to the state.
 
-A provider of dynamic resources may take over what an interrupted run of this very stack created, and nothing else. The
-file is the same on both engines, so that `lakewright` can write it for the Pulumi CLI too.
+A dynamic provider may adopt an object that an interrupted run of the same stack created, and no other object. Both
+engines use the same file: `lakewright` also writes it for the Pulumi CLI.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from lakewright_engine.model.resources import StackSnapshot
 from lakewright_engine.model.signatures import SIGNATURE
 
 ENVIRONMENT_VARIABLE = "LAKEWRIGHT_PENDING_CREATIONS"
-"""Environment variable: path of a JSON list of objects with `urn`, `type` and `inputs` (secrets blinded)."""
+"""Names the path of a JSON list of objects with `urn`, `type` and `inputs` (secrets redacted)."""
 
 Creation = dict[str, Any]
 
 
 def from_snapshot(snapshot: StackSnapshot) -> list[Creation]:
-    """Return the interrupted creations of a state, without those that a later run carried out."""
-    done = {one.urn for one in snapshot.resources if not one.delete and not one.pending_replacement}
+    """Return the interrupted creations of a state, without those that a later run completed."""
+    done = {state.urn for state in snapshot.resources if not state.delete and not state.pending_replacement}
     return [
         {"urn": op.resource.urn, "type": op.resource.type, "inputs": redact(op.resource.inputs)}
         for op in snapshot.pending_operations
@@ -34,20 +34,20 @@ def from_snapshot(snapshot: StackSnapshot) -> list[Creation]:
 
 
 def from_export(deployment: Mapping[str, Any]) -> list[Creation]:
-    """Return the same from the `deployment` of an exported state; the Pulumi CLI keeps those that were carried out."""
+    """Return the interrupted creations of an exported state. The Pulumi CLI does not remove completed ones."""
     return [
-        {"urn": one["urn"], "type": one["type"], "inputs": _redact_ciphertexts(one.get("inputs") or {})}
-        for one in _creating(deployment)
-        if one["urn"] not in _completed_urns(deployment)
+        {"urn": created["urn"], "type": created["type"], "inputs": _redact_ciphertexts(created.get("inputs") or {})}
+        for created in _creating(deployment)
+        if created["urn"] not in _completed_urns(deployment)
     ]
 
 
 def remove_completed(deployment: Mapping[str, Any], before: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return a deployment without the interrupted creations that a later run carried out; None if it has none.
+    """Return a deployment without the interrupted creations that a later run completed; None if there are none.
 
     Args:
         deployment: The state after a run.
-        before: The state before it: it has the resources that the run deleted.
+        before: The state before the run, with the resources that it deleted.
     """
     done = _completed_urns(deployment) | _completed_urns(before)
     kept = [
@@ -62,7 +62,7 @@ def remove_completed(deployment: Mapping[str, Any], before: Mapping[str, Any]) -
 
 @contextmanager
 def write_environment(creations: Iterable[Creation]) -> Generator[dict[str, str]]:
-    """Write creations to a file that only this user can read; yields the environment that names it."""
+    """Write creations to a file that only this user can read. Yield the environment variable that names it."""
     with tempfile.TemporaryDirectory(prefix="lakewright-") as folder:
         file = Path(folder) / "pending.json"
         file.touch(mode=0o600)
@@ -77,7 +77,7 @@ def _creating(deployment: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 def _completed_urns(deployment: Mapping[str, Any]) -> set[str]:
     resources = cast(list[dict[str, Any]], deployment.get("resources") or [])
-    return {str(one["urn"]) for one in resources if not one.get("delete") and not one.get("pendingReplacement")}
+    return {str(state["urn"]) for state in resources if not state.get("delete") and not state.get("pendingReplacement")}
 
 
 def _redact_ciphertexts(value: Any) -> Any:

@@ -1,4 +1,4 @@
-"""The state of a stack while it is being changed, and its way to the disk."""
+"""Record the changes of a stack's state during a run, and save them."""
 
 from __future__ import annotations
 
@@ -13,20 +13,23 @@ Save = Callable[[StackSnapshot], None]
 
 
 class Journal:
-    """Starts from the last snapshot: new states come in the order they are finished, old ones stay until done with.
+    """The current state: new states in the order in which they were finished, and old states that are not done.
 
-    Saving happens on a thread of its own: one save takes in whatever changed since the one before, and they are
-    never reordered. `begin` returns only when the pending operation is on the disk, so that no provider is called for
-    something that a killed run would not remember.
+    A separate thread saves it. A save contains all changes since the previous one, in order. `begin` returns only when
+    the pending operation is saved: no provider is called for an operation that a killed run would lose.
     """
 
     def __init__(self, base: StackSnapshot, save: Save | None) -> None:
+        """Start from a snapshot; `save` writes a snapshot, or is None in a preview."""
         self._olds = list(base.resources)
         self._kept_operations = [op for op in base.pending_operations if op.type == "creating"]
         self._metadata = base.metadata
         self._done: dict[int, ResourceState] = {}
         self._news: dict[int, ResourceState] = {}
-        """By identity, in the order in which they were finished: a list would be searched at every step."""
+        """By identity, in the order in which they were finished.
+
+        A dict is faster than a list, which every step would search.
+        """
         self._operations: list[PendingOperation] = []
         self._save = save
         self._changed = threading.Condition()
@@ -40,7 +43,7 @@ class Journal:
             self._writer.start()
 
     def begin(self, resource: ResourceState, operation: str) -> PendingOperation:
-        """Notes an operation as under way; returns when that is on the disk."""
+        """Record an operation as pending. Return when that is saved."""
         pending = PendingOperation(resource, operation)
         with self._changed:
             self._operations.append(pending)
@@ -54,7 +57,7 @@ class Journal:
         done: ResourceState | None = None,
         new: ResourceState | None = None,
     ) -> None:
-        """Ends an operation: `done` leaves the state, `new` enters it."""
+        """End an operation: remove `done` from the state and add `new` to it."""
         with self._changed:
             if pending is not None:
                 self._operations = [op for op in self._operations if op is not pending]
@@ -66,7 +69,7 @@ class Journal:
             self._touch()
 
     def leave(self, pending: PendingOperation) -> None:
-        """Keeps a creation pending that ended without telling how it went: the next run looks for its object."""
+        """Keep a creation pending whose result is not known. The next run looks up its object."""
         with self._changed:
             self._operations = [op for op in self._operations if op is not pending]
             self._settle(pending.resource.urn)
@@ -74,7 +77,7 @@ class Journal:
             self._touch()
 
     def keep(self, old: ResourceState, new: ResourceState) -> None:
-        """Puts `new` in the place of `old`; nothing to save while both say the same."""
+        """Replace `old` by `new`. Equal states need no save."""
         with self._changed:
             self._drop(old)
             self._news[id(new)] = new
@@ -83,19 +86,19 @@ class Journal:
                 self._touch()
 
     def change(self, edit: Callable[[], None]) -> None:
-        """Changes a state that is in the snapshot already."""
+        """Change a state that is in the snapshot."""
         with self._changed:
             edit()
             self._touch()
 
     def rebase(self, resources: Iterable[ResourceState]) -> None:
-        """Replaces what is known of the past: after a refresh."""
+        """Replace the old states after a refresh."""
         with self._changed:
             self._olds = list(resources)
             self._touch()
 
     def settle(self, urn: str) -> None:
-        """Forgets a creation that an earlier run left pending."""
+        """Remove a pending creation of an earlier run."""
         with self._changed:
             self._settle(urn)
             self._touch()
@@ -108,16 +111,17 @@ class Journal:
         self._kept_operations = [op for op in self._kept_operations if op.resource.urn != urn]
 
     def snapshot(self) -> StackSnapshot:
+        """Return the current state."""
         with self._changed:
             resources = [*self._news.values()] + [old for old in self._olds if id(old) not in self._done]
             operations = [PendingOperation(op.resource, op.type) for op in self._operations]
             return StackSnapshot(_rename_references(resources), operations + self._kept_operations, self._metadata)
 
     def close(self) -> None:
-        """Save what is not saved yet; raise what saving raised.
+        """Save the remaining changes. Raise the error of a failed save.
 
-        After a failed save, the steps that were under way have ended meanwhile: they are saved where that works now, as
-        on a disk that was full for a moment.
+        After a failed save, the state is saved once more: steps in progress have ended since, and the cause, such as a
+        full disk, may be gone.
         """
         with self._changed:
             self._closing = True
@@ -150,8 +154,8 @@ class Journal:
         while True:
             with self._changed:
                 self._changed.wait_for(lambda: self._closing or self._version > self._saved)
-                # What other steps say within two saves' time goes with it: one save serves them all, and saving takes
-                # a third of the time at most.
+                # Collect further changes for twice the duration of a save: saving then takes at most a third of the
+                # time.
                 self._changed.wait_for(lambda: self._closing, timeout=2 * took)
                 version = self._version
                 if version == self._saved:
@@ -159,7 +163,7 @@ class Journal:
             began = time.monotonic()
             try:
                 self._save(self.snapshot())
-            except Exception as error:  # noqa: BLE001 - carried to whoever waits for the save
+            except Exception as error:  # noqa: BLE001 - raised again by the callers that wait for the save
                 with self._changed:
                     self._failure = error
                     self._changed.notify_all()
@@ -171,7 +175,7 @@ class Journal:
 
 
 def _rename_references(resources: list[ResourceState]) -> list[ResourceState]:
-    """Lets states refer to renamed resources by their new URNs: no snapshot names a resource that is not in it."""
+    """Update references to renamed resources, so that a snapshot refers only to resources in it."""
     renamed = {alias: state.urn for state in resources for alias in state.aliases}
     if not renamed:
         return resources

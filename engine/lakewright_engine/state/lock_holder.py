@@ -1,12 +1,12 @@
-"""Who holds a lock, and whether that process is dead for certain.
+"""Decide whether the process that holds a lock is dead.
 
-Three signs, of which the first that says anything counts:
+There are three checks. The first one with a result counts:
 
-1. The process id, where holder and reader are in one PID namespace of one boot of one machine.
-2. A `flock` on the lock file, which the kernel drops with the process. It counts for containers of one machine that
-   have the very same file mounted.
-3. The heartbeat: the holder touches the file every 10 seconds. After 5 minutes without one the holder counts as dead.
-   One that was only suspended notices, before its next save, that its lock is gone, and stops.
+1. The process id, if holder and reader share the PID namespace and the boot of a machine.
+2. A `flock` on the lock file, which the kernel releases with the process, if holder and reader are containers of one
+   machine and have the same file mounted.
+3. The heartbeat: the holder touches the file every 10 seconds. A holder without a heartbeat for 5 minutes is considered
+   dead. A holder that was only suspended finds before its next save that its lock was removed, and stops.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ from lakewright_engine.processes.process_identity import identity, is_running
 HEARTBEAT_SECONDS = 10
 DEAD_AFTER_SECONDS = 300
 PROBE_PREFIX = ".now-"
-"""Begins the names of files that are made to see the time of a file server."""
+"""Prefix of temporary files that are created to read the time of a file server."""
 
 
 @dataclass(frozen=True)
 class HolderStatus:
-    """Whether a holder is dead for certain, and what a user may want to know of it."""
+    """Whether a holder is dead, and a remark for the user."""
 
     is_dead: bool
     remark: str = ""
 
 
 def claim_lock(descriptor: int) -> dict[str, Any]:
-    """Lock the lock file of this process for as long as it lives; return what a reader needs to judge it.
+    """Lock the lock file for the lifetime of this process. Return the fields with which a reader checks the holder.
 
     Args:
         descriptor: The open lock file.
@@ -50,13 +50,13 @@ def claim_lock(descriptor: int) -> dict[str, Any]:
 
 
 def check_holder(file: Path, pid: object, host: object, claimed: object) -> HolderStatus:
-    """Judge the holder of a lock.
+    """Check the holder of a lock.
 
     Args:
         file: The lock file.
         pid: The holder's process id, in its own PID namespace.
         host: The holder's host name.
-        claimed: What `claim_lock` returned to the holder; None for the Pulumi CLI, which says nothing.
+        claimed: The fields that `claim_lock` returned to the holder; None for a lock of the Pulumi CLI.
 
     Raises:
         FileNotFoundError: The lock was released.
@@ -64,27 +64,27 @@ def check_holder(file: Path, pid: object, host: object, claimed: object) -> Hold
     unknown = HolderStatus(is_dead=False, remark=f"run `ps -p {pid}` on {host} to find out whether it still runs")
     if not isinstance(claimed, dict) or not isinstance(pid, int):
         return unknown
-    theirs = cast("Mapping[str, Any]", claimed)
-    dead = _dead_by_process(pid, theirs)
+    claim = cast("Mapping[str, Any]", claimed)
+    dead = _dead_by_process(pid, claim)
     if dead is None:
-        dead = _dead_by_file(file, theirs)
+        dead = _dead_by_file(file, claim)
     if dead is not None:
         return HolderStatus(dead)
-    if "heartbeat_seconds" not in theirs:  # a release without heartbeats
+    if "heartbeat_seconds" not in claim:  # a release without heartbeats
         return unknown
     return check_heartbeat(file)
 
 
 def check_heartbeat(file: Path) -> HolderStatus:
-    """Judge the holder of a lock of ours by its last heartbeat alone. Raises FileNotFoundError if it was released."""
-    # Not beside the locks: the CLI counts every file there as one.
+    """Check the holder of a lock of this engine by its last heartbeat. Raise FileNotFoundError if it was released."""
+    # Not in the folder of the locks: the CLI counts every file there as a lock.
     silent = max(0, int(file_server_time(file.parent.parent) - file.stat().st_mtime))
-    remark = f"its last heartbeat was {silent} s ago; {DEAD_AFTER_SECONDS} s after the last one it counts as dead"
+    remark = f"its last heartbeat was {silent} s ago; {DEAD_AFTER_SECONDS} s after the last one it is considered dead"
     return HolderStatus(silent > DEAD_AFTER_SECONDS, remark)
 
 
 def file_server_time(folder: Path) -> float:
-    """Return the present time by the clock that stamps the files of a folder, which may be another machine's."""
+    """Return the current time by the clock of a folder's file server, which may be another machine."""
     descriptor, probe = tempfile.mkstemp(dir=folder, prefix=PROBE_PREFIX)
     try:
         return os.fstat(descriptor).st_mtime
@@ -93,22 +93,22 @@ def file_server_time(folder: Path) -> float:
         Path(probe).unlink(missing_ok=True)
 
 
-def _dead_by_process(pid: int, theirs: Mapping[str, Any]) -> bool | None:
-    mine = identity(os.getpid())
-    if not mine or any(theirs.get(key) != mine[key] for key in ("boot", "pids")):
+def _dead_by_process(pid: int, claim: Mapping[str, Any]) -> bool | None:
+    own = identity(os.getpid())
+    if not own or any(claim.get(key) != own[key] for key in ("boot", "pids")):
         return None
     if not is_running(pid):
         return True
     now = identity(pid)
-    return now["started"] != theirs.get("started") if now else None
+    return now["started"] != claim.get("started") if now else None
 
 
-def _dead_by_file(file: Path, theirs: Mapping[str, Any]) -> bool | None:
-    mine = identity(os.getpid())
-    if not mine or theirs.get("boot") != mine["boot"] or "file" not in theirs:
+def _dead_by_file(file: Path, claim: Mapping[str, Any]) -> bool | None:
+    own = identity(os.getpid())
+    if not own or claim.get("boot") != own["boot"] or "file" not in claim:
         return None
     with file.open("rb") as stream:
-        if theirs["file"] != _file_identity(os.fstat(stream.fileno())):
+        if claim["file"] != _file_identity(os.fstat(stream.fileno())):
             return None
         try:
             fcntl.flock(stream, fcntl.LOCK_SH | fcntl.LOCK_NB)

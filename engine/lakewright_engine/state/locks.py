@@ -1,7 +1,7 @@
-"""A stack's locks, as the Pulumi CLI leaves and respects them: one JSON file for each process that holds the stack.
+"""Locks of a stack in the format of the Pulumi CLI: one JSON file for each process that holds a lock.
 
-The CLI leaves a killed run's lock to a user. Ours says enough of its holder that the next run can tell whether that is
-dead, and goes on.
+With the CLI, a user removes the lock of a killed run. A lock of this engine describes its holder, so that the next run
+can find that it is dead and continue.
 """
 
 from __future__ import annotations
@@ -25,29 +25,30 @@ from lakewright_engine.processes.process_identity import is_running
 from lakewright_engine.state import files, lock_holder
 
 _NAME_PREFIX = "lakewright-"
-"""Begins the names of our locks, so that one whose content is lost is known to have a heartbeat."""
+"""Prefix of lock files of this engine. Such a lock has a heartbeat even if its content is lost."""
 _LEFTOVER = ".partial"
 
 
 @dataclass(frozen=True)
 class StackLock:
-    """A lock file, what it says of its holder, and whether that is certainly gone."""
+    """A lock file, a description of its holder, and whether the holder is dead."""
 
     file: Path
     holder: str
-    abandoned: bool = False
+    is_abandoned: bool = False
 
 
 class HeldLock:
-    """The lock that this process holds."""
+    """A lock that this process holds."""
 
     def __init__(self, file: Path, descriptor: int, stack: str) -> None:
+        """Describe the lock by its open file."""
         self._file = file
         self._descriptor = descriptor
         self._stack = stack
 
     def verify(self) -> None:
-        """Raise StackLockedError if the lock was taken from this process: another one may be changing the stack."""
+        """Raise StackLockedError if the lock was removed: another process may be changing the stack."""
         self.touch()
         try:
             is_ours = os.path.samestat(self._file.stat(), os.fstat(self._descriptor))
@@ -55,20 +56,20 @@ class HeldLock:
             is_ours = False
         if not is_ours:
             message = (
-                f"the lock on stack '{self._stack}' was removed while this run held it, by `lakewright stack cancel` or"
-                " by a run that found no heartbeat of this one. Nothing more is written to its state. Run `up` again,"
-                " which looks for what this run began to create"
+                f"the lock on stack '{self._stack}' was removed during this run, by `lakewright stack cancel` or by a "
+                "run that found no heartbeat of this one. This run no longer writes to the state. Run `up` again, "
+                "which looks up the objects that this run began to create"
             )
             raise StackLockedError(message)
 
     def touch(self) -> None:
-        """Give a heartbeat."""
-        with suppress(OSError):  # a file server that is away for a moment
+        """Write a heartbeat."""
+        with suppress(OSError):  # the file server may be unavailable for a moment
             os.utime(self._descriptor)
 
 
 def list_locks(folder: Path) -> list[StackLock]:
-    """The locks in the folder of a stack's locks, those that cannot be read too."""
+    """Return the locks of a stack, including those that cannot be read."""
     return [_read(file) for file in sorted(folder.glob("*.json"))] if folder.is_dir() else []
 
 
@@ -84,9 +85,9 @@ def hold(folder: Path, stack: str) -> Generator[HeldLock]:
     _refuse(folder, stack, except_for=None)
     files.make_folder(folder)
     _remove_leftovers(folder, lock_holder.DEAD_AFTER_SECONDS)
-    mine = folder / f"{_NAME_PREFIX}{uuid.uuid4()}.json"
-    # Not beside the locks: the CLI counts every file there as one.
-    partial = folder.parent / f".{folder.name}.{mine.stem}{_LEFTOVER}"
+    own_file = folder / f"{_NAME_PREFIX}{uuid.uuid4()}.json"
+    # Not in the folder of the locks: the CLI counts every file there as a lock.
+    partial = folder.parent / f".{folder.name}.{own_file.stem}{_LEFTOVER}"
     with os.fdopen(os.open(partial, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600), "w") as stream:
         os.fchmod(stream.fileno(), files.mode_of_files(folder))
         content = {
@@ -99,19 +100,19 @@ def hold(folder: Path, stack: str) -> Generator[HeldLock]:
         stream.write(json.dumps(content, separators=(",", ":")))
         stream.flush()
         os.fsync(stream.fileno())
-        partial.replace(mine)
+        partial.replace(own_file)
         files.sync_folder(folder)
-        lock = HeldLock(mine, stream.fileno(), stack)
+        lock = HeldLock(own_file, stream.fileno(), stack)
         try:
-            _refuse(folder, stack, except_for=mine)
+            _refuse(folder, stack, except_for=own_file)
             with _heartbeat(lock):
                 yield lock
         finally:
-            mine.unlink(missing_ok=True)
+            own_file.unlink(missing_ok=True)
 
 
 def cancel(folder: Path) -> list[StackLock]:
-    """Removes every lock of the stack; answers what was removed."""
+    """Remove all locks of a stack. Return them."""
     locks = list_locks(folder)
     for lock in locks:
         lock.file.unlink(missing_ok=True)
@@ -120,25 +121,25 @@ def cancel(folder: Path) -> list[StackLock]:
 
 
 def _remove_leftovers(folder: Path, seconds: float) -> None:
-    """Remove what killed runs left of locks that they were making, and earlier releases of looking at the time.
+    """Remove temporary files of killed runs: incomplete locks, and probes of the file server's time.
 
     Args:
         folder: The folder of the stack's locks.
-        seconds: The age of what may be removed.
+        seconds: The minimum age of files to remove.
     """
     if not folder.is_dir():
         return
-    lefts = [
+    leftovers = [
         *folder.parent.glob(f".{glob.escape(folder.name)}.{_NAME_PREFIX}*{_LEFTOVER}"),
         *folder.parent.glob(f"{lock_holder.PROBE_PREFIX}*"),
         *folder.glob(f"*{_LEFTOVER}"),
         *folder.glob(f"{lock_holder.PROBE_PREFIX}*"),
     ]
-    now = lock_holder.file_server_time(folder.parent) if lefts else 0
-    for left in lefts:
+    now = lock_holder.file_server_time(folder.parent) if leftovers else 0
+    for leftover in leftovers:
         with suppress(FileNotFoundError):
-            if now - left.stat().st_mtime >= seconds:
-                left.unlink()
+            if now - leftover.stat().st_mtime >= seconds:
+                leftover.unlink()
 
 
 @contextmanager
@@ -161,14 +162,14 @@ def _heartbeat(lock: HeldLock) -> Generator[None]:
 def _refuse(folder: Path, stack: str, except_for: Path | None) -> None:
     locks = [lock for lock in list_locks(folder) if lock.file != except_for]
     for lock in locks:
-        if lock.abandoned:
+        if lock.is_abandoned:
             lock.file.unlink(missing_ok=True)
-    locks = [lock for lock in locks if not lock.abandoned]
+    locks = [lock for lock in locks if not lock.is_abandoned]
     if locks:
         holders = "".join(f"\n  {lock.file}: {lock.holder}" for lock in locks)
         message = (
-            f"the stack '{stack}' is locked by {len(locks)} other process(es). Wait for them to end, or, if they are "
-            f"gone, remove the locks with `lakewright stack cancel --stack {stack}`:{holders}"
+            f"the stack '{stack}' is locked by {len(locks)} other process(es). Wait for them to finish. If they no "
+            f"longer run, remove the locks with `lakewright stack cancel --stack {stack}`:{holders}"
         )
         raise StackLockedError(message)
 
@@ -192,7 +193,7 @@ def _unreadable(file: Path) -> StackLock:
     text = "held by an unknown process: the file cannot be read"
     if not file.name.startswith(_NAME_PREFIX):
         return StackLock(file, text)
-    # A power cut may leave a lock empty. A living holder gives heartbeats all the same.
+    # A lock may be empty after a power failure. A living holder still writes heartbeats.
     try:
         judged = lock_holder.check_heartbeat(file)
     except FileNotFoundError:
@@ -203,5 +204,5 @@ def _unreadable(file: Path) -> StackLock:
 def _username() -> str:
     try:
         return getpass.getuser()
-    except (OSError, KeyError):  # a container's user without a name
+    except (OSError, KeyError):  # a container's user may have no name
         return str(os.getuid())

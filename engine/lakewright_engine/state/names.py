@@ -1,4 +1,4 @@
-"""Names of stacks and projects, which become parts of paths."""
+"""Valid names of stacks and projects, which are used in paths."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ _EXPECTED = "expected 1 to 100 letters, digits, hyphens, underscores and periods
 
 
 def is_valid_name(text: str) -> bool:
-    """Return whether a stack or project may have this name."""
+    """Return whether a name is valid for a stack or project."""
     return _NAME.fullmatch(text) is not None
 
 
 def check_stack_name(stack: str) -> None:
-    """Raise StateError for a name that no stack can have."""
+    """Raise StateError if a stack name is invalid."""
     if not is_valid_name(stack):
         raise StateError(f"{stack!r} is not a stack name: {_EXPECTED}")
 
 
 def check_project_name(project: str, file: object) -> None:
-    """Raise ProjectError for a name that no project can have."""
+    """Raise ProjectError if a project name is invalid."""
     if not is_valid_name(project):
         raise ProjectError(f"{file}: 'name' is {project!r}, which is not a project name: {_EXPECTED}")

@@ -1,4 +1,4 @@
-"""The passphrase secrets manager: AES-256-GCM under a key that PBKDF2 derives from the stack's passphrase."""
+"""The passphrase secrets manager: AES-256-GCM with a key that PBKDF2 derives from the stack's passphrase."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ SALT_BYTES = 8
 NONCE_BYTES = 12
 KEY_BYTES = 32
 PROOF = "pulumi"
-"""The plaintext at the end of every salt: who can decrypt it has the right passphrase."""
+"""The plaintext at the end of every salt, with which the passphrase is checked."""
 
 VARIABLES = "PULUMI_CONFIG_PASSPHRASE or PULUMI_CONFIG_PASSPHRASE_FILE"
 
 
 def passphrase() -> str | None:
-    """The passphrase that the environment gives, or None; an empty one is a passphrase too, as for the Pulumi CLI."""
+    """Return the passphrase in the environment, or None. An empty passphrase is valid, as for the Pulumi CLI."""
     phrase = os.environ.get("PULUMI_CONFIG_PASSPHRASE")
     if phrase is not None:
         return phrase
@@ -32,40 +32,41 @@ def passphrase() -> str | None:
     try:
         return Path(file).read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError) as error:
-        message = f"PULUMI_CONFIG_PASSPHRASE_FILE names {file}, which cannot be read: {error}"
+        message = f"PULUMI_CONFIG_PASSPHRASE_FILE is {file}, which cannot be read: {error}"
         raise SecretsError(message) from error
 
 
 def refuse_other_providers(provider: str, stack: str) -> None:
-    """Raises UnsupportedFeatureError for a secrets provider other than the passphrase."""
+    """Raise UnsupportedFeatureError for a secrets provider other than the passphrase."""
     if provider not in ("", "default", "passphrase"):
         message = (
-            f"stack '{stack}' keeps its secrets with '{provider.partition('?')[0]}'; the embedded engine reads the "
-            "passphrase provider only. Use --engine pulumi, or move the stack with "
+            f"stack '{stack}' uses the secrets provider '{provider.partition('?')[0]}'; the embedded engine supports "
+            "only the passphrase provider. Use --engine pulumi, or change the provider with "
             "`pulumi stack change-secrets-provider passphrase`"
         )
         raise UnsupportedFeatureError(message)
 
 
 class PassphraseManager:
-    """Encrypts and decrypts a stack's secrets. The key is derived at first use and once per process and salt."""
+    """Encrypts and decrypts a stack's secrets. The key is derived at its first use, once per process and salt."""
 
     kind = "passphrase"
 
     def __init__(self, salt: str, stack: str, key: _Key) -> None:
+        """Use the key of a salt."""
         self.salt = salt
-        """`v1:<salt>:v1:<nonce>:<proof>`, as `encryptionsalt` of Pulumi.<stack>.yaml and in the checkpoint."""
+        """`v1:<salt>:v1:<nonce>:<proof>`, as in `encryptionsalt` of Pulumi.<stack>.yaml and in the checkpoint."""
         self._stack = stack
         self._key = key
 
     @classmethod
     def from_salt(cls, salt: str, stack: str) -> PassphraseManager:
-        """The manager of a stack that has a salt. Asks for no passphrase until a secret is touched."""
+        """Return the manager of a stack with a salt. The passphrase is not needed until a secret is used."""
         return cls(salt, stack, _key_of(salt, passphrase()))
 
     @classmethod
     def create(cls, stack: str) -> PassphraseManager:
-        """A manager with a new salt, for a stack that has none; needs the passphrase."""
+        """Return a manager with a new salt, for a stack that has none. The passphrase is needed."""
         phrase = passphrase()
         if phrase is None:
             raise SecretsError(
@@ -80,27 +81,30 @@ class PassphraseManager:
         return cls(text, stack, key)
 
     def prepare(self) -> None:
-        """Starts to derive the key (a fifth of a second) beside whatever the caller does next."""
+        """Start to derive the key in the background, which takes a fifth of a second."""
         self._key.start()
 
     def unlock(self) -> None:
-        """Raises SecretsError if the passphrase is missing or wrong."""
+        """Raise SecretsError if the passphrase is missing or wrong."""
         self._key.get(self._stack)
 
     def encrypt(self, plaintext: str) -> str:
-        """`v1:<nonce>:<ciphertext>`; another one each time."""
+        """Return `v1:<nonce>:<ciphertext>`, different at each call."""
         return _encrypt(self._key.get(self._stack), plaintext)
 
     def decrypt(self, ciphertext: str) -> str:
+        """Return the plaintext. Raise SecretsError if the ciphertext is not one of this key."""
         plaintext = _decrypt(self._key.get(self._stack), ciphertext)
         if plaintext is None:
-            message = f"a secret of stack '{self._stack}' cannot be decrypted: it is damaged, or of another stack"
+            message = (
+                f"a secret of stack '{self._stack}' cannot be decrypted: it is damaged or belongs to another stack"
+            )
             raise SecretsError(message)
         return plaintext
 
 
 class _Key:
-    """The derived key of one salt; verified against the salt's proof when it is first asked for."""
+    """The derived key of a salt, verified against the salt's proof at its first use."""
 
     def __init__(self, salt: str, phrase: str | None) -> None:
         self._salt = salt
@@ -121,7 +125,7 @@ class _Key:
         if self._phrase is None:
             raise _no_passphrase(stack)
         if _split(self._salt) is None:
-            message = f"the encryption salt of stack '{stack}' is none: expected v1:<salt>:v1:<nonce>:<ciphertext>"
+            message = f"the encryption salt of stack '{stack}' is invalid: expected v1:<salt>:v1:<nonce>:<ciphertext>"
             raise SecretsError(message)
         raw = self._derived()
         if not raw:
@@ -130,7 +134,7 @@ class _Key:
         return raw
 
     def _derived(self) -> bytes:
-        """The key, or nothing if the passphrase is wrong."""
+        """Return the key; empty if the passphrase is wrong."""
         with self._lock:
             if self._raw is None:
                 salt, proof = _split(self._salt) or (b"", "")
@@ -159,14 +163,14 @@ def _split(salt: str) -> tuple[bytes, str] | None:
 
 
 def _derive(phrase: str, salt: bytes) -> bytes:
-    from cryptography.hazmat.primitives.hashes import SHA256  # noqa: PLC0415 - only where secrets are touched
+    from cryptography.hazmat.primitives.hashes import SHA256  # noqa: PLC0415 - needed for secrets only
     from cryptography.hazmat.primitives.kdf.pbkdf2 import PBKDF2HMAC  # noqa: PLC0415 - half the time of hashlib's
 
     return PBKDF2HMAC(SHA256(), KEY_BYTES, salt, ROUNDS).derive(phrase.encode())
 
 
 def _encrypt(key: bytes, plaintext: str) -> str:
-    from cryptography.hazmat.primitives.ciphers.aead import AESGCM  # noqa: PLC0415 - only where secrets are touched
+    from cryptography.hazmat.primitives.ciphers.aead import AESGCM  # noqa: PLC0415 - needed for secrets only
 
     nonce = os.urandom(NONCE_BYTES)
     sealed = AESGCM(key).encrypt(nonce, plaintext.encode(), None)
@@ -174,7 +178,7 @@ def _encrypt(key: bytes, plaintext: str) -> str:
 
 
 def _decrypt(key: bytes, ciphertext: str) -> str | None:
-    """The plaintext, or None if it is no ciphertext of this key."""
+    """Return the plaintext; None if the ciphertext is not one of this key."""
     from cryptography.exceptions import InvalidTag  # noqa: PLC0415
     from cryptography.hazmat.primitives.ciphers.aead import AESGCM  # noqa: PLC0415
 

@@ -1,4 +1,4 @@
-"""What a stack may use on the Pulumi CLI and not here: refused by name before anything is planned."""
+"""Refuse features of a stack that the Pulumi CLI supports and this engine does not, before anything is planned."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ _FIELDS = {
     "extensionRef": "comes from a package with an extension parameter",
     "snippetID": "comes from a snippet",
 }
-"""JSON key of a resource in the state -> what it asks of an engine."""
+"""JSON key of a resource in the state -> the feature that it requires."""
 
 _AUTONAMING = "pulumi:autonaming"
 
 
 def refuse_unsupported_state(stack: str, resources: Iterable[ResourceState]) -> None:
-    """Refuse a state in which a resource asks for what this engine does not do.
+    """Refuse a state in which a resource requires an unsupported feature.
 
     Raises:
-        UnsupportedFeatureError: Names the resource and the field of the state.
+        UnsupportedFeatureError: A resource requires such a feature.
     """
     for state in resources:
         for field, meaning in _FIELDS.items():
@@ -36,7 +36,7 @@ def refuse_unsupported_state(stack: str, resources: Iterable[ResourceState]) -> 
 
 
 def refuse_autonaming(config: Mapping[str, str]) -> None:
-    """Refuse `pulumi:autonaming` of the configuration; resources would get other names than on the CLI.
+    """Refuse `pulumi:autonaming` in the configuration: resources would get other names than on the CLI.
 
     Args:
         config: Values by full key, objects as JSON text.

@@ -103,12 +103,12 @@ def adopt(
     if mismatched:
         raise ProviderError(
             f"a run was killed while creating {new.urn}, and {object_id} exists, but it is not the object of that run: "
-            f"{', '.join(mismatched)} differ. Rename the resource or remove the object. To manage the object with this "
-            f"stack, import it (import_={object_id!r} in the resource's options)"
+            f"different {', '.join(mismatched)}. Rename the resource or remove the object. To manage the object with "
+            f"this stack, import it (import_={object_id!r} in the resource's options)"
         )
     if provider.diff(new.urn, there, new.inputs, new.ignore_changes).changes == "none":
         return there.id, there.outputs
-    return there.id, provider.update(there, new, False)
+    return there.id, provider.update(there, new, preview=False)
 
 
 def find_created_object(provider: Provider, left: ResourceState) -> ResourceState | None:

@@ -78,6 +78,7 @@ class Deployment:
     on_failure: Callable[[], None] = lambda: None
 
     def __post_init__(self) -> None:
+        """Create the parts that depend on others."""
         self._slots = threading.BoundedSemaphore(self.parallel)
         self._lock = threading.Lock()
         self._settled = threading.Condition()
@@ -277,7 +278,7 @@ class Deployment:
                 new.id, new.outputs = found
                 return None
             new.id, new.outputs = self.hooks.run_with_retries(
-                "create", step, lambda: provider.create(new, self.dry_run)
+                "create", step, lambda: provider.create(new, preview=self.dry_run)
             )
         except InitializationError as failed:
             new.id, new.outputs, new.init_errors = failed.object_id, failed.outputs, failed.reasons
@@ -303,7 +304,7 @@ class Deployment:
                 pending = self._begin(new, "updating")
                 try:
                     new.outputs = self.hooks.run_with_retries(
-                        "update", step, lambda: provider.update(old, new, self.dry_run)
+                        "update", step, lambda: provider.update(old, new, preview=self.dry_run)
                     )
                 except InitializationError as failed:
                     new.outputs, new.init_errors, failure = failed.outputs, failed.reasons, failed

@@ -18,8 +18,8 @@ def refuse_unrecoverable(deployment: Deployment) -> None:
         names = "\n".join(f"  * {urn}" for urn in lost)
         raise EngineError(
             f"interrupted creations may have left objects that `destroy` cannot find:\n{names}\n"
-            "Nothing was destroyed. Run `up` first, which adopts them, and then `destroy`. If `up` cannot succeed, make sure "
-            "that the objects do not exist and remove them from the state: "
+            "Nothing was destroyed. Run `up` first, which adopts them, and then `destroy`. If `up` cannot succeed, "
+            "make sure that the objects do not exist and remove them from the state: "
             f"`lakewright stack export --stack {deployment.stack} --file state.json`, delete them from "
             f"`pending_operations`, and `lakewright stack import --stack {deployment.stack} --file state.json`"
         )

@@ -274,7 +274,7 @@ def test_export_and_import_go_both_ways(backend: FileBackend, project: PulumiPro
     exported = backend.export("conf", "dev")
     assert f'"{TOKEN}"' not in json.dumps(exported)
     backend.create("conf", "other", project.secrets("dev"))
-    with pytest.raises(StateError, match="not of stack 'other'"):
+    with pytest.raises(StateError, match="does not belong to stack 'other'"):
         backend.import_("conf", "other", exported)
     backend.save("conf", "dev", StackSnapshot(), project.secrets("dev"))
     backend.import_("conf", "dev", exported)
@@ -286,7 +286,7 @@ def test_import_refuses_what_is_not_whole(backend: FileBackend) -> None:
     before = checkpoint_file(backend).read_bytes()
     resources = exported["deployment"]["resources"]
     for wrong in (resources[1:], [*resources, resources[2]], list(reversed(resources))):
-        with pytest.raises(StateError, match="not whole"):
+        with pytest.raises(StateError, match="inconsistent"):
             backend.import_("conf", "dev", {**exported, "deployment": {**exported["deployment"], "resources": wrong}})
     with pytest.raises(EngineError):
         backend.import_("conf", "dev", {"version": 3})

@@ -62,7 +62,7 @@ def test_remove_takes_dependents_named_together() -> None:
 
 def test_remove_refuses_protected_resources() -> None:
     state = deployment(resource("a", protect=True))
-    with pytest.raises(StateError, match="is protected; give --force"):
+    with pytest.raises(StateError, match="is protected; use --force"):
         edits.remove(state, [urn("a")])
     edits.remove(state, [urn("a")], force=True)
     assert names(state) == []

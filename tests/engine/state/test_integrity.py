@@ -48,10 +48,10 @@ def test_a_reference_to_what_comes_later_is_refused(reference: dict[str, object]
 @pytest.mark.parametrize(
     ("resources", "reason"),
     [
-        ([PROVIDER, replace(FIRST, provider=f"{PROVIDER.urn}::2")], "which does not stand before it with this id"),
-        ([FIRST, PROVIDER], "which does not stand before it"),
+        ([PROVIDER, replace(FIRST, provider=f"{PROVIDER.urn}::2")], "which does not precede it with this id"),
+        ([FIRST, PROVIDER], "which does not precede it"),
         ([replace(PROVIDER, id="")], "has no id"),
-        ([PROVIDER, FIRST, FIRST], "stands there twice"),
+        ([PROVIDER, FIRST, FIRST], "occurs twice"),
         ([replace(FIRST, custom=False, provider="")], "is a component, but has the id 'a'"),
         ([replace(PROVIDER, type="")], "has no type"),
         ([replace(PROVIDER, urn="")], "has no URN"),
@@ -69,6 +69,6 @@ def test_a_replaced_provider_is_not_missed() -> None:
 
 def test_a_changed_manifest_is_refused() -> None:
     magic = "8b0b9a1f"
-    with pytest.raises(StateError, match=r"manifest\.magic does not fit"):
+    with pytest.raises(StateError, match=r"manifest\.magic does not match"):
         check_magic("dev", {"manifest": {"version": "v3.1.0", "magic": magic}})
     check_magic("dev", {})

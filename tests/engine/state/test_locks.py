@@ -237,5 +237,5 @@ File("b", "b.json", a.etag.apply(lose))
     )
     outcome = stack.run("up")
     assert outcome.exit == 1
-    assert any("the lock on stack 'dev' was removed while this run held it" in one for one in outcome.messages)
+    assert any("the lock on stack 'dev' was removed during this run" in one for one in outcome.messages)
     assert list(stack.files()) == ["a.json"], "no provider is called for what could not be saved"

@@ -17,8 +17,8 @@ KILLED_AFTER_CREATE = """
 import os, signal, sys
 from lakewright_engine.providers.provider import Provider
 create = Provider.create
-def fatal(self, new, preview):
-    result = create(self, new, preview)
+def fatal(self, new, *, preview):
+    result = create(self, new, preview=preview)
     if new.urn.endswith("::" + sys.argv[2]):
         os.kill(os.getpid(), signal.SIGKILL)
     return result

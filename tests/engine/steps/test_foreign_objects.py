@@ -43,7 +43,7 @@ def test_a_stranger_is_refused_by_up_and_spared_by_destroy(tmp_path: Path, sandb
         message for message in refused.messages if "and strange exists, but it is not the object of that run" in message
     ]
     assert errors
-    assert all(": tags differ. " in error or ": assumeRolePolicy differ. " in error for error in errors)
+    assert all(": different tags. " in error or ": different assumeRolePolicy. " in error for error in errors)
     assert all("import_='strange'" in error for error in errors)
 
     outcome = stack.run("destroy")

@@ -29,13 +29,13 @@ class Killer:
         self._lock = threading.Lock()
 
     def watch(self, name: str, call: Callable[..., Any]) -> Callable[..., Any]:
-        def watched(provider: Provider, state: ResourceState, *more: Any) -> Any:
-            if more and more[-1] is True:  # A preview changes nothing.
-                return call(provider, state, *more)
+        def watched(provider: Provider, state: ResourceState, *more: Any, **options: Any) -> Any:
+            if options.get("preview"):  # A preview changes nothing.
+                return call(provider, state, *more, **options)
             new = self._is_new(f"{name} {state.urn}")
             if new and self._moment == "before":
                 self._die()
-            answer = call(provider, state, *more)
+            answer = call(provider, state, *more, **options)
             if new:
                 self._die()
             return answer

@@ -58,7 +58,7 @@ def undrop(
 
 def _warehouses(stack: str, directory: Path) -> dict[str, WarehouseRef]:
     """The stack's warehouses by name, as its state has them, with a client for each."""
-    from lakewright_engine.state.outputs import opened  # noqa: PLC0415 - `--help` needs no engine
+    from lakewright_engine.model.properties import plaintext  # noqa: PLC0415 - `--help` needs no engine
 
     from lakewright.credentials import references as credentials  # noqa: PLC0415
     from lakewright.lakekeeper.api.connection.client import ClientPool  # noqa: PLC0415
@@ -73,7 +73,7 @@ def _warehouses(stack: str, directory: Path) -> dict[str, WarehouseRef]:
     for one in snapshot.resources if snapshot else []:
         if one.type != _TYPE or one.delete or not one.id:
             continue
-        name, server = str(opened(one.outputs["name"])), ServerRef.model_validate(opened(one.outputs["server"]))
+        name, server = str(plaintext(one.outputs["name"])), ServerRef.model_validate(plaintext(one.outputs["server"]))
         found[name] = WarehouseRef(
             name, one.id, clients.get(server, lambda ref: credentials.resolve(ref, settings.get))
         )
