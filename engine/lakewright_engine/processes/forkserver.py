@@ -30,27 +30,27 @@ _START = "import runpy, sys; sys.argv = sys.argv[1:]; runpy.run_path(sys.argv[0]
 
 @dataclass(frozen=True)
 class Preloaded:
-    """A process with one thread that has the SDK imported, so that it can fork the server off itself."""
+    """A single-threaded process that has imported the SDK and can fork the server."""
 
     path: list[str]
-    """`sys.path` of an interpreter that runs no script."""
+    """`sys.path` of an interpreter without a script."""
     own_descriptors: tuple[int, ...]
-    """Open files that the server must not keep."""
+    """File descriptors that the server must close."""
 
 
 preloaded: ContextVar[Preloaded | None] = ContextVar("preloaded", default=None)
-"""Set by a process that imported the SDK ahead."""
+"""Set by a process that has imported the SDK."""
 
 
 class ForkServer:
     """The fork server of a run. `start` may be called from any thread."""
 
     def __init__(self, python: str, folder: Path) -> None:
-        """Begin importing the SDK in the background.
+        """Start to import the SDK in the background.
 
         Args:
             python: The interpreter.
-            folder: Where the program runs.
+            folder: The program's working directory.
         """
         ours, theirs = socket.socketpair()
         self._socket = ours
@@ -61,12 +61,12 @@ class ForkServer:
         self._gone = ""
         own = preloaded.get()
         self.is_own_interpreter = is_own_interpreter(python)
-        """Whether it runs the interpreter of this process, with the same packages."""
+        """Whether the server runs the interpreter of this process, with the same packages."""
         with theirs:
             if own and self.is_own_interpreter and threading.active_count() == 1 and not _has_shadows(folder):
                 self._process: _Process = ForkedServer(own, ours, theirs)
             else:
-                # Unbuffered: its forks start no interpreter anew, and a provider says its port on a pipe.
+                # Unbuffered: forks do not start a new interpreter, and a provider prints its port to a pipe.
                 command = [python, "-u", "-c", _START, str(_HOST), str(theirs.fileno()), str(os.getpid())]
                 self._process = popen(command, Path.cwd(), dict(os.environ), keep=(theirs.fileno(),))
         threading.Thread(target=self._listen, daemon=True, name="fork-server").start()
@@ -133,7 +133,7 @@ class ForkServer:
 
 
 class _Process(Protocol):
-    """What is needed of the server's process."""
+    """The process of the server."""
 
     @property
     def stderr(self) -> IO[str] | None: ...
@@ -144,9 +144,10 @@ class _Process(Protocol):
 
 
 class ForkedServer:
-    """The server as a fork of this process."""
+    """A server that is a fork of this process."""
 
     def __init__(self, own: Preloaded, ours: socket.socket, theirs: socket.socket) -> None:
+        """Fork the server off this process."""
         parent = os.getpid()
         error_read, error_write = os.pipe()
         self._pid = os.fork()
@@ -162,7 +163,7 @@ class ForkedServer:
                 forkserver_host.reopen_output()
                 forkserver_host.main(theirs.fileno(), parent)
                 os._exit(0)
-            except BaseException:  # noqa: BLE001 - the end of a process: whatever it was is shown
+            except BaseException:  # noqa: BLE001 - the process ends: any error is printed
                 traceback.print_exc()
             finally:
                 os._exit(1)
@@ -170,11 +171,11 @@ class ForkedServer:
         self.stderr = os.fdopen(error_read, errors="replace")
 
     def kill(self) -> None:
-        """End the process at once."""
+        """Kill the process."""
         os.kill(self._pid, signal.SIGKILL)
 
     def wait(self) -> int:
-        """Wait for the end of the process; return its wait status."""
+        """Wait for the end of the process. Return its wait status."""
         return os.waitpid(self._pid, 0)[1]
 
 
@@ -184,7 +185,7 @@ def is_own_interpreter(python: str) -> bool:
 
 
 def _has_shadows(folder: Path) -> bool:
-    """Return whether a program's folder has modules that it could not import where others of that name are imported."""
+    """Return whether a program's folder has modules that are hidden by imported modules of the same name."""
     loaded = {name.partition(".")[0] for name in sys.modules} - {"__main__"}
     return any(entry.name.partition(".")[0] in loaded for entry in folder.iterdir())
 

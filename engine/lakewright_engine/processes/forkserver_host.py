@@ -159,7 +159,7 @@ def _execute(request: dict[str, Any]) -> int:
         if "module" in request:
             sys.argv = [request["module"], *request["arguments"]]
             if "address" in request:
-                # Errors that a provider expects show as one line.
+                # Expected errors of a provider are one line.
                 if request["env"].get("LAKEWRIGHT_DEBUG", "") in ("", "0"):
                     sys.tracebacklimit = 0
                 _serve_at(request["address"])

@@ -25,9 +25,9 @@ class Plugin:
     """A plugin that the engine can start."""
 
     binary: Path | None = None
-    """The installed file; None for the sandbox's providers."""
+    """The installed file; None for providers of the sandbox."""
     module: str = ""
-    """The module that the sandbox's provider is; it runs in this interpreter."""
+    """The module of a provider of the sandbox, which runs in this interpreter."""
 
 
 def find_plugin(package: str, inputs: Properties, *, in_sandbox: bool) -> Plugin:

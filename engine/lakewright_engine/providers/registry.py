@@ -173,7 +173,7 @@ class Registry:
             request: dict[str, Any] = {"module": "pulumi.dynamic", "arguments": [engine], "address": address}
             return self._forks.start(request, self._program, env, self._output, name)
         if plugin.binary is not None:
-            # As with the CLI, what an installed plugin prints is for its authors: users read what it logs.
+            # As with the CLI, the output of an installed plugin is for its authors. Users read its log messages.
             on_line = self._output if self._verbose else _ignore
             return StartedProcess(parent_bound_command([str(plugin.binary), engine]), self._program, env, on_line, name)
         arguments = [package, "--address", address, engine]

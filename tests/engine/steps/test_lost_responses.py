@@ -51,7 +51,7 @@ def test_a_creation_that_no_up_can_finish_is_forgotten_by_hand(tmp_path: Path) -
     assert stack.run("up", env={"DEADLY": "1:before"}).exit == 1
     refused = stack.run("destroy")
     assert refused.exit == 1
-    way_out = "`lakewright stack export --stack dev --file state.json`, take them out of `pending_operations`"
+    way_out = "`lakewright stack export --stack dev --file state.json`, delete them from `pending_operations`"
     assert any(way_out in message for message in refused.messages)
 
     exported = stack.backend.export("conf", "dev")
