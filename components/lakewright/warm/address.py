@@ -16,7 +16,6 @@ OPTION = "--no-warm"
 VERBS = ("preview", "up", "refresh", "destroy")
 PROJECT_FILES = ("Pulumi.yaml", "Pulumi.yml")
 
-_BY_DEFAULT = False
 _OFF = ("0", "off", "no", "false")
 _UNATTENDED = ("CI", "TF_BUILD", "JENKINS_URL", "PYTEST_CURRENT_TEST")
 """Variables of CI services and of pytest: nobody waits there, and a process that stays would be in the way."""
@@ -66,7 +65,7 @@ def is_enabled() -> bool:
     switch = os.environ.get(SWITCH, "")
     if switch:
         return switch.lower() not in _OFF
-    return _BY_DEFAULT and not any(os.environ.get(name) for name in _UNATTENDED)
+    return not any(os.environ.get(name) for name in _UNATTENDED)
 
 
 def own_environment() -> dict[str, str]:

@@ -90,10 +90,11 @@ class Client:
                     signal.signal(number, self._pass_on)
             signal.signal(signal.SIGTSTP, self._stop)
             signal.signal(signal.SIGCONT, self._pass_on)
-            send(connection, request, _STANDARD)
+            try:
+                send(connection, request, _STANDARD)
+            except OSError as error:  # it was not received as a whole, so nothing has begun
+                return _report_absence(str(error))
             return self._wait(connection)
-        except OSError as error:  # before the command began: it has not been received as a whole
-            return _report_absence(str(error))
         finally:
             for number, handler in before.items():
                 signal.signal(number, handler)
@@ -124,8 +125,7 @@ class Client:
             if "exit" in message:
                 return message["exit"]
             if "signal" in message:
-                signal.signal(message["signal"], signal.SIG_DFL)
-                os.kill(os.getpid(), message["signal"])
+                _end_by_signal(message["signal"])
         if not has_started:
             return _report_absence("it ended")
         print("error: the process that ran this command was ended from outside; run the command again", file=sys.stderr)
@@ -139,6 +139,12 @@ class Client:
         """Stop both, as Ctrl-Z does; SIGCONT continues both."""
         self._pass_on(signal.SIGSTOP, None)
         os.kill(os.getpid(), signal.SIGSTOP)
+
+
+def _end_by_signal(number: int) -> None:
+    with contextlib.suppress(OSError):  # SIGKILL has no handler
+        signal.signal(number, signal.SIG_DFL)
+    os.kill(os.getpid(), number)
 
 
 def _is_ignored(number: int) -> bool:

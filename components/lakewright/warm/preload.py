@@ -53,7 +53,7 @@ def importable_packages() -> set[str]:
         except PackageNotFoundError:
             continue
         seen.add(name)
-        wanted += [re.split(r"[^A-Za-z0-9._-]", text)[0] for text in requires]
+        wanted += [re.split(r"[^A-Za-z0-9._-]", text)[0] for text in requires if "extra ==" not in text]
     ours = {top for top, names in packages_distributions().items() if any(_canonical(name) in seen for name in names)}
     return (ours | set(sys.stdlib_module_names) | {name.replace("-", "_") for name in _ROOTS}) - _NEVER
 
