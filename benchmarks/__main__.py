@@ -19,6 +19,7 @@ from benchmarks import (
     results_io,
     small_objects,
     spark_write,
+    warm_noop,
 )
 from benchmarks.ground import ground
 from benchmarks.measure import table
@@ -34,6 +35,7 @@ BENCHMARKS = {
     "maintenance": maintenance.measure,
     "many_tables": many_tables.measure,
     "journal": journal.measure,
+    "warm_noop": warm_noop.measure,
 }
 RESULTS = Path(__file__).parent / "results.json"
 

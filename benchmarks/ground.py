@@ -28,6 +28,8 @@ class Ground:
     """A running sandbox, and the demo's stack in it."""
 
     stage: Stage
+    runtime: Path
+    """A folder of mode 0700 for the sockets of warm processes, which end with it."""
 
     @cached_property
     def sandbox(self) -> dict[str, Any]:
@@ -72,16 +74,27 @@ class Ground:
             raise DemoError(f"`{shlex.join(command)}` ended with {finished.returncode}. {finished.stdout[-2000:]}")
 
 
+class ColdStage(Stage):
+    """A stage whose commands run by themselves: what a warm process saves is measured on its own."""
+
+    def settings(self) -> dict[str, str]:
+        """Return the variables that all commands get."""
+        return super().settings() | {"LAKEWRIGHT_WARM": "0"}
+
+
 @contextmanager
 def ground() -> Iterator[Ground]:
     """Brings sandbox and tenant up, and the sandbox down at the end."""
-    with tempfile.TemporaryDirectory(prefix="lakewright-bench-") as folder:
-        stage = Stage(Path(folder))
+    with (
+        tempfile.TemporaryDirectory(prefix="lakewright-bench-") as folder,
+        tempfile.TemporaryDirectory(prefix="warm-", dir="/tmp") as runtime,
+    ):
+        stage = ColdStage(Path(folder))
         stage.state.mkdir()
         stage.output("lakewright", "sandbox", "up", "--dir", str(stage.sandbox))
         try:
             stage.output("lakewright", "stack", "init", "--stack", STACK)
             stage.output("lakewright", "up", "--stack", STACK, "--yes", *EMBEDDED)
-            yield Ground(stage)
+            yield Ground(stage, Path(runtime))
         finally:
             stage.output("lakewright", "sandbox", "down", "--dir", str(stage.sandbox))

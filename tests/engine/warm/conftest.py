@@ -103,8 +103,10 @@ def has_ended(process: int) -> bool:
         descriptor = os.pidfd_open(process)
     except ProcessLookupError:
         return True
-    with open(descriptor, closefd=True):
+    try:
         return bool(select.select([descriptor], [], [], WITHIN)[0])
+    finally:
+        os.close(descriptor)
 
 
 @pytest.fixture
