@@ -1,4 +1,4 @@
-# What a person does with this repository. `make help` lists it.
+# Commands of this repository; `make help` lists them.
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
@@ -7,17 +7,17 @@ SHELL := bash
 BIN := .venv/bin
 READY := .venv/.ready
 export PATH := $(CURDIR)/$(BIN):$(PATH)
-# Tests, demo and benchmarks start hundreds of short processes: none of them should compile its imports anew.
+# Tests, demo and benchmarks start hundreds of short processes, which share compiled bytecode.
 unexport PYTHONDONTWRITEBYTECODE
 
-# The suites that ask a Lakekeeper, and the versions beside the newest release that `test-all` has the stand-in play.
+# Suites that use a Lakekeeper, and the versions that `test-all` runs them with, besides the newest release.
 SERVER_SUITES := tests/integration/provider tests/integration/tenant
 VERSIONS := 0.11 0.12 0.14
 
 help:  ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | awk -F'\t' '{printf "  make %-10s %s\n", $$1, $$2}'
 
-setup: $(READY)  ## Install what everything else needs: uv, the locked .venv, Java, the Iceberg jars
+setup: $(READY)  ## Install the tools and packages: uv, the locked .venv, Java, the Iceberg jars
 
 $(READY): $(wildcard requirements*.lock) $(wildcard */pyproject.toml) scripts/setup.sh
 	@scripts/setup.sh
@@ -30,15 +30,15 @@ check: $(READY)  ## Format, lint, types, import rules, spelling; changes nothing
 	lint-imports
 	codespell
 
-test: $(READY)  ## Every test; those for the Pulumi CLI are skipped where it is not on the PATH
+test: $(READY)  ## Run all tests; those for the Pulumi CLI are skipped if it is not on the PATH
 	pytest -n 2 --dist loadgroup $(ARGS)
 
-test-all: $(READY)  ## Every test in its long form, on each version of Lakekeeper; the Pulumi CLI must be there
+test-all: $(READY)  ## Run all tests in their long form, on each version of Lakekeeper; needs the Pulumi CLI
 	LAKEWRIGHT_REQUIRE_PULUMI=1 LAKEWRIGHT_FULL=1 pytest -n 2 --dist loadgroup $(ARGS)
 	@for version in $(VERSIONS); do echo "== Lakekeeper $$version"; \
 	  TEST_LAKEKEEPER_VERSION=$$version pytest -n 2 --dist loadgroup $(SERVER_SUITES) $(ARGS) || exit 1; done
 
-test-real: $(READY)  ## Run the suites against your servers: LAKEKEEPER=URL S3=URL, see docs/test-real.md
+test-real: $(READY)  ## Run the tests on your servers: LAKEKEEPER=URL S3=URL, see docs/test-real.md
 	@test -n "$(LAKEKEEPER)" -a -n "$(S3)" || { echo "name your servers: make test-real LAKEKEEPER=URL S3=URL"; exit 2; }
 	@TEST_REAL_LAKEKEEPER='$(LAKEKEEPER)' TEST_REAL_S3='$(S3)' TEST_REAL_BUCKET='$(BUCKET)' TEST_REAL_REGION='$(REGION)' \
 	  TEST_REAL_TOKEN_URL='$(TOKEN_URL)' TEST_REAL_CLIENT_ID='$(CLIENT_ID)' TEST_REAL_SCOPE='$(SCOPE)' \
@@ -47,18 +47,18 @@ test-real: $(READY)  ## Run the suites against your servers: LAKEKEEPER=URL S3=U
 	  TEST_REAL_KEY_ID="$${AWS_ACCESS_KEY_ID:-}" TEST_REAL_SECRET="$${AWS_SECRET_ACCESS_KEY:-}" \
 	  pytest $(or $(SUITES),$(SERVER_SUITES) tests/spark) $(ARGS)
 
-demo: $(READY)  ## Declare a tenant, run a Spark job in it, find and heal drift (ARGS=--keep leaves the sandbox running)
+demo: $(READY)  ## Declare a tenant, run a Spark job in it, find and repair drift (ARGS=--keep leaves the sandbox running)
 	@python -m demo $(ARGS)
 
 bench: $(READY)  ## Run the benchmarks, print a table, write benchmarks/results.json
 	@python -m benchmarks $(ARGS)
 
-fmt: $(READY)  ## Format the code and mend what ruff can mend
+fmt: $(READY)  ## Format the code, and fix what ruff can fix
 	ruff format .
 	ruff check --fix .
 
 COMPILE = scripts/uv.sh pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate --no-header -
-lock: $(READY)  ## Resolve the three requirements*.lock anew, with hashes
+lock: $(READY)  ## Resolve the three requirements*.lock again, with hashes
 	scripts/uv.sh pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate --no-header \
 	  --no-emit-package lakewright --no-emit-package lakewright-engine --no-emit-package lakewright-spark \
 	  pyproject.toml components/pyproject.toml engine/pyproject.toml spark/pyproject.toml sandbox/pyproject.toml \
@@ -74,5 +74,5 @@ schema: $(READY)  ## Write docs/schema/ from the models
 docs: $(READY)  ## Write docs/reference/ from the resources' models
 	python scripts/reference.py
 
-clean:  ## Remove what make made here: .venv, caches, the demo's state (stop a kept sandbox first: lakewright sandbox down)
+clean:  ## Remove .venv, caches and the demo's state (first stop a kept sandbox: lakewright sandbox down)
 	rm -rf .venv .uv .demo .sandbox .pytest_cache .ruff_cache .import_linter_cache .hypothesis benchmarks/results.json

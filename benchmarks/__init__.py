@@ -1,1 +1,1 @@
-"""How fast is it? `make bench` runs all of it in a sandbox of its own."""
+"""Benchmarks; `make bench` runs them in their own sandbox."""

@@ -1,4 +1,4 @@
-"""The SDK's provider of dynamic resources as a plugin to attach to: it lacks the one method that attaching calls."""
+"""The SDK's provider of dynamic resources as a plugin to attach to: it lacks the method that attaching calls."""
 
 import importlib
 from typing import Any

@@ -1,4 +1,4 @@
-"""What the measurements stand on: a sandbox with the demo's tenant in it, in a folder that goes away."""
+"""The environment of the measurements: a sandbox with the demo's tenant, in a temporary folder."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ class Ground:
         return CatalogConfig.from_json(self.stage.output("lakewright", "config", "--stack", STACK, "--format", "json"))
 
     def program(self, name: str, config: dict[str, str]) -> Path:
-        """A copy of one of our programs, its stack `bench` made and configured."""
+        """Return a copy of a benchmark program with its stack `bench` created and configured."""
         folder = self.copy(name, config)
         self.stage.output("lakewright", "stack", "init", "--stack", "bench", "-C", str(folder))
         return folder
 
     def copy(self, name: str, config: dict[str, str]) -> Path:
-        """A copy of one of our programs, its stack `bench` configured."""
+        """Return a copy of a benchmark program with its stack `bench` configured."""
         folder = Path(tempfile.mkdtemp(prefix=name, dir=self.stage.folder))
         shutil.copytree(PROGRAMS / name, folder, dirs_exist_ok=True)
         lines = [f"  {name.replace('_', '-')}:{key}: {json.dumps(value)}" for key, value in config.items()]
@@ -57,7 +57,7 @@ class Ground:
         self.stage.output("lakewright", *words, *EMBEDDED)
 
     def pulumi(self, program: Path, *words: str) -> None:
-        """The Pulumi CLI on a program, with a state of its own."""
+        """Return the Pulumi CLI for a program, with its own state."""
         state = program.parent / f"{program.name}-cli-state"
         state.mkdir(exist_ok=True)
         mine = {
@@ -84,7 +84,7 @@ class ColdStage(Stage):
 
 @contextmanager
 def ground() -> Iterator[Ground]:
-    """Brings sandbox and tenant up, and the sandbox down at the end."""
+    """Start a sandbox with the tenant; stop it at the end."""
     with (
         tempfile.TemporaryDirectory(prefix="lakewright-bench-") as folder,
         tempfile.TemporaryDirectory(prefix="warm-", dir="/tmp") as runtime,

@@ -1,4 +1,4 @@
-"""The embedded engine's bookkeeping of 10,000 resources, against ten times that of 1,000.
+"""The embedded engine's journal of 10,000 resources, against ten times that of 1,000.
 
 Run it alone with `python -m benchmarks.journal`.
 """
@@ -18,7 +18,7 @@ from benchmarks.measure import Row, table, timed
 FEW, MANY = 1_000, 10_000
 TIMES = 5
 TARGET = 1.5
-"""A garbage collection more or less; a list that is built anew at every step would make it 10."""
+"""Allows for one garbage collection; rebuilding a list at every step would give a ratio of 10."""
 
 
 def measure(_ground: Ground | None = None) -> list[Row]:

@@ -1,4 +1,4 @@
-"""Many small tables through every maintenance job: in one application, by a `spark-submit` each, in a plain loop."""
+"""Every maintenance job on many small tables: in one application, with one `spark-submit` per job, and in a plain loop."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ from benchmarks.measure import Row, timed
 
 TABLES = int(os.environ.get("LAKEWRIGHT_BENCH_TABLES", "200"))
 SUBMITTED = min(5, TABLES)
-"""Tables on which the way by `spark-submit` is measured; the time for all of them is scaled from these."""
+"""Tables measured with `spark-submit`; the time for all tables is scaled from them."""
 PARALLEL = 4
 TARGET, LOOP_TARGET = 1 / 20, 0.8
 AHEAD = timedelta(days=10)
-"""Jobs run so much later than the tables were written: retention and expiration have something to do."""
+"""Time between the writes and the jobs, so that retention and expiration have work."""
 PROCEDURES: tuple[Job, ...] = ("retention", "snapshot-expiration", "orphan-files", "compaction", "rewrite-manifests")
-"""Jobs that somebody does without this package by calling what Iceberg has."""
+"""Jobs that Iceberg's procedures can do without this package."""
 SMALL = CompactionPolicy(min_input_files=2)
 POLICY = TablePolicies(retention=RetentionPolicy(keep=20, column="day", pattern=""), compaction=SMALL)
 SCHEMA = Schema(NestedField(1, "day", StringType()), NestedField(2, "number", LongType()))
@@ -84,7 +84,7 @@ def measure(ground: Ground) -> list[Row]:
 
 
 def _fill(catalog: Catalog, namespace: str, tables: int) -> None:
-    """Tables of three commits each: one on a day long ago, two of today."""
+    """Create tables with three commits each: one of long ago and two of today."""
     catalog.create_namespace(namespace)
     today, old = f"{datetime.now(UTC):%Y-%m-%d}", f"{datetime.now(UTC) - timedelta(days=90):%Y-%m-%d}"
 
@@ -102,7 +102,7 @@ def _fill(catalog: Catalog, namespace: str, tables: int) -> None:
 
 @dataclass(frozen=True)
 class Seconds:
-    """What a process took, and how much of it without the jobs that there are no procedures for."""
+    """Seconds of a process, and those without the jobs that have no procedure."""
 
     whole: float
     procedures: float
@@ -146,7 +146,7 @@ def _session(config: CatalogConfig) -> Iterator[SparkSession]:
 
 
 def _ours(config: CatalogConfig) -> float:
-    """First what there are procedures for, then the other jobs; the seconds of the latter."""
+    """Run the jobs with procedures, then the others; return the seconds of the latter."""
 
     def run(jobs: Sequence[Job]) -> Outcome:
         return Maintenance(

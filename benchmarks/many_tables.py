@@ -34,7 +34,7 @@ from benchmarks.measure import Row, timed
 
 MANY = int(os.environ.get("LAKEWRIGHT_BENCH_MANY_TABLES", "2000"))
 SAMPLE = timedelta(days=3)
-"""Days that are read the former way; what they take is scaled to sixty."""
+"""Days that are read the former way; their cost is scaled to sixty days."""
 ROWS, PAGE, COUNTED = 1_000_000, 1000, 400
 MEMORY_TARGET, COMMITS_TARGET, PAGE_TARGET, KEPT_TARGET = 0.1, 0.01, 3.0, 0.4
 CONFIG = CatalogConfig(
@@ -46,7 +46,7 @@ CONFIG = CatalogConfig(
 
 
 def measure(ground: Ground) -> list[Row]:
-    """Measure in a catalog of its own, without any server."""
+    """Measure in a separate catalog without a server."""
     del ground
     with tempfile.TemporaryDirectory(prefix="lakewright-many-") as folder:
         catalog = local_catalog(Path(folder))
@@ -113,7 +113,7 @@ def _growth(folder: str, way: str) -> float:
 
 
 def _read_runs(folder: str, way: str) -> None:
-    """Read what a start of `maintain` reads; print the growth of this process in MiB."""
+    """Read the runs as `maintain` does at its start; print the growth of this process in MiB."""
     catalog, now = local_catalog(Path(folder)), datetime.now(UTC)
     catalog.load_table(("ops", job_runs.NAME))
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

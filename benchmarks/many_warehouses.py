@@ -61,7 +61,7 @@ def measure(ground: Ground) -> list[Row]:
 
 
 def _without_calls(ground: Ground, stamped: Stamped) -> dict[str, Times]:
-    """What SDK and engine cost by themselves: no provider can be faster."""
+    """Measure the cost of SDK and engine alone, the lower limit for any provider."""
     where = ("--stack", "bench", "-C", str(ground.program("nothing", {"count": str(COUNT * (1 + len(NAMES)))})))
     stamped.run("preview", *where)
     created = stamped.run("up", "--yes", *where)
@@ -74,7 +74,7 @@ def _without_calls(ground: Ground, stamped: Stamped) -> dict[str, Times]:
 
 
 class Plain:
-    """The same calls, many at a time, by somebody who keeps no state and checks nothing."""
+    """Send the same calls concurrently, without state and checks."""
 
     def __init__(self, ground: Ground) -> None:
         self._sandbox = ground.sandbox
@@ -85,7 +85,7 @@ class Plain:
 
     @property
     def settings(self) -> dict[str, str]:
-        """What the program has to know."""
+        """Return the settings of the program."""
         aws = self._sandbox["aws"]
         lakekeeper = self._sandbox["lakekeeper"]["endpoint"]
         return {
@@ -97,7 +97,7 @@ class Plain:
         }
 
     def prepare(self, admin: dict[str, str]) -> None:
-        """The project and the bucket."""
+        """Create the project and the bucket."""
         aws = self._sandbox["aws"]
         s3 = boto3.Session(**admin, region_name=aws["region"]).client("s3", endpoint_url=aws["endpoint"])
         s3.create_bucket(Bucket=BUCKET)

@@ -1,4 +1,4 @@
-"""A measurement, and the little that taking one needs."""
+"""Measurements and their helpers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rich.table import Table
 
 @dataclass(frozen=True)
 class Row:
-    """One line of results.json. `ratio` is ours / reference, and `target` is what it must not pass."""
+    """One line of results.json. `ratio` is ours / reference, at most `target`."""
 
     name: str
     ours: float
@@ -27,27 +27,27 @@ class Row:
 
     def as_json(self) -> dict[str, Any]:
         mine = asdict(self)
-        shown = {key: round(value, 3) if isinstance(value, float) else value for key, value in mine.items()}
-        return {key: self.ratio if key == "ratio" else shown[key] for key in _KEYS}
+        rendered = {key: round(value, 3) if isinstance(value, float) else value for key, value in mine.items()}
+        return {key: self.ratio if key == "ratio" else rendered[key] for key in _KEYS}
 
 
 _KEYS = ("name", "ours", "reference", "ratio", "target", "unit", "note")
 
 
 def timed(action: Callable[[], object]) -> float:
-    """Seconds that it takes."""
+    """Return the seconds that a call takes."""
     began = time.perf_counter()
     action()
     return time.perf_counter() - began
 
 
 def table(rows: list[Row]) -> Table:
-    shown = Table("measurement", "ours", "reference", "ratio", "target", "note", box=None, header_style="bold")
+    rendered = Table("measurement", "ours", "reference", "ratio", "target", "note", box=None, header_style="bold")
     for row in rows:
         numbers = [f"{row.ours:.2f} {row.unit}", f"{row.reference:.2f} {row.unit}" if row.reference else ""]
         ratio = "" if row.ratio is None else f"{row.ratio:.2f}"
         if row.target is not None and row.ratio is not None:
             ratio = f"[{'green' if 0 < row.ratio <= row.target else 'red'}]{ratio}[/]"
         target = "" if row.target is None else f"≤ {row.target:.2f}"
-        shown.add_row(row.name, *numbers, ratio, target, row.note)
-    return shown
+        rendered.add_row(row.name, *numbers, ratio, target, row.note)
+    return rendered

@@ -51,7 +51,7 @@ def _resources(ground: Ground) -> list[dict[str, Any]]:
 
 
 class Plain:
-    """Every read that a refresh of the demo's stack makes, straight from the client libraries, one after the other."""
+    """Send every read of a refresh of the demo's stack with the client libraries, in sequence."""
 
     def __init__(self, ground: Ground) -> None:
         keys = configparser.ConfigParser()

@@ -1,4 +1,4 @@
-"""100 projects with 2 roles each: what the Terraform provider can do too, and the Pulumi CLI with our provider."""
+"""100 projects with 2 roles each, against the Terraform provider and the Pulumi CLI with our provider."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def _terraform(program: Path, endpoint: str) -> dict[str, float]:
 
 @contextmanager
 def _token_endpoint() -> Iterator[str]:
-    """The Terraform provider asks for a token, also where the server does not."""
+    """Serve tokens: the Terraform provider requires one even if the server does not."""
 
     class Endpoint(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
@@ -98,7 +98,7 @@ def _token_endpoint() -> Iterator[str]:
             self.wfile.write(body)
 
         def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the library's name
-            """Nothing."""
+            """Log nothing."""
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Endpoint)
     threading.Thread(target=server.serve_forever, daemon=True).start()

@@ -1,4 +1,4 @@
-"""Providers to compare with. In a module: by value the SDK pickles only some 300 before it recurses too deep."""
+"""Providers for comparison, in a module: the SDK can pickle only about 300 by value before it recurses too deep."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pulumi.dynamic import CreateResult, ReadResult, ResourceProvider
 
 
 class Nothing(ResourceProvider):
-    """Calls nobody: what is left is what Pulumi's SDK and the engine cost by themselves."""
+    """A provider without calls, which leaves the cost of Pulumi's SDK and the engine."""
 
     def create(self, props: dict[str, Any]) -> CreateResult:
         return CreateResult("nothing", props)
@@ -19,7 +19,7 @@ class Nothing(ResourceProvider):
 
 
 class NaiveProject(ResourceProvider):
-    """As a provider is first written: a client for each call, and a call for each read."""
+    """A naive provider: a client for each call, and a call for each read."""
 
     def create(self, props: dict[str, Any]) -> CreateResult:
         body = {"project-id": props["project_id"], "project-name": props["name"]}

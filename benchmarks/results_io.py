@@ -38,7 +38,7 @@ def measure(ground: Ground) -> list[Row]:
 
 
 def batch(rows: int, start: int = 0) -> pa.RecordBatch:
-    """Rows such as an operator yields: a number, a category, a text, a measurement. About 40 bytes each."""
+    """Yield rows of about 40 bytes: a number, a category, a text and a measurement."""
     numbers = range(start, start + rows)
     return pa.record_batch(
         {
@@ -52,7 +52,7 @@ def batch(rows: int, start: int = 0) -> pa.RecordBatch:
 
 @dataclass
 class Bench:
-    """What is compared, on one warehouse: `plain` is a catalog without anything of ours."""
+    """The compared clients on one warehouse; `plain` is PyIceberg's catalog alone."""
 
     config: CatalogConfig
     plain: Catalog = field(init=False)
@@ -72,7 +72,7 @@ class Bench:
         return Execution(900, self.execution).result(Port("Bench-1"))
 
     def writing(self) -> Iterator[Row]:
-        """The same rows in as many commits, on tables with the same properties."""
+        """Write the same rows in the same number of commits, to tables with the same properties."""
 
         def ours() -> None:
             with self.writer.stream(self.new(), self.parts[0].schema) as stream:
@@ -104,7 +104,7 @@ class Bench:
         )
 
     def paging(self) -> Iterator[Row]:
-        """A page against reading just the files that hold it, by somebody who knows which these are."""
+        """Compare a page with reading only the files that contain it."""
         uri = self.new()
         one = batch(ROWS_A_FILE)
         table = self.writer.tables.create_or_load(uri, one.schema)
@@ -130,7 +130,7 @@ class Bench:
 
 
 def _against(name: str, ours: Callable[[], object], theirs: Callable[[], object], target: float, note: str) -> Row:
-    """Medians of both, taken in turns, each first every other time, after one of each to warm up."""
+    """Return the medians of both, measured alternately after a warm-up of each."""
     seconds: dict[str, list[float]] = {"ours": [], "theirs": []}
     actions = {"ours": ours, "theirs": theirs}
     for number in range(TIMES + 1):
@@ -143,7 +143,7 @@ def _against(name: str, ours: Callable[[], object], theirs: Callable[[], object]
 
 
 def _memory(config: CatalogConfig) -> Row:
-    """The most memory that a process takes that yields ten million rows one by one."""
+    """Return the peak memory of a process that yields ten million rows one by one."""
     command = [sys.executable, "-m", "benchmarks.results_io", str(STREAM_ROWS)]
     finished = subprocess.run(command, input=config.to_json(), capture_output=True, text=True, check=True)
     seconds, mebibytes = map(float, finished.stdout.split()[-2:])
@@ -152,7 +152,7 @@ def _memory(config: CatalogConfig) -> Row:
 
 
 def _stream(rows: int) -> None:
-    """Writes so many rows to the catalog on standard input; prints seconds, and the peak of its memory in MiB."""
+    """Write this number of rows to the catalog on standard input; print seconds and peak memory in MiB."""
     config = CatalogConfig.from_json(sys.stdin.read())
     writer = ResultWriter(config, config.warehouses[0].name)
     uri = Execution(901, 1).result(Port("Stream-1"))

@@ -11,13 +11,13 @@ from benchmarks.measure import Row, timed
 ROUNDS = 3
 TARGET = 0.25
 RECORDED = {"up": 8.3, "preview with refresh": 4.8, "destroy": 5.7}
-"""Seconds that the CLI took for this on 2 cores, for where it is not installed."""
+"""Seconds of the CLI on 2 cores, for machines without it."""
 
 Times = dict[str, float]
 
 
 def measure(ground: Ground) -> list[Row]:
-    """Measure both engines in turns, and take the least time of each: other work of the machine only adds to it."""
+    """Measure both engines in turns; return the least time of each, since other work only adds to it."""
     warehouse = ground.catalog.warehouses[0]
     config = {"endpoint": ground.sandbox["lakekeeper"]["endpoint"], "warehouse": warehouse.id}
     program = ground.program("small_objects", config)

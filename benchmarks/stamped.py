@@ -1,4 +1,4 @@
-"""Commands on the embedded engine with running plugins, and the seconds of them that are work and no start."""
+"""Commands on the embedded engine with running plugins, and their seconds without start-up."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PLUGINS = {
 
 @dataclass(frozen=True)
 class Times:
-    """Seconds of a command: all of it, and what is neither Python starting nor modules being imported."""
+    """Seconds of a command: the total, and without the start of Python and imports."""
 
     whole: float
     work: float
@@ -32,7 +32,7 @@ class Times:
 
 @dataclass(frozen=True)
 class Stamped:
-    """Runs commands against plugins that are running and have been used before."""
+    """Runs commands with plugins that are running and warm."""
 
     ground: Ground
     attached: str

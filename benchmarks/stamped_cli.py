@@ -1,4 +1,4 @@
-"""Runs `lakewright`, and writes the seconds that its work took without its starts: `stamped_cli.py FILE WORD...`.
+"""Run `lakewright` and write the seconds of its work without start-up: `stamped_cli.py FILE WORD...`.
 
 Work is the refresh, from its first call to its last, and what follows: from the program's first registration to the end
 of the steps, or for `destroy` all of the steps. Before and between is Python starting, and modules being imported.

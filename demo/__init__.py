@@ -1,1 +1,1 @@
-"""The demo: one tenant from nothing to a Spark result, then drift, found and healed. `make demo` runs it."""
+"""The demo: create a tenant, run a Spark job in it, then find and repair drift. `make demo` runs it."""

@@ -1,4 +1,4 @@
-"""`python -m demo`: plays the acts, prints the time that each took, and tidies up."""
+"""`python -m demo`: run the acts, print their times, and clean up."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def main() -> int:
 
 
 def closing(stage: Stage, *, keep: bool) -> str:
-    """How to go on from here."""
+    """Print the next commands to try."""
     if not keep:
         return "The sandbox is stopped. `make demo ARGS=--keep` leaves it running, to look around."
     exports = "\n".join(f"  export {name}={shlex.quote(value)}" for name, value in stage.settings().items())

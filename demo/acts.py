@@ -1,4 +1,4 @@
-"""The acts, in order. Each shows one thing and fails the demo if it is not so."""
+"""The acts of the demo, in order. Each shows one feature and fails the demo if it does not work."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from lakewright_spark.catalog import CatalogConfig, CatalogWarehouse
 from demo.stage import STACK, DemoError, Stage
 
 DROPPED = "operator-port-state"
-"""A namespace that the job leaves empty, so that somebody could drop it by mistake."""
+"""A namespace that stays empty, so a user could drop it by mistake."""
 ON_STACK = ("--stack", STACK, "--engine", "embedded")
-"""Always the engine that needs nothing installed, so that every showing is the same."""
+"""The engine that needs no installation, so that every run of the demo is the same."""
 SOFT_DELETE_DAYS = 1
-"""What somebody sets by hand; the spec says otherwise."""
+"""A setting that a user changes by hand, different from the spec."""
 
 OF_PLANNING = {"same", "refresh", "read"}
 """Steps that change nothing."""
 
 
 def sandbox(stage: Stage) -> None:
-    """From nothing: what an earlier showing left is removed."""
+    """Remove the files of an earlier run and start a sandbox."""
     if stage.folder.exists() and (others := {path.name for path in stage.folder.iterdir()} - stage.leaves):
         raise DemoError(
             f"{stage.folder} holds {', '.join(sorted(others))}, not made here: give an empty folder to --dir."
@@ -43,7 +43,7 @@ def declare(stage: Stage) -> None:
 
 
 def job(stage: Stage) -> None:
-    """The job is given the generated configuration, and no key: the catalog vends what it needs, table by table."""
+    """Run the job with the generated configuration and no key: the catalog vends credentials for each table."""
     stage.catalog.write_text(stage.output("lakewright", "config", "--stack", STACK, "--format", "json"))
     where = ("--config", str(stage.catalog), "--warehouse", warehouse(stage).name)
     stage.run("python", "-m", "demo.run_flights", *where, log=stage.spark_log)
@@ -54,7 +54,7 @@ def unchanged(stage: Stage) -> None:
 
 
 def tamper(stage: Stage) -> None:
-    """Two changes that somebody makes by hand, past the stack."""
+    """Make two changes by hand, outside the stack."""
     declared = warehouse(stage)
     sandbox_state = json.loads((stage.sandbox / "sandbox.json").read_text())
     headers = {"x-project-id": str(catalog(stage).project_id)}
@@ -64,12 +64,12 @@ def tamper(stage: Stage) -> None:
             f"/management/v1/warehouse/{declared.id}/delete-profile", json={"delete-profile": profile}
         ).raise_for_status()
         server.delete(f"/catalog/v1/{declared.id}/namespaces/{quote(DROPPED)}").raise_for_status()
-    stage.say(f"Somebody sets soft delete of warehouse {declared.name} to {SOFT_DELETE_DAYS} day,")
+    stage.say(f"A user sets soft delete of warehouse {declared.name} to {SOFT_DELETE_DAYS} day,")
     stage.say(f"and drops namespace {DROPPED}.")
 
 
 def find_drift(stage: Stage) -> None:
-    """A preview with refresh must name the two changes, and nothing else."""
+    """Check that a preview with refresh names exactly the two changes."""
     words = ("lakewright", "preview", *ON_STACK, "--refresh")
     machine = stage.start(*words, "--json")
     stage.run(*words)
@@ -89,7 +89,7 @@ def heal(stage: Stage) -> None:
 
 
 def changing_steps(result: dict[str, Any]) -> list[dict[str, Any]]:
-    """Of what `--json` prints, the steps that change something; the stack's own tells no more than its parts do."""
+    """Return the changing steps in the output of `--json`, without the stack's own."""
     return [step for step in result["steps"] if step["op"] not in OF_PLANNING and step["type"] != "pulumi:pulumi:Stack"]
 
 
@@ -98,5 +98,5 @@ def catalog(stage: Stage) -> CatalogConfig:
 
 
 def warehouse(stage: Stage) -> CatalogWarehouse:
-    """The warehouse that the demo plays in: the tenant's first."""
+    """Return the tenant's first warehouse."""
     return catalog(stage).warehouses[0]

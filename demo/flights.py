@@ -29,7 +29,7 @@ DELAYS = Port("RouteDelays-operator-2")
 
 @dataclass(frozen=True)
 class Written:
-    """One operator's result: where it is, its rows, and the nanoseconds it took."""
+    """One operator's result: its address, rows and duration in nanoseconds."""
 
     port: Port
     uri: ResultUri
@@ -39,10 +39,10 @@ class Written:
 
 @dataclass(frozen=True)
 class FlightsReport:
-    """What the job did: the tables that it wrote and the sums that were read back and found right."""
+    """The tables that the job wrote, and the verified totals."""
 
     tables: dict[str, int]
-    """Address -> rows."""
+    """Rows by address."""
     totals: nycflights.Totals
     worst: list[dict[str, object]]
     """The routes with the longest mean delay in rough weather."""
@@ -96,7 +96,7 @@ def joined(spark: SparkSession, files: Path) -> DataFrame:
     airlines = nycflights.read(spark, files, "airlines").withColumnRenamed("name", "airline")
     airports = nycflights.read(spark, files, "airports").select(f.col("faa").alias("dest"), f.col("name").alias("to"))
     planes = nycflights.read(spark, files, "planes").select("tailnum", "manufacturer", "seats")
-    # An hour is told twice where the clocks go back; one record is enough.
+    # An hour occurs twice when the clocks go back; one record is kept.
     weather = nycflights.read(spark, files, "weather").dropDuplicates(["origin", "time_hour"])
     weather = weather.select("origin", "time_hour", "temp", "wind_speed", "precip", "visib")
     return (

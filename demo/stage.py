@@ -1,4 +1,4 @@
-"""Where the demo plays: its folder and environment, the commands a person would type, and how long each act took."""
+"""The demo's folder, environment, commands and times."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ STACK = "demo"
 
 
 class DemoError(Exception):
-    """Something the demo shows is not so."""
+    """A claim of the demo does not hold."""
 
 
 @dataclass
 class Stage:
-    """One showing of the demo."""
+    """One run of the demo."""
 
     folder: Path
     console: Console = field(default_factory=lambda: Console(highlight=False))
@@ -43,7 +43,7 @@ class Stage:
 
     @property
     def catalog(self) -> Path:
-        """The generated catalog configuration: all that the job is given."""
+        """Return the path of the generated catalog configuration, the job's only input."""
         return self.folder / "catalog.json"
 
     @property
@@ -52,11 +52,11 @@ class Stage:
 
     @property
     def leaves(self) -> set[str]:
-        """What a showing leaves in the folder."""
+        """Return the files that a run leaves in the folder."""
         return {path.name for path in (self.sandbox, self.state, self.catalog, self.spark_log)}
 
     def settings(self) -> dict[str, str]:
-        """What tells the stack's commands that this is the demo. The passphrase guards a sandbox's throw-away state."""
+        """Return the environment of the demo's commands. The passphrase protects a sandbox's temporary state."""
         return {
             "LAKEWRIGHT_SANDBOX": str(self.sandbox),
             "PULUMI_BACKEND_URL": self.state.as_uri(),
@@ -65,7 +65,7 @@ class Stage:
 
     @contextmanager
     def act(self, title: str) -> Iterator[None]:
-        """Announce an act and take its time."""
+        """Print the title of an act and measure its time."""
         self.console.print()
         self.console.print(Rule(f"[bold]{len(self.times) + 1}. {title}", align="left", style="cyan"))
         began = time.monotonic()
@@ -73,7 +73,7 @@ class Stage:
         self.times[title] = time.monotonic() - began
 
     def run(self, *words: str, log: Path | None = None) -> None:
-        """Type a command and show what it prints (its stderr goes to `log`, if given); DemoError if it fails."""
+        """Run a command and print its output; its stderr goes to `log`, if given. Raise DemoError if it fails."""
         self.console.print(
             f"[bold]$ {shlex.join(word.removeprefix(f'{REPOSITORY}/') for word in words)}", soft_wrap=True
         )
@@ -83,17 +83,17 @@ class Stage:
                 self._command(words), cwd=REPOSITORY, env=self._environment(), stderr=side, check=False
             ).returncode
         if code:
-            told = log.read_text(errors="replace")[-3000:] if log else "What it says is above."
-            raise DemoError(f"`{shlex.join(words)}` ended with {code}. {told}")
+            message = log.read_text(errors="replace")[-3000:] if log else "See its output above."
+            raise DemoError(f"`{shlex.join(words)}` ended with {code}. {message}")
 
     def start(self, *words: str) -> subprocess.Popen[str]:
-        """Begin a command whose output the demo reads itself."""
+        """Start a command whose output the demo reads."""
         return subprocess.Popen(
             self._command(words), cwd=REPOSITORY, env=self._environment(), stdout=subprocess.PIPE, text=True
         )
 
     def output(self, *words: str) -> str:
-        """What a command prints; DemoError if it fails."""
+        """Return the output of a command. Raise DemoError if it fails."""
         process = self.start(*words)
         out, _ = process.communicate()
         if process.returncode:
@@ -107,7 +107,7 @@ class Stage:
         self.console.print(f"[green]✓[/] {text}")
 
     def programme(self) -> Table:
-        """The acts and the seconds that each took."""
+        """Return the acts and their seconds."""
         table = Table("act", "seconds", box=None, header_style="bold")
         for title, seconds in self.times.items():
             table.add_row(title, f"{seconds:.1f}")
@@ -118,7 +118,7 @@ class Stage:
         return [str(BIN / words[0]), *words[1:]]
 
     def _environment(self) -> dict[str, str]:
-        # No AWS_* reaches any command: the stack takes its identity from the environment file, the job has none.
+        # Commands get no AWS_* variables: the stack's identity is in the environment file, and the job has none.
         mine = {
             key: value for key, value in os.environ.items() if not key.startswith(("AWS_", "PULUMI_", "LAKEWRIGHT_"))
         }

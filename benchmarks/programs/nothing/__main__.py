@@ -1,4 +1,4 @@
-"""`count` resources whose provider calls nobody."""
+"""`count` resources whose provider makes no calls."""
 
 import pulumi
 from pulumi.dynamic import Resource
@@ -7,7 +7,7 @@ from benchmarks.providers import Nothing
 
 
 class Thing(Resource):
-    """Of no kind."""
+    """A resource whose provider makes no calls."""
 
 
 for number in range(pulumi.Config().require_int("count")):
