@@ -1,4 +1,4 @@
-"""Every maintenance job on many small tables: in one application, with one `spark-submit` per job, and in a plain loop."""
+"""Every maintenance job on many small tables: in one application, by `spark-submit`, and in a plain loop."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""All grants on a warehouse: whoever else has one loses it, the creator excepted."""
+"""All grants on a warehouse: other grants are removed, except those of the creator."""
 
 from lakewright.lakekeeper import Grants
 
