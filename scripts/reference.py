@@ -119,7 +119,13 @@ def _groups(model: type[BaseModel], seen: tuple[type, ...] = ()) -> Iterator[Gro
     texts = _texts(model)
     fields = {name: field for name, field in model.model_fields.items() if name not in _own(model)}
     properties = [
-        Property(name, _type(field.annotation), _default(field), _change(field, nested=bool(seen)), texts.get(name, ""))
+        Property(
+            name,
+            _type(field.annotation),
+            _default(field),
+            _change(field, nested=bool(seen)),
+            _text(field, texts.get(name, "")),
+        )
         for name, field in fields.items()
     ]
     title = "Properties" if not seen else f"`{model.__name__}`"
@@ -168,6 +174,15 @@ def _default(field: Any) -> str:
     if value is None or value is PydanticUndefined:
         return "none"
     return f"`{value.model_dump() if isinstance(value, BaseModel) else value!r}`"
+
+
+def _text(field: Any, text: str) -> str:
+    """The text below a field, and what its marks tell of servers."""
+    if since := declared.find_mark(field, declared.Since):
+        text += f" From {since.version[0]}.{since.version[1]} on."
+    if declared.find_mark(field, declared.NeedsOpenFga):
+        text += " OpenFGA only."
+    return text
 
 
 def _change(field: Any, *, nested: bool) -> str:

@@ -8,6 +8,8 @@ import httpx
 import pytest
 from lakewright.lakekeeper.api.connection.errors import UnsupportedServer
 from lakewright.lakekeeper.provider.errors import HoldsTables, NotOurs, ReplacementRefused
+from lakewright.lakekeeper.provider.inputs import ServerKeeps, Since
+from lakewright.lakekeeper.storage.profiles import S3Profile
 
 from .conftest import Props, Resource
 
@@ -225,7 +227,8 @@ def test_new_server_address_costs_one_identity_call(
 def test_field_that_needs_a_newer_server_is_refused(
     warehouse: Resource, declared: Props, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("lakewright.lakekeeper.api.connection.versions.FIELD_SINCE", {"storage.storage_layout": (9, 0)})
+    field = S3Profile.model_fields["storage_layout"]
+    monkeypatch.setattr(field, "metadata", [ServerKeeps(), Since((9, 0))])
     layout = declared["storage"] | {"storage_layout": {"type": "default"}}
     with pytest.raises(UnsupportedServer, match=r"`storage.storage_layout` needs Lakekeeper 9\.0"):
         warehouse.up(**declared | {"storage": layout})

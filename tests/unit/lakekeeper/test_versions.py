@@ -9,6 +9,8 @@ import pytest
 from lakewright.lakekeeper.api.connection.errors import UnsupportedServer
 from lakewright.lakekeeper.api.connection.privileges import ObjectKind
 from lakewright.lakekeeper.api.connection.versions import server_of
+from lakewright.lakekeeper.provider.inputs import require_supported
+from lakewright.lakekeeper.warehouse.model import WarehouseArgs
 
 AT = "http://lake.test"
 
@@ -36,15 +38,24 @@ def test_older_and_unknown_versions_are_refused_by_name(text: str) -> None:
         server_of(AT, {"version": text})
 
 
+STORAGE = {"type": "s3", "bucket": "lake", "region": "eu-central-1", "sts_enabled": False}
+
+
 @pytest.mark.parametrize(
-    ("field", "version"),
+    ("path", "version"),
     [("storage.sts_endpoint", "0.11.6"), ("storage.storage_layout", "0.11.6"), ("allowed_format_versions", "0.12.4")],
 )
-def test_fields_that_a_version_would_drop_are_refused(field: str, version: str) -> None:
+def test_fields_that_a_version_would_drop_are_refused(path: str, version: str) -> None:
     server = server_of(AT, {"version": version})
-    server.require({field: None})
-    with pytest.raises(UnsupportedServer, match=f"`{field}` needs Lakekeeper .* {AT} runs {version}"):
-        server.require({field: "declared"})
+    declared = {"server": {"endpoint": AT}, "project_id": "acme", "name": "main", "storage": STORAGE}
+    require_supported(server, WarehouseArgs.parse(declared))
+    values = {
+        "storage.sts_endpoint": {"storage": {**STORAGE, "sts_endpoint": "https://sts.example.com"}},
+        "storage.storage_layout": {"storage": {**STORAGE, "storage_layout": {"type": "default"}}},
+        "allowed_format_versions": {"allowed_format_versions": [2]},
+    }
+    with pytest.raises(UnsupportedServer, match=f"`{path}` needs Lakekeeper .* {AT} runs {version}"):
+        require_supported(server, WarehouseArgs.parse(declared | values[path]))
 
 
 @pytest.mark.parametrize(

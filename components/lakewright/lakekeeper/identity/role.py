@@ -15,7 +15,7 @@ from lakewright.lakekeeper.provider import diff as difference
 from lakewright.lakekeeper.provider.base import LakekeeperProvider
 from lakewright.lakekeeper.provider.creation import created_or_found, finishing
 from lakewright.lakekeeper.provider.errors import DeletedBehindBack, NotOurs
-from lakewright.lakekeeper.provider.inputs import CreateOnly, Replace, ResourceInputs, ServerKeeps, Update
+from lakewright.lakekeeper.provider.inputs import CreateOnly, Replace, ResourceInputs, ServerKeeps, Since, Update
 from lakewright.lakekeeper.provider.options import ServerInput, delete_first, given
 from lakewright.lakekeeper.provider.resource_state import ObservedResource, RecordedResource
 from lakewright.names.types import ProjectId, RoleProviderId
@@ -30,9 +30,11 @@ class RoleArgs(ResourceInputs):
     """Name of the role, unique in its project whatever its case."""
     description: Annotated[str | None, Update(via="role"), ServerKeeps()] = None
     """What the role is for; empty for none."""
-    provider_id: Annotated[RoleProviderId | None, Update(via="source-system"), ServerKeeps()] = None
-    """Identity provider whose role this stands for: lower-case letters, digits and `-`. From 0.12 on."""
-    source_id: Annotated[str | None, Field(min_length=1), Update(via="source-system"), ServerKeeps()] = None
+    provider_id: Annotated[RoleProviderId | None, Update(via="source-system"), ServerKeeps(), Since((0, 12))] = None
+    """Identity provider whose role this stands for: lower-case letters, digits and `-`."""
+    source_id: Annotated[
+        str | None, Field(min_length=1), Update(via="source-system"), ServerKeeps(), Since((0, 12))
+    ] = None
     """Id of the role at that provider."""
     adopt: Annotated[bool, CreateOnly()] = False
     """Take over a role of this name that exists."""
@@ -70,7 +72,6 @@ class RoleProvider(LakekeeperProvider[RoleArgs]):
         return (str(found["id"]), _observed(found, new)) if found else None
 
     def make(self, client: Client, new: RoleArgs) -> tuple[str, ObservedResource[RoleArgs]]:
-        _require(client, new)
         found, origin = created_or_found(
             lambda: roles.create(client, new.project_id, _create_request(new)), lambda: _there(client, new)
         )
@@ -87,7 +88,6 @@ class RoleProvider(LakekeeperProvider[RoleArgs]):
 
     @override
     def change(self, client: Client, known: RecordedResource[RoleArgs], new: RoleArgs) -> ObservedResource[RoleArgs]:
-        _require(client, new)
         found = roles.get(client, new.project_id, known.id)
         if found is None:
             raise DeletedBehindBack(
@@ -118,10 +118,6 @@ class RoleProvider(LakekeeperProvider[RoleArgs]):
             ) from None
         after = (roles.get(client, new.project_id, role_id) or found) if "source-system" in calls else found
         return ObservedResource(new, _computed(after))
-
-
-def _require(client: Client, new: RoleArgs) -> None:
-    client.server().require({"provider_id": new.provider_id, "source_id": new.source_id})
 
 
 def _create_request(new: RoleArgs) -> dict[str, Any]:

@@ -212,21 +212,22 @@ def deleted_tables(client: Client, warehouse_id: str) -> list[DeletedTable]:
 
 
 def _warehouse(found: warehouses.WarehouseResponse) -> WarehouseInfo:
+    """Return a response as a result: properties of the same name, and those that are computed."""
     profile: dict[str, Any] = found["storage-profile"]
     credential: dict[str, Any] = found.get("storage-credential-type") or {}
-    return WarehouseInfo(
-        warehouse_id=warehouses.id_of(found),
-        name=found["name"],
-        project_id=found["project-id"],
-        active=found["status"] == "active",
-        protected=bool(found.get("protected")),
-        storage={key.replace("-", "_"): value for key, value in profile.items() if value is not None},
-        credential_type=credential.get("credential-type"),
-        soft_delete_seconds=found["delete-profile"].get("expiration-seconds"),
-        allowed_format_versions=tuple(found.get("allowed-format-versions") or ()),
-        default_format_version=found.get("default-format-version"),
-        updated_at=found.get("updated-at"),
-    )
+    same = {name: found.get(name.replace("_", "-")) for name in WarehouseInfo.model_fields}
+    computed = {
+        "warehouse_id": warehouses.id_of(found),
+        "name": found["name"],
+        "project_id": found["project-id"],
+        "active": found["status"] == "active",
+        "protected": bool(found.get("protected")),
+        "storage": {key.replace("-", "_"): value for key, value in profile.items() if value is not None},
+        "credential_type": credential.get("credential-type"),
+        "soft_delete_seconds": found["delete-profile"].get("expiration-seconds"),
+        "allowed_format_versions": tuple(found.get("allowed-format-versions") or ()),
+    }
+    return WarehouseInfo.model_validate(same | computed)
 
 
 def require_active(client: Client, warehouse_id: str) -> None:

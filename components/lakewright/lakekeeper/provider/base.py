@@ -26,7 +26,7 @@ from lakewright.lakekeeper.provider import diff as difference
 from lakewright.lakekeeper.provider.adoption import Adopting
 from lakewright.lakekeeper.provider.creation import Origin
 from lakewright.lakekeeper.provider.diff import Change
-from lakewright.lakekeeper.provider.inputs import Replace, failures, has_unknown
+from lakewright.lakekeeper.provider.inputs import Replace, failures, has_unknown, require_supported
 from lakewright.lakekeeper.provider.resource_state import D, ObservedResource, RecordedResource
 from lakewright.lakekeeper.provider.run_context import RunContext
 
@@ -171,7 +171,9 @@ class LakekeeperProvider(ResourceProvider, Generic[D]):
 
     def _updated(self, known: RecordedResource[D], new: D) -> ObservedResource[D]:
         if self.needs_calls(known, new):
-            return self.change(self.client(new.server), known, new)
+            client = self.client(new.server)
+            require_supported(client.server(), new)
+            return self.change(client, known, new)
         computed = {key: value for key, value in known.outs.items() if key not in self.args.model_fields}
         return ObservedResource(new, _without_own(computed))
 
@@ -191,6 +193,7 @@ class LakekeeperProvider(ResourceProvider, Generic[D]):
 
     def _made(self, client: Client, new: D) -> tuple[str, ObservedResource[D]]:
         with adoption.creating(self, client, new):
+            require_supported(client.server(), new)
             return self.make(client, new)
 
     def delete(self, _id: str, _props: dict[str, Any]) -> None:

@@ -1,7 +1,8 @@
 """What a program declares: the base of all models of properties, and the marks that say what a change of one means."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Annotated, Any, Self, cast, get_args
+from typing import Annotated, Any, Self, TypeVar, cast, get_args
 
 from pulumi.output import Unknown
 from pydantic import (
@@ -13,13 +14,19 @@ from pydantic import (
     ValidatorFunctionWrapHandler,
     field_validator,
 )
+from pydantic.fields import FieldInfo
 
 from lakewright.lakekeeper.api.connection.server import ServerRef
+from lakewright.lakekeeper.api.connection.versions import Server, Version
 from lakewright.names.types import RECORDED, Deletion
 
 UNKNOWN = Unknown()
 _SCALARS = frozenset({str, int, float, bool, type(None)})
 """Most values are one of these, with nothing in them: asked first, for speed."""
+
+
+def _unchanged(value: Any) -> Any:
+    return value
 
 
 @dataclass(frozen=True)
@@ -29,16 +36,18 @@ class Replace:
 
 @dataclass(frozen=True)
 class Update:
-    """A change is made in place, by the call named `via`."""
+    """A change is made in place."""
 
     via: str
+    """Name of the call that makes it."""
 
 
 @dataclass(frozen=True)
 class Rotate:
-    """A change of a credential, made by the call named `via` alone."""
+    """A change of a credential, which no other property goes with."""
 
     via: str
+    """Name of the call that makes it."""
 
 
 @dataclass(frozen=True)
@@ -54,6 +63,38 @@ class CreateOnly:
 @dataclass(frozen=True)
 class ServerKeeps:
     """Left out means: whatever the server has. Without this mark, left out means that there is to be none."""
+
+
+@dataclass(frozen=True)
+class Since:
+    """Needs a server of this version or newer. Older servers drop the property silently."""
+
+    version: Version
+
+
+@dataclass(frozen=True)
+class NeedsActive:
+    """Changes in an active warehouse only. In an inactive one, the server answers as if the warehouse were missing."""
+
+
+@dataclass(frozen=True)
+class NeedsOpenFga:
+    """Needs a server that authorizes by OpenFGA."""
+
+
+@dataclass(frozen=True)
+class Wire:
+    """The key of a property in requests and responses, for a property that needs no code of its own."""
+
+    key: str
+    in_create: bool = False
+    """Whether the request that creates the object has it."""
+    optional: bool = False
+    """Whether responses may lack it."""
+    to_wire: Callable[[Any], Any] = _unchanged
+    """Converts a declared value to JSON."""
+    from_wire: Callable[[Any], Any] = _unchanged
+    """Converts the JSON of a response, or None, to a declared value."""
 
 
 Mark = Replace | Update | Rotate | StateOnly | CreateOnly
@@ -103,6 +144,38 @@ class Deletable(ResourceInputs):
     deletion: Annotated[Deletion, StateOnly()] = "protect"
     """What happens to data when the resource goes: `protect` refuses while there is some, `retain` leaves all, `purge`
     deletes."""
+
+
+M = TypeVar("M")
+
+
+def find_mark(field: FieldInfo, kind: type[M]) -> M | None:
+    """Return the mark of a kind that a field carries, or None."""
+    return next((mark for mark in field.metadata if isinstance(mark, kind)), None)
+
+
+def require_supported(server: Server, declared: Declared, prefix: str = "") -> None:
+    """Refuse declared properties that a server does not support.
+
+    Args:
+        server: The server.
+        declared: The declaration; every property of it is known.
+        prefix: Path of the declaration within another one, with a dot at its end.
+
+    Raises:
+        UnsupportedServer: A property with `Since` or `NeedsOpenFga` is set, and the server is older or has another
+            authorizer.
+    """
+    for name, field in type(declared).model_fields.items():
+        value, path = getattr(declared, name), f"{prefix}{name}"
+        if value is None:
+            continue
+        if since := find_mark(field, Since):
+            server.require_version(path, since.version)
+        if find_mark(field, NeedsOpenFga):
+            server.require_openfga(path)
+        if isinstance(value, Declared):
+            require_supported(server, value, f"{path}.")
 
 
 def _type_of(value: Any) -> Any:

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field
 
-from lakewright.lakekeeper.provider.inputs import Declared, Replace, ServerKeeps
+from lakewright.lakekeeper.provider.inputs import Declared, Replace, ServerKeeps, Since
 from lakewright.lakekeeper.storage.layout import StorageLayout
 from lakewright.names.types import AdlsKeyPrefix, StorageEndpoint
 
@@ -66,7 +66,7 @@ class AdlsProfile(Declared):
     """Life of a vended SAS token; a week at most."""
     allow_alternative_protocols: bool = False
     """Whether table locations may begin with `wasbs://`."""
-    storage_layout: Annotated[StorageLayout | None, ServerKeeps()] = None
+    storage_layout: Annotated[StorageLayout | None, ServerKeeps(), Since((0, 12))] = None
     """Where new tables go below the prefix. Left out: as the server has it."""
 
     @property

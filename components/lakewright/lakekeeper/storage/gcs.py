@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any, Literal
 
-from lakewright.lakekeeper.provider.inputs import Declared, Replace, ServerKeeps
+from lakewright.lakekeeper.provider.inputs import Declared, Replace, ServerKeeps, Since
 from lakewright.lakekeeper.storage.layout import StorageLayout
 from lakewright.names.types import GcsBucketName, GcsKeyPrefix
 
@@ -18,7 +18,7 @@ class GcsProfile(Declared):
     """Folder in the bucket that everything lies under."""
     sts_enabled: bool = True
     """Whether tables are loaded with vended credentials."""
-    storage_layout: Annotated[StorageLayout | None, ServerKeeps()] = None
+    storage_layout: Annotated[StorageLayout | None, ServerKeeps(), Since((0, 12))] = None
     """Where new tables go below the prefix. Left out: as the server has it."""
 
     @property

@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, Field, Tag, model_validator
 
-from lakewright.lakekeeper.provider.inputs import Declared, Replace, ServerKeeps, has_unknown, is_unknown, one_of
+from lakewright.lakekeeper.provider.inputs import Declared, Replace, ServerKeeps, Since, has_unknown, is_unknown, one_of
 from lakewright.lakekeeper.storage.adls import AdlsProfile, adls_defaults_left_out
 from lakewright.lakekeeper.storage.credentials import AnyCredential, CloudflareR2, UndeclaredCredential
 from lakewright.lakekeeper.storage.gcs import GcsProfile
@@ -36,8 +36,8 @@ class S3Profile(Declared):
     """Region of the bucket; moves in place where `endpoint` is set and the server is 0.12 or newer."""
     endpoint: StorageEndpoint | None = None
     """URL of an S3-compatible store; left out: AWS."""
-    sts_endpoint: StsEndpoint | None = None
-    """URL of the store's STS, where it is not `endpoint`. From 0.12 on."""
+    sts_endpoint: Annotated[StsEndpoint | None, Since((0, 12))] = None
+    """URL of the store's STS, where it is not `endpoint`."""
     flavor: Annotated[Literal["aws", "s3-compat"], BeforeValidator(_flavor)] = "aws"
     """`aws`, or `s3-compat` for all other stores."""
     path_style_access: bool = False
@@ -64,8 +64,8 @@ class S3Profile(Declared):
     """Whether table locations may begin with `s3a://` or `s3n://`."""
     legacy_md5_behavior: bool = False
     """Whether requests carry MD5 sums, which old stores ask for."""
-    storage_layout: Annotated[StorageLayout | None, ServerKeeps()] = None
-    """Where new tables go below the prefix. Left out: as the server has it. From 0.12 on."""
+    storage_layout: Annotated[StorageLayout | None, ServerKeeps(), Since((0, 12))] = None
+    """Where new tables go below the prefix. Left out: as the server has it."""
 
     @model_validator(mode="after")
     def _vending_needs_a_role(self) -> Self:

@@ -13,8 +13,7 @@ from lakewright.lakekeeper.api.management import managed_access, warehouses
 from lakewright.lakekeeper.provider import diff as difference
 from lakewright.lakekeeper.provider.errors import NotOurs
 from lakewright.lakekeeper.storage.credentials import credential_request
-from lakewright.lakekeeper.storage.profiles import delete_profile_request
-from lakewright.lakekeeper.warehouse.model import WarehouseArgs, format_policy, storage_request
+from lakewright.lakekeeper.warehouse.model import NEEDS_ACTIVE, WarehouseArgs, plain_changes, storage_request
 
 T = TypeVar("T")
 
@@ -27,9 +26,6 @@ within that put, and its denial is not in the message. A put that S3 refuses say
 
 NAME_CONSTRAINT = "unique_warehouse_name_in_project"
 """What the 503 of a rename onto a taken name says."""
-
-NEEDS_ACTIVE = frozenset({"rename", "storage", "storage-credential", "delete-profile"})
-"""Changes that the server refuses, as if the warehouse were missing, while it is inactive."""
 
 
 def needed(there: WarehouseArgs, new: WarehouseArgs, *, resend: bool) -> set[str]:
@@ -64,12 +60,9 @@ class Changes:
         elif "storage-credential" in calls:
             credential = credential_request(self.new.credential, self.secret) if self.new.credential else None
             self._storage("storage-credential", {"new-storage-credential": credential})
-        if "delete-profile" in calls:
-            self._change("delete-profile", {"delete-profile": delete_profile_request(self.new.delete_profile)})
-        if "format-version-policy" in calls:
-            self._change("format-version-policy", format_policy(self.new))
-        if "protection" in calls:
-            self._change("protection", {"protected": self.new.protected})
+        for call, body in plain_changes(self.new).items():
+            if call in calls:
+                self._change(call, body)
         if "managed-access" in calls:
             managed_access.set_of_warehouse(self.client, self.warehouse_id, managed=bool(self.new.managed_access))
         if not self.new.active and (active or waking):

@@ -10,11 +10,16 @@ from lakewright.lakekeeper.buckets.own_bucket import OwnBucket
 from lakewright.lakekeeper.provider.inputs import (
     CreateOnly,
     Deletable,
+    NeedsActive,
+    NeedsOpenFga,
     Replace,
     Rotate,
     ServerKeeps,
+    Since,
     StateOnly,
     Update,
+    Wire,
+    find_mark,
     has_unknown,
     is_unknown,
 )
@@ -46,29 +51,45 @@ def _sorted(versions: list[int]) -> list[int]:
 class WarehouseArgs(Deletable):
     """What is declared of a warehouse."""
 
-    project_id: Annotated[ProjectId, Replace()]
+    project_id: Annotated[ProjectId, Replace(), Wire("project-id", in_create=True)]
     """Project that the warehouse belongs to."""
-    name: Annotated[WarehouseName, Update(via="rename")]
+    name: Annotated[WarehouseName, Update(via="rename"), NeedsActive()]
     """Name of the warehouse, unique in its project whatever its case."""
-    storage: Annotated[StorageProfile, Update(via="storage")]
+    storage: Annotated[StorageProfile, Update(via="storage"), NeedsActive()]
     """Where the data is: the fields of `S3Profile`, `AdlsProfile` or `GcsProfile`, told apart by `type`."""
-    credential: Annotated[Credential | None, Rotate(via="storage-credential")] = None
+    credential: Annotated[Credential | None, Rotate(via="storage-credential"), NeedsActive()] = None
     """How the server reaches the storage; secrets by reference. None: the server has to do without."""
-    credential_fingerprint: Annotated[str | None, Rotate(via="storage-credential"), ServerKeeps()] = None
-    delete_profile: Annotated[DeleteProfile, Update(via="delete-profile")] = HardDelete()
+    credential_fingerprint: Annotated[str | None, Rotate(via="storage-credential"), NeedsActive(), ServerKeeps()] = None
+    delete_profile: Annotated[
+        DeleteProfile,
+        Update(via="delete-profile"),
+        NeedsActive(),
+        Wire("delete-profile", in_create=True, to_wire=delete_profile_request, from_wire=delete_profile_observed),
+    ] = HardDelete()
     """Whether dropped tables can be brought back, and for how long."""
-    protected: Annotated[bool, Update(via="protection")] = False
+    protected: Annotated[bool, Update(via="protection"), Wire("protected", optional=True, from_wire=bool)] = False
     """Whether the server refuses to delete the warehouse."""
     active: Annotated[bool, Update(via="status")] = True
     """Whether the warehouse can be used."""
     allowed_format_versions: Annotated[
-        list[FormatVersion] | None, AfterValidator(_sorted), Update(via="format-version-policy"), ServerKeeps()
+        list[FormatVersion] | None,
+        AfterValidator(_sorted),
+        Update(via="format-version-policy"),
+        ServerKeeps(),
+        Since((0, 13)),
+        Wire("allowed-format-versions", in_create=True, optional=True),
     ] = None
-    """Iceberg format versions that tables may have. Left out: as the server has it. From 0.13 on."""
-    default_format_version: Annotated[FormatVersion | None, Update(via="format-version-policy"), ServerKeeps()] = None
+    """Iceberg format versions that tables may have. Left out: as the server has it."""
+    default_format_version: Annotated[
+        FormatVersion | None,
+        Update(via="format-version-policy"),
+        ServerKeeps(),
+        Since((0, 13)),
+        Wire("default-format-version", in_create=True, optional=True),
+    ] = None
     """Format version of tables that say none; one of the allowed ones."""
-    managed_access: Annotated[bool | None, Update(via="managed-access"), ServerKeeps()] = None
-    """Whether only those with `manage_grants` give grants in it, and owners of objects do not. OpenFGA only."""
+    managed_access: Annotated[bool | None, Update(via="managed-access"), ServerKeeps(), NeedsOpenFga()] = None
+    """Whether only those with `manage_grants` give grants in it, and owners of objects do not."""
     own_bucket: Annotated[OwnBucket | None, StateOnly()] = None
     """The bucket, if the stack made it: `deletion: purge` then also deletes all other objects and old versions under
     the warehouse's key prefix."""
@@ -93,29 +114,60 @@ class WarehouseArgs(Deletable):
         return self
 
 
+WIRED = {name: wire for name, field in WarehouseArgs.model_fields.items() if (wire := find_mark(field, Wire))}
+"""Properties that need no code of their own, by name."""
+
+NEEDS_ACTIVE = frozenset(
+    mark.via
+    for field in WarehouseArgs.model_fields.values()
+    if find_mark(field, NeedsActive)
+    for mark in (find_mark(field, Update), find_mark(field, Rotate))
+    if mark
+)
+"""Calls that the server refuses while the warehouse is inactive."""
+
+
+def sent_at_creation(new: WarehouseArgs) -> list[Any]:
+    """Return the values that the request to create has, beside name and storage."""
+    return [new.credential, *(getattr(new, name) for name, wire in WIRED.items() if wire.in_create)]
+
+
 def create_request(new: WarehouseArgs, secret: Callable[[str], str]) -> dict[str, Any]:
-    """A declaration as it is sent to create."""
-    body: dict[str, Any] = {
-        "warehouse-name": new.name,
-        "project-id": new.project_id,
-        "storage-profile": profile_request(new.storage),
-        "delete-profile": delete_profile_request(new.delete_profile),
-    }
+    """Return the body of the request to create a warehouse."""
+    body: dict[str, Any] = {"warehouse-name": new.name, "storage-profile": profile_request(new.storage)}
+    body |= _to_wire(new, [name for name, wire in WIRED.items() if wire.in_create])
     if new.credential:
         body["storage-credential"] = credential_request(new.credential, secret)
-    return body | (format_policy(new) if new.allowed_format_versions else {})
+    return body
 
 
 def storage_request(new: WarehouseArgs, secret: Callable[[str], str]) -> dict[str, Any]:
-    """A declaration's storage as it is sent to change: with its credential, since one left out is deleted."""
+    """Return the body of the request to change the storage. The server deletes a credential that is left out."""
     body: dict[str, Any] = {"storage-profile": profile_request(new.storage)}
     return body | ({"storage-credential": credential_request(new.credential, secret)} if new.credential else {})
 
 
-def format_policy(new: WarehouseArgs) -> dict[str, Any]:
-    """The format versions of a declaration as they are sent."""
-    policy: dict[str, Any] = {"allowed-format-versions": new.allowed_format_versions}
-    return policy | ({"default-format-version": new.default_format_version} if new.default_format_version else {})
+def plain_changes(new: WarehouseArgs) -> dict[str, dict[str, Any]]:
+    """Return the bodies of the calls that change properties without code of their own, by name of the call."""
+    by_call: dict[str, list[str]] = {}
+    for name in WIRED:
+        if update := find_mark(WarehouseArgs.model_fields[name], Update):
+            by_call.setdefault(update.via, []).append(name)
+    return {call: _to_wire(new, names) for call, names in by_call.items()}
+
+
+def _to_wire(new: WarehouseArgs, names: list[str]) -> dict[str, Any]:
+    values = {name: getattr(new, name) for name in names}
+    return {WIRED[name].key: WIRED[name].to_wire(value) for name, value in values.items() if value is not None}
+
+
+def _from_wire(found: warehouses.WarehouseResponse, declared: WarehouseArgs) -> dict[str, Any]:
+    values: dict[str, Any] = {}
+    for name, wire in WIRED.items():
+        value = wire.from_wire(found.get(wire.key) if wire.optional else found[wire.key])
+        is_kept = getattr(declared, name) is None and find_mark(WarehouseArgs.model_fields[name], ServerKeeps)
+        values[name] = None if is_kept else value
+    return values
 
 
 def observed(
@@ -134,19 +186,14 @@ def observed(
         told: dict[str, Any] = found.get("storage-credential-type") or {}
         credential = _credential_observed(told.get("credential-type"), credential)
     intact = credential == declared.credential
-    versions, default = found.get("allowed-format-versions"), found.get("default-format-version")
     return declared.model_copy(
         update={
-            "project_id": found["project-id"],
+            **_from_wire(found, declared),
             "name": found["name"],
             "storage": profile_observed(found["storage-profile"], declared.storage),
             "credential": credential,
             "credential_fingerprint": declared.credential_fingerprint if intact else None,
-            "delete_profile": delete_profile_observed(found["delete-profile"]),
-            "protected": bool(found.get("protected")),
             "active": found["status"] == "active",
-            "allowed_format_versions": versions if declared.allowed_format_versions else None,
-            "default_format_version": default if declared.default_format_version else None,
             "managed_access": managed_access,
         }
     )

@@ -20,7 +20,7 @@ from lakewright.lakekeeper.provider.creation import created_or_found, finishing
 from lakewright.lakekeeper.provider.diagnostics import warn
 from lakewright.lakekeeper.provider.diff import Change
 from lakewright.lakekeeper.provider.errors import CannotCount, DeletedBehindBack, HoldsTables
-from lakewright.lakekeeper.provider.inputs import CreateOnly, Deletable, Replace, ServerKeeps, Update
+from lakewright.lakekeeper.provider.inputs import CreateOnly, Deletable, NeedsOpenFga, Replace, ServerKeeps, Update
 from lakewright.lakekeeper.provider.options import ServerInput, delete_first, given
 from lakewright.lakekeeper.provider.resource_state import ObservedResource, RecordedResource
 from lakewright.names.types import Deletion, NamespacePath, namespace_parts
@@ -54,8 +54,8 @@ class NamespaceArgs(Deletable):
     """Folder of the namespace's tables, within the warehouse. Left out: chosen by the server."""
     protected: Annotated[bool | None, Update(via="protection"), ServerKeeps()] = None
     """Whether the server refuses to drop it. Left out: as the server has it."""
-    managed_access: Annotated[bool | None, Update(via="managed-access"), ServerKeeps()] = None
-    """Whether only those with `manage_grants` give grants in it. OpenFGA only. Left out: as the server has it."""
+    managed_access: Annotated[bool | None, Update(via="managed-access"), ServerKeeps(), NeedsOpenFga()] = None
+    """Whether only those with `manage_grants` give grants in it. Left out: as the server has it."""
     adopt: Annotated[bool, CreateOnly()] = False
     """Take over a namespace of this name that exists."""
 
@@ -89,7 +89,6 @@ class NamespaceProvider(LakekeeperProvider[NamespaceArgs]):
         return contents.of_namespace(client, new.warehouse_id, new.path).in_words
 
     def make(self, client: Client, new: NamespaceArgs) -> tuple[str, ObservedResource[NamespaceArgs]]:
-        client.server().require({"managed_access": new.managed_access})
         location = {"location": new.location} if new.location else {}
         answer, origin = created_or_found(
             lambda: namespaces.create(client, new.warehouse_id, new.path, {**(new.properties or {}), **location}),
@@ -119,7 +118,6 @@ class NamespaceProvider(LakekeeperProvider[NamespaceArgs]):
     def change(
         self, client: Client, known: RecordedResource[NamespaceArgs], new: NamespaceArgs
     ) -> ObservedResource[NamespaceArgs]:
-        client.server().require({"managed_access": new.managed_access})
         answer = namespaces.get(client, new.warehouse_id, new.path)
         if answer is None:
             inactive = _inactive(client, new.warehouse_id)

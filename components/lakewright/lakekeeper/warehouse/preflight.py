@@ -1,7 +1,7 @@
 """The pre-flight of one declared warehouse: name, place and storage, by the server's dry run where it has one."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from lakewright.credentials import references as credentials
 from lakewright.lakekeeper.api.connection.client import Client
@@ -15,20 +15,18 @@ from lakewright.lakekeeper.provider.inputs import has_unknown, is_unknown
 from lakewright.lakekeeper.provider.run_context import Reported
 from lakewright.lakekeeper.storage.profiles import S3Profile, profile_request
 from lakewright.lakekeeper.warehouse import storage_preflight as storage
-
-if TYPE_CHECKING:
-    from lakewright.lakekeeper.warehouse.model import WarehouseArgs
+from lakewright.lakekeeper.warehouse.model import WarehouseArgs, sent_at_creation
 
 Secret = Callable[[str], str]
-Body = Callable[["WarehouseArgs", Secret], dict[str, Any]]
+Body = Callable[[WarehouseArgs, Secret], dict[str, Any]]
 
 NOT_KNOWN = "known only after an `up`: run `preview --validate` again then"
 
 
 def validate(
     reach: Callable[[ServerRef], Client],
-    new: "WarehouseArgs",
-    old: "WarehouseArgs | None",
+    new: WarehouseArgs,
+    old: WarehouseArgs | None,
     secret: Secret,
     body: Body,
     *,
@@ -48,9 +46,7 @@ def validate(
     write(Report(warehouse=shown[1], project_id=shown[0], endpoint=new.server.endpoint, checks=checks))
 
 
-def _checks(
-    client: Client, new: "WarehouseArgs", old: "WarehouseArgs | None", secret: Secret, body: Body
-) -> list[Check]:
+def _checks(client: Client, new: WarehouseArgs, old: WarehouseArgs | None, secret: Secret, body: Body) -> list[Check]:
     if has_unknown([new.project_id, new.name]) or is_unknown(new.storage) or is_unknown(new.storage.type):
         return [Check(name="name", status="skipped", reason=NOT_KNOWN)]
     around = surroundings.look_around(client)
@@ -69,8 +65,8 @@ def _checks(
     return [*checks, *_of_storage(client, new, mine, secret, body)]
 
 
-def _of_storage(client: Client, new: "WarehouseArgs", mine: str | None, secret: Secret, body: Body) -> list[Check]:
-    if has_unknown([new.credential, new.delete_profile, new.allowed_format_versions, new.default_format_version]):
+def _of_storage(client: Client, new: WarehouseArgs, mine: str | None, secret: Secret, body: Body) -> list[Check]:
+    if has_unknown(sent_at_creation(new)):
         return [Check(name="storage", status="skipped", reason=NOT_KNOWN)]
     try:
         sent = body(new, secret)
@@ -95,7 +91,7 @@ def _as_check(reported: validation.Reported) -> Check:
     return Check(name=f"server: {reported['name']}", status=reported["status"], reason=reason)
 
 
-def _own(neighbours: list[Neighbour], old: "WarehouseArgs | None") -> str | None:
+def _own(neighbours: list[Neighbour], old: WarehouseArgs | None) -> str | None:
     """Id of the declared warehouse itself, if there is one: what the state calls it, where the state has it."""
     if old is None or has_unknown([old.project_id, old.name, old.storage]):
         return None

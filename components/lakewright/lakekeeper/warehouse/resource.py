@@ -108,7 +108,6 @@ class WarehouseProvider(LakekeeperProvider[WarehouseArgs]):
         return contents.of_warehouse(client, object_id).in_words
 
     def make(self, client: Client, new: WarehouseArgs) -> tuple[str, ObservedResource[WarehouseArgs]]:
-        self._require(client, new)
         try:
             found, origin = created_or_found(
                 lambda: patiently(
@@ -134,7 +133,6 @@ class WarehouseProvider(LakekeeperProvider[WarehouseArgs]):
         self, client: Client, known: RecordedResource[WarehouseArgs], new: WarehouseArgs
     ) -> ObservedResource[WarehouseArgs]:
         old = known.declared
-        self._require(client, new)
         found = warehouses.get(client, known.id)
         if found is None:
             raise DeletedBehindBack(
@@ -183,17 +181,6 @@ class WarehouseProvider(LakekeeperProvider[WarehouseArgs]):
             access = managed.of_warehouse(client, warehouses.id_of(found))
         told = client.server().reports_credential_kind
         return ObservedResource(observed(found, declared, credential_kind_told=told, managed_access=access))
-
-    def _require(self, client: Client, new: WarehouseArgs) -> None:
-        client.server().require(
-            {
-                "storage.sts_endpoint": getattr(new.storage, "sts_endpoint", None),
-                "storage.storage_layout": new.storage.storage_layout,
-                "allowed_format_versions": new.allowed_format_versions,
-                "default_format_version": new.default_format_version,
-                "managed_access": new.managed_access,
-            }
-        )
 
 
 class Warehouse(Resource, module="lakekeeper", name="Warehouse"):

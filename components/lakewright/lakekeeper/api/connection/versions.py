@@ -11,16 +11,6 @@ Version = tuple[int, int]
 
 OLDEST: Version = (0, 11)
 
-FIELD_SINCE: dict[str, Version] = {
-    "storage.sts_endpoint": (0, 12),
-    "storage.storage_layout": (0, 12),
-    "allowed_format_versions": (0, 13),
-    "default_format_version": (0, 13),
-    "provider_id": (0, 12),
-    "source_id": (0, 12),
-}
-"""Declared properties that servers before these versions drop without a word."""
-
 RELATION_SINCE: dict[tuple[ObjectKind, str], Version] = {
     ("view", "select"): (0, 12),
     ("project", "tag_creator"): (0, 14),
@@ -110,18 +100,20 @@ class Server:
         """What OpenFGA lets be granted on such objects."""
         return tuple(word for word in RELATIONS[kind] if self.version >= RELATION_SINCE.get((kind, word), OLDEST))
 
-    def require(self, fields: Mapping[str, object]) -> None:
-        """Refuse declared properties (path to value) that this server does not know. Raises UnsupportedServer."""
-        for field, since in FIELD_SINCE.items():
-            if fields.get(field) is not None and self.version < since:
-                raise UnsupportedServer(
-                    f"`{field}` needs Lakekeeper {since[0]}.{since[1]} or newer; {self.endpoint} runs"
-                    f" {self.version_text}. Remove it or upgrade the server."
-                )
-        if fields.get("managed_access") is not None and not self.keeps_tuples:
+    def require_version(self, path: str, since: Version) -> None:
+        """Refuse a declared property that this server does not know. Raises UnsupportedServer."""
+        if self.version < since:
             raise UnsupportedServer(
-                f"`managed_access` needs a server that authorizes by OpenFGA; {self.endpoint} has"
-                f" `{self.authz_backend}`. Remove it."
+                f"`{path}` needs Lakekeeper {since[0]}.{since[1]} or newer; {self.endpoint} runs {self.version_text}."
+                " Remove it or upgrade the server."
+            )
+
+    def require_openfga(self, path: str) -> None:
+        """Refuse a declared property unless this server authorizes by OpenFGA. Raises UnsupportedServer."""
+        if not self.keeps_tuples:
+            raise UnsupportedServer(
+                f"`{path}` needs a server that authorizes by OpenFGA; {self.endpoint} has `{self.authz_backend}`."
+                " Remove it."
             )
 
 
