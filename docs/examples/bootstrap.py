@@ -1,4 +1,4 @@
-"""Accept the terms of use of a server that nobody has bootstrapped."""
+"""Bootstrap a new server and accept its terms of use."""
 
 from lakewright.lakekeeper import Bootstrap
 

@@ -1,4 +1,4 @@
-"""No destroy while there are tables: the guard goes first, and refuses."""
+"""Refuse to destroy while tables exist: the guard is deleted first, and refuses."""
 
 import pulumi
 from lakewright.lakekeeper import DeletionGuard, Project

@@ -1,4 +1,4 @@
-"""A random value for a role's trust policy and the warehouse that assumes it."""
+"""A random value for a role's trust policy and the warehouse that assumes the role."""
 
 import pulumi
 from lakewright.lakekeeper import ExternalId

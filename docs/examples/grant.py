@@ -1,4 +1,4 @@
-"""One privilege more on a namespace, beside those that others have given."""
+"""One additional privilege on a namespace, next to other grants."""
 
 from lakewright.lakekeeper import Grant
 

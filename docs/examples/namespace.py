@@ -1,4 +1,4 @@
-"""A namespace within another."""
+"""A nested namespace."""
 
 import pulumi
 from lakewright.lakekeeper import Namespace

@@ -1,4 +1,4 @@
-"""A role that grants are given to."""
+"""A role that receives grants."""
 
 from lakewright.lakekeeper import Role
 

@@ -1,4 +1,4 @@
-"""Who is in a role: these, and nobody else."""
+"""The complete list of members of a role."""
 
 from lakewright.lakekeeper import Role, RoleMembers
 

@@ -1,4 +1,4 @@
-"""A table by day, of which a column has got another name."""
+"""A table partitioned by day, with a renamed column."""
 
 from lakewright.lakekeeper import Table
 

@@ -1,4 +1,4 @@
-"""How long finished purges of a warehouse may take until they are started again."""
+"""The time until finished purges of a warehouse may be started again."""
 
 from lakewright.lakekeeper import TaskQueueConfig
 

@@ -1,4 +1,4 @@
-"""A service account of the identity provider, known before it first comes."""
+"""A service account of the identity provider, declared before its first login."""
 
 from lakewright.lakekeeper import User
 

@@ -1,4 +1,4 @@
-"""A warehouse on a bucket in AWS, reached through a role, with a week to bring dropped tables back."""
+"""A warehouse on an AWS bucket, accessed through a role; dropped tables can be restored for a week."""
 
 from lakewright.lakekeeper import ExternalId, Warehouse
 
