@@ -1,4 +1,4 @@
-"""Programs with AWS objects of the sandbox, and clients to look at those objects."""
+"""Programs with AWS objects of the sandbox, and clients to inspect them."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any
 import boto3
 
 TRUST, RIGHTS = (
-    json.dumps({"Version": "2012-10-17", "Statement": [{"Effect": "Allow", **one}]})
-    for one in (
+    json.dumps({"Version": "2012-10-17", "Statement": [{"Effect": "Allow", **statement}]})
+    for statement in (
         {"Action": "sts:AssumeRole", "Principal": {"AWS": "arn:aws:iam::123456789012:root"}},
         {"Action": "s3:ListAllMyBuckets", "Resource": "*"},
     )

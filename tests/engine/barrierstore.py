@@ -1,4 +1,4 @@
-"""File objects whose creation waits until `TOGETHER` of them are being created at once."""
+"""File objects whose creation waits until `TOGETHER` of them are in creation."""
 
 import os
 import threading

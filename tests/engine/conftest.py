@@ -1,4 +1,4 @@
-"""Lets the engine's tests import what they share."""
+"""Make the shared modules of the engine's tests importable."""
 
 import sys
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""File objects whose provider can kill the engine, or itself, at its n-th call, and adopts what it finds."""
+"""File objects whose provider can kill the engine or itself at its n-th call. It adopts existing objects."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _counting = threading.Lock()
 
 
 def die(moment: str) -> None:
-    """`DEADLY=3:after` ends the process ENGINE, else the provider, at the third call of all runs, its work done."""
+    """Kill the process ENGINE, or by default the provider: `DEADLY=3:after` does so after the third call."""
     number, _, when = os.environ.get("DEADLY", "0:").partition(":")
     if moment != when:
         return
@@ -29,7 +29,7 @@ def die(moment: str) -> None:
 
 
 class DeadlyProvider(filestore.FileProvider):
-    """A server that names its objects itself: creating twice would leave two, were it not for adoption."""
+    """A server that names its objects itself. Without adoption, a repeated creation leaves two objects."""
 
     def create(self, props: dict[str, Any]) -> CreateResult:
         die("before")

@@ -1,4 +1,4 @@
-"""A dynamic resource that keeps its object as a JSON file: a real outside world to drift from."""
+"""A dynamic resource whose object is a JSON file, which tests can change outside the stack."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""What another user of the machine reaches of a run: programs of tests call `probe` in the middle of theirs."""
+"""Probe what another user of the machine can call of a run. Programs of tests call `probe`."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ print(json.dumps(answers))
 
 
 def probe(engine: int) -> dict[str, Any]:
-    """Call everything that an engine and its children listen on, as this user and as another.
+    """Call all addresses on which an engine and its children listen, as this user and as another user.
 
     Args:
-        engine: Id of the engine's process.
+        engine: Process id of the engine.
 
     Returns:
-        For `self` and `stranger`, the status codes of two calls by address.
+        The status codes of two calls by address, for `self` and `stranger`.
     """
     addresses = _addresses(_descendants(engine))
     return {"self": _call(addresses, 0), "stranger": _call(addresses, NOBODY)}

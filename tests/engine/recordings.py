@@ -1,7 +1,7 @@
-"""What the Pulumi CLI does with a program, kept as data: `recorded/NAME.json`, and how to make it anew.
+"""Recordings of the Pulumi CLI running programs, in `recorded/NAME.json`.
 
 `LAKEWRIGHT_RECORD=1 pytest tests/engine/test_recorded.py -k "cli_does and PART_OF_A_NAME"`, with `pulumi` on the PATH,
-writes the files of the programs that are selected; read the difference before it is committed.
+records the selected programs again. Review the difference before committing it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ FOLDER = Path(__file__).parent / "recorded"
 SCENARIOS = {**PROGRAMS, **ODD_PROGRAMS, **HOOK_PROGRAMS, **REPLACEMENT_PROGRAMS, **TARGET_PROGRAMS}
 
 Recording = list[dict[str, Any]]
-"""One object for each command: `command`, `exit`, `steps`, `calls`, `files`, `outputs`, `pending`, `resources`."""
+"""An object for each command: `command`, `exit`, `steps`, `calls`, `files`, `outputs`, `pending`, `resources`."""
 
 _NOT_COMPARED = ("created", "modified", "sourcePosition", "stackTrace")
 _UNORDERED = ("dependencies", "replaceWith")
@@ -45,15 +45,15 @@ def stack_of(scenario: Scenario, folder: Path) -> Stack:
 
 
 def play(scenario: Scenario, stack: Stack, number: int, *, cli: bool) -> tuple[dict[str, Any], list[str]]:
-    """Runs the scenario's command of that number (from 1); what it did, and what it said."""
+    """Run the scenario's command of a number (from 1). Return its effects and its messages."""
     command = scenario.commands[number - 1]
     run = stack.cli if cli else stack.run
     outcome = run(*command.split(), env={"STEP": str(number)})
-    return json.loads(json.dumps({"command": command, **_told(stack, outcome)})), outcome.messages
+    return json.loads(json.dumps({"command": command, **_effects(stack, outcome)})), outcome.messages
 
 
-def _told(stack: Stack, outcome: Outcome) -> dict[str, Any]:
-    """A command's effects, without what differs from run to run: which steps others' failures cut short is chance."""
+def _effects(stack: Stack, outcome: Outcome) -> dict[str, Any]:
+    """Return a command's effects that do not depend on timing. Which steps a failure prevents does."""
     exit_code = outcome.exit if outcome.exit in (0, 7) else 1
     deployment = stack.deployment()
     steps = _steps(outcome) if exit_code == 0 else None
@@ -63,13 +63,16 @@ def _told(stack: Stack, outcome: Outcome) -> dict[str, Any]:
         "calls": sorted(outcome.provider_calls) if exit_code == 0 else None,
         "files": outcome.files,
         "outputs": outcome.outputs,
-        "pending": [[one["type"], one["resource"]["urn"]] for one in deployment.get("pending_operations") or []],
+        "pending": [
+            [operation["type"], operation["resource"]["urn"]]
+            for operation in deployment.get("pending_operations") or []
+        ],
         "resources": _resources(deployment.get("resources") or [], stack.secrets()),
     }
 
 
 def _steps(outcome: Outcome) -> list[dict[str, Any]]:
-    """Sorted: only dependencies order steps, and the state that they leave shows whether they were kept."""
+    """Return the steps sorted. Only dependencies order steps, and the state shows whether the order was right."""
     report = OperationReport()
     for event in outcome.events:
         report.add(event)
@@ -79,12 +82,12 @@ def _steps(outcome: Outcome) -> list[dict[str, Any]]:
 
 
 def _resources(resources: list[dict[str, Any]], secrets: PassphraseManager) -> list[dict[str, Any]]:
-    blinded = [_blinded(one, secrets) for one in resources]
-    return sorted(blinded, key=lambda one: (one["urn"], bool(one.get("delete"))))
+    normalized = [_normalized(resource, secrets) for resource in resources]
+    return sorted(normalized, key=lambda resource: (resource["urn"], bool(resource.get("delete"))))
 
 
-def _blinded(body: dict[str, Any], secrets: PassphraseManager) -> dict[str, Any]:
-    """A resource without times and places, its secrets opened, the ids of providers and versions of hashes left out."""
+def _normalized(body: dict[str, Any], secrets: PassphraseManager) -> dict[str, Any]:
+    """Return a resource with decrypted secrets and without times, positions, provider ids and versions of hashes."""
     body = {key: _plain(key, value, secrets) for key, value in body.items() if key not in _NOT_COMPARED}
     for key in _UNORDERED:
         if key in body:

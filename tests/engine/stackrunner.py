@@ -1,4 +1,4 @@
-"""Runs a program on a stack of its own, with the embedded engine or the Pulumi CLI, and tells what happened."""
+"""Run a program on a new stack with the embedded engine or the Pulumi CLI, and return the outcome."""
 
 from __future__ import annotations
 
@@ -43,11 +43,11 @@ sys.exit(result.exit)
 
 @dataclass
 class Outcome:
-    """What a run did, as seen from outside."""
+    """The effects of a run."""
 
     exit: int
     steps: list[dict[str, str]]
-    """Started steps, `op`, `type` and `name`, without the stack and providers."""
+    """Started steps with `op`, `type` and `name`, without the stack and providers."""
     messages: list[str]
     provider_calls: list[str]
     files: dict[str, Any]
@@ -57,7 +57,7 @@ class Outcome:
 
 
 class Stack:
-    """Project `conf`, stack `dev`, state in `state/`, the provider's outside world in `store/`."""
+    """A stack `dev` of the project `conf`, with the state in `state/` and the provider's objects in `store/`."""
 
     def __init__(self, folder: Path, program: str, name: str = "dev", project: str = "conf") -> None:
         self.folder = folder
@@ -107,7 +107,7 @@ class Stack:
         verbose: bool = False,
         on_event: Callable[[EngineEvent], None] = lambda _: None,
     ) -> Outcome:
-        """Runs `preview`, `up`, `refresh` or `destroy` with the CLI's flags on the embedded engine."""
+        """Run `preview`, `up`, `refresh` or `destroy` with flags of the CLI on the embedded engine."""
         log = self._forget_calls()
         events: list[Any] = []
         operation = Operation(
@@ -145,7 +145,7 @@ class Stack:
         )
 
     def cli(self, *command: str, env: dict[str, str] | None = None) -> Outcome:
-        """The same with the Pulumi CLI."""
+        """Run the same with the Pulumi CLI."""
         log = self._forget_calls()
         path = self.environment.get("PATH", os.environ["PATH"])
         flags = [] if command[0] == "preview" or "--preview-only" in command else ["--yes", "--skip-preview"]
@@ -158,7 +158,7 @@ class Stack:
                 **(env or {}),
                 "PATH": f"{Path(sys.executable).parent}{os.pathsep}{path}",
                 "PULUMI_ENABLE_STREAMING_JSON_PREVIEW": "1",
-                # No plugins for packages that are installed beside us, and that no program here uses.
+                # No plugins for installed packages that no program here uses.
                 "PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION": "true",
             },
             capture_output=True,
@@ -179,26 +179,26 @@ class Stack:
         )
 
     def files(self) -> dict[str, Any]:
-        """The provider's objects; a test's own notes are no JSON."""
+        """Return the provider's objects. Other files of a test are not JSON."""
         found = {path.name: _parsed(path) for path in sorted(self.store.glob("[!.]*"))}
         return {name: content for name, content in found.items() if content is not None}
 
     def resources(self) -> list[Any]:
-        """The resources of the saved state, secrets decrypted."""
+        """Return the resources of the saved state with decrypted secrets."""
         with self._environment({}):
             snapshot = self.backend.load(self.project_name, self.name)
         assert snapshot is not None
         return snapshot.resources
 
     def resource(self, name: str) -> Any:
-        return next(one for one in self.resources() if one.urn.endswith(f"::{name}"))
+        return next(resource for resource in self.resources() if resource.urn.endswith(f"::{name}"))
 
     def deployment(self) -> dict[str, Any]:
-        """The saved state as it is on the disk, secrets encrypted."""
+        """Return the saved state on the disk, with encrypted secrets."""
         return self.backend.export(self.project_name, self.name)["deployment"]
 
     def save(self, snapshot: StackSnapshot) -> None:
-        """Gives the stack another state."""
+        """Replace the state of the stack."""
         with self._environment({}):
             self.backend.save(self.project_name, self.name, snapshot, self.project.secrets(self.name))
 
@@ -244,7 +244,7 @@ def has_cli() -> bool:
 
 
 def _pip() -> list[str]:
-    # The CLI lists a program's packages with pip, which an environment made by uv may lack; Python brings one along.
+    # The CLI lists a program's packages with pip, which an environment created by uv may lack. Python bundles one.
     return [str(wheel) for wheel in (Path(ensurepip.__file__).parent / "_bundled").glob("pip-*.whl")]
 
 
@@ -255,11 +255,11 @@ def _calls(log: Path) -> list[str]:
 def _steps(events: list[Any]) -> list[dict[str, str]]:
     started = [event.resource_pre_event.metadata for event in events if event.resource_pre_event is not None]
     return [
-        {"op": to_text(one.op), "type": one.type, "name": one.urn.rsplit("::", 1)[-1]}
-        for one in started
-        if _shown(one.type)
+        {"op": to_text(metadata.op), "type": metadata.type, "name": metadata.urn.rsplit("::", 1)[-1]}
+        for metadata in started
+        if _is_compared(metadata.type)
     ]
 
 
-def _shown(type_: str) -> bool:
+def _is_compared(type_: str) -> bool:
     return type_ != "pulumi:pulumi:Stack" and not type_.startswith("pulumi:providers:")

@@ -1,4 +1,4 @@
-"""The embedded engine does what the Pulumi CLI was recorded to do, step by step."""
+"""The embedded engine behaves as recordings of the Pulumi CLI, step by step."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ CASES = Path(__file__).parent / "cases"
 UNORDERED = ("dependencies",)
 IDENTITY = "<id>"
 REFUSAL = "RuntimeError: the store refused the object"
-"""How filestore.py fails."""
+"""The message with which filestore.py fails."""
 
 
 @pytest.mark.parametrize("name", sorted(path.name for path in CASES.iterdir() if path.is_dir()))
-def test_every_step_of_the_case_goes_as_recorded(name: str, tmp_path: Path) -> None:
+def test_case_matches_recording(name: str, tmp_path: Path) -> None:
     case = json.loads((CASES / name / "case.json").read_text())
     expected = json.loads((CASES / name / "expected.json").read_text())
     stack = Stack(tmp_path, (CASES / name / "program.py").read_text())
@@ -59,23 +59,25 @@ def key(step: dict[str, str]) -> tuple[str, ...]:
 
 
 def messages_match(outcome: Outcome, wanted: list[str]) -> bool:
-    """Every error that was recorded is told, in the same words; a line of the recording is the error's first one.
+    """Return whether the errors of the recording are reported. A recording has the first line of each error.
 
-    Of a provider's traceback only the beginning was recorded; it is told as its last line, of the same resource.
+    A provider's traceback is recorded by its first line and reported by its last line, for the same resource.
     """
-    told = {message.removeprefix("error: ").partition("\n")[0] for message in outcome.messages}
+    reported = {message.removeprefix("error: ").partition("\n")[0] for message in outcome.messages}
     errors = {line.split("error: ", 1)[1] for line in wanted if "error: " in line}
     tracebacks = {error for error in errors if error.startswith("Traceback")}
     failed = {line.split()[2] for line in wanted if " **creating failed** error: Traceback" in line}
     diagnostics = [event.diagnostic_event for event in outcome.events if event.diagnostic_event is not None]
     refused = {
-        one.urn.rsplit("::", 1)[-1] for one in diagnostics if REFUSAL in one.message and "\n" not in one.message.strip()
+        diagnostic.urn.rsplit("::", 1)[-1]
+        for diagnostic in diagnostics
+        if REFUSAL in diagnostic.message and "\n" not in diagnostic.message.strip()
     }
-    return errors - tracebacks <= told and bool(tracebacks) == bool(failed) and failed == refused
+    return errors - tracebacks <= reported and bool(tracebacks) == bool(failed) and failed == refused
 
 
 def normal(resources: list[Any]) -> dict[str, Any]:
-    """Resources by URN, as their JSON fields, ids of providers blinded."""
+    """Return resources by URN as JSON fields, without ids of providers."""
     result: dict[str, Any] = {}
     for state in resources:
         body = {json_key: getattr(state, field) for json_key, field in FIELDS.items() if json_key not in IGNORED}
@@ -87,7 +89,7 @@ IGNORED = ("created", "modified", "sourcePosition", "stackTrace")
 
 
 def recorded(resources: list[dict[str, Any]], secrets: dict[str, str]) -> dict[str, Any]:
-    return {one["urn"]: blind({k: v for k, v in one.items() if v or k == "custom"}) for one in resources}
+    return {resource["urn"]: blind({k: v for k, v in resource.items() if v or k == "custom"}) for resource in resources}
 
 
 def blind(body: dict[str, Any]) -> dict[str, Any]:
@@ -100,7 +102,7 @@ def blind(body: dict[str, Any]) -> dict[str, Any]:
 
 
 def plain(value: Any, key: str = "") -> Any:
-    """Secrets as the fact that they are secret; their content is compared by the files that they end up in."""
+    """Replace secrets by a marker. Their content is compared in the files of the provider."""
     if isinstance(value, SecretValue) or (isinstance(value, dict) and "ciphertext" in value):
         return IDENTITY
     if key == "__provider":
@@ -115,7 +117,7 @@ def providers(resources: list[Any]) -> dict[str, Any]:
 
 
 def assert_forced_order(outcome: Outcome, before: list[Any], after: list[Any], where: str) -> None:
-    """Creations and updates come after those of what they depend on; deletions before."""
+    """Check that creations and updates follow those of their dependencies, and deletions precede them."""
     depends = {state.urn: {*state.dependencies, state.parent} for state in [*before, *after]}
     by_name = {urn.rsplit("::", 1)[-1]: urn for urn in depends}
     made = [step for step in outcome.steps if step["op"] in ("create", "update", "create-replacement", "same")]

@@ -1,4 +1,4 @@
-"""What a person and a program see of a run: lines, progress, counts, one JSON object; a secret in none of them."""
+"""The output of a run as text and as JSON: lines, progress and counts, without secrets."""
 
 import io
 import json
@@ -46,7 +46,7 @@ def displayed(stack: Stack, *command: str, diff: bool = False, terminal: bool = 
     return text.getvalue()
 
 
-def test_a_run_is_one_line_a_resource_and_a_summary(stack: Stack) -> None:
+def test_run_displays_resources_and_summary(stack: Stack) -> None:
     lines = displayed(stack, "up").splitlines()
     assert lines[0] == "Updating (dev):", "a log has no progress line"
     assert "  +  pulumi-python:dynamic/store:File  a  created" in lines
@@ -58,7 +58,7 @@ def test_a_run_is_one_line_a_resource_and_a_summary(stack: Stack) -> None:
     assert "3 unchanged" in unchanged
 
 
-def test_a_status_is_on_the_progress_line_alone() -> None:
+def test_status_is_only_on_the_progress_line() -> None:
     urn = "urn:pulumi:dev::conf::kubernetes:apps/v1:Deployment::web"
     step = {"op": "create", "urn": urn, "type": "kubernetes:apps/v1:Deployment", "provider": ""}
     text = io.StringIO()
@@ -75,7 +75,7 @@ def event(kind: str, body: dict[str, Any]) -> EngineEvent:
     return EngineEvent.from_json({"sequence": 0, "timestamp": 0, kind: body})
 
 
-def test_changes_name_their_properties(stack: Stack) -> None:
+def test_changes_list_their_properties(stack: Stack) -> None:
     stack.run("up")
     stack.write_program(PROGRAM.replace("CONTENT", "two"))
     preview = displayed(stack, "preview")
@@ -84,7 +84,7 @@ def test_changes_name_their_properties(stack: Stack) -> None:
     assert '~ content: "one" => "two"' in displayed(stack, "preview", diff=True)
 
 
-def test_drift_is_called_drift(stack: Stack) -> None:
+def test_refresh_displays_drift(stack: Stack) -> None:
     stack.run("up")
     (stack.store / "a.json").write_text(json.dumps({"path": "a.json", "content": "drifted", "token": TOKEN}))
     (stack.store / "b.json").unlink()
@@ -94,23 +94,23 @@ def test_drift_is_called_drift(stack: Stack) -> None:
     assert '~ content: "one" => "drifted"' in text
 
 
-def test_no_secret_is_shown_anywhere(stack: Stack) -> None:
-    # The store's own etag repeats what it is given: only what the stack declares secret is the display's to hide.
+def test_no_secret_is_displayed(stack: Stack) -> None:
+    # The etag of the store repeats its content: only values that the stack declares secret are hidden.
     for command in (("up",), ("preview", "--refresh"), ("destroy",)):
         assert TOKEN not in displayed(stack, *command, diff=True, terminal=True)
 
 
-def test_a_terminal_shows_progress(stack: Stack) -> None:
+def test_terminal_displays_progress(stack: Stack) -> None:
     assert "Previewing update …" in displayed(stack, "preview", terminal=True)
 
 
-def test_a_failure_is_marked_and_its_message_shown(stack: Stack) -> None:
+def test_failure_is_marked_with_its_message(stack: Stack) -> None:
     stack.write_program(PROGRAM.replace('"a.json"', '""'))
     text = displayed(stack, "preview")
     assert "must not be empty" in text
 
 
-def test_the_report_has_steps_in_order_with_changed_keys(stack: Stack) -> None:
+def test_report_has_steps_in_order_with_changed_keys(stack: Stack) -> None:
     stack.run("up")
     stack.write_program(PROGRAM.replace("CONTENT", "two"))
     outcome = stack.run("up")
@@ -119,7 +119,7 @@ def test_the_report_has_steps_in_order_with_changed_keys(stack: Stack) -> None:
         report.add(event)
     found = report.to_json(outcome.outputs, outcome.exit)
     assert list(found) == ["steps", "changes", "outputs", "exit", "messages"]
-    assert [(one["op"], one["name"], one["keys"]) for one in found["steps"]] == [
+    assert [(step["op"], step["name"], step["keys"]) for step in found["steps"]] == [
         ("same", "conf-dev", []),
         ("update", "a", ["content"]),
         ("update", "b", ["content"]),
@@ -129,7 +129,7 @@ def test_the_report_has_steps_in_order_with_changed_keys(stack: Stack) -> None:
     assert TOKEN not in json.dumps(found)
 
 
-def test_differences_go_down_to_single_values() -> None:
+def test_diff_lists_single_values() -> None:
     old = {"tags": {"a": "1", "b": "2"}, "list": [1, 2], "token": HIDDEN, "gone": True}
     new = {"tags": {"a": "1", "b": "3"}, "list": [1], "token": HIDDEN, "fresh": UNKNOWN}
     assert changes(old, new) == [
@@ -141,7 +141,7 @@ def test_differences_go_down_to_single_values() -> None:
     assert changed_keys(old, new) == ["fresh", "gone", "list", "tags"]
 
 
-def test_values_are_shown_on_one_line_without_secrets() -> None:
+def test_format_value_on_one_line_without_secrets() -> None:
     assert format_value({"token": HIDDEN, "id": UNKNOWN}) == '{"token": [secret], "id": [unknown]}'
     assert format_value(HIDDEN) == "[secret]"
     assert format_value("x" * 500).endswith("… (502 characters)")

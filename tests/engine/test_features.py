@@ -1,4 +1,4 @@
-"""What a program may use beyond plain resources, and what is refused by name."""
+"""Features of programs beyond plain resources, and refused ones."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from lakewright_engine.model.resources import SecretValue
 from stackrunner import Stack
 
 
-def test_a_stack_reference_reads_the_outputs_of_another_stack_and_keeps_its_secrets(tmp_path: Path) -> None:
+def test_stack_reference_keeps_secret_outputs(tmp_path: Path) -> None:
     platform = Stack(
         tmp_path,
         """
@@ -40,20 +40,20 @@ File("a", "a.json", platform.require_output("url"), token=platform.require_outpu
     assert tenant.run("preview", "--expect-no-changes").exit == 0
 
 
-def test_a_reference_to_a_stack_that_is_not_there_is_told(tmp_path: Path) -> None:
+def test_reference_to_missing_stack_is_reported(tmp_path: Path) -> None:
     outcome = Stack(tmp_path, "import pulumi\npulumi.StackReference('organization/conf/nowhere')").run("preview")
     assert outcome.exit == 1
     assert any("nowhere" in message for message in outcome.messages)
 
 
-def test_an_unknown_stack_is_refused_before_anything_runs(tmp_path: Path) -> None:
+def test_unknown_stack_is_refused_before_the_program_runs(tmp_path: Path) -> None:
     stack = Stack(tmp_path, "raise AssertionError('the program was run')")
     stack.name = "other"
     with pytest.raises(StateError, match="other"):
         stack.run("preview")
 
 
-def test_a_resource_of_the_program_is_looked_up_by_its_urn(tmp_path: Path) -> None:
+def test_get_resource_by_urn(tmp_path: Path) -> None:
     stack = Stack(
         tmp_path,
         """
@@ -70,7 +70,7 @@ b = File("b", "b.json", found["state"]["etag"])
 
 
 @pytest.mark.parametrize(
-    ("program", "told"),
+    ("program", "message"),
     [
         (
             "import pulumi\npulumi.ComponentResource('remote:index:Thing', 'thing', {}, remote=True)",
@@ -96,13 +96,13 @@ b = File("b", "b.json", found["state"]["etag"])
         ("import pulumi\npulumi.Stash('s', input='x')", "Stash"),
     ],
 )
-def test_what_the_engine_does_not_do_is_refused_by_name(tmp_path: Path, program: str, told: str) -> None:
+def test_unsupported_features_are_refused(tmp_path: Path, program: str, message: str) -> None:
     outcome = Stack(tmp_path, program).run("preview")
     assert outcome.exit == 1
-    assert any(told in message for message in outcome.messages), outcome.messages
+    assert any(message in error for error in outcome.messages), outcome.messages
 
 
-def test_a_disabled_default_provider_is_refused(tmp_path: Path) -> None:
+def test_disabled_default_provider_is_refused(tmp_path: Path) -> None:
     stack = Stack(tmp_path, "from filestore import File\nFile('a', 'a.json', 'x')")
     stack.set_config("pulumi:disable-default-providers", '["*"]')
     outcome = stack.run("up")
@@ -110,7 +110,7 @@ def test_a_disabled_default_provider_is_refused(tmp_path: Path) -> None:
     assert any("explicit provider" in message for message in outcome.messages)
 
 
-def test_independent_steps_run_at_the_same_time(tmp_path: Path) -> None:
+def test_independent_steps_run_in_parallel(tmp_path: Path) -> None:
     stack = Stack(
         tmp_path,
         "from barrierstore import File\nfor name in 'abcd':\n    File(name, f'{name}.json', 'x')",
@@ -119,7 +119,7 @@ def test_independent_steps_run_at_the_same_time(tmp_path: Path) -> None:
     assert outcome.exit == 0, outcome.messages
 
 
-def test_the_state_says_where_a_resource_is_declared(tmp_path: Path) -> None:
+def test_state_has_source_positions(tmp_path: Path) -> None:
     stack = Stack(
         tmp_path,
         """
@@ -134,17 +134,19 @@ Box("mine")
     assert stack.resource("mine").source_position == "project:///__main__.py#6"
 
 
-def test_what_a_program_prints_and_logs_becomes_events(tmp_path: Path) -> None:
+def test_program_output_and_logs_become_events(tmp_path: Path) -> None:
     stack = Stack(
         tmp_path, "import pulumi, sys\nprint('to out')\nprint('to err', file=sys.stderr)\npulumi.warn('careful')\n"
     )
     outcome = stack.run("preview")
-    told = {event.diagnostic_event.message.strip() for event in outcome.events if event.diagnostic_event is not None}
-    assert {"to out", "to err", "careful"} <= told
+    messages = {
+        event.diagnostic_event.message.strip() for event in outcome.events if event.diagnostic_event is not None
+    }
+    assert {"to out", "to err", "careful"} <= messages
     assert outcome.messages == ["warning: careful"]
 
 
-def test_events_carry_what_changes_and_no_secret(tmp_path: Path) -> None:
+def test_events_have_changes_and_no_secrets(tmp_path: Path) -> None:
     stack = Stack(
         tmp_path,
         """
@@ -168,7 +170,7 @@ File("a", "a.json", os.environ["CONTENT"], token=pulumi.Output.secret("s3cr3t"))
     assert outcome.events[-2].summary_event.resource_changes == {"same": 1, "update": 1}
 
 
-def test_aws_objects_are_imported_got_and_asked_for(tmp_path: Path, sandbox: object) -> None:
+def test_aws_import_get_and_functions(tmp_path: Path, sandbox: object) -> None:
     stack = aws_stack(tmp_path, sandbox)
     stack.write_program(stack_program(sandbox) + "aws.s3.Bucket('made', bucket='got-bucket', opts=opts)\n")
     assert stack.run("up").exit == 0
@@ -204,7 +206,7 @@ def aws_stack(tmp_path: Path, sandbox: object) -> Stack:
     return Stack(tmp_path, stack_program(sandbox))
 
 
-def test_archives_are_kept_with_their_parts(tmp_path: Path) -> None:
+def test_archives_keep_their_parts(tmp_path: Path) -> None:
     stack = Stack(
         tmp_path,
         """
@@ -223,7 +225,7 @@ Thing(Keeper(), "a", {"path": "a.json", "archive": pulumi.AssetArchive(parts)})
     )
     outcome = stack.run("up", env={"TEXT": "one"})
     assert outcome.exit == 0, outcome.messages
-    (state,) = [one for one in stack.deployment()["resources"] if one["urn"].endswith("::a")]
+    (state,) = [resource for resource in stack.deployment()["resources"] if resource["urn"].endswith("::a")]
     parts = state["inputs"]["archive"]["assets"]
     assert parts["x.txt"]["text"] == "x"
     assert parts["y"]["assets"]["z"]["text"] == "one"

@@ -1,4 +1,4 @@
-"""Hooks: the program's functions around steps and after failures."""
+"""Hooks: functions of the program around steps and after failures."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if content := os.environ.get("CONTENT"):
 """
 
 
-def test_hooks_run_before_and_after_each_step_also_when_the_program_has_registered_everything(tmp_path: Path) -> None:
+def test_hooks_run_before_and_after_each_step(tmp_path: Path) -> None:
     stack = Stack(tmp_path, HOOKED)
     log = stack.store / "hooks.log"
     assert stack.run("preview", env={"CONTENT": "one"}).exit == 0
@@ -40,7 +40,7 @@ def test_hooks_run_before_and_after_each_step_also_when_the_program_has_register
     assert lines == [f"{when}_{verb} a" for verb in ("create", "update", "delete") for when in ("before", "after")]
 
 
-def test_a_failing_hook_before_a_step_prevents_it_and_one_after_it_keeps_what_it_did(tmp_path: Path) -> None:
+def test_failed_hooks_before_and_after_a_step(tmp_path: Path) -> None:
     stack = Stack(tmp_path, HOOKED)
     prevented = stack.run("up", env={"CONTENT": "one", "FAILING": "before_create"})
     assert prevented.exit == 1
@@ -53,7 +53,7 @@ def test_a_failing_hook_before_a_step_prevents_it_and_one_after_it_keeps_what_it
     assert stack.pending() == []
 
 
-def test_a_destroy_refuses_to_leave_out_hooks_of_deletions(tmp_path: Path) -> None:
+def test_destroy_refuses_delete_hooks(tmp_path: Path) -> None:
     stack = Stack(tmp_path, HOOKED)
     assert stack.run("up", env={"CONTENT": "one"}).exit == 0
     outcome = stack.run("destroy")
@@ -63,7 +63,7 @@ def test_a_destroy_refuses_to_leave_out_hooks_of_deletions(tmp_path: Path) -> No
     assert "a.json" in outcome.files
 
 
-def test_an_error_hook_asks_for_another_attempt(tmp_path: Path) -> None:
+def test_error_hook_requests_a_retry(tmp_path: Path) -> None:
     stack = Stack(
         tmp_path,
         """
@@ -109,10 +109,10 @@ class Thing(pulumi.dynamic.Resource):
     pass
 b = Thing(Late(), "b", {"path": "b.json"})
 """
-"""The creation of `b` fails while a hook of another resource runs, which then does `finish`."""
+"""The creation of `b` fails while a hook of another resource runs, which then runs `finish`."""
 
 
-def test_hooks_of_steps_under_way_are_run_when_another_step_has_failed(tmp_path: Path) -> None:
+def test_hooks_of_steps_in_progress_run_after_a_failure(tmp_path: Path) -> None:
     stack = Stack(
         tmp_path,
         STEP_BESIDE_A_HOOK
@@ -132,8 +132,8 @@ File("a", "a.json", "x", opts=pulumi.ResourceOptions(hooks=hooks))
 
 
 @pytest.mark.parametrize("awaited", ['File("c", "c.json", "x").etag', "b.id"])
-def test_a_hook_that_waits_for_a_resource_ends_although_another_step_has_failed(tmp_path: Path, awaited: str) -> None:
-    """There the CLI waits for ever: it neither makes the resource nor tells the program that it will not."""
+def test_hook_waiting_for_a_resource_ends_after_a_failure(tmp_path: Path, awaited: str) -> None:
+    """The CLI waits forever: it neither creates the resource nor reports that it will not."""
     stack = Stack(
         tmp_path,
         STEP_BESIDE_A_HOOK

@@ -45,7 +45,7 @@ print(json.dumps({"exit": result.exit, "messages": result.messages, "outputs": r
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="needs root, to become another user")
-def test_other_users_reach_no_part_of_a_run(tmp_path: Path) -> None:
+def test_other_users_cannot_call_a_run(tmp_path: Path) -> None:
     stack = Stack(tmp_path, PROGRAM)
     environment = {**os.environ, **stack.environment, "RENDER_TO": str(tmp_path / "rendered")}
     command = [sys.executable, "-c", RUN, str(stack.program_dir)]

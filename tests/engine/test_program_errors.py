@@ -1,4 +1,4 @@
-"""What a user sees when a program fails."""
+"""Error messages of failed programs."""
 
 from __future__ import annotations
 
@@ -8,8 +8,11 @@ from pathlib import Path
 from stackrunner import Stack
 
 
-def test_a_traceback_begins_in_the_program(tmp_path: Path) -> None:
-    """The virtual environment lies in the program's folder, as in this repository: its frames are not the program's."""
+def test_traceback_starts_in_the_program(tmp_path: Path) -> None:
+    """The virtual environment is in the program's folder, as in this repository.
+
+    Its frames are not part of the program.
+    """
     stack = Stack(tmp_path, "def fail():\n    raise ValueError('no such luck')\nfail()\n")
     (stack.program_dir / ".venv").symlink_to(sys.prefix)
     (stack.program_dir / "Pulumi.yaml").write_text(

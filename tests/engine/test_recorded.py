@@ -1,4 +1,4 @@
-"""The embedded engine does with many small programs what the Pulumi CLI was recorded to do with them: recordings.py."""
+"""The embedded engine runs small programs as the Pulumi CLI does, see recordings.py."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def test_the_cli_does_what_was_recorded(name: str, tmp_path: Path) -> None:
         compare(name, tmp_path, recording(name), cli=True)
 
 
-def test_nothing_is_recorded_that_is_no_longer_a_program() -> None:
+def test_every_recording_has_a_program() -> None:
     assert set(FOLDER.iterdir()) == {file_of(name) for name in SCENARIOS}
 
 
@@ -40,7 +40,7 @@ def compare(name: str, folder: Path, recorded: Recording, *, cli: bool) -> None:
     stack = stack_of(scenario, folder)
     assert [step["command"] for step in recorded] == list(scenario.commands), "the program has changed: record it anew"
     for number, wanted in enumerate(recorded, 1):
-        did, said = play(scenario, stack, number, cli=cli)
-        where = f"{name}, step {number}, {wanted['command']}; messages: {''.join(said)}"
+        effects, messages = play(scenario, stack, number, cli=cli)
+        where = f"{name}, step {number}, {wanted['command']}; messages: {''.join(messages)}"
         for part, expected in wanted.items():
-            assert did[part] == expected, f"{part} of {where}"
+            assert effects[part] == expected, f"{part} of {where}"

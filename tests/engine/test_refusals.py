@@ -1,4 +1,4 @@
-"""What the CLI does with a stack, and this engine does not, is refused by name; tainted resources are replaced."""
+"""Features of a stack that only the CLI supports are refused. Tainted resources are replaced."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def stack(tmp_path: Path) -> Stack:
 
 @pytest.mark.parametrize("field", ["refreshBeforeUpdate", "viewOf", "extensionRef", "snippetID"])
 @pytest.mark.parametrize("verb", ["preview", "destroy"])
-def test_a_state_of_an_unknown_kind_is_refused(stack: Stack, field: str, verb: str) -> None:
+def test_unsupported_state_is_refused(stack: Stack, field: str, verb: str) -> None:
     resources = stack.resources()
     resources[-1].extra[field] = resources[0].urn
     with stack._environment({}):
@@ -46,7 +46,7 @@ def test_autonaming_is_refused(stack: Stack) -> None:
     assert stack.run("preview", env={"STEP": "1"}).exit == 0
 
 
-def test_a_tainted_resource_is_replaced_once(stack: Stack) -> None:
+def test_tainted_resource_is_replaced_once(stack: Stack) -> None:
     with stack._environment({}):
         snapshot = stack.backend.load(stack.project_name, stack.name)
     assert snapshot is not None

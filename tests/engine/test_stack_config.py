@@ -1,4 +1,4 @@
-"""A stack's settings: read, changed with the comments kept, and encrypted where they are secret."""
+"""A stack's settings: reading, changes that keep comments, and encrypted secrets."""
 
 from pathlib import Path
 
@@ -35,7 +35,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> PulumiProject:
     return PulumiProject.load(tmp_path)
 
 
-def test_set_keeps_comments_and_everything_else(project: PulumiProject) -> None:
+def test_set_keeps_comments_and_other_values(project: PulumiProject) -> None:
     settings = project.stack_config("acme")
     settings.set("size", "5")
     settings.set("aws:region", "us-east-1")
@@ -53,7 +53,7 @@ def test_set_keeps_comments_and_everything_else(project: PulumiProject) -> None:
     assert yaml.safe_load(settings.text) == yaml.safe_load(COMMENTED)
 
 
-def test_a_secret_is_encrypted_and_salted(project: PulumiProject) -> None:
+def test_secret_is_encrypted_and_salted(project: PulumiProject) -> None:
     settings = project.stack_config("acme")
     settings.set("token", "hush", secret=True)
     settings.save()
@@ -86,7 +86,7 @@ def test_paths_reach_into_structured_values(project: PulumiProject) -> None:
             settings.set(impossible, "x", path=True)
 
 
-def test_a_stack_without_a_file_gets_one(project: PulumiProject) -> None:
+def test_save_creates_missing_file(project: PulumiProject) -> None:
     settings = project.stack_config("new")
     settings.set("a", "b")
     settings.save()
@@ -97,14 +97,14 @@ def test_a_stack_without_a_file_gets_one(project: PulumiProject) -> None:
     ("text", "message"),
     [("config: [", "cannot be read"), ("- a", "must be a mapping"), ("config: 5", "'config' of .* must be a mapping")],
 )
-def test_a_file_that_is_none_is_named(project: PulumiProject, text: str, message: str) -> None:
+def test_invalid_file_is_reported(project: PulumiProject, text: str, message: str) -> None:
     project.stack_file("acme").write_text(text)
     with pytest.raises(ProjectError, match=message) as caught:
         project.stack_config("acme")
     assert str(project.stack_file("acme")) in str(caught.value)
 
 
-def test_what_only_the_cli_can_do_is_refused_by_name(project: PulumiProject) -> None:
+def test_settings_that_only_the_cli_supports_are_refused(project: PulumiProject) -> None:
     project.stack_file("acme").write_text("secretsprovider: awskms://key\n")
     with pytest.raises(UnsupportedFeatureError, match="awskms"):
         project.configuration("acme")
@@ -113,7 +113,7 @@ def test_what_only_the_cli_can_do_is_refused_by_name(project: PulumiProject) -> 
         project.configuration("acme")
 
 
-def test_project_defaults_hold_where_the_stack_says_nothing(tmp_path: Path) -> None:
+def test_project_defaults_apply_to_missing_values(tmp_path: Path) -> None:
     (tmp_path / "Pulumi.yaml").write_text(
         "name: conf\nruntime: {name: python, options: {virtualenv: venv}}\nmain: infra\n"
         "backend: {url: 'file://~/state'}\n"
@@ -130,7 +130,7 @@ def test_project_defaults_hold_where_the_stack_says_nothing(tmp_path: Path) -> N
         _ = project.python
 
 
-def test_the_backend_is_chosen_as_the_cli_chooses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_backend_is_chosen_as_by_the_cli(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "Pulumi.yaml").write_text("name: conf\nruntime: python\n")
     monkeypatch.delenv("PULUMI_BACKEND_URL", raising=False)
     monkeypatch.delenv("PULUMI_CREDENTIALS_PATH", raising=False)
@@ -149,7 +149,7 @@ def test_the_backend_is_chosen_as_the_cli_chooses(tmp_path: Path, monkeypatch: p
     assert PulumiProject.load(tmp_path).backend().root == tmp_path / ".pulumi"
 
 
-def test_no_project_and_no_python_are_said(tmp_path: Path) -> None:
+def test_missing_project_and_other_runtime_are_reported(tmp_path: Path) -> None:
     with pytest.raises(ProjectError, match=r"no Pulumi.yaml found in .* set the project's folder with -C DIR"):
         PulumiProject.load(tmp_path)
     (tmp_path / "Pulumi.yaml").write_text("name: conf\nruntime: nodejs\n")
@@ -167,7 +167,7 @@ trees = st.recursive(
 
 @example(before={"a": "\x85"}, path=["b"], value="\u2028")
 @given(before=st.dictionaries(names, trees, max_size=4), path=st.lists(names, min_size=1, max_size=2), value=trees)
-def test_an_edit_says_what_was_asked_for(before: dict, path: list[str], value: object) -> None:
+def test_edits_of_any_yaml_keep_its_data(before: dict, path: list[str], value: object) -> None:
     edited = yaml.safe_load(yaml_edit.set_entry(yaml_edit.dump_yaml(before), path, value))
     at = edited
     for key in path:

@@ -1,4 +1,4 @@
-"""A run whose terminal is closed ends in order, and so does one whose output nobody reads any more."""
+"""A run ends in an orderly way when its terminal or the reader of its output is closed."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ with Display(Console(soft_wrap=True), "up", "dev", dry=False, diff=False) as dis
 
 
 def start(stack: Stack, *arguments: str) -> tuple[int, int]:
-    """Start a run on a terminal of its own, return once it has created `a`: the process and our end of the terminal."""
+    """Start a run on a new terminal. When it has created `a`, return the process and this end of the terminal."""
     pid, terminal = pty.fork()
     if pid == 0:
         command = [sys.executable, "-c", RUN, str(stack.program_dir), *arguments]

@@ -1,15 +1,15 @@
 """A provider plugin that accepts secrets and returns everything in plain text, as most real ones do.
 
 `install` puts it on a PATH as `pulumi-resource-vault`. Its objects are JSON files in the folder VAULT. Every call is a
-line of the file `.log`. Properties of `vault:index:Thing` that it knows:
+line of the file `.log`. Properties of `vault:index:Thing` with a meaning:
 
-- `fixed`: a change of it replaces the object.
+- `fixed`: a change replaces the object.
 - `forget`: properties that Read does not return.
-- `patient`: the creation goes on until it is cancelled.
+- `patient`: the creation lasts until it is cancelled.
 - `unhealthy`: the object does not become ready.
 """
 
-# ruff: noqa: N802 - the methods have the protocol's names
+# ruff: noqa: N802 - the names are those of the protocol
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ UNKNOWN = "04da6b54-80e4-46f7-96ec-b56ff0331ba9"
 
 
 def install(folder: Path) -> str:
-    """Write the plugin's executable into a folder; return a PATH that begins with it."""
+    """Write the plugin's executable into a folder. Return a PATH that begins with the folder."""
     folder.mkdir(parents=True, exist_ok=True)
     executable = folder / "pulumi-resource-vault"
     executable.write_text(f'#!/bin/sh\nexec {sys.executable} {Path(__file__).resolve()} "$@"\n')
@@ -153,7 +153,7 @@ class Vault(provider_pb2_grpc.ResourceProviderServicer):
 
     @staticmethod
     def _outputs(given: dict[str, Any]) -> dict[str, Any]:
-        """What a server would answer: assets without their contents."""
+        """Return the outputs of a server: assets without contents."""
         outputs = {key: _elided(value) for key, value in given.items() if key != "forget"}
         return {**outputs, "issued": "made by the server", "id": "an output"}
 

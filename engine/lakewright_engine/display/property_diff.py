@@ -13,7 +13,7 @@ from lakewright_engine.model.signatures import SECRET, SIGNATURE, UNKNOWN
 from lakewright_engine.model.urns import package_of
 
 ABSENT: Any = object()
-HIDDEN_SECRET = "[secret]"  # noqa: S105 - stands for one
+HIDDEN_SECRET = "[secret]"  # noqa: S105 - a placeholder, not a secret
 _KUBERNETES_SERVER_MANAGED = (
     "status",
     *(f"metadata.{name}" for name in ("managedFields", "resourceVersion", "generation", "uid", "creationTimestamp")),

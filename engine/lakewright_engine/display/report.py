@@ -110,10 +110,10 @@ class OperationReport:
         """Return the object that `--json` prints."""
         steps: list[dict[str, Any]] = []
         for step in self.steps:
-            shown = {"op": step.op, "urn": step.urn, "type": step.type, "name": step.name, "keys": step.keys}
+            fields = {"op": step.op, "urn": step.urn, "type": step.type, "name": step.name, "keys": step.keys}
             if step.op == "refresh" and not step.failed:
-                shown["result"] = step.result or "same"
-            steps.append(shown)
+                fields["result"] = step.result or "same"
+            steps.append(fields)
         return {
             "steps": steps,
             "changes": self.changes,

@@ -257,7 +257,7 @@ class Planner:
         if has_unknown(new.replacement_trigger) and not self._deployment.dry_run:
             raise ProgramError(f"replacement trigger contains unknowns for {new.urn}")
         if is_secret_change(old.replacement_trigger, new.replacement_trigger):
-            message = "the secret replacement trigger has changed, but only a plain one replaces the resource"
+            message = "the secret replacement trigger has changed, but only a plain trigger replaces the resource"
             self._deployment.events.diagnostic("warning", message, new.urn)
         return is_triggered(old.replacement_trigger, new.replacement_trigger)
 
@@ -353,8 +353,8 @@ class Planner:
         for failure in failures:
             text = f"{new.type} resource '{urn_name(new.urn)}': "
             if failure.property:
-                shown = _format_value(desired.inputs, failure.property)
-                text += f"property {failure.property} value {{{shown}}} has a problem: {failure.reason}"
+                value = _format_value(desired.inputs, failure.property)
+                text += f"property {failure.property} value {{{value}}} has a problem: {failure.reason}"
             else:
                 text += f"has a problem: {failure.reason}"
             self._deployment.fail(text, new.urn)
@@ -365,5 +365,5 @@ def _format_value(inputs: Properties, path: str) -> Any:
     value = inputs.get(path)
     if has_unknown(value) or isinstance(value, Unknown):
         return "output<unknown>"
-    shown = to_display_json(value)
-    return "[secret]" if shown != value else "" if value is None else value
+    text = to_display_json(value)
+    return "[secret]" if text != value else "" if value is None else value

@@ -46,7 +46,7 @@ class Transforms:
 
     def apply(self, desired: DesiredState, own: list[Any], ancestors: list[str]) -> None:
         """Apply the resource's own transforms, then those of its ancestors, nearest first, then those of the stack."""
-        callbacks = [*own, *(one for urn in ancestors for one in self._resources.get(urn, ())), *self._stack]
+        callbacks = [*own, *(callback for urn in ancestors for callback in self._resources.get(urn, ())), *self._stack]
         for callback in callbacks:
             request = rpc.resource_messages.TransformRequest(
                 type=desired.type,

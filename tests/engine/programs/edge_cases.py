@@ -1,4 +1,4 @@
-"""Small programs at the edges: nothing in them, options in unusual company, renames over several steps."""
+"""Edge cases: empty programs, unusual combinations of options, renames over several steps."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Small programs with hooks: around steps, after failures, missing, failing, bound by a transform."""
+"""Programs with hooks: around steps, after failures, missing, failing, bound by a transform."""
 
 from __future__ import annotations
 
@@ -9,22 +9,23 @@ import json
 from filestore import FileProvider, root
 from pulumi import ErrorHook, ResourceHook, ResourceHookBinding as Hooks, ResourceHookOptions
 from pulumi.dynamic import Resource
-def shown(properties):
+def summarize(properties):
     kept = {key: value for key, value in (properties or {}).items() if key != "__provider"}
     return {key: value if isinstance(value, (str, int)) else type(value).__name__ for key, value in kept.items()}
-def note(*told):
+def note(*arguments):
     path = root() / "hooks.json"
-    told_before = json.loads(path.read_text()) if path.exists() else []
-    path.write_text(json.dumps(sorted([*told_before, [step, *told]], key=json.dumps)))
+    recorded = json.loads(path.read_text()) if path.exists() else []
+    path.write_text(json.dumps(sorted([*recorded, [step, *arguments]], key=json.dumps)))
 def hook(name, fails=(), **options):
     def tell(args):
-        properties = [shown(part) for part in (args.new_inputs, args.old_inputs, args.new_outputs, args.old_outputs)]
+        given = (args.new_inputs, args.old_inputs, args.new_outputs, args.old_outputs)
+        properties = [summarize(part) for part in given]
         note(name, args.urn, args.id, args.name, args.type, properties)
         if step in fails:
             raise ValueError(f"{name} fails")
     return ResourceHook(name, tell, ResourceHookOptions(**options))
 """
-"""Hooks that write down what they are told, sorted: steps that do not depend on each other have no order."""
+"""Hooks that record their arguments, sorted, because independent steps have no order."""
 
 HOOKED_BOX = """
 kinds = [f"{when}_{verb}" for verb in ("create", "update", "delete") for when in ("before", "after")]
@@ -131,7 +132,7 @@ class Flaky(FileProvider):
         self._refuse("delete")
         super().delete(id_, props)
 def repair(args):
-    properties = [shown(part) for part in (args.new_inputs, args.old_inputs, args.old_outputs)]
+    properties = [summarize(part) for part in (args.new_inputs, args.old_inputs, args.old_outputs)]
     note(args.urn, args.id, args.failed_operation, len(args.errors), properties)
     if step == 3:
         raise ValueError("no idea how to repair it")

@@ -1,4 +1,4 @@
-"""Small programs that use what the recorded cases do not: options, aliases, replacements, failures."""
+"""Programs with features that the cases do not cover: options, aliases, replacements, failures."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ step = int(os.environ["STEP"])
 
 @dataclass(frozen=True)
 class Scenario:
-    """A program, and the commands for its steps (the program sees the number of the step in `step`)."""
+    """A program, and the commands for its steps. The number of a step is `step` in the program."""
 
     program: str
     commands: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""Small programs that replace resources: chains, shared dependents, dependencies that turn round, protection."""
+"""Programs that replace resources: chains, shared dependents, inverted dependencies, protection."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Assets and archives: hashed as the CLI does, found where the program runs, restored after a read."""
+"""Assets and archives: hashes as by the CLI, paths relative to the program, contents restored after a read."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ from vaultplugin import install
     ],
     ids=["plain", "several", "split", "long", "not ASCII", "not to be split", "nothing in ASCII"],
 )
-def test_a_tar_is_the_one_that_go_writes(names: list[str], digest: str) -> None:
-    """The digests are of streams that Go's archive/tar wrote."""
+def test_tar_matches_go(names: list[str], digest: str) -> None:
+    """The digests are those of streams that Go's archive/tar wrote."""
     found = hashlib.sha256()
     write_tar([(name, f"{name}content".encode()) for name in names], found.update)
     assert found.hexdigest() == digest
@@ -59,7 +59,7 @@ def hash_of(value: Asset, folder: Path) -> str:
     return found.value[0].wire["hash"]
 
 
-def test_files_and_folders_are_found_in_the_folder(tmp_path: Path) -> None:
+def test_assets_are_relative_to_the_folder(tmp_path: Path) -> None:
     tree = tmp_path / "tree"
     (tree / "inner").mkdir(parents=True)
     (tree / ".pulumi").mkdir()
@@ -76,7 +76,7 @@ def test_files_and_folders_are_found_in_the_folder(tmp_path: Path) -> None:
     assert hash_of(nested, tmp_path) == tar_digest(("a", b"a"), *((f"t/{name}", data) for name, data in members))
 
 
-def test_an_archive_file_is_hashed_as_it_is(tmp_path: Path) -> None:
+def test_archive_file_is_hashed_unchanged(tmp_path: Path) -> None:
     with zipfile.ZipFile(tmp_path / "a.zip", "w") as file:
         file.writestr("inside.txt", "i")
     assert hash_of(archive(path="a.zip"), tmp_path) == hashlib.sha256((tmp_path / "a.zip").read_bytes()).hexdigest()
@@ -84,12 +84,12 @@ def test_an_archive_file_is_hashed_as_it_is(tmp_path: Path) -> None:
     assert hash_of(nested, tmp_path) == tar_digest(("z/inside.txt", b"i"))
 
 
-def test_an_asset_that_is_not_there_is_named(tmp_path: Path) -> None:
+def test_missing_asset_is_reported(tmp_path: Path) -> None:
     with pytest.raises(ProgramError, match=rf"policy\.txt.*relative paths start at {tmp_path}"):
         add_hashes({"x": asset(path="policy.txt")}, tmp_path)
 
 
-def test_contents_that_a_provider_leaves_out_are_restored() -> None:
+def test_asset_contents_left_out_by_provider_are_restored() -> None:
     given = {"policy": asset(text="long", hash="1"), "other": asset(text="o", hash="2")}
     found = restore_contents(
         {"policy": asset(hash="1"), "strange": asset(hash="3"), "n": 1}, {"deep": list(given.values())}
@@ -108,7 +108,7 @@ Thing("thing", {"name": "object", "policy": pulumi.FileAsset("policy.txt"), "tre
 """
 
 
-def test_assets_of_a_program_in_a_folder_of_its_own(tmp_path: Path) -> None:
+def test_assets_of_program_in_subfolder(tmp_path: Path) -> None:
     stack = Stack(tmp_path, "")
     stack.environment |= {"PATH": install(tmp_path / "bin"), "VAULT": str(stack.store)}
     program = stack.program_dir / "program"

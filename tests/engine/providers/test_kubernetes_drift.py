@@ -1,4 +1,4 @@
-"""Drift of a computing unit by another field manager, shown and fixed on the cluster of the sandbox."""
+"""Drift of a computing unit by another field manager is displayed and fixed on the cluster of the sandbox."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def updated(outcome: Any) -> list[str]:
 
 
 def drift(outcome: Any) -> list[str]:
-    """The properties that `--diff` shows, without bookkeeping such as managedFields, resourceVersion and status."""
+    """Return the properties that `--diff` displays, without server-managed ones such as resourceVersion and status."""
     text = io.StringIO()
     with Display(Console(file=text, width=200), "refresh", "dev", dry=True, diff=True) as display:
         for event in outcome.events:
@@ -73,7 +73,7 @@ def drift(outcome: Any) -> list[str]:
     return sorted(line.strip() for line in text.getvalue().splitlines() if line.startswith("      "))
 
 
-def test_a_scaled_computing_unit_is_shown_and_healed(tmp_path: Path, config: Path) -> None:
+def test_drift_of_scaled_computing_unit_is_fixed(tmp_path: Path, config: Path) -> None:
     apps = kubernetes_client.AppsV1Api(kubernetes_config.new_client_from_config(str(config)))
     stack = Stack(tmp_path, PROGRAM)
 
@@ -89,16 +89,16 @@ def test_a_scaled_computing_unit_is_shown_and_healed(tmp_path: Path, config: Pat
     label = {"metadata": {"labels": {"lakewright/tenant": "else"}}}
     apps.patch_namespaced_deployment(NAME, NAMESPACE, label, field_manager="kubectl-label")
 
-    shown = drift(run("refresh", "--preview-only"))
-    assert shown == ['~ metadata.labels.lakewright/tenant: "acme" => "else"', "~ spec.replicas: 1 => 3"]
+    changes = drift(run("refresh", "--preview-only"))
+    assert changes == ['~ metadata.labels.lakewright/tenant: "acme" => "else"', "~ spec.replicas: 1 => 3"]
     assert updated(run("preview", "--refresh")) == ["Deployment"]
     assert apps.read_namespaced_deployment(NAME, NAMESPACE).spec.replicas == 3
     assert updated(run("up", "--refresh")) == ["Deployment"]
 
     healed = apps.read_namespaced_deployment(NAME, NAMESPACE)
     assert (healed.spec.replicas, healed.metadata.labels["lakewright/tenant"]) == (1, "acme")
-    assert [one.operation for one in healed.metadata.managed_fields] == ["Apply"]
+    assert [entry.operation for entry in healed.metadata.managed_fields] == ["Apply"]
     assert updated(run("up", "--refresh")) == []
     run("destroy")
     core = kubernetes_client.CoreV1Api(apps.api_client)
-    assert NAMESPACE not in [one.metadata.name for one in core.list_namespace().items]
+    assert NAMESPACE not in [namespace.metadata.name for namespace in core.list_namespace().items]

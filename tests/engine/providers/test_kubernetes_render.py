@@ -1,4 +1,4 @@
-"""A program that renders manifests leaves what the real plugin left under the CLI: tests/kubernetes/render."""
+"""A program that renders manifests has the results of the real plugin under the CLI, in tests/kubernetes/render."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from stackrunner import Stack
 
 CASE = Path(__file__).parents[2] / "kubernetes" / "render"
 KUBECONFIG = "/nonexistent"
-"""The kubeconfig that was in the recorded run's environment."""
+"""The kubeconfig in the environment of the recorded run."""
 
 RANDOM = re.compile(r"(auto-named|pulumi-kubernetes)-[0-9a-f]{8}")
 
 
-def test_state_and_files_are_as_recorded(tmp_path: Path) -> None:
+def test_state_and_files_match_recording(tmp_path: Path) -> None:
     stack = Stack(tmp_path, (CASE / "program.py").read_text())
     outcome = stack.run("up", env={"KUBECONFIG": KUBECONFIG})
     assert outcome.exit == 0, outcome.messages
@@ -36,8 +36,8 @@ def manifests(folder: Path) -> dict[str, str]:
 
 
 def normal(resources: list[dict[str, Any]]) -> dict[str, Any]:
-    """Resources by URN, without times and places, random names and ids blinded."""
-    return {one["urn"]: _normal(one) for one in resources}
+    """Return resources by URN without times, positions, random names and ids."""
+    return {resource["urn"]: _normal(resource) for resource in resources}
 
 
 def _normal(body: dict[str, Any]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Provider plugins: they log to the engine, they may crash, and the sandbox's own come first in a sandbox."""
+"""Provider plugins: their log messages, their crashes, and the precedence of sandbox providers."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def stack(tmp_path: Path) -> Stack:
 
 
 def settings(talkative: Path, source: str) -> dict[str, str]:
-    """Return an environment in which the plugin is on the PATH and learns the engine's address from `source`."""
+    """Return an environment in which the plugin is on the PATH and gets the engine's address from `source`."""
     return {"PATH": f"{talkative}{os.pathsep}{os.environ['PATH']}", "TALKATIVE_ENGINE": source}
 
 
@@ -56,19 +56,19 @@ def diagnostics(outcome: Outcome) -> list[tuple[str, str, bool]]:
     """Return severity, text and whether it was a status of every message about the resource."""
     found = [event.diagnostic_event for event in outcome.events if event.diagnostic_event is not None]
     return [
-        (one.severity, one.message.strip(), bool(one.ephemeral))
-        for one in found
-        if one.urn and one.urn.endswith("::thing")
+        (diagnostic.severity, diagnostic.message.strip(), bool(diagnostic.ephemeral))
+        for diagnostic in found
+        if diagnostic.urn and diagnostic.urn.endswith("::thing")
     ]
 
 
 def printed(outcome: Outcome) -> str:
-    """Return everything that a user reads of a run."""
-    return "".join(one.diagnostic_event.message for one in outcome.events if one.diagnostic_event is not None)
+    """Return all messages of a run."""
+    return "".join(event.diagnostic_event.message for event in outcome.events if event.diagnostic_event is not None)
 
 
 @pytest.mark.parametrize("source", ["argument", "handshake"])
-def test_a_started_plugin_logs_to_the_engine(talkative: Path, stack: Stack, source: str) -> None:
+def test_started_plugin_logs_to_the_engine(talkative: Path, stack: Stack, source: str) -> None:
     outcome = stack.run("up", env=settings(talkative, source))
 
     assert outcome.exit == 0, outcome.messages
@@ -83,7 +83,7 @@ def test_a_started_plugin_logs_to_the_engine(talkative: Path, stack: Stack, sour
     assert diagnostics(destroyed) == [("info", "taking the thing away", False)]
 
 
-def test_an_attached_plugin_logs_to_the_engine(talkative: Path, stack: Stack) -> None:
+def test_attached_plugin_logs_to_the_engine(talkative: Path, stack: Stack) -> None:
     environ = os.environ | {"TALKATIVE_ENGINE": "attach"}
     with subprocess.Popen(
         [talkative / "pulumi-resource-talkative"], env=environ, stdout=subprocess.PIPE, text=True
@@ -97,7 +97,7 @@ def test_an_attached_plugin_logs_to_the_engine(talkative: Path, stack: Stack) ->
     assert ("info", "making the thing", False) in diagnostics(outcome)
 
 
-def test_a_status_arrives_while_the_plugin_waits(talkative: Path, stack: Stack, tmp_path: Path) -> None:
+def test_status_arrives_while_plugin_waits(talkative: Path, stack: Stack, tmp_path: Path) -> None:
     gate = tmp_path / "gate"
 
     def open_gate(event: Any) -> None:
@@ -110,7 +110,7 @@ def test_a_status_arrives_while_the_plugin_waits(talkative: Path, stack: Stack, 
     assert outcome.changes["create"] == 2
 
 
-def test_a_plugin_that_crashes_is_one_sentence(talkative: Path, stack: Stack) -> None:
+def test_plugin_crash_is_one_sentence(talkative: Path, stack: Stack) -> None:
     outcome = stack.run("up", env=settings(talkative, "argument") | {"CRASH": "1"})
 
     assert outcome.exit == 1
@@ -123,7 +123,7 @@ def test_a_plugin_that_crashes_is_one_sentence(talkative: Path, stack: Stack) ->
     assert "goroutine" in printed(loud)
 
 
-def test_a_plugin_that_crashes_at_its_start_is_one_sentence(tmp_path: Path, stack: Stack) -> None:
+def test_plugin_crash_at_start_is_one_sentence(tmp_path: Path, stack: Stack) -> None:
     install(tmp_path / "bin" / "pulumi-resource-talkative", CRASHES)
 
     outcome = stack.run("up", env={"PATH": f"{tmp_path / 'bin'}{os.pathsep}{os.environ['PATH']}"})
@@ -145,8 +145,8 @@ def install(plugin: Path, script: str) -> None:
     plugin.chmod(0o755)
 
 
-def test_in_a_sandbox_its_own_providers_come_first(tmp_path: Path) -> None:
-    """Other plugins are installed; a plugin that is wanted for a real cluster is still taken from there."""
+def test_sandbox_providers_take_precedence_in_a_sandbox(tmp_path: Path) -> None:
+    """Other plugins are installed, and the plugin for a real cluster is used from there."""
     version = metadata.version("pulumi-kubernetes")
     home = tmp_path / "home"
     install(home / "plugins" / f"resource-kubernetes-v{version}" / "pulumi-resource-kubernetes", CRASHES)
@@ -181,5 +181,5 @@ def test_in_a_sandbox_its_own_providers_come_first(tmp_path: Path) -> None:
         (-9, ["a line"], "was ended by signal 9 (SIGKILL)"),
     ],
 )
-def test_the_end_of_a_plugin_in_a_sentence(code: int, output: list[str], expected: str) -> None:
+def test_describe_exit_of_plugin(code: int, output: list[str], expected: str) -> None:
     assert expected in describe_exit("provider 'x'", code, output)

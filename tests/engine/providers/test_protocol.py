@@ -1,4 +1,4 @@
-"""Providers as resources and the calls to them: plugins' sources, unhealthy imports, unknown configuration."""
+"""Provider resources and provider calls: plugin sources, unhealthy imports, unknown configuration."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def stack_of(folder: Path, program: str) -> Stack:
     return stack
 
 
-def test_the_source_of_a_plugin_is_kept_in_the_state(folder: Path) -> None:
+def test_plugin_source_is_kept_in_state(folder: Path) -> None:
     stack = stack_of(
         folder,
         """
@@ -57,12 +57,12 @@ Thing("default", {"name": "default"}, Options(plugin_download_url="https://examp
         "account": "a",
         "version": "1.2.3",
     }
-    default = next(one for one in stack.resources() if "::default_" in one.urn)
+    default = next(resource for resource in stack.resources() if "::default_" in resource.urn)
     assert default.inputs == {"__internal": {"pluginDownloadURL": "https://example.com/default"}}
     assert {step["op"] for step in stack.run("up").steps} == {"same"}
 
 
-def test_an_unhealthy_object_is_imported_with_its_errors(folder: Path) -> None:
+def test_unhealthy_object_is_imported_with_errors(folder: Path) -> None:
     """The update after the import waits for the object to become ready, as the next `up` would."""
     stack = stack_of(
         folder,
@@ -81,7 +81,7 @@ Thing("thing", wanted, Options(import_="object"))
     assert stack.resource("thing").init_errors == []
 
 
-def test_replacing_an_imported_object_is_a_warning_in_a_preview(folder: Path) -> None:
+def test_preview_warns_of_replacing_imported_object(folder: Path) -> None:
     stack = stack_of(
         folder, 'Thing("thing", {"name": "object", "fixed": str(step)}, Options(import_="object"))\nThing("other", {})'
     )
@@ -95,7 +95,7 @@ def test_replacing_an_imported_object_is_a_warning_in_a_preview(folder: Path) ->
     assert stack.run("up", env={"STEP": "2"}).exit == 1
 
 
-def test_dependents_follow_a_provider_that_is_deleted_first(folder: Path) -> None:
+def test_dependents_of_delete_first_provider_are_replaced(folder: Path) -> None:
     stack = stack_of(
         folder,
         """
@@ -118,7 +118,7 @@ Thing("other", {"name": "other"})
     assert stack.files() == {}
 
 
-def test_a_dependent_with_replace_on_changes_is_deleted_first(folder: Path) -> None:
+def test_replace_on_changes_dependent_is_deleted_first(folder: Path) -> None:
     stack = stack_of(
         folder,
         """
@@ -135,7 +135,7 @@ Thing("third", {"name": "third", "size": first.id})
     assert sorted(calls[2:]) == ["create first2", "create second", "update third"]
 
 
-def test_a_provider_that_is_not_configured_yet_is_not_asked_to_read(folder: Path) -> None:
+def test_unconfigured_provider_is_not_called_to_read(folder: Path) -> None:
     stack = stack_of(
         folder,
         """
@@ -155,7 +155,7 @@ Thing("imported", {"name": "other"}, Options(import_="other", provider=own))
     assert sorted(line for line in outcome.provider_calls if line.startswith("read")) == ["read object", "read other"]
 
 
-def test_an_interrupt_cancels_the_calls_of_providers(folder: Path) -> None:
+def test_interrupt_cancels_provider_calls(folder: Path) -> None:
     stack = stack_of(folder, 'Thing("thing", {"name": "object", "patient": True})\n')
 
     def interrupt_create(event: EngineEvent) -> None:

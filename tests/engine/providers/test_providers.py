@@ -1,4 +1,4 @@
-"""A provider that is replaced goes on serving what it made until that is gone."""
+"""A replaced provider deletes its own objects, and a plugin that does not start is reported."""
 
 from __future__ import annotations
 
@@ -25,9 +25,7 @@ def manifests(folder: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("options", [(), ("--refresh",)], ids=["plain", "refreshed"])
-def test_a_replaced_provider_deletes_its_own_objects_and_not_the_new_ones(
-    tmp_path: Path, options: tuple[str, ...]
-) -> None:
+def test_replaced_provider_deletes_only_its_own_objects(tmp_path: Path, options: tuple[str, ...]) -> None:
     stack = Stack(tmp_path, RENDER)
     first, second = tmp_path / "first", tmp_path / "second"
     assert stack.run("up", env={"RENDER_TO": str(first)}).exit == 0
@@ -43,9 +41,7 @@ def test_a_replaced_provider_deletes_its_own_objects_and_not_the_new_ones(
     assert manifests(second) == []
 
 
-def test_a_plugin_that_says_no_port_is_an_error_and_not_a_wait_without_end(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_plugin_without_a_port_times_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     plugin = tmp_path / "bin" / "pulumi-resource-silent"
     plugin.parent.mkdir()
     plugin.write_text("#!/bin/sh\nexec tail -f /dev/null\n")

@@ -1,4 +1,4 @@
-"""What is secret stays secret in the state, whatever a provider returns in plain text."""
+"""Secrets stay secret in the state, even if a provider returns them in plain text."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def assert_secrets_are_kept(stack: Stack) -> None:
 
 
 def _issued_in_plain(stack: Stack) -> str:
-    nested: Any = next(one for one in stack.deployment()["resources"] if one["urn"].endswith("::nested"))
+    nested: Any = next(resource for resource in stack.deployment()["resources"] if resource["urn"].endswith("::nested"))
     return json.dumps(nested)
 
 
@@ -73,7 +73,7 @@ def test_secrets_stay_marked(stack: Stack, second: tuple[str, ...], environment:
     assert_secrets_are_kept(stack)
 
 
-def test_secrets_of_a_failed_create_stay_marked(stack: Stack) -> None:
+def test_secrets_of_failed_create_stay_marked(stack: Stack) -> None:
     outcome = stack.run("up", env={"UNHEALTHY": "1"})
     assert outcome.exit == 1
     assert stack.resource("thing").init_errors == ["the object is not ready"]
@@ -84,17 +84,17 @@ def test_secrets_of_a_failed_create_stay_marked(stack: Stack) -> None:
     assert_secrets_are_kept(stack)
 
 
-def test_secrets_of_an_import_are_marked(stack: Stack) -> None:
+def test_secrets_of_import_are_marked(stack: Stack) -> None:
     (stack.store / "object.json").write_text(json.dumps({"name": "object", "token": "hunter2", "size": "1"}))
     assert stack.run("up", env={"IMPORT": "1", "SIZE": "1"}).exit == 0
     assert_secrets_are_kept(stack)
 
 
-def test_a_refresh_marks_what_was_saved_in_plain_text(stack: Stack) -> None:
-    """State of an older engine: the provider echoes a secret input."""
+def test_refresh_marks_secrets_saved_in_plain_text(stack: Stack) -> None:
+    """In a state of an older engine, a provider echoed a secret input."""
     assert stack.run("up").exit == 0
     exported = stack.backend.export(stack.project_name, stack.name)
-    thing = next(one for one in exported["deployment"]["resources"] if one["urn"].endswith("::thing"))
+    thing = next(resource for resource in exported["deployment"]["resources"] if resource["urn"].endswith("::thing"))
     thing["outputs"] |= {"token": "hunter2", "issued": "made by the server"}
     stack.backend.import_(stack.project_name, stack.name, exported)
     assert stack.run("refresh").exit == 0
@@ -102,7 +102,7 @@ def test_a_refresh_marks_what_was_saved_in_plain_text(stack: Stack) -> None:
 
 
 @pytest.mark.pulumi_cli
-def test_the_cli_goes_on_with_the_same_secrets(stack: Stack) -> None:
+def test_cli_reads_the_same_secrets(stack: Stack) -> None:
     assert stack.run("up").exit == 0
     outcome = stack.cli("up", "--expect-no-changes")
     assert outcome.exit == 0, outcome.messages

@@ -1,4 +1,4 @@
-"""The file backend against a folder that the CLI wrote: read, written back, damaged, locked, exported, imported."""
+"""The file backend with a folder of the CLI: reads, writes, damage, locks, exports and imports."""
 
 import gzip
 import json
@@ -30,7 +30,7 @@ TOKEN = "s3cr3t-value"
 
 @pytest.fixture
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> PulumiProject:
-    """The CLI's own folder after its first `up`, with the project that it belongs to."""
+    """Return the folder of the CLI after its first `up`, with its project."""
     shutil.copytree(SAMPLE, tmp_path / "conf")
     (tmp_path / "conf" / "Pulumi.yaml").write_text("name: conf\nruntime: python\n")
     monkeypatch.setenv("PULUMI_BACKEND_URL", f"file://{tmp_path / 'conf'}")
@@ -52,7 +52,7 @@ def without_manifest(checkpoint: dict) -> dict:
     return checkpoint
 
 
-def test_reads_what_the_cli_wrote(backend: FileBackend) -> None:
+def test_state_of_the_cli_is_read(backend: FileBackend) -> None:
     snapshot = backend.load("conf", "dev")
     assert snapshot is not None
     stack, provider, a, b = snapshot.resources
@@ -64,7 +64,7 @@ def test_reads_what_the_cli_wrote(backend: FileBackend) -> None:
     assert a.provider.startswith(provider.urn)
 
 
-def test_writes_back_what_it_read_ciphertexts_included(project: PulumiProject, backend: FileBackend) -> None:
+def test_state_is_written_back_with_its_ciphertexts(project: PulumiProject, backend: FileBackend) -> None:
     before = backend.checkpoint("conf", "dev")
     snapshot = backend.load("conf", "dev")
     assert before is not None
@@ -74,27 +74,26 @@ def test_writes_back_what_it_read_ciphertexts_included(project: PulumiProject, b
     assert after is not None
     assert without_manifest(after) == without_manifest(before)
     keys_before, keys_after = (
-        [list(one) for one in checkpoint["checkpoint"]["latest"]["resources"]] for checkpoint in (before, after)
+        [list(resource) for resource in checkpoint["checkpoint"]["latest"]["resources"]]
+        for checkpoint in (before, after)
     )
     assert keys_after == keys_before, "keys stand in the CLI's order"
 
 
-def test_a_changed_secret_gets_a_new_ciphertext_and_the_others_keep_theirs(
-    project: PulumiProject, backend: FileBackend
-) -> None:
+def test_only_changed_secrets_get_new_ciphertexts(project: PulumiProject, backend: FileBackend) -> None:
     snapshot = backend.load("conf", "dev")
     before = checkpoint_file(backend).read_text()
     assert snapshot is not None
     snapshot.resources[3].inputs["content"] = SecretValue("another")
     backend.save("conf", "dev", snapshot, project.secrets("dev"))
     after = checkpoint_file(backend).read_text()
-    old = [one["ciphertext"] for one in _secrets(json.loads(before))]
-    new = [one["ciphertext"] for one in _secrets(json.loads(after))]
+    old = [secret["ciphertext"] for secret in _secrets(json.loads(before))]
+    new = [secret["ciphertext"] for secret in _secrets(json.loads(after))]
     assert len(set(old) & set(new)) == len(old) - 1
     assert "another" not in after
 
 
-def test_changes_in_place_are_written_too(project: PulumiProject, backend: FileBackend) -> None:
+def test_changes_in_place_are_written(project: PulumiProject, backend: FileBackend) -> None:
     snapshot = backend.load("conf", "dev")
     assert snapshot is not None
     secrets = project.secrets("dev")
@@ -110,14 +109,14 @@ def test_changes_in_place_are_written_too(project: PulumiProject, backend: FileB
     assert saved.resources[2].delete
 
 
-def test_the_one_before_stays_as_backup(project: PulumiProject, backend: FileBackend) -> None:
+def test_previous_checkpoint_is_kept_as_backup(project: PulumiProject, backend: FileBackend) -> None:
     before = checkpoint_file(backend).read_bytes()
     backend.save("conf", "dev", StackSnapshot(), project.secrets("dev"))
     backup = checkpoint_file(backend).with_name("dev.json.bak")
     assert backup.read_bytes() == before
 
 
-def test_pending_operations_and_fields_of_a_newer_cli_survive(project: PulumiProject, backend: FileBackend) -> None:
+def test_pending_operations_and_unknown_fields_are_kept(project: PulumiProject, backend: FileBackend) -> None:
     resource = ResourceState(urn="urn:pulumi:dev::conf::t:t:T::x", type="t:t:T", custom=True)
     resource.extra = {"viewOf": "urn:v", "newField": ["a"]}
     snapshot = StackSnapshot([resource], [PendingOperation(resource, "creating")], {"note": 1})
@@ -143,7 +142,7 @@ def test_snippets_and_extensions_are_kept(project: PulumiProject, backend: FileB
     assert saved["features"] == ["snippets-prototype"]
 
 
-def test_a_compressed_checkpoint_stays_compressed(project: PulumiProject, backend: FileBackend) -> None:
+def test_compressed_checkpoint_stays_compressed(project: PulumiProject, backend: FileBackend) -> None:
     plain = checkpoint_file(backend)
     packed = plain.with_name("dev.json.gz")
     packed.write_bytes(gzip.compress(plain.read_bytes()))
@@ -153,7 +152,7 @@ def test_a_compressed_checkpoint_stays_compressed(project: PulumiProject, backen
     backend.save("conf", "dev", snapshot, project.secrets("dev"))
     assert not plain.exists()
     assert json.loads(gzip.decompress(packed.read_bytes()))["version"] == 3
-    assert [one.name for one in backend.stacks("conf")] == ["dev"]
+    assert [summary.name for summary in backend.stacks("conf")] == ["dev"]
 
 
 @pytest.mark.parametrize(
@@ -161,14 +160,14 @@ def test_a_compressed_checkpoint_stays_compressed(project: PulumiProject, backen
     [b"", b"{", b"[]", b'{"version": 3, "checkpoint": {"latest": {"resources": [{}]}}}', b"\xff\xfe"],
     ids=["empty", "cut off", "a list", "a resource without a name", "no text"],
 )
-def test_a_damaged_checkpoint_is_named_and_left_alone(backend: FileBackend, content: bytes) -> None:
+def test_damaged_checkpoint_is_reported_and_kept(backend: FileBackend, content: bytes) -> None:
     checkpoint_file(backend).write_bytes(content)
     with pytest.raises(StateError, match=r"the state of stack 'dev'.*damaged"):
         backend.load("conf", "dev")
     assert checkpoint_file(backend).read_bytes() == content
 
 
-def test_newer_states_are_refused_by_name(backend: FileBackend) -> None:
+def test_newer_states_are_refused(backend: FileBackend) -> None:
     content = backend.checkpoint("conf", "dev")
     assert content is not None
     file = checkpoint_file(backend)
@@ -180,7 +179,7 @@ def test_newer_states_are_refused_by_name(backend: FileBackend) -> None:
         backend.load("conf", "dev")
 
 
-def test_other_backends_and_layouts_are_refused_by_name(backend: FileBackend) -> None:
+def test_other_backends_and_layouts_are_refused(backend: FileBackend) -> None:
     with pytest.raises(UnsupportedFeatureError, match=r"'s3'.*--engine pulumi"):
         FileBackend("s3://bucket")
     (backend.root / "meta.yaml").write_text("version: 7\n")
@@ -188,7 +187,7 @@ def test_other_backends_and_layouts_are_refused_by_name(backend: FileBackend) ->
         backend.load("conf", "dev")
 
 
-def test_an_interrupted_write_leaves_the_old_state(
+def test_interrupted_write_keeps_the_old_state(
     project: PulumiProject, backend: FileBackend, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = checkpoint_file(backend).read_bytes()
@@ -200,11 +199,11 @@ def test_an_interrupted_write_leaves_the_old_state(
     with pytest.raises(StateError, match=r"could not be saved: no space.* unchanged"):
         backend.save("conf", "dev", StackSnapshot(), project.secrets("dev"))
     assert checkpoint_file(backend).read_bytes() == before
-    assert [one.name for one in backend.stacks("conf")] == ["dev"], "what is left over is no stack"
+    assert [summary.name for summary in backend.stacks("conf")] == ["dev"], "a leftover file is not a stack"
     assert not list(backend.root.rglob("*.partial"))
 
 
-def test_a_locked_stack_says_who_holds_it(backend: FileBackend) -> None:
+def test_locked_stack_names_its_holder(backend: FileBackend) -> None:
     with (
         backend.lock("conf", "dev"),
         pytest.raises(StackLockedError, match=rf"pid {os.getpid()}.*"),
@@ -226,7 +225,7 @@ os._exit(9)
 """
 
 
-def test_the_lock_of_a_run_that_was_killed_here_is_nobody_s(backend: FileBackend) -> None:
+def test_lock_of_killed_run_is_removed(backend: FileBackend) -> None:
     subprocess.run([sys.executable, "-c", HOLD_AND_DIE, backend.url], check=False)
     assert lock_files(backend)
     with backend.lock("conf", "dev"):
@@ -234,7 +233,7 @@ def test_the_lock_of_a_run_that_was_killed_here_is_nobody_s(backend: FileBackend
     assert lock_files(backend) == []
 
 
-def test_the_lock_that_the_cli_left_says_that_its_process_is_gone(backend: FileBackend) -> None:
+def test_lock_of_killed_cli_names_its_dead_process(backend: FileBackend) -> None:
     subprocess.run([sys.executable, "-c", HOLD_AND_DIE, backend.url], check=False)
     (file,) = lock_files(backend)
     content = json.loads(file.read_text())
@@ -249,7 +248,7 @@ def lock_files(backend: FileBackend) -> list[Path]:
     return list((backend.root / "locks").rglob("*.json"))
 
 
-def test_of_many_that_come_at_once_at_most_one_holds_the_stack(backend: FileBackend, tmp_path: Path) -> None:
+def test_concurrent_runs_get_at_most_one_lock(backend: FileBackend, tmp_path: Path) -> None:
     script = """
 import sys, os
 from lakewright_engine.state.backend import FileBackend
@@ -266,11 +265,11 @@ for _ in range(20):
 """
     command = [sys.executable, "-c", script, backend.url, str(tmp_path / "log")]
     running = [subprocess.Popen(command, stderr=subprocess.PIPE) for _ in range(4)]
-    assert [(one.communicate()[1], one.returncode) for one in running] == [(b"", 0)] * 4
+    assert [(process.communicate()[1], process.returncode) for process in running] == [(b"", 0)] * 4
     assert list((backend.root / "locks").rglob("*.json")) == []
 
 
-def test_export_and_import_go_both_ways(backend: FileBackend, project: PulumiProject) -> None:
+def test_export_and_import(backend: FileBackend, project: PulumiProject) -> None:
     exported = backend.export("conf", "dev")
     assert f'"{TOKEN}"' not in json.dumps(exported)
     backend.create("conf", "other", project.secrets("dev"))
@@ -281,7 +280,7 @@ def test_export_and_import_go_both_ways(backend: FileBackend, project: PulumiPro
     assert backend.export("conf", "dev") == exported
 
 
-def test_import_refuses_what_is_not_whole(backend: FileBackend) -> None:
+def test_import_refuses_inconsistent_state(backend: FileBackend) -> None:
     exported = backend.export("conf", "dev")
     before = checkpoint_file(backend).read_bytes()
     resources = exported["deployment"]["resources"]
@@ -293,7 +292,7 @@ def test_import_refuses_what_is_not_whole(backend: FileBackend) -> None:
     assert checkpoint_file(backend).read_bytes() == before
 
 
-def test_rm_wants_the_resources_gone_first(backend: FileBackend) -> None:
+def test_remove_refuses_a_stack_with_resources(backend: FileBackend) -> None:
     with pytest.raises(StateError, match="still has 4 resource"):
         backend.remove("conf", "dev")
     backend.record("conf", "dev", {"kind": "update"})
@@ -304,7 +303,7 @@ def test_rm_wants_the_resources_gone_first(backend: FileBackend) -> None:
         backend.remove("conf", "dev")
 
 
-def test_stack_names_that_could_leave_the_folder_are_refused(backend: FileBackend, project: PulumiProject) -> None:
+def test_stack_names_outside_the_folder_are_refused(backend: FileBackend, project: PulumiProject) -> None:
     for name in ("../up", "a/b", "", "x" * 101, ".", ".."):
         with pytest.raises(StateError, match="not a stack name"):
             backend.create("conf", name, project.secrets("dev"))
@@ -312,13 +311,13 @@ def test_stack_names_that_could_leave_the_folder_are_refused(backend: FileBacken
         backend.create("conf", "dev", project.secrets("dev"))
 
 
-def test_outputs_show_secrets_only_when_asked(backend: FileBackend, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_outputs_show_secrets_only_on_request(backend: FileBackend, monkeypatch: pytest.MonkeyPatch) -> None:
     assert stack_outputs(backend, "conf", "dev", show_secrets=True)["content"] == f"key {TOKEN}"
     monkeypatch.delenv("PULUMI_CONFIG_PASSPHRASE")
     assert stack_outputs(backend, "conf", "dev") == {"content": "[secret]", "plain": "one"}, "needs no passphrase"
 
 
-def test_a_reader_keeps_its_hands_off_an_unknown_kind_of_value() -> None:
+def test_unknown_signature_is_refused() -> None:
     deployment = {
         "resources": [
             {
@@ -346,5 +345,5 @@ def _secrets(value: object) -> list[dict]:
     [(524002, "2026-11-22T07:30:33.524002Z"), (524000, "2026-11-22T07:30:33.524Z"), (0, "2026-11-22T07:30:33Z")],
 )
 def test_times_have_no_trailing_zeros(microseconds: int, expected: str) -> None:
-    """The CLI writes a state's times anew at each save; a different spelling would make two exports differ."""
+    """The CLI formats the times of a state at each save. Another format would make two exports differ."""
     assert format_time(datetime(2026, 11, 22, 7, 30, 33, microseconds, tzinfo=UTC)) == expected

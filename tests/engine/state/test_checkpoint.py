@@ -1,4 +1,4 @@
-"""Whatever a checkpoint can hold comes back from it as it went in."""
+"""Any state round-trips through a checkpoint."""
 
 import json
 from datetime import datetime
@@ -62,7 +62,7 @@ resources = st.builds(
 )
 snapshots = st.builds(
     StackSnapshot,
-    st.lists(resources, max_size=4, unique_by=lambda one: one.urn),
+    st.lists(resources, max_size=4, unique_by=lambda resource: resource.urn),
     st.lists(st.builds(PendingOperation, resources, st.sampled_from(["creating", "deleting"])), max_size=2),
 )
 
@@ -76,7 +76,7 @@ def manager() -> PassphraseManager:
 
 @given(snapshot=snapshots)
 @settings(deadline=None, max_examples=150)
-def test_every_snapshot_comes_back(manager: PassphraseManager, snapshot: StackSnapshot) -> None:
+def test_every_snapshot_round_trips(manager: PassphraseManager, snapshot: StackSnapshot) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PULUMI_CONFIG_PASSPHRASE", "round and round")
         text, version, features = Codec("dev").encode(snapshot, manager)
@@ -85,7 +85,7 @@ def test_every_snapshot_comes_back(manager: PassphraseManager, snapshot: StackSn
 
 @given(snapshot=snapshots)
 @settings(deadline=None, max_examples=50)
-def test_writing_again_writes_the_same(manager: PassphraseManager, snapshot: StackSnapshot) -> None:
+def test_unchanged_snapshot_is_written_unchanged(manager: PassphraseManager, snapshot: StackSnapshot) -> None:
     codec = Codec("dev")
     first, second = (json.loads(codec.encode(snapshot, manager)[0]) for _ in range(2))
     assert datetime.fromisoformat(first["manifest"].pop("time")) <= datetime.fromisoformat(
@@ -94,7 +94,7 @@ def test_writing_again_writes_the_same(manager: PassphraseManager, snapshot: Sta
     assert first == second
 
 
-def test_numbers_are_spelled_as_the_cli_spells_them(manager: PassphraseManager) -> None:
+def test_numbers_are_written_as_by_the_cli(manager: PassphraseManager) -> None:
     inputs = {"whole": 3.0, "part": 0.5, "huge": float("inf"), "none": float("nan")}
     snapshot = StackSnapshot([ResourceState("urn:x", "t:t:T", custom=True, inputs=dict(inputs))])
     text, _, _ = Codec("dev").encode(snapshot, manager)

@@ -25,7 +25,7 @@ def deployment(*resources: dict[str, Any]) -> dict[str, Any]:
 
 
 def names(state: dict[str, Any]) -> list[str]:
-    return [one["urn"].rsplit("::", 1)[-1] for one in state["resources"]]
+    return [resource["urn"].rsplit("::", 1)[-1] for resource in state["resources"]]
 
 
 DEPENDENCIES = {
@@ -38,7 +38,7 @@ DEPENDENCIES = {
 
 
 @pytest.mark.parametrize("needs", DEPENDENCIES.values(), ids=DEPENDENCIES)
-def test_remove_refuses_what_others_depend_on(needs: dict[str, Any]) -> None:
+def test_remove_refuses_resources_with_dependents(needs: dict[str, Any]) -> None:
     state = deployment(resource("a"), resource("b", **needs), resource("c"))
     with pytest.raises(StateError, match=r"b \(urn:.*\n.*--target-dependents"):
         edits.remove(state, [urn("a")])
@@ -54,7 +54,7 @@ def test_remove_refuses_a_provider_in_use() -> None:
         edits.remove(state, [provider["urn"]])
 
 
-def test_remove_takes_dependents_named_together() -> None:
+def test_remove_accepts_resources_with_their_dependents() -> None:
     state = deployment(resource("a"), resource("b", dependencies=[urn("a")]))
     assert edits.remove(state, [urn("a"), urn("b")]) == [urn("b"), urn("a")]
     assert names(state) == []
@@ -87,7 +87,7 @@ def test_unprotect_clears_named_resources_or_all() -> None:
     state = deployment(resource("a", protect=True), resource("b", protect=True), resource("c"))
     assert edits.unprotect(state, [urn("a"), urn("c")]) == [urn("a")]
     assert edits.unprotect(state) == [urn("b")]
-    assert not any(one.get("protect") for one in state["resources"])
+    assert not any(resource.get("protect") for resource in state["resources"])
 
 
 @pytest.mark.parametrize("needs", DEPENDENCIES.values(), ids=DEPENDENCIES)

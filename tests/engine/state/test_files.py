@@ -1,4 +1,4 @@
-"""What a stack leaves on the disk: readable by its user alone, whole after a power cut, unchanged by a full disk."""
+"""Files of a stack: private, valid after a power failure, unchanged on a full disk."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def stack(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Stack:
 
 @contextmanager
 def full_disk(size: int = 200) -> Iterator[None]:
-    """Let no file of this process grow beyond some bytes: as on a full disk, a write fails half-way."""
+    """Limit the file size of this process: as on a full disk, a write fails half-way."""
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
     try:
@@ -82,7 +82,7 @@ def large(snapshot: StackSnapshot) -> StackSnapshot:
 
 
 @pytest.mark.parametrize("umask", [0o022, 0o000])
-def test_only_the_user_can_read_state_and_settings(tmp_path: Path, umask: int) -> None:
+def test_state_and_settings_are_readable_only_by_the_user(tmp_path: Path, umask: int) -> None:
     before = os.umask(umask)
     try:
         made = Stack(tmp_path, PROGRAM)
@@ -98,7 +98,7 @@ def test_only_the_user_can_read_state_and_settings(tmp_path: Path, umask: int) -
     assert modes(made.program_dir)["Pulumi.dev.yaml"] == "0o600"
 
 
-def test_folder_of_an_earlier_release_is_closed_to_others(stack: Stack) -> None:
+def test_folder_of_earlier_release_becomes_private(stack: Stack) -> None:
     stack.backend.root.chmod(0o755)
     with stack.backend.lock("conf", "dev"):
         assert stat.S_IMODE(stack.backend.root.stat().st_mode) == 0o700
@@ -114,9 +114,7 @@ def test_folder_shared_with_a_group_stays_shared(stack: Stack) -> None:
     assert modes(stack.backend.root)["history/conf/dev"] == "0o2770"
 
 
-def test_save_syncs_the_file_before_the_rename_and_the_folder_after(
-    stack: Stack, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_save_syncs_file_before_rename_and_folder_after(stack: Stack, monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[tuple[str, str]] = []
     fsync, replace = os.fsync, os.replace
 
@@ -148,14 +146,14 @@ def test_save_syncs_the_file_before_the_rename_and_the_folder_after(
     ]
 
 
-def test_power_cut_at_any_call_of_a_save_leaves_a_whole_state(stack: Stack) -> None:
+def test_power_failure_during_save_keeps_a_valid_state(stack: Stack) -> None:
     assert stack.run("up").exit == 0
-    full = [one.urn for one in stack.resources()]
+    full = [resource.urn for resource in stack.resources()]
     codes: list[int] = []
     while 0 not in codes:
         command = [sys.executable, "-c", SAVE, str(stack.program_dir), str(len(codes))]
         codes.append(subprocess.run(command, check=False).returncode)
-        found = [one.urn for one in stack.resources()]
+        found = [resource.urn for resource in stack.resources()]
         assert found in (full, full[:1])
         with stack.backend.lock("conf", "dev"):
             assert list(stack.backend.root.rglob("*.partial")) == [], "the next run cleans up"
@@ -163,7 +161,7 @@ def test_power_cut_at_any_call_of_a_save_leaves_a_whole_state(stack: Stack) -> N
     assert set(codes) == {0, 9}
 
 
-def test_full_disk_leaves_state_and_settings_unchanged(stack: Stack) -> None:
+def test_full_disk_keeps_state_and_settings(stack: Stack) -> None:
     snapshot = stack.backend.load("conf", "dev")
     assert snapshot is not None
     project = PulumiProject.load(stack.program_dir)
@@ -184,7 +182,7 @@ def test_full_disk_leaves_state_and_settings_unchanged(stack: Stack) -> None:
     assert [name for name in after if name.endswith(".partial")] == []
 
 
-def test_disk_that_fills_up_in_a_run_stops_it_and_loses_nothing(stack: Stack) -> None:
+def test_disk_full_during_a_run_loses_nothing(stack: Stack) -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
 
     def fill_disk(event: Any) -> None:
@@ -192,7 +190,7 @@ def test_disk_that_fills_up_in_a_run_stops_it_and_loses_nothing(stack: Stack) ->
         if done is not None and done.metadata.urn.endswith("::a"):
             resource.setrlimit(resource.RLIMIT_FSIZE, (200, hard))
         if event.diagnostic_event is not None and "could not be saved" in event.diagnostic_event.message:
-            resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))  # a user makes room
+            resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))  # a user frees space
 
     try:
         outcome = stack.run("up", on_event=fill_disk)
@@ -200,7 +198,9 @@ def test_disk_that_fills_up_in_a_run_stops_it_and_loses_nothing(stack: Stack) ->
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
     assert outcome.exit == 1
-    assert [one for one in outcome.messages if "state of stack 'dev' could not be saved: File too large" in one]
+    assert [
+        message for message in outcome.messages if "state of stack 'dev' could not be saved: File too large" in message
+    ]
     assert list(stack.files()) == ["a.json"]
     assert stack.resource("a").id == "a.json", "what was done is saved at the end, where there is room again"
     assert stack.run("up").exit == 0
@@ -217,7 +217,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     subprocess.run(["umount", folder], check=True)
 
 
-def test_real_full_disk_leaves_the_old_state(small_disk: Path) -> None:
+def test_real_full_disk_keeps_the_old_state(small_disk: Path) -> None:
     made = Stack(small_disk, PROGRAM)
     before = contents(made.backend.root)
     snapshot = made.backend.load("conf", "dev")

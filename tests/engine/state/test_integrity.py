@@ -1,4 +1,4 @@
-"""A state that does not hold together is refused, by the rules of the CLI."""
+"""An inconsistent state is refused, by the rules of the CLI."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ FIRST = ResourceState("urn:a", "t:t:T", custom=True, id="a", provider=f"{PROVIDE
 SECOND = replace(FIRST, urn="urn:b", id="b")
 
 
-def test_a_whole_state_is_accepted() -> None:
+def test_consistent_state_is_accepted() -> None:
     second = replace(
         SECOND,
         parent="urn:a",
@@ -37,7 +37,7 @@ def test_a_whole_state_is_accepted() -> None:
         ({"replace_with": ["urn:b"]}, "replaceWith"),
     ],
 )
-def test_a_reference_to_what_comes_later_is_refused(reference: dict[str, object], role: str) -> None:
+def test_reference_to_later_resource_is_refused(reference: dict[str, object], role: str) -> None:
     first = replace(FIRST, **reference)  # pyright: ignore[reportArgumentType]
     with pytest.raises(StateError, match=rf"refers to 'urn:b' as its {role}, which comes after it"):
         check_integrity("dev", StackSnapshot([PROVIDER, first, SECOND]))
@@ -57,17 +57,17 @@ def test_a_reference_to_what_comes_later_is_refused(reference: dict[str, object]
         ([replace(PROVIDER, urn="")], "has no URN"),
     ],
 )
-def test_a_damaged_resource_is_refused(resources: list[ResourceState], reason: str) -> None:
+def test_damaged_resource_is_refused(resources: list[ResourceState], reason: str) -> None:
     with pytest.raises(StateError, match=re.escape(reason)):
         check_integrity("dev", StackSnapshot(resources))
 
 
-def test_a_replaced_provider_is_not_missed() -> None:
+def test_provider_of_replaced_resource_may_be_missing() -> None:
     pending = replace(FIRST, provider=f"{PROVIDER.urn}::gone", pending_replacement=True)
     check_integrity("dev", StackSnapshot([PROVIDER, pending]))
 
 
-def test_a_changed_manifest_is_refused() -> None:
+def test_changed_manifest_is_refused() -> None:
     magic = "8b0b9a1f"
     with pytest.raises(StateError, match=r"manifest\.magic does not match"):
         check_magic("dev", {"manifest": {"version": "v3.1.0", "magic": magic}})

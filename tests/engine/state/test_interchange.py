@@ -1,4 +1,4 @@
-"""A stack goes on under the other engine, both ways, as if nothing had happened."""
+"""A stack continues under the other engine, in both directions."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def stack(tmp_path: Path) -> Stack:
     return made
 
 
-def test_the_cli_goes_on_where_the_embedded_engine_stopped(stack: Stack) -> None:
+def test_cli_continues_after_embedded_engine(stack: Stack) -> None:
     assert stack.run("up").exit == 0
     assert stack.cli("preview", "--refresh", "--expect-no-changes").exit == 0
     changed = stack.cli("up", env={"STEP": "2"})
@@ -49,7 +49,7 @@ def test_the_cli_goes_on_where_the_embedded_engine_stopped(stack: Stack) -> None
     assert stack.files() == {}
 
 
-def test_the_embedded_engine_goes_on_where_the_cli_stopped(stack: Stack) -> None:
+def test_embedded_engine_continues_after_cli(stack: Stack) -> None:
     assert stack.cli("up").exit == 0
     assert stack.run("preview", "--refresh", "--expect-no-changes").exit == 0
     changed = stack.run("up", env={"STEP": "2"})

@@ -1,4 +1,4 @@
-"""Interrupted creations as the processes of providers get them."""
+"""Interrupted creations in the form for provider processes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def exported(urn: str, **more: Any) -> dict[str, Any]:
     return {"urn": urn, "type": TYPE, "inputs": {"name": "main", "credential": {"external_id": secret}}} | more
 
 
-def test_creations_of_a_state_come_without_secrets() -> None:
+def test_creations_have_no_secrets() -> None:
     state = StackSnapshot(
         [], [PendingOperation(resource("urn:a"), "creating"), PendingOperation(resource("b"), "deleting")]
     )
@@ -31,15 +31,15 @@ def test_creations_of_a_state_come_without_secrets() -> None:
     ]
 
 
-def test_creations_that_were_carried_out_are_left_out() -> None:
+def test_completed_creations_are_left_out() -> None:
     operations = [PendingOperation(resource(urn), "creating") for urn in ("made", "replaced")]
     state = StackSnapshot(
         [resource("made", id="1"), resource("replaced", id="2", pending_replacement=True)], operations
     )
-    assert [one["urn"] for one in interrupted_creations.from_snapshot(state)] == ["replaced"]
+    assert [resource["urn"] for resource in interrupted_creations.from_snapshot(state)] == ["replaced"]
 
 
-def test_creations_of_an_exported_state() -> None:
+def test_creations_of_exported_state() -> None:
     operations = [{"resource": exported(urn), "type": "creating"} for urn in ("made", "lost")]
     deployment = {"resources": [exported("made", id="1")], "pending_operations": operations}
     assert interrupted_creations.from_export(deployment) == [
@@ -48,20 +48,20 @@ def test_creations_of_an_exported_state() -> None:
     before = {"resources": [], "pending_operations": operations}
     cleared = interrupted_creations.remove_completed(deployment, before)
     assert cleared is not None
-    assert [one["resource"]["urn"] for one in cleared["pending_operations"]] == ["lost"]
+    assert [operation["resource"]["urn"] for operation in cleared["pending_operations"]] == ["lost"]
     assert interrupted_creations.remove_completed(cleared, before) is None
 
 
-def test_creations_that_the_run_then_deleted_are_settled() -> None:
+def test_creations_of_deleted_resources_are_completed() -> None:
     operations = [{"resource": exported(urn), "type": "creating"} for urn in ("deleted", "lost")]
     before = {"resources": [exported("deleted", id="1")], "pending_operations": operations}
     after = {"resources": [], "pending_operations": operations}
     cleared = interrupted_creations.remove_completed(after, before)
     assert cleared is not None
-    assert [one["resource"]["urn"] for one in cleared["pending_operations"]] == ["lost"]
+    assert [operation["resource"]["urn"] for operation in cleared["pending_operations"]] == ["lost"]
 
 
-def test_file_is_for_this_user_alone() -> None:
+def test_file_is_readable_only_by_this_user() -> None:
     with interrupted_creations.write_environment([{"urn": "urn:a"}]) as environment:
         file = Path(environment[interrupted_creations.ENVIRONMENT_VARIABLE])
         assert stat.S_IMODE(file.stat().st_mode) == 0o600

@@ -1,4 +1,4 @@
-"""The journal keeps states in the order in which their steps ended."""
+"""The journal orders states by the end of their steps."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ def state(name: str) -> ResourceState:
 
 
 def urns(journal: Journal) -> list[str]:
-    return [one.urn for one in journal.snapshot().resources]
+    return [resource.urn for resource in journal.snapshot().resources]
 
 
-def test_new_states_come_before_old_ones_that_remain() -> None:
+def test_new_states_precede_old_ones() -> None:
     olds = [state("a"), state("b"), state("c")]
     journal = Journal(StackSnapshot(olds), None)
     journal.keep(olds[2], replace(olds[2]))
@@ -24,7 +24,7 @@ def test_new_states_come_before_old_ones_that_remain() -> None:
     assert urns(journal) == ["c", "d", "a", "b"]
 
 
-def test_a_new_state_that_is_replaced_leaves_its_place() -> None:
+def test_replaced_new_state_is_removed() -> None:
     journal = Journal(StackSnapshot(), None)
     first, second = state("a"), state("b")
     journal.finish(new=first)
@@ -35,8 +35,8 @@ def test_a_new_state_that_is_replaced_leaves_its_place() -> None:
     assert urns(journal) == ["a"]
 
 
-def test_equal_states_are_kept_apart() -> None:
-    """A URN can stand there twice: as the live object, and as one that a replacement left."""
+def test_equal_states_are_distinct() -> None:
+    """A URN may occur twice: as the live object and as one that a replacement left."""
     journal = Journal(StackSnapshot(), None)
     first, second = state("a"), state("a")
     journal.finish(new=first)

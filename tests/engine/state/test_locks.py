@@ -1,4 +1,4 @@
-"""Locks whose holder is dead need no user; those of living holders hold, in other containers and machines too."""
+"""Locks of dead holders are removed, and those of living ones are kept, also across containers and machines."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def backend(tmp_path: Path) -> FileBackend:
 
 @contextmanager
 def holder(backend: FileBackend, *prefix: str) -> Iterator[subprocess.Popen[str]]:
-    """Run a process that holds the lock until its standard input ends, and then dies with it."""
+    """Run a process that holds the lock until its standard input ends, and then dies without releasing it."""
     command = [*prefix, sys.executable, "-c", HOLD, backend.url]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
@@ -50,7 +50,7 @@ def holder(backend: FileBackend, *prefix: str) -> Iterator[subprocess.Popen[str]
 
 
 def die_in_lock(backend: FileBackend, *prefix: str) -> Path:
-    """Leave the lock of a process that was killed; return its file."""
+    """Leave the lock of a killed process. Return its file."""
     with holder(backend, *prefix) as process:
         process.communicate("")
     (file,) = lock_files(backend)
@@ -62,7 +62,7 @@ def lock_files(backend: FileBackend) -> list[Path]:
 
 
 def edit(lock: Path, claims: dict[str, Any]) -> None:
-    """Change what a lock says of its holder; None removes a claim."""
+    """Change fields of a lock; None removes a field."""
     content = json.loads(lock.read_text())
     content["lakewright"] = {key: value for key, value in (content["lakewright"] | claims).items() if value is not None}
     lock.write_text(json.dumps(content))
@@ -81,7 +81,7 @@ def needs_containers() -> None:
         pytest.skip("needs the right to make PID namespaces")
 
 
-def test_dead_holder_in_another_container_needs_no_user(backend: FileBackend) -> None:
+def test_lock_of_dead_holder_in_other_container_is_removed(backend: FileBackend) -> None:
     needs_containers()
     file = die_in_lock(backend, *CONTAINER)
     assert is_free(backend)
@@ -89,7 +89,7 @@ def test_dead_holder_in_another_container_needs_no_user(backend: FileBackend) ->
 
 
 def test_living_holder_in_another_container_keeps_its_lock(backend: FileBackend) -> None:
-    """Its heartbeat has stopped, as that of a frozen container: the kernel still says that it lives."""
+    """Its heartbeat has stopped, as in a frozen container, but the kernel still reports it as alive."""
     needs_containers()
     with holder(backend, *CONTAINER):
         (file,) = lock_files(backend)
@@ -97,7 +97,7 @@ def test_living_holder_in_another_container_keeps_its_lock(backend: FileBackend)
         assert not is_free(backend)
 
 
-def test_stopped_process_of_this_machine_keeps_its_lock(backend: FileBackend) -> None:
+def test_suspended_process_keeps_its_lock(backend: FileBackend) -> None:
     with holder(backend) as process:
         process.send_signal(signal.SIGSTOP)
         (file,) = lock_files(backend)
@@ -106,7 +106,7 @@ def test_stopped_process_of_this_machine_keeps_its_lock(backend: FileBackend) ->
 
 
 @pytest.mark.parametrize("claims", [{"boot": "another"}, {"pids": "another", "file": None}])
-def test_holder_elsewhere_is_dead_without_a_heartbeat(backend: FileBackend, claims: dict[str, Any]) -> None:
+def test_remote_holder_without_heartbeat_is_dead(backend: FileBackend, claims: dict[str, Any]) -> None:
     file = die_in_lock(backend)
     edit(file, claims)
     with pytest.raises(StackLockedError, match=r"last heartbeat was \d+ s ago; 300 s after the last one"):
@@ -118,7 +118,7 @@ def test_holder_elsewhere_is_dead_without_a_heartbeat(backend: FileBackend, clai
     assert lock_files(backend) == []
 
 
-def test_lock_of_an_earlier_release_says_how_to_find_out(backend: FileBackend) -> None:
+def test_lock_of_earlier_release_names_the_check(backend: FileBackend) -> None:
     file = die_in_lock(backend)
     edit(file, {"boot": "another", "heartbeat_seconds": None, "file": None})
     os.utime(file, (0, 0))
@@ -126,8 +126,8 @@ def test_lock_of_an_earlier_release_says_how_to_find_out(backend: FileBackend) -
         backend.lock("conf", "dev").__enter__()
 
 
-def test_lock_lost_in_a_power_cut_needs_no_user(backend: FileBackend) -> None:
-    """The file is there and empty. A living holder would touch it."""
+def test_empty_lock_without_heartbeat_is_removed(backend: FileBackend) -> None:
+    """The file exists and is empty. A living holder would touch it."""
     file = die_in_lock(backend)
     file.write_text("")
     assert not is_free(backend)
@@ -137,7 +137,7 @@ def test_lock_lost_in_a_power_cut_needs_no_user(backend: FileBackend) -> None:
     assert is_free(backend)
 
 
-def test_empty_lock_of_the_cli_is_left_to_a_user(backend: FileBackend) -> None:
+def test_empty_lock_of_the_cli_is_kept(backend: FileBackend) -> None:
     file = die_in_lock(backend)
     theirs = file.with_name("5e7a0a8e-3a0f-4c9e-8a35-2d4a0f3c8f11.json")
     file.unlink()
@@ -156,14 +156,14 @@ def test_lock_is_on_the_disk_before_it_is_held(backend: FileBackend, monkeypatch
         sync(descriptor)
 
     with backend.lock("conf", "dev"):
-        pass  # makes the folders
+        pass  # creates the folders
     monkeypatch.setattr("os.fsync", look)
     with backend.lock("conf", "dev"):
         (file,) = lock_files(backend)
         assert synced == [file.read_bytes(), b"folder of dev"]
 
 
-def test_lock_in_a_shared_folder_is_the_groups(backend: FileBackend, tmp_path: Path) -> None:
+def test_lock_in_shared_folder_is_group_readable(backend: FileBackend, tmp_path: Path) -> None:
     with backend.lock("conf", "dev"):
         assert [file.stat().st_mode & 0o777 for file in lock_files(backend)] == [0o600]
     shared = FileBackend(f"file://{tmp_path / 'shared'}")
@@ -174,7 +174,7 @@ def test_lock_in_a_shared_folder_is_the_groups(backend: FileBackend, tmp_path: P
 
 
 @pytest.mark.parametrize("cancels", [True, False])
-def test_left_parts_of_locks_are_removed(backend: FileBackend, *, cancels: bool) -> None:
+def test_partial_lock_files_are_removed(backend: FileBackend, *, cancels: bool) -> None:
     """The Pulumi CLI counts every file in the folder as a lock."""
     folder = die_in_lock(backend).parent
     names = ["1.partial", ".now-x", "../.dev.lakewright-1.partial", "../.now-x"]
@@ -193,7 +193,7 @@ def test_left_parts_of_locks_are_removed(backend: FileBackend, *, cancels: bool)
     assert sorted(file.name for file in folder.parent.iterdir()) == [others.name, "dev"]
 
 
-def test_nothing_but_locks_is_made_beside_locks(backend: FileBackend, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_lock_folder_holds_only_locks(backend: FileBackend, monkeypatch: pytest.MonkeyPatch) -> None:
     file = die_in_lock(backend)
     edit(file, {"boot": "another", "file": None})
     made: list[Path] = []
@@ -212,7 +212,7 @@ def test_nothing_but_locks_is_made_beside_locks(backend: FileBackend, monkeypatc
     assert file.parent not in {path.parent for path in made}
 
 
-def test_holder_gives_heartbeats(backend: FileBackend, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_holder_writes_heartbeats(backend: FileBackend, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lock_holder, "HEARTBEAT_SECONDS", 0.01)
     with backend.lock("conf", "dev"):
         (file,) = lock_files(backend)
@@ -221,7 +221,7 @@ def test_holder_gives_heartbeats(backend: FileBackend, monkeypatch: pytest.Monke
             os.sched_yield()
 
 
-def test_run_that_lost_its_lock_stops_before_it_saves(tmp_path: Path) -> None:
+def test_run_without_its_lock_stops_before_it_saves(tmp_path: Path) -> None:
     stack = Stack(
         tmp_path,
         """
@@ -237,5 +237,5 @@ File("b", "b.json", a.etag.apply(lose))
     )
     outcome = stack.run("up")
     assert outcome.exit == 1
-    assert any("the lock on stack 'dev' was removed during this run" in one for one in outcome.messages)
+    assert any("the lock on stack 'dev' was removed during this run" in message for message in outcome.messages)
     assert list(stack.files()) == ["a.json"], "no provider is called for what could not be saved"

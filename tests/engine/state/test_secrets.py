@@ -1,4 +1,4 @@
-"""The passphrase manager against ciphertexts of the Pulumi CLI."""
+"""The passphrase manager with ciphertexts of the Pulumi CLI."""
 
 import time
 from pathlib import Path
@@ -20,7 +20,7 @@ def conformance(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("conformance")
-def test_decrypts_what_the_cli_encrypted() -> None:
+def test_ciphertext_of_the_cli_is_decrypted() -> None:
     manager = PassphraseManager.from_salt(SALT, "dev")
     manager.unlock()
     assert manager.decrypt(CIPHERTEXT) == "s3cr3t-value"
@@ -28,7 +28,7 @@ def test_decrypts_what_the_cli_encrypted() -> None:
     assert manager.encrypt("same") != manager.encrypt("same")
 
 
-def test_the_passphrase_may_come_from_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_passphrase_is_read_from_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("PULUMI_CONFIG_PASSPHRASE", raising=False)
     file = tmp_path / "passphrase"
     file.write_text("conformance\n")
@@ -39,14 +39,14 @@ def test_the_passphrase_may_come_from_a_file(tmp_path: Path, monkeypatch: pytest
         PassphraseManager.from_salt(SALT, "dev")
 
 
-def test_a_wrong_passphrase_is_one_clear_error(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_wrong_passphrase_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PULUMI_CONFIG_PASSPHRASE", "hunter2")
     with pytest.raises(SecretsError, match="incorrect passphrase for stack 'dev'") as caught:
         PassphraseManager.from_salt(SALT, "dev").decrypt(CIPHERTEXT)
     assert "hunter2" not in str(caught.value)
 
 
-def test_no_passphrase_is_asked_for_until_a_secret_is_touched(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_passphrase_is_not_needed_without_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("PULUMI_CONFIG_PASSPHRASE", raising=False)
     monkeypatch.delenv("PULUMI_CONFIG_PASSPHRASE_FILE", raising=False)
     manager = PassphraseManager.from_salt(SALT, "dev")
@@ -57,7 +57,7 @@ def test_no_passphrase_is_asked_for_until_a_secret_is_touched(monkeypatch: pytes
 
 
 @pytest.mark.usefixtures("conformance")
-def test_the_key_is_derived_once() -> None:
+def test_key_is_derived_once() -> None:
     manager = PassphraseManager.from_salt(SALT, "dev")
     manager.prepare()
     manager.unlock()
@@ -69,19 +69,19 @@ def test_the_key_is_derived_once() -> None:
 
 @pytest.mark.usefixtures("conformance")
 @pytest.mark.parametrize("broken", ["", "v1", "v2:AAAA:v1:x:y", "v1:%%:v1:x:y"])
-def test_a_salt_that_is_none_is_said_so(broken: str) -> None:
+def test_invalid_salt_is_reported(broken: str) -> None:
     with pytest.raises(SecretsError, match="encryption salt of stack 'dev'"):
         PassphraseManager.from_salt(broken, "dev").unlock()
 
 
 @pytest.mark.usefixtures("conformance")
 @pytest.mark.parametrize("damaged", ["", "v1:AAAA", "v2:a:b", CIPHERTEXT[:-8] + "AAAAAA==", "v1:ü:ü"])
-def test_a_damaged_ciphertext_is_said_so(damaged: str) -> None:
+def test_damaged_ciphertext_is_reported(damaged: str) -> None:
     with pytest.raises(SecretsError, match="cannot be decrypted"):
         PassphraseManager.from_salt(SALT, "dev").decrypt(damaged)
 
 
-def test_other_providers_are_refused_by_name() -> None:
+def test_other_secrets_providers_are_refused() -> None:
     with pytest.raises(UnsupportedFeatureError, match="awskms://key"):
         refuse_other_providers("awskms://key?region=eu", "dev")
     refuse_other_providers("passphrase", "dev")

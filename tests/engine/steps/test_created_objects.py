@@ -1,4 +1,4 @@
-"""What a killed run had just created at AWS is found again by its name and taken over."""
+"""AWS objects of a killed run are found by their names and adopted."""
 
 from __future__ import annotations
 
@@ -30,9 +30,7 @@ Provider.create = fatal
     ("name", "then"),
     [("bucket", "up"), ("inline", "up"), ("versioning", "up"), ("bucket", "destroy"), ("role", "destroy")],
 )
-def test_an_object_whose_creation_was_interrupted_is_taken_over(
-    tmp_path: Path, sandbox: object, name: str, then: str
-) -> None:
+def test_object_of_interrupted_creation_is_adopted(tmp_path: Path, sandbox: object, name: str, then: str) -> None:
     unique = f"{name}-{then}"
     stack = Stack(
         tmp_path,
@@ -56,7 +54,7 @@ aws.iam.RolePolicy("inline", name="inline", role=role.name, policy={RIGHTS!r}, o
     outcome = stack.run(then)
     assert outcome.exit == 0, outcome.messages
     assert stack.pending() == []
-    names = [one["Name"] for one in client(sandbox, "s3").list_buckets()["Buckets"]]
+    names = [bucket["Name"] for bucket in client(sandbox, "s3").list_buckets()["Buckets"]]
     assert [name for name in names if name.endswith(unique)] == ([f"taken-{unique}"] if then == "up" else [])
     if then == "up":
         assert stack.run("preview", "--refresh", "--expect-no-changes").exit == 0

@@ -1,4 +1,4 @@
-"""Deletions come in the order that the snapshot's dependencies force."""
+"""The dependencies of a snapshot order the deletions."""
 
 from __future__ import annotations
 
@@ -18,36 +18,36 @@ def state(name: str, *needs: str, delete: bool = False, custom: bool = True, par
 
 
 def names(batches: list[list[ResourceState]]) -> list[list[str]]:
-    return [[f"{one.urn}{' (old)' if one.delete else ''}" for one in batch] for batch in batches]
+    return [[f"{resource.urn}{' (old)' if resource.delete else ''}" for resource in batch] for batch in batches]
 
 
-def test_dependents_go_first() -> None:
+def test_dependents_are_deleted_first() -> None:
     resources = [state("a"), state("b", "a"), state("c", "b"), state("d")]
     assert names(deletion_batches(Dependencies(resources), resources)) == [["c"], ["b"], ["a", "d"]]
 
 
-def test_dependencies_in_both_directions_are_no_cycle() -> None:
+def test_opposite_dependencies_of_a_urn_are_no_cycle() -> None:
     resources = [state("b"), state("a", "b"), state("a", delete=True), state("b", "a", delete=True)]
     assert names(deletion_batches(Dependencies(resources), resources)) == [["b (old)"], ["a"], ["b", "a (old)"]]
 
 
-def test_only_what_is_deleted_is_waited_for() -> None:
+def test_kept_dependents_do_not_delay_deletions() -> None:
     resources = [state("a"), state("b", "a"), state("c", "b")]
     assert names(deletion_batches(Dependencies(resources), [resources[0], resources[2]])) == [["a", "c"]]
 
 
-def test_children_of_a_needed_component_go_after_its_dependents() -> None:
+def test_component_children_are_deleted_after_dependents() -> None:
     box, inner = state("box", custom=False), state("inner", parent="box")
     resources = [box, inner, state("user", "box"), state("late", parent="box")]
     assert names(deletion_batches(Dependencies(resources), resources)) == [["user"], ["inner", "late"], ["box"]]
 
 
-def test_what_a_resource_needs_includes_what_that_needs() -> None:
+def test_indirect_dependencies_are_included() -> None:
     resources = [state("a"), state("b", "a"), state("c"), state("d", "b")]
-    assert [one.urn for one in Dependencies(resources).all_of(resources[3])] == ["a", "b"]
+    assert [resource.urn for resource in Dependencies(resources).all_of(resources[3])] == ["a", "b"]
 
 
-def test_a_destroy_that_leaves_resources_is_an_error() -> None:
+def test_destroy_that_leaves_resources_is_an_error() -> None:
     run: Any = SimpleNamespace(
         journal=Journal(StackSnapshot([state("a")]), None),
         dry_run=False,

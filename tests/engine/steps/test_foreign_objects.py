@@ -1,4 +1,4 @@
-"""An object that has the name of an interrupted creation, but not what that creation would have given it, is spared."""
+"""An object with the name of an interrupted creation, but other properties, is not adopted."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ OTHER_TRUST = TRUST.replace("123456789012", "210987654321")
 
 
 def interrupted(tmp_path: Path, sandbox: object, name: str) -> Stack:
-    """A stack whose bucket and role `name` exist, and whose state says that a run was killed while it created them."""
+    """Return a stack with a bucket and a role `name`, whose state says that a run was killed during their creation."""
     program = f"""
 aws.s3.Bucket("bucket", bucket={name!r}, force_destroy=True, tags={{"tenant": "a"}}, opts=opts)
 aws.iam.Role("role", name={name!r}, assume_role_policy={TRUST!r}, opts=opts)
@@ -26,16 +26,16 @@ aws.iam.Role("role", name={name!r}, assume_role_policy={TRUST!r}, opts=opts)
     stack = Stack(tmp_path, stack_program(sandbox) + program)
     outcome = stack.run("up")
     assert outcome.exit == 0, outcome.messages
-    kept = [one for one in stack.resources() if not one.type.startswith("aws:")]
-    left = [replace(one, id="", outputs={}) for one in stack.resources() if one.type.startswith("aws:")]
-    stack.save(StackSnapshot(kept, [PendingOperation(one, "creating") for one in left]))
+    kept = [resource for resource in stack.resources() if not resource.type.startswith("aws:")]
+    left = [replace(resource, id="", outputs={}) for resource in stack.resources() if resource.type.startswith("aws:")]
+    stack.save(StackSnapshot(kept, [PendingOperation(resource, "creating") for resource in left]))
     return stack
 
 
-def test_a_stranger_is_refused_by_up_and_spared_by_destroy(tmp_path: Path, sandbox: object) -> None:
+def test_foreign_object_is_refused_by_up_and_kept_by_destroy(tmp_path: Path, sandbox: object) -> None:
     s3, iam = client(sandbox, "s3"), client(sandbox, "iam")
     stack = interrupted(tmp_path, sandbox, "strange")
-    s3.put_bucket_tagging(Bucket="strange", Tagging={"TagSet": [{"Key": "owner", "Value": "somebody"}]})
+    s3.put_bucket_tagging(Bucket="strange", Tagging={"TagSet": [{"Key": "owner", "Value": "other"}]})
     iam.update_assume_role_policy(RoleName="strange", PolicyDocument=OTHER_TRUST)
     refused = stack.run("up")
     assert refused.exit == 1
@@ -52,12 +52,12 @@ def test_a_stranger_is_refused_by_up_and_spared_by_destroy(tmp_path: Path, sandb
         "assumeRolePolicy",
         "tags",
     ]
-    assert s3.get_bucket_tagging(Bucket="strange")["TagSet"] == [{"Key": "owner", "Value": "somebody"}]
+    assert s3.get_bucket_tagging(Bucket="strange")["TagSet"] == [{"Key": "owner", "Value": "other"}]
     assert "210987654321" in json.dumps(iam.get_role(RoleName="strange")["Role"]["AssumeRolePolicyDocument"])
     assert stack.pending() == []
 
 
-def test_a_bucket_without_its_tags_yet_is_taken_over(tmp_path: Path, sandbox: object) -> None:
+def test_bucket_without_tags_is_adopted(tmp_path: Path, sandbox: object) -> None:
     s3 = client(sandbox, "s3")
     stack = interrupted(tmp_path, sandbox, "untagged")
     s3.delete_bucket_tagging(Bucket="untagged")
@@ -67,21 +67,21 @@ def test_a_bucket_without_its_tags_yet_is_taken_over(tmp_path: Path, sandbox: ob
     assert stack.pending() == []
 
 
-def test_what_no_run_has_used_is_not_emptied(tmp_path: Path, sandbox: object) -> None:
+def test_adopted_bucket_is_not_emptied(tmp_path: Path, sandbox: object) -> None:
     s3 = client(sandbox, "s3")
     stack = interrupted(tmp_path, sandbox, "in-use")
-    s3.put_object(Bucket="in-use", Key="data", Body=b"somebody's")
+    s3.put_object(Bucket="in-use", Key="data", Body=b"data of a user")
     outcome = stack.run("destroy")
     assert outcome.exit == 1
     assert any("BucketNotEmpty" in message for message in outcome.messages)
-    assert s3.get_object(Bucket="in-use", Key="data")["Body"].read() == b"somebody's"
+    assert s3.get_object(Bucket="in-use", Key="data")["Body"].read() == b"data of a user"
 
 
 @pytest.mark.parametrize(
     ("labels", "expected"),
     [({"a": "1", "added": "by a controller"}, []), ({"a": "2"}, ["metadata.labels"]), ({}, ["metadata.labels"])],
 )
-def test_kubernetes_objects_are_told_by_their_labels(labels: dict[str, Any], expected: list[str]) -> None:
+def test_kubernetes_objects_are_identified_by_labels(labels: dict[str, Any], expected: list[str]) -> None:
     left = ResourceState("urn:x", "kubernetes:core/v1:Namespace", True, inputs={"metadata": {"labels": {"a": "1"}}})
     found = replace(left, id="x", outputs={"metadata": {"labels": labels}})
     assert mismatched_properties(Provider("kubernetes", None), left, found) == expected

@@ -1,4 +1,4 @@
-"""A run that is killed at any of its provider calls leaves a state from which the next one comes to the same end."""
+"""After a run that is killed at any provider call, the next run reaches the same result."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def up(stack: Stack, step: int, deadly: str = "") -> int:
 
 @pytest.mark.parametrize("moment", ["before", "after"])
 @pytest.mark.parametrize("call", range(1, CALLS + 2))
-def test_the_next_up_finishes_what_a_killed_one_began(tmp_path: Path, call: int, moment: str) -> None:
+def test_next_up_finishes_a_killed_up(tmp_path: Path, call: int, moment: str) -> None:
     stack = Stack(tmp_path, PROGRAM)
     killed = 0
     for step in (1, 2):
@@ -54,7 +54,7 @@ def test_the_next_up_finishes_what_a_killed_one_began(tmp_path: Path, call: int,
     assert [state.delete for state in stack.resources()] == [False] * 4
 
 
-def test_a_killed_engine_leaves_no_process_behind(tmp_path: Path) -> None:
+def test_killed_engine_leaves_no_process(tmp_path: Path) -> None:
     stack = Stack(tmp_path, PROGRAM)
     assert up(stack, 1, "1:before") == -signal.SIGKILL
     provider = int((stack.store / ".pid").read_text())
@@ -65,7 +65,7 @@ def test_a_killed_engine_leaves_no_process_behind(tmp_path: Path) -> None:
     assert select.select([ended], [], [], 60)[0]
 
 
-def test_pending_operations_are_told(tmp_path: Path) -> None:
+def test_pending_operations_are_reported(tmp_path: Path) -> None:
     stack = Stack(tmp_path, PROGRAM)
     assert up(stack, 1, "2:after") == -signal.SIGKILL
     stack.backend.cancel("conf", "dev")
@@ -74,7 +74,7 @@ def test_pending_operations_are_told(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_interrupted_run_finishes_its_steps_and_begins_none(tmp_path: Path, number: signal.Signals) -> None:
+def test_interrupted_run_finishes_steps_and_starts_none(tmp_path: Path, number: signal.Signals) -> None:
     stack = Stack(
         tmp_path,
         """
@@ -90,7 +90,7 @@ b = File("b", "b.json", a.etag.apply(wait))
 """,
     )
     environment = {**os.environ, **stack.environment, "SIGNAL": str(int(number))}
-    # A test run in the background, or under nohup, passes on that it ignores these signals.
+    # Tests in the background or under nohup ignore these signals, and their children inherit that.
     heeding = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
     heeding += "signal.signal(signal.SIGHUP, signal.SIG_DFL)\n"
     command = [sys.executable, "-c", heeding + RUN_UP, str(stack.program_dir)]

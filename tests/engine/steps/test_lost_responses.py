@@ -1,4 +1,4 @@
-"""A create that ended without telling whether it made its object is remembered, and looked up by the next up."""
+"""A creation with an unknown result stays pending, and the next `up` looks up its object."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from stackrunner import Stack
 PROGRAM = "import pulumi\nfrom deadlystore import File\na = File('a', 'a.json', 'one')"
 
 
-def test_what_a_dying_provider_made_is_taken_over_by_the_next_up(tmp_path: Path) -> None:
+def test_next_up_adopts_object_of_crashed_provider(tmp_path: Path) -> None:
     stack = Stack(tmp_path, PROGRAM)
     outcome = stack.run("up", env={"DEADLY": "1:after"})
     assert outcome.exit == 1
@@ -29,7 +29,7 @@ def test_what_a_dying_provider_made_is_taken_over_by_the_next_up(tmp_path: Path)
     assert list(stack.files()) == ["0-a.json"]
 
 
-def test_destroy_leaves_everything_alone_until_up_has_found_what_was_made(tmp_path: Path) -> None:
+def test_destroy_refuses_before_up_adopts_lost_objects(tmp_path: Path) -> None:
     stack = Stack(tmp_path, f"{PROGRAM}\nFile('b', 'b.json', 'two', pulumi.ResourceOptions(depends_on=[a]))")
     assert stack.run("up", env={"DEADLY": "2:after"}).exit == 1
     made = list(stack.files())
@@ -46,7 +46,7 @@ def test_destroy_leaves_everything_alone_until_up_has_found_what_was_made(tmp_pa
     assert stack.files() == {}
 
 
-def test_a_creation_that_no_up_can_finish_is_forgotten_by_hand(tmp_path: Path) -> None:
+def test_pending_creation_is_removed_by_export_and_import(tmp_path: Path) -> None:
     stack = Stack(tmp_path, PROGRAM)
     assert stack.run("up", env={"DEADLY": "1:before"}).exit == 1
     refused = stack.run("destroy")
@@ -70,7 +70,7 @@ def test_a_creation_that_no_up_can_finish_is_forgotten_by_hand(tmp_path: Path) -
         (grpc.StatusCode.INVALID_ARGUMENT, False),
     ],
 )
-def test_which_answers_leave_open_whether_the_object_exists(code: grpc.StatusCode, ambiguous: bool) -> None:
+def test_ambiguous_provider_errors(code: grpc.StatusCode, ambiguous: bool) -> None:
     class Aborting(provider_pb2_grpc.ResourceProviderServicer):
         def Create(self, request: Any, context: Any) -> Any:  # noqa: N802 - the service's names
             context.abort(code, "no luck")

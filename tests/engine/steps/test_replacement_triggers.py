@@ -1,4 +1,4 @@
-"""Replacement triggers: what replaces a resource, and how the state keeps them."""
+"""Replacement triggers: which changes replace a resource, and how the state stores them."""
 
 from __future__ import annotations
 
@@ -36,17 +36,17 @@ File("a", "a.json", "a", opts=Options(replacement_trigger=trigger, delete_before
         (None, [Unknown()], True),
     ],
 )
-def test_a_trigger_replaces_as_on_the_cli(old: Value, new: Value, replaces: bool) -> None:
+def test_trigger_replaces_as_on_the_cli(old: Value, new: Value, replaces: bool) -> None:
     assert is_triggered(old, new) is replaces
 
 
-def test_a_secret_inside_a_trigger_is_refused() -> None:
+def test_secret_inside_a_trigger_is_refused() -> None:
     refuse_nested_secret(SecretValue({"a": 1}), "File 'a'")
     with pytest.raises(UnsupportedFeatureError, match="File 'a' has a secret inside its replacement_trigger"):
         refuse_nested_secret({"a": [SecretValue(1)]}, "File 'a'")
 
 
-def test_a_secret_trigger_is_encrypted_in_the_state(tmp_path: Path) -> None:
+def test_secret_trigger_is_encrypted_in_the_state(tmp_path: Path) -> None:
     stack = Stack(tmp_path, HEADER + PROGRAM)
     assert stack.run("up", env={"STEP": "1"}).exit == 0
     written = stack.deployment()["resources"][-1]["replacementTrigger"]
@@ -54,11 +54,11 @@ def test_a_secret_trigger_is_encrypted_in_the_state(tmp_path: Path) -> None:
     assert json.loads(stack.secrets().decrypt(written["ciphertext"])) == "version 1"
     outcome = stack.run("up", env={"STEP": "2"})
     assert [step["op"] for step in outcome.steps] == ["same"]
-    assert "only a plain one replaces the resource" in outcome.messages[0]
+    assert "only a plain trigger replaces the resource" in outcome.messages[0]
     assert stack.resource("a").replacement_trigger == SecretValue("version 2")
 
 
-def test_a_trigger_that_an_older_engine_blinded_loads(tmp_path: Path) -> None:
+def test_redacted_trigger_of_older_engine_loads(tmp_path: Path) -> None:
     stack = Stack(tmp_path, HEADER + PROGRAM)
     stack.run("up", env={"STEP": "1"})
     exported = stack.backend.export(stack.project_name, stack.name)

@@ -1,4 +1,4 @@
-"""What targets mean beside the recorded programs: globs, the order of the saved state, and what is refused."""
+"""Targets beyond the recorded programs: globs, the order of the saved state, and refused dependencies."""
 
 from pathlib import Path
 
@@ -28,7 +28,7 @@ def test_globs_match_as_on_the_cli(pattern: str, matches: bool) -> None:
     assert UrnPatterns([pattern]).matches(URN) is matches
 
 
-def test_kept_states_come_behind_what_they_need() -> None:
+def test_kept_states_follow_their_dependencies() -> None:
     names = [f"urn:pulumi:dev::conf::store:File::{number}" for number in range(5000)]
     chain = [
         ResourceState(urn=urn, type="store:File", custom=True, dependencies=names[number + 1 : number + 2])
@@ -39,7 +39,7 @@ def test_kept_states_come_behind_what_they_need() -> None:
     assert sort_by_dependency(ordered) == ordered
 
 
-def test_a_target_may_lose_its_place_before_a_dependent(tmp_path: Path) -> None:
+def test_target_may_move_behind_a_former_dependent(tmp_path: Path) -> None:
     stack = Stack(
         tmp_path,
         HEADER
@@ -60,7 +60,7 @@ else:
     check_integrity("dev", StackSnapshot(stack.resources()))
 
 
-def test_a_target_that_its_dependency_needs_is_refused(tmp_path: Path) -> None:
+def test_cyclic_dependency_with_untargeted_state_is_refused(tmp_path: Path) -> None:
     stack = Stack(
         tmp_path,
         HEADER
@@ -84,8 +84,8 @@ else:
     assert both.exit == 0, both.messages
 
 
-def test_a_dependent_of_an_excluded_creation_is_refused(tmp_path: Path) -> None:
-    """The CLI creates it, and refuses the state that it has saved from then on."""
+def test_dependent_of_excluded_creation_is_refused(tmp_path: Path) -> None:
+    """The CLI creates it and then refuses its own state."""
     stack = Stack(
         tmp_path,
         HEADER
@@ -100,13 +100,15 @@ if step > 1:
     for command in ("preview", "up"):
         outcome = stack.run(command, "--exclude", "**::new", env={"STEP": "2"})
         assert outcome.exit == 1
-        assert any("newer' depends on" in one and "::new', which does not exist" in one for one in outcome.messages)
+        assert any(
+            "newer' depends on" in message and "::new', which does not exist" in message for message in outcome.messages
+        )
     assert list(outcome.files) == ["a.json"]
     check_integrity("dev", StackSnapshot(stack.resources()))
 
 
-def test_a_renamed_target_leaves_its_dependents_whole(tmp_path: Path) -> None:
-    """The CLI saves the new name twice, and refuses the state from then on."""
+def test_renamed_target_keeps_dependents_consistent(tmp_path: Path) -> None:
+    """The CLI saves the new name twice and then refuses its own state."""
     stack = Stack(
         tmp_path,
         HEADER
